@@ -22,6 +22,7 @@ use crate::{
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
     forecast::{Accuracy, Forecast},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    plan::failover_gaps,
     time::{ClusterClock, Span, Timestamp},
     why::Explainer,
 };
@@ -242,6 +243,11 @@ impl Model {
     /// What is missing of what the headroom rests on, as far as nothing is known of it.
     pub fn headroom_gaps(&self) -> Gaps {
         self.cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown()
+    }
+
+    /// Whether the headroom would be the same if everything were known.
+    pub fn is_headroom_definite(&self) -> bool {
+        failover_gaps(&self.cluster).is_empty()
     }
 
     /// What is missing of what evictions rest on, as far as nothing is known of it.

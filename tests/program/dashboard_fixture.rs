@@ -47,6 +47,21 @@ pub struct DashboardFixture {
     pub checks: Checks,
     /// What the journal on disk tells of.
     pub past: Option<JournaledOperation>,
+    /// The kinds whose watches report no changes, and whether they have reported some objects.
+    withheld: BTreeMap<FeedKind, Withheld>,
+}
+
+/// What the watch of a kind reports that is not live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// It may not be listed.
+    Forbidden,
+    /// It is not watched.
+    Off,
+    /// The first list goes on: one object of two has come.
+    Late,
+    /// It broke after the first list.
+    Stale,
 }
 
 impl DashboardFixture {
@@ -73,6 +88,41 @@ impl DashboardFixture {
             alive: BTreeMap::new(),
             checks: Checks::default(),
             past: None,
+            withheld: BTreeMap::new(),
+        }
+    }
+
+    /// Withholds kinds from the app, before [`Self::lists`].
+    pub fn withhold(&mut self, kinds: impl IntoIterator<Item = (FeedKind, Withheld)>) {
+        self.withheld.extend(kinds);
+    }
+
+    /// The watches that are to break do so: what happens from now on is not seen.
+    pub fn break_watches(&mut self) {
+        let broken = self.withheld.iter().filter(|(_, withheld)| **withheld == Withheld::Stale);
+        for kind in broken.map(|(kind, _)| *kind).collect::<Vec<_>>() {
+            self.health(kind, FeedState::Broken { since: self.now, error: "reset".into() });
+        }
+    }
+
+    /// Whether the watch of its kind reports a change.
+    fn is_reported(&self, change: &Change) -> bool {
+        let (kind, place) = match change {
+            Change::Node(event) => (FeedKind::Nodes, place(event, |node| node.name.to_string())),
+            Change::Lease(event) => (FeedKind::Leases, place(event, |lease| lease.node.to_string())),
+            Change::Pod(event) => (FeedKind::Pods, place(event, |pod| pod.key.to_string())),
+            Change::Workload(kind, event) => {
+                (FeedKind::Workloads(*kind), place(event, |workload| workload.key.to_string()))
+            }
+            Change::Leader(_) => (FeedKind::Leader, Some(0)),
+            _ => return true,
+        };
+        let is_broken = matches!(self.app.model.feeds.state(kind), Some(FeedState::Broken { .. }));
+        match self.withheld.get(&kind) {
+            None => true,
+            Some(Withheld::Forbidden | Withheld::Off) => false,
+            Some(Withheld::Late) => place.is_some_and(|place| place % 2 == 0),
+            Some(Withheld::Stale) => !is_broken,
         }
     }
 
@@ -384,7 +434,13 @@ impl DashboardFixture {
         self.tell(list(self.world.leases(), Change::Lease));
         self.lead();
         for kind in FeedKind::ALL {
-            self.health(kind, FeedState::Live);
+            let state = match self.withheld.get(&kind) {
+                None | Some(Withheld::Stale) => FeedState::Live,
+                Some(Withheld::Forbidden) => FeedState::Forbidden { error: "forbidden".into() },
+                Some(Withheld::Off) => FeedState::Off,
+                Some(Withheld::Late) => FeedState::Listing { received: 1, expected: None },
+            };
+            self.health(kind, state);
         }
         self.tell(list(self.world.pods(), Change::Pod));
         self.app.refresh(self.now);
@@ -682,7 +738,8 @@ impl DashboardFixture {
     }
 
     fn tell(&mut self, changes: Vec<Change>) {
-        self.app.on_watch_event(FeedEvent::Changes(changes), self.now);
+        let reported = changes.into_iter().filter(|change| self.is_reported(change)).collect();
+        self.app.on_watch_event(FeedEvent::Changes(reported), self.now);
     }
 
     fn next_version(&mut self) -> Version {
@@ -759,4 +816,22 @@ pub fn set_condition(node: &mut Node, kind: &str, status: ConditionStatus, now: 
         condition.last_heartbeat = Some(ClusterTime::new(now));
     }
     node.conditions = conditions.into();
+}
+
+/// The place of an object in its list, by which every second one is late; none of the end of the list.
+fn place<T: kordon::cluster::TableObject>(
+    event: &ObjectEvent<T>,
+    name: impl Fn(&T) -> String,
+) -> Option<usize>
+where
+    T::Key: std::fmt::Debug,
+{
+    match event {
+        ObjectEvent::ListStarted => Some(0),
+        ObjectEvent::ListDone => None,
+        ObjectEvent::Listed(object) | ObjectEvent::Applied(object) | ObjectEvent::Prefetched(object) => {
+            Some(name(object).bytes().map(usize::from).sum())
+        }
+        ObjectEvent::Deleted(_) => Some(0),
+    }
 }

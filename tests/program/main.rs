@@ -11,6 +11,7 @@ mod common;
 mod dashboard;
 mod harness;
 mod journals;
+mod knowledge;
 mod n_minus_one;
 mod drain_times;
 mod recording_screen;

@@ -24,18 +24,18 @@ use kordon::{
     ui::snapshot,
 };
 
-use crate::dashboard_fixture::{DashboardFixture, tolerates};
+use crate::dashboard_fixture::{DashboardFixture, Withheld, tolerates};
 
 /// A node of some zone with this many cores.
 #[derive(Clone, Debug)]
-struct RandomNode {
+pub struct RandomNode {
     zone: usize,
     cores: i64,
 }
 
 /// A pod, on one of the nodes.
 #[derive(Clone, Debug)]
-struct RandomPod {
+pub struct RandomPod {
     node: usize,
     kind: Option<WorkloadKind>,
     cores: i64,
@@ -46,11 +46,11 @@ struct RandomPod {
 
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
-fn random_node() -> impl Strategy<Value = RandomNode> {
+pub fn random_node() -> impl Strategy<Value = RandomNode> {
     (0..ZONES.len(), 2_i64..8).prop_map(|(zone, cores)| RandomNode { zone, cores })
 }
 
-fn random_pod() -> impl Strategy<Value = RandomPod> {
+pub fn random_pod() -> impl Strategy<Value = RandomPod> {
     use WorkloadKind::{DaemonSet, Job, ReplicaSet, StatefulSet};
     let kinds = [Some(ReplicaSet), Some(ReplicaSet), Some(StatefulSet), Some(Job), Some(DaemonSet), None];
     let kind = prop::sample::select(kinds.to_vec());
@@ -70,7 +70,19 @@ fn random_pod() -> impl Strategy<Value = RandomPod> {
 
 /// A cluster of these nodes and pods, as the dashboard knows it after some time.
 fn fixture(nodes: &[RandomNode], pods: &[RandomPod]) -> DashboardFixture {
+    let mut fixture = fixture_without(nodes, pods, []);
+    fixture.run(60);
+    fixture
+}
+
+/// The same, with some kinds of objects withheld from the dashboard, when it has listed the others.
+pub fn fixture_without(
+    nodes: &[RandomNode],
+    pods: &[RandomPod],
+    withheld: impl IntoIterator<Item = (FeedKind, Withheld)>,
+) -> DashboardFixture {
     let mut fixture = DashboardFixture::new();
+    fixture.withhold(withheld);
     for (number, node) in nodes.iter().enumerate() {
         fixture.add_node(&format!("n{number}"), ZONES[node.zone]);
         fixture.change_node(&format!("n{number}"), |known| known.allocatable.cpu_milli = node.cores * 1000);
@@ -101,7 +113,6 @@ fn fixture(nodes: &[RandomNode], pods: &[RandomPod]) -> DashboardFixture {
     for name in ["w0", "w1", "w2"] {
         WorkloadKind::ALL.into_iter().for_each(|kind| fixture.add_owner(kind, name));
     }
-    fixture.run(60);
     fixture
 }
 

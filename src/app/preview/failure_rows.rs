@@ -24,6 +24,8 @@ pub struct FailureImpact {
     pub pods_unknown: Gaps,
     /// What is missing of all pods: where replacements land is unknown.
     pub placement_unknown: Gaps,
+    /// What is missing, or old, of everything that replacements rest on: what is said of them is likely at best.
+    pub likely_for: Gaps,
     /// What follows the evicted pods, and how that was decided; none if there are too many to work it out with
     /// every change.
     pub succession: Option<Succession>,
@@ -43,6 +45,8 @@ pub enum FailureRow {
     PodsUnknown,
     /// Where replacements land is unknown.
     PlacementUnknown,
+    /// What is said of replacements is likely at best.
+    PlacementLikely,
     /// A step of the forecast.
     Step(usize),
     /// An uncertain taint of the forecast.
@@ -85,6 +89,9 @@ impl FailureImpact {
             FailureRow::PlacementUnknown => {
                 Some(format!("where replacements land is unknown: {}", self.placement_unknown))
             }
+            FailureRow::PlacementLikely => {
+                Some(format!("what replaces the pods is likely, not certain: {}", self.likely_for))
+            }
             _ => None,
         }
     }
@@ -115,6 +122,7 @@ impl FailureView {
             }
             FailureRow::PodsUnknown
             | FailureRow::PlacementUnknown
+            | FailureRow::PlacementLikely
             | FailureRow::Step(_)
             | FailureRow::Chance(_)
             | FailureRow::TooMany
@@ -132,7 +140,12 @@ impl FailureView {
 fn rows(impact: &FailureImpact) -> Vec<Row<FailureRow>> {
     let mut rows = Rows::new();
     let (pods, placement) = (!impact.pods_unknown.is_empty(), !impact.placement_unknown.is_empty());
-    let unknown = [(pods, FailureRow::PodsUnknown), (placement && !pods, FailureRow::PlacementUnknown)];
+    let likely = !pods && !placement && !impact.likely_for.is_empty();
+    let unknown = [
+        (pods, FailureRow::PodsUnknown),
+        (placement && !pods, FailureRow::PlacementUnknown),
+        (likely, FailureRow::PlacementLikely),
+    ];
     rows.section("unknown", unknown.into_iter().filter(|(is_unknown, _)| *is_unknown).map(|(_, row)| row));
     rows.section("predicted", (0..impact.forecast.steps.len()).map(FailureRow::Step));
     rows.section("uncertain", (0..impact.forecast.uncertain_taints.len()).map(FailureRow::Chance));
@@ -195,7 +208,7 @@ impl Filterable for FilterableRow<'_> {
                 impact.receivers().get(place).into_iter().for_each(|receiver| found(&receiver.node));
             }
             FailureRow::Kordon => found(&impact.kordon()),
-            FailureRow::PodsUnknown | FailureRow::PlacementUnknown => {
+            FailureRow::PodsUnknown | FailureRow::PlacementUnknown | FailureRow::PlacementLikely => {
                 impact.unknown(self.row).iter().for_each(|text| found(text));
             }
             FailureRow::Chance(_) | FailureRow::TooMany => {}

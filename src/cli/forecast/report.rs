@@ -16,7 +16,7 @@ use crate::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
         Succession, Successor,
     },
-    plan::{EvictionNote, RunTrace},
+    plan::{EvictionNote, RunTrace, failover_gaps},
     time::Timestamp,
 };
 
@@ -50,11 +50,13 @@ pub struct ForecastReport {
     /// `live`, `assumed`, `disconnected` or `noController`: predictions exist in the first two only.
     pub confidence: &'static str,
     pub assumptions: Vec<String>,
-    /// What evictions rest on and what is not known: with it, everything about pods is null.
+    /// What the report rests on and what is not known as it is now: without pods, everything about them is null.
     pub unknown: Vec<GapReport>,
     /// The same, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
+    /// Whether what replaces the pods would be the same if everything were known.
+    pub definite: bool,
     pub totals: ForecastTotalsReport,
     pub zones: Vec<ForecastZoneReport>,
     /// In order of time. Of a failure, only what would not have happened anyway.
@@ -170,8 +172,8 @@ impl ForecastReport {
             successors.iter().map(|successor| replacement(successor, subject.cluster, trace, now)).collect();
         let knows_pods = subject.gaps().is_empty();
         // Where pods land depends on all pods.
-        let gaps = subject.cluster.gaps([FeedKind::Pods]).unknown();
-        let places = gaps.is_empty();
+        let places = subject.cluster.gaps([FeedKind::Pods]).unknown().is_empty();
+        let gaps = failover_gaps(subject.cluster);
         let count =
             |landing: &str| places.then(|| replacements.iter().filter(|pod| pod.landing == landing).count());
         let totals = ForecastTotalsReport {
@@ -194,6 +196,7 @@ impl ForecastReport {
             confidence: confidence::word(subject.engine.confidence(now)),
             assumptions: assumption_lines(assumptions, now),
             unknown: gap_reports(&gaps),
+            definite: gaps.is_empty(),
             gaps,
             totals,
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
@@ -324,6 +327,7 @@ mod tests {
             assumptions: vec![text()],
             unknown: vec![GapReport::full()],
             gaps: Gaps::default(),
+            definite: true,
             totals: ForecastTotalsReport {
                 unknown: 1,
                 tainted: 1,

@@ -41,9 +41,10 @@ pub fn render(report: &ForecastReport) -> String {
     if let (Some([_, ..]), [Some(placed), Some(pending), Some(waiting), Some(not_evicted), Some(lost)]) =
         (report.replacements.as_deref(), counts)
     {
+        let likely = if report.definite { "" } else { "likely " };
         let _ = writeln!(
             out,
-            "replacements: {placed} land on nodes, {pending} stay Pending, {waiting} wait for the deletion of the old \
+            "replacements: {likely}{placed} land on nodes, {pending} stay Pending, {waiting} wait for the deletion of the old \
              pod, {not_evicted} pods are not evicted, {lost} pods are lost",
         );
     }

@@ -45,6 +45,8 @@ pub struct StatusReport {
 #[serde(rename_all = "camelCase")]
 pub struct HeadroomReport {
     pub text: String,
+    /// Whether it would be the same if everything were known.
+    pub definite: bool,
     pub nodes: LossesReport,
     pub zones: LossesReport,
 }
@@ -293,16 +295,20 @@ impl StatusReport {
             zones: views.zones.iter().map(zone).collect(),
             nodes: nodes.map(|node| node_report(model, node, now)).collect(),
             evictions: Some(evictions(model, now)).filter(|rows| !rows.is_empty() || knows_pods),
-            headroom: model.known_headroom(now).known().map(headroom_report),
+            headroom: model
+                .known_headroom(now)
+                .known()
+                .map(|headroom| headroom_report(headroom, model.is_headroom_definite())),
             unknown: gap_reports(&gaps),
             gaps,
         }
     }
 }
 
-fn headroom_report(headroom: &Headroom) -> HeadroomReport {
+fn headroom_report(headroom: &Headroom, definite: bool) -> HeadroomReport {
     HeadroomReport {
         text: headroom.to_string(),
+        definite,
         nodes: losses(&headroom.nodes),
         zones: losses(&headroom.zones),
     }
@@ -651,6 +657,7 @@ mod tests {
             }]),
             headroom: Some(HeadroomReport {
                 text: text(),
+                definite: true,
                 nodes: LossesReport {
                     checked: 3,
                     leaving_pods_pending: 1,

@@ -67,7 +67,8 @@ fn head(out: &mut String, report: &StatusReport) {
         confidence::text(state, since.map(|since| report.taken_at.since(since)))
     );
     if let Some(headroom) = &report.headroom {
-        let _ = writeln!(out, "headroom: {}", shown(&headroom.text));
+        let likely = if headroom.definite { "" } else { "likely " };
+        let _ = writeln!(out, "headroom: {likely}{}", shown(&headroom.text));
     }
     for setting in &report.controller.settings {
         let _ = writeln!(out, "  --{}={} ({})", setting.flag, setting.value, setting.origin);

@@ -72,7 +72,7 @@ fn facts(scene: &Scene) -> Runs {
     headroom(scene, runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial)))
 }
 
-/// ` · N-1 ok: nodes, zones`; nothing while it cannot be known.
+/// ` · N-1 ok: nodes, zones`, or that this is likely; nothing while it cannot be known.
 fn headroom(scene: &Scene, runs: Runs) -> Runs {
     let faint = scene.style(Role::Faint);
     let headroom = match scene.shown.known_headroom(scene.now) {
@@ -81,9 +81,12 @@ fn headroom(scene: &Scene, runs: Runs) -> Runs {
         KnownHeadroom::Withheld if is_closed(scene) => return runs.and(" · N-1 unknown", faint),
         KnownHeadroom::Withheld => return runs,
     };
-    let words = headroom.to_string();
+    let mut words = headroom.to_string();
     if words.is_empty() {
         return runs;
+    }
+    if !scene.shown.is_headroom_definite() {
+        words.insert_str(0, "likely ");
     }
     let role = if headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
     runs.and(" · ", faint).and(&words, scene.style(role))

@@ -28,6 +28,7 @@ pub fn cells(scene: &Scene, impact: &FailureImpact, row: FailureRow) -> Vec<Cell
         FailureRow::PodsUnknown | FailureRow::PlacementUnknown => {
             line(&impact.unknown(row).unwrap_or_default(), Role::LevelError)
         }
+        FailureRow::PlacementLikely => line(&impact.unknown(row).unwrap_or_default(), Role::LevelWarning),
         FailureRow::Step(place) => step(scene, &impact.forecast.steps[place], made).cells(),
         FailureRow::Chance(place) => {
             let chance = &impact.forecast.uncertain_taints[place];
@@ -110,7 +111,9 @@ pub fn full_text(impact: &FailureImpact, row: FailureRow) -> Option<String> {
             })
         }
         FailureRow::Help(place, help) => impact.help(place).get(help).cloned(),
-        FailureRow::PodsUnknown | FailureRow::PlacementUnknown => impact.unknown(row),
+        FailureRow::PodsUnknown | FailureRow::PlacementUnknown | FailureRow::PlacementLikely => {
+            impact.unknown(row)
+        }
         FailureRow::Kordon => Some(impact.kordon()),
         FailureRow::Chance(_) | FailureRow::Staying(_) | FailureRow::TooMany | FailureRow::Receiver(_) => {
             None

@@ -1,0 +1,158 @@
+//! What is not known is not empty: every definite statement of status, headroom, forecast and what-if that is made with less
+//! knowledge is also made with full knowledge, over random clusters and missing kinds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use kordon::{
+    app::preview::PreviewOutcome,
+    cluster::FeedKind,
+    forecast::{Forecast, ForecastKind},
+    plan::failover_gaps,
+};
+
+use crate::{
+    dashboard_fixture::{DashboardFixture, Withheld},
+    n_minus_one::{RandomNode, RandomPod, fixture_without, random_node, random_pod},
+};
+
+type Missing = BTreeMap<FeedKind, Withheld>;
+
+fn random_missing() -> impl Strategy<Value = Missing> {
+    let state =
+        prop::sample::select(vec![Withheld::Forbidden, Withheld::Off, Withheld::Late, Withheld::Stale]);
+    let kinds = prop::sample::subsequence(FeedKind::ALL.to_vec(), 0..4);
+    (kinds, prop::bool::ANY, prop::collection::vec(state, 5)).prop_map(|(kinds, pods, states)| {
+        let kinds = kinds.into_iter().chain(pods.then_some(FeedKind::Pods));
+        kinds.zip(states).collect()
+    })
+}
+
+/// A cluster as the dashboard knows it with this missing, some time after nodes fell silent and a pod changed.
+fn known(nodes: &[RandomNode], pods: &[RandomPod], silent: &[bool], missing: &Missing) -> DashboardFixture {
+    let withheld = missing.iter().map(|(kind, withheld)| (*kind, *withheld));
+    let mut fixture = fixture_without(nodes, pods, withheld);
+    fixture.run(60);
+    fixture.break_watches();
+    let first = fixture.world.pods().iter().next().map(|pod| pod.key.to_string());
+    if let Some(pod) = first {
+        fixture.change_pod(&pod, |pod| pod.tolerations = [].into());
+    }
+    for number in (0..nodes.len()).filter(|number| silent.get(*number) == Some(&true)) {
+        fixture.silence(&format!("n{number}"));
+    }
+    fixture.run(30);
+    fixture
+}
+
+/// The definite statements of the dashboard, as text. What rests on data of an earlier time says so and is none.
+fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
+    let model = &fixture.app.model;
+    let cluster = &model.cluster;
+    let knows_pods = cluster.gap(FeedKind::Pods).is_none();
+    let mut found = BTreeSet::new();
+    if let Some(headroom) = model.known_headroom(fixture.now).known().filter(|_| model.is_headroom_definite())
+    {
+        found.insert(format!("{headroom}"));
+    }
+    if knows_pods {
+        for (pod, row) in &model.views.evictions {
+            found.insert(format!("{pod}: {:?}", row.state));
+        }
+        if cluster.gap(FeedKind::Nodes).is_none() {
+            found.extend(
+                model.views.next.iter().map(|(node, next)| format!("{node}: {:?} {:?}", next.what, next.at)),
+            );
+        }
+    }
+    if let Some(forecast) = &model.forecast {
+        found.extend(of_forecast(forecast, knows_pods));
+    }
+    fixture.press("2x");
+    let preview = fixture.app.screen.overlays.plan();
+    if let Some(PreviewOutcome::Failure(view)) = preview.and_then(|preview| preview.outcome()) {
+        let impact = &view.impact;
+        let cluster = &fixture.app.model.cluster;
+        let node = impact.nodes.iter().next().cloned();
+        let mut say = |text: String| found.insert(format!("{node:?} fails: {text}"));
+        of_forecast(&impact.forecast, knows_pods).into_iter().for_each(|text| {
+            say(text);
+        });
+        if impact.pods_unknown.is_empty() && knows_pods {
+            say(format!("{} deleted, {:?} stay", impact.totals.deleted, impact.staying));
+        }
+        if let Some(succession) = impact.succession.as_ref().filter(|_| impact.likely_for.is_empty()) {
+            assert!(failover_gaps(cluster).is_empty());
+            say(format!("{} Pending", succession.pending));
+            for successor in &succession.successors {
+                say(format!("{} {} {:?}", successor.of, successor.word(), successor.node()));
+            }
+        }
+    }
+    fixture.press("<Esc>");
+    found
+}
+
+fn of_forecast(forecast: &Forecast, knows_pods: bool) -> Vec<String> {
+    let is_of_pod = |kind: &ForecastKind| kind.pod().is_some();
+    let steps = forecast.steps.iter().filter(|step| knows_pods || !is_of_pod(&step.kind));
+    let mut found: Vec<String> =
+        steps.map(|step| format!("{:?} {:?} {:?}", step.at, step.kind, step.chance)).collect();
+    if knows_pods && !forecast.steps.is_empty() {
+        found.push(format!("{:?} deleted", forecast.deleted));
+    }
+    found
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_stated_with_less_knowledge_is_stated_with_full_knowledge(
+        nodes in prop::collection::vec(random_node(), 2..7),
+        pods in prop::collection::vec(random_pod(), 0..16),
+        silent in prop::collection::vec(prop::bool::weighted(0.3), 7),
+        missing in random_missing(),
+    ) {
+        let full = statements(&mut known(&nodes, &pods, &silent, &Missing::new()));
+        let stated = statements(&mut known(&nodes, &pods, &silent, &missing));
+        let wrong: Vec<&String> = stated.difference(&full).collect();
+        prop_assert!(wrong.is_empty(), "without {missing:?}: stated without ground: {wrong:#?}");
+    }
+}
+
+#[test]
+fn without_services_or_workloads_what_replaces_lost_pods_is_called_likely() {
+    for kind in [FeedKind::Services, FeedKind::Workloads(kordon::cluster::WorkloadKind::ReplicaSet)] {
+        let mut fixture = DashboardFixture::new();
+        fixture.withhold([(kind, Withheld::Forbidden)]);
+        for node in ["n0", "n1"] {
+            fixture.add_node(node, "a");
+        }
+        fixture.add_pod(
+            "default/web-0",
+            "n0",
+            kordon::cluster::WorkloadKind::ReplicaSet,
+            Vec::new(),
+            100,
+            64,
+        );
+        fixture.lists();
+        fixture.run(60);
+        assert!(fixture.app.model.known_headroom(fixture.now).known().is_some());
+        assert!(!fixture.app.model.is_headroom_definite(), "{kind}");
+        fixture.press("2x");
+        let Some(PreviewOutcome::Failure(view)) =
+            fixture.app.screen.overlays.plan().and_then(|plan| plan.outcome())
+        else {
+            panic!("a what-if is open")
+        };
+        let likely =
+            view.impact.unknown(kordon::app::preview::FailureRow::PlacementLikely).expect("it is likely");
+        assert!(
+            likely.starts_with(&format!("what replaces the pods is likely, not certain: {kind} ")),
+            "{likely}"
+        );
+    }
+}
