@@ -1,6 +1,9 @@
 //! Plans applied against a fake server: which requests are sent, in which order, and which never are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kordon::{
     cluster::{
@@ -80,6 +83,10 @@ fn a_budget_that_is_seen_to_have_room_wakes_as_many_pods_as_it_allows() {
 #[test]
 fn the_time_left_is_that_of_the_pods_that_are_left() {
     let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    let with_grace =
+        |pod: &Arc<Pod>| Pod { grace: Span::from_secs(30), version: Version(9_999), ..(**pod).clone() };
+    let pods: Vec<Pod> = harness.cluster.pods().iter().map(with_grace).collect();
+    pods.into_iter().for_each(|pod| harness.apply(Change::Pod(ObjectEvent::Applied(pod))));
     let plan = harness.plan(&["n1", "n2"], DrainOptions::default());
     let mut operation = harness.drain(&["n1", "n2"], DrainOptions::default());
     let left =
