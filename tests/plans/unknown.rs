@@ -9,8 +9,7 @@ use std::{
 use kordon::{
     cluster::{
         Change, Cluster, FeedKind, IntOrPercent, Key, Known, NodeName, ObjectEvent, Phase, ReadBy, Resources,
-        Scope,
-        ScopeRead, TableObject, Version, WorkloadKind,
+        Scope, ScopeRead, TableObject, Version, WorkloadKind,
     },
     placement::Snapshot,
     plan::{
