@@ -26,3 +26,4 @@ pub mod engine;
 pub mod cluster;
 pub mod clock;
 pub mod time;
+pub mod visible;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{cluster::ZoneKey, ui::text};
+use crate::{cluster::ZoneKey, ui::text, visible};
 
 /// The cell for a missing value.
 pub fn none() -> String {
@@ -11,7 +11,7 @@ pub fn none() -> String {
 
 /// Text from the cluster, safe for a terminal.
 pub fn shown(raw: &str) -> String {
-    text::clean(raw).into_owned()
+    visible::text(raw).into_owned()
 }
 
 /// `region/zone`, as `ZoneKey` writes it.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::error::ErrorKind;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::{
@@ -24,7 +25,8 @@ use crate::{
     plan::Prospect,
     run::RunError,
     time::Span,
-    ui::{snapshot::SnapshotError, text},
+    ui::snapshot::SnapshotError,
+    visible,
 };
 
 /// The exit codes (`docs/cli.md`).
@@ -201,6 +203,17 @@ pub fn print(bytes: &[u8]) -> Result<(), CliError> {
     written.map_err(|error| CliError::Io { doing: "writing to standard output".into(), error })
 }
 
+/// A report as JSON, with a newline; characters that a terminal obeys and invisible ones are escaped.
+pub fn to_json<T: Serialize>(report: &T) -> String {
+    let json = serde_json::to_string_pretty(report).expect("a report is plain data");
+    format!("{}\n", visible::json(&json))
+}
+
+/// A report as YAML; characters that a terminal obeys and invisible ones are replaced.
+pub fn to_yaml<T: Serialize>(report: &T) -> String {
+    visible::lines(&serde_saphyr::to_string(report).expect("a report is plain data"))
+}
+
 /// How errors are reported: always to standard error, and with `-o json` or `-o yaml` also as a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorFormat {
@@ -235,8 +248,8 @@ impl ErrorFormat {
         let report = json!({"schema": "kordon.error/v1", "exitCode": exit as u8, "error": error});
         let text = match self {
             Self::Text => return,
-            Self::Json => format!("{report:#}\n"),
-            Self::Yaml => serde_saphyr::to_string(&report).expect("a report is plain data"),
+            Self::Json => to_json(&report),
+            Self::Yaml => to_yaml(&report),
         };
         // The error is on standard error too.
         let _ = print(text.as_bytes());
@@ -245,15 +258,26 @@ impl ErrorFormat {
 
 /// Prints what is wrong with the arguments, or the text of `--help` and `--version`.
 pub fn report_parse_error(error: &clap::Error, format: ErrorFormat) -> ExitCode {
+    let (raw, text) = (error.to_string(), parse_error_text(error));
     // A closed standard error cannot be reported anywhere.
-    let _ = error.print();
+    if raw == text {
+        let _ = error.print();
+    } else {
+        // It quotes an argument that a terminal must not get, and has no colours.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    }
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done.into(),
         _ => {
-            format.print(visible(&error.to_string()).trim_end(), Exit::Usage);
+            format.print(text.trim_end(), Exit::Usage);
             Exit::Usage.into()
         }
     }
+}
+
+/// What is wrong with the arguments, harmless on a terminal.
+pub fn parse_error_text(error: &clap::Error) -> String {
+    visible(&error.to_string())
 }
 
 /// Prints an error.
@@ -264,14 +288,15 @@ pub fn report_error(error: &CliError, format: ErrorFormat) -> ExitCode {
         // The reader of the output is done, as in `kordon status | head`.
         return Exit::Done.into();
     }
-    let text = chain(error);
+    let text = error_text(error);
     let _ = writeln!(std::io::stderr(), "kordon: {text}");
     format.print(&text, error.exit());
     error.exit().into()
 }
 
-/// An error with its causes in one line; a cause that is already part of the text is not repeated.
-fn chain(error: &dyn Error) -> String {
+/// An error with its causes in one line, harmless on a terminal; a cause that is already part of the text is not
+/// repeated.
+pub fn error_text(error: &dyn Error) -> String {
     let mut text = visible(&error.to_string());
     let mut source = error.source();
     while let Some(error) = source {
@@ -286,7 +311,7 @@ fn chain(error: &dyn Error) -> String {
 
 /// Errors quote servers and files: their control characters are shown, not sent to the terminal.
 fn visible(text: &str) -> String {
-    text.split('\n').map(text::clean).collect::<Vec<_>>().join("\n")
+    visible::lines(text)
 }
 
 #[cfg(test)]
@@ -310,6 +335,6 @@ mod tests {
     fn an_error_names_each_cause_once_and_control_characters_do_not_reach_the_terminal() {
         let error = std::io::Error::other("no \x1b[2Jspace");
         let error = CliError::Io { doing: "writing".into(), error };
-        assert_eq!(chain(&error), "writing: no ␛[2Jspace");
+        assert_eq!(error_text(&error), "writing: no ␛[2Jspace");
     }
 }

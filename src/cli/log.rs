@@ -1,11 +1,17 @@
 //! The log: appended to a file on request, never written to the terminal.
 
-use std::{fs::OpenOptions, path::Path, sync::Mutex};
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+    sync::Mutex,
+};
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt};
 
 use super::exit::CliError;
+use crate::visible;
 
 /// Starts the log, appending to the file; without a file there is none.
 pub fn start(file: Option<&Path>) -> Result<(), CliError> {
@@ -15,12 +21,26 @@ pub fn start(file: Option<&Path>) -> Result<(), CliError> {
         .append(true)
         .open(path)
         .map_err(|error| CliError::Io { doing: format!("opening the log {}", path.display()), error })?;
-    let lines = fmt::layer().with_ansi(false).with_writer(Mutex::new(file));
+    let lines = fmt::layer().with_ansi(false).with_writer(Mutex::new(LogFile(file)));
     // This fails only if the process already has a log; that one stays.
     let _ =
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(filter()).with(lines));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "kordon started");
     Ok(())
+}
+
+/// A file that people read in a terminal: what its lines quote is made visible. Each write is a whole event.
+struct LogFile(File);
+
+impl Write for LogFile {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        self.0.write_all(visible::lines(&String::from_utf8_lossy(event)).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// kube_client's warnings quote whole responses of the server, secrets included.

@@ -127,6 +127,15 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Checks a command line as far as that needs no cluster.
+///
+/// # Errors
+/// It is refused, with the text that the program prints.
+pub fn check(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
+    let cli = parse(arguments).map_err(|error| exit::parse_error_text(&error))?;
+    cli.check_targets().map_err(|error| exit::error_text(&error))
+}
+
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
     let mut command = definition();
     let args: Vec<OsString> = args.into_iter().collect();
@@ -167,7 +176,33 @@ fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, S
     Some((format!("--{}", arg.get_long()?), subcommand.to_owned()))
 }
 
+impl Cli {
+    /// Checks the nodes, pods, taints and labels that an operation names.
+    fn check_targets(&self) -> Result<(), CliError> {
+        match &self.command {
+            Some(Command::Plan(args)) => args.check_targets(),
+            Some(Command::Drain(args)) => args.check_targets(),
+            Some(Command::Cordon(args) | Command::Uncordon(args)) => args.what.targets().map(drop),
+            Some(Command::Taint(args)) => args.what.target().map(drop),
+            Some(Command::Label(args)) => args.what.target().map(drop),
+            Some(Command::Evict(args) | Command::Delete(args)) => args.what.targets().map(drop),
+            Some(
+                Command::Demo(_)
+                | Command::Status(_)
+                | Command::Why(_)
+                | Command::Forecast(_)
+                | Command::Undo(_)
+                | Command::Journal(_)
+                | Command::Completions(_)
+                | Command::Man,
+            )
+            | None => Ok(()),
+        }
+    }
+}
+
 fn run(cli: Cli) -> Result<(), CliError> {
+    cli.check_targets()?;
     match cli.command {
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
         Some(Command::Man) => return man::print(definition()),

@@ -27,6 +27,7 @@ use crate::{
         watch_scopes,
     },
     time::{Span, Timestamp},
+    visible,
 };
 
 #[derive(Args, Debug)]
@@ -53,11 +54,10 @@ impl Output {
     /// Prints a report: as its fields, or as the table that people read.
     pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T) -> String) -> Result<(), CliError> {
         let text = match self {
-            Self::Table => table(report),
-            Self::Json => {
-                format!("{}\n", serde_json::to_string_pretty(report).expect("a report is plain data"))
-            }
-            Self::Yaml => serde_saphyr::to_string(report).expect("a report is plain data"),
+            // Rows are clean already, so that nothing in them breaks a line; this is for the rest.
+            Self::Table => visible::lines(&table(report)),
+            Self::Json => exit::to_json(report),
+            Self::Yaml => exit::to_yaml(report),
         };
         exit::print(text.as_bytes())
     }

@@ -20,6 +20,7 @@ use crate::{
     plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
     time::Timestamp,
     ui::text,
+    visible,
     why::{Step, needs},
 };
 
@@ -192,7 +193,7 @@ impl StepReport {
 fn table(report: &WhyReport) -> String {
     let mut out = String::new();
     let name =
-        report.namespace.iter().chain([&report.name]).map(|part| text::clean(part)).collect::<Vec<_>>();
+        report.namespace.iter().chain([&report.name]).map(|part| visible::text(part)).collect::<Vec<_>>();
     let _ = writeln!(out, "{} {}", report.kind, name.join("/"));
     for step in &report.steps {
         let at = step.at.map_or(String::new(), |at| at.utc().format("%H:%M:%S").to_string());
@@ -210,7 +211,7 @@ fn table(report: &WhyReport) -> String {
             "future" => "→",
             _ => "–",
         };
-        let _ = writeln!(out, "{mark} {at:8}  {distance:14}  {}", text::clean(&step.text));
+        let _ = writeln!(out, "{mark} {at:8}  {distance:14}  {}", visible::text(&step.text));
     }
     if let Some(placement) = &report.placement {
         placement_table(&mut out, placement);
@@ -228,7 +229,7 @@ fn placement_table(out: &mut String, placement: &WhyPlacementReport) {
     };
     let reason = landing_reason.as_ref().or(trace.obstacle.as_ref());
     let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
-    let _ = writeln!(out, "\nif placed now: {}{}", text::clean(&landing), text::clean(&reason));
+    let _ = writeln!(out, "\nif placed now: {}{}", visible::text(&landing), visible::text(&reason));
     let rows = trace.ranking.iter().map(|scored| {
         let plugins = &scored.plugins;
         [

@@ -11,6 +11,7 @@ use crate::{
         undo::{NodeUndo, UndoStep},
     },
     time::{ClusterTime, Span, Timestamp},
+    visible,
 };
 
 /// Something that happened in an operation.
@@ -110,7 +111,7 @@ impl JournalLine {
         let mut value = self.kind.to_value();
         value["at"] = json!(self.at);
         value["operation"] = json!(self.operation);
-        format!("{value}\n")
+        format!("{}\n", visible::json(&value.to_string()))
     }
 
     /// Reads a line; none if it is not a line of a journal.

@@ -4,6 +4,8 @@ use std::{error::Error as _, path::PathBuf};
 
 use kube::core::Status;
 
+use crate::visible;
+
 /// The longest text from a server that is shown, in characters.
 const LONGEST: usize = 400;
 
@@ -53,26 +55,9 @@ pub enum ConnectError {
     NotKubernetes { server: String, why: String },
 }
 
-/// Text from outside, safe for a terminal: control characters are escaped, and long texts are cut.
+/// Text from outside in one line: all characters are visible, and long texts are cut.
 pub fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len().min(LONGEST));
-    for (count, c) in text.trim_end().chars().enumerate() {
-        if count == LONGEST {
-            plain.push('…');
-            break;
-        }
-        match c {
-            '\n' | '\t' => plain.push(' '),
-            c if c.is_control() || is_invisible(c) => plain.extend(c.escape_unicode()),
-            c => plain.push(c),
-        }
-    }
-    plain
-}
-
-/// Characters that hide text or change its direction.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    visible::one_line(text, LONGEST)
 }
 
 /// The error in one line.
@@ -149,7 +134,7 @@ mod tests {
 
     #[test]
     fn text_from_outside_cannot_command_the_terminal() {
-        assert_eq!(plain("a\u{1b}[2Jb\r\nc\u{202e}"), "a\\u{1b}[2Jb\\u{d} c\\u{202e}");
+        assert_eq!(plain("a\u{1b}[2Jb\r\nc\u{202e}"), "a␛[2Jb␍ c�");
         assert_eq!(plain(&"x".repeat(1000)).chars().count(), LONGEST + 1);
     }
 

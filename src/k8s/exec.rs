@@ -213,7 +213,7 @@ mod tests {
     async fn a_plugin_that_fails_is_quoted_without_its_control_characters() {
         let script = "echo >&2; printf 'not logged in \\033[2J\\nmore\\n' >&2; exit 3";
         let text = plugin(script).run().await.err().expect("it fails").to_string();
-        assert!(text.contains("not logged in \\u{1b}[2J") && !text.contains("more"), "{text}");
+        assert!(text.contains("not logged in ␛[2J") && !text.contains("more"), "{text}");
         let text = plugin("echo secret").run().await.err().expect("no JSON").to_string();
         assert!(text.contains("not JSON") && !text.contains("secret"), "{text}");
         let text = plugin("echo '{}'").run().await.err().expect("no credential").to_string();

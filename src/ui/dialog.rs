@@ -24,6 +24,7 @@ use crate::{
         OperationOptions,
         approval::{Approval, Objection, UndoProposal, Wait},
     },
+    visible,
 };
 
 /// The widest that it gets.
@@ -121,7 +122,7 @@ impl Paper<'_> {
 
     /// A sentence after a sign, over at most three lines.
     fn sentence(&self, sign: &str, text: &str, role: Role, lines: &mut Vec<Line<'static>>) {
-        let wrapped = text::wrap(&text::brief(&text::clean(text)), self.cells.saturating_sub(2), 3);
+        let wrapped = text::wrap(&text::brief(&visible::text(text)), self.cells.saturating_sub(2), 3);
         for (place, part) in wrapped.iter().enumerate() {
             let lead = if place == 0 { format!("{sign:<2}") } else { "  ".into() };
             lines.push(self.line(&format!("{lead}{part}"), role));

@@ -3,11 +3,14 @@
 use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 
 use super::{
-    Scene, text,
+    Scene,
     theme::Role,
     widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
-use crate::app::commands::{COMMANDS, KeyContext};
+use crate::{
+    app::commands::{COMMANDS, KeyContext},
+    visible,
+};
 
 /// ```text
 /// ╭ Keys ───────────────────────────────────────────╮
@@ -52,7 +55,7 @@ pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
         };
         vec![
             Cell::new(&keys.join(" "), scene.style(Role::Key)),
-            Cell::new(&text::clean(command.doc).replace('`', ""), scene.style(Role::Base)),
+            Cell::new(&visible::text(command.doc).replace('`', ""), scene.style(Role::Base)),
             Cell::new(&context, scene.style(Role::Dim)),
         ]
     });

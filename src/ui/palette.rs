@@ -3,11 +3,14 @@
 use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 
 use super::{
-    Scene, text,
+    Scene,
     theme::Role,
     widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
-use crate::app::{Command, palette::Palette};
+use crate::{
+    app::{Command, palette::Palette},
+    visible,
+};
 
 /// Commands that are shown at a time.
 const MOST: usize = 12;
@@ -64,7 +67,7 @@ fn cells(scene: &Scene, palette: &Palette, command: &Command) -> Vec<Cell> {
     vec![
         Cell::new(command.name, scene.style(name)).and(&format!(" {takes}"), scene.style(Role::Dim)),
         Cell::new(&place, scene.style(Role::Dim))
-            .and(&text::clean(command.doc).replace('`', ""), scene.style(doc)),
+            .and(&visible::text(command.doc).replace('`', ""), scene.style(doc)),
         Cell::new(&keys, scene.style(Role::Dim)),
     ]
 }

@@ -1,50 +1,10 @@
-//! Text for the terminal: text from the cluster made harmless; cutting and wrapping; numbers and times.
+//! Text for the terminal: cutting and wrapping; numbers and times.
 
 use std::borrow::Cow;
 
 use ratatui::{style::Style, text::Span as Run};
 
 use crate::time::{Span, Timestamp};
-
-/// Replaces a character that is invisible or changes how others are shown.
-const REPLACEMENT: char = '\u{FFFD}';
-
-/// Marks without width (accents) that a character may have; more of them would pile up over other lines.
-const MARKS: usize = 2;
-
-/// The text with all characters visible: control characters become their pictures (`␛`), bidirectional overrides,
-/// zero-width characters and the like become `�`.
-pub fn clean(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
-        return Cow::Borrowed(text);
-    }
-    let mut marks = 0;
-    let cleaned = text.chars().map(|letter| match letter {
-        '\0'..='\u{1F}' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or(REPLACEMENT),
-        '\u{7F}' => '␡',
-        letter if letter.is_ascii() => letter,
-        letter if is_deceptive(letter) => REPLACEMENT,
-        letter if width(letter.encode_utf8(&mut [0; 4])) == 0 => {
-            marks += 1;
-            if marks > MARKS { REPLACEMENT } else { letter }
-        }
-        letter => {
-            marks = 0;
-            letter
-        }
-    });
-    Cow::Owned(cleaned.collect())
-}
-
-/// Whether a character is invisible or moves others about.
-fn is_deceptive(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter,
-            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
-            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}' | '\u{FFA0}'
-            | '\u{FFF0}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}')
-}
 
 /// The text without the prefixes of Kubernetes' own taints and labels.
 pub fn brief(text: &str) -> String {
@@ -183,17 +143,6 @@ pub fn cores(milli: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_terminal_would_obey_is_shown_instead() {
-        assert_eq!(clean("web-1"), "web-1");
-        assert_eq!(clean("\x1b[2Jgone\r\n\x07\x7f"), "␛[2Jgone␍␊␇␡");
-        assert_eq!(clean("\u{9b}31m"), "�31m", "C1 as well");
-        assert_eq!(clean("abc\u{202e}def\u{2066}\u{200b}\u{feff}"), "abc�def���");
-        assert_eq!(clean("größe 節点"), "größe 節点", "honest letters stay");
-        assert_eq!(clean("e\u{301}"), "e\u{301}", "so do accents");
-        assert_eq!(clean("z\u{301}\u{302}\u{303}\u{304}"), "z\u{301}\u{302}��", "but no towers of them");
-    }
 
     #[test]
     fn text_is_cut_by_cells_and_never_through_a_wide_character() {

@@ -3,7 +3,7 @@
 use crate::{expect_none, repository::sources, source::Source};
 
 /// The modules of the library, top down: each may use those after it.
-pub const LAYERS: [&str; 18] = [
+pub const LAYERS: [&str; 19] = [
     "cli",
     "run",
     "ui",
@@ -22,10 +22,12 @@ pub const LAYERS: [&str; 18] = [
     "cluster",
     "clock",
     "time",
+    "visible",
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 8] = ["why", "forecast", "operation", "plan", "placement", "engine", "cluster", "time"];
+const PURE: [&str; 9] =
+    ["why", "forecast", "operation", "plan", "placement", "engine", "cluster", "time", "visible"];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
 const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];

@@ -49,6 +49,13 @@ pub struct DrainActArgs {
     resume: Option<Option<OperationId>>,
 }
 
+impl DrainActArgs {
+    /// Checks the nodes that it names; a drain that is resumed names none.
+    pub fn check_targets(&self) -> Result<(), CliError> {
+        if self.resume.is_some() { Ok(()) } else { self.act.what.nodes.targets().map(drop) }
+    }
+}
+
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Applying it")]
 pub struct HowArgs {

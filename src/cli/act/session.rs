@@ -27,7 +27,7 @@ use crate::{
         signals::{self, SignalRequests},
     },
     time::Timestamp,
-    ui::text,
+    visible,
 };
 
 /// Whether there is a terminal to ask on, or `--yes` agreed in advance.
@@ -342,7 +342,7 @@ fn shown(approval: &Approval, question: &Question) -> Vec<String> {
 
 fn read_answer(prompt: &str) -> io::Result<String> {
     let mut out = io::stderr();
-    out.write_all(text::clean(prompt).as_bytes())?;
+    out.write_all(visible::text(prompt).as_bytes())?;
     out.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;

@@ -249,24 +249,44 @@ impl PlanCommand {
             Self::Cordon(args) => PlanTarget::Cordon(args.targets()?),
             Self::Uncordon(args) => PlanTarget::Uncordon(args.targets()?),
             Self::Drain(args) => PlanTarget::Drain(args.nodes.targets()?, args.options()),
-            Self::Taint(TaintArgs { words, edit }) => {
-                let (nodes, words) = node_words(words, TaintEdits::is_word, "taint")?;
-                let edits = TaintEdits::parse(words, edit.overwrite).map_err(usage)?;
-                PlanTarget::Taint(edit.targets(nodes)?, edits)
-            }
-            Self::Label(LabelArgs { words, edit }) => {
-                let (nodes, words) = node_words(words, LabelEdits::is_word, "label")?;
-                let edits = LabelEdits::parse(words, edit.overwrite).map_err(usage)?;
-                PlanTarget::Label(edit.targets(nodes)?, edits)
-            }
+            Self::Taint(args) => args.target()?,
+            Self::Label(args) => args.target()?,
             Self::Evict(args) => PlanTarget::Evict(args.targets()?, args.options()?),
             Self::Delete(args) => PlanTarget::Delete(args.targets()?, args.options()?),
         })
     }
 }
 
+impl PlanArgs {
+    /// Checks the objects that an operation names.
+    pub fn check_targets(&self) -> Result<(), CliError> {
+        match &self.subject {
+            PlanSubject::Operation(command) => command.target().map(drop),
+            PlanSubject::NodeFailure(_) | PlanSubject::ZoneFailure(_) => Ok(()),
+        }
+    }
+}
+
+impl TaintArgs {
+    pub fn target(&self) -> Result<PlanTarget, CliError> {
+        let Self { words, edit } = self;
+        let (nodes, words) = node_words(words, TaintEdits::is_word, "taint")?;
+        let edits = TaintEdits::parse(words, edit.overwrite).map_err(usage)?;
+        Ok(PlanTarget::Taint(edit.targets(nodes)?, edits))
+    }
+}
+
+impl LabelArgs {
+    pub fn target(&self) -> Result<PlanTarget, CliError> {
+        let Self { words, edit } = self;
+        let (nodes, words) = node_words(words, LabelEdits::is_word, "label")?;
+        let edits = LabelEdits::parse(words, edit.overwrite).map_err(usage)?;
+        Ok(PlanTarget::Label(edit.targets(nodes)?, edits))
+    }
+}
+
 impl NodesArgs {
-    fn targets(&self) -> Result<NodeTargets, CliError> {
+    pub fn targets(&self) -> Result<NodeTargets, CliError> {
         let names = self.nodes.iter().map(String::as_str).collect();
         NodeTargets::new(names, self.selector.clone(), false)
     }
@@ -279,7 +299,7 @@ impl EditArgs {
 }
 
 impl PodsArgs {
-    fn targets(&self) -> Result<PodTargets, CliError> {
+    pub fn targets(&self) -> Result<PodTargets, CliError> {
         let missing = if self.ignore_not_found { MissingPods::Ignored } else { MissingPods::Fail };
         let selector = match (&self.selector, self.all) {
             (Some(_), true) => return Err(usage("setting 'all' with a selector is prohibited")),

@@ -185,7 +185,7 @@ fn a_bad_object_is_named_and_the_rest_of_its_page_read() {
         (changes.len(), end.count, &*end.version, &*end.next, end.remaining),
         (2, 4, "5", "c", Some(8))
     );
-    assert_eq!(end.bad, ["d/bad\\u{1b}[2J", "an object without a name"]);
+    assert_eq!(end.bad, ["d/bad␛[2J", "an object without a name"]);
     let line = line(
         &mut PodDecoder::default(),
         br#"{"type":"ADDED","object":{"metadata":{"name":"x"},"spec":7}}"#,

@@ -32,6 +32,7 @@ use crate::{
     app::{EvictionColumn, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay},
     cluster::ZoneKey,
     k8s::feed::{FeedKind, FeedState},
+    visible,
 };
 
 /// Draws a pane; returns how many rows it has room for.
@@ -249,7 +250,8 @@ fn say(scene: &Scene, glyph: &str, text: &str, role: Role, area: Rect, buf: &mut
     if area.is_empty() || room < 4 {
         return;
     }
-    let lines = text::wrap(&format!("{glyph} {}", text::clean(text)), room, usize::from(area.height).min(4));
+    let lines =
+        text::wrap(&format!("{glyph} {}", visible::text(text)), room, usize::from(area.height).min(4));
     let top = area.y + (area.height - u16::try_from(lines.len()).unwrap_or(area.height).min(area.height)) / 2;
     for (y, line) in (top..area.bottom()).zip(&lines) {
         let width = u16::try_from(text::width(line)).unwrap_or(area.width);
@@ -286,7 +288,7 @@ fn draw_below(
     }
     let indent = u16::try_from(label.len()).unwrap_or(0);
     let room = usize::from(area.width.saturating_sub(indent));
-    let lines = text::wrap(&text::brief(&text::clean(&text)), room, if area.height >= 12 { 2 } else { 1 });
+    let lines = text::wrap(&text::brief(&visible::text(&text)), room, if area.height >= 12 { 2 } else { 1 });
     let height = u16::try_from(lines.len()).unwrap_or(1);
     let top = area.bottom() - height;
     buf.set_string(area.x, top, label, scene.style(Role::Heading));

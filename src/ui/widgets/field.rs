@@ -7,7 +7,7 @@ use ratatui::{
 };
 use tui_input::Input;
 
-use crate::ui::text;
+use crate::visible;
 
 /// Draws the text around the cursor as far as there is room. `cursor` shows where the next letter goes; returns its
 /// column.
@@ -17,7 +17,7 @@ pub fn field(input: &Input, style: Style, cursor: bool, area: Rect, buf: &mut Bu
         buf.set_style(area, style);
     }
     let skipped = input.visual_scroll(room);
-    let visible: String = text::clean(input.value()).chars().skip(skipped).collect();
+    let visible: String = visible::text(input.value()).chars().skip(skipped).collect();
     buf.set_stringn(area.x, area.y, visible, room, style);
     let column = input.visual_cursor().saturating_sub(skipped).min(room);
     let column = area.x + u16::try_from(column).unwrap_or(0);

@@ -7,7 +7,7 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use crate::ui::text;
+use crate::{ui::text, visible};
 
 /// Pieces on the left and on the right of one line.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Runs {
     /// Appends text; invisible characters are made visible.
     #[must_use]
     pub fn and(mut self, text: &str, style: Style) -> Self {
-        self.0.push(Span::styled(text::clean(text).into_owned(), style));
+        self.0.push(Span::styled(visible::text(text).into_owned(), style));
         self
     }
 

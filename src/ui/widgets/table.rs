@@ -8,7 +8,7 @@ use ratatui::{
 };
 
 use super::segments::cut_line;
-use crate::ui::text;
+use crate::{ui::text, visible};
 
 /// Cells between columns.
 const GAP: u16 = 2;
@@ -64,7 +64,7 @@ impl Cell {
     #[must_use]
     pub fn and(mut self, text: &str, style: Style) -> Self {
         if !text.is_empty() {
-            self.spans.push(Span::styled(text::clean(text).into_owned(), style));
+            self.spans.push(Span::styled(visible::text(text).into_owned(), style));
         }
         self
     }
