@@ -12,7 +12,7 @@ use std::{
     env,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, BufRead, BufReader, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -125,7 +125,8 @@ impl Journal {
     /// The folder or the file cannot be created or opened.
     pub fn open(&self) -> Result<JournalWriter, JournalError> {
         self.create_folder()?;
-        let mut pen = Pen { journal: self.clone(), file: self.file().map_err(|error| self.failed(error))? };
+        let file = self.file().and_then(|mut file| end_cut_line(&mut file).map(|()| file));
+        let mut pen = Pen { journal: self.clone(), file: file.map_err(|error| self.failed(error))? };
         let (lines, mut written) = mpsc::channel::<Entry>(QUEUED);
         tokio::spawn(async move {
             while let Some(first) = written.recv().await {
@@ -151,7 +152,7 @@ impl Journal {
     }
 
     fn file(&self) -> io::Result<File> {
-        OpenOptions::new().create(true).append(true).mode(0o600).open(self.path())
+        OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(self.path())
     }
 
     /// All lines, oldest first. A line that cannot be read (truncated by a crash) is skipped.
@@ -325,6 +326,16 @@ impl Pen {
     }
 }
 
+/// Ends the last line, if a crash left only its start: what is written next must not become a part of it.
+fn end_cut_line(file: &mut File) -> io::Result<()> {
+    let length = file.metadata()?.len();
+    let mut last = [b'\n'];
+    if length > 0 {
+        file.read_exact_at(&mut last, length - 1)?;
+    }
+    if last == *b"\n" { Ok(()) } else { file.write_all(b"\n") }
+}
+
 /// The folder of all journals.
 fn folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -381,7 +392,7 @@ mod tests {
         let journal = Journal::within(folder.path(), "here");
         journal.open().expect("opened").append(notice("p", "one".into())).await.expect("written");
         let mut file = OpenOptions::new().append(true).open(journal.path()).expect("there");
-        file.write_all(b"{\"at\": \"20\n").expect("written");
+        file.write_all(b"{\"at\": \"20").expect("written");
         journal.open().expect("opened").append(notice("p", "two".into())).await.expect("written");
         assert_eq!(journal.lines().expect("read").len(), 2);
     }
