@@ -19,7 +19,7 @@ use super::{
 use crate::{
     cluster::{Key, NodeName, Uid},
     operation::{RequestKind, RequestOutcome},
-    plan::Call,
+    plan::{Call, node_path},
     time::Span,
 };
 
@@ -78,15 +78,15 @@ pub fn write(call: &Call, dry_run: DryRun) -> Request<Vec<u8>> {
         .uri(path)
         .header(http::header::CONTENT_TYPE, call.content_type)
         .body(body.to_string().into_bytes())
-        .expect("names of objects are valid in a path")
+        .expect("names in a path are encoded")
 }
 
 fn read(path: String) -> Request<Vec<u8>> {
-    Request::get(path).body(Vec::new()).expect("names of objects are valid in a path")
+    Request::get(path).body(Vec::new()).expect("names in a path are encoded")
 }
 
 async fn read_node(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
-    let answer = send(client, read(format!("/api/v1/nodes/{node}"))).await?;
+    let answer = send(client, read(node_path(node))).await?;
     let node = decode::node::read(&answer).ok_or_else(no_object)?;
     Ok(RequestOutcome::Node(Box::new(node)))
 }

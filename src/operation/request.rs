@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cluster::{Key, Node, NodeName, Uid, Version},
-    plan::{Call, PlanStep, undo::NodeUndo},
+    plan::{Call, PlanStep, node_path, undo::NodeUndo},
     time::{Span, Timestamp},
 };
 
@@ -120,7 +120,7 @@ impl NodePatch {
         }
         Call {
             method: "PATCH",
-            path: format!("/api/v1/nodes/{}", self.node),
+            path: node_path(&self.node),
             content_type: "application/merge-patch+json",
             body,
         }

@@ -77,7 +77,7 @@ pub use plan::{Arrival, BudgetPlan, Plan, Prospect};
 pub use pod_plan::{PodPlan, Window};
 pub use replacement::{Departure, Replacement, replacements};
 pub use rules::EvictionRules;
-pub use step::{Call, PlanStep};
+pub use step::{Call, PlanStep, node_path};
 pub use taint_edits::TaintEdits;
 pub use targets::PlanError;
 pub use time_left::{TimeLeft, time_left};

@@ -1,5 +1,6 @@
 //! The writes of a plan, and their API calls.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::{
@@ -57,7 +58,7 @@ impl PlanStep {
     pub fn call(&self) -> Call {
         let node = |name: &NodeName, body| Call {
             method: "PATCH",
-            path: format!("/api/v1/nodes/{name}"),
+            path: node_path(name),
             content_type: MERGE,
             body,
         };
@@ -102,8 +103,17 @@ impl PlanStep {
     }
 }
 
+/// What has no meaning of its own in an address (RFC 3986).
+const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The path of a node. Real names need no encoding; a server may send others.
+pub fn node_path(node: &NodeName) -> String {
+    format!("/api/v1/nodes/{}", utf8_percent_encode(node, &UNRESERVED))
+}
+
 fn pod_path(pod: &Key) -> String {
-    format!("/api/v1/namespaces/{}/pods/{}", pod.namespace, pod.name)
+    let [namespace, name] = [&*pod.namespace, &*pod.name].map(|part| utf8_percent_encode(part, &UNRESERVED));
+    format!("/api/v1/namespaces/{namespace}/pods/{name}")
 }
 
 fn delete_options(uid: &Uid, grace: Option<Span>) -> Value {
