@@ -16,6 +16,8 @@ pub(super) fn least_allocated(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i6
         let (mut sum, mut counted) = (0, 0);
         for (wanted, allocatable) in both.into_iter().filter(|(_, allocatable)| *allocatable > 0) {
             counted += 1;
+            // Sums of absurd amounts saturate, and may be below zero once some are subtracted again.
+            let wanted = wanted.max(0);
             sum += if wanted > allocatable { 0 } else { percent(allocatable - wanted, allocatable) };
         }
         if counted == 0 { 0 } else { sum / counted }
