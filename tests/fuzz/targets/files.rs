@@ -1,0 +1,136 @@
+//! Files and programs that connect kordon to a cluster, and the files that it writes itself.
+
+use std::{fs, str, sync::Arc};
+
+use kordon::{
+    cluster::Selector,
+    executor::guards,
+    journal::{Journal, JournalLine, LineKind, operations},
+    k8s::{
+        connect::ConnectOptions,
+        exec::{Plugin, Token},
+        kubeconfig::{KubeEnvironment, target},
+        proxy::Proxies,
+    },
+    time::Timestamp,
+};
+use kube::{Client, client::Body, config::ExecConfig};
+
+use super::{assert_harmless, file, folder, wait};
+
+/// Kubeconfig files, separated by NUL, as `KUBECONFIG` lists them.
+pub fn kubeconfig(data: &[u8]) {
+    // Files that never end are no finding.
+    if [&b"/dev/"[..], b"/proc/"].iter().any(|path| data.windows(path.len()).any(|part| part == *path)) {
+        return;
+    }
+    let paths: Vec<_> = data
+        .split(|byte| *byte == 0)
+        .take(3)
+        .enumerate()
+        .map(|(place, contents)| file(&format!("config{place}"), contents))
+        .collect();
+    let environment = KubeEnvironment {
+        kubeconfig: Some(std::env::join_paths(paths).expect("no colons")),
+        ..KubeEnvironment::default()
+    };
+    match wait(target(&ConnectOptions::default(), &environment)) {
+        Ok(found) => {
+            let mut config = found.config;
+            // Programs that a kubeconfig names are not run here.
+            (config.auth_info.exec, config.auth_info.auth_provider) = (None, None);
+            let _ = wait(async { Client::try_from(config).map(drop) });
+        }
+        Err(error) => assert_harmless(&error.to_string()),
+    }
+}
+
+/// Addresses of a server and its proxies, one a line: server, proxy of the kubeconfig, HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
+pub fn addresses(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let lines: Vec<&str> = text.split('\n').collect();
+    let line = |place: usize| lines.get(place).filter(|text| !text.is_empty()).map(|text| (*text).to_owned());
+    let proxies = Proxies { https: line(2), http: line(3), except: line(4).unwrap_or_default() };
+    let cluster = serde_json::json!({"server": line(0), "proxy-url": line(1)});
+    let config = serde_json::json!({"clusters": [{"name": "c", "cluster": cluster}], "current-context": "x",
+        "contexts": [{"name": "x", "context": {"cluster": "c"}}]});
+    let path = file("addresses", config.to_string().as_bytes());
+    let environment = KubeEnvironment { proxies, ..KubeEnvironment::default() };
+    for server in [None, line(0)] {
+        let options = ConnectOptions { kubeconfig: Some(path.clone()), server, ..ConnectOptions::default() };
+        match wait(target(&options, &environment)) {
+            Ok(found) => {
+                assert!(found.config.cluster_url.host().is_some(), "{}", found.config.cluster_url);
+                let _ = wait(async { Client::try_from(found.config).map(drop) });
+            }
+            Err(error) => {
+                assert_harmless(&error.to_string());
+                let secret = lines.iter().skip(1).any(|line| line.contains("hunter2@"));
+                assert!(!secret || !error.to_string().contains("hunter2"), "{error}");
+            }
+        }
+    }
+}
+
+/// What a credential plugin writes: to its standard output, or after an `!` to standard error when it fails.
+pub fn plugin(data: &[u8]) {
+    let (script, output) = match data.split_first() {
+        Some((b'!', rest)) => ("cat \"$0\" >&2; exit 3", rest),
+        _ => ("exec cat \"$0\"", data),
+    };
+    let path = file("output", output).display().to_string();
+    let exec = ExecConfig {
+        command: Some("/bin/sh".into()),
+        args: Some(vec!["-c".into(), script.into(), path]),
+        ..ExecConfig::default()
+    };
+    let plugin = Plugin::new(&exec, None);
+    match wait(plugin.run()) {
+        Ok(credential) => {
+            let answers = |_| async { Ok::<_, tower::BoxError>(http::Response::new(Body::empty())) };
+            let _ = wait(async {
+                let client = Client::new(tower::service_fn(answers), "default");
+                let client = Arc::new(Token::new(plugin, credential)).carried_by(client);
+                client.send(http::Request::new(Body::empty())).await.map(drop)
+            });
+        }
+        Err(error) => assert_harmless(&error.to_string()),
+    }
+}
+
+/// A file of guard rails.
+pub fn guards(data: &[u8]) {
+    match guards::read(Some(&file("guards.toml", data))) {
+        Ok(guards) => {
+            let pods = guards.protected_pods.iter();
+            assert!(pods.clone().all(|pods| Selector::parse(&pods.to_string()).as_ref() == Ok(pods)));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A journal as it was left by a crash: what can be read reads back, and what is written next is not lost.
+pub fn journal(data: &[u8]) {
+    let journal = Journal::within(&folder(), "fuzzed");
+    fs::write(journal.path(), data).expect("a temporary file");
+    let lines = journal.lines().expect("the file can be read");
+    for line in &lines {
+        // Times are written in milliseconds.
+        let written = JournalLine::parse(line.to_text().as_bytes()).expect("what is written can be read");
+        assert_eq!(JournalLine::parse(written.to_text().as_bytes()).as_ref(), Some(&written));
+    }
+    for operation in operations(&lines) {
+        let _ =
+            (operation.is_unfinished(), operation.undo(), operation.prior(), operation.cordoned().count());
+    }
+    let next = JournalLine {
+        at: Timestamp::from_secs(1_800_000_000),
+        operation: "next".parse().expect("an id"),
+        kind: LineKind::Resumed { by: "somebody".into() },
+    };
+    wait(async {
+        journal.open().expect("the journal opens").append(next.clone()).await.expect("it is written");
+    });
+    let after = journal.lines().expect("the file can be read");
+    assert_eq!(after.split_last(), Some((&next, &lines[..])), "a line is lost");
+}

@@ -1,0 +1,75 @@
+//! What is fuzzed: one table for the fuzzer (`fuzz/`) and for the replay of the inputs that it kept.
+
+mod command_line;
+mod files;
+#[path = "../../common/harmless.rs"]
+mod harmless;
+mod objects;
+mod screen;
+mod texts;
+mod wire;
+
+use std::{fs, future::Future, path::PathBuf, sync::OnceLock};
+
+use tokio::runtime::{Builder, Runtime};
+
+pub use harmless::assert_harmless;
+
+/// Something that takes input from outside.
+pub struct Target {
+    pub name: &'static str,
+    /// Takes the input, and panics where it breaks an invariant.
+    pub run: fn(&[u8]),
+    /// Does once what need not be done for each input.
+    #[allow(dead_code, reason = "the fuzzer calls it before it forks")]
+    pub prepare: fn(),
+}
+
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run, prepare: || {} }
+}
+
+pub const TARGETS: &[Target] = &[
+    target("addresses", files::addresses),
+    target("arguments", command_line::arguments),
+    target("cluster", screen::cluster),
+    target("controller-flags", wire::controller_flags),
+    target("edits", texts::edits),
+    target("fields", texts::fields),
+    target("filter", texts::filter),
+    target("guards", files::guards),
+    target("journal", files::journal),
+    Target { name: "keys", run: screen::keys, prepare: screen::prepare },
+    target("kubeconfig", files::kubeconfig),
+    target("objects", objects::objects),
+    target("plugin", files::plugin),
+    target("quantity", texts::quantity),
+    target("selector", texts::selector),
+    target("text", texts::text),
+    target("theme", texts::theme),
+    target("watch", wire::watch),
+];
+
+/// A file of this process with these contents.
+pub fn file(name: &str, contents: &[u8]) -> PathBuf {
+    let path = folder().join(name);
+    fs::write(&path, contents).expect("a temporary file can be written");
+    path
+}
+
+/// A folder of this thread; the fuzzer ends processes without warning, and so uses the same one again.
+pub fn folder() -> PathBuf {
+    let thread = std::thread::current();
+    let name =
+        format!("kordon-fuzz-{}-{}", std::process::id(), thread.name().unwrap_or("main").replace(':', "_"));
+    let folder = std::env::temp_dir().join(name);
+    fs::create_dir_all(&folder).expect("a temporary folder can be made");
+    folder
+}
+
+/// Runs a future to its end.
+pub fn wait<T>(future: impl Future<Output = T>) -> T {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    let build = || Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("threads");
+    RUNTIME.get_or_init(build).block_on(future)
+}
