@@ -19,7 +19,7 @@ use kordon::{
     cluster::Cluster,
     engine::{Origin, ServerVersion, Settings},
     k8s::{
-        feed::{FeedEvent, FeedKind, FeedState},
+        feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
         settings,
         watch::{self, WatchOptions},
     },
@@ -131,12 +131,17 @@ impl Served {
                 FeedEvent::Changes(changes) => {
                     changes.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
                 }
-                FeedEvent::Health(_, health) => match health.state {
-                    FeedState::Broken { error, .. } | FeedState::Forbidden { error } => {
-                        assert_harmless(&error)
+                FeedEvent::Health(_, FeedHealth { state, .. }) | FeedEvent::ScopeState(_, state) => {
+                    match state {
+                        FeedState::Broken { error, .. } | FeedState::Forbidden { error } => {
+                            assert_harmless(&error)
+                        }
+                        FeedState::Off
+                        | FeedState::Connecting
+                        | FeedState::Listing { .. }
+                        | FeedState::Live => {}
                     }
-                    FeedState::Off | FeedState::Connecting | FeedState::Listing { .. } | FeedState::Live => {}
-                },
+                }
                 FeedEvent::ClockDifference(difference) => {
                     let _ = clock.now() + difference;
                 }
