@@ -249,8 +249,8 @@ impl Evictor {
             let Timer::Running(running) = timer else { continue };
             if running.created > paused_since && self.by_time.remove(&(running.fires, key.clone())) {
                 let later = now.since(running.created);
-                running.created = running.created + later;
-                running.fires = running.fires + later;
+                running.created += later;
+                running.fires += later;
                 self.by_time.insert((running.fires, key.clone()));
             }
         }

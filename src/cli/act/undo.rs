@@ -95,8 +95,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
         Some(operation) => session.context.prior(&operation)?,
         None => {
             let last = session.context.undoable(None)?;
-            let last =
-                last.ok_or_else(|| CliError::NothingTo("undo: no operation of this cluster changed nodes"))?;
+            let last = last.ok_or(CliError::NothingTo("undo: no operation of this cluster changed nodes"))?;
             let (title, id, started) = (&last.title, &last.id, last.started_at.to_time());
             print_line(&format!("the last operation: {title} ({id}, started {started})"));
             last

@@ -301,8 +301,9 @@ impl ForecastChecker {
         if off.is_some_and(|off| is_right && is_within(off, slow)) {
             return Verdict::Explained(SLOW.into());
         }
-        let missed =
-            found.is_some_and(|(_, why)| event.kind == EventKind::Unknown && self.renewed_in_a_pass(why));
+        // A taint may follow at once.
+        let from_silence = matches!(event.kind, EventKind::Unknown | EventKind::NoExecute);
+        let missed = found.is_some_and(|(_, why)| from_silence && self.renewed_in_a_pass(why));
         if off.is_some_and(|off| is_right && missed && is_within(off, self.tolerance + self.period)) {
             return Verdict::Explained(MISSED.into());
         }
