@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 
-use super::{exit::CliError, span};
+use super::{config::Config, exit::CliError, span};
 use crate::k8s::connect::ConnectOptions;
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -58,6 +58,9 @@ pub struct ConnectionArgs {
     /// Timeout of one request, watches excepted; 0 is no timeout
     #[arg(long, value_name = "DURATION", global = true, hide_short_help = true, value_parser = span::timeout)]
     request_timeout: Option<Duration>,
+    /// What is configured of the controllers of the clusters.
+    #[arg(skip)]
+    pub config: Config,
 }
 
 impl ConnectionArgs {
@@ -91,7 +94,7 @@ impl ConnectionArgs {
 
     /// Refuses connection flags for a command that connects to no other cluster.
     pub fn refuse(&self, reason: &str) -> Result<(), CliError> {
-        if *self == Self::default() {
+        if (Self { config: Config::default(), ..self.clone() }) == Self::default() {
             return Ok(());
         }
         Err(CliError::Usage(format!(

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::{
+    config::Config,
     connection::ConnectionArgs,
     exit::CliError,
     settings::SettingsArgs,
@@ -27,9 +28,10 @@ pub struct DashboardArgs {
 }
 
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let config = connection.config.clone();
     let connection = connect::connect(&connection.options()).await?;
     // Before the watches start: beside the list of all pods of a large cluster this request would take seconds.
-    let (settings, notes) = settings_of(&connection, &args.settings).await;
+    let (settings, notes) = settings_of(&connection, &config, &args.settings).await;
     let clock = Clock::system();
     let context = WriteContext::of(&connection, clock).await;
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
@@ -37,9 +39,13 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     show::show(args.show, &connection, settings, notes.collect(), clock, context).await
 }
 
-/// The controller's settings: flags given here, else those of the cluster's controller manager, else upstream's
-/// defaults; with notes about where they come from.
-pub async fn settings_of(connection: &Connection, given: &SettingsArgs) -> (Settings, Vec<String>) {
+/// The controller's settings: flags given here, else the configuration, else those of the cluster's controller manager,
+/// else upstream's defaults; with notes about where they come from.
+pub async fn settings_of(
+    connection: &Connection,
+    config: &Config,
+    given: &SettingsArgs,
+) -> (Settings, Vec<String>) {
     let mut settings = Settings::defaults(connection.version);
     let found = settings::controller_flags(&connection.client).await;
     let mut notes = vec![found.note];
@@ -48,6 +54,7 @@ pub async fn settings_of(connection: &Connection, given: &SettingsArgs) -> (Sett
             notes.push(format!("the controller manager's {bad}: using upstream's default"));
         }
     }
+    config.set(&connection.context, &mut settings);
     given.apply(&mut settings);
     (settings, notes)
 }

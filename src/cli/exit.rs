@@ -13,6 +13,7 @@ use clap::error::ErrorKind;
 use serde::Serialize;
 use serde_json::json;
 
+use super::config::ConfigError;
 use crate::{
     cluster::Gaps,
     executor::{guards::GuardsError, write_context::WriteContextError},
@@ -107,6 +108,8 @@ pub enum CliError {
     WriteContext(#[from] WriteContextError),
     #[error(transparent)]
     Guards(#[from] GuardsError),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     #[error("not confirmed: nothing was written")]
     Declined,
     /// The operation ran and was reported; it did not complete.
@@ -144,8 +147,9 @@ impl CliError {
                 | WriteContextError::Journal(_)
                 | WriteContextError::Write(_),
             ) => Exit::Failed,
-            Self::Guards(GuardsError::Bad { .. }) => Exit::Usage,
-            Self::Guards(GuardsError::Io { .. }) => Exit::Failed,
+            Self::Guards(GuardsError::Bad { .. })
+            | Self::Config(ConfigError::Bad { .. } | ConfigError::Variable { .. }) => Exit::Usage,
+            Self::Guards(GuardsError::Io { .. }) | Self::Config(ConfigError::Io { .. }) => Exit::Failed,
             Self::Declined => Exit::Interrupted,
             Self::Ended { end, .. } => match end {
                 OperationEnd::Done | OperationEnd::Recorded => Exit::Done,

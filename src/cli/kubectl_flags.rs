@@ -47,7 +47,7 @@ pub fn refusal(command: &str, flag: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::{definition, parse};
+    use crate::cli::{config::Config, definition, parse};
 
     /// The flags of kubectl 1.37's commands, as its help lists them.
     const FLAGS: [(&str, &[&str]); 6] = [
@@ -143,7 +143,8 @@ mod tests {
                 assert!(is_supported != reason.is_some(), "kubectl {command} --{flag}: neither, or both");
                 if let Some(reason) = reason {
                     let line = ["kordon", command, "x", &format!("--{flag}")];
-                    let error = parse(line.map(Into::into)).expect_err("refused").to_string();
+                    let error =
+                        parse(line.map(Into::into), &Config::default()).expect_err("refused").to_string();
                     assert!(error.contains(reason), "{error}");
                 }
             }

@@ -4,6 +4,7 @@ mod act;
 mod columns;
 mod completions;
 mod confidence;
+mod config;
 mod connection;
 mod dashboard;
 mod demo;
@@ -36,6 +37,7 @@ use clap::{
 use exit::ErrorFormat;
 pub use exit::{CliError, Exit};
 
+use config::Config;
 use connection::ConnectionArgs;
 use plan::PlanCommand;
 
@@ -60,6 +62,9 @@ pub struct Cli {
 
 const AFTER_HELP: &str = "\
 Try it without a cluster: `kordon demo`.
+
+Flags get their defaults from ~/.config/kordon/config.toml ($XDG_CONFIG_HOME) and from variables as KORDON_THEME;
+`kordon config` lists them all.
 
 Exit codes:
    0  done
@@ -107,6 +112,8 @@ enum Command {
     Undo(act::UndoArgs),
     /// List the operations made from this machine, interrupted ones included
     Journal(act::JournalArgs),
+    /// Print the configuration: each setting, its value, and where that comes from
+    Config(config::ConfigArgs),
     /// Print shell completions
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -117,11 +124,19 @@ enum Command {
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let format = ErrorFormat::of(&arguments);
-    let cli = match parse(arguments) {
+    let (config, invalid) = match Config::load() {
+        Ok(config) => (config, None),
+        Err(error) => (Config::default(), Some(error)),
+    };
+    let cli = match parse(arguments, &config) {
         Ok(cli) => cli,
         Err(error) => return exit::report_parse_error(&error, format),
     };
-    match run(cli) {
+    // Help, completions and the manual page need no configuration.
+    if let (Some(error), false) = (invalid, cli.is_about_itself()) {
+        return exit::report_error(&error.into(), format);
+    }
+    match run(cli, config) {
         Ok(()) => Exit::Done.into(),
         Err(error) => exit::report_error(&error, format),
     }
@@ -132,12 +147,12 @@ pub fn main() -> ExitCode {
 /// # Errors
 /// It is refused, with the text that the program prints.
 pub fn check(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
-    let cli = parse(arguments).map_err(|error| exit::parse_error_text(&error))?;
+    let cli = parse(arguments, &Config::default()).map_err(|error| exit::parse_error_text(&error))?;
     cli.check_targets().map_err(|error| exit::error_text(&error))
 }
 
-fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let mut command = definition();
+fn parse(args: impl IntoIterator<Item = OsString>, config: &Config) -> Result<Cli, clap::Error> {
+    let mut command = config.apply(definition());
     let args: Vec<OsString> = args.into_iter().collect();
     let matches = match command.try_get_matches_from_mut(args.clone()) {
         Ok(matches) => matches,
@@ -193,17 +208,24 @@ impl Cli {
                 | Command::Forecast(_)
                 | Command::Undo(_)
                 | Command::Journal(_)
+                | Command::Config(_)
                 | Command::Completions(_)
                 | Command::Man,
             )
             | None => Ok(()),
         }
     }
+
+    /// Whether it prints something about the program and does nothing else.
+    const fn is_about_itself(&self) -> bool {
+        matches!(self.command, Some(Command::Completions(_) | Command::Man))
+    }
 }
 
-fn run(cli: Cli) -> Result<(), CliError> {
+fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     cli.check_targets()?;
     match cli.command {
+        Some(Command::Config(args)) => return config::run(&args, &config),
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
         Some(Command::Man) => return man::print(definition()),
         Some(_) | None => {}
@@ -213,14 +235,15 @@ fn run(cli: Cli) -> Result<(), CliError> {
         .enable_all()
         .build()
         .map_err(|error| CliError::Io { doing: "starting the program's threads".into(), error })?;
-    let done = runtime.block_on(dispatch(cli));
+    let done = runtime.block_on(dispatch(cli, config));
     // Watches and requests in progress no longer matter.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
 }
 
-async fn dispatch(cli: Cli) -> Result<(), CliError> {
-    let Cli { command, dashboard, connection, log: _ } = cli;
+async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
+    let Cli { command, dashboard, mut connection, log: _ } = cli;
+    connection.config = config;
     match command {
         None => dashboard::run(dashboard, connection).await,
         Some(Command::Status(args)) => status::run(args, connection).await,
@@ -242,7 +265,7 @@ async fn dispatch(cli: Cli) -> Result<(), CliError> {
             connection.refuse("kordon demo has its own cluster")?;
             demo::run(args).await
         }
-        Some(Command::Completions(_) | Command::Man) => Ok(()),
+        Some(Command::Completions(_) | Command::Man | Command::Config(_)) => Ok(()),
     }
 }
 
@@ -256,7 +279,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Cli, clap::Error> {
-        parse(line.split(' ').map(Into::into))
+        parse(line.split(' ').map(Into::into), &Config::default())
     }
 
     #[test]

@@ -183,8 +183,9 @@ impl OneShot {
         patience: Patience,
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
+        let config = connection.config.clone();
         let connection = patience.connect(connection).await?;
-        let settings = patience.wait(settings_of(&connection, &args.settings)).await;
+        let settings = patience.wait(settings_of(&connection, &config, &args.settings)).await;
         let (settings, _) = settings.ok_or_else(|| patience.late("the controller's settings"))?;
         let options =
             ModelOptions { connection: connection_info(&connection), settings, role: ControllerRole::Shadow };

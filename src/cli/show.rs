@@ -25,10 +25,12 @@ use crate::{
 #[command(next_help_heading = "Dashboard")]
 pub struct ShowArgs {
     /// Do not read pods: far less load on the API server, but no evictions
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+        hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     no_pods: bool,
     /// Disable `:enforce` until the program ends
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+        hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     read_only: bool,
     /// Theme to start with; T switches to the next
     #[arg(long, value_name = "NAME", value_parser = theme())]

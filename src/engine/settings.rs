@@ -47,7 +47,9 @@ pub enum Origin {
     Default,
     /// The command line of the cluster's kube-controller-manager pod.
     Cluster,
-    /// A flag or the configuration of this program.
+    /// The configuration of this program.
+    Configuration,
+    /// A flag of this program.
     Override,
 }
 
@@ -56,6 +58,7 @@ impl Origin {
         match self {
             Self::Default => "default",
             Self::Cluster => "cluster",
+            Self::Configuration => "configuration",
             Self::Override => "override",
         }
     }
@@ -234,7 +237,7 @@ impl Settings {
     /// otherwise. Which controllers the cluster's manager runs does not matter then.
     #[must_use]
     pub fn as_controller(mut self) -> Self {
-        if self.controllers.origin != Origin::Override {
+        if self.controllers.origin < Origin::Configuration {
             self.controllers.value = Controllers::OWN;
         }
         self

@@ -60,7 +60,12 @@ fn parse(text: &str) -> Result<Guards, String> {
 }
 
 fn default_file() -> Option<PathBuf> {
+    configuration_folder().map(|folder| folder.join("guards.toml"))
+}
+
+/// The folder of the files by which kordon is configured; none without a home.
+pub fn configuration_folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;
-    Some(folder.join("kordon/guards.toml"))
+    Some(folder.join("kordon"))
 }

@@ -6,6 +6,7 @@ mod dashboard_driver;
 mod operations_cli;
 mod operations_dashboard;
 mod cli;
+mod configuration;
 #[path = "../common/mod.rs"]
 mod common;
 mod dashboard;

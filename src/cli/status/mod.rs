@@ -18,7 +18,8 @@ pub struct StatusArgs {
     #[command(flatten)]
     once: OnceArgs,
     /// Do not read pods; evictions are not shown
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+        hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     no_pods: bool,
 }
 

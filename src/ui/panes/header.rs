@@ -131,6 +131,7 @@ fn controller(scene: &Scene) -> Segments {
         let mark = match origin {
             Origin::Default => "",
             Origin::Cluster => " (cluster)",
+            Origin::Configuration => " (configuration)",
             Origin::Override => " (override)",
         };
         let runs = Runs::new(name, dim).and(" ", dim).and(&value, scene.style(role));
