@@ -160,7 +160,7 @@ impl Config {
             // The definition wants texts that live as long as the program, which has one configuration.
             set.map(|value| &*Box::leak(value.text.clone().into_boxed_str()))
         };
-        let command = command.mut_args(|arg| match arg.get_long().and_then(default) {
+        let command = command.mut_args(|arg| match configurable(&arg).and_then(default) {
             Some(text) => arg.default_value(text),
             None => arg,
         });
@@ -338,8 +338,13 @@ fn check_flag(flag: &str, text: &str) -> Result<(), String> {
 
 /// The first argument with this name, of the command or one below it.
 fn argument<'a>(command: &'a clap::Command, flag: &str) -> Option<&'a clap::Arg> {
-    let own = command.get_arguments().find(|arg| arg.get_long() == Some(flag));
+    let own = command.get_arguments().find(|arg| configurable(arg) == Some(flag));
     own.or_else(|| command.get_subcommands().find_map(|subcommand| argument(subcommand, flag)))
+}
+
+/// The name of a flag with a value. One without could not be switched off again.
+fn configurable(arg: &clap::Arg) -> Option<&str> {
+    arg.get_long().filter(|_| arg.get_action().takes_values())
 }
 
 /// How many letters have to be added, removed or replaced to make one word of another (Levenshtein).

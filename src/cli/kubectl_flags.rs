@@ -1,7 +1,7 @@
 //! Flags of kubectl's commands that kordon refuses, each with the reason.
 
 /// The commands that have a flag, the flag, and why kordon refuses it.
-const REFUSED: [(&[&str], &str, &str); 15] = [
+const REFUSED: [(&[&str], &str, &str); 13] = [
     (&["taint", "label"], "allow-missing-template-keys", TEMPLATES),
     (&["taint", "label"], "template", TEMPLATES),
     (
@@ -11,7 +11,6 @@ const REFUSED: [(&[&str], &str, &str); 15] = [
     ),
     (&["taint", "label"], "field-manager", "writes are made as kordon, so that others see who made them"),
     (&["label"], "all-namespaces", "nodes have no namespace, and kordon labels nodes only"),
-    (&["label"], "list", "kordon prints what changes: use kubectl label --list"),
     (&["label"], "local", "a plan is made over the cluster: there is nothing to do without one"),
     (
         &["label"],
@@ -21,7 +20,6 @@ const REFUSED: [(&[&str], &str, &str); 15] = [
     (&["label", "delete"], "filename", FILES),
     (&["label", "delete"], "kustomize", FILES),
     (&["label", "delete"], "recursive", FILES),
-    (&["label", "delete"], "field-selector", "name the objects, or select them by label with --selector"),
     (&["delete"], "cascade", "pods own nothing that would be deleted with them"),
     (&["delete"], "interactive", "with --enforce kordon always asks; --yes skips the question"),
     (&["delete"], "raw", "kordon deletes pods by name, with their uid as the precondition"),

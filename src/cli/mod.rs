@@ -199,7 +199,7 @@ impl Cli {
             Some(Command::Drain(args)) => args.check_targets(),
             Some(Command::Cordon(args) | Command::Uncordon(args)) => args.what.targets().map(drop),
             Some(Command::Taint(args)) => args.what.target().map(drop),
-            Some(Command::Label(args)) => args.what.target().map(drop),
+            Some(Command::Label(args)) => args.what.check_targets(),
             Some(Command::Evict(args) | Command::Delete(args)) => args.what.targets().map(drop),
             Some(
                 Command::Demo(_)

@@ -37,6 +37,7 @@
 pub mod budget;
 pub mod cow_map;
 pub mod knowledge;
+pub mod fields;
 pub mod labels;
 pub mod lease;
 pub mod claim;
@@ -60,6 +61,7 @@ use std::sync::Arc;
 
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{CordonNote, DrainClaim};
+pub use fields::{BadFieldSelector, FieldSelector};
 pub use knowledge::{FeedKind, Gap, Gaps, Known};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};

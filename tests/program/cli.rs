@@ -531,3 +531,66 @@ async fn fingers_trained_by_kubectl_find_their_flags() {
         assert!(output.err.contains(reason), "{words:?}: {}", output.err);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn labels_are_listed_as_kubectl_lists_them() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let shell = Shell::new();
+    let run = async |line: &[&str]| shell.run(&[line, &["--server", &server.url]].concat()).await;
+    let one = run(&["label", "node", "general-1a-02", "--list"]).await.done();
+    assert!(one.lines().any(|line| line == "kubernetes.io/hostname=general-1a-02"), "{one}");
+    let several = run(&["label", "nodes", "general-1a-02", "general-1b-02", "--list"]).await.done();
+    let headings = several.lines().filter(|line| line.starts_with("Listing labels for Node./general-1"));
+    assert_eq!(headings.count(), 2, "{several}");
+    assert!(several.lines().any(|line| line == " kubernetes.io/hostname=general-1b-02"), "{several}");
+    let all = run(&["label", "--all", "--list"]).await.done();
+    assert!(all.lines().filter(|line| line.starts_with("Listing labels")).count() > 2, "{all}");
+    let fields = ["label", "nodes", "--field-selector=metadata.name=general-1a-02", "--list"];
+    let selected = run(&fields).await.done();
+    assert_eq!(selected.lines().filter(|line| line.starts_with("Listing labels")).count(), 1, "{selected}");
+    let output = run(&["label", "general-1a-02", "a=b", "--list"]).await;
+    assert_eq!(output.code, USAGE, "{}", output.err);
+    let output = run(&["label", "nope", "--list"]).await;
+    assert!(output.code == FAILED && output.err.contains("node nope not found"), "{}", output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_are_selected_by_field_and_a_field_that_is_not_known_is_named() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let shell = Shell::new();
+    let run = async |line: &[&str]| shell.run(&[line, &["--server", &server.url]].concat()).await;
+    let by = |fields: &'static str| {
+        ["delete", "pods", "-A", "--placement=skip", "-o", "json", "--field-selector", fields]
+    };
+    let output = run(&by("spec.nodeName=general-1a-02,metadata.namespace!=kube-system")).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+    let pods = plan["pods"].as_array().expect("pods");
+    assert!(!pods.is_empty(), "{plan}");
+    for pod in pods {
+        assert_eq!(pod["node"], "general-1a-02", "{pod}");
+        assert_ne!(pod["namespace"], "kube-system", "{pod}");
+    }
+    let output = run(&by("spec.colour=red")).await;
+    assert_eq!(output.code, USAGE);
+    assert!(output.err.contains("field label not supported: spec.colour"), "{}", output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn taints_take_the_validation_of_kubectl_and_dry_runs_are_asked_for_by_its_name() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    let shell = Shell::new();
+    let taint = ["taint", "nodes", "general-1a-02", "a=b:NoSchedule", "--server", &server.url];
+    for mode in ["--validate", "--validate=strict", "--validate=false"] {
+        let output = shell.run(&[&taint[..], &[mode]].concat()).await;
+        assert_eq!(output.code, DONE, "{mode}: {}", output.err);
+    }
+    assert_eq!(server.written(), Vec::<String>::new(), "kubectl's flag is about fields: no dry run is sent");
+    let output = shell.run(&[&taint[..], &["--dry-run=server"]].concat()).await;
+    assert_eq!((output.code, server.written().len()), (DONE, 1), "{}", output.err);
+    let error = shell.refused(&[&taint[..], &["--validate=maybe"]].concat(), USAGE).await;
+    assert!(error.contains("strict, true, warn, ignore, false"), "{error}");
+}

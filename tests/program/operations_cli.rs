@@ -60,7 +60,7 @@ async fn without_enforce_the_plan_is_printed_and_nothing_is_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
     let harness = Harness::start(SPEED).await;
-    let line = [&["plan"][..], &drain(&["general-1a-02"]), &["--validate", "-o", "json"]].concat();
+    let line = [&["plan"][..], &drain(&["general-1a-02"]), &["--dry-run=server", "-o", "json"]].concat();
     let output = harness.run(&line).await;
     assert_eq!(output.code, DONE, "{}", output.err);
     let plan: Value = serde_json::from_str(&output.out).expect("a plan");
@@ -82,10 +82,10 @@ async fn validating_lets_the_server_judge_each_write_and_changes_nothing() {
 async fn validating_reports_what_the_server_would_refuse() {
     let harness = Harness::start(SPEED).await;
     harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction"));
-    let output = harness.run(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
+    let output = harness.run(&[&drain(&["general-1a-02"])[..], &["--dry-run=server"]].concat()).await;
     assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
     assert!(output.out.contains("not as planned") && output.out.contains("forbidden"), "{}", output.out);
-    let output = harness.enforce(&[&drain(&["general-1a-02"])[..], &["--validate"]].concat()).await;
+    let output = harness.enforce(&[&drain(&["general-1a-02"])[..], &["--dry-run=server"]].concat()).await;
     assert_eq!(output.code, USAGE, "{}", output.err);
 }
 

@@ -132,7 +132,8 @@ pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(),
 
 /// Prints the plan, or applies it.
 pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    if !how.enforce {
+    let only_lists = matches!(&command, PlanCommand::Label(args) if args.list);
+    if !how.enforce || only_lists {
         return plan::preview(&command, connection).await;
     }
     session::require_operator(&how)?;

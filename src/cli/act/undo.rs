@@ -116,7 +116,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
 struct UndoReport {
     schema: &'static str,
     operation: OperationId,
-    /// The writes, and with `--validate` the server's answers to them.
+    /// The writes, and with `--dry-run=server` the server's answers to them.
     writes: Vec<UndoWriteReport>,
     /// What stays as it is, because somebody has changed it since.
     kept: Vec<String>,

@@ -14,7 +14,7 @@ use super::{
     targets::{MissingPods, NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
 };
 use crate::{
-    cluster::Selector,
+    cluster::{FieldSelector, Selector},
     plan::{DrainOptions, LabelEdits, RemovalOptions, Retry, TaintEdits},
     time::Span,
 };
@@ -67,10 +67,8 @@ pub struct PrintArgs {
     /// --enforce
     #[arg(long, value_name = "MODE", value_enum)]
     pub placement: Option<PlacementMode>,
-    /// Send each write to the server as a dry run (dryRun=All) and print its answer; nothing is written
-    #[arg(long)]
-    validate: bool,
-    /// As in kubectl: `client` prints the plan, as without --enforce; `server` is --validate
+    /// As in kubectl: `client` prints the plan, as without --enforce; `server` also sends each write to the server as a
+    /// dry run (dryRun=All) and prints its answer. Nothing is written
     #[arg(long, value_name = "MODE", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "client", default_value = "none", hide_default_value = true)]
     dry_run: DryRunMode,
@@ -106,14 +104,14 @@ impl PrintArgs {
 
     /// Whether the server is asked for its answers to the writes.
     pub fn validates(&self) -> bool {
-        self.validate || self.dry_run == DryRunMode::Server
+        self.dry_run == DryRunMode::Server
     }
 
     /// The flag that says that nothing is to be written.
     pub fn writes_nothing(&self) -> Option<&'static str> {
         match self.dry_run {
             DryRunMode::Client | DryRunMode::Server => Some("--dry-run"),
-            DryRunMode::None => self.validate.then_some("--validate"),
+            DryRunMode::None => None,
         }
     }
 }
@@ -168,6 +166,10 @@ pub struct TaintArgs {
     /// Nodes and taints, as in kubectl: `[nodes] NODE... key=value:effect... key:effect-... key-...`
     #[arg(value_name = "NODE|TAINT", required = true)]
     words: Vec<String>,
+    /// As in kubectl: what the server does about unknown fields. kordon writes none
+    #[arg(long, value_name = "MODE", num_args = 0..=1, require_equals = true, default_missing_value = "strict",
+        hide = true, value_parser = ["strict", "true", "warn", "ignore", "false"])]
+    validate: Option<String>,
     #[command(flatten)]
     edit: EditArgs,
 }
@@ -175,8 +177,14 @@ pub struct TaintArgs {
 #[derive(Args, Debug)]
 pub struct LabelArgs {
     /// Nodes and labels, as in kubectl: `[nodes] NODE... key=value... key-...`
-    #[arg(value_name = "NODE|LABEL", required = true)]
+    #[arg(value_name = "NODE|LABEL", required_unless_present = "list")]
     words: Vec<String>,
+    /// Print the labels of the nodes instead of changing them
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
+    pub list: bool,
+    /// Select nodes by field: metadata.name, spec.unschedulable
+    #[arg(long, value_name = "SELECTOR", value_parser = FieldSelector::of_nodes)]
+    field_selector: Option<FieldSelector>,
     #[command(flatten)]
     edit: EditArgs,
 }
@@ -205,6 +213,9 @@ pub struct PodsArgs {
     /// Select pods of the namespace by label instead of by name
     #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
     selector: Option<Selector>,
+    /// Select pods by field: metadata.name, metadata.namespace, spec.nodeName, status.phase, status.nominatedNodeName
+    #[arg(long, value_name = "SELECTOR", value_parser = FieldSelector::of_pods)]
+    field_selector: Option<FieldSelector>,
     /// Select pods in all namespaces
     #[arg(long, short = 'A')]
     all_namespaces: bool,
@@ -261,6 +272,7 @@ impl PlanArgs {
     /// Checks the objects that an operation names.
     pub fn check_targets(&self) -> Result<(), CliError> {
         match &self.subject {
+            PlanSubject::Operation(PlanCommand::Label(args)) => args.check_targets(),
             PlanSubject::Operation(command) => command.target().map(drop),
             PlanSubject::NodeFailure(_) | PlanSubject::ZoneFailure(_) => Ok(()),
         }
@@ -269,32 +281,58 @@ impl PlanArgs {
 
 impl TaintArgs {
     pub fn target(&self) -> Result<PlanTarget, CliError> {
-        let Self { words, edit } = self;
+        let Self { words, edit, .. } = self;
         let (nodes, words) = node_words(words, TaintEdits::is_word, "taint")?;
         let edits = TaintEdits::parse(words, edit.overwrite).map_err(usage)?;
-        Ok(PlanTarget::Taint(edit.targets(nodes)?, edits))
+        Ok(PlanTarget::Taint(edit.targets(nodes, None)?, edits))
     }
 }
 
 impl LabelArgs {
     pub fn target(&self) -> Result<PlanTarget, CliError> {
-        let Self { words, edit } = self;
+        let Self { words, edit, field_selector, .. } = self;
         let (nodes, words) = node_words(words, LabelEdits::is_word, "label")?;
         let edits = LabelEdits::parse(words, edit.overwrite).map_err(usage)?;
-        Ok(PlanTarget::Label(edit.targets(nodes)?, edits))
+        Ok(PlanTarget::Label(edit.targets(nodes, field_selector.as_ref())?, edits))
     }
 }
 
 impl NodesArgs {
     pub fn targets(&self) -> Result<NodeTargets, CliError> {
         let names = self.nodes.iter().map(String::as_str).collect();
-        NodeTargets::new(names, self.selector.clone(), false)
+        NodeTargets::new(names, self.selector.clone(), None, false)
+    }
+}
+
+impl LabelArgs {
+    /// Checks the nodes and labels that it names.
+    pub fn check_targets(&self) -> Result<(), CliError> {
+        match self.list {
+            true => self.listed().map(drop),
+            false => self.target().map(drop),
+        }
+    }
+
+    /// The nodes whose labels are listed.
+    pub fn listed(&self) -> Result<NodeTargets, CliError> {
+        let (nodes, edits) = node_words(&self.words, LabelEdits::is_word, "label")?;
+        if let Some(edit) = edits.first() {
+            return Err(usage(format!("--list changes nothing: leave out {edit}")));
+        }
+        if !matches!(self.edit.print.output, Output::Table) {
+            return Err(usage("--list and --output may not be specified together"));
+        }
+        self.edit.targets(nodes, self.field_selector.as_ref())
+    }
+
+    pub fn print(&self) -> &PrintArgs {
+        &self.edit.print
     }
 }
 
 impl EditArgs {
-    fn targets(&self, names: Vec<&str>) -> Result<NodeTargets, CliError> {
-        NodeTargets::new(names, self.selector.clone(), self.all)
+    fn targets(&self, names: Vec<&str>, fields: Option<&FieldSelector>) -> Result<NodeTargets, CliError> {
+        NodeTargets::new(names, self.selector.clone(), fields, self.all)
     }
 }
 
@@ -304,12 +342,14 @@ impl PodsArgs {
         let selector = match (&self.selector, self.all) {
             (Some(_), true) => return Err(usage("setting 'all' with a selector is prohibited")),
             (None, true) => Some(Selector::default()),
+            (None, false) if self.field_selector.is_some() => Some(Selector::default()),
             (selector, false) => selector.clone(),
         };
+        let fields = self.field_selector.clone().unwrap_or_default();
         if self.all_namespaces && selector.is_none() {
             return Err(usage("a pod cannot be named across all namespaces: use NAMESPACE/NAME"));
         }
-        PodTargets::new(pod_words(&self.words)?, selector, self.all_namespaces, missing)
+        PodTargets::new(pod_words(&self.words)?, selector, fields, self.all_namespaces, missing)
     }
 
     /// The grace period by kubectl's rules (upstream `DeleteOptions.Complete`).

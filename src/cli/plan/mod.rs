@@ -1,6 +1,7 @@
 //! `kordon plan`: previews an operation over the cluster as it is now. Nothing is written.
 
 mod args;
+mod labels;
 mod report;
 pub mod source;
 mod table;
@@ -39,6 +40,11 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), CliEr
 
 /// Prints the plan of an operation.
 pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Result<(), CliError> {
+    if let PlanCommand::Label(args) = command
+        && args.list
+    {
+        return labels::list(args, connection).await;
+    }
     let target = command.target()?;
     let print = command.print();
     let PlanSource { shot, landings } =

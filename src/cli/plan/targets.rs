@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Display};
 
 use super::super::exit::CliError;
 use crate::{
-    cluster::{Cluster, Key, Namespace, NodeName, Scope, Selector},
+    cluster::{Cluster, FieldSelector, Key, Namespace, NodeName, Scope, Selector},
     plan::{Action, DrainOptions, EvictionRules, LabelEdits, RemovalOptions, TaintEdits, needs},
     time::Timestamp,
 };
@@ -96,13 +96,24 @@ impl PlanTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeTargets {
     Names(Vec<NodeName>),
-    Selected(Selector),
+    Selected { labels: Selector, fields: FieldSelector },
     All,
 }
 
 impl NodeTargets {
     /// Takes exactly one of names, a selector and all; errors are kubectl's.
-    pub fn new(names: Vec<&str>, selector: Option<Selector>, all: bool) -> Result<Self, CliError> {
+    pub fn new(
+        names: Vec<&str>,
+        selector: Option<Selector>,
+        fields: Option<&FieldSelector>,
+        all: bool,
+    ) -> Result<Self, CliError> {
+        if let Some(fields) = fields {
+            if !names.is_empty() {
+                return Err(usage("name cannot be provided when a selector is specified"));
+            }
+            return Ok(Self::Selected { labels: selector.unwrap_or_default(), fields: fields.clone() });
+        }
         match (names.is_empty(), selector, all) {
             (false, Some(_), _) => Err(usage("cannot specify both a node name and a --selector option")),
             (_, Some(_), true) => {
@@ -112,7 +123,7 @@ impl NodeTargets {
             (false, None, false) => {
                 Ok(Self::Names(names.into_iter().map(node_name).collect::<Result<_, _>>()?))
             }
-            (true, Some(selector), false) => Ok(Self::Selected(selector)),
+            (true, Some(labels), false) => Ok(Self::Selected { labels, fields: FieldSelector::default() }),
             (_, None, true) => Ok(Self::All),
         }
     }
@@ -121,8 +132,16 @@ impl NodeTargets {
     fn selection(&self) -> Option<Scope> {
         match self {
             Self::Names(_) => None,
-            Self::Selected(selector) => Some(Scope::NodesWith(selector.clone())),
-            Self::All => Some(Scope::Nodes),
+            Self::Selected { labels, .. } if !labels.is_empty() => Some(Scope::NodesWith(labels.clone())),
+            Self::Selected { .. } | Self::All => Some(Scope::Nodes),
+        }
+    }
+
+    /// All that is to be known of them.
+    pub fn scopes(&self) -> BTreeSet<Scope> {
+        match self {
+            Self::Names(names) => names.iter().cloned().map(Scope::Node).collect(),
+            Self::Selected { .. } | Self::All => self.selection().into_iter().collect(),
         }
     }
 
@@ -130,9 +149,9 @@ impl NodeTargets {
     pub fn names(&self, cluster: &Cluster) -> Vec<NodeName> {
         match self {
             Self::Names(names) => names.clone(),
-            Self::Selected(selector) => {
-                let nodes = cluster.nodes().iter().filter(|node| selector.matches(&node.labels));
-                nodes.map(|node| node.name.clone()).collect()
+            Self::Selected { labels, fields } => {
+                let nodes = cluster.nodes().iter().filter(|node| labels.matches(&node.labels));
+                nodes.filter(|node| fields.selects_node(node)).map(|node| node.name.clone()).collect()
             }
             Self::All => cluster.nodes().iter().map(|node| node.name.clone()).collect(),
         }
@@ -149,6 +168,7 @@ pub enum PodTargets {
     },
     Selected {
         selector: Selector,
+        fields: FieldSelector,
         everywhere: bool,
     },
 }
@@ -164,6 +184,7 @@ impl PodTargets {
     pub fn new(
         names: Vec<(Option<&str>, &str)>,
         selector: Option<Selector>,
+        fields: FieldSelector,
         everywhere: bool,
         missing: MissingPods,
     ) -> Result<Self, CliError> {
@@ -175,7 +196,7 @@ impl PodTargets {
                     |(namespace, name): (Option<&str>, &str)| (namespace.map(str::to_owned), name.to_owned());
                 Ok(Self::Names { pods: names.into_iter().map(owned).collect(), missing })
             }
-            (true, Some(selector)) => Ok(Self::Selected { selector, everywhere }),
+            (true, Some(selector)) => Ok(Self::Selected { selector, fields, everywhere }),
         }
     }
 
@@ -183,9 +204,10 @@ impl PodTargets {
     fn selection(&self, namespace: &str) -> Option<Scope> {
         match self {
             Self::Names { .. } => None,
-            Self::Selected { selector, everywhere } => {
+            Self::Selected { selector, fields, everywhere } => {
                 let namespace = (!everywhere).then(|| Namespace::from(namespace));
-                Some(Scope::PodsWith(namespace, selector.clone()))
+                let all = || Scope::PodsWith(namespace, selector.clone());
+                Some(fields.node_of_pods().map_or_else(all, Scope::PodsOn))
             }
         }
     }
@@ -199,13 +221,14 @@ impl PodTargets {
                     |key: &Key| cluster.pod(key).is_none() && cluster.knows(&Scope::Pod(key.clone()));
                 named.filter(|key| *missing == MissingPods::Fail || !is_missing(key)).collect()
             }
-            Self::Selected { selector, everywhere } => {
+            Self::Selected { selector, fields, everywhere } => {
                 let namespace = Namespace::from(namespace);
                 let in_namespace = |key: &Key| *everywhere || key.namespace == namespace;
                 let pods = cluster
                     .pods()
                     .iter()
-                    .filter(|pod| in_namespace(&pod.key) && selector.matches(&pod.labels));
+                    .filter(|pod| in_namespace(&pod.key) && selector.matches(&pod.labels))
+                    .filter(|pod| fields.selects_pod(pod));
                 pods.map(|pod| pod.key.clone()).collect()
             }
         }
@@ -315,7 +338,7 @@ mod tests {
     fn names_a_selector_and_all_exclude_each_other_as_in_kubectl() {
         let text = |names: Vec<&str>, selector: bool, all| {
             let selector = selector.then(Selector::default);
-            NodeTargets::new(names, selector, all).expect_err("not both").to_string()
+            NodeTargets::new(names, selector, None, all).expect_err("not both").to_string()
         };
         assert_eq!(text(vec!["n1"], true, false), "cannot specify both a node name and a --selector option");
         assert!(text(vec![], true, true).contains("'all' parameter"));

@@ -1,4 +1,4 @@
-//! `--validate`: the server's answer to each write of a plan as a dry run, and whether the plan predicted it.
+//! `--dry-run=server`: the server's answer to each write of a plan as a dry run, and whether the plan predicted it.
 
 use std::collections::BTreeSet;
 

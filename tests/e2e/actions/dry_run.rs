@@ -136,7 +136,7 @@ fn random_command(rng: &mut fastrand::Rng) -> Vec<String> {
         line.insert(0, "plan".into());
     }
     if plans && rng.bool() {
-        line.push("--validate".into());
+        line.push("--dry-run=server".into());
     }
     line
 }

@@ -189,7 +189,7 @@ pub async fn a_blocked_pod_is_reported_immediately_with_its_budget(plane: &mut P
     );
     ensure!(evictions_requested(plane)? == before + 1, "{} evictions", evictions_requested(plane)? - before);
 
-    let line = ["evict", "-l", "app=web", "-n", "default", "--validate", "--timeout=12s", "-o", "json"];
+    let line = ["evict", "-l", "app=web", "-n", "default", "--dry-run=server", "--timeout=12s", "-o", "json"];
     let output = shell.run(&line).await;
     ensure!(output.code == 6, "exit code {}: {}", output.code, output.err);
     let plan: Value = serde_json::from_str(&output.out)?;
@@ -213,7 +213,7 @@ pub async fn a_cordon_without_permission_or_of_a_missing_node_fails(plane: &mut 
     let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     plane.grant(OPERATOR, &[super::cluster::reads()]).await?;
     let shell = UserShell::new(plane.kubeconfig(OPERATOR)?);
-    for line in [&["cordon", "a1", "--enforce", "--yes"][..], &["cordon", "a1", "--validate"]] {
+    for line in [&["cordon", "a1", "--enforce", "--yes"][..], &["cordon", "a1", "--dry-run=server"]] {
         let output = shell.run(line).await;
         ensure!(output.code == 9, "{line:?}: exit code {}: {}", output.code, output.err);
         ensure!(output.err.contains("nodes"), "{}", output.err);

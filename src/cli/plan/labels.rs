@@ -1,0 +1,33 @@
+//! `kordon label --list`: prints labels as kubectl does.
+
+use std::fmt::Write as _;
+
+use super::{args::LabelArgs, targets::NodeTargets};
+use crate::cli::{
+    columns::shown,
+    connection::ConnectionArgs,
+    exit::{self, CliError},
+    once::OneShot,
+};
+
+/// Prints the labels of nodes, one in a line; of several nodes, each below a line with its name.
+pub async fn list(args: &LabelArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let targets = args.listed()?;
+    let patience = args.print().patience();
+    let mut shot = OneShot::unread(patience.connect(connection).await?, patience.clock);
+    shot.read(patience, |_, _| targets.scopes()).await?;
+    let cluster = &shot.model.cluster;
+    let is_one = matches!(&targets, NodeTargets::Names(names) if names.len() == 1);
+    let mut out = String::new();
+    for name in targets.names(cluster) {
+        let node = cluster.node(&name).ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
+        if !is_one {
+            let _ = writeln!(out, "Listing labels for Node./{}:", shown(&name));
+        }
+        let indent = if is_one { "" } else { " " };
+        for (key, value) in node.labels.iter() {
+            let _ = writeln!(out, "{indent}{}", shown(&format!("{key}={value}")));
+        }
+    }
+    exit::print(out.as_bytes())
+}
