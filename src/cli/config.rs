@@ -6,19 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{
-    Args,
-    error::{ContextKind, ContextValue},
-};
+use clap::error::{ContextKind, ContextValue};
 use serde::Serialize;
 use toml::{Spanned, de::DeTable, de::DeValue};
 
-use super::{
-    CliError,
-    columns::{none, section},
-    definition,
-    once::Output,
-};
+use super::definition;
 use crate::{
     engine::{Origin, ServerVersion, Settings},
     executor::guards,
@@ -165,6 +157,30 @@ impl Config {
             None => arg,
         });
         command.mut_subcommands(|subcommand| self.apply(subcommand))
+    }
+
+    /// The file, whether it exists or not.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Every setting, with those of contexts last.
+    pub fn effective(&self) -> Vec<ConfiguredValue> {
+        let command = definition();
+        let of_contexts = self.values.iter().filter(|value| matches!(value.part, ConfigPart::Context(_)));
+        let of_contexts = of_contexts.map(|value| ConfiguredValue::new(value.part.key(&value.key), value));
+        let others = keys().map(|(part, flag)| {
+            let is_it = |value: &&ConfigValue| value.part == part && value.key == flag;
+            let key = part.key(flag);
+            match self.values.iter().find(is_it) {
+                Some(value) => ConfiguredValue::new(key, value),
+                None => {
+                    let value = part.default(&command, flag);
+                    ConfiguredValue { key, value, from: "default", place: None }
+                }
+            }
+        });
+        others.chain(of_contexts).collect()
     }
 
     /// Sets what is configured of the controller of a context's cluster: the environment overrides what the file says of
@@ -362,67 +378,18 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-#[derive(Args, Debug)]
-pub struct ConfigArgs {
-    /// Output format
-    #[arg(long, short, value_enum, default_value_t = Output::Table)]
-    output: Output,
-}
-
-/// What is configured (`docs/config.md`).
-#[derive(Debug, Serialize)]
+/// A setting as it is in effect (`docs/config.md`).
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ConfigReport {
-    schema: &'static str,
-    /// The file, whether it exists or not.
-    file: String,
-    settings: Vec<ConfiguredValue>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ConfiguredValue {
+pub struct ConfiguredValue {
     /// As it stands in the file: `drain.parallel`.
-    key: String,
-    /// Null where the command decides.
-    value: Option<String>,
+    pub key: String,
+    /// None if the cluster or the command decides.
+    pub value: Option<String>,
     /// `environment`, `file` or `default`.
-    from: &'static str,
-    /// The environment variable, or the line of the file; null for a default.
-    place: Option<String>,
-}
-
-/// Prints each setting with its value, and where that comes from.
-pub fn run(args: &ConfigArgs, config: &Config) -> Result<(), CliError> {
-    args.output.print(&ConfigReport::new(config), |report| {
-        let mut out = format!("{}\n", report.file);
-        let text = |text: &Option<String>| text.clone().unwrap_or_else(none);
-        let row = |value: &ConfiguredValue| {
-            [value.key.clone(), text(&value.value), value.from.to_owned(), text(&value.place)]
-        };
-        section(&mut out, ["KEY", "VALUE", "FROM", "PLACE"], report.settings.iter().map(row).collect());
-        out
-    })
-}
-
-impl ConfigReport {
-    fn new(config: &Config) -> Self {
-        let command = definition();
-        let of_contexts = config.values.iter().filter(|value| matches!(value.part, ConfigPart::Context(_)));
-        let of_contexts = of_contexts.map(|value| ConfiguredValue::new(value.part.key(&value.key), value));
-        let others = keys().map(|(part, flag)| {
-            let is_it = |value: &&ConfigValue| value.part == part && value.key == flag;
-            let key = part.key(flag);
-            match config.values.iter().find(is_it) {
-                Some(value) => ConfiguredValue::new(key, value),
-                None => {
-                    ConfiguredValue { key, value: part.default(&command, flag), from: "default", place: None }
-                }
-            }
-        });
-        let settings = others.chain(of_contexts).collect();
-        Self { schema: "kordon.config/v1", file: config.path.display().to_string(), settings }
-    }
+    pub from: &'static str,
+    /// The environment variable, or the line of the file; none for a default.
+    pub place: Option<String>,
 }
 
 impl ConfiguredValue {
@@ -464,9 +431,8 @@ impl ConfigPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::documented;
 
-    const PATH: &str = "/home/alice/.config/kordon/config.toml";
+    const PATH: &str = "/config.toml";
 
     fn parse(text: &str) -> Result<Config, ConfigError> {
         Config::parse(Path::new(PATH), text)
@@ -540,16 +506,5 @@ mod tests {
         let wrong = environment(|asked| (asked == name).then(|| "x".to_owned())).expect_err("no number");
         let text = format!("environment variable {name}: \"x\" is not a number of zero or more");
         assert_eq!(wrong.to_string(), text);
-    }
-
-    #[test]
-    fn every_key_is_documented_with_the_fields_of_the_report() {
-        let page = include_str!("../../docs/config.md");
-        for (part, key) in keys() {
-            assert!(page.contains(&format!("`{key}`")), "{} is not documented", part.key(key));
-        }
-        let full = ConfigReport::new(&parse("theme = \"dark\"").expect("valid"));
-        let settings = full.settings.into_iter().filter(|value| value.from == "file").collect();
-        documented::check(&ConfigReport { settings, ..full }, page);
     }
 }

@@ -5,6 +5,7 @@ mod columns;
 mod completions;
 mod confidence;
 mod config;
+mod configuration;
 mod connection;
 mod dashboard;
 mod demo;
@@ -113,7 +114,7 @@ enum Command {
     /// List the operations made from this machine, interrupted ones included
     Journal(act::JournalArgs),
     /// Print the configuration: each setting, its value, and where that comes from
-    Config(config::ConfigArgs),
+    Config(configuration::ConfigArgs),
     /// Print shell completions
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -225,7 +226,7 @@ impl Cli {
 fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     cli.check_targets()?;
     match cli.command {
-        Some(Command::Config(args)) => return config::run(&args, &config),
+        Some(Command::Config(args)) => return configuration::run(&args, &config),
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
         Some(Command::Man) => return man::print(definition()),
         Some(_) | None => {}

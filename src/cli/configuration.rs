@@ -1,0 +1,73 @@
+//! `kordon config`: the settings that are in effect.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    columns::{none, section},
+    config::{Config, ConfiguredValue},
+    exit::CliError,
+    once::Output,
+};
+
+#[derive(Args, Debug)]
+pub struct ConfigArgs {
+    /// Output format
+    #[arg(long, short, value_enum, default_value_t = Output::Table)]
+    output: Output,
+}
+
+/// What is configured (`docs/config.md`).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ConfigReport {
+    schema: &'static str,
+    /// The file, whether it exists or not.
+    file: String,
+    settings: Vec<ConfiguredValue>,
+}
+
+/// Prints each setting with its value, and where that comes from.
+pub fn run(args: &ConfigArgs, config: &Config) -> Result<(), CliError> {
+    args.output.print(&ConfigReport::new(config), table)
+}
+
+impl ConfigReport {
+    fn new(config: &Config) -> Self {
+        let file = config.path().display().to_string();
+        Self { schema: "kordon.config/v1", file, settings: config.effective() }
+    }
+}
+
+fn table(report: &ConfigReport) -> String {
+    let mut out = format!("{}\n", report.file);
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(none);
+    let row = |value: &ConfiguredValue| {
+        [value.key.clone(), text(&value.value), value.from.to_owned(), text(&value.place)]
+    };
+    section(&mut out, ["KEY", "VALUE", "FROM", "PLACE"], report.settings.iter().map(row).collect());
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn every_key_is_documented_and_every_field_of_the_report() {
+        let page = include_str!("../../docs/config.md");
+        let report = ConfigReport::new(&Config::default());
+        for setting in &report.settings {
+            let key = setting.key.rsplit('.').next().unwrap_or_default();
+            assert!(page.contains(&format!("`{key}`")), "{} is not documented", setting.key);
+        }
+        let full = ConfiguredValue {
+            key: "theme".into(),
+            value: Some("dark".into()),
+            from: "file",
+            place: Some("line 1".into()),
+        };
+        documented::check(&ConfigReport { file: "config.toml".into(), settings: vec![full], ..report }, page);
+    }
+}
