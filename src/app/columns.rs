@@ -43,11 +43,9 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Columns of the nodes. Trouble: those with a next event first, then those not ready, then those with taints,
-    /// cordons or conditions.
+    /// Columns of the nodes. State: by urgency, and within a state those first that something happens to first.
     NodeColumn {
-        Trouble = "trouble", Name = "node", Zone = "zone", Roles = "roles", Ready = "ready", Since = "since",
-        Heartbeat = "heartbeat", Due = "next", Stage = "eviction", Pods = "pods", Cpu = "cpu", Memory = "memory",
+        State = "state", Name = "node", Zone = "zone", Roles = "roles", Heartbeat = "heartbeat", Due = "next", Pods = "pods", Cpu = "cpu", Memory = "memory",
         Taints = "taints", Conditions = "conditions", Address = "address", Version = "kubelet", Kind = "type",
         Age = "age",
     }

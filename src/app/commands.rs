@@ -504,7 +504,7 @@ pub const COMMANDS: &[Command] = &[
     ),
     view(
         "filter",
-        "Filter the focused pane: words, `zone:a`, `ready:no`, `!word`.",
+        "Filter the focused pane: words, `zone:a`, `state:silent`, `!word`.",
         "filter",
         &[char('/')],
         UserAction::Filter,

@@ -10,27 +10,21 @@ use super::{
     screen::Screen,
 };
 use crate::{
-    cluster::{Condition, ConditionStatus, Key, Name, Node, NodeName, Pod, READY, ZoneKey},
-    engine::{Certainty, NodeStage, ZoneView},
+    cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
+    engine::{Certainty, ZoneView},
     forecast::{ForecastRow, NodeForecast},
     model::{EvictionRow, EvictionState, JournalEntry, Model, Revision},
     time::Timestamp,
 };
 
 fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBasis<NodeColumn> {
-    let Revision { nodes, next, .. } = shown.views.revision;
+    let Revision { nodes, states, next, .. } = shown.views.revision;
     let is_volatile = match sort.column {
-        NodeColumn::Heartbeat
-        | NodeColumn::Stage
-        | NodeColumn::Pods
-        | NodeColumn::Cpu
-        | NodeColumn::Memory => true,
-        NodeColumn::Trouble
+        NodeColumn::Heartbeat | NodeColumn::Pods | NodeColumn::Cpu | NodeColumn::Memory => true,
+        NodeColumn::State
         | NodeColumn::Name
         | NodeColumn::Zone
         | NodeColumn::Roles
-        | NodeColumn::Ready
-        | NodeColumn::Since
         | NodeColumn::Due
         | NodeColumn::Taints
         | NodeColumn::Conditions
@@ -42,7 +36,7 @@ fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBas
     SortBasis {
         sort,
         filter: filter.clone(),
-        revision: Revision { nodes, next, evictions: 0 },
+        revision: Revision { nodes, states, next, evictions: 0 },
         taken: is_volatile.then_some(shown.views.taken),
     }
 }
@@ -140,45 +134,26 @@ fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName
 }
 
 fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
-    let health = || shown.health(node);
     let due = shown.views.next.get(&node.name);
     let load = || shown.cluster.load(&node.name);
     match column {
-        NodeColumn::Trouble => {
-            let at = due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos);
-            Rank::Pair(trouble(shown, node), at)
+        NodeColumn::State => {
+            let urgency = shown.watchlist.state(&node.name).map_or(0, |state| state as i64);
+            Rank::Pair(urgency, due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos))
         }
         NodeColumn::Name => Rank::Number(0),
         NodeColumn::Zone => Rank::Text(node.zone().to_string().into()),
         NodeColumn::Roles => Rank::Text(node.roles().collect::<Vec<_>>().join(",").into()),
-        NodeColumn::Ready => Rank::Number(match node.ready().map(|ready| ready.status) {
-            Some(ConditionStatus::Unknown) => 0,
-            Some(ConditionStatus::False | ConditionStatus::Invalid) => 1,
-            None => 2,
-            Some(ConditionStatus::True) => 3,
-        }),
-        NodeColumn::Since => {
-            let since = node.ready().and_then(|ready| ready.last_transition).unwrap_or(node.created);
-            Rank::Number(-since.as_nanos())
-        }
         NodeColumn::Heartbeat => {
-            let seen = health().map(|health| health.probe);
-            let renewed = || Some(shown.cluster.local(shown.cluster.lease(&node.name)?.renewed?));
-            let seen = seen.or_else(renewed);
-            Rank::Number(seen.map_or(i64::MIN, Timestamp::as_nanos))
+            let heartbeat = shown.silence(node).map(|silence| silence.heartbeat);
+            Rank::Number(heartbeat.map_or(i64::MIN, Timestamp::as_nanos))
         }
         NodeColumn::Due => Rank::Number(due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos)),
-        NodeColumn::Stage => Rank::Number(match health().map(|health| health.stage) {
-            Some(NodeStage::Tainted | NodeStage::Evicted) => 0,
-            Some(NodeStage::Requested) => 1,
-            Some(NodeStage::Queued) => 2,
-            Some(NodeStage::Healthy) | None => 3,
-        }),
         NodeColumn::Pods => Rank::Number(-i64::try_from(load().pods).unwrap_or(i64::MAX)),
         NodeColumn::Cpu => share(load().requested.cpu_milli, node.allocatable.cpu_milli),
         NodeColumn::Memory => share(load().requested.memory_bytes, node.allocatable.memory_bytes),
         NodeColumn::Taints => Rank::Number(-i64::try_from(node.taints.len()).unwrap_or(i64::MAX)),
-        NodeColumn::Conditions => Rank::Number(-i64::try_from(pressures(node).count()).unwrap_or(i64::MAX)),
+        NodeColumn::Conditions => Rank::Number(-i64::try_from(node.problems().count()).unwrap_or(i64::MAX)),
         NodeColumn::Address => Rank::Text(node.address.clone()),
         NodeColumn::Version => Rank::Text(node.kubelet_version.clone()),
         NodeColumn::Kind => Rank::Text(instance_type(node).cloned().unwrap_or_default()),
@@ -186,29 +161,9 @@ fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
     }
 }
 
-/// How urgent a node is; 0 is the most urgent.
-fn trouble(shown: &Model, node: &Node) -> i64 {
-    if shown.views.next.contains_key(&node.name) {
-        0
-    } else if !node.is_ready() {
-        1
-    } else if !node.taints.is_empty() || node.unschedulable || pressures(node).next().is_some() {
-        2
-    } else {
-        3
-    }
-}
-
 /// The larger share first.
 fn share(used: i64, of: i64) -> Rank {
     Rank::Number(-used.saturating_mul(100_000).checked_div(of).unwrap_or(0))
-}
-
-/// The conditions besides Ready that report a problem.
-pub fn pressures(node: &Node) -> impl Iterator<Item = &Condition> {
-    node.conditions
-        .iter()
-        .filter(|condition| condition.kind != *READY && condition.status == ConditionStatus::True)
 }
 
 /// The label that cloud providers set.
@@ -282,6 +237,7 @@ impl Filterable for NodeRow<'_> {
         Some(match key {
             "node" | "name" => node.name.to_string(),
             "zone" => zone_word(&node.zone()),
+            "state" => self.shown.watchlist.state(&node.name)?.to_string(),
             "role" => node.roles().collect::<Vec<_>>().join(" "),
             "ready" => match node.ready().map(|ready| ready.status) {
                 Some(ConditionStatus::True) => "yes true".into(),
@@ -294,7 +250,7 @@ impl Filterable for NodeRow<'_> {
                 taints.collect::<Vec<_>>().join(" ")
             }
             "condition" => {
-                pressures(node).map(|condition| condition.kind.as_str()).collect::<Vec<_>>().join(" ")
+                node.problems().map(|condition| condition.kind.as_str()).collect::<Vec<_>>().join(" ")
             }
             "version" => node.kubelet_version.to_string(),
             "type" => instance_type(node)?.to_string(),
@@ -434,7 +390,7 @@ mod tests {
     use super::*;
     use crate::{
         app::AppOptions,
-        cluster::{Change, Lease, ObjectEvent, Version},
+        cluster::{Change, Condition, Lease, ObjectEvent, READY, Version},
         engine::{ServerVersion, Settings},
         k8s::feed::FeedEvent,
         model::{ConnectionInfo, ControllerRole, ModelOptions},

@@ -36,6 +36,8 @@ pub struct DrainClaim {
     pub by: String,
     pub operation: OperationId,
     pub renewed: Timestamp,
+    /// How many workload pods the node had when the drain began ([`super::Cluster::workload_pods`]); none if it was not noted.
+    pub pods: Option<usize>,
 }
 
 impl CordonNote {
@@ -86,13 +88,13 @@ impl CordonNote {
 
 impl DrainClaim {
     pub fn to_text(&self) -> String {
-        let Self { by, operation, renewed } = self;
-        json!({"by": by, "operation": operation, "renewed": renewed}).to_string()
+        let Self { by, operation, renewed, pods } = self;
+        json!({"by": by, "operation": operation, "renewed": renewed, "pods": pods}).to_string()
     }
 
     /// As in `drain by bob (operation drain-1)`, with the age of the claim where it is not renewed any more.
     pub fn text(&self, now: Timestamp) -> String {
-        let Self { by, operation, renewed } = self;
+        let Self { by, operation, renewed, .. } = self;
         let age = if self.is_fresh(now) {
             String::new()
         } else {
@@ -108,6 +110,7 @@ impl DrainClaim {
             by: value["by"].as_str()?.into(),
             operation: value["operation"].as_str()?.parse().ok()?,
             renewed: value["renewed"].as_str().and_then(Timestamp::parse)?,
+            pods: value["pods"].as_u64().and_then(|pods| usize::try_from(pods).ok()),
         })
     }
 
@@ -125,8 +128,8 @@ mod tests {
     #[test]
     fn claims_and_notes_read_back_and_foreign_texts_are_none() {
         let at = Timestamp::from_secs(1_800_000_000);
-        let claim =
-            DrainClaim { by: "alice@desk".into(), operation: "p1".parse().expect("an id"), renewed: at };
+        let operation = "p1".parse().expect("an id");
+        let claim = DrainClaim { by: "alice@desk".into(), operation, renewed: at, pods: Some(8) };
         assert_eq!(DrainClaim::parse(&claim.to_text()), Some(claim.clone()));
         assert!(claim.is_fresh(at + Span::from_secs(89)) && !claim.is_fresh(at + Span::from_secs(90)));
         let note = CordonNote {
@@ -157,7 +160,8 @@ mod tests {
         assert_eq!(note.text(later), "by bob: new kernel, until 2027-01-15T10:00:00Z (expired 5m00s ago)");
         let bare = CordonNote { why: String::new(), until: None, ..note };
         assert_eq!((bare.text(later), bare.time_left(later)), ("by bob".into(), None));
-        let claim = DrainClaim { by: "bob".into(), operation: "p2".parse().expect("an id"), renewed: at };
+        let operation = "p2".parse().expect("an id");
+        let claim = DrainClaim { by: "bob".into(), operation, renewed: at, pods: None };
         assert_eq!(claim.text(at), "drain by bob (operation p2)");
         assert_eq!(claim.text(later), "drain by bob (operation p2), not renewed for 2h05m");
     }

@@ -320,6 +320,15 @@ impl Cluster {
         keys_of(&self.by_node, node).map(|key| self.pods.get(key).expect("the index follows the table"))
     }
 
+    /// How many pods on a node a drain removes by default: neither finished nor static, and of no DaemonSet.
+    pub fn workload_pods(&self, node: &NodeName) -> usize {
+        let is_daemon = |pod: &Pod| {
+            let daemonset = OwnerKind::Workload(WorkloadKind::DaemonSet);
+            pod.owner.as_ref().is_some_and(|owner| owner.kind == daemonset)
+        };
+        self.pods_on(node).filter(|pod| !pod.is_finished() && !pod.mirror && !is_daemon(pod)).count()
+    }
+
     /// The pods whose controller has this uid, by name.
     pub fn pods_owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<Pod>> {
         keys_of(&self.by_owner, owner).map(|key| self.pods.get(key).expect("the index follows the table"))

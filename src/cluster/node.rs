@@ -65,6 +65,11 @@ impl Node {
         self.ready().is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
+    /// The conditions besides Ready that report a problem.
+    pub fn problems(&self) -> impl Iterator<Item = &Condition> {
+        self.conditions.iter().filter(|condition| condition.is_problem())
+    }
+
     /// Whether the other object differs only in the version and the heartbeat times, as after a kubelet's status post
     /// without news.
     pub fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
@@ -132,6 +137,16 @@ pub struct Condition {
 }
 
 impl Condition {
+    /// Whether it reports a problem of a node. The kubelet's and node-problem-detector's conditions are True then; those
+    /// whose type names something good are False: `NetworkingReady` (EKS), `EtcdIsVoter` (k3s). The condition Ready is not
+    /// judged here.
+    fn is_problem(&self) -> bool {
+        const GOOD: [&str; 4] = ["Ready", "Healthy", "Available", "IsVoter"];
+        let is_good = GOOD.iter().any(|word| self.kind.ends_with(word));
+        let problem = if is_good { ConditionStatus::False } else { ConditionStatus::True };
+        self.kind != *READY && self.status == problem
+    }
+
     /// Whether the two differ at most in the heartbeat time.
     fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
         *self == Self { last_heartbeat: self.last_heartbeat, ..other.clone() }
@@ -232,6 +247,25 @@ mod tests {
         let labels: BTreeMap<Name, Name> =
             labels.iter().map(|&(key, value)| (key.into(), value.into())).collect();
         Node { labels: Arc::new(labels), ..Node::default() }.zone().upstream()
+    }
+
+    #[test]
+    fn a_condition_reports_a_problem_by_what_its_type_names() {
+        let conditions = [
+            ("MemoryPressure", ConditionStatus::True),
+            ("DiskPressure", ConditionStatus::False),
+            ("PIDPressure", ConditionStatus::Unknown),
+            ("Ready", ConditionStatus::False),
+            ("NetworkingReady", ConditionStatus::False),
+            ("StorageReady", ConditionStatus::True),
+            ("EtcdIsVoter", ConditionStatus::True),
+            ("KernelDeadlock", ConditionStatus::True),
+        ];
+        let condition =
+            |(kind, status): (&str, _)| Condition { kind: kind.into(), status, ..Condition::default() };
+        let node = Node { conditions: conditions.map(condition).into(), ..Node::default() };
+        let problems: Vec<&str> = node.problems().map(|condition| condition.kind.as_str()).collect();
+        assert_eq!(problems, ["MemoryPressure", "NetworkingReady", "KernelDeadlock"]);
     }
 
     #[test]

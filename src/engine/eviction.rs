@@ -293,6 +293,13 @@ impl Evictor {
         cluster.pods_on(node).filter(|pod| pod.termination.is_none()).filter_map(of).collect()
     }
 
+    /// Whether a pod of the node is terminating, or its timer runs.
+    pub fn has_leaving_pods(&self, cluster: &Cluster, node: &NodeName) -> bool {
+        let is_timed =
+            |pod: &Pod| matches!(self.timers.get(&pod.key), Some(Timer::Running(_) | Timer::Overdue(_)));
+        cluster.pods_on(node).any(|pod| pod.termination.is_some() || is_timed(pod))
+    }
+
     /// Upstream `processPodOnNode`; the taints are never empty.
     fn decide(
         &mut self,

@@ -447,6 +447,14 @@ impl Engine {
         }
     }
 
+    /// Whether a pod of the node is terminating, or a time is set for its eviction.
+    pub fn has_leaving_pods(&self, cluster: &Cluster, node: &Node) -> bool {
+        match self.rules.profile {
+            Profile::Taint => self.evictor.has_leaving_pods(cluster, &node.name),
+            Profile::Legacy => cluster.load(&node.name).terminating > 0,
+        }
+    }
+
     /// Every pod that is due to be evicted: on nodes with NoExecute taints, in legacy mode on nodes that are not ready,
     /// and on missing nodes. Terminating pods are left out. Soonest first, those that are never due last.
     pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {

@@ -5,6 +5,7 @@ pub mod feeds;
 pub mod headroom;
 pub mod impact;
 pub mod journal;
+pub mod node_state;
 pub mod views;
 pub mod watchlist;
 
@@ -14,8 +15,9 @@ pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, SessionJournal};
+pub use node_state::{DrainCount, NodeState, NodeStatus, StateRole};
 pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};
-pub use watchlist::{NodeWatchlist, ReadinessCounts};
+pub use watchlist::NodeWatchlist;
 
 use crate::{
     cluster::{Change, Cluster, Gaps},

@@ -35,6 +35,8 @@ pub struct Views {
 pub struct Revision {
     /// Changes of node objects, heartbeats apart.
     pub nodes: u64,
+    /// Changes of the nodes' states.
+    pub states: u64,
     pub next: u64,
     pub evictions: u64,
 }
@@ -131,7 +133,11 @@ impl Model {
             self.views.revision.nodes = self.node_changes;
             return;
         };
-        self.watchlist.update(engine, &self.cluster, now);
+        let judged_at = match engine.confidence(now) {
+            Confidence::Disconnected { since } => since.min(now),
+            Confidence::Live | Confidence::Assumed | Confidence::NoController { .. } => now,
+        };
+        self.watchlist.update(engine, &self.cluster, judged_at);
         if let Some(forecast) = &mut self.forecast {
             let abnormal = self.watchlist.abnormal();
             let cluster = &self.cluster;
@@ -147,7 +153,11 @@ impl Model {
             zones: engine.zones(now),
             evictions: self.pending(engine, now),
             next: BTreeMap::new(),
-            revision: Revision { nodes: self.node_changes, ..before.revision },
+            revision: Revision {
+                nodes: self.node_changes,
+                states: self.watchlist.revision(),
+                ..before.revision
+            },
         };
         let predicted_at = self.forecast.as_ref().map_or(Timestamp::EPOCH, |forecast| forecast.made);
         remember_cancelled(&before, &mut views.evictions, &self.cluster, predicted_at, now);

@@ -1,38 +1,37 @@
-//! Which nodes are abnormal, kept up to date by changes, so that finding the few does not take a walk over 5,000 nodes.
+//! Which nodes are abnormal and the state of each, kept up to date by changes, so that finding the few does not take a walk
+//! over 5,000 nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::node_state::{Flaps, NodeFacts, NodeState};
 use crate::{
-    cluster::{Applied, Cluster, ConditionStatus, Node, NodeName, TaintEffect},
+    cluster::{Applied, Cluster, Node, NodeName, TaintEffect},
     engine::Engine,
     time::{ClusterClock, Timestamp},
 };
 
-/// The nodes that something is happening or may happen to, and how many nodes there are of each readiness.
+/// The nodes that something is happening or may happen to, and the state of every node.
 ///
-/// A node is looked at after it or its Lease changed, when it would become silent, and always while it is abnormal; a
-/// healthy node costs nothing in between.
+/// A node is looked at after it or its Lease changed, when its heartbeat would be late, and always while it is abnormal or
+/// in any other state than Ready; a healthy node costs nothing in between.
 #[derive(Clone, Debug, Default)]
 pub struct NodeWatchlist {
     abnormal: BTreeSet<NodeName>,
+    states: BTreeMap<NodeName, NodeState>,
+    /// The nodes that are not Ready.
+    notable: BTreeSet<NodeName>,
+    /// How many nodes are in each state that any is in.
+    counts: BTreeMap<NodeState, usize>,
+    flaps: Flaps,
+    /// Counts changes of states.
+    revision: u64,
     /// Nodes that changed, or whose Lease changed, since the last update.
     changed: BTreeSet<NodeName>,
-    /// When each healthy node becomes silent without another heartbeat, by time and name.
-    silences: BTreeSet<(Timestamp, NodeName)>,
-    silent_at: BTreeMap<NodeName, Timestamp>,
+    /// When the heartbeat of each node that is on time would be late, by time and name.
+    lateness: BTreeSet<(Timestamp, NodeName)>,
+    late_at: BTreeMap<NodeName, Timestamp>,
     /// The clock that those times were worked out with; none before the first update.
     clock: Option<ClusterClock>,
-    pub counts: ReadinessCounts,
-}
-
-/// How many nodes there are, by their Ready condition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadinessCounts {
-    pub ready: usize,
-    pub not_ready: usize,
-    /// Unknown, or never posted.
-    pub unknown: usize,
-    pub cordoned: usize,
 }
 
 impl NodeWatchlist {
@@ -40,12 +39,6 @@ impl NodeWatchlist {
     pub fn on_applied(&mut self, applied: &Applied) {
         match applied {
             Applied::Node(delta) => {
-                if let Some(old) = &delta.old {
-                    self.counts.count(old, |number| *number -= 1);
-                }
-                if let Some(new) = &delta.new {
-                    self.counts.count(new, |number| *number += 1);
-                }
                 self.changed.extend(delta.old.iter().chain(&delta.new).map(|node| node.name.clone()));
             }
             Applied::Lease(delta) => {
@@ -55,25 +48,21 @@ impl NodeWatchlist {
         }
     }
 
-    /// Looks at the nodes that may have become abnormal or healthy since the last update.
+    /// Looks at the nodes that may have changed their state since the last update. While the watches are down, `now` is when
+    /// they broke.
     pub fn update(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
         if self.clock.replace(cluster.clock()) != Some(cluster.clock()) {
             self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone()));
         }
         let mut looked_at = std::mem::take(&mut self.changed);
-        looked_at.extend(self.abnormal.iter().cloned());
-        let fallen_silent = self.silences.iter().take_while(|(at, _)| *at < now);
-        looked_at.extend(fallen_silent.map(|(_, name)| name.clone()));
+        looked_at.extend(self.abnormal.iter().chain(&self.notable).cloned());
+        let fallen_late = self.lateness.iter().take_while(|(at, _)| *at < now);
+        looked_at.extend(fallen_late.map(|(_, name)| name.clone()));
         for name in looked_at {
-            let node = cluster.node(&name);
-            let silence = node.map(|node| engine.silence(cluster, node));
-            let is_silent = silence.is_some_and(|silence| silence.is_silent(now));
-            if node.is_some_and(|node| is_silent || looks_wrong(node)) {
-                self.abnormal.insert(name.clone());
-            } else {
-                self.abnormal.remove(&name);
+            match cluster.node(&name) {
+                Some(node) => self.look_at(&NodeFacts::of(engine, cluster, node, now)),
+                None => self.forget(&name),
             }
-            self.expect_silence(name, silence.map(|silence| silence.silent_from).filter(|_| !is_silent));
         }
     }
 
@@ -82,32 +71,92 @@ impl NodeWatchlist {
         &self.abnormal
     }
 
-    /// Has the node looked at again when it becomes silent.
-    fn expect_silence(&mut self, name: NodeName, at: Option<Timestamp>) {
+    /// The state of a node; none before the first update that knows the node.
+    pub fn state(&self, node: &NodeName) -> Option<NodeState> {
+        self.states.get(node).copied()
+    }
+
+    /// The states of all nodes, by name.
+    pub fn states(&self) -> &BTreeMap<NodeName, NodeState> {
+        &self.states
+    }
+
+    /// The nodes that are not Ready, by name.
+    pub fn notable(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
+        self.notable.iter().filter_map(|name| Some((name, self.state(name)?)))
+    }
+
+    /// How many nodes are in each state that any is in, the most urgent first.
+    pub fn counts(&self) -> &BTreeMap<NodeState, usize> {
+        &self.counts
+    }
+
+    /// How often a node went down or came back within ten minutes, where that is three times or more.
+    pub fn flaps(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
+        self.flaps.count(node, now)
+    }
+
+    /// Counts changes of states: while it stays the same, so do they.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    fn look_at(&mut self, facts: &NodeFacts) {
+        let (name, state) = (&facts.node.name, NodeState::of(facts));
+        if facts.silence.is_silent(facts.now) || looks_wrong(facts.node) {
+            self.abnormal.insert(name.clone());
+        } else {
+            self.abnormal.remove(name);
+        }
+        let before = self.states.insert(name.clone(), state);
+        self.flaps.record(name, state, before.is_none(), facts.now);
+        if before != Some(state) {
+            self.count(before, Some(state));
+            if state == NodeState::Ready {
+                self.notable.remove(name);
+            } else {
+                self.notable.insert(name.clone());
+            }
+        }
+        let late_at = Some(facts.silence.late_from).filter(|at| *at >= facts.now);
+        self.expect_lateness(name, late_at);
+    }
+
+    /// The node is gone.
+    fn forget(&mut self, name: &NodeName) {
+        self.abnormal.remove(name);
+        self.notable.remove(name);
+        self.flaps.forget(name);
+        if let Some(state) = self.states.remove(name) {
+            self.count(Some(state), None);
+        }
+        self.expect_lateness(name, None);
+    }
+
+    fn count(&mut self, before: Option<NodeState>, after: Option<NodeState>) {
+        self.revision += 1;
+        if let Some(state) = after {
+            *self.counts.entry(state).or_default() += 1;
+        }
+        if let Some(count) = before.and_then(|state| self.counts.get_mut(&state)) {
+            *count -= 1;
+        }
+        self.counts.retain(|_, count| *count > 0);
+    }
+
+    /// Has the node looked at again when its heartbeat is late.
+    fn expect_lateness(&mut self, name: &NodeName, at: Option<Timestamp>) {
         let before = match at {
-            Some(at) => self.silent_at.insert(name.clone(), at),
-            None => self.silent_at.remove(&name),
+            Some(at) => self.late_at.insert(name.clone(), at),
+            None => self.late_at.remove(name),
         };
         if before == at {
             return;
         }
         if let Some(before) = before {
-            self.silences.remove(&(before, name.clone()));
+            self.lateness.remove(&(before, name.clone()));
         }
-        self.silences.extend(at.map(|at| (at, name)));
-    }
-}
-
-impl ReadinessCounts {
-    fn count(&mut self, node: &Node, change: impl Fn(&mut usize)) {
-        change(match node.ready().map(|ready| ready.status) {
-            Some(ConditionStatus::True) => &mut self.ready,
-            Some(ConditionStatus::False | ConditionStatus::Invalid) => &mut self.not_ready,
-            Some(ConditionStatus::Unknown) | None => &mut self.unknown,
-        });
-        if node.unschedulable {
-            change(&mut self.cordoned);
-        }
+        self.lateness.extend(at.map(|at| (at, name.clone())));
     }
 }
 
@@ -122,7 +171,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::{Change, Condition, Lease, ObjectEvent, READY, Taint, Version},
+        cluster::{Change, Condition, ConditionStatus, Lease, ObjectEvent, READY, Taint, Version},
         engine::{ServerVersion, Settings},
         time::{ClusterTime, Span},
     };
@@ -194,7 +243,12 @@ mod tests {
             let all = self.cluster.nodes().iter().filter(|node| looks_wrong(node) || silent(node));
             let all: BTreeSet<NodeName> = all.map(|node| node.name.clone()).collect();
             assert_eq!(*self.watchlist.abnormal(), all, "at {seconds} s");
-            assert_eq!(self.watchlist.silences.len(), self.watchlist.silent_at.len());
+            let state = |node: &Node| NodeState::of(&NodeFacts::of(&self.engine, &self.cluster, node, now));
+            let states = self.cluster.nodes().iter().map(|node| (node.name.clone(), state(node)));
+            assert_eq!(*self.watchlist.states(), states.collect(), "at {seconds} s");
+            let counted: usize = self.watchlist.counts().values().sum();
+            assert_eq!(counted, self.cluster.nodes().len());
+            assert_eq!(self.watchlist.lateness.len(), self.watchlist.late_at.len());
             all.iter().map(ToString::to_string).collect()
         }
     }
@@ -225,12 +279,46 @@ mod tests {
         world.change("n-4", |node| node.taints = [taint].into());
         world.change("n-5", |node| node.unschedulable = true);
         assert_eq!(world.abnormal(1), ["n-3", "n-4"]);
-        let counts = ReadinessCounts { ready: 19, not_ready: 1, unknown: 0, cordoned: 1 };
-        assert_eq!(world.watchlist.counts, counts);
+        let counts = [(NodeState::NotReady, 1), (NodeState::Cordoned, 1), (NodeState::Ready, 18)];
+        assert_eq!(*world.watchlist.counts(), BTreeMap::from(counts));
         world.change("n-4", |node| node.taints = Arc::new([]));
         world.apply(Change::Node(ObjectEvent::Deleted("n-3".into())), at(2));
         assert!(world.abnormal(2).is_empty());
-        assert_eq!(world.watchlist.counts, ReadinessCounts { not_ready: 0, ..counts });
+        assert_eq!(*world.watchlist.counts(), BTreeMap::from([counts[1], counts[2]]));
+    }
+
+    #[test]
+    fn a_node_is_late_before_it_is_silent_and_ready_with_its_next_heartbeat() {
+        let mut world = World::new();
+        let state = |world: &mut World, second| {
+            world.abnormal(second);
+            world.watchlist.state(&"n-7".into())
+        };
+        assert_eq!(state(&mut world, 15), Some(NodeState::Ready));
+        assert_eq!(state(&mut world, 16), Some(NodeState::Late));
+        assert_eq!(state(&mut world, 26), Some(NodeState::Silent));
+        world.renew("n-7", 27);
+        assert_eq!(state(&mut world, 27), Some(NodeState::Ready));
+        world.apply(Change::Node(ObjectEvent::Deleted("n-7".into())), at(28));
+        assert_eq!(state(&mut world, 28), None);
+    }
+
+    #[test]
+    fn a_node_that_goes_down_and_comes_back_three_times_in_ten_minutes_is_flapping() {
+        let mut world = World::new();
+        let flaps = |world: &mut World, second| {
+            world.abnormal(second);
+            world.watchlist.flaps(&"n-7".into(), at(second))
+        };
+        assert_eq!(flaps(&mut world, 0), None);
+        assert_eq!(flaps(&mut world, 40), None, "down once, by way of Late");
+        world.renew("n-7", 50);
+        assert_eq!(flaps(&mut world, 50), None, "back");
+        assert_eq!(flaps(&mut world, 90), Some(3), "down again");
+        world.renew("n-7", 100);
+        assert_eq!(flaps(&mut world, 100), Some(4));
+        assert_eq!(world.watchlist.flaps(&"n-7".into(), at(645)), Some(3), "the first one is old");
+        assert_eq!(world.watchlist.flaps(&"n-7".into(), at(655)), None);
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl Operation {
         let mut operation = Self::blank(options, EvictionRules::of(plan.version), drain, mode, now);
         for node in &plan.nodes {
             let wanted = match (&plan.action, &node.change) {
-                (Action::Drain { .. }, _) => NodeGoal::Claim,
+                (Action::Drain { .. }, _) => NodeGoal::Claim { pods: cluster.workload_pods(&node.node) },
                 (_, NodeChange::Refused { text }) => NodeGoal::Nothing { refused: text.clone() },
                 (Action::Uncordon { .. }, _) => NodeGoal::Cordon { on: false },
                 (Action::Taint { edits, .. }, NodeChange::Taints { after, .. }) => {

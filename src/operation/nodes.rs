@@ -44,7 +44,10 @@ pub(super) struct NodeTask {
 #[derive(Clone, Debug)]
 pub(super) enum NodeGoal {
     /// Cordoned and claimed for a drain.
-    Claim,
+    Claim {
+        /// How many workload pods it had at the start.
+        pods: usize,
+    },
     Cordon {
         on: bool,
     },
@@ -91,7 +94,7 @@ impl NodeTask {
             NodeGoal::Nothing { refused } => {
                 (Stage::Done, NodeProgressStage::Incomplete(NodeIncomplete::Failed(refused.clone())))
             }
-            NodeGoal::Claim
+            NodeGoal::Claim { .. }
             | NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
@@ -175,7 +178,7 @@ impl Operation {
         let node = &mut self.nodes[place];
         if node.stage == Stage::Done {
             // Given up meanwhile; what was written stays known.
-            if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim) {
+            if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim { .. }) {
                 node.claimed = true;
                 node.cordoned = node.cordons;
             }
@@ -223,7 +226,7 @@ impl Operation {
         match node.goal {
             // There may be more to undo.
             NodeGoal::Undo(_) => node.wait(now),
-            NodeGoal::Claim => {
+            NodeGoal::Claim { .. } => {
                 node.claimed = true;
                 node.renew_at = Some(now + RENEW_EVERY);
                 node.finish(NodeProgressStage::Written);
@@ -234,8 +237,8 @@ impl Operation {
             | NodeGoal::Nothing { .. } => node.finish(NodeProgressStage::Written),
         }
         let text = match self.nodes[place].goal {
-            NodeGoal::Claim if self.nodes[place].cordoned => "cordoned and claimed for this drain",
-            NodeGoal::Claim => "claimed for this drain; it was cordoned before",
+            NodeGoal::Claim { .. } if self.nodes[place].cordoned => "cordoned and claimed for this drain",
+            NodeGoal::Claim { .. } => "claimed for this drain; it was cordoned before",
             NodeGoal::Cordon { on: true } => "cordoned",
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Taints { .. } => "taints set",
@@ -272,7 +275,7 @@ impl Operation {
                 | NodeProgressStage::Verifying => {
                     node.finish(NodeProgressStage::Incomplete(stop.clone()));
                 }
-                NodeProgressStage::Written if matches!(node.goal, NodeGoal::Claim) => {
+                NodeProgressStage::Written if matches!(node.goal, NodeGoal::Claim { .. }) => {
                     node.finish(NodeProgressStage::Incomplete(stop.clone()));
                 }
                 NodeProgressStage::Written
@@ -309,7 +312,7 @@ impl Operation {
             return NodeDecision::GiveUp(stop);
         }
         match self.nodes[place].goal.clone() {
-            NodeGoal::Claim => self.claim(place, seen, now),
+            NodeGoal::Claim { .. } => self.claim(place, seen, now),
             NodeGoal::Cordon { on } => {
                 self.nodes[place].cordons = on;
                 self.cordon(seen, on, now)
@@ -351,7 +354,7 @@ impl Operation {
         let ours =
             seen.cordon_note.as_ref().is_some_and(|note| note.operation.as_ref() == Some(&self.options.id));
         self.nodes[place].cordons = !node.unschedulable || ours;
-        let mut notes = vec![(DRAIN, Some(self.new_claim(now).to_text()))];
+        let mut notes = vec![(DRAIN, Some(self.new_claim(place, seen, now).to_text()))];
         let mut undo = None;
         if !node.unschedulable {
             notes.push((CORDON, Some(self.cordon_note(now).to_text())));
@@ -509,7 +512,7 @@ impl Operation {
             uid: node.uid.clone(),
             version: Some(seen.version),
             unschedulable: None,
-            notes: vec![(DRAIN, Some(self.new_claim(now).to_text()))],
+            notes: vec![(DRAIN, Some(self.new_claim(place, seen, now).to_text()))],
         };
         let why = self.because("to renew the claim");
         self.send(Subject::Renewal(place), RequestKind::Patch(patch), why, None, now);
@@ -561,9 +564,19 @@ impl Operation {
         }
     }
 
-    fn new_claim(&self, now: Timestamp) -> DrainClaim {
+    /// Our claim on a node that was just read. A drain that is resumed counts its pods from its first claim on.
+    fn new_claim(&self, place: NodeIndex, seen: &Node, now: Timestamp) -> DrainClaim {
         let (by, operation) = (self.options.by.clone(), self.options.id.clone());
-        DrainClaim { by, operation, renewed: now }
+        let earlier = seen.drain_claim.as_ref().filter(|claim| claim.operation == operation);
+        let at_start = match self.nodes[place].goal {
+            NodeGoal::Claim { pods } => Some(pods),
+            NodeGoal::Cordon { .. }
+            | NodeGoal::Taints { .. }
+            | NodeGoal::Labels { .. }
+            | NodeGoal::Undo(_)
+            | NodeGoal::Nothing { .. } => None,
+        };
+        DrainClaim { by, operation, renewed: now, pods: earlier.and_then(|claim| claim.pods).or(at_start) }
     }
 
     fn cordon_note(&self, now: Timestamp) -> CordonNote {

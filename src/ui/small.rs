@@ -10,7 +10,11 @@ use super::{
     theme::Role,
     widgets::segments::{Runs, cut_line},
 };
-use crate::{app::Mode, k8s::feed::FeedKind, model::EvictionState};
+use crate::{
+    app::Mode,
+    k8s::feed::FeedKind,
+    model::{EvictionState, NodeState},
+};
 
 /// ```text
 /// too small: 40x14, needs 60x15
@@ -57,10 +61,11 @@ fn nodes(scene: &Scene) -> Runs {
         let text = if is_watched { "no nodes yet" } else { "waiting for nodes" };
         return Runs::new(text, scene.style(Role::Dim));
     }
-    let ready = nodes.iter().filter(|node| node.is_ready()).count();
-    let role = if ready == nodes.len() { Role::NodeReady } else { Role::NodeNotReady };
+    let counts = scene.shown.watchlist.counts();
+    let ready = counts.get(&NodeState::Ready).copied().unwrap_or(0);
+    let role = counts.keys().next().map_or(Role::Dim, |worst| Role::of_state(worst.role()));
     Runs::new(
-        &format!("{} of {} nodes ready", text::count(ready), text::count(nodes.len())),
+        &format!("{} of {} nodes Ready", text::count(ready), text::count(nodes.len())),
         scene.style(role),
     )
 }

@@ -4,7 +4,7 @@ use std::{str::FromStr, sync::LazyLock};
 
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::app::ThemeName;
+use crate::{app::ThemeName, model::StateRole};
 
 /// Declares the roles with the names that theme files give them.
 macro_rules! roles {
@@ -44,11 +44,11 @@ roles! {
     ModeDryRun = "mode.dry-run",
     ModeEnforce = "mode.enforce",
     ModeReadOnly = "mode.read-only",
+    NodeCritical = "node.critical",
+    NodeWarning = "node.warning",
+    NodeNotice = "node.notice",
+    NodeMaintenance = "node.maintenance",
     NodeReady = "node.ready",
-    NodeNotReady = "node.not-ready",
-    NodeUnknown = "node.unknown",
-    NodeCordoned = "node.cordoned",
-    NodeCondition = "node.condition",
     TaintNoExecute = "taint.no-execute",
     TaintNoSchedule = "taint.no-schedule",
     HeartbeatOk = "heartbeat.ok",
@@ -74,6 +74,19 @@ roles! {
     LevelInfo = "level.info",
     LevelWarning = "level.warning",
     LevelError = "level.error",
+}
+
+impl Role {
+    /// The role of a node in a state.
+    pub const fn of_state(role: StateRole) -> Self {
+        match role {
+            StateRole::Critical => Self::NodeCritical,
+            StateRole::Warning => Self::NodeWarning,
+            StateRole::Notice => Self::NodeNotice,
+            StateRole::Maintenance => Self::NodeMaintenance,
+            StateRole::Ready => Self::NodeReady,
+        }
+    }
 }
 
 /// The style of every role.

@@ -659,8 +659,12 @@ impl Desk {
 
     /// Bob's operation claimed the node so long ago.
     fn claim(&mut self, node: &str, operation: &str, ago: Span) {
-        let claim =
-            DrainClaim { by: "bob".into(), operation: operation.parse().unwrap(), renewed: NOW - ago };
+        let claim = DrainClaim {
+            by: "bob".into(),
+            operation: operation.parse().unwrap(),
+            renewed: NOW - ago,
+            pods: None,
+        };
         self.fixture.node(node, |node| node.drain_claim = Some(claim.into()));
     }
 }

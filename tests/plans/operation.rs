@@ -349,7 +349,8 @@ fn a_cancel_starts_nothing_more_and_removes_the_claims() {
 
 #[test]
 fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_overridden() {
-    let claim = |renewed| DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed };
+    let claim =
+        |renewed| DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed, pods: None };
     let run = |renewed, take_over| {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
         harness.nodes.get_mut("n1").expect("there").claim = Some(claim(renewed));
@@ -361,6 +362,16 @@ fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_ove
     assert_eq!(run(NOW - Span::from_secs(30), false), (Some(OperationEnd::ClaimedByOther), false));
     assert_eq!(run(NOW - Span::from_secs(300), false), (Some(OperationEnd::Done), true));
     assert_eq!(run(NOW - Span::from_secs(30), true), (Some(OperationEnd::Done), true));
+}
+
+#[test]
+fn a_claim_says_how_many_pods_its_drain_began_with() {
+    let mut harness = Harness::new(&["n1"], &[("n1", "a"), ("n1", "b")]);
+    let mut killed = harness.drain(&["n1"], DrainOptions::default());
+    harness.hang = Some("evict a");
+    harness.step(&mut killed);
+    let claim = harness.nodes["n1"].claim.clone().expect("the node is claimed");
+    assert_eq!(claim.pods, Some(2));
 }
 
 #[test]
@@ -404,7 +415,12 @@ fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
         operation.progress().nodes[0].stage.clone()
     };
     let taken = stop_after(|node| {
-        node.claim = Some(DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed: NOW });
+        node.claim = Some(DrainClaim {
+            by: "bob".into(),
+            operation: "other".parse().unwrap(),
+            renewed: NOW,
+            pods: None,
+        });
     });
     assert!(
         matches!(taken, NodeProgressStage::Incomplete(NodeIncomplete::ClaimedByOther { .. })),

@@ -488,8 +488,12 @@ impl Harness {
             Claimed => {
                 // So far ahead that it does not expire, however fast the cluster's time passes.
                 let renewed = self.now() + Span::from_secs(86_400);
-                let claim =
-                    DrainClaim { by: "bob@desk".into(), operation: "theirs".parse().unwrap(), renewed };
+                let claim = DrainClaim {
+                    by: "bob@desk".into(),
+                    operation: "theirs".parse().unwrap(),
+                    renewed,
+                    pods: None,
+                };
                 self.patch_node(NODE, json!({"metadata": {"annotations": {DRAIN: claim.to_text()}}})).await;
                 self.let_it_be_heard().await;
             }

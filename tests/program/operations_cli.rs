@@ -243,8 +243,12 @@ async fn a_drain_without_its_flags_is_refused_with_the_flags_it_needs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_somebody_else_is_draining_is_left_alone() {
     let harness = Harness::start(SPEED).await;
-    let mark =
-        DrainClaim { by: "bob@desk".into(), operation: "theirs".parse().unwrap(), renewed: harness.now() };
+    let mark = DrainClaim {
+        by: "bob@desk".into(),
+        operation: "theirs".parse().unwrap(),
+        renewed: harness.now(),
+        pods: None,
+    };
     harness.patch("general-1a-02", json!({"metadata": {"annotations": {DRAIN: mark.to_text()}}})).await;
     let output = harness.enforce(&drain(&["general-1a-02"])).await;
     assert_eq!(output.code, MARKED);

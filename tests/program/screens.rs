@@ -324,7 +324,7 @@ fn an_eviction_is_explained_where_the_focus_is() {
 #[test]
 fn a_filter_is_typed_in_the_footer_and_named_in_the_title() {
     let mut fixture = DashboardFixture::incident();
-    fixture.press("/zone:a ready:no");
+    fixture.press("/zone:a state:evict");
     expect(&mut fixture, "filter-typed", (100, 30));
     fixture.press("<Enter>");
     expect(&mut fixture, "filtered", (100, 30));
@@ -755,6 +755,29 @@ fn gallery(name: &str, buffer: &Buffer, theme: &Theme) {
 }
 
 #[test]
+fn a_silent_node_never_looks_ready_and_one_that_comes_and_goes_is_counted() {
+    let mut fixture = DashboardFixture::well();
+    fixture.silence("pool-b-05");
+    let row = |fixture: &mut DashboardFixture| {
+        let screen = snapshot::plain(&drawn(fixture, (160, 48)));
+        screen.lines().find(|line| line.contains("pool-b-05")).expect("its row").to_owned()
+    };
+    fixture.run(24);
+    assert!(row(&mut fixture).contains("◦ pool-b-05   Late"), "{}", row(&mut fixture));
+    for _ in 0..2 {
+        fixture.run(26);
+        assert!(row(&mut fixture).contains("◌ pool-b-05"), "{}", row(&mut fixture));
+        fixture.revive("pool-b-05");
+        fixture.run(1);
+        fixture.silence("pool-b-05");
+    }
+    assert!(row(&mut fixture).contains("▪ pool-b-05 ⇅4"), "{}", row(&mut fixture));
+    fixture.press("/state:ready");
+    fixture.run(26);
+    assert_eq!(fixture.app.screen.nodes.list.len(), 29, "it is Silent again");
+}
+
+#[test]
 fn a_cordon_says_who_made_it_why_and_until_when() {
     let mut fixture = DashboardFixture::well();
     let now = fixture.now;
@@ -775,14 +798,20 @@ fn a_cordon_says_who_made_it_why_and_until_when() {
         by: "carol".into(),
         operation: "drain-1".parse().unwrap(),
         renewed: now - Span::from_secs(300),
+        pods: None,
     };
+    let running = DrainClaim { renewed: now, pods: Some(8), ..claim.clone() };
     fixture.change_node("pool-a-03", |node| node.drain_claim = Some(Arc::new(claim)));
+    fixture.change_node("pool-b-01", |node| node.drain_claim = Some(Arc::new(running)));
     fixture.run(0);
     let table = snapshot::plain(&drawn(&mut fixture, (220, 60)));
     for cell in [
         "2h00m left · alice: new kernel",
         "expired 5m00s ago · bob: new kernel",
-        "drain by carol (operation drain-1)",
+        "drain by carol (operation drain-1), not renewed for 5m00s",
+        "⊘ pool-a-01    Cordoned 1m00s",
+        "▪ pool-a-03    Ready",
+        "⊖ pool-b-01    Draining 6/8",
     ] {
         assert!(table.contains(cell), "no {cell:?} in\n{table}");
     }

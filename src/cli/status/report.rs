@@ -8,7 +8,7 @@ use super::super::{
 };
 use crate::{
     cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
-    engine::{Certainty, Confidence, HeartbeatSource, NodeStage, NodeView, Why, ZoneView},
+    engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{EvictionRow, EvictionState, Leadership, Model, NextEventKind},
     plan::{Headroom, HeadroomLoss, HeadroomLosses},
@@ -155,6 +155,13 @@ pub struct StatusNodeReport {
     pub region: String,
     pub zone: String,
     pub roles: Vec<String>,
+    /// One of [`NodeState`]'s words.
+    pub state: Option<&'static str>,
+    /// Since when; for `Silent` and `Late` the last heartbeat.
+    pub state_since: Option<Timestamp>,
+    /// The state in words.
+    #[serde(skip)]
+    pub status: Option<String>,
     pub unschedulable: bool,
     /// Who cordoned it, where kordon did.
     pub cordon: Option<CordonReport>,
@@ -176,8 +183,6 @@ pub struct StatusNodeReport {
     /// Null, as is the next one, where its pods are unknown.
     pub pods: Option<usize>,
     pub terminating_pods: Option<usize>,
-    /// `none`, `queued`, `requested`, `tainted` or `evicted`.
-    pub eviction_status: Option<&'static str>,
     pub next: Option<NextReport>,
 }
 
@@ -205,6 +210,9 @@ pub struct DrainClaimReport {
     pub by: String,
     pub operation: OperationId,
     pub renewed: Timestamp,
+    /// How many pods of the node a drain removes: when it began, and now.
+    pub pods: Option<usize>,
+    pub pods_left: Option<usize>,
     /// Whether it is not renewed any more: the drain was interrupted.
     pub expired: bool,
     /// The same in words.
@@ -381,7 +389,7 @@ fn zone(view: &ZoneView) -> StatusZoneReport {
 
 fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
     let (cluster, views) = (&model.cluster, &model.views);
-    let health = model.health(node);
+    let (health, status) = (model.health(node), model.node_status(node));
     let ZoneKey { region, zone } = node.zone();
     let load = cluster.load(&node.name);
     let knows_pods = cluster.knows(&Scope::PodsOn(node.name.clone()));
@@ -390,6 +398,9 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         region: region.to_string(),
         zone: zone.to_string(),
         roles: node.roles().map(str::to_owned).collect(),
+        state: status.map(|status| status.state.as_str()),
+        state_since: status.and_then(|status| status.since),
+        status: status.map(|status| status.text(now)),
         unschedulable: node.unschedulable,
         cordon: node.cordon().map(|note| CordonReport {
             by: note.by.clone(),
@@ -404,6 +415,8 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
             by: claim.by.clone(),
             operation: claim.operation.clone(),
             renewed: claim.renewed,
+            pods: claim.pods,
+            pods_left: knows_pods.then(|| cluster.workload_pods(&node.name)),
             expired: !claim.is_fresh(now),
             text: claim.text(now),
         }),
@@ -417,7 +430,6 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         taints: node.taints.iter().map(taint).collect(),
         pods: knows_pods.then_some(load.pods),
         terminating_pods: knows_pods.then_some(load.terminating),
-        eviction_status: health.as_ref().map(stage),
         next: views.next.get(&node.name).map(|due| NextReport {
             r#type: match due.what {
                 NextEventKind::Unknown => "unknown",
@@ -524,16 +536,6 @@ const fn certainty(certainty: Certainty) -> &'static str {
     }
 }
 
-const fn stage(health: &NodeView) -> &'static str {
-    match health.stage {
-        NodeStage::Healthy => "none",
-        NodeStage::Queued => "queued",
-        NodeStage::Requested => "requested",
-        NodeStage::Tainted => "tainted",
-        NodeStage::Evicted => "evicted",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
@@ -593,6 +595,9 @@ mod tests {
                 region: text(),
                 zone: text(),
                 roles: vec![text()],
+                state: Some("Evicting"),
+                state_since: Some(at),
+                status: Some(text()),
                 unschedulable: true,
                 cordon: Some(CordonReport {
                     by: text(),
@@ -607,6 +612,8 @@ mod tests {
                     by: text(),
                     operation: "drain-1".parse().expect("an id"),
                     renewed: at,
+                    pods: Some(8),
+                    pods_left: Some(5),
                     expired: true,
                     text: text(),
                 }),
@@ -630,7 +637,6 @@ mod tests {
                 }],
                 pods: Some(2),
                 terminating_pods: Some(1),
-                eviction_status: Some("tainted"),
                 next: Some(NextReport {
                     r#type: "evict",
                     pods: Some(2),

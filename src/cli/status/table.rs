@@ -22,19 +22,7 @@ pub fn render(report: &StatusReport) -> String {
     let nodes = report.nodes.iter().map(|node| row(node, report.taken_at)).collect();
     section(
         &mut out,
-        [
-            "NODE",
-            "ZONE",
-            "READY",
-            "HEARTBEAT",
-            "GRACE LEFT",
-            "PODS",
-            "EVICTION",
-            "NEXT",
-            "IN",
-            "TAINTS",
-            "WHY",
-        ],
+        ["NODE", "ZONE", "STATE", "HEARTBEAT", "GRACE LEFT", "PODS", "NEXT", "IN", "TAINTS", "WHY"],
         nodes,
     );
     let cordons = report.nodes.iter().filter(|node| node.unschedulable || node.drain_claim.is_some());
@@ -98,25 +86,17 @@ fn zone(zone: &StatusZoneReport) -> [String; 7] {
     ]
 }
 
-fn row(node: &StatusNodeReport, now: Timestamp) -> [String; 11] {
+fn row(node: &StatusNodeReport, now: Timestamp) -> [String; 10] {
     let next = node.next.as_ref();
     let taints: Vec<String> =
         node.taints.iter().map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();
-    let ready = node.ready.status.map_or("never posted".into(), |status| {
-        if status == "True" {
-            "Ready".to_owned()
-        } else {
-            format!("{status} ({})", node.ready.reason.as_deref().unwrap_or(""))
-        }
-    });
     [
         node.name.to_string(),
         node.zone.clone(),
-        ready,
+        node.status.clone().unwrap_or_else(none),
         node.probe_timestamp.map_or(none(), |probe| format!("{} ago", now.since(probe))),
         node.grace_left_seconds.map_or(none(), |left| overdue(left, span)),
         node.pods.map_or(none(), |pods| pods.to_string()),
-        node.eviction_status.map_or(none(), Into::into),
         next.map_or(none(), |next| match next.pods {
             Some(1) => format!("{} 1 pod", next.r#type),
             Some(pods) => format!("{} {pods} pods", next.r#type),

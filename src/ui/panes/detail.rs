@@ -61,7 +61,7 @@ fn title(scene: &Scene, detail: &Detail) -> Runs {
     if detail.is_there(&scene.shown.cluster) {
         runs
     } else {
-        runs.and(" (gone)", scene.style(Role::NodeNotReady))
+        runs.and(" (gone)", scene.style(Role::NodeWarning))
     }
 }
 
@@ -72,7 +72,7 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
         DetailRow::Fact { name, at, text: words, tone } => {
             let role = match tone {
                 Tone::Plain => Role::Base,
-                Tone::Marked => Role::NodeCondition,
+                Tone::Marked => Role::NodeNotice,
             };
             vec![
                 Cell::new("  ", scene.style(Role::Dim)).and(name, scene.style(Role::Dim)),

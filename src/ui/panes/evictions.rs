@@ -214,12 +214,12 @@ fn reason(scene: &Scene, key: &Key, row: &EvictionRow) -> Cell {
     };
     if !finalizers.is_empty() {
         let names: Vec<&str> = finalizers.iter().map(|name| name.as_str()).collect();
-        return Cell::new("blocked by ", dim).and(&names.join(", "), scene.style(Role::NodeCondition));
+        return Cell::new("blocked by ", dim).and(&names.join(", "), scene.style(Role::NodeNotice));
     }
     match (kubelet_silent, *deadline <= scene.now) {
-        (true, _) => Cell::new("stuck Terminating: kubelet down", scene.style(Role::NodeUnknown)),
+        (true, _) => Cell::new("stuck Terminating: kubelet down", scene.style(Role::NodeCritical)),
         (false, true) => {
-            Cell::new("grace period expired: not confirmed by the kubelet", scene.style(Role::NodeCondition))
+            Cell::new("grace period expired: not confirmed by the kubelet", scene.style(Role::NodeNotice))
         }
         (false, false) => Cell::new("the kubelet is stopping it", dim),
     }

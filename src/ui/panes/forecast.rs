@@ -64,7 +64,7 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> 
     let Some(forecast) = forecast else { return Runs::default() };
     let mut runs = Runs::new(&format!("next {}", text::left(forecast.until, scene.now)), dim);
     for (count, word, role) in [
-        (totals.unknown, "Unknown", Role::NodeUnknown),
+        (totals.unknown, "Unknown", Role::NodeCritical),
         (totals.tainted, "tainted", Role::TaintNoExecute),
         (totals.deleted, "evicted", Role::EvictionPredicted),
     ] {
@@ -108,7 +108,7 @@ fn draw_axis(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) -
     draw_ticks(scene, forecast, Rect { x: area.x + LABELS, width: cells, height: 1, ..area }, buf);
     let density = forecast.density(scene.now, usize::from(cells));
     let lanes: [(&str, Count, Role); 3] = [
-        ("Unknown", |totals| totals.unknown, Role::NodeUnknown),
+        ("Unknown", |totals| totals.unknown, Role::NodeCritical),
         ("tainted", |totals| totals.tainted, Role::TaintNoExecute),
         ("evicted", |totals| totals.deleted, Role::EvictionPredicted),
     ];
@@ -154,8 +154,8 @@ fn draw_ticks(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) 
 
 fn cells(scene: &Scene, row: &ForecastRow) -> Vec<Cell> {
     let (words, role) = match &row.event {
-        NodeForecast::Unknown(0) => ("Unknown".to_owned(), Role::NodeUnknown),
-        NodeForecast::Unknown(pods) => (format!("Unknown, {}", leave_endpoints(*pods)), Role::NodeUnknown),
+        NodeForecast::Unknown(0) => ("Unknown".to_owned(), Role::NodeCritical),
+        NodeForecast::Unknown(pods) => (format!("Unknown, {}", leave_endpoints(*pods)), Role::NodeCritical),
         NodeForecast::NoExecute(key) => (format!("{}:NoExecute", text::brief(key)), Role::TaintNoExecute),
         NodeForecast::Deletions(1) => ("1 pod evicted".into(), Role::EvictionPredicted),
         NodeForecast::Deletions(pods) => {

@@ -6,9 +6,9 @@ use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, pla
 use crate::{
     app::{NodeColumn, Pane, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
-    engine::{Certainty, Confidence, NodeStage, NodeView, Silence, heartbeats::KEPT},
+    engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
     k8s::feed::FeedKind,
-    model::{NextEvent, NextEventKind, ReadinessCounts},
+    model::{NextEvent, NextEventKind, StateRole},
     time::Span,
     ui::{
         Scene, text,
@@ -18,10 +18,10 @@ use crate::{
 };
 
 /// ```text
-/// ─ 2 Nodes  30 · 29 ready · 1 unknown ──────────────────────────────────────────────────────────────────
-///   node        ready    since  heartbeat    grace  renewals       next             zone  pods  cpu  mem  taints
-/// ○ n-3         Unknown    12s        62s  expired  ▂▂▂▂▂▂▂▂▂▂▂▂█  NoExecute ~4s    a       12  62%  31%  …
-/// ● n-1         Ready     4d2h         3s      47s  ▂▂▂▂▂▂▂▂▂▂▂▂▁  –                a       14  70%  44%
+/// ─ 2 Nodes  30 · 1 Unknown · 29 Ready ──────────────────────────────────────────────────────────────────
+///   node        state         heartbeat    grace  renewals       next             zone  pods  cpu  mem  taints
+/// ✕ n-3 ⇅4      Unknown 12s         62s  expired  ▂▂▂▂▂▂▂▂▂▂▂▂█  NoExecute ~4s    a       12  62%  31%  …
+/// ▪ n-1         Ready 4d2h           3s      47s  ▂▂▂▂▂▂▂▂▂▂▂▂▁  –                a       14  70%  44%
 /// why  lease renewed 03:12:05 → node-monitor-grace-period 50s → …
 /// ```
 /// Draws each node; returns how many rows there is room for.
@@ -48,28 +48,22 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// `30 · 25 ready · 2 not ready · 3 unknown · 1 cordoned`
+/// `30 · 3 Unknown · 2 NotReady · 25 Ready`; under a filter how many are shown.
 fn facts(scene: &Scene) -> Runs {
     let nodes = scene.shown.cluster.nodes();
     if nodes.is_empty() {
         return Runs::default();
     }
-    let ReadinessCounts { ready, not_ready, unknown, cordoned } = scene.shown.watchlist.counts;
     let mut runs = Runs::new(&text::count(nodes.len()), scene.style(Role::Dim));
-    let parts = [
-        (ready, "ready", Role::NodeReady),
-        (not_ready, "not ready", Role::NodeNotReady),
-        (unknown, "unknown", Role::NodeUnknown),
-        (cordoned, "cordoned", Role::NodeCordoned),
-    ];
-    for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
-        runs = runs
-            .and(" · ", scene.style(Role::Faint))
-            .and(&format!("{} {what}", text::count(number)), scene.style(role));
-    }
     let shown = scene.screen.nodes.list.len();
     if shown < nodes.len() {
-        runs = runs.and(&format!(" · {shown} shown"), scene.style(Role::Accent));
+        runs = runs.and(&format!(" · {} shown", text::count(shown)), scene.style(Role::Accent));
+        return marked(scene, runs, scene.screen.marked_nodes.len());
+    }
+    for (state, number) in scene.shown.watchlist.counts() {
+        runs = runs
+            .and(" · ", scene.style(Role::Faint))
+            .and(&format!("{} {state}", text::count(*number)), scene.style(Role::of_state(state.role())));
     }
     marked(scene, runs, scene.screen.marked_nodes.len())
 }
@@ -79,17 +73,15 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let sort = scene.screen.nodes.sort;
     let mut columns = vec![
         column(sort, By::Name, "  node", Width::Fit(12, 42)),
-        column(sort, By::Ready, "ready", Width::Fit(7, 8)),
-        column(sort, By::Since, "since", Width::Fit(5, 7)).right().gives_way(3),
+        column(sort, By::State, "state", Width::Fit(9, 16)),
         column(sort, By::Heartbeat, "heartbeat", Width::Fit(9, 9)).right(),
         plain("grace", Width::Fit(5, 7)).right().gives_way(1),
         plain("renewals", Width::Fixed(13)).gives_way(6),
-        column(sort, By::Due, "next", Width::Fit(6, 24)),
+        column(sort, By::Due, "next", Width::Fit(6, 38)),
         column(sort, By::Zone, "zone", Width::Fit(4, 24)).gives_way(2),
         column(sort, By::Pods, "pods", Width::Fit(4, 5)).right().gives_way(4),
         column(sort, By::Cpu, "cpu", Width::Fit(4, 6)).right().gives_way(7),
         column(sort, By::Memory, "mem", Width::Fit(4, 6)).right().gives_way(8),
-        column(sort, By::Stage, "eviction", Width::Fit(8, 9)).gives_way(10),
         column(sort, By::Conditions, "conditions", Width::Fit(10, 26)).gives_way(9),
     ];
     if scene.screen.wide {
@@ -116,8 +108,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let mut cells = vec![
         name(scene, node),
-        readiness(scene, node),
-        since(scene, node),
+        state(scene, node),
         heartbeat(scene, node, health),
         grace(scene, node, health),
         renewals(scene, node, health),
@@ -126,7 +117,6 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         pods(scene, node, load),
         share(scene, node, load.requested.cpu_milli, node.allocatable.cpu_milli),
         share(scene, node, load.requested.memory_bytes, node.allocatable.memory_bytes),
-        stage(scene, health),
         conditions(scene, node),
     ];
     if scene.screen.wide {
@@ -147,41 +137,42 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
     cells
 }
 
-/// The sign of readiness and the name; `⊘` behind the name of a cordoned node.
+/// `✕ n-3 ⇅4`: the glyph of its state and the name; behind it how often it went down or came back, `⊘` where it is cordoned
+/// and its state does not say so, `✗` where it is being deleted.
 fn name(scene: &Scene, node: &Node) -> Cell {
-    let (glyph, role) = sign(node);
-    let named = scene.style(if node.is_ready() { Role::Base } else { Role::Strong });
+    let state = scene.shown.watchlist.state(&node.name);
+    let (glyph, role) = sign(scene, node);
+    let is_calm = state.is_none_or(|state| state.role() >= StateRole::Maintenance);
+    let named = scene.style(if is_calm { Role::Base } else { Role::Strong });
     let is_marked = scene.screen.marked_nodes.contains(&node.name);
-    let cell = Cell::new(glyph, scene.style(role)).join(mark_of(scene, is_marked)).and(&node.name, named);
-    let cell = if node.unschedulable { cell.and(" ⊘", scene.style(Role::NodeCordoned)) } else { cell };
-    if node.terminating { cell.and(" ✗", scene.style(Role::NodeNotReady)) } else { cell }
-}
-
-/// How readiness is shown: by a sign and a role.
-pub fn sign(node: &Node) -> (&'static str, Role) {
-    match node.ready().map(|ready| ready.status) {
-        Some(ConditionStatus::True) => ("●", Role::NodeReady),
-        Some(ConditionStatus::False | ConditionStatus::Invalid) => ("◐", Role::NodeNotReady),
-        Some(ConditionStatus::Unknown) => ("○", Role::NodeUnknown),
-        None => ("◌", Role::NodeUnknown),
+    let mut cell = Cell::new(glyph, scene.style(role)).join(mark_of(scene, is_marked)).and(&node.name, named);
+    if let Some(flaps) = scene.shown.watchlist.flaps(&node.name, scene.now) {
+        cell = cell.and(&format!(" ⇅{flaps}"), scene.style(Role::NodeWarning));
     }
+    if node.unschedulable && state.is_none_or(|state| state.role() != StateRole::Maintenance) {
+        cell = cell.and(" ⊘", scene.style(Role::NodeMaintenance));
+    }
+    if node.terminating { cell.and(" ✗", scene.style(Role::NodeWarning)) } else { cell }
 }
 
-fn readiness(scene: &Scene, node: &Node) -> Cell {
-    let word = match node.ready().map(|ready| ready.status) {
-        Some(ConditionStatus::True) => "Ready",
-        Some(ConditionStatus::False) => "False",
-        Some(ConditionStatus::Invalid) => "invalid",
-        Some(ConditionStatus::Unknown) => "Unknown",
-        None => "missing",
+/// The glyph of a node's state, and its role; `·` while its state is not known.
+pub fn sign(scene: &Scene, node: &Node) -> (&'static str, Role) {
+    let state = scene.shown.watchlist.state(&node.name);
+    state.map_or(("·", Role::Dim), |state| (state.glyph(), Role::of_state(state.role())))
+}
+
+/// `Unknown 12s`
+fn state(scene: &Scene, node: &Node) -> Cell {
+    let Some(status) = scene.shown.node_status(node) else {
+        return Cell::new("–", scene.style(Role::Faint));
     };
-    Cell::new(word, scene.style(sign(node).1))
-}
-
-/// The age of the Ready condition's last transition.
-fn since(scene: &Scene, node: &Node) -> Cell {
-    let since = node.ready().and_then(|ready| ready.last_transition);
-    since.map_or_else(Cell::default, |since| Cell::new(&scene.age(since), scene.style(Role::Dim)))
+    let text = status.text(scene.now);
+    let (word, rest) = text.split_at(status.state.as_str().len());
+    let role = match status.state.role() {
+        StateRole::Ready => Role::Dim,
+        role => Role::of_state(role),
+    };
+    Cell::new(word, scene.style(role)).and(rest, scene.style(Role::Dim))
 }
 
 /// The age of the last heartbeat.
@@ -256,10 +247,11 @@ fn heartbeat_role(scene: &Scene, silence: &Silence, gap: Span, health: Option<&N
     }
 }
 
-/// `NoExecute ~1m10s`, `NoExecute 33 % ~1m10s`: what happens to the node next.
+/// `NoExecute ~1m10s`, `NoExecute 33 % ~1m10s`: what happens to the node next; where nothing does, who works on it.
 fn next(scene: &Scene, node: &Node) -> Cell {
     let Some(due) = scene.shown.views.next.get(&node.name) else {
-        return Cell::new("–", scene.style(Role::Faint));
+        let cordon = cordon(scene, node);
+        return if cordon.is_empty() { Cell::new("–", scene.style(Role::Faint)) } else { cordon };
     };
     let (what, role) = due_words(due);
     let cell = Cell::new(&what, scene.style(role)).and(" ", scene.style(Role::Dim));
@@ -276,7 +268,7 @@ fn next(scene: &Scene, node: &Node) -> Cell {
 /// What happens next, in a word, and how it looks.
 pub fn due_words(due: &NextEvent) -> (String, Role) {
     match due.what {
-        NextEventKind::Unknown => ("Unknown".into(), Role::NodeUnknown),
+        NextEventKind::Unknown => ("Unknown".into(), Role::NodeCritical),
         NextEventKind::Taint => ("NoExecute".into(), Role::TaintNoExecute),
         NextEventKind::Evict(1) => ("1 pod".into(), Role::EvictionTerminating),
         NextEventKind::Evict(pods) => (format!("{} pods", text::count(pods)), Role::EvictionTerminating),
@@ -312,26 +304,15 @@ fn share(scene: &Scene, node: &Node, used: i64, of: i64) -> Cell {
     Cell::new(&percent.to_string(), scene.style(role)).and("%", scene.style(Role::Faint))
 }
 
-fn stage(scene: &Scene, health: Option<&NodeView>) -> Cell {
-    match health.map(|health| health.stage) {
-        None | Some(NodeStage::Healthy) => Cell::default(),
-        Some(NodeStage::Queued) => Cell::new("queued", scene.style(Role::CountdownSoon)),
-        Some(NodeStage::Requested) => Cell::new("requested", scene.style(Role::CountdownSoon)),
-        Some(NodeStage::Evicted) => Cell::new("evicted", scene.style(Role::TaintNoExecute)),
-        Some(NodeStage::Tainted) => Cell::new("tainted", scene.style(Role::TaintNoExecute)),
-    }
-}
-
 fn conditions(scene: &Scene, node: &Node) -> Cell {
     let mut cell = Cell::default();
-    for condition in order::pressures(node) {
-        cell = gap(cell, scene).and(&condition.kind, scene.style(Role::NodeCondition));
+    for condition in node.problems() {
+        cell = gap(cell, scene).and(&condition.kind, scene.style(Role::NodeNotice));
     }
     cell
 }
 
-/// `unreachable:NoExecute 12s`: without their common prefix, those that evict pods first; then what is known of the
-/// cordon.
+/// `unreachable:NoExecute 12s`: without their common prefix, those that evict pods first.
 fn taints(scene: &Scene, node: &Node) -> Cell {
     let mut taints: Vec<&Taint> = node.taints.iter().collect();
     taints.sort_by_key(|taint| taint.effect != TaintEffect::NoExecute);
@@ -348,19 +329,20 @@ fn taints(scene: &Scene, node: &Node) -> Cell {
             cell = cell.and(&format!(" {}", scene.age(added)), scene.style(Role::Dim));
         }
     }
-    with_cordon(cell, scene, node)
+    cell
 }
 
 /// `1h59m left · alice: new kernel`: who drains the node; who cordoned it, why and for how long.
-fn with_cordon(mut cell: Cell, scene: &Scene, node: &Node) -> Cell {
+fn cordon(scene: &Scene, node: &Node) -> Cell {
+    let mut cell = Cell::default();
     if let Some(claim) = &node.drain_claim {
-        let role = if claim.is_fresh(scene.now) { Role::NodeCordoned } else { Role::LevelWarning };
+        let role = if claim.is_fresh(scene.now) { Role::NodeMaintenance } else { Role::LevelWarning };
         cell = gap(cell, scene).and(&claim.text(scene.now), scene.style(role));
     }
     let Some(note) = node.cordon() else { return cell };
     cell = gap(cell, scene);
     if let Some(left) = note.time_left(scene.now) {
-        let role = if note.is_expired(scene.now) { Role::LevelWarning } else { Role::NodeCordoned };
+        let role = if note.is_expired(scene.now) { Role::LevelWarning } else { Role::NodeMaintenance };
         cell = cell.and(&left, scene.style(role)).and(" · ", scene.style(Role::Faint));
     }
     cell.and(&note.who(), scene.style(Role::Dim))

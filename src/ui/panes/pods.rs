@@ -50,16 +50,16 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// `on n-3 · ○ NodeStatusUnknown · NoExecute ~4s · 12 pods`
+/// `on n-3 ✕ Unknown 12s · NoExecute ~4s · 12 pods`
 fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let dim = scene.style(Role::Dim);
     let runs = Runs::new("on ", dim).and(name, scene.style(Role::Strong));
     let Some(node) = scene.shown.cluster.node(name) else {
-        return runs.and(" (gone)", scene.style(Role::NodeNotReady));
+        return runs.and(" (gone)", scene.style(Role::NodeWarning));
     };
-    let (glyph, role) = sign(node);
-    let reason = node.ready().map_or("no status posted", |ready| ready.reason.as_str());
-    let mut runs = runs.and(&format!(" {glyph} {reason}"), scene.style(role));
+    let (glyph, role) = sign(scene, node);
+    let state = scene.shown.node_status(node).map_or(String::new(), |status| status.text(scene.now));
+    let mut runs = runs.and(&format!(" {glyph} {state}"), scene.style(role));
     if let Some(due) = scene.shown.views.next.get(name) {
         let (what, role) = due_words(due);
         let time = due.at.map_or("queued".into(), |at| text::left(at, scene.now));
@@ -93,12 +93,12 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
         (true, _) => ("●", Role::NodeReady),
         (false, Phase::Succeeded) => ("✓", Role::Dim),
         (false, Phase::Failed) => ("✗", Role::LevelError),
-        (false, Phase::Pending | Phase::Running | Phase::Unknown) => ("○", Role::NodeNotReady),
+        (false, Phase::Pending | Phase::Running | Phase::Unknown) => ("○", Role::NodeWarning),
     };
     let eviction = scene.shown.views.evictions.get(&pod.key);
     let owner = pod.owner.as_ref();
     let owner = owner.map_or_else(
-        || Cell::new(if pod.mirror { "static pod" } else { "none" }, scene.style(Role::NodeCondition)),
+        || Cell::new(if pod.mirror { "static pod" } else { "none" }, scene.style(Role::NodeNotice)),
         |owner| Cell::new(owner.kind.as_str(), scene.style(Role::Faint)).and(" ", dim).and(&owner.name, dim),
     );
     vec![

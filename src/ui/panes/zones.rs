@@ -212,7 +212,7 @@ fn slot(scene: &Scene, zone: &ZoneView) -> Cell {
     if zone.queue.is_empty() {
         return Cell::new("–", scene.style(Role::Faint));
     }
-    let (dim, unknown) = (scene.style(Role::Dim), scene.style(Role::NodeUnknown));
+    let (dim, unknown) = (scene.style(Role::Dim), scene.style(Role::NodeCritical));
     let names: Vec<&str> = zone.queue.iter().map(|node| &**node).collect();
     let (Some(next), true) = (zone.next_token, zone.rate > 0.0) else {
         let word = if all_down(scene) { "paused" } else { "stopped" };

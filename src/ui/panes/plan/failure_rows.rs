@@ -62,7 +62,7 @@ pub fn cells(scene: &Scene, impact: &FailureImpact, row: FailureRow) -> Vec<Cell
 
 fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
     let (word, role) = match &step.kind {
-        ForecastKind::Unknown { .. } => ("Unknown", Role::NodeUnknown),
+        ForecastKind::Unknown { .. } => ("Unknown", Role::NodeCritical),
         ForecastKind::NoExecute { .. } => ("tainted", Role::TaintNoExecute),
         ForecastKind::Deleted { .. } => ("evicted", Role::EvictionPredicted),
         ForecastKind::Removed { .. } => ("removed", Role::EvictionTerminating),

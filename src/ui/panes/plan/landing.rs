@@ -49,7 +49,7 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Event
     let dim = scene.style(Role::Dim);
     let why = successor.why();
     let (word, role) = match &successor.state {
-        SuccessorState::Replaced { landing: Landing::Pending { .. }, .. } => ("Pending", Role::NodeCondition),
+        SuccessorState::Replaced { landing: Landing::Pending { .. }, .. } => ("Pending", Role::NodeNotice),
         SuccessorState::Replaced { at: Some(_), .. } => ("lands", Role::NodeReady),
         SuccessorState::Replaced { at: None, .. } => ("waits", Role::CountdownSoon),
         SuccessorState::Lost => ("lost", Role::LevelError),

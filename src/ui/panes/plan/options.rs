@@ -101,7 +101,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
     let is_needed = preview.plan().zip(option.flag()).is_some_and(|(plan, flag)| plan.needs.contains(&flag));
     let (value, words) = value_of(&preview.request, option);
     let (sign, role) = match value {
-        _ if is_needed => ("! ", Role::NodeNotReady),
+        _ if is_needed => ("! ", Role::NodeWarning),
         Value::On => ("● ", Role::Strong),
         Value::Off => ("○ ", Role::Dim),
         Value::OneOfMany => ("", Role::Base),

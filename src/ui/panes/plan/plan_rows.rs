@@ -63,7 +63,7 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
     let subject = Cell::new(&node.node, scene.style(Role::Strong));
     let Some(drain) = &node.drain else {
         let (word, role) = match &node.change {
-            NodeChange::Refused { .. } => ("refused", Role::NodeNotReady),
+            NodeChange::Refused { .. } => ("refused", Role::NodeWarning),
             NodeChange::Unchanged { .. } => ("stays", Role::Dim),
             NodeChange::Cordon
             | NodeChange::Uncordon
@@ -77,8 +77,8 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
         return EventRow { subject, state, text, ..EventRow::default() };
     };
     let (word, role) = match (drain.refused, drain.ends.likely, drain.remaining) {
-        (true, ..) => ("refused", Role::NodeNotReady),
-        (false, _, None) => ("unknown", Role::NodeUnknown),
+        (true, ..) => ("refused", Role::NodeWarning),
+        (false, _, None) => ("unknown", Role::NodeNotice),
         (false, Some(_), Some(_)) => ("empties", Role::NodeReady),
         (false, None, Some(_)) => ("blocked", Role::LevelError),
     };
@@ -120,7 +120,7 @@ fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
         text = text.and(" → ", dim).and(node, dim);
     }
     for note in pod.notes() {
-        text = text.and(" · ", scene.style(Role::Faint)).and(&note, scene.style(Role::NodeCondition));
+        text = text.and(" · ", scene.style(Role::Faint)).and(&note, scene.style(Role::NodeNotice));
     }
     let state = Cell::new(pod.verdict.column(), scene.style(verdict_role(&pod.verdict)));
     EventRow { when, subject: pod_name(scene, &pod.pod), state, text }
@@ -129,7 +129,7 @@ fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
 const fn verdict_role(verdict: &Verdict) -> Role {
     match verdict {
         Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => Role::Dim,
-        Verdict::Refused { .. } => Role::NodeNotReady,
+        Verdict::Refused { .. } => Role::NodeWarning,
         Verdict::Terminating => Role::EvictionTerminating,
         Verdict::Leaves(_) => Role::NodeReady,
         Verdict::LeavesAfter { .. }
@@ -137,7 +137,7 @@ const fn verdict_role(verdict: &Verdict) -> Role {
         | Verdict::WaitsForController { .. }
         | Verdict::WaitsForNamespace => Role::CountdownSoon,
         Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } => Role::LevelError,
-        Verdict::Unknown { .. } | Verdict::Undecided { .. } => Role::NodeUnknown,
+        Verdict::Unknown { .. } | Verdict::Undecided { .. } => Role::NodeNotice,
         Verdict::Deleted { .. } => Role::TaintNoExecute,
     }
 }

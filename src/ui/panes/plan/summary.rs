@@ -16,10 +16,10 @@ pub fn prospect(plan: &Plan) -> (String, Role) {
     let prospect = plan.prospect();
     let role = match prospect {
         Prospect::Completes => Role::NodeReady,
-        Prospect::Unknown => Role::NodeUnknown,
+        Prospect::Unknown => Role::NodeNotice,
         Prospect::Stalls => Role::CountdownSoon,
         Prospect::Blocked => Role::LevelError,
-        Prospect::Refused => Role::NodeNotReady,
+        Prospect::Refused => Role::NodeWarning,
     };
     if plan.totals.changed == 0 && plan.steps.is_empty() && prospect == Prospect::Completes {
         return ("changes nothing".into(), Role::Dim);
@@ -44,7 +44,7 @@ pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
     let mut runs = Runs::default();
     if totals.nodes > 1 {
         runs = count(scene, runs, totals.nodes, "nodes", Role::Base);
-        runs = count(scene, runs, totals.refused_nodes, "refused", Role::NodeNotReady);
+        runs = count(scene, runs, totals.refused_nodes, "refused", Role::NodeWarning);
     }
     let pods = if totals.pods == 1 { "pod" } else { "pods" };
     runs = count(scene, runs, totals.pods, pods, Role::Base);
@@ -61,9 +61,9 @@ const fn role(pods: PodCount) -> Role {
         PodCount::AlreadyTerminating => Role::EvictionTerminating,
         PodCount::Stay => Role::Dim,
         PodCount::Blocked => Role::LevelError,
-        PodCount::Undecided => Role::NodeUnknown,
-        PodCount::Refused => Role::NodeNotReady,
-        PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted => Role::NodeCondition,
+        PodCount::Undecided => Role::NodeNotice,
+        PodCount::Refused => Role::NodeWarning,
+        PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted => Role::NodeNotice,
     }
 }
 
@@ -73,12 +73,12 @@ pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
     let pending = impact.succession.as_ref().map_or(0, |succession| succession.pending);
     let mut runs = Runs::new(&format!("within {ahead}"), scene.style(Role::Dim));
     for (number, words, role) in [
-        (impact.nodes.len(), "silent", Role::NodeUnknown),
-        (impact.totals.unknown, "Unknown", Role::NodeUnknown),
+        (impact.nodes.len(), "silent", Role::NodeCritical),
+        (impact.totals.unknown, "Unknown", Role::NodeCritical),
         (impact.totals.tainted, "tainted", Role::TaintNoExecute),
         (impact.totals.deleted, "evicted", Role::EvictionPredicted),
         (impact.staying.len(), "stay", Role::Dim),
-        (pending, "Pending", Role::NodeCondition),
+        (pending, "Pending", Role::NodeNotice),
     ] {
         runs = count(scene, runs, number, words, role);
     }

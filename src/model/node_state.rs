@@ -1,0 +1,429 @@
+//! The state of a node: one word for what an operator has to know of it first. Glyph, word, role and order of urgency
+//! follow from it everywhere.
+
+use std::{collections::BTreeMap, fmt};
+
+use super::Model;
+use crate::{
+    cluster::{Cluster, ConditionStatus, Node, NodeName, Scope, Taint, TaintEffect},
+    engine::{Engine, NOT_READY, NodeStage, Silence, UNREACHABLE},
+    time::{Span, Timestamp},
+};
+
+/// The state of a node, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NodeState {
+    /// The controller tainted it NoExecute, and its pods are leaving or about to.
+    Evicting,
+    /// The controller declared it Unknown.
+    Unknown,
+    /// Its kubelet says that it is not ready.
+    NotReady,
+    /// Ready as far as anyone has said, and silent ([`Silence`]).
+    Silent,
+    /// The same, and its heartbeat is late.
+    Late,
+    /// Ready, with a condition that reports a problem.
+    Pressure,
+    /// Its kubelet never posted its status.
+    Starting,
+    /// A drain claims it.
+    Draining,
+    /// Cordoned, and none of its pods is left but those that a drain leaves.
+    Drained,
+    /// Unschedulable.
+    Cordoned,
+    Ready,
+}
+
+/// How a state looks, the most urgent first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StateRole {
+    Critical,
+    Warning,
+    Notice,
+    /// Somebody works on the node.
+    Maintenance,
+    /// Nothing to tell.
+    Ready,
+}
+
+impl NodeState {
+    pub const ALL: [Self; 11] = [
+        Self::Evicting,
+        Self::Unknown,
+        Self::NotReady,
+        Self::Silent,
+        Self::Late,
+        Self::Pressure,
+        Self::Starting,
+        Self::Draining,
+        Self::Drained,
+        Self::Cordoned,
+        Self::Ready,
+    ];
+
+    /// The state that follows from the facts.
+    pub fn of(facts: &NodeFacts) -> Self {
+        let NodeFacts { node, stage, silence, pods, now } = *facts;
+        let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
+        match node.ready().map(|ready| ready.status) {
+            Some(ConditionStatus::True) => {}
+            Some(_) if is_tainted && pods.leaving => return Self::Evicting,
+            Some(ConditionStatus::Unknown) => return Self::Unknown,
+            Some(ConditionStatus::False | ConditionStatus::Invalid) => return Self::NotReady,
+            None => return Self::Starting,
+        }
+        if silence.is_silent(now) {
+            Self::Silent
+        } else if silence.is_late(now) {
+            Self::Late
+        } else if node.problems().next().is_some() {
+            Self::Pressure
+        } else if node.drain_claim.as_ref().is_some_and(|claim| claim.is_fresh(now)) {
+            Self::Draining
+        } else if node.unschedulable && pods.workload == Some(0) {
+            Self::Drained
+        } else if node.unschedulable {
+            Self::Cordoned
+        } else {
+            Self::Ready
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Evicting => "Evicting",
+            Self::Unknown => "Unknown",
+            Self::NotReady => "NotReady",
+            Self::Silent => "Silent",
+            Self::Late => "Late",
+            Self::Pressure => "Pressure",
+            Self::Starting => "Starting",
+            Self::Draining => "Draining",
+            Self::Drained => "Drained",
+            Self::Cordoned => "Cordoned",
+            Self::Ready => "Ready",
+        }
+    }
+
+    pub const fn glyph(self) -> &'static str {
+        match self {
+            Self::Evicting => "✖",
+            Self::Unknown => "✕",
+            Self::NotReady => "◆",
+            Self::Silent => "◌",
+            Self::Late => "◦",
+            Self::Pressure => "▴",
+            Self::Starting => "◐",
+            Self::Draining => "⊖",
+            Self::Drained => "○",
+            Self::Cordoned => "⊘",
+            Self::Ready => "▪",
+        }
+    }
+
+    pub const fn role(self) -> StateRole {
+        match self {
+            Self::Evicting | Self::Unknown | Self::NotReady => StateRole::Critical,
+            Self::Silent | Self::Pressure => StateRole::Warning,
+            Self::Late | Self::Starting => StateRole::Notice,
+            Self::Draining | Self::Drained | Self::Cordoned => StateRole::Maintenance,
+            Self::Ready => StateRole::Ready,
+        }
+    }
+
+    /// Whether the node is down, or will be declared so unless it renews its Lease.
+    pub const fn is_failing(self) -> bool {
+        self.is_down() || matches!(self, Self::Silent)
+    }
+
+    /// Whether the node is not ready, as the controller or its kubelet says.
+    pub const fn is_down(self) -> bool {
+        matches!(self, Self::Evicting | Self::Unknown | Self::NotReady)
+    }
+}
+
+impl fmt::Display for NodeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What the state of a node follows from.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeFacts<'a> {
+    pub node: &'a Node,
+    pub stage: NodeStage,
+    pub silence: Silence,
+    pub pods: NodePods,
+    /// Now, or since when the watches are down: heartbeats that cannot arrive are not missing.
+    pub now: Timestamp,
+}
+
+/// The pods of a node, as far as its state depends on them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodePods {
+    /// Whether pods are terminating, or a time is set for their eviction; true where they are not known.
+    pub leaving: bool,
+    /// How many pods there are that a drain removes ([`Cluster::workload_pods`]); none where they are not known.
+    pub workload: Option<usize>,
+}
+
+impl NodeFacts<'_> {
+    /// What is known of a node.
+    pub fn of<'a>(engine: &Engine, cluster: &Cluster, node: &'a Node, now: Timestamp) -> NodeFacts<'a> {
+        let is_known = cluster.knows(&Scope::PodsOn(node.name.clone()));
+        let stage = engine.node_view(node).map_or(NodeStage::Healthy, |view| view.stage);
+        // Pods matter to few nodes only.
+        let counts = node.unschedulable && is_known;
+        let pods = NodePods {
+            leaving: !is_known || stage != NodeStage::Healthy && engine.has_leaving_pods(cluster, node),
+            workload: counts.then(|| cluster.workload_pods(&node.name)),
+        };
+        NodeFacts { node, stage, silence: engine.silence(cluster, node), pods, now }
+    }
+}
+
+/// The state of a node with what belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeStatus {
+    pub state: NodeState,
+    /// Since when, or since its last heartbeat where that is what is missing; none where nothing tells.
+    pub since: Option<Timestamp>,
+    /// How far its drain is; none where none runs, or its claim does not tell.
+    pub drain: Option<DrainCount>,
+}
+
+/// How many of the pods that a drain removes are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainCount {
+    pub gone: usize,
+    pub of: usize,
+}
+
+impl fmt::Display for DrainCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.gone, self.of)
+    }
+}
+
+impl NodeStatus {
+    /// `Evicting 12s`, `Draining 3/8`, `Ready`: the state, and for how long or how far where that is known.
+    pub fn text(&self, now: Timestamp) -> String {
+        let detail = match (self.drain, self.since) {
+            (Some(count), _) => format!(" {count}"),
+            (None, Some(since)) => format!(" {}", Span::from_secs(now.since(since).or_zero().as_secs())),
+            (None, None) => String::new(),
+        };
+        format!("{}{detail}", self.state)
+    }
+}
+
+impl Model {
+    /// The state of a node with what belongs to it; none until the engine has started.
+    pub fn node_status(&self, node: &Node) -> Option<NodeStatus> {
+        let state = self.watchlist.state(&node.name)?;
+        let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
+        Some(NodeStatus { state, since: self.state_since(node, state), drain })
+    }
+
+    fn drain_count(&self, node: &Node) -> Option<DrainCount> {
+        let of = node.drain_claim.as_ref()?.pods?;
+        let is_known = self.cluster.knows(&Scope::PodsOn(node.name.clone()));
+        let left = is_known.then(|| self.cluster.workload_pods(&node.name))?;
+        Some(DrainCount { gone: of.saturating_sub(left), of })
+    }
+
+    fn state_since(&self, node: &Node, state: NodeState) -> Option<Timestamp> {
+        let local = |time| self.cluster.local(time);
+        let ready = || node.ready().and_then(|ready| ready.last_transition).map(local);
+        match state {
+            NodeState::Evicting => {
+                let by_controller = |taint: &&Taint| {
+                    [UNREACHABLE, NOT_READY].iter().any(|key| taint.is(key, TaintEffect::NoExecute))
+                };
+                let taints = node.taints.iter().filter(by_controller);
+                taints.filter_map(|taint| taint.time_added).map(local).max().or_else(ready)
+            }
+            NodeState::Silent | NodeState::Late => self.silence(node).map(|silence| silence.heartbeat),
+            NodeState::Pressure => {
+                node.problems().filter_map(|problem| problem.last_transition).map(local).max()
+            }
+            NodeState::Starting => Some(local(node.created)),
+            NodeState::Draining | NodeState::Drained | NodeState::Cordoned => {
+                let cordoned = node.cordon().map(|note| note.at);
+                let tainted = || node.taints.iter().find(|taint| taint.key == *UNSCHEDULABLE)?.time_added;
+                cordoned.or_else(|| tainted().map(local))
+            }
+            NodeState::Unknown | NodeState::NotReady | NodeState::Ready => ready(),
+        }
+    }
+}
+
+/// The key of the taint of a cordoned node.
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// How far back changes count for the badge of a node that goes down and comes back.
+const FLAP_WINDOW: Span = Span::from_secs(600);
+
+/// From this many changes on a node has the badge.
+const FLAPS: usize = 3;
+
+/// Which nodes went down and came back. An outage is one change, however many states the node goes through; a late
+/// heartbeat is none.
+#[derive(Clone, Debug, Default)]
+pub struct Flaps(BTreeMap<NodeName, Flapping>);
+
+#[derive(Clone, Debug)]
+struct Flapping {
+    is_failing: bool,
+    /// When it went down or came back, oldest first.
+    changes: Vec<Timestamp>,
+}
+
+impl Flaps {
+    /// The node has this state now; `is_new` if it was not known before.
+    pub fn record(&mut self, node: &NodeName, state: NodeState, is_new: bool, now: Timestamp) {
+        let is_failing = match state {
+            state if state.is_failing() => true,
+            NodeState::Late | NodeState::Starting => return,
+            _ => false,
+        };
+        let Some(known) = self.0.get_mut(node) else {
+            if is_failing {
+                let changes = if is_new { Vec::new() } else { vec![now] };
+                self.0.insert(node.clone(), Flapping { is_failing, changes });
+            }
+            return;
+        };
+        if known.is_failing != is_failing {
+            known.is_failing = is_failing;
+            known.changes.retain(|at| now.since(*at) < FLAP_WINDOW);
+            known.changes.push(now);
+        }
+    }
+
+    pub fn forget(&mut self, node: &NodeName) {
+        self.0.remove(node);
+    }
+
+    /// How often the node went down or came back within ten minutes, where that is three times or more.
+    pub fn count(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
+        let changes = self.0.get(node)?.changes.iter();
+        let count = changes.filter(|at| now.since(**at) < FLAP_WINDOW).count();
+        (count >= FLAPS).then_some(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, sync::Arc};
+
+    use super::*;
+    use crate::cluster::{Condition, DrainClaim, READY};
+
+    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    /// A node with this Ready condition and these facts, its last heartbeat so many seconds ago.
+    struct Case {
+        ready: Option<ConditionStatus>,
+        stage: NodeStage,
+        heartbeat_age: i64,
+        leaving: bool,
+        workload: Option<usize>,
+        pressure: bool,
+        cordoned: bool,
+        /// The age of a drain's claim.
+        claimed: Option<i64>,
+    }
+
+    const READY_NODE: Case = Case {
+        ready: Some(ConditionStatus::True),
+        stage: NodeStage::Healthy,
+        heartbeat_age: 0,
+        leaving: false,
+        workload: Some(3),
+        pressure: false,
+        cordoned: false,
+        claimed: None,
+    };
+
+    fn state(case: &Case) -> NodeState {
+        let condition = |kind: &str, status| Condition { kind: kind.into(), status, ..Condition::default() };
+        let ready = case.ready.map(|status| condition(READY, status));
+        let pressure = case.pressure.then(|| condition("DiskPressure", ConditionStatus::True));
+        let claim = case.claimed.map(|age| DrainClaim {
+            renewed: NOW - Span::from_secs(age),
+            pods: Some(8),
+            ..DrainClaim::default()
+        });
+        let node = Node {
+            conditions: ready.into_iter().chain(pressure).collect(),
+            unschedulable: case.cordoned,
+            drain_claim: claim.map(Arc::new),
+            ..Node::default()
+        };
+        let heartbeat = NOW - Span::from_secs(case.heartbeat_age);
+        let silence = Silence {
+            heartbeat,
+            late_from: heartbeat + Span::from_secs(15),
+            silent_from: heartbeat + Span::from_secs(25),
+        };
+        let pods = NodePods { leaving: case.leaving, workload: case.workload };
+        NodeState::of(&NodeFacts { node: &node, stage: case.stage, silence, pods, now: NOW })
+    }
+
+    #[test]
+    fn a_node_has_the_most_urgent_state_that_holds() {
+        let unknown = Some(ConditionStatus::Unknown);
+        let down = || Case { ready: unknown, heartbeat_age: 90, ..READY_NODE };
+        let tainted = || Case { stage: NodeStage::Tainted, ..down() };
+        let worked_on = || Case { cordoned: true, claimed: Some(5), ..READY_NODE };
+        let cases = [
+            (Case { leaving: true, ..tainted() }, NodeState::Evicting),
+            (tainted(), NodeState::Unknown),
+            (down(), NodeState::Unknown),
+            (Case { leaving: true, stage: NodeStage::Requested, ..down() }, NodeState::Unknown),
+            (Case { ready: Some(ConditionStatus::False), ..READY_NODE }, NodeState::NotReady),
+            (Case { ready: Some(ConditionStatus::Invalid), ..READY_NODE }, NodeState::NotReady),
+            (Case { heartbeat_age: 26, ..worked_on() }, NodeState::Silent),
+            (Case { heartbeat_age: 25, ..READY_NODE }, NodeState::Late),
+            (Case { heartbeat_age: 15, ..READY_NODE }, NodeState::Ready),
+            (Case { pressure: true, ..worked_on() }, NodeState::Pressure),
+            (Case { ready: None, heartbeat_age: 90, ..READY_NODE }, NodeState::Starting),
+            (worked_on(), NodeState::Draining),
+            (Case { claimed: Some(500), ..worked_on() }, NodeState::Cordoned),
+            (Case { claimed: None, workload: Some(0), ..worked_on() }, NodeState::Drained),
+            (Case { claimed: None, workload: None, ..worked_on() }, NodeState::Cordoned),
+            (READY_NODE, NodeState::Ready),
+        ];
+        for (place, (case, expected)) in cases.iter().enumerate() {
+            assert_eq!(state(case), *expected, "case {place}");
+        }
+        let covered: BTreeSet<NodeState> = cases.iter().map(|(_, state)| *state).collect();
+        assert_eq!(covered, BTreeSet::from(NodeState::ALL), "every state has a case");
+    }
+
+    #[test]
+    fn every_state_has_a_word_and_a_glyph_of_its_own_and_roles_follow_the_order_of_urgency() {
+        assert!(NodeState::ALL.is_sorted());
+        let words: BTreeSet<&str> = NodeState::ALL.map(NodeState::as_str).into();
+        let glyphs: BTreeSet<&str> = NodeState::ALL.map(NodeState::glyph).into();
+        assert_eq!((words.len(), glyphs.len()), (11, 11));
+        for state in NodeState::ALL {
+            assert_eq!(state.glyph().chars().count(), 1, "{state}");
+            assert_eq!(state.role() <= StateRole::Notice, state < NodeState::Draining, "{state}");
+            assert_eq!(state.role() == StateRole::Ready, state == NodeState::Ready);
+        }
+    }
+
+    #[test]
+    fn a_status_says_how_far_its_drain_is_or_since_when() {
+        let status = |state, since, drain| NodeStatus { state, since, drain }.text(NOW);
+        let since = Some(NOW - Span::from_millis(12_900));
+        assert_eq!(status(NodeState::Unknown, since, None), "Unknown 12s");
+        assert_eq!(status(NodeState::Draining, since, Some(DrainCount { gone: 3, of: 8 })), "Draining 3/8");
+        assert_eq!(status(NodeState::Ready, None, None), "Ready");
+    }
+}
