@@ -210,6 +210,15 @@ impl ZoneKey {
         }
     }
 
+    /// Without its region where its name begins with it, as with most cloud providers.
+    pub fn short(&self) -> String {
+        if !self.region.is_empty() && self.zone.starts_with(self.region.as_str()) {
+            self.zone.to_string()
+        } else {
+            self.to_string()
+        }
+    }
+
     /// Upstream's text with its NUL byte, as in the labels of its metrics.
     pub fn upstream(&self) -> String {
         if self.region.is_empty() && self.zone.is_empty() {

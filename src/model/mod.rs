@@ -1,6 +1,7 @@
 //! What is known of one cluster, and how that changes. It has no screen: the dashboard, one-shot commands, the
 //! controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
+pub mod cluster_verdict;
 pub mod feeds;
 pub mod headroom;
 pub mod impact;
@@ -11,6 +12,7 @@ pub mod watchlist;
 
 use std::collections::{BTreeMap, VecDeque};
 
+pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
 pub use impact::{AppliedChange, Impact};

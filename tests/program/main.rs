@@ -22,3 +22,4 @@ mod requests;
 mod screens;
 mod dashboard_fixture;
 mod terminal;
+mod verdict;

@@ -249,7 +249,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
         terminal.type_in("2/general-1a-02\r");
-        terminal.wait("● general-1a-02");
+        terminal.wait("▪ general-1a-02");
         terminal.type_in("r");
         terminal.wait("2 Plan");
         terminal.type_in("DEF");

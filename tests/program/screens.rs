@@ -762,7 +762,7 @@ fn a_silent_node_never_looks_ready_and_one_that_comes_and_goes_is_counted() {
         let screen = snapshot::plain(&drawn(fixture, (160, 48)));
         screen.lines().find(|line| line.contains("pool-b-05")).expect("its row").to_owned()
     };
-    fixture.run(24);
+    fixture.run(18);
     assert!(row(&mut fixture).contains("◦ pool-b-05   Late"), "{}", row(&mut fixture));
     for _ in 0..2 {
         fixture.run(26);
@@ -808,10 +808,10 @@ fn a_cordon_says_who_made_it_why_and_until_when() {
     for cell in [
         "2h00m left · alice: new kernel",
         "expired 5m00s ago · bob: new kernel",
-        "drain by carol (operation drain-1), not renewed for 5m00s",
-        "⊘ pool-a-01    Cordoned 1m00s",
-        "▪ pool-a-03    Ready",
-        "⊖ pool-b-01    Draining 6/8",
+        "drain by carol (operation drain-1)",
+        "⊘ pool-a-01   Cordoned 1m00s",
+        "▪ pool-a-03   Ready",
+        "⊖ pool-b-01   Draining 6/8",
     ] {
         assert!(table.contains(cell), "no {cell:?} in\n{table}");
     }

@@ -32,7 +32,7 @@ fn the_program_under_the_terminal() {
 #[test]
 fn the_dashboard_answers_keys_and_restores_the_terminal() {
     let mut terminal = start("dashboard", &[]);
-    terminal.wait("26 ready");
+    terminal.wait("23 Ready");
     terminal.type_in("4");
     terminal.wait("expected: delete (taint eviction)");
     terminal.type_in("?");
@@ -77,7 +77,7 @@ fn ctrl_c_ends_the_demo() {
 #[test]
 fn no_color_sends_no_colours_and_keeps_bold() {
     let mut terminal = start("dashboard", &[("NO_COLOR", "1")]);
-    terminal.wait("26 ready");
+    terminal.wait("23 Ready");
     terminal.type_in("q");
     assert!(terminal.end().success());
     let raw = terminal.raw();
@@ -88,11 +88,11 @@ fn no_color_sends_no_colours_and_keeps_bold() {
 #[test]
 fn a_smaller_window_is_redrawn() {
     let mut terminal = start("dashboard", &[]);
-    terminal.wait("26 ready");
+    terminal.wait("23 Ready");
     terminal.resize(24, 40);
     terminal.wait("too small: 40x24");
     terminal.resize(30, 100);
-    terminal.wait("26 ready");
+    terminal.wait("23 Ready");
     terminal.type_in("q");
     assert!(terminal.end().success());
 }
@@ -100,7 +100,7 @@ fn a_smaller_window_is_redrawn() {
 #[test]
 fn on_sigterm_the_terminal_is_restored() {
     let mut terminal = start("dashboard", &[]);
-    terminal.wait("26 ready");
+    terminal.wait("23 Ready");
     let id = terminal.child.process_id().expect("it runs");
     let id = Pid::from_raw(i32::try_from(id).expect("a process id")).expect("not zero");
     rustix::process::kill_process(id, Signal::TERM).expect("it is ours");
@@ -127,12 +127,12 @@ fn suspending_gives_the_terminal_to_the_shell_and_resuming_redraws() {
     let program = std::env::current_exe().expect("this program");
     let arguments = "--exact terminal::the_program_under_the_terminal --nocapture";
     terminal.type_in(&format!("clear; {CHILD}=dashboard {} {arguments}\n", program.display()));
-    terminal.wait("26 ready");
+    terminal.wait("23 Ready");
     terminal.type_in("\x1a");
     terminal.wait("Stopped");
     terminal.wait("ready> ");
     terminal.type_in("fg\n");
-    terminal.wait("26 ready");
+    terminal.wait("23 Ready");
     terminal.type_in("q");
     terminal.wait("ready> ");
     terminal.type_in("stty -a | grep -o ' icanon'; exit\n");

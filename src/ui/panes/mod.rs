@@ -30,7 +30,6 @@ use super::{
 };
 use crate::{
     app::{EvictionColumn, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay},
-    cluster::ZoneKey,
     k8s::feed::{FeedKind, FeedState},
     visible,
 };
@@ -127,15 +126,6 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
         Pane::Forecast => screen.forecast.list.len(),
-    }
-}
-
-/// A zone's name; without its region where the name begins with it, as with most cloud providers.
-fn zone_name(zone: &ZoneKey) -> String {
-    if !zone.region.is_empty() && zone.zone.starts_with(zone.region.as_str()) {
-        zone.zone.to_string()
-    } else {
-        zone.to_string()
     }
 }
 

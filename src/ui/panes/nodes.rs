@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, zone_name};
+use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain};
 use crate::{
     app::{NodeColumn, Pane, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
@@ -113,7 +113,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         grace(scene, node, health),
         renewals(scene, node, health),
         next(scene, node),
-        Cell::new(&zone_name(&node.zone()), dim),
+        Cell::new(&node.zone().short(), dim),
         pods(scene, node, load),
         share(scene, node, load.requested.cpu_milli, node.allocatable.cpu_milli),
         share(scene, node, load.requested.memory_bytes, node.allocatable.memory_bytes),

@@ -2,13 +2,13 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, open, plain, say, zone_name};
+use super::{column, draw_cause, draw_nothing, open, plain, say};
 use crate::{
     app::{Pane, ZoneColumn},
     cluster::Known,
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
-    model::{ControllerRole, KnownHeadroom},
+    model::{ControllerRole, KnownHeadroom, cluster_verdict::is_every_zone_down},
     ui::{
         Scene, text,
         theme::Role,
@@ -117,7 +117,7 @@ fn cells(scene: &Scene, zone: &ZoneView) -> Vec<Cell> {
     vec![
         Cell::new(glyph(zone.state), scene.style(role))
             .and(" ", dim)
-            .and(&zone_name(&zone.key), scene.style(Role::Base)),
+            .and(&zone.key.short(), scene.style(Role::Base)),
         Cell::new(zone.state.as_str(), scene.style(role)),
         not_ready(scene, zone),
         share(scene, zone),
@@ -162,10 +162,8 @@ fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
     Cell::new(&number, scene.style(Role::Base)).and(why, scene.style(role))
 }
 
-/// Upstream's master disruption mode: every zone with nodes is fully disrupted.
 fn all_down(scene: &Scene) -> bool {
-    let mut counted = scene.shown.views.zones.iter().filter(|zone| zone.size > 0).peekable();
-    counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
+    is_every_zone_down(&scene.shown.views.zones)
 }
 
 /// Why the zone has its state and rate, and what would change them.

@@ -165,7 +165,7 @@ impl<'a> RandomTyper<'a> {
             let command = self.user.shell.under_terminal(&["--kubeconfig", &self.user.kubeconfig]);
             let mut terminal = Terminal::with(command);
             terminal.resize(48, 160);
-            terminal.wait("6 ready");
+            terminal.wait("6 Ready");
             typed.dashboards += 1;
             let opened = tokio::time::Instant::now();
             while opened.elapsed() < DASHBOARD_LIFETIME && !done.load(Ordering::Relaxed) {

@@ -1,0 +1,348 @@
+//! The verdict on the cluster: how bad it is, in one line. The worst thing comes first, then what happens next, then the
+//! consequence. The dashboard's header, `kordon status` and the terminal's title say it in the same words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{EvictionState, KnownHeadroom, Model, NextEventKind, NodeState, StateRole};
+use crate::{
+    cluster::{FeedKind, Known, NodeName, ZoneKey},
+    engine::{Confidence, ZoneState, ZoneView},
+    plan::words::counted,
+    time::{Span, Timestamp},
+};
+
+/// How bad it is; the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum VerdictLevel {
+    /// Every node is Ready and heard from, or somebody works on it.
+    Healthy,
+    /// Nothing is wrong that needs an action yet.
+    Notice,
+    /// Something is wrong, or a node is silent.
+    Warning,
+    /// Nodes are down, or most of a zone is silent.
+    Critical,
+    /// How the cluster is now is not known.
+    Disconnected,
+}
+
+impl VerdictLevel {
+    /// The stable word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+            Self::Disconnected => "disconnected",
+        }
+    }
+
+    pub const fn glyph(self) -> &'static str {
+        match self {
+            Self::Healthy => "✔",
+            Self::Notice => "•",
+            Self::Warning => "▲",
+            Self::Critical => "✖",
+            Self::Disconnected => "✗",
+        }
+    }
+
+    /// The level of a cluster whose worst node has this role.
+    const fn of(role: StateRole) -> Self {
+        match role {
+            StateRole::Critical => Self::Critical,
+            StateRole::Warning => Self::Warning,
+            StateRole::Notice => Self::Notice,
+            StateRole::Maintenance | StateRole::Ready => Self::Healthy,
+        }
+    }
+}
+
+/// The verdict on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterVerdict {
+    pub level: VerdictLevel,
+    /// The worst thing first; never empty. Where there is no room, the last are left out.
+    pub parts: Vec<String>,
+}
+
+impl ClusterVerdict {
+    /// The verdict on a model that was refreshed at `now`.
+    pub fn of(model: &Model, now: Timestamp) -> Self {
+        let mut findings = connection(model, now);
+        findings.extend(nodes(model, now));
+        if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
+            findings.extend(all_well(model));
+        }
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+        findings.extend(next(model, now));
+        findings.extend(gaps(model, now));
+        findings.extend(headroom(model, now));
+        Self {
+            level: findings.iter().map(|finding| finding.level).max().unwrap_or(VerdictLevel::Notice),
+            parts: findings.into_iter().map(|finding| finding.text).collect(),
+        }
+    }
+
+    pub fn text(&self) -> String {
+        self.parts.join(" · ")
+    }
+}
+
+/// One thing to say, and how bad it is.
+#[derive(Debug)]
+struct Finding {
+    level: VerdictLevel,
+    text: String,
+}
+
+impl Finding {
+    fn new(level: VerdictLevel, text: impl Into<String>) -> Self {
+        Self { level, text: text.into() }
+    }
+}
+
+/// Whether the cluster is seen as it is now, and has an active controller.
+fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
+    let confidence = model.views.confidence;
+    let finding = match confidence {
+        Some(Confidence::Live | Confidence::Assumed) => None,
+        Some(Confidence::Disconnected { since }) => {
+            let text = format!("disconnected {}: states frozen", seconds(now.since(since)));
+            Some(Finding::new(VerdictLevel::Disconnected, text))
+        }
+        Some(Confidence::NoController { since }) => {
+            let lasting = seconds(now.since(since));
+            let text = format!("no active kube-controller-manager for {lasting}: no evictions");
+            Some(Finding::new(VerdictLevel::Critical, text))
+        }
+        None if model.cluster.nodes().is_synced() => {
+            Some(Finding::new(VerdictLevel::Disconnected, "waiting for the Leases of nodes and controller"))
+        }
+        None => Some(Finding::new(VerdictLevel::Disconnected, "waiting for nodes")),
+    };
+    finding.into_iter().collect()
+}
+
+/// The nodes of a zone, counted by what is wrong with them.
+#[derive(Debug, Default)]
+struct ZoneCount {
+    nodes: usize,
+    failing: usize,
+    silent: usize,
+}
+
+/// What is wrong with zones and nodes.
+fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
+    let zones = &model.views.zones;
+    let mut findings = zones_down(zones);
+    let named: BTreeSet<&ZoneKey> =
+        zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
+    let mut by_state: BTreeMap<NodeState, Vec<&NodeName>> = BTreeMap::new();
+    for (name, state) in model.watchlist.notable() {
+        let is_named = || model.cluster.node(name).is_some_and(|node| named.contains(&node.zone()));
+        if !(state.is_down() && is_named()) {
+            by_state.entry(state).or_default().push(name);
+        }
+    }
+    let silent_zones = silent_zones(model);
+    for (state, names) in by_state {
+        let level = match state {
+            NodeState::Draining => VerdictLevel::Notice,
+            NodeState::Silent if !silent_zones.is_empty() => VerdictLevel::Critical,
+            state => VerdictLevel::of(state.role()),
+        };
+        if level > VerdictLevel::Healthy {
+            let zones = if state == NodeState::Silent { zone_names(&silent_zones) } else { String::new() };
+            findings.push(Finding::new(level, format!("{}{zones}", some_nodes(model, state, &names, now))));
+        }
+    }
+    findings
+}
+
+/// `node n-3 Silent 33s`, `23 of 24 nodes Silent`
+fn some_nodes(model: &Model, state: NodeState, names: &[&NodeName], now: Timestamp) -> String {
+    let [name] = names else {
+        return format!("{} of {} nodes {state}", names.len(), model.cluster.nodes().len());
+    };
+    let node = model.cluster.node(name);
+    let status = node.and_then(|node| model.node_status(node)).map(|status| status.text(now));
+    format!("node {name} {}", status.unwrap_or_else(|| state.to_string()))
+}
+
+/// ` in zones a, b`
+fn zone_names(zones: &[ZoneKey]) -> String {
+    let names: Vec<String> = zones.iter().map(ZoneKey::short).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => format!(" in zone {one}"),
+        [_, _] | [_, _, _] => format!(" in zones {}", names.join(", ")),
+        more => format!(" in {} zones", more.len()),
+    }
+}
+
+fn is_disrupted(zone: &ZoneView) -> bool {
+    matches!(zone.state, ZoneState::FullDisruption | ZoneState::PartialDisruption)
+}
+
+/// Whether the controller evicts nothing because no zone has a ready node (upstream's master disruption mode).
+pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
+    let mut counted = zones.iter().filter(|zone| zone.size > 0).peekable();
+    counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
+}
+
+/// `zone b down (8 of 8)`, `zone b partly down (6 of 10), evictions stopped there`
+fn zones_down(zones: &[ZoneView]) -> Vec<Finding> {
+    let total = |zones: &[&ZoneView]| {
+        let down: usize = zones.iter().map(|zone| zone.not_ready).sum();
+        format!("({down} of {})", zones.iter().map(|zone| zone.size).sum::<usize>())
+    };
+    let in_state = |state| zones.iter().filter(move |zone| zone.state == state && zone.size > 0);
+    let down: Vec<&ZoneView> = in_state(ZoneState::FullDisruption).collect();
+    let mut texts = Vec::new();
+    match down.as_slice() {
+        [] => {}
+        all if is_every_zone_down(zones) => {
+            texts.push(format!("evictions paused: every zone is down {}", total(all)));
+        }
+        [zone] => texts.push(format!("zone {} down {}", zone.key.short(), total(&down))),
+        several => texts.push(format!("{} zones down {}", several.len(), total(&down))),
+    }
+    for zone in in_state(ZoneState::PartialDisruption) {
+        let rate = if zone.rate > 0.0 {
+            format!("eviction rate reduced to {}/s", zone.rate)
+        } else {
+            "evictions stopped there".into()
+        };
+        texts.push(format!("zone {} partly down {}, {rate}", zone.key.short(), total(&[zone])));
+    }
+    texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)).collect()
+}
+
+/// The zones that would be disrupted if their silent nodes were down.
+fn silent_zones(model: &Model) -> Vec<ZoneKey> {
+    let mut zones: BTreeMap<ZoneKey, ZoneCount> = BTreeMap::new();
+    for (name, state) in model.watchlist.notable() {
+        let Some(node) = model.cluster.node(name).filter(|_| state.is_failing()) else { continue };
+        let zone = zones.entry(node.zone()).or_default();
+        zone.failing += 1;
+        zone.silent += usize::from(state == NodeState::Silent);
+    }
+    zones.retain(|_, zone| zone.silent > 0);
+    if zones.is_empty() {
+        return Vec::new();
+    }
+    for node in model.cluster.nodes().iter() {
+        if let Some(zone) = zones.get_mut(&node.zone()) {
+            zone.nodes += 1;
+        }
+    }
+    let threshold = model.settings.unhealthy_zone_threshold.value;
+    #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
+    let would_be_disrupted = |zone: &ZoneCount| {
+        zone.failing == zone.nodes && zone.nodes > 1
+            || zone.failing > 2 && zone.failing as f32 >= threshold * zone.nodes as f32
+    };
+    zones.into_iter().filter(|(_, zone)| would_be_disrupted(zone)).map(|(key, _)| key).collect()
+}
+
+/// `all 30 nodes Ready`, `28 of 30 nodes Ready, 2 Cordoned`
+fn all_well(model: &Model) -> Option<Finding> {
+    let counts = model.watchlist.counts();
+    let nodes = model.cluster.nodes().len();
+    let ready = counts.get(&NodeState::Ready).copied().unwrap_or(0);
+    if nodes == 0 {
+        return Some(Finding::new(VerdictLevel::Notice, "no nodes"));
+    }
+    let mut text = if ready == nodes {
+        format!("all {} Ready", counted(nodes, "node", "nodes"))
+    } else {
+        format!("{ready} of {} Ready", counted(nodes, "node", "nodes"))
+    };
+    for (state, count) in counts.iter().filter(|(state, _)| **state != NodeState::Ready) {
+        text.push_str(&format!(", {count} {state}"));
+    }
+    Some(Finding::new(VerdictLevel::Healthy, text))
+}
+
+/// A pod that outlives its grace period by more than this is stuck.
+const STUCK_AFTER: Span = Span::from_secs(10);
+
+/// `44 pods leave, first in 1m12s`, or what comes next for a node.
+fn next(model: &Model, now: Timestamp) -> Vec<Finding> {
+    let views = &model.views;
+    if !views.confidence.is_some_and(Confidence::allows_predictions) || is_every_zone_down(&views.zones) {
+        return Vec::new();
+    }
+    let mut leaving: Vec<Timestamp> = Vec::new();
+    let mut terminating = 0;
+    for row in views.evictions.values() {
+        match row.state {
+            EvictionState::Scheduled { at, .. } | EvictionState::Predicted { at, .. } => leaving.push(at),
+            EvictionState::Terminating { deadline, .. } => {
+                terminating += usize::from(deadline + STUCK_AFTER < now)
+            }
+            EvictionState::Never | EvictionState::Cancelled { .. } => {}
+        }
+    }
+    let mut texts = Vec::new();
+    if let Some(first) = leaving.iter().min() {
+        let verb = if leaving.len() == 1 { "leaves" } else { "leave, first" };
+        texts.push(format!("{} {verb} {}", counted(leaving.len(), "pod", "pods"), time_until(*first, now)));
+    } else {
+        texts.extend(next_event(model, now));
+    }
+    if terminating > 0 {
+        texts.push(format!("{} stuck Terminating", counted(terminating, "pod", "pods")));
+    }
+    texts.into_iter().map(|text| Finding::new(VerdictLevel::Notice, text)).collect()
+}
+
+/// `n-3 Unknown in 17s`: the next change of a node.
+fn next_event(model: &Model, now: Timestamp) -> Option<String> {
+    let timed = model.views.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
+    let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;
+    let what = match what {
+        NextEventKind::Unknown => "Unknown",
+        NextEventKind::Taint => "tainted NoExecute",
+        NextEventKind::Evict(_) => return None,
+    };
+    Some(format!("{node} {what} {}", time_until(at, now)))
+}
+
+/// What is not known of the pods.
+fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
+    let gap = model.cluster.gap(FeedKind::Pods)?;
+    let text = match gap.known {
+        Known::Stale { since } => {
+            let text = format!("pods stale for {}", seconds(now.since(since)));
+            return Some(Finding::new(VerdictLevel::Warning, text));
+        }
+        Known::NotListed => "pods not listed yet",
+        Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
+        Known::Live | Known::Off { .. } => return None,
+    };
+    Some(Finding::new(VerdictLevel::Notice, text))
+}
+
+/// `N-1: losing n-3 leaves 4 pods Pending`
+fn headroom(model: &Model, now: Timestamp) -> Option<Finding> {
+    let KnownHeadroom::Known(headroom) = model.known_headroom(now) else { return None };
+    let level = if headroom.is_enough() { VerdictLevel::Healthy } else { VerdictLevel::Notice };
+    Some(headroom.to_string()).filter(|text| !text.is_empty()).map(|text| Finding::new(level, text))
+}
+
+/// `in 1m12s`, rounded up, then `now`.
+fn time_until(at: Timestamp, now: Timestamp) -> String {
+    let left = at.since(now);
+    if left <= Span::ZERO {
+        return "now".into();
+    }
+    format!("in {}", seconds(left + Span::from_nanos(999_999_999)))
+}
+
+/// Whole seconds.
+fn seconds(span: Span) -> Span {
+    Span::from_secs(span.or_zero().as_secs())
+}

@@ -1,0 +1,186 @@
+//! The verdict on the cluster: a table of cases, and that its level never contradicts the rows below it.
+
+use std::sync::Arc;
+
+use kordon::{
+    cluster::{ConditionStatus, DrainClaim, WorkloadKind},
+    engine::{Confidence, ZoneState},
+    k8s::feed::{FeedKind, FeedState},
+    model::{ClusterVerdict, StateRole, VerdictLevel},
+};
+
+use crate::dashboard_fixture::{DashboardFixture, set_condition};
+
+/// A cluster of thirty healthy nodes to which this has happened, the level, and the beginning of the verdict.
+type Case = (fn(&mut DashboardFixture), VerdictLevel, &'static str);
+
+const CASES: &[Case] = &[
+    (|_| {}, VerdictLevel::Healthy, "all 30 nodes Ready · N-1 ok: nodes, zones"),
+    (|it| fail(it, &["pool-b-05"], 18), VerdictLevel::Notice, "node pool-b-05 Late 20s · N-1"),
+    (
+        |it| fail(it, &["pool-b-05"], 30),
+        VerdictLevel::Warning,
+        "node pool-b-05 Silent 32s · 2 pods leave, first in 5m23s",
+    ),
+    (
+        |it| fail(it, &["pool-b-05"], 80),
+        VerdictLevel::Critical,
+        "node pool-b-05 Evicting 22s · 2 pods leave, first in 4m38s",
+    ),
+    (|it| fail(it, &ZONE_B[..8], 40), VerdictLevel::Critical, "8 of 30 nodes Silent in zone eu-1/b · "),
+    (
+        |it| fail(it, &ZONE_B[..8], 90),
+        VerdictLevel::Critical,
+        "zone eu-1/b partly down (8 of 10), evictions stopped there · ",
+    ),
+    (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone eu-1/b down (10 of 10) · "),
+    (all_down, VerdictLevel::Critical, "evictions paused: every zone is down (30 of 30)"),
+    (|it| broken(it, &[FeedKind::Pods]), VerdictLevel::Warning, "all 30 nodes Ready · pods stale for 20s"),
+    (
+        |it| broken(it, &FeedKind::ALL),
+        VerdictLevel::Disconnected,
+        "disconnected 20s: states frozen · all 30 nodes Ready",
+    ),
+    (without_controller, VerdictLevel::Critical, "no active kube-controller-manager for "),
+    (drained, VerdictLevel::Notice, "node pool-b-01 Draining 6/8 · N-1"),
+    (
+        |it| set(it, "pool-b-01", "DiskPressure", ConditionStatus::True),
+        VerdictLevel::Warning,
+        "node pool-b-01 Pressure 1s · N-1",
+    ),
+    (
+        |it| it.change_node("pool-b-01", |node| node.unschedulable = true),
+        VerdictLevel::Healthy,
+        "29 of 30 nodes Ready, 1 Cordoned · N-1",
+    ),
+];
+
+const ZONE_B: [&str; 10] = [
+    "pool-b-01",
+    "pool-b-02",
+    "pool-b-03",
+    "pool-b-04",
+    "pool-b-05",
+    "pool-b-06",
+    "pool-b-07",
+    "pool-b-08",
+    "pool-b-09",
+    "pool-b-10",
+];
+
+fn fail(fixture: &mut DashboardFixture, nodes: &[&str], seconds: i64) {
+    nodes.iter().for_each(|node| fixture.silence(node));
+    fixture.run(seconds);
+}
+
+fn all_down(fixture: &mut DashboardFixture) {
+    for node in ZONE_B {
+        for zone in ["a", "b", "c"] {
+            fixture.silence(&node.replace("-b-", &format!("-{zone}-")));
+        }
+    }
+    fixture.run(90);
+}
+
+fn broken(fixture: &mut DashboardFixture, kinds: &[FeedKind]) {
+    for kind in kinds {
+        fixture.health(*kind, FeedState::Broken { since: fixture.now, error: "reset".into() });
+    }
+    fixture.run_blind(20);
+}
+
+fn without_controller(fixture: &mut DashboardFixture) {
+    fixture.led = false;
+    fixture.run(60);
+}
+
+fn drained(fixture: &mut DashboardFixture) {
+    let claim =
+        DrainClaim { by: "carol".into(), renewed: fixture.now, pods: Some(8), ..DrainClaim::default() };
+    fixture.change_node("pool-b-01", |node| node.drain_claim = Some(Arc::new(claim)));
+}
+
+fn set(fixture: &mut DashboardFixture, node: &str, kind: &str, status: ConditionStatus) {
+    let now = fixture.now;
+    fixture.change_node(node, |node| set_condition(node, kind, status, now));
+}
+
+fn verdict(fixture: &mut DashboardFixture) -> ClusterVerdict {
+    fixture.app.refresh(fixture.now);
+    ClusterVerdict::of(&fixture.app.model, fixture.now)
+}
+
+#[test]
+fn the_worst_thing_comes_first_then_what_happens_next_then_the_consequence() {
+    let mut wrong = Vec::new();
+    for (place, (happens, level, text)) in CASES.iter().enumerate() {
+        let mut fixture = DashboardFixture::well();
+        happens(&mut fixture);
+        fixture.run(i64::from(place > 10));
+        let verdict = verdict(&mut fixture);
+        if verdict.level != *level || !verdict.text().starts_with(text) {
+            wrong.push(format!("{place}: {:?} {}\n   not {level:?} {text}", verdict.level, verdict.text()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn before_anything_is_known_and_in_an_empty_cluster_the_verdict_is_not_healthy() {
+    let mut fixture = DashboardFixture::new();
+    let before = verdict(&mut fixture);
+    assert_eq!((before.level, before.text().as_str()), (VerdictLevel::Disconnected, "waiting for nodes"));
+    fixture.lists();
+    let empty = verdict(&mut fixture);
+    assert_eq!((empty.level, empty.text().as_str()), (VerdictLevel::Notice, "no nodes"));
+}
+
+#[test]
+fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.add_pod("default/big-0", "pool-c-10", WorkloadKind::StatefulSet, Vec::new(), 7500, 64);
+    fixture.add_owner(WorkloadKind::StatefulSet, "big");
+    fixture.run(31);
+    let short = verdict(&mut fixture);
+    assert_eq!(short.level, VerdictLevel::Notice);
+    assert!(short.text().contains(" · N-1: losing pool-c-10 leaves 1 pod Pending"), "{}", short.text());
+    fail(&mut fixture, &ZONE_B, 90);
+    assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");
+}
+
+#[test]
+fn the_level_never_contradicts_the_rows_below() {
+    for seed in 0..12 {
+        let mut chance = fastrand::Rng::with_seed(seed);
+        let mut fixture = DashboardFixture::well();
+        for node in fixture.world.nodes().iter().map(|node| node.name.to_string()).collect::<Vec<_>>() {
+            match chance.u32(..12 + 8 * (seed as u32 % 4)) {
+                0 => fixture.silence(&node),
+                1 => set(&mut fixture, &node, "Ready", ConditionStatus::False),
+                2 => set(&mut fixture, &node, "MemoryPressure", ConditionStatus::True),
+                3 => fixture.change_node(&node, |node| node.unschedulable = true),
+                4 => fixture.change_node(&node, |node| node.conditions = [].into()),
+                _ => {}
+            }
+        }
+        fixture.led = chance.u8(..5) > 0;
+        for _ in 0..6 {
+            fixture.run(chance.i64(1..30));
+            let verdict = verdict(&mut fixture);
+            let model = &fixture.app.model;
+            let worst = model.watchlist.counts().keys().next().map(|state| state.role());
+            let least = match worst {
+                Some(StateRole::Critical) => VerdictLevel::Critical,
+                Some(StateRole::Warning) => VerdictLevel::Warning,
+                Some(StateRole::Notice) => VerdictLevel::Notice,
+                Some(StateRole::Maintenance | StateRole::Ready) | None => VerdictLevel::Healthy,
+            };
+            assert!(verdict.level >= least, "seed {seed}: {worst:?} under {verdict:?}");
+            if verdict.level == VerdictLevel::Healthy {
+                let is_normal = |state| matches!(state, ZoneState::Normal | ZoneState::Initial);
+                assert!(model.views.zones.iter().all(|zone| is_normal(zone.state)), "seed {seed}");
+                assert_eq!(model.views.confidence, Some(Confidence::Live), "seed {seed}");
+            }
+        }
+    }
+}
