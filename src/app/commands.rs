@@ -30,6 +30,7 @@ pub enum UserAction {
     Freeze,
     Theme,
     Help,
+    Info,
     /// Mark the selected row, or unmark it.
     Mark,
     /// Mark every row that is shown, or unmark all if every one is marked.
@@ -521,6 +522,13 @@ pub const COMMANDS: &[Command] = &[
     view("wide", "Show more columns, or fewer.", "wide", &[char('w')], UserAction::Wide),
     view("freeze", "Freeze the screen, or resume it.", "freeze", &[char('f')], UserAction::Freeze),
     view("theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),
+    view(
+        "info",
+        "Show connection, controller, settings and watches, or close them.",
+        "information",
+        &[char('i')],
+        UserAction::Info,
+    ),
     view("help", "Show this help, or close it.", "help", &[char('?')], UserAction::Help),
     view("redraw", "Draw the whole screen again.", "", &[ctrl('l')], UserAction::Redraw),
     Command {

@@ -104,7 +104,11 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
                     progress.arrange(operation, &filter(Pane::Progress));
                 }
             }
-            Overlay::Filter(_) | Overlay::Palette(_) | Overlay::Question(_) | Overlay::Help(_) => {}
+            Overlay::Filter(_)
+            | Overlay::Palette(_)
+            | Overlay::Question(_)
+            | Overlay::Help(_)
+            | Overlay::Info(_) => {}
         }
     }
 }

@@ -34,6 +34,8 @@ pub enum Overlay {
     Question(Box<Dialog>),
     /// Every command with its keys, scrolled by this many rows. Whatever is opened next closes it.
     Help(usize),
+    /// The information sheet, from the line that it is scrolled to.
+    Info(usize),
 }
 
 /// The overlays that are open, the topmost last. Views are always below the others.
@@ -47,7 +49,7 @@ impl Overlay {
             Self::Detail(_) => Some(Pane::Detail),
             Self::Plan(_) => Some(Pane::Plan),
             Self::Progress(_) => Some(Pane::Progress),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => None,
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) | Self::Info(_) => None,
         }
     }
 
@@ -57,7 +59,7 @@ impl Overlay {
             Self::Detail(detail) => Some(detail.from),
             Self::Plan(preview) => Some(preview.from),
             Self::Progress(progress) => Some(progress.from),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => None,
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) | Self::Info(_) => None,
         }
     }
 
@@ -68,7 +70,7 @@ impl Overlay {
             Self::Filter(_) => Some(InputTarget::Filter),
             Self::Palette(_) => Some(InputTarget::Command),
             Self::Question(_) => Some(InputTarget::Answer),
-            Self::Detail(_) | Self::Progress(_) | Self::Help(_) => None,
+            Self::Detail(_) | Self::Progress(_) | Self::Help(_) | Self::Info(_) => None,
         }
     }
 
@@ -81,7 +83,8 @@ impl Overlay {
             | Self::Progress(_)
             | Self::Filter(_)
             | Self::Palette(_)
-            | Self::Help(_) => true,
+            | Self::Help(_)
+            | Self::Info(_) => true,
         }
     }
 
@@ -94,7 +97,7 @@ impl Overlay {
             }
             Self::Palette(palette) => palette.edit(request),
             Self::Question(dialog) => dialog.edit(request),
-            Self::Detail(_) | Self::Progress(_) | Self::Help(_) => {}
+            Self::Detail(_) | Self::Progress(_) | Self::Help(_) | Self::Info(_) => {}
         }
     }
 
@@ -103,7 +106,12 @@ impl Overlay {
         match self {
             Self::Plan(preview) => preview.complete(),
             Self::Palette(palette) => palette.complete(),
-            Self::Detail(_) | Self::Progress(_) | Self::Filter(_) | Self::Question(_) | Self::Help(_) => {}
+            Self::Detail(_)
+            | Self::Progress(_)
+            | Self::Filter(_)
+            | Self::Question(_)
+            | Self::Help(_)
+            | Self::Info(_) => {}
         }
     }
 
@@ -113,7 +121,7 @@ impl Overlay {
             Self::Plan(preview) => preview.choose(by),
             Self::Palette(palette) => palette.choose(by),
             Self::Question(dialog) => dialog.choose(by),
-            Self::Detail(_) | Self::Progress(_) | Self::Filter(_) | Self::Help(_) => {}
+            Self::Detail(_) | Self::Progress(_) | Self::Filter(_) | Self::Help(_) | Self::Info(_) => {}
         }
     }
 
@@ -123,7 +131,7 @@ impl Overlay {
             Self::Detail(detail) => detail.list.step(step),
             Self::Plan(preview) => preview.step(step),
             Self::Progress(progress) => progress.list.step(step),
-            Self::Help(scrolled) => *scrolled = scroll(*scrolled, step),
+            Self::Help(scrolled) | Self::Info(scrolled) => *scrolled = scroll(*scrolled, step),
             Self::Filter(_) | Self::Palette(_) | Self::Question(_) => {}
         }
     }
@@ -134,7 +142,7 @@ impl Overlay {
             Self::Detail(detail) => detail.list.len(),
             Self::Plan(preview) => preview.list.len(),
             Self::Progress(progress) => progress.list.len(),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => 0,
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) | Self::Info(_) => 0,
         }
     }
 
@@ -144,7 +152,7 @@ impl Overlay {
             Self::Detail(detail) => detail.list.set_drawn(rows),
             Self::Plan(preview) => preview.list.set_drawn(rows),
             Self::Progress(progress) => progress.list.set_drawn(rows),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) => {}
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) | Self::Info(_) => {}
         }
     }
 }
@@ -221,13 +229,13 @@ impl Overlays {
     /// Opens an overlay, and closes those that cannot be open beside it: one plan or operation is looked at at a time,
     /// one question is asked, and a detail lies over a plan only if it was opened from there.
     pub(super) fn open(&mut self, overlay: Overlay) {
-        self.0.retain(|other| !matches!(other, Overlay::Help(_)));
+        self.0.retain(|other| !matches!(other, Overlay::Help(_) | Overlay::Info(_)));
         match &overlay {
             Overlay::Detail(detail) if matches!(detail.from, Pane::Plan | Pane::Progress) => {}
             Overlay::Detail(_) | Overlay::Progress(_) => self.close_views(),
             Overlay::Plan(_) => self.close_plan(),
             Overlay::Question(_) => drop(self.close_question()),
-            Overlay::Filter(_) | Overlay::Palette(_) | Overlay::Help(_) => {}
+            Overlay::Filter(_) | Overlay::Palette(_) | Overlay::Help(_) | Overlay::Info(_) => {}
         }
         let place = if overlay.pane().is_some() { self.views() } else { self.0.len() };
         self.0.insert(place, overlay);

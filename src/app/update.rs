@@ -68,6 +68,7 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
             app.screen.overlays.open(Overlay::Palette(palette));
         }
         UserAction::Help => toggle_help(app),
+        UserAction::Info => toggle_info(app),
         UserAction::Edit(request) => app.screen.edit(request),
         UserAction::Complete => with_overlay(app, Overlay::complete),
         UserAction::ChooseNext => with_overlay(app, |overlay| overlay.choose(1)),
@@ -111,6 +112,15 @@ fn toggle_help(app: &mut App) {
         overlays.close_top();
     } else {
         overlays.open(Overlay::Help(0));
+    }
+}
+
+fn toggle_info(app: &mut App) {
+    let overlays = &mut app.screen.overlays;
+    if matches!(overlays.top(), Some(Overlay::Info(_))) {
+        overlays.close_top();
+    } else {
+        overlays.open(Overlay::Info(0));
     }
 }
 

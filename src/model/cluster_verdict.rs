@@ -313,6 +313,10 @@ fn next_event(model: &Model, now: Timestamp) -> Option<String> {
 
 /// What is not known of the pods.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
+    if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
+        // That says it all.
+        return None;
+    }
     let gap = model.cluster.gap(FeedKind::Pods)?;
     let text = match gap.known {
         Known::Stale { since } => {

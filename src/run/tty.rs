@@ -9,8 +9,10 @@ use std::{
 
 use crossterm::{
     cursor, execute, queue,
+    style::Print,
     terminal::{
         self, BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+        SetTitle,
     },
 };
 use ratatui::{Terminal, backend::CrosstermBackend, layout::Rect};
@@ -27,6 +29,10 @@ use crate::{
 /// A frame of a large terminal in truecolour; bare stdout would write every KiB.
 const BUFFER: usize = 1 << 17;
 
+/// The terminal's title is put on its stack of titles, and taken back (XTWINOPS); terminals without one ignore both.
+const SAVE_TITLE: &str = "\x1b[22;0t";
+const RESTORE_TITLE: &str = "\x1b[23;0t";
+
 /// Without a shell that could continue it, the program is not stopped at all, and continues after this.
 const NOT_STOPPED: Duration = Duration::from_millis(200);
 
@@ -34,6 +40,8 @@ const NOT_STOPPED: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Tty {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// The terminal's title as it was last set.
+    title: String,
 }
 
 impl Tty {
@@ -49,7 +57,7 @@ impl Tty {
         take()?;
         let writer = BufWriter::with_capacity(BUFFER, io::stdout());
         match Terminal::new(CrosstermBackend::new(writer)) {
-            Ok(terminal) => Ok(Self { terminal }),
+            Ok(terminal) => Ok(Self { terminal, title: String::new() }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -69,6 +77,11 @@ impl Surface for Tty {
         let mut drawn = Drawn::new();
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| drawn = ui::draw(frame, app, now))?;
+        let title = ui::title(app, now);
+        if title != self.title {
+            queue!(self.terminal.backend_mut(), SetTitle(&title))?;
+            self.title = title;
+        }
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
         Ok(drawn)
     }
@@ -94,13 +107,13 @@ impl Surface for Tty {
 
 fn take() -> io::Result<()> {
     terminal::enable_raw_mode()?;
-    execute!(io::stdout(), EnterAlternateScreen)
+    execute!(io::stdout(), Print(SAVE_TITLE), EnterAlternateScreen)
 }
 
 /// Failures are left alone: nothing is drawn on the terminal after it.
 fn restore() {
     let mut out = io::stdout();
-    let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show);
+    let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show, Print(RESTORE_TITLE));
     let _ = out.flush();
     let _ = terminal::disable_raw_mode();
 }

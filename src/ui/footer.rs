@@ -63,7 +63,8 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
         | Overlay::Plan(_)
         | Overlay::Progress(_)
         | Overlay::Question(_)
-        | Overlay::Help(_) => None,
+        | Overlay::Help(_)
+        | Overlay::Info(_) => None,
     })
 }
 

@@ -4,6 +4,7 @@ pub mod banner;
 pub mod dialog;
 pub mod footer;
 pub mod help;
+pub mod info;
 pub mod layout;
 pub mod palette;
 pub mod panes;
@@ -23,6 +24,7 @@ pub use theme::{Role, Theme, ThemeError};
 
 use crate::{
     app::{App, Pane, overlays::Overlay},
+    model::ClusterVerdict,
     time::Timestamp,
 };
 use layout::ScreenLayout;
@@ -38,6 +40,14 @@ pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
         frame.set_cursor_position(cursor);
     }
     drawn
+}
+
+/// The title of the terminal: the cluster and the verdict on it.
+pub fn title(app: &App, now: Timestamp) -> String {
+    let shown = app.shown();
+    let verdict = ClusterVerdict::of(shown, app.shown_at(now));
+    let title = format!("{}: {} {}", shown.connection.context, verdict.level.glyph(), verdict.text());
+    text::clean(&title).into_owned()
 }
 
 /// Draws everything into a buffer; returns the position of the cursor while something is typed.
@@ -63,6 +73,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
     for overlay in app.screen.overlays.iter() {
         match overlay {
             Overlay::Help(scrolled) => help::draw(&scene, *scrolled, area, buf),
+            Overlay::Info(scrolled) => info::draw(&scene, *scrolled, area, buf),
             Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),
             Overlay::Question(dialog) => cursor = dialog::draw(&scene, dialog, area, buf),
             // Views are panes, and the filter is a part of the footer.

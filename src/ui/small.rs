@@ -13,7 +13,7 @@ use super::{
 use crate::{
     app::Mode,
     k8s::feed::FeedKind,
-    model::{EvictionState, NodeState},
+    model::{ClusterVerdict, EvictionState, NodeState},
 };
 
 /// ```text
@@ -32,8 +32,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         place(scene),
         nodes(scene),
     ];
-    let (mark, confidence, role) = header::confidence(scene);
-    lines.push(Runs::new(&format!("{mark} {confidence}"), scene.style(role)));
+    let verdict = ClusterVerdict::of(scene.shown, scene.now);
+    let text = format!("{} {}", verdict.level.glyph(), verdict.text());
+    lines.push(Runs::new(&text, scene.style(header::level_role(verdict.level))));
     lines.extend(evictions(scene));
     // On one or two lines, the mode and the nodes come before the advice.
     if area.height < 3 {

@@ -63,6 +63,11 @@ impl Harness {
     }
 }
 
+/// Whether the screen shows the pods too: before that, its verdict says that they are missing.
+pub fn shows_pods(screen: &str) -> bool {
+    screen.contains("live ") && !screen.contains("not listed yet")
+}
+
 /// Types keys into a dashboard and reads its screen.
 pub struct DashboardDriver {
     keys: mpsc::UnboundedSender<io::Result<Event>>,
@@ -79,7 +84,7 @@ impl DashboardDriver {
     /// Waits until the dashboard shows the cluster.
     pub async fn ready(&self) {
         self.wait(NODE).await;
-        self.wait("● pods").await;
+        self.wait_until("no pods", shows_pods).await;
     }
 
     /// Waits until the plan of the drain with its options is shown.

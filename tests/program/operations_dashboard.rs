@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     common::{program::is_cordoned, terminal::Terminal},
-    dashboard_driver::{DRAIN_IT, DashboardDriver, NODE},
+    dashboard_driver::{DRAIN_IT, DashboardDriver, NODE, shows_pods},
     harness::Harness,
 };
 
@@ -245,7 +245,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
     let begun = || {
         let mut terminal = start();
         // Before that, it is not yet in a mode to be typed into.
-        terminal.wait("● pods");
+        terminal.wait_until("no pods", shows_pods);
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
         terminal.type_in("2/general-1a-02\r");
@@ -266,7 +266,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
     tokio::task::block_in_place(|| {
         let mut terminal = start();
         terminal.wait("drain general-1a-02 was interrupted");
-        terminal.wait("● pods");
+        terminal.wait_until("no pods", shows_pods);
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
         terminal.type_in("R");

@@ -41,6 +41,31 @@ fn an_incident_reads_well_at_every_size() {
 }
 
 #[test]
+fn an_outage_is_seen_while_every_node_is_ready_as_far_as_the_controller_says() {
+    let mut fixture = DashboardFixture::well();
+    let nodes: Vec<String> = fixture.world.nodes().iter().map(|node| node.name.to_string()).collect();
+    for node in &nodes[1..] {
+        fixture.silence(node);
+    }
+    fixture.run(40);
+    let screen = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    let strip = screen.lines().nth(2).expect("the strip");
+    assert_eq!(strip.matches(['▪', '◌']).collect::<String>(), format!("▪{}", "◌".repeat(29)));
+    expect(&mut fixture, "silent", (80, 24));
+    expect(&mut fixture, "silent", (160, 48));
+}
+
+#[test]
+fn the_information_sheet_has_controller_settings_and_watches() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("i");
+    expect(&mut fixture, "information", (120, 40));
+    expect(&mut fixture, "information", (80, 24));
+    fixture.press("i");
+    assert!(fixture.app.screen.overlays.top().is_none());
+}
+
+#[test]
 fn a_well_cluster_is_calm() {
     expect(&mut DashboardFixture::well(), "well", (120, 40));
 }

@@ -43,7 +43,9 @@ fn the_dashboard_answers_keys_and_restores_the_terminal() {
     assert!(terminal.end().success());
     let raw = terminal.raw();
     assert!(raw.contains(ENTER_SCREEN) && raw.contains("\x1b[?2026h") && raw.contains("\x1b[?2026l"));
+    assert!(raw.contains("\x1b]0;prod-eu: ✖ 4 of 30 nodes Evicting"), "the title is the verdict");
     let left = raw.rfind(LEAVE_SCREEN).expect("the alternate screen is left");
+    assert!(raw[left..].contains("\x1b[23;0t"), "the title is restored");
     assert!(raw[left..].contains("\x1b[?25h"), "the cursor is shown again");
     assert!(!raw[left..].contains(ENTER_SCREEN));
 }

@@ -20,12 +20,12 @@ const CASES: &[Case] = &[
     (
         |it| fail(it, &["pool-b-05"], 30),
         VerdictLevel::Warning,
-        "node pool-b-05 Silent 32s · 2 pods leave, first in 5m23s",
+        "node pool-b-05 Silent 32s · 2 pods leave, first in 5m21s",
     ),
     (
         |it| fail(it, &["pool-b-05"], 80),
         VerdictLevel::Critical,
-        "node pool-b-05 Evicting 22s · 2 pods leave, first in 4m38s",
+        "node pool-b-05 Evicting 29s · 2 pods leave, first in 4m31s",
     ),
     (|it| fail(it, &ZONE_B[..8], 40), VerdictLevel::Critical, "8 of 30 nodes Silent in zone eu-1/b · "),
     (
@@ -35,11 +35,21 @@ const CASES: &[Case] = &[
     ),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone eu-1/b down (10 of 10) · "),
     (all_down, VerdictLevel::Critical, "evictions paused: every zone is down (30 of 30)"),
-    (|it| broken(it, &[FeedKind::Pods]), VerdictLevel::Warning, "all 30 nodes Ready · pods stale for 20s"),
     (
-        |it| broken(it, &FeedKind::ALL),
+        |it| {
+            broken(it, &[FeedKind::Pods]);
+            it.run(20);
+        },
+        VerdictLevel::Warning,
+        "all 30 nodes Ready · pods stale for 20s",
+    ),
+    (
+        |it| {
+            broken(it, &FeedKind::ALL);
+            it.run_blind(20);
+        },
         VerdictLevel::Disconnected,
-        "disconnected 20s: states frozen · all 30 nodes Ready",
+        "disconnected 20s: states frozen",
     ),
     (without_controller, VerdictLevel::Critical, "no active kube-controller-manager for "),
     (drained, VerdictLevel::Notice, "node pool-b-01 Draining 6/8 · N-1"),
@@ -86,7 +96,6 @@ fn broken(fixture: &mut DashboardFixture, kinds: &[FeedKind]) {
     for kind in kinds {
         fixture.health(*kind, FeedState::Broken { since: fixture.now, error: "reset".into() });
     }
-    fixture.run_blind(20);
 }
 
 fn without_controller(fixture: &mut DashboardFixture) {
@@ -116,7 +125,6 @@ fn the_worst_thing_comes_first_then_what_happens_next_then_the_consequence() {
     for (place, (happens, level, text)) in CASES.iter().enumerate() {
         let mut fixture = DashboardFixture::well();
         happens(&mut fixture);
-        fixture.run(i64::from(place > 10));
         let verdict = verdict(&mut fixture);
         if verdict.level != *level || !verdict.text().starts_with(text) {
             wrong.push(format!("{place}: {:?} {}\n   not {level:?} {text}", verdict.level, verdict.text()));
@@ -138,11 +146,11 @@ fn before_anything_is_known_and_in_an_empty_cluster_the_verdict_is_not_healthy()
 #[test]
 fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     let mut fixture = DashboardFixture::maintenance();
-    fixture.add_pod("default/big-0", "pool-c-10", WorkloadKind::StatefulSet, Vec::new(), 7500, 64);
-    fixture.add_owner(WorkloadKind::StatefulSet, "big");
+    fixture.add_pod("default/big-0", "pool-c-10", WorkloadKind::ReplicaSet, Vec::new(), 7500, 64);
+    fixture.add_owner(WorkloadKind::ReplicaSet, "big");
     fixture.run(31);
     let short = verdict(&mut fixture);
-    assert_eq!(short.level, VerdictLevel::Notice);
+    assert_eq!(short.level, VerdictLevel::Notice, "{}", short.text());
     assert!(short.text().contains(" · N-1: losing pool-c-10 leaves 1 pod Pending"), "{}", short.text());
     fail(&mut fixture, &ZONE_B, 90);
     assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");

@@ -10,7 +10,7 @@ use crate::{
     cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
     engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
-    model::{EvictionRow, EvictionState, Leadership, Model, NextEventKind},
+    model::{ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NextEventKind},
     plan::{Headroom, HeadroomLoss, HeadroomLosses},
     time::{ClusterTime, Span, Timestamp},
 };
@@ -24,6 +24,7 @@ pub struct StatusReport {
     pub taken_at: Timestamp,
     /// The end of the forecast that `next` and the predicted evictions come from.
     pub forecast_until: Timestamp,
+    pub verdict: VerdictReport,
     pub cluster: ClusterReport,
     pub controller: ControllerReport,
     pub watches: Vec<WatchReport>,
@@ -38,6 +39,18 @@ pub struct StatusReport {
     /// The same, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
+}
+
+/// How bad it is, and what comes next.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerdictReport {
+    /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
+    pub level: &'static str,
+    pub text: String,
+    /// How the level looks in the table.
+    #[serde(skip)]
+    pub glyph: &'static str,
 }
 
 /// Whether the replacements of all pods find a node if any one node or any one zone is lost.
@@ -286,11 +299,17 @@ impl StatusReport {
         let views = &model.views;
         let nodes = model.cluster.nodes().iter();
         let knows_pods = model.eviction_gaps().is_empty();
+        let verdict = ClusterVerdict::of(model, now);
         let gaps = model.cluster.gaps(model.feeds.iter().map(|(kind, _)| kind));
         Self {
             schema: "kordon.status/v1",
             taken_at: now,
             forecast_until: model.forecast.as_ref().map_or(now, |forecast| forecast.until),
+            verdict: VerdictReport {
+                level: verdict.level.as_str(),
+                text: verdict.text(),
+                glyph: verdict.level.glyph(),
+            },
             cluster: ClusterReport {
                 context: model.connection.context.clone(),
                 server: model.connection.server.clone(),
@@ -552,6 +571,7 @@ mod tests {
             schema: "kordon.status/v1",
             taken_at: at,
             forecast_until: at,
+            verdict: VerdictReport { level: "critical", text: text(), glyph: "✖" },
             cluster: ClusterReport {
                 context: text(),
                 server: text(),

@@ -34,6 +34,8 @@ pub fn render(report: &StatusReport) -> String {
 }
 
 fn head(out: &mut String, report: &StatusReport) {
+    let verdict = &report.verdict;
+    let _ = writeln!(out, "{} {}", verdict.glyph, shown(&verdict.text));
     let cluster = &report.cluster;
     let user = cluster.user.as_deref().unwrap_or("?");
     let version = cluster.version.as_deref().unwrap_or("?");

@@ -1,13 +1,13 @@
-//! The header: the cluster and what may be written to it, the active controller and its settings, the watches.
+//! The header: which cluster this is and how fresh the news of it is, the verdict on it, and its nodes in a strip.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
+use super::node_strip;
 use crate::{
     app::Mode,
     engine::{Confidence, Origin},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
-    model::{ControllerRole, Leadership},
-    time::Span,
+    model::{ClusterVerdict, VerdictLevel},
     ui::{
         Scene, text,
         theme::Role,
@@ -15,68 +15,79 @@ use crate::{
     },
 };
 
-/// From this difference of clocks on it is shown: renewTime and timeAdded come from other clocks than ours.
-const CLOCK_DIFFERENCE: Span = Span::from_secs(2);
-
 /// ```text
-///  DRY-RUN  nothing is written   prod-eu   v1.36.3   https://…   as admin                     ✔ live 1s
-/// controller kcm-1 renewed 1s ago, leader for 4d2h   monitor period 5s   grace 50s   …   defaults of 1.36
-/// watches  ● nodes 2s  ● leases 0s  ◌ pods 61,500 of 150,000  ● 8 more   12 requests  48.1 MiB  server clock +3s
+///  prod-eu   v1.36.3   sre@example.com   ▶ drain n-3 3/8 (o)                    grace 40s (override)   DRY-RUN   live 0s
+///  ✖ zone b down (8 of 8) · 44 pods leave, first in 1m12s
+///  a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                                  24 · 8 Unknown · 1 Silent · 15 Ready
 /// ─ 1 Zones …
 /// ```
 /// Draws as many of the three lines as there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
-    let gap = Run::styled("   ", scene.style(Role::Dim));
-    let lines = [place(scene, area.width), controller(scene), watches(scene)];
-    // On two lines, a watch that is not live matters more than settings.
-    let lines: Vec<Segments> = match area.height {
-        2 => lines
-            .into_iter()
-            .enumerate()
-            .filter(|(line, _)| *line != if is_any_watch_unwell(scene) { 1 } else { 2 })
-            .map(|(_, line)| line)
-            .collect(),
-        _ => lines.into(),
-    };
-    for (y, line) in (area.y..area.bottom()).zip(lines) {
-        line.render(Rect { x: area.x + 1, y, width: area.width.saturating_sub(2), height: 1 }, &gap, buf);
+    let verdict = ClusterVerdict::of(scene.shown, scene.now);
+    let line =
+        |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
+    identity(scene).render(line(0), &Run::styled("   ", scene.style(Role::Dim)), buf);
+    if area.height > 1 {
+        verdict_line(scene, &verdict).render(line(1), &Run::styled(" · ", scene.style(Role::Faint)), buf);
+    }
+    if area.height > 2 {
+        node_strip::draw(scene, line(2), buf);
     }
 }
 
-fn place(scene: &Scene, width: u16) -> Segments {
+fn identity(scene: &Scene) -> Segments {
     let facts = &scene.app.model.connection;
     let dim = scene.style(Role::Dim);
-    let (badge, words, role) = mode(scene);
     let version = facts.server_version.as_deref().unwrap_or("version unknown");
-    let identity = facts.identity.as_deref();
-    let (mark, confidence, confidence_role) = confidence(scene);
-    // On a narrow screen the name of the cluster matters more than the consequence.
-    let confidence =
-        if width < 100 { confidence.split(": ").next().unwrap_or_default() } else { &confidence };
-    Segments::default()
-        .left(0, Runs::new(&badge, scene.style(role)))
-        .left(6, Runs::new(words, dim))
+    let name = if facts.context.is_empty() { &facts.server } else { &facts.context };
+    let (badge, badge_role) = mode(scene);
+    let (fresh, role) = freshness(scene);
+    let mut line = Segments::default()
+        .left(0, Runs::new(name, scene.style(Role::Strong)))
+        .left(4, Runs::new(version, scene.style(Role::Accent)))
+        .left(5, Runs::new(facts.identity.as_deref().unwrap_or_default(), dim))
         .left(1, in_progress(scene))
-        .left(1, Runs::new(&facts.context, scene.style(Role::Strong)))
-        .left(2, Runs::new(version, scene.style(Role::Accent)))
-        .left(4, Runs::new(&facts.server, dim))
-        .left(
-            3,
-            identity
-                .map_or(Runs::default(), |name| Runs::new("as ", scene.style(Role::Faint)).and(name, dim)),
-        )
-        .right(0, Runs::new(&format!("{mark} {confidence}"), scene.style(confidence_role)))
+        .left(2, watches(scene));
+    for (flag, value, _) in overridden(scene) {
+        let runs = Runs::new(flag, dim).and(&format!(" {value}"), scene.style(Role::Strong));
+        line = line.right(6, runs.and(" (override)", scene.style(Role::Faint)));
+    }
+    line.right(0, Runs::new(&badge, scene.style(badge_role))).right(0, Runs::new(&fresh, scene.style(role)))
+}
+
+/// `✖ zone b down (8 of 8) · 44 pods leave, first in 1m12s`; the last parts give way.
+fn verdict_line(scene: &Scene, verdict: &ClusterVerdict) -> Segments {
+    let role = level_role(verdict.level);
+    let mut line = Segments::default();
+    for (priority, part) in (0..=u8::MAX).zip(&verdict.parts) {
+        let runs = match priority {
+            0 => Runs::new(&format!("{} {part}", verdict.level.glyph()), scene.style(role)),
+            _ => Runs::new(part, scene.style(Role::Base)),
+        };
+        line = line.left(priority, runs);
+    }
+    line
+}
+
+/// The role of a verdict.
+pub const fn level_role(level: VerdictLevel) -> Role {
+    match level {
+        VerdictLevel::Healthy => Role::VerdictHealthy,
+        VerdictLevel::Notice => Role::VerdictNotice,
+        VerdictLevel::Warning => Role::VerdictWarning,
+        VerdictLevel::Critical => Role::VerdictCritical,
+        VerdictLevel::Disconnected => Role::VerdictDisconnected,
+    }
 }
 
 /// What may be written, and for how long.
-fn mode(scene: &Scene) -> (String, &'static str, Role) {
+fn mode(scene: &Scene) -> (String, Role) {
     match (scene.app.operations.mode, scene.app.operations.enforced_until) {
-        (Mode::DryRun, _) => (" DRY-RUN ".into(), "nothing is written", Role::ModeDryRun),
-        (Mode::ReadOnly, _) => (" READ-ONLY ".into(), "writes are locked out", Role::ModeReadOnly),
-        (Mode::Enforce, None) => (" ENFORCE ".into(), "effects are written", Role::ModeEnforce),
+        (Mode::DryRun, _) => (" DRY-RUN ".into(), Role::ModeDryRun),
+        (Mode::ReadOnly, _) => (" READ-ONLY ".into(), Role::ModeReadOnly),
+        (Mode::Enforce, None) => (" ENFORCE ".into(), Role::ModeEnforce),
         (Mode::Enforce, Some(until)) => {
-            let left = text::left(until, scene.now);
-            (format!(" ENFORCE {left} "), "plans can be applied", Role::ModeEnforce)
+            (format!(" ENFORCE {} ", text::left(until, scene.now)), Role::ModeEnforce)
         }
     }
 }
@@ -100,20 +111,20 @@ fn in_progress(scene: &Scene) -> Runs {
         .and(" (o)", scene.style(Role::Faint))
 }
 
-/// How far predictions can be trusted, in words.
-pub fn confidence(scene: &Scene) -> (&'static str, String, Role) {
+/// Whether what is shown is what there is now; the verdict says what follows where it is not.
+fn freshness(scene: &Scene) -> (String, Role) {
     match scene.shown.views.confidence {
-        None => ("◌", "starting".into(), Role::FeedBusy),
-        Some(Confidence::Assumed) => ("◌", "no leader Lease: controller assumed".into(), Role::FeedBusy),
-        Some(Confidence::Live) => ("✔", format!("live{}", last_event(scene)), Role::FeedLive),
-        Some(Confidence::Disconnected { since }) => {
-            ("✗", format!("disconnected {}: states frozen", text::age(scene.now, since)), Role::FeedBroken)
+        None => ("starting".into(), Role::FeedBusy),
+        Some(Confidence::Live) => (format!("live{}", last_event(scene)), Role::FeedLive),
+        Some(Confidence::Assumed) => {
+            (format!("live{}, controller assumed", last_event(scene)), Role::FeedBusy)
         }
-        Some(Confidence::NoController { since }) => (
-            "✗",
-            format!("no active kube-controller-manager for {}: no evictions", text::age(scene.now, since)),
-            Role::FeedBroken,
-        ),
+        Some(Confidence::Disconnected { since }) => {
+            (format!("disconnected {}", text::age(scene.now, since)), Role::FeedBroken)
+        }
+        Some(Confidence::NoController { since }) => {
+            (format!("no controller {}", text::age(scene.now, since)), Role::FeedBroken)
+        }
     }
 }
 
@@ -123,128 +134,51 @@ fn last_event(scene: &Scene) -> String {
     last.map_or(String::new(), |last| format!(" {}", text::age(scene.now, last)))
 }
 
-fn controller(scene: &Scene) -> Segments {
-    let dim = scene.style(Role::Dim);
-    let mut line = Segments::default().left(0, who(scene));
-    for (priority, name, value, origin) in settings(scene) {
-        let role = if origin == Origin::Default { Role::Base } else { Role::Strong };
-        let mark = match origin {
-            Origin::Default => "",
-            Origin::Cluster => " (cluster)",
-            Origin::Configuration => " (configuration)",
-            Origin::Override => " (override)",
-        };
-        let runs = Runs::new(name, dim).and(" ", dim).and(&value, scene.style(role));
-        line = line.left(priority, runs.and(mark, scene.style(Role::Faint)));
-    }
-    let settings = &scene.app.model.settings;
-    let all_default = settings.rows().iter().all(|(.., origin)| *origin == Origin::Default);
-    let note = if all_default { format!("defaults of {}", settings.version) } else { String::new() };
-    line.right(8, Runs::new(&note, scene.style(Role::Faint)))
+/// The settings of the controller that a flag or the configuration of kordon overrides.
+fn overridden(scene: &Scene) -> impl Iterator<Item = (&'static str, String, Origin)> {
+    let rows = scene.app.model.settings.rows().into_iter();
+    rows.filter(|(.., origin)| matches!(origin, Origin::Override | Origin::Configuration))
 }
 
-/// The active controller.
-fn who(scene: &Scene) -> Runs {
-    let dim = scene.style(Role::Dim);
-    let name = Runs::new("controller ", scene.style(Role::Heading));
-    if scene.app.model.role == ControllerRole::Controller {
-        return name.and("kordon itself", scene.style(Role::Strong));
-    }
-    let leader = match scene.shown.leadership() {
-        Leadership::Held(leader) => leader,
-        Leadership::Released => return name.and("the Lease has no holder", scene.style(Role::FeedBroken)),
-        Leadership::NoLease => {
-            return name.and("no Lease: leader election may be off", scene.style(Role::FeedBusy));
-        }
-        Leadership::Forbidden => return name.and("the Lease may not be read", scene.style(Role::FeedBroken)),
-        Leadership::Unknown => return name.and("unknown", dim),
-    };
-    // The holder's identity is its host name and a UUID.
-    let host = leader.holder.split('_').next().unwrap_or_default();
-    let mut runs = name.and(host, scene.style(Role::Base));
-    if let Some(renewed) = leader.renewed {
-        let renewed = scene.shown.cluster.local(renewed);
-        let late = scene.now.since(renewed) > leader.duration.unwrap_or(Span::from_secs(15));
-        let role = if late { Role::FeedBroken } else { Role::Dim };
-        runs = runs.and(&format!(" renewed {} ago", text::age(scene.now, renewed)), scene.style(role));
-    }
-    match leader.acquired {
-        Some(acquired) => runs.and(&format!(", leader for {}", scene.age(acquired)), dim),
-        None => runs,
-    }
-}
-
-/// The controller's settings in short, with the priority of each on a narrow screen.
-fn settings(scene: &Scene) -> [(u8, &'static str, String, Origin); 6] {
-    let settings = &scene.app.model.settings;
-    let (period, grace) = (settings.node_monitor_period, settings.node_monitor_grace_period);
-    let startup = settings.node_startup_grace_period;
-    let (rate, secondary) = (settings.node_eviction_rate, settings.secondary_node_eviction_rate);
-    let (large, threshold) = (settings.large_cluster_size_threshold, settings.unhealthy_zone_threshold);
-    let rates = format!("{}/s ({}/s when disrupted)", rate.value, secondary.value);
-    [
-        (2, "monitor period", period.value.to_string(), period.origin),
-        (1, "grace", grace.value.to_string(), grace.origin),
-        (7, "startup grace", startup.value.to_string(), startup.origin),
-        (3, "eviction rate", rates, rate.origin.max(secondary.origin)),
-        (6, "large zone", format!("> {} nodes", large.value), large.origin),
-        (5, "unhealthy threshold", format!("{:.0}%", 100.0 * threshold.value), threshold.origin),
-    ]
-}
-
-fn watches(scene: &Scene) -> Segments {
-    let dim = scene.style(Role::Dim);
-    let mut line = Segments::default().left(0, Runs::new("watches", scene.style(Role::Heading)));
-    let is_main = |kind| matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods);
+/// The watches that do not show what there is now: one with its state, of several how many; kinds that may not be listed
+/// count apart.
+fn watches(scene: &Scene) -> Runs {
     let is_forbidden = |health: &FeedHealth| matches!(health.state, FeedState::Forbidden { .. });
-    let allowed = || scene.shown.feeds.iter().filter(|(_, health)| !is_forbidden(health));
-    for (kind, health) in allowed().filter(|(kind, _)| is_main(*kind)) {
-        line = line.left(1, watch(scene, kind, health));
-    }
-    let forbidden = scene.shown.feeds.iter().filter(|(_, health)| is_forbidden(health));
-    let forbidden: Vec<String> = forbidden.map(|(kind, _)| kind.to_string()).collect();
-    if !forbidden.is_empty() {
-        let words = format!(" no permission to list {}", forbidden.join(", "));
-        line = line.left(1, Runs::new("✗", scene.style(Role::FeedBroken)).and(&words, dim));
-    }
-    let others = || allowed().filter(|(kind, _)| !is_main(*kind));
-    let live = others().filter(|(_, health)| health.state == FeedState::Live).count();
-    let unwell: Vec<_> =
-        others().filter(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off)).collect();
-    match unwell.as_slice() {
-        [] => {}
-        [(kind, health)] => line = line.left(2, watch(scene, *kind, health)),
+    let (forbidden, others): (Vec<_>, Vec<_>) =
+        scene.shown.feeds.iter().partition(|(_, health)| is_forbidden(health));
+    let unwell: Vec<(FeedKind, &FeedHealth)> = others
+        .into_iter()
+        .filter(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off))
+        .collect();
+    let mut runs = match unwell.as_slice() {
+        [] => Runs::default(),
+        [(kind, health)] => watch(scene, *kind, health),
         several => {
-            let broken = several.iter().any(|(_, health)| is_broken(&health.state));
-            let (glyph, role) = if broken { ("✗", Role::FeedBroken) } else { ("◌", Role::FeedBusy) };
-            let words = format!(" {} others {}", several.len(), if broken { "failing" } else { "listing" });
-            line = line.left(2, Runs::new(glyph, scene.style(role)).and(&words, scene.style(role)));
+            let broken = several.iter().filter(|(_, health)| is_broken(&health.state)).count();
+            let listing = several.len() - broken;
+            let (glyph, words, role) = match broken {
+                0 => ("◌", format!("{listing} watches listing"), Role::FeedBusy),
+                broken => ("✗", format!("{broken} watches failing"), Role::FeedBroken),
+            };
+            Runs::new(glyph, scene.style(role)).and(&format!(" {words}"), scene.style(role))
         }
+    };
+    if !forbidden.is_empty() {
+        let gap = if runs.is_empty() { "" } else { "   " };
+        let words = match forbidden.as_slice() {
+            [(kind, _)] => format!(" no permission to list {kind}"),
+            several => format!(" no permission to list {} kinds (i)", several.len()),
+        };
+        runs = runs
+            .and(gap, scene.style(Role::Dim))
+            .and("✗", scene.style(Role::FeedBroken))
+            .and(&words, scene.style(Role::Dim));
     }
-    if live > 0 {
-        line = line.left(3, Runs::new("●", scene.style(Role::FeedLive)).and(&format!(" {live} more"), dim));
-    }
-    let (requests, bytes) = scene.shown.feeds.traffic();
-    let relists = scene.shown.feeds.relists();
-    if relists > 0 {
-        line = line.right(4, Runs::new(&format!("{relists} relists"), dim));
-    }
-    line = line.right(
-        5,
-        Runs::new(&format!("{} requests", text::count(usize::try_from(requests).unwrap_or(usize::MAX))), dim),
-    );
-    line = line.right(6, Runs::new(&text::bytes(bytes), dim));
-    match scene.shown.feeds.clock_difference {
-        Some(difference) if difference > CLOCK_DIFFERENCE || difference < -CLOCK_DIFFERENCE => {
-            let sign = if difference.is_negative() { "" } else { "+" };
-            let text = format!("server clock {sign}{difference}");
-            line.right(1, Runs::new(&text, scene.style(Role::FeedBusy)))
-        }
-        Some(_) | None => line,
-    }
+    runs
 }
 
-fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
+/// `● nodes 2s`, `◌ pods 61,500 of 150,000`
+pub fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
     let heard = health.last_heard.map_or("–".into(), |heard| text::age(scene.now, heard));
     let (glyph, words, role) = match &health.state {
         FeedState::Off => ("○", "not watched".into(), Role::Dim),
@@ -265,9 +199,4 @@ fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
 
 const fn is_broken(state: &FeedState) -> bool {
     matches!(state, FeedState::Broken { .. } | FeedState::Forbidden { .. })
-}
-
-/// Whether a watch that should be live is not.
-fn is_any_watch_unwell(scene: &Scene) -> bool {
-    scene.shown.feeds.iter().any(|(_, health)| !matches!(health.state, FeedState::Live | FeedState::Off))
 }

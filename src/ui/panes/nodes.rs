@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain};
+use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, node_strip, open, plain};
 use crate::{
     app::{NodeColumn, Pane, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
@@ -54,17 +54,13 @@ fn facts(scene: &Scene) -> Runs {
     if nodes.is_empty() {
         return Runs::default();
     }
-    let mut runs = Runs::new(&text::count(nodes.len()), scene.style(Role::Dim));
     let shown = scene.screen.nodes.list.len();
-    if shown < nodes.len() {
-        runs = runs.and(&format!(" · {} shown", text::count(shown)), scene.style(Role::Accent));
-        return marked(scene, runs, scene.screen.marked_nodes.len());
-    }
-    for (state, number) in scene.shown.watchlist.counts() {
-        runs = runs
-            .and(" · ", scene.style(Role::Faint))
-            .and(&format!("{} {state}", text::count(*number)), scene.style(Role::of_state(state.role())));
-    }
+    let runs = if shown < nodes.len() {
+        Runs::new(&text::count(nodes.len()), scene.style(Role::Dim))
+            .and(&format!(" · {} shown", text::count(shown)), scene.style(Role::Accent))
+    } else {
+        node_strip::counts(scene)
+    };
     marked(scene, runs, scene.screen.marked_nodes.len())
 }
 

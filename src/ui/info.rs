@@ -1,0 +1,122 @@
+//! The information sheet: connection, controller, its settings, watches and traffic.
+
+use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
+
+use super::{
+    Scene,
+    panes::header,
+    text,
+    theme::Role,
+    widgets::{segments::Runs, sheet},
+};
+use crate::{
+    engine::Origin,
+    model::{ControllerRole, Leadership},
+    time::Span,
+};
+
+/// ```text
+/// ╭ Information ────────────────────────────────────────────────────╮
+/// │ cluster      prod-eu, v1.36.3                                    │
+/// │ controller   kcm-1, Lease renewed 1s ago, leader for 4d2h        │
+/// │   node-monitor-grace-period   50s   default                      │
+/// │ watches                                                          │
+/// │   ● nodes 2s                                                     │
+/// ╰ Esc closes ─────────────────────────────────────────────────────╯
+/// ```
+/// Draws the sheet over the middle of the screen, from the line that it is scrolled to.
+pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
+    let lines = lines(scene);
+    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
+    let area = area.centered(
+        ratatui::layout::Constraint::Max(100.min(area.width.saturating_sub(4))),
+        ratatui::layout::Constraint::Length(height),
+    );
+    let title = Runs::new(" Information ", scene.style(Role::TitleFocus)).line();
+    let frame = Block::bordered()
+        .border_style(scene.style(Role::BorderFocus))
+        .title(title)
+        .title_bottom(Runs::new(" Esc closes ", scene.style(Role::Dim)).line());
+    let inner = sheet(frame, scene.style(Role::Base), area, buf);
+    let first = scrolled.min(lines.len().saturating_sub(usize::from(inner.height)));
+    for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(first)) {
+        buf.set_line(inner.x, y, &line.line(), inner.width);
+    }
+}
+
+fn lines(scene: &Scene) -> Vec<Runs> {
+    let fact =
+        |name: &str, value: Runs| Runs::new(&format!("{name:<14}"), scene.style(Role::Heading)).join(value);
+    let base = |text: &str| Runs::new(text, scene.style(Role::Base));
+    let connection = &scene.app.model.connection;
+    let unknown = "unknown";
+    let mut lines = vec![
+        fact("context", base(if connection.context.is_empty() { "none" } else { &connection.context })),
+        fact("server", base(&connection.server)),
+        fact("version", base(connection.server_version.as_deref().unwrap_or(unknown))),
+        fact("user", base(connection.identity.as_deref().unwrap_or(unknown))),
+        fact("server clock", base(&clock_difference(scene))),
+        fact("controller", leader(scene)),
+    ];
+    lines.extend(settings(scene));
+    let (requests, bytes) = scene.shown.feeds.traffic();
+    let requests = text::count(usize::try_from(requests).unwrap_or(usize::MAX));
+    let relists = scene.shown.feeds.relists();
+    let traffic = format!("{requests} requests, {}, {relists} relists", text::bytes(bytes));
+    lines.push(fact("watches", base(&traffic)));
+    let watch =
+        |(kind, health)| Runs::new("  ", scene.style(Role::Dim)).join(header::watch(scene, kind, health));
+    lines.extend(scene.shown.feeds.iter().map(watch));
+    lines
+}
+
+/// renewTime and timeAdded come from other clocks than ours.
+fn clock_difference(scene: &Scene) -> String {
+    match scene.shown.feeds.clock_difference {
+        None => "not measured".into(),
+        Some(difference) if difference.is_negative() => format!("{} behind ours", -difference),
+        Some(difference) => format!("{difference} ahead of ours"),
+    }
+}
+
+/// The active controller.
+fn leader(scene: &Scene) -> Runs {
+    let dim = scene.style(Role::Dim);
+    let name = Runs::default();
+    if scene.app.model.role == ControllerRole::Controller {
+        return name.and("kordon itself", scene.style(Role::Strong));
+    }
+    let leader = match scene.shown.leadership() {
+        Leadership::Held(leader) => leader,
+        Leadership::Released => return name.and("the Lease has no holder", scene.style(Role::FeedBroken)),
+        Leadership::NoLease => {
+            return name.and("no Lease: leader election may be off", scene.style(Role::FeedBusy));
+        }
+        Leadership::Forbidden => return name.and("the Lease may not be read", scene.style(Role::FeedBroken)),
+        Leadership::Unknown => return name.and("unknown", dim),
+    };
+    // The holder's identity is its host name and a UUID.
+    let host = leader.holder.split('_').next().unwrap_or_default();
+    let mut runs = name.and(host, scene.style(Role::Base));
+    if let Some(renewed) = leader.renewed {
+        let renewed = scene.shown.cluster.local(renewed);
+        let late = scene.now.since(renewed) > leader.duration.unwrap_or(Span::from_secs(15));
+        let role = if late { Role::FeedBroken } else { Role::Dim };
+        runs = runs.and(&format!(" renewed {} ago", text::age(scene.now, renewed)), scene.style(role));
+    }
+    match leader.acquired {
+        Some(acquired) => runs.and(&format!(", leader for {}", scene.age(acquired)), dim),
+        None => runs,
+    }
+}
+
+/// Every setting of the controller with its origin.
+fn settings(scene: &Scene) -> impl Iterator<Item = Runs> {
+    let rows = scene.app.model.settings.rows().into_iter();
+    rows.map(|(flag, value, origin)| {
+        let role = if origin == Origin::Default { Role::Base } else { Role::Strong };
+        Runs::new(&format!("  {flag:<40}"), scene.style(Role::Dim))
+            .and(&format!("{value:<12}"), scene.style(role))
+            .and(origin.as_str(), scene.style(Role::Faint))
+    })
+}

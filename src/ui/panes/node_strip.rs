@@ -1,0 +1,180 @@
+//! The node strip: one cell a node, grouped by zone; where nodes outnumber cells, a cell stands for several and shows the
+//! worst of them.
+
+use std::collections::BTreeMap;
+
+use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
+
+use crate::{
+    cluster::ZoneKey,
+    model::NodeState,
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::segments::{Runs, Segments},
+    },
+};
+
+/// The nodes of one zone by name, or of some zones together where there are too many to tell apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StripZone {
+    pub name: String,
+    pub states: Vec<NodeState>,
+}
+
+/// ```text
+/// a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                            24 · 8 Unknown · 1 Silent · 15 Ready
+/// ```
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
+    let zones = zones(scene);
+    let mut line = Segments::default().right(1, counts(scene));
+    let mut cells = Runs::default();
+    for zone in fitted(zones, usize::from(area.width)) {
+        if !cells.is_empty() {
+            cells = cells.and("  ", scene.style(Role::Dim));
+        }
+        if !zone.name.is_empty() {
+            cells = cells.and(&format!("{} ", zone.name), scene.style(Role::Dim));
+        }
+        for state in zone.states {
+            cells = cells.and(state.glyph(), scene.style(Role::of_state(state.role())));
+        }
+    }
+    line = line.left(0, cells);
+    line.render(area, &Run::styled("   ", scene.style(Role::Dim)), buf);
+}
+
+/// `24 · 8 Unknown · 1 Silent · 15 Ready`
+pub fn counts(scene: &Scene) -> Runs {
+    let nodes = scene.shown.cluster.nodes().len();
+    let mut runs = Runs::new(&text::count(nodes), scene.style(Role::Dim));
+    for (state, number) in scene.shown.watchlist.counts() {
+        runs = runs
+            .and(" · ", scene.style(Role::Faint))
+            .and(&format!("{} {state}", text::count(*number)), scene.style(Role::of_state(state.role())));
+    }
+    runs
+}
+
+/// The states of all nodes by zone, each zone under the end of its name in which the zones differ.
+fn zones(scene: &Scene) -> Vec<StripZone> {
+    let mut zones: BTreeMap<ZoneKey, Vec<NodeState>> = BTreeMap::new();
+    for node in scene.shown.cluster.nodes().iter() {
+        if let Some(state) = scene.shown.watchlist.state(&node.name) {
+            zones.entry(node.zone()).or_default().push(state);
+        }
+    }
+    let names: Vec<String> = zones.keys().map(ZoneKey::short).collect();
+    let common = common_prefix(&names);
+    let zone =
+        |(name, states): (&String, Vec<NodeState>)| StripZone { name: name[common..].to_owned(), states };
+    names.iter().zip(zones.into_values()).map(zone).collect()
+}
+
+/// How many bytes all names begin with, so that a part of each is left.
+fn common_prefix(names: &[String]) -> usize {
+    let [first, rest @ ..] = names else { return 0 };
+    if rest.is_empty() {
+        return 0;
+    }
+    let is_common = |end: &usize| {
+        names
+            .iter()
+            .all(|name| name.len() > *end && name.is_char_boundary(*end) && name[..*end] == first[..*end])
+    };
+    (0..first.len()).rev().find(is_common).unwrap_or(0)
+}
+
+/// The strip in so many cells: zones without names where the names leave no room, and in the end no zones.
+fn fitted(zones: Vec<StripZone>, width: usize) -> Vec<StripZone> {
+    let unnamed = |zones: &[StripZone]| -> Vec<StripZone> {
+        zones.iter().map(|zone| StripZone { name: String::new(), states: zone.states.clone() }).collect()
+    };
+    let together = |zones: &[StripZone]| {
+        let states = zones.iter().flat_map(|zone| zone.states.clone()).collect();
+        vec![StripZone { name: String::new(), states }]
+    };
+    let bare = unnamed(&zones);
+    let all = together(&zones);
+    [zones, bare, all].into_iter().find_map(|zones| shrunk(&zones, width)).unwrap_or_default()
+}
+
+/// The zones with so many nodes in each cell that they fit; none where one cell a zone is too much.
+fn shrunk(zones: &[StripZone], width: usize) -> Option<Vec<StripZone>> {
+    let named = |zone: &StripZone| if zone.name.is_empty() { 0 } else { text::width(&zone.name) + 1 };
+    let fixed: usize = zones.iter().map(named).sum::<usize>() + 2 * zones.len().saturating_sub(1);
+    let room = width.checked_sub(fixed)?;
+    let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0).max(1);
+    let cells = |per: usize| zones.iter().map(|zone| zone.states.len().div_ceil(per)).sum::<usize>();
+    let per = (1..=most).find(|per| cells(*per) <= room)?;
+    let worst = |states: &[NodeState]| states.iter().min().copied();
+    let shrink = |zone: &StripZone| StripZone {
+        name: zone.name.clone(),
+        states: zone.states.chunks(per).filter_map(worst).collect(),
+    };
+    Some(zones.iter().map(shrink).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(name: &str, nodes: usize, bad: &[(usize, NodeState)]) -> StripZone {
+        let mut states = vec![NodeState::Ready; nodes];
+        bad.iter().for_each(|(place, state)| states[*place] = *state);
+        StripZone { name: name.into(), states }
+    }
+
+    fn shown(zones: &[StripZone]) -> String {
+        let text = |zone: &StripZone| {
+            let cells: String = zone.states.iter().map(|state| state.glyph()).collect();
+            format!("{} {cells}", zone.name).trim().to_owned()
+        };
+        zones.iter().map(text).collect::<Vec<_>>().join("  ")
+    }
+
+    #[test]
+    fn a_cell_is_a_node_where_there_is_room_else_the_worst_of_several() {
+        let zones = vec![
+            zone("a", 8, &[(2, NodeState::Silent), (3, NodeState::Late)]),
+            zone("b", 4, &[(3, NodeState::Unknown)]),
+        ];
+        assert_eq!(shown(&fitted(zones.clone(), 80)), "a ▪▪◌◦▪▪▪▪  b ▪▪▪✕");
+        assert_eq!(shown(&fitted(zones.clone(), 12)), "a ▪◌▪▪  b ▪✕");
+        assert_eq!(shown(&fitted(zones.clone(), 7)), "◌▪  ✕", "no room for the names");
+        assert_eq!(shown(&fitted(zones.clone(), 2)), "◌✕", "nor for zones");
+        assert_eq!(fitted(zones, 0), []);
+        assert_eq!(fitted(Vec::new(), 80), []);
+    }
+
+    #[test]
+    fn a_strip_always_fits_and_shows_the_worst_state() {
+        for nodes in [1, 2, 7, 60, 5000] {
+            for width in [1, 2, 5, 20, 78, 218] {
+                let zones = vec![
+                    zone("eu-1a", nodes, &[(nodes / 2, NodeState::Evicting)]),
+                    zone("eu-1b", nodes / 3, &[]),
+                    zone("", nodes, &[]),
+                ];
+                let fitted = fitted(zones, width);
+                assert!(text::width(&shown(&fitted)) <= width, "{nodes} nodes in {width} cells");
+                let worst = fitted.iter().flat_map(|zone| &zone.states).min();
+                assert_eq!(worst, Some(&NodeState::Evicting), "{nodes} nodes in {width} cells");
+            }
+        }
+    }
+
+    #[test]
+    fn zones_are_named_by_what_tells_them_apart() {
+        let names = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let common = common_prefix(&names);
+            names.iter().map(|name| name[common..].to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["eu-1/a", "eu-1/b"]), ["a", "b"]);
+        assert_eq!(names(&["eu-1a", "eu-1"]), ["1a", "1"]);
+        assert_eq!(names(&["zone"]), ["zone"]);
+        assert_eq!(names(&["ä", "ö"]), ["ä", "ö"]);
+        assert_eq!(names(&[]), Vec::<String>::new());
+    }
+}
