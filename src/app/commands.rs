@@ -525,7 +525,7 @@ pub const COMMANDS: &[Command] = &[
     view(
         "info",
         "Show connection, controller, settings and watches, or close them.",
-        "information",
+        "",
         &[char('i')],
         UserAction::Info,
     ),

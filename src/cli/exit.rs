@@ -19,6 +19,7 @@ use crate::{
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
     k8s::connect::ConnectError,
+    model::VerdictLevel,
     operation::{
         OperationEnd,
         approval::{ApprovalRefusal, NotStarted, Objection},
@@ -61,6 +62,11 @@ pub enum Exit {
     Partly = 12,
     /// The operation was interrupted, or not confirmed.
     Interrupted = 13,
+    /// With `kordon status --exit-code`: the level of the verdict on the cluster.
+    Notice = 14,
+    Warning = 15,
+    Critical = 16,
+    Disconnected = 17,
 }
 
 impl From<Exit> for ExitCode {
@@ -115,6 +121,9 @@ pub enum CliError {
     /// The operation ran and was reported; it did not complete.
     #[error("{}: {text}", end.as_str())]
     Ended { end: OperationEnd, text: String },
+    /// The report was printed, and an exit code was asked for.
+    #[error("the verdict on the cluster is {:?}", level.as_str())]
+    NotHealthy { level: VerdictLevel },
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("{doing}")]
@@ -158,6 +167,13 @@ impl CliError {
                 OperationEnd::Forbidden => Exit::NotAllowed,
                 OperationEnd::ClaimedByOther => Exit::Claimed,
                 OperationEnd::Cancelled => Exit::Interrupted,
+            },
+            Self::NotHealthy { level } => match level {
+                VerdictLevel::Healthy => Exit::Done,
+                VerdictLevel::Notice => Exit::Notice,
+                VerdictLevel::Warning => Exit::Warning,
+                VerdictLevel::Critical => Exit::Critical,
+                VerdictLevel::Disconnected => Exit::Disconnected,
             },
             Self::Journal(_) => Exit::Failed,
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::NothingTo(_) | Self::Io { .. } => {

@@ -81,7 +81,8 @@ Exit codes:
   10  somebody else is draining a node
   11  the operation timed out
   12  the operation was only partly done
-  13  the operation was interrupted or not confirmed";
+  13  the operation was interrupted or not confirmed
+  14  `kordon status --exit-code`: notice; 15 warning, 16 critical, 17 disconnected";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -76,11 +76,14 @@ impl ClusterVerdict {
             findings.extend(all_well(model));
         }
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+        let rest = findings.split_off(findings.len().min(1));
         findings.extend(next(model, now));
+        findings.extend(rest);
         findings.extend(gaps(model, now));
-        findings.extend(headroom(model, now));
+        let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.level).max();
+        findings.extend(headroom(model, worst(&findings), now));
         Self {
-            level: findings.iter().map(|finding| finding.level).max().unwrap_or(VerdictLevel::Notice),
+            level: worst(&findings).unwrap_or(VerdictLevel::Notice),
             parts: findings.into_iter().map(|finding| finding.text).collect(),
         }
     }
@@ -171,14 +174,12 @@ fn some_nodes(model: &Model, state: NodeState, names: &[&NodeName], now: Timesta
     format!("node {name} {}", status.unwrap_or_else(|| state.to_string()))
 }
 
-/// ` in zones a, b`
+/// ` in zone a`, ` in 3 zones`
 fn zone_names(zones: &[ZoneKey]) -> String {
-    let names: Vec<String> = zones.iter().map(ZoneKey::short).collect();
-    match names.as_slice() {
+    match zones {
         [] => String::new(),
-        [one] => format!(" in zone {one}"),
-        [_, _] | [_, _, _] => format!(" in zones {}", names.join(", ")),
-        more => format!(" in {} zones", more.len()),
+        [one] => format!(" in zone {}", one.short()),
+        several => format!(" in {} zones", several.len()),
     }
 }
 
@@ -330,10 +331,13 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// `N-1: losing n-3 leaves 4 pods Pending`
-fn headroom(model: &Model, now: Timestamp) -> Option<Finding> {
+/// `N-1: losing n-3 leaves 4 pods Pending`; that nothing would is said only if nothing else is wrong.
+fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     let KnownHeadroom::Known(headroom) = model.known_headroom(now) else { return None };
     let level = if headroom.is_enough() { VerdictLevel::Healthy } else { VerdictLevel::Notice };
+    if headroom.is_enough() && worst > Some(VerdictLevel::Notice) {
+        return None;
+    }
     Some(headroom.to_string()).filter(|text| !text.is_empty()).map(|text| Finding::new(level, text))
 }
 

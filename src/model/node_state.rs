@@ -164,9 +164,9 @@ pub struct NodeFacts<'a> {
 /// The pods of a node, as far as its state depends on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodePods {
-    /// Whether pods are terminating, or a time is set for their eviction; true where they are not known.
+    /// Whether pods are terminating, or a time is set for their eviction; true if they are not known.
     pub leaving: bool,
-    /// How many pods there are that a drain removes ([`Cluster::workload_pods`]); none where they are not known.
+    /// How many pods there are that a drain removes ([`Cluster::workload_pods`]); none if they are not known.
     pub workload: Option<usize>,
 }
 
@@ -189,9 +189,9 @@ impl NodeFacts<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeStatus {
     pub state: NodeState,
-    /// Since when, or since its last heartbeat where that is what is missing; none where nothing tells.
+    /// Since when, or since its last heartbeat where that is what is missing; none if nothing tells.
     pub since: Option<Timestamp>,
-    /// How far its drain is; none where none runs, or its claim does not tell.
+    /// How far its drain is; none if none runs, or its claim does not tell.
     pub drain: Option<DrainCount>,
 }
 
@@ -308,7 +308,7 @@ impl Flaps {
         self.0.remove(node);
     }
 
-    /// How often the node went down or came back within ten minutes, where that is three times or more.
+    /// How often the node went down or came back within ten minutes, if that is three times or more.
     pub fn count(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
         let changes = self.0.get(node)?.changes.iter();
         let count = changes.filter(|at| now.since(**at) < FLAP_WINDOW).count();

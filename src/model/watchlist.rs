@@ -91,7 +91,7 @@ impl NodeWatchlist {
         &self.counts
     }
 
-    /// How often a node went down or came back within ten minutes, where that is three times or more.
+    /// How often a node went down or came back within ten minutes, if that is three times or more.
     pub fn flaps(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
         self.flaps.count(node, now)
     }

@@ -9,6 +9,7 @@ use crate::common::program::{Server, Shell, path};
 
 /// The exit codes, as `docs/cli.md` has them.
 const DONE: i32 = 0;
+const CRITICAL: i32 = 16;
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
 const NO_CONNECTION: i32 = 3;
@@ -172,6 +173,11 @@ async fn status_has_every_node_in_every_format() {
     assert!(names.is_sorted(), "{names:?}");
     let unknown = nodes.iter().filter(|node| node["ready"]["status"] == "Unknown").count();
     assert_eq!(unknown, 1, "the default scenario begins with one lost node");
+    let down = |node: &&Value| ["Unknown", "Evicting"].map(Value::from).contains(&node["state"]);
+    assert_eq!(nodes.iter().filter(down).count(), 1, "its state says so: {:?}", json["verdict"]);
+    assert_eq!(json["verdict"]["level"], "critical");
+    let verdict = json["verdict"]["text"].as_str().expect("a text");
+    assert!(verdict.starts_with("node ") && verdict.contains(" · "), "{verdict}");
     assert!(nodes.iter().all(|node| node["probeTimestamp"].is_string()), "{nodes:#?}");
     let counted: u64 = nodes.iter().filter_map(|node| node["pods"].as_u64()).sum();
     assert!(counted > 100, "only {counted} pods");
@@ -189,6 +195,9 @@ async fn status_has_every_node_in_every_format() {
     let table = status("table").await;
     assert!(names.iter().all(|name| table.contains(name)), "{table}");
     assert!(!table.contains('\x1b'), "{table}");
+    assert!(table.starts_with("✖ node "), "the verdict comes first: {table}");
+    let line = ["status", "--kubeconfig", &file, "--exit-code"];
+    assert_eq!(shell.run(&line).await.code, CRITICAL);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -785,7 +785,8 @@ fn a_silent_node_never_looks_ready_and_one_that_comes_and_goes_is_counted() {
     fixture.silence("pool-b-05");
     let row = |fixture: &mut DashboardFixture| {
         let screen = snapshot::plain(&drawn(fixture, (160, 48)));
-        screen.lines().find(|line| line.contains("pool-b-05")).expect("its row").to_owned()
+        let is_row = |line: &&str| line.contains("pool-b-05") && line.contains("eu-1/b");
+        screen.lines().find(is_row).expect("its row").to_owned()
     };
     fixture.run(18);
     assert!(row(&mut fixture).contains("◦ pool-b-05   Late"), "{}", row(&mut fixture));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kordon::{
-    cluster::{ConditionStatus, DrainClaim, WorkloadKind},
+    cluster::{ConditionStatus, DrainClaim, SchedulingSpec, WorkloadKind, scheduling::Requests},
     engine::{Confidence, ZoneState},
     k8s::feed::{FeedKind, FeedState},
     model::{ClusterVerdict, StateRole, VerdictLevel},
@@ -27,7 +27,11 @@ const CASES: &[Case] = &[
         VerdictLevel::Critical,
         "node pool-b-05 Evicting 29s · 2 pods leave, first in 4m31s",
     ),
-    (|it| fail(it, &ZONE_B[..8], 40), VerdictLevel::Critical, "8 of 30 nodes Silent in zone eu-1/b · "),
+    (
+        |it| fail(it, &ZONE_B[..8], 40),
+        VerdictLevel::Critical,
+        "8 of 30 nodes Silent in zone eu-1/b · 22 pods leave, first in ",
+    ),
     (
         |it| fail(it, &ZONE_B[..8], 90),
         VerdictLevel::Critical,
@@ -56,7 +60,7 @@ const CASES: &[Case] = &[
     (
         |it| set(it, "pool-b-01", "DiskPressure", ConditionStatus::True),
         VerdictLevel::Warning,
-        "node pool-b-01 Pressure 1s · N-1",
+        "node pool-b-01 Pressure 0s",
     ),
     (
         |it| it.change_node("pool-b-01", |node| node.unschedulable = true),
@@ -148,6 +152,10 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.add_pod("default/big-0", "pool-c-10", WorkloadKind::ReplicaSet, Vec::new(), 7500, 64);
     fixture.add_owner(WorkloadKind::ReplicaSet, "big");
+    fixture.change_pod("default/big-0", |pod| {
+        let requests = Requests { cpu_milli: 7500, ..Requests::default() };
+        pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
+    });
     fixture.run(31);
     let short = verdict(&mut fixture);
     assert_eq!(short.level, VerdictLevel::Notice, "{}", short.text());

@@ -10,7 +10,11 @@ use super::{
     exit::CliError,
     once::{OnceArgs, OneShot},
 };
-use crate::{cluster::FeedKind, time::Span};
+use crate::{
+    cluster::FeedKind,
+    model::{ClusterVerdict, VerdictLevel},
+    time::Span,
+};
 use report::StatusReport;
 
 #[derive(Args, Debug)]
@@ -21,6 +25,9 @@ pub struct StatusArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
         hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     no_pods: bool,
+    /// Exit with the level of the verdict: 14 notice, 15 warning, 16 critical, 17 disconnected
+    #[arg(long)]
+    exit_code: bool,
 }
 
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
@@ -33,7 +40,12 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
         compute_headroom(&mut shot);
     }
     args.once.output.print(&StatusReport::new(&shot.model, shot.at), table::render)?;
-    shot.done()
+    let level = ClusterVerdict::of(&shot.model, shot.at).level;
+    shot.done()?;
+    if args.exit_code && level != VerdictLevel::Healthy {
+        return Err(CliError::NotHealthy { level });
+    }
+    Ok(())
 }
 
 /// How long computing the headroom may take; the report of a very large cluster lacks it.

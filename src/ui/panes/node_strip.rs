@@ -47,6 +47,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
 /// `24 · 8 Unknown · 1 Silent · 15 Ready`
 pub fn counts(scene: &Scene) -> Runs {
     let nodes = scene.shown.cluster.nodes().len();
+    if nodes == 0 {
+        return Runs::default();
+    }
     let mut runs = Runs::new(&text::count(nodes), scene.style(Role::Dim));
     for (state, number) in scene.shown.watchlist.counts() {
         runs = runs
@@ -99,7 +102,7 @@ fn fitted(zones: Vec<StripZone>, width: usize) -> Vec<StripZone> {
     [zones, bare, all].into_iter().find_map(|zones| shrunk(&zones, width)).unwrap_or_default()
 }
 
-/// The zones with so many nodes in each cell that they fit; none where one cell a zone is too much.
+/// The zones with so many nodes in each cell that they fit; none if one cell a zone is too much.
 fn shrunk(zones: &[StripZone], width: usize) -> Option<Vec<StripZone>> {
     let named = |zone: &StripZone| if zone.name.is_empty() { 0 } else { text::width(&zone.name) + 1 };
     let fixed: usize = zones.iter().map(named).sum::<usize>() + 2 * zones.len().saturating_sub(1);
