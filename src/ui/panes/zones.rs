@@ -1,14 +1,16 @@
 //! Zones: how many of their nodes are not ready, and how fast nodes are evicted in each.
 
+use std::collections::BTreeMap;
+
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_cause, draw_nothing, open, plain, say};
 use crate::{
     app::{Pane, ZoneColumn},
-    cluster::Known,
+    cluster::{Known, ZoneKey},
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
-    model::{ControllerRole, KnownHeadroom, cluster_verdict::is_every_zone_down},
+    model::{ControllerRole, KnownHeadroom, Model, NodeState, cluster_verdict::is_every_zone_down},
     ui::{
         Scene, text,
         theme::Role,
@@ -28,7 +30,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Zones, area, facts(scene), buf);
     let selected = scene.screen.zones.list.selected();
     let selected = selected.and_then(|key| zones.iter().find(|zone| zone.key == *key));
-    let inner = draw_cause(scene, Pane::Zones, selected.map(|zone| reason(scene, zone)), inner, buf);
+    let silent = silent_nodes(scene.shown);
+    let silent = |zone: &ZoneView| silent.get(&zone.key).copied().unwrap_or(0);
+    let reason = selected.map(|zone| reason(scene, zone, silent(zone)));
+    let inner = draw_cause(scene, Pane::Zones, reason, inner, buf);
     let page = TableWidget::page(inner);
     if zones.is_empty() && scene.app.model.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
         say(scene, "◌", "waiting for the leader Lease", Role::FeedBusy, inner, buf);
@@ -48,7 +53,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     };
     table.render(inner, buf, |row| {
         let zone = zones.iter().find(|zone| zone.key == list.keys()[row]);
-        zone.map(|zone| cells(scene, zone)).unwrap_or_default()
+        zone.map(|zone| cells(scene, zone, silent(zone))).unwrap_or_default()
     });
     page
 }
@@ -103,7 +108,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
     vec![
         column(sort, ZoneColumn::Zone, "  zone", Width::Fit(10, 30)),
         column(sort, ZoneColumn::State, "state", Width::Fit(6, 17)).gives_way(1),
-        column(sort, ZoneColumn::NotReady, "not ready", Width::Fit(9, 13)).right(),
+        column(sort, ZoneColumn::NotReady, "not ready", Width::Fit(9, 25)),
         plain("of threshold", Width::Fixed(19)).gives_way(4),
         column(sort, ZoneColumn::Rate, "eviction rate", Width::Fit(13, 38)).gives_way(2),
         column(sort, ZoneColumn::Queue, "queue", Width::Fit(5, 6)).right(),
@@ -111,15 +116,29 @@ fn columns(scene: &Scene) -> Vec<Column> {
     ]
 }
 
-fn cells(scene: &Scene, zone: &ZoneView) -> Vec<Cell> {
+/// How many nodes of each zone are silent, which the zone's state does not tell yet.
+fn silent_nodes(shown: &Model) -> BTreeMap<ZoneKey, usize> {
+    let mut zones = BTreeMap::new();
+    let silent = shown.watchlist.notable().filter(|(_, state)| *state == NodeState::Silent);
+    for node in silent.filter_map(|(name, _)| shown.cluster.node(name)) {
+        *zones.entry(node.zone()).or_default() += 1;
+    }
+    zones
+}
+
+fn cells(scene: &Scene, zone: &ZoneView, silent: usize) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let role = state_role(zone.state);
+    let (sign, sign_role) = match zone.state {
+        ZoneState::Normal | ZoneState::Initial if silent > 0 => {
+            (NodeState::Silent.glyph(), Role::of_state(NodeState::Silent.role()))
+        }
+        state => (glyph(state), role),
+    };
     vec![
-        Cell::new(glyph(zone.state), scene.style(role))
-            .and(" ", dim)
-            .and(&zone.key.short(), scene.style(Role::Base)),
+        Cell::new(sign, scene.style(sign_role)).and(" ", dim).and(&zone.key.short(), scene.style(Role::Base)),
         Cell::new(zone.state.as_str(), scene.style(role)),
-        not_ready(scene, zone),
+        not_ready(scene, zone, silent),
         share(scene, zone),
         rate(scene, zone),
         queue_length(scene, zone),
@@ -127,12 +146,17 @@ fn cells(scene: &Scene, zone: &ZoneView) -> Vec<Cell> {
     ]
 }
 
-/// `3 of 10`
-fn not_ready(scene: &Scene, zone: &ZoneView) -> Cell {
+/// `3 of 10`, `0 of 10, 4 Silent`
+fn not_ready(scene: &Scene, zone: &ZoneView, silent: usize) -> Cell {
     let role = if zone.not_ready == 0 { Role::Dim } else { Role::Strong };
-    Cell::new(&text::count(zone.not_ready), scene.style(role))
+    let cell = Cell::new(&text::count(zone.not_ready), scene.style(role))
         .and(" of ", scene.style(Role::Faint))
-        .and(&text::count(zone.size), scene.style(Role::Base))
+        .and(&text::count(zone.size), scene.style(Role::Base));
+    if silent == 0 {
+        return cell;
+    }
+    let silent = format!("{} Silent", text::count(silent));
+    cell.and(", ", scene.style(Role::Faint)).and(&silent, scene.style(Role::NodeWarning))
 }
 
 /// `━━━━──── 30% of 55%`: the bar is full at the threshold.
@@ -167,7 +191,7 @@ fn all_down(scene: &Scene) -> bool {
 }
 
 /// Why the zone has its state and rate, and what would change them.
-fn reason(scene: &Scene, zone: &ZoneView) -> String {
+fn reason(scene: &Scene, zone: &ZoneView, silent: usize) -> String {
     let settings = &scene.app.model.settings;
     let (not_ready, size) = (zone.not_ready, zone.size);
     let threshold = 100.0 * settings.unhealthy_zone_threshold.value;
@@ -182,6 +206,10 @@ fn reason(scene: &Scene, zone: &ZoneView) -> String {
         ZoneState::Normal if not_ready > 0 => format!(
             "{not_ready} of {size} nodes are not ready: fewer than {threshold:.0}%, or fewer than 3; queued nodes get \
              their NoExecute taint at the normal rate"
+        ),
+        ZoneState::Normal if silent > 0 => format!(
+            "all nodes are Ready as far as anyone has said, but {silent} of {size} are silent: the controller declares each \
+             Unknown when its grace period is over"
         ),
         ZoneState::Normal => "all nodes are ready".into(),
         ZoneState::PartialDisruption if zone.rate > 0.0 => format!(
