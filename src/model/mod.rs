@@ -17,7 +17,7 @@ pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, SessionJournal};
-pub use node_state::{DrainCount, NodeState, NodeStatus, StateRole};
+pub use node_state::{DrainCount, NodeState, NodeStateView, StateRole};
 pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};
 pub use watchlist::NodeWatchlist;
 

@@ -187,7 +187,7 @@ impl NodeFacts<'_> {
 
 /// The state of a node with what belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeStatus {
+pub struct NodeStateView {
     pub state: NodeState,
     /// Since when, or since its last heartbeat where that is what is missing; none if nothing tells.
     pub since: Option<Timestamp>,
@@ -208,7 +208,7 @@ impl fmt::Display for DrainCount {
     }
 }
 
-impl NodeStatus {
+impl NodeStateView {
     /// `Evicting 12s`, `Draining 3/8`, `Ready`: the state, and for how long or how far where that is known.
     pub fn text(&self, now: Timestamp) -> String {
         let detail = match (self.drain, self.since) {
@@ -222,10 +222,10 @@ impl NodeStatus {
 
 impl Model {
     /// The state of a node with what belongs to it; none until the engine has started.
-    pub fn node_status(&self, node: &Node) -> Option<NodeStatus> {
+    pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
         let state = self.watchlist.state(&node.name)?;
         let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
-        Some(NodeStatus { state, since: self.state_since(node, state), drain })
+        Some(NodeStateView { state, since: self.state_since(node, state), drain })
     }
 
     fn drain_count(&self, node: &Node) -> Option<DrainCount> {
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_status_says_how_far_its_drain_is_or_since_when() {
-        let status = |state, since, drain| NodeStatus { state, since, drain }.text(NOW);
+        let status = |state, since, drain| NodeStateView { state, since, drain }.text(NOW);
         let since = Some(NOW - Span::from_millis(12_900));
         assert_eq!(status(NodeState::Unknown, since, None), "Unknown 12s");
         assert_eq!(status(NodeState::Draining, since, Some(DrainCount { gone: 3, of: 8 })), "Draining 3/8");

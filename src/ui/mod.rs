@@ -6,6 +6,7 @@ pub mod footer;
 pub mod help;
 pub mod info;
 pub mod layout;
+pub mod node_strip;
 pub mod palette;
 pub mod panes;
 pub mod scene;

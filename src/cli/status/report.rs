@@ -24,7 +24,7 @@ pub struct StatusReport {
     pub taken_at: Timestamp,
     /// The end of the forecast that `next` and the predicted evictions come from.
     pub forecast_until: Timestamp,
-    pub verdict: VerdictReport,
+    pub verdict: ClusterVerdictReport,
     pub cluster: ClusterReport,
     pub controller: ControllerReport,
     pub watches: Vec<WatchReport>,
@@ -44,7 +44,7 @@ pub struct StatusReport {
 /// How bad it is, and what comes next.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct VerdictReport {
+pub struct ClusterVerdictReport {
     /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
     pub level: &'static str,
     pub text: String,
@@ -305,7 +305,7 @@ impl StatusReport {
             schema: "kordon.status/v1",
             taken_at: now,
             forecast_until: model.forecast.as_ref().map_or(now, |forecast| forecast.until),
-            verdict: VerdictReport {
+            verdict: ClusterVerdictReport {
                 level: verdict.level.as_str(),
                 text: verdict.text(),
                 glyph: verdict.level.glyph(),
@@ -571,7 +571,7 @@ mod tests {
             schema: "kordon.status/v1",
             taken_at: at,
             forecast_until: at,
-            verdict: VerdictReport { level: "critical", text: text(), glyph: "✖" },
+            verdict: ClusterVerdictReport { level: "critical", text: text(), glyph: "✖" },
             cluster: ClusterReport {
                 context: text(),
                 server: text(),

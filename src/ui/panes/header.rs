@@ -2,14 +2,13 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
-use super::node_strip;
 use crate::{
     app::Mode,
     engine::{Confidence, Origin},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{ClusterVerdict, VerdictLevel},
     ui::{
-        Scene, text,
+        Scene, node_strip, text,
         theme::Role,
         widgets::segments::{Runs, Segments},
     },

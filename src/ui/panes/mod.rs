@@ -6,7 +6,6 @@ pub mod evictions;
 pub mod forecast;
 pub mod header;
 pub mod journal;
-pub mod node_strip;
 pub mod nodes;
 pub mod plan;
 pub mod pods;

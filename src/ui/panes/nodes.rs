@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, node_strip, open, plain};
+use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain};
 use crate::{
     app::{NodeColumn, Pane, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
@@ -11,7 +11,7 @@ use crate::{
     model::{NextEvent, NextEventKind, StateRole},
     time::Span,
     ui::{
-        Scene, text,
+        Scene, node_strip, text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, segments::Runs, strip},
     },
