@@ -338,7 +338,9 @@ fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Optio
     if headroom.is_enough() && worst > Some(VerdictLevel::Notice) {
         return None;
     }
-    Some(headroom.to_string()).filter(|text| !text.is_empty()).map(|text| Finding::new(level, text))
+    let text = headroom.to_string();
+    let likely = if model.is_headroom_definite() { "" } else { "likely " };
+    (!text.is_empty()).then(|| Finding::new(level, format!("{likely}{text}")))
 }
 
 /// `in 1m12s`, rounded up, then `now`.

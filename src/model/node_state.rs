@@ -164,7 +164,7 @@ pub struct NodeFacts<'a> {
 /// The pods of a node, as far as its state depends on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodePods {
-    /// Whether pods are terminating, or a time is set for their eviction; true if they are not known.
+    /// Whether pods are known that are terminating, or that a time is set for to be evicted.
     pub leaving: bool,
     /// How many pods there are that a drain removes ([`Cluster::workload_pods`]); none if they are not known.
     pub workload: Option<usize>,
@@ -178,7 +178,7 @@ impl NodeFacts<'_> {
         // Pods matter to few nodes only.
         let counts = node.unschedulable && is_known;
         let pods = NodePods {
-            leaving: !is_known || stage != NodeStage::Healthy && engine.has_leaving_pods(cluster, node),
+            leaving: stage != NodeStage::Healthy && engine.has_leaving_pods(cluster, node),
             workload: counts.then(|| cluster.workload_pods(&node.name)),
         };
         NodeFacts { node, stage, silence: engine.silence(cluster, node), pods, now }

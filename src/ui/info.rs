@@ -11,6 +11,10 @@ use super::{
 };
 use crate::{
     engine::Origin,
+    forecast::{
+        AccuracyReport,
+        accuracy::{self, Miss},
+    },
     model::{ControllerRole, Leadership},
     time::Span,
 };
@@ -59,6 +63,10 @@ fn lines(scene: &Scene) -> Vec<Runs> {
         fact("controller", leader(scene)),
     ];
     lines.extend(settings(scene));
+    let accuracy = scene.shown.accuracy.report();
+    lines.push(fact("predictions", base(&predictions(&accuracy))));
+    let miss = |miss: &Miss| base(&format!("  {} {miss}", text::clock(miss.at)));
+    lines.extend(accuracy.misses.iter().rev().take(MISSES).map(miss));
     let (requests, bytes) = scene.shown.feeds.traffic();
     let requests = text::count(usize::try_from(requests).unwrap_or(usize::MAX));
     let relists = scene.shown.feeds.relists();
@@ -68,6 +76,26 @@ fn lines(scene: &Scene) -> Vec<Runs> {
         |(kind, health)| Runs::new("  ", scene.style(Role::Dim)).join(header::watch(scene, kind, health));
     lines.extend(scene.shown.feeds.iter().map(watch));
     lines
+}
+
+/// The last misses that are shown.
+const MISSES: usize = 5;
+
+/// `34 of 36 predicted 5s ahead, 1 unforeseeable, 1 missed; median error 0.4s, worst 3.2s`: how right the forecasts of this
+/// session have been.
+fn predictions(report: &AccuracyReport) -> String {
+    let total = report.total();
+    let (Some(median), Some(worst)) = (report.median, report.worst) else {
+        return "no event to compare with yet".into();
+    };
+    format!(
+        "{} of {} predicted {} ahead, {} unforeseeable, {} missed; median error {median}, worst {worst}",
+        total.predicted,
+        total.all(),
+        accuracy::NOTICE,
+        total.unforeseeable,
+        total.missed,
+    )
 }
 
 /// renewTime and timeAdded come from other clocks than ours.
@@ -119,4 +147,24 @@ fn settings(scene: &Scene) -> impl Iterator<Item = Runs> {
             .and(&format!("{value:<12}"), scene.style(role))
             .and(origin.as_str(), scene.style(Role::Faint))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forecast::accuracy::{EventCounts, EventKind};
+
+    #[test]
+    fn the_record_of_the_predictions_has_counts_and_errors() {
+        assert_eq!(predictions(&AccuracyReport::default()), "no event to compare with yet");
+        let counts = EventCounts { predicted: 34, unforeseeable: 1, missed: 1 };
+        let report = AccuracyReport {
+            kinds: [(EventKind::Unknown, counts)].into(),
+            median: Some(Span::from_millis(400)),
+            worst: Some(Span::from_secs(3)),
+            misses: Vec::new(),
+        };
+        let expected = "34 of 36 predicted 5s ahead, 1 unforeseeable, 1 missed; median error 400ms, worst 3s";
+        assert_eq!(predictions(&report), expected);
+    }
 }
