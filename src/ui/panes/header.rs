@@ -47,9 +47,9 @@ fn identity(scene: &Scene) -> Segments {
         .left(5, Runs::new(facts.identity.as_deref().unwrap_or_default(), dim))
         .left(1, in_progress(scene))
         .left(2, watches(scene));
-    for (flag, value, _) in overridden(scene) {
+    for (flag, value, origin) in overridden(scene) {
         let runs = Runs::new(flag, dim).and(&format!(" {value}"), scene.style(Role::Strong));
-        line = line.right(6, runs.and(" (override)", scene.style(Role::Faint)));
+        line = line.right(6, runs.and(&format!(" ({})", origin.as_str()), scene.style(Role::Faint)));
     }
     line.right(0, Runs::new(&badge, scene.style(badge_role))).right(0, Runs::new(&fresh, scene.style(role)))
 }
