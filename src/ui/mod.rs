@@ -27,6 +27,7 @@ use crate::{
     app::{App, Pane, overlays::Overlay},
     model::ClusterVerdict,
     time::Timestamp,
+    visible,
 };
 use layout::ScreenLayout;
 
@@ -48,7 +49,7 @@ pub fn title(app: &App, now: Timestamp) -> String {
     let shown = app.shown();
     let verdict = ClusterVerdict::of(shown, app.shown_at(now));
     let title = format!("{}: {} {}", shown.connection.context, verdict.level.glyph(), verdict.text());
-    text::clean(&title).into_owned()
+    visible::text(&title).into_owned()
 }
 
 /// Draws everything into a buffer; returns the position of the cursor while something is typed.
