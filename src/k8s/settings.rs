@@ -49,9 +49,9 @@ async fn list(client: &Client, query: &str) -> Result<Vec<Value>, String> {
     let path = format!("/api/v1/namespaces/kube-system/pods?{query}");
     let request = http::Request::get(path).body(Vec::new()).map_err(|error| error.to_string())?;
     let mut list: Value = client.request(request).await.map_err(|error| super::error::words(&error))?;
-    match list["items"].take() {
-        Value::Array(items) => Ok(items),
-        _ => Ok(Vec::new()),
+    match list.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => Ok(items),
+        Some(_) | None => Ok(Vec::new()),
     }
 }
 
