@@ -12,6 +12,7 @@ use super::{
     gaps,
     landing::Landing,
     node_plan::{NodeDrain, NodePlan},
+    not_modelled,
     plan::Plan,
     pod_plan::PodPlan,
     prediction::Prediction,
@@ -61,7 +62,7 @@ pub(super) fn plan<E: Environment>(
     plan.warnings.extend(capacity_exhausted(&plan.pods));
     prediction.complete(&mut plan);
     plan.name_gaps(gaps, cluster);
-    plan.name_not_modelled(cluster);
+    plan.not_modelled = not_modelled::of_pods(&plan.pods, plan.version, cluster);
     Ok(plan)
 }
 

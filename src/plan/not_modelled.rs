@@ -5,7 +5,6 @@ use std::fmt;
 use super::{
     landing::Landing,
     owner::{self, Recreation},
-    plan::Plan,
     pod_plan::PodPlan,
     warning::PodWarning,
 };
@@ -105,26 +104,18 @@ impl fmt::Display for NotModelledKind {
     }
 }
 
-impl Plan {
-    /// Names what is not modelled and may concern the pods that it replaces.
-    pub(super) fn name_not_modelled(&mut self, cluster: &Cluster) {
-        let is_replaced = |pod: &Pod| match owner::recreation(cluster, pod) {
-            Recreation::Immediately | Recreation::WhenGone => true,
-            Recreation::OnSameNode | Recreation::Never(_) => false,
-        };
-        let replaced: Vec<_> = self
-            .pods
-            .iter()
-            .filter(|plan| plan.landing.is_some())
-            .filter_map(|plan| Some((plan, cluster.pod(&plan.pod)?)))
-            .filter(|(_, pod)| is_replaced(pod))
-            .collect();
-        let count = |what: NotModelledKind| {
-            let concerned =
-                replaced.iter().filter(|(plan, pod)| what.concerns(plan, pod, cluster, self.version));
-            NotModelled { what, pods: concerned.count() }
-        };
-        let found = NotModelledKind::ALL.into_iter().map(count).filter(|found| found.pods > 0);
-        self.not_modelled = found.collect();
-    }
+/// What is not modelled and may concern those of these pods that are replaced.
+pub(super) fn of_pods(pods: &[PodPlan], version: ServerVersion, cluster: &Cluster) -> Vec<NotModelled> {
+    let is_replaced = |pod: &Pod| match owner::recreation(cluster, pod) {
+        Recreation::Immediately | Recreation::WhenGone => true,
+        Recreation::OnSameNode | Recreation::Never(_) => false,
+    };
+    let replaced = pods.iter().filter(|plan| plan.landing.is_some());
+    let replaced = replaced.filter_map(|plan| Some((plan, cluster.pod(&plan.pod)?)));
+    let replaced: Vec<_> = replaced.filter(|(_, pod)| is_replaced(pod)).collect();
+    let count = |what: NotModelledKind| {
+        let concerned = replaced.iter().filter(|(plan, pod)| what.concerns(plan, pod, cluster, version));
+        NotModelled { what, pods: concerned.count() }
+    };
+    NotModelledKind::ALL.into_iter().map(count).filter(|found| found.pods > 0).collect()
 }

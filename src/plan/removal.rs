@@ -6,7 +6,7 @@ use super::{
     action::{Action, RemovalMode, RemovalOptions},
     context::PlanContext,
     environment::Environment,
-    gaps,
+    gaps, not_modelled,
     plan::Plan,
     prediction::Prediction,
     simulation::{RemovalGroup, SimulationInput},
@@ -46,6 +46,6 @@ pub(super) fn plan<E: Environment>(
     plan.steps = prediction.removals(&plan.pods);
     prediction.complete(&mut plan);
     plan.name_gaps(gaps, context.cluster);
-    plan.name_not_modelled(context.cluster);
+    plan.not_modelled = not_modelled::of_pods(&plan.pods, plan.version, context.cluster);
     Ok(plan)
 }

@@ -10,7 +10,7 @@ use super::{
     eviction_note::EvictionNote,
     gaps,
     node_plan::{NodeChange, NodePlan},
-    owner,
+    not_modelled, owner,
     plan::Plan,
     pod_plan::{PodPlan, Window},
     replacement::{Departure, replacements},
@@ -64,7 +64,7 @@ pub(super) fn plan<E: Environment>(
     plan.add_replacements(context.cluster, environment);
     plan.complete_taints(&nodes, edits, &context.rules);
     plan.name_gaps(gaps, context.cluster);
-    plan.name_not_modelled(context.cluster);
+    plan.not_modelled = not_modelled::of_pods(&plan.pods, plan.version, context.cluster);
     Ok(plan)
 }
 
