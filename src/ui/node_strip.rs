@@ -88,7 +88,7 @@ fn common_prefix(names: &[String]) -> usize {
     (0..first.len()).rev().find(is_common).unwrap_or(0)
 }
 
-/// The strip in so many cells: zones without names where the names leave no room, and in the end no zones.
+/// The strip in this many cells: zones without names where the names leave no room, and in the end no zones.
 fn fitted(zones: Vec<StripZone>, width: usize) -> Vec<StripZone> {
     let unnamed = |zones: &[StripZone]| -> Vec<StripZone> {
         zones.iter().map(|zone| StripZone { name: String::new(), states: zone.states.clone() }).collect()
@@ -144,7 +144,8 @@ mod tests {
         ];
         assert_eq!(shown(&fitted(zones.clone(), 80)), "a ▪▪◌◦▪▪▪▪  b ▪▪▪✕");
         assert_eq!(shown(&fitted(zones.clone(), 12)), "a ▪◌▪▪  b ▪✕");
-        assert_eq!(shown(&fitted(zones.clone(), 7)), "◌▪  ✕", "no room for the names");
+        assert_eq!(shown(&fitted(zones.clone(), 7)), "◌◦▪  ▪✕", "no room for the names");
+        assert_eq!(shown(&fitted(zones.clone(), 5)), "◌▪  ✕", "nor for more than a cell for four nodes");
         assert_eq!(shown(&fitted(zones.clone(), 2)), "◌✕", "nor for zones");
         assert_eq!(fitted(zones, 0), []);
         assert_eq!(fitted(Vec::new(), 80), []);

@@ -125,7 +125,6 @@ fn alive(nodes: &[RandomNode]) -> Vec<Change> {
             version: Version(1),
             renewed: Some(written(-random.silent)),
             duration: Some(Span::from_secs(40)),
-            ..Lease::default()
         })));
     }
     changes.extend([Change::Node(ObjectEvent::ListDone), Change::Lease(ObjectEvent::ListStarted)]);
