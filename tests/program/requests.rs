@@ -175,7 +175,7 @@ async fn an_operation_that_is_applied_watches_the_pods_that_it_removes() {
     let whole: Vec<&String> = reads.iter().filter(|uri| is_of_all(uri)).collect();
     let expected = ["/api/v1/nodes", "/apis/apps/v1/daemonsets"];
     let is_expected = |uri: &&String| expected.iter().any(|path| uri.starts_with(path));
-    assert!(whole.iter().all(|uri| is_expected(uri)), "{whole:#?}");
+    assert!(whole.iter().all(is_expected), "{whole:#?}");
 
     let pods: Objects<Pod> = Objects::namespaced(server.api.client(), "shop");
     let names: Vec<String> =
@@ -197,7 +197,7 @@ async fn an_operation_that_is_applied_watches_the_pods_that_it_removes() {
 }
 
 /// Whether a request asks for objects of the whole cluster.
-fn is_of_all(uri: &String) -> bool {
+fn is_of_all(uri: &str) -> bool {
     !uri.contains("/namespaces/")
         && !uri.contains("Selector=")
         && uri.matches('/').count() > 1

@@ -52,7 +52,7 @@ pub fn quantity(data: &[u8]) {
 pub fn edits(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let words: Vec<&str> = text.split('\n').collect();
-    let overwrite = data.len() % 2 == 0;
+    let overwrite = data.len().is_multiple_of(2);
     match TaintEdits::parse(words.iter().copied(), overwrite) {
         Ok(edits) => {
             assert_eq!(taint_edits::validate(&edits.add), [], "{edits:?}");
