@@ -40,10 +40,10 @@ enum Subject {
         /// Name of the node
         name: String,
     },
-    /// Explain whether and when a pod is evicted (use --namespace for its namespace)
+    /// Explain whether and when a pod is evicted
     #[command(visible_alias = "po")]
     Pod {
-        /// Name of the pod
+        /// Name of the pod, or NAMESPACE/NAME
         name: String,
         /// Also show where the scheduler would place the pod now: the best nodes with their scores, or why none fits
         #[arg(long)]
@@ -101,7 +101,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         }
         Subject::Pod { name, .. } => {
             let needs = |model: &Model, namespace: &str| {
-                needs::of_pod(&Key::new(namespace, name), &model.cluster, &model.settings)
+                needs::of_pod(&pod_key(name, namespace), &model.cluster, &model.settings)
             };
             OneShot::ask_about(&args.once, connection, needs).await?
         }
@@ -127,15 +127,14 @@ fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
         Subject::Node { name } => {
             let node = cluster.node(&NodeName::from(name.as_str()));
             let node = node.ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
-            ("node", None, name, explainer.node(node), None)
+            ("node", None, name.clone(), explainer.node(node), None)
         }
         Subject::Pod { name, placement } => {
-            let namespace = shot.namespace.clone();
-            let pod = cluster.pod(&Key::new(&namespace, name));
-            let pod = pod.ok_or_else(|| not_there(cluster, Key::new(&namespace, name)))?;
+            let key = pod_key(name, &shot.namespace);
+            let pod = cluster.pod(&key).ok_or_else(|| not_there(cluster, key.clone()))?;
             let version = shot.model.settings.version;
             let placement = placement.then(|| placed(cluster, pod, version, shot.at));
-            ("pod", Some(namespace), name, explainer.pod(pod), placement)
+            ("pod", Some(key.namespace.to_string()), key.name.to_string(), explainer.pod(pod), placement)
         }
     };
     Ok(WhyReport {
@@ -144,10 +143,18 @@ fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
         forecast_until: explainer.forecast.map_or(shot.at, |forecast| forecast.until),
         kind,
         namespace,
-        name: name.clone(),
+        name,
         steps: steps.into_iter().map(|step| StepReport::new(step, shot.at)).collect(),
         placement,
     })
+}
+
+/// The pod that `NAME` or `NAMESPACE/NAME` means.
+fn pod_key(name: &str, namespace: &str) -> Key {
+    match name.split_once('/') {
+        Some((namespace, name)) => Key::new(namespace, name),
+        None => Key::new(namespace, name),
+    }
 }
 
 /// The error for a pod that is not there, as far as that is known.

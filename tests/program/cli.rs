@@ -227,6 +227,8 @@ async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
 
     let output = shell.refused(&["why", "--server", &server.url, "pod", "nobody"], FAILED).await;
     assert!(output.contains("pod default/nobody not found"), "{output}");
+    let output = shell.refused(&["why", "--server", &server.url, "pod", "shop/nobody"], FAILED).await;
+    assert!(output.contains("pod shop/nobody not found"), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
