@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{
     effect::UnknownCondition,
+    heartbeats::Heartbeats,
     settings::Settings,
     why::{Cause, Certainty, HeartbeatSource, Why},
 };
@@ -227,12 +228,11 @@ pub struct Reading<'a> {
 /// - C: the Lease. A renewal counts as a heartbeat.
 /// - D: the grace period. Once it has expired, Ready and three more conditions become Unknown.
 ///
-/// The Lease was last renewed at `renewed`, as far as the watches saw it. The rewrite counts as written; if the write
-/// fails, [`NodeHealth::adopt`] restores the conditions.
+/// The rewrite counts as written; if the write fails, [`NodeHealth::adopt`] restores the conditions.
 pub fn update(
     record: &mut NodeHealth,
     reading: Reading<'_>,
-    renewed: Option<Timestamp>,
+    heartbeats: &Heartbeats,
     settings: &Settings,
 ) -> NodeAssessment {
     let is_renewed = notice_heartbeats(record, reading);
@@ -246,6 +246,7 @@ pub fn update(
         why: Why::default(),
     };
     if reading.now > record.probe + record.grace(settings) {
+        let renewed = heartbeats.last(&reading.node.name);
         assessment.why = record.why(settings, renewed).then(Cause::Silent);
         assessment.current = Some(ConditionStatus::Unknown);
         assessment.rewrite = rewrite(record, reading);
@@ -399,12 +400,8 @@ mod tests {
         let record =
             record.get_or_insert_with(|| NodeHealth::first_seen(node, ClusterClock::default(), at(now)));
         let node = &Arc::new(node.clone());
-        update(
-            record,
-            Reading { node, lease, clock: ClusterClock::default(), now: at(now) },
-            None,
-            &settings(),
-        )
+        let reading = Reading { node, lease, clock: ClusterClock::default(), now: at(now) };
+        update(record, reading, &Heartbeats::default(), &settings())
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Engine {
     /// Assesses one node and counts it in its zone.
     fn assess(&self, record: &mut NodeHealth, reading: Reading<'_>, findings: &mut PassFindings) {
         let node = reading.node;
-        let assessment = health::update(record, reading, self.heartbeats.last(&node.name), &self.settings);
+        let assessment = health::update(record, reading, &self.heartbeats, &self.settings);
         let zone = record.zone(node);
         if !is_excluded(node, &self.rules) {
             zone::count(&mut findings.census, zone, self.counted_status(node, &assessment));
