@@ -373,6 +373,25 @@ impl Cluster {
         scopes.into_iter().filter_map(gap).collect()
     }
 
+    /// How many objects of a kind are known.
+    pub fn count(&self, kind: FeedKind) -> usize {
+        match kind {
+            FeedKind::Nodes => self.nodes.len(),
+            FeedKind::Leases => self.leases.len(),
+            FeedKind::Pods => self.pods.len(),
+            FeedKind::Budgets => self.budgets.len(),
+            FeedKind::Workloads(kind) => self.workloads(kind).len(),
+            FeedKind::PriorityClasses => self.priority_classes.len(),
+            FeedKind::Namespaces => self.namespaces.len(),
+            FeedKind::Services => self.services.len(),
+            FeedKind::Claims => self.claims.len(),
+            FeedKind::Volumes => self.volumes.len(),
+            FeedKind::StorageClasses => self.storage_classes.len(),
+            FeedKind::CsiNodes => self.csi_nodes.len(),
+            FeedKind::Leader => usize::from(self.leader.is_some()),
+        }
+    }
+
     fn is_listed(&self, kind: FeedKind) -> bool {
         match kind {
             FeedKind::Nodes => self.nodes.is_synced(),

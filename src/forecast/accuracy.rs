@@ -9,8 +9,7 @@ use std::{
 use super::{Forecast, ForecastKind, ForecastStep};
 use crate::{
     cluster::{
-        Applied, Cluster, ConditionStatus, Delta, Key, LeaderLease, Node, NodeName, Pod, Taint, TaintEffect,
-        ZoneKey,
+        Applied, Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, ZoneKey,
     },
     engine::{Cause, DELETION_BY_TAINT, controllers_own},
     time::{Span, Timestamp},
@@ -213,8 +212,7 @@ impl Accuracy {
                 }
             }
             Applied::Leader(before, after) => {
-                let holder = |lease: &Option<LeaderLease>| lease.as_ref().map(|lease| lease.holder.clone());
-                if holder(before) != holder(after) {
+                if before.as_ref().map(|lease| &lease.holder) != after.as_ref().map(|lease| &lease.holder) {
                     self.restart();
                 }
             }
@@ -348,28 +346,26 @@ fn deletion(delta: &Delta<Pod>, cluster: &Cluster, now: Timestamp) -> Option<Con
     let (before, after) = (delta.old.as_ref()?, delta.new.as_ref());
     let pod = after.unwrap_or(before);
     let starts = before.termination.is_none() && after.is_none_or(|after| after.termination.is_some());
-    let node = cluster.node(pod.node.as_ref()?)?;
     // Releases before 1.26 do not say who deletes a pod.
     let by_taint = pod.disruption_target.as_ref().is_some_and(|reason| *reason == *DELETION_BY_TAINT);
-    (starts && by_taint).then(|| ControllerEvent {
-        at: now,
-        kind: EventKind::Deletion,
-        node: node.name.clone(),
-        zone: node.zone(),
-        pod: Some(pod.key.clone()),
-    })
+    if !(starts && by_taint) {
+        return None;
+    }
+    let node = cluster.node(pod.node.as_ref()?)?;
+    let (name, zone) = (node.name.clone(), node.zone());
+    Some(ControllerEvent { at: now, kind: EventKind::Deletion, node: name, zone, pod: Some(pod.key.clone()) })
 }
 
 /// Whether a kubelet or a person changed what the controller decides by: readiness, or NoExecute taints.
 fn is_surprise(old: &Node, new: &Node) -> bool {
     let posted = status(new) != status(old) && status(new) != Some(ConditionStatus::Unknown);
-    let others = |node: &Node| -> Vec<Taint> {
-        let is_other = |taint: &&Taint| {
-            taint.effect == TaintEffect::NoExecute && !controllers_own(node).any(|own| own.key == taint.key)
-        };
-        node.taints.iter().filter(is_other).cloned().collect()
-    };
-    posted || others(old) != others(new)
+    posted || others_taints(old).ne(others_taints(new))
+}
+
+/// The node's NoExecute taints that are not the controller's own.
+fn others_taints(node: &Node) -> impl Iterator<Item = &Taint> {
+    let no_execute = node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute);
+    no_execute.filter(|taint| !controllers_own(node).any(|own| own.key == taint.key))
 }
 
 fn status(node: &Node) -> Option<ConditionStatus> {

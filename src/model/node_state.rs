@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt};
 
 use super::Model;
 use crate::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, Scope, Taint, TaintEffect},
-    engine::{Engine, NOT_READY, NodeStage, Silence, UNREACHABLE},
+    cluster::{Cluster, ConditionStatus, Node, NodeName, Scope},
+    engine::{Engine, NodeStage, Silence, controllers_own},
     time::{Span, Timestamp},
 };
 
@@ -240,11 +240,7 @@ impl Model {
         let ready = || node.ready().and_then(|ready| ready.last_transition).map(local);
         match state {
             NodeState::Evicting => {
-                let by_controller = |taint: &&Taint| {
-                    [UNREACHABLE, NOT_READY].iter().any(|key| taint.is(key, TaintEffect::NoExecute))
-                };
-                let taints = node.taints.iter().filter(by_controller);
-                taints.filter_map(|taint| taint.time_added).map(local).max().or_else(ready)
+                controllers_own(node).filter_map(|taint| taint.time_added).map(local).max().or_else(ready)
             }
             NodeState::Silent | NodeState::Late => self.silence(node).map(|silence| silence.heartbeat),
             NodeState::Pressure => {

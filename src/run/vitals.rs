@@ -5,11 +5,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::{
-    cluster::{Cluster, FeedKind},
-    model::Model,
-    time::Timestamp,
-};
+use crate::{model::Model, time::Timestamp};
 
 /// How often they are written.
 pub const EVERY: Duration = Duration::from_secs(30);
@@ -20,28 +16,9 @@ pub fn log(model: &Model, now: Timestamp) {
     let (requests, bytes) = model.feeds.traffic();
     tracing::debug!(tasks, journal = model.journal.len(), requests, bytes, "program");
     for (kind, health) in model.feeds.iter() {
-        let objects = objects(&model.cluster, kind);
+        let objects = model.cluster.count(kind);
         let age = health.last_heard.map(|heard| now.since(heard).as_secs());
         let (state, relists) = (health.state.as_str(), health.relists);
         tracing::debug!(%kind, state, objects, age, relists, "watch");
-    }
-}
-
-/// How many objects of a kind are known.
-fn objects(cluster: &Cluster, kind: FeedKind) -> usize {
-    match kind {
-        FeedKind::Nodes => cluster.nodes().len(),
-        FeedKind::Leases => cluster.leases().len(),
-        FeedKind::Pods => cluster.pods().len(),
-        FeedKind::Budgets => cluster.budgets().len(),
-        FeedKind::Workloads(kind) => cluster.workloads(kind).len(),
-        FeedKind::PriorityClasses => cluster.priority_classes().len(),
-        FeedKind::Namespaces => cluster.namespaces().len(),
-        FeedKind::Services => cluster.services().len(),
-        FeedKind::Claims => cluster.claims().len(),
-        FeedKind::Volumes => cluster.volumes().len(),
-        FeedKind::StorageClasses => cluster.storage_classes().len(),
-        FeedKind::CsiNodes => cluster.csi_nodes().len(),
-        FeedKind::Leader => usize::from(cluster.leader().is_some()),
     }
 }

@@ -1,41 +1,26 @@
 //! What a server answers when a part of its cluster is read.
 
+use std::sync::Arc;
+
 use kordon::cluster::{
     Budget, Change, Claim, Cluster, Key, NamespaceObject, Node, ObjectEvent, Pod, ReadBy, Scope, ScopeRead,
-    Version, Volume, Workload, WorkloadKind,
+    TableObject, Version, Volume, Workload, WorkloadKind,
 };
 
 /// What a server with this cluster answers when a scope is read.
 pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
     let in_namespace = |of: &Option<_>, key: &Key| of.as_ref().is_none_or(|of| key.namespace == *of);
-    let pods = |is_in: &dyn Fn(&Pod) -> bool| -> Vec<Change> {
-        let pods = cluster.pods().iter().filter(|pod| is_in(pod));
-        pods.map(|pod| Change::Pod(ObjectEvent::Prefetched((**pod).clone()))).collect()
+    let pods = |is_in: &dyn Fn(&Pod) -> bool| found(cluster.pods().iter(), is_in, Change::Pod);
+    let nodes = |is_in: &dyn Fn(&Node) -> bool| found(cluster.nodes().iter(), is_in, Change::Node);
+    let budgets = |is_in: &dyn Fn(&Budget) -> bool| found(cluster.budgets().iter(), is_in, Change::Budget);
+    let namespaces = |is_in: &dyn Fn(&NamespaceObject) -> bool| {
+        found(cluster.namespaces().iter(), is_in, Change::Namespace)
     };
-    let nodes = |is_in: &dyn Fn(&Node) -> bool| -> Vec<Change> {
-        let nodes = cluster.nodes().iter().filter(|node| is_in(node));
-        nodes.map(|node| Change::Node(ObjectEvent::Prefetched((**node).clone()))).collect()
+    let workloads = |kind: WorkloadKind, is_in: &dyn Fn(&Workload) -> bool| {
+        found(cluster.workloads(kind).iter(), is_in, |event| Change::Workload(kind, event))
     };
-    let budgets = |is_in: &dyn Fn(&Budget) -> bool| -> Vec<Change> {
-        let budgets = cluster.budgets().iter().filter(|budget| is_in(budget));
-        budgets.map(|budget| Change::Budget(ObjectEvent::Prefetched((**budget).clone()))).collect()
-    };
-    let namespaces = |is_in: &dyn Fn(&NamespaceObject) -> bool| -> Vec<Change> {
-        let namespaces = cluster.namespaces().iter().filter(|namespace| is_in(namespace));
-        namespaces.map(|found| Change::Namespace(ObjectEvent::Prefetched((**found).clone()))).collect()
-    };
-    let workloads = |kind: WorkloadKind, is_in: &dyn Fn(&Workload) -> bool| -> Vec<Change> {
-        let workloads = cluster.workloads(kind).iter().filter(|workload| is_in(workload));
-        workloads.map(|found| Change::Workload(kind, ObjectEvent::Prefetched((**found).clone()))).collect()
-    };
-    let claims = |is_in: &dyn Fn(&Claim) -> bool| -> Vec<Change> {
-        let claims = cluster.claims().iter().filter(|claim| is_in(claim));
-        claims.map(|claim| Change::Claim(ObjectEvent::Prefetched((**claim).clone()))).collect()
-    };
-    let volumes = |is_in: &dyn Fn(&Volume) -> bool| -> Vec<Change> {
-        let volumes = cluster.volumes().iter().filter(|volume| is_in(volume));
-        volumes.map(|volume| Change::Volume(ObjectEvent::Prefetched((**volume).clone()))).collect()
-    };
+    let claims = |is_in: &dyn Fn(&Claim) -> bool| found(cluster.claims().iter(), is_in, Change::Claim);
+    let volumes = |is_in: &dyn Fn(&Volume) -> bool| found(cluster.volumes().iter(), is_in, Change::Volume);
     let mut changes = match scope {
         Scope::Nodes => nodes(&|_| true),
         Scope::NodesWith(selector) => nodes(&|node| selector.matches(&node.labels)),
@@ -62,4 +47,16 @@ pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
     let read = ScopeRead { scope: scope.clone(), version: Version(1000), found, by: ReadBy::Request };
     changes.push(Change::Read(Box::new(read)));
     changes
+}
+
+/// The objects of a table that are in a scope.
+fn found<'a, T: TableObject + Clone + 'a>(
+    objects: impl Iterator<Item = &'a Arc<T>>,
+    is_in: &dyn Fn(&T) -> bool,
+    change: impl Fn(ObjectEvent<T>) -> Change,
+) -> Vec<Change> {
+    objects
+        .filter(|object| is_in(object))
+        .map(|object| change(ObjectEvent::Prefetched((**object).clone())))
+        .collect()
 }

@@ -323,25 +323,6 @@ async fn a_watched_scope_has_its_objects_alone_and_is_listed_again_after_a_gap()
     assert!(!api.log().iter().any(lists_all), "{:#?}", api.log());
 }
 
-/// How many objects of a kind are known.
-fn known(cluster: &Cluster, kind: FeedKind) -> usize {
-    match kind {
-        FeedKind::Nodes => cluster.nodes().len(),
-        FeedKind::Leases => cluster.leases().len(),
-        FeedKind::Pods => cluster.pods().len(),
-        FeedKind::Budgets => cluster.budgets().len(),
-        FeedKind::Workloads(kind) => cluster.workloads(kind).len(),
-        FeedKind::PriorityClasses => cluster.priority_classes().len(),
-        FeedKind::Namespaces => cluster.namespaces().len(),
-        FeedKind::Services => cluster.services().len(),
-        FeedKind::Claims => cluster.claims().len(),
-        FeedKind::Volumes => cluster.volumes().len(),
-        FeedKind::StorageClasses => cluster.storage_classes().len(),
-        FeedKind::CsiNodes => cluster.csi_nodes().len(),
-        FeedKind::Leader => cluster.leader().iter().len(),
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_a_scope_reads_stays_whatever_its_kind() {
     let api = server();
@@ -358,7 +339,7 @@ async fn what_a_scope_reads_stays_whatever_its_kind() {
                 cluster.apply(change, &mut Vec::new());
             }
         }
-        assert_eq!(known(&cluster, kind), before + 1, "{kind}");
+        assert_eq!(cluster.count(kind), before + 1, "{kind}");
         assert!(cluster.knows(&scope), "{kind}");
     }
 }
