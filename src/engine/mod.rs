@@ -5,7 +5,6 @@
 
 mod pass_scope;
 mod audit;
-mod taint_turns;
 mod uncertain_taints;
 mod collector;
 mod disruption;
@@ -19,6 +18,7 @@ pub mod metrics;
 mod outbox;
 mod pass;
 mod queue;
+mod queue_events;
 pub mod settings;
 mod shadow;
 mod taints;
@@ -39,8 +39,9 @@ pub use eviction::{Tolerance, no_execute, tolerance};
 pub use health::rewritten;
 pub use heartbeats::{Heartbeats, Silence};
 pub use legacy::EvictionStatus;
+pub use queue::QueueChange;
+pub use queue_events::QueueEvent;
 pub use settings::{ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings};
-pub use taint_turns::TaintTurn;
 pub use taints::{NOT_READY, UNREACHABLE, controllers_own};
 pub use uncertain_taints::UncertainTaints;
 pub use view::{Deadline, Due, NodeStage, NodeView, PendingEviction, ZoneView};
@@ -117,7 +118,8 @@ pub struct Engine {
     tainted_mid_pass: BTreeMap<ZoneKey, usize>,
     /// What a forecast cannot predict, not yet polled.
     uncertain: VecDeque<UncertainTaints>,
-    turns: VecDeque<TaintTurn>,
+    /// Of a forecast, not yet polled.
+    queue_events: VecDeque<QueueEvent>,
     scope: PassScope,
     watch_health: WatchHealth,
     /// Set if the engine is the shadow of another controller.
@@ -239,7 +241,7 @@ impl Engine {
             order: Vec::new(),
             tainted_mid_pass: BTreeMap::new(),
             uncertain: VecDeque::new(),
-            turns: VecDeque::new(),
+            queue_events: VecDeque::new(),
             scope: PassScope::All,
             watch_health: WatchHealth::Live,
             shadow,
@@ -510,7 +512,7 @@ impl Engine {
             order: Vec::new(),
             tainted_mid_pass: BTreeMap::new(),
             uncertain: VecDeque::new(),
-            turns: VecDeque::new(),
+            queue_events: VecDeque::new(),
             scope: PassScope::AllOnce,
             watch_health: self.watch_health,
             shadow: self.shadow.as_ref().map(Shadow::forecast_copy),

@@ -11,8 +11,8 @@ use super::{
     outbox::EffectSubject,
     pass_scope::{PassScope, UnsettledNodes},
     queue::Processed,
+    queue_events::QueueEvent,
     settings::{ControllerRules, Profile},
-    taint_turns::{self, TaintTurn},
     taints,
     why::{Cause, Why},
     zone::{self, Census, Zone, ZoneState},
@@ -439,15 +439,16 @@ impl Engine {
     /// Requests the NoExecute taint for waiting nodes, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        let Self { zones, records, heartbeats, settings, out, shadow, scope, tainting, turns, .. } = self;
+        let Self { zones, records, heartbeats, settings, out, shadow, scope, tainting, queue_events, .. } =
+            self;
         for (key, zone) in zones.iter_mut() {
             let waiting = queued(key, zone);
-            let has_token = zone.limiter.next_token(now) == Some(now);
-            let mut contenders = match out.sends_all() || !has_token {
-                true => Vec::new(),
-                false => taint_turns::waiting(&zone.queue),
-            };
             let Zone { queue, limiter, .. } = zone;
+            let is_contest = !out.sends_all() && limiter.next_token(now) == Some(now);
+            if is_contest {
+                let event = |change| QueueEvent::Changed { zone: key.clone(), change };
+                queue_events.extend(queue.changes().into_iter().map(event));
+            }
             queue.process(limiter, now, |entry| {
                 let Some(node) = cluster.node(&entry.node) else { return Processed::Done };
                 let Some(ready) = node.ready() else { return Processed::RetryAfter(TAINTER_RETRY) };
@@ -473,12 +474,11 @@ impl Engine {
                     if let Some(shadow) = shadow {
                         shadow.expect_turn(&entry.node, key, now);
                     }
-                    if !contenders.is_empty() {
+                    if is_contest {
                         let (node, zone) = (entry.node.clone(), key.clone());
-                        turns.push_back(TaintTurn { at: now, zone, node, waiting: contenders.clone() });
+                        queue_events.push_back(QueueEvent::Tainted { zone, node, at: now });
                     }
                 }
-                contenders.retain(|node| *node != entry.node);
                 Processed::Done
             });
         }

@@ -20,6 +20,17 @@ pub struct Queue {
     positions: BTreeMap<NodeName, (Timestamp, u64)>,
     known: BTreeSet<NodeName>,
     arrivals: u64,
+    /// The nodes that began or stopped to wait since the last call of [`Queue::changes`]; none before the first.
+    changed: Option<BTreeSet<NodeName>>,
+}
+
+/// A change of who waits in a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueueChange {
+    /// The node waits now, for the first time or again.
+    Waits(NodeName),
+    /// The node does not wait any more.
+    StopsWaiting(NodeName),
 }
 
 /// A waiting node.
@@ -99,6 +110,7 @@ impl Queue {
     pub fn stop_waiting(&mut self, node: &NodeName) {
         if let Some(position) = self.positions.remove(node) {
             self.waiting.remove(&position);
+            self.on_changed(node);
         }
     }
 
@@ -123,6 +135,18 @@ impl Queue {
     /// The time of the first waiting node: it cannot be processed earlier.
     pub fn head_at(&self) -> Option<Timestamp> {
         self.waiting.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Who began or stopped to wait since the last call, by name; at the first call, all that wait. From then on changes are
+    /// recorded.
+    pub fn changes(&mut self) -> Vec<QueueChange> {
+        let changed = self.changed.replace(BTreeSet::new());
+        let changed = changed.unwrap_or_else(|| self.positions.keys().cloned().collect());
+        let change = |node| match self.is_waiting(&node) {
+            true => QueueChange::Waits(node),
+            false => QueueChange::StopsWaiting(node),
+        };
+        changed.into_iter().map(change).collect()
     }
 
     /// Processes waiting nodes while the limiter has tokens (upstream `Try`).
@@ -151,7 +175,14 @@ impl Queue {
         }
     }
 
+    fn on_changed(&mut self, node: &NodeName) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(node.clone());
+        }
+    }
+
     fn push(&mut self, entry: QueueEntry, at: Timestamp) {
+        self.on_changed(&entry.node);
         self.arrivals += 1;
         self.positions.insert(entry.node.clone(), (at, self.arrivals));
         self.waiting.insert((at, self.arrivals), entry);
@@ -230,6 +261,20 @@ mod tests {
         queue.process(&mut limiter, at(0), |_| Processed::Done);
         assert!(!queue.is_empty(), "its time is 1 ms");
         assert!(!limiter.try_accept(at(1)));
+    }
+
+    #[test]
+    fn changes_tell_who_began_or_stopped_to_wait_since_the_last_call() {
+        let mut queue = filled(&["a", "b", "c"]);
+        let waits = |node: &str| QueueChange::Waits(node.into());
+        let stops = |node: &str| QueueChange::StopsWaiting(node.into());
+        assert_eq!(queue.changes(), [waits("a"), waits("b"), waits("c")]);
+        drain(&mut queue, 1, |_| Processed::Done);
+        queue.remove(&"b".into());
+        queue.add(&"d".into(), &Uid::from("u"), at(9));
+        assert_eq!(queue.changes(), [stops("a"), stops("b"), waits("d")]);
+        queue.remove(&"a".into());
+        assert_eq!(queue.changes(), [], "it did not wait");
     }
 
     #[test]

@@ -1,20 +1,24 @@
 //! How likely predicted taints and evictions are at their time, where several nodes wait for one token of their zone's rate
 //! limiter: upstream takes any of them (docs/upstream/node-lifecycle.md#12.24).
 //!
-//! A forecast gives the tokens to the waiting nodes in order of their names. Of every other order it knows the same: when
-//! each token is there, and how many nodes wait for it. So a node that still waits gets the next token with one chance in
-//! as many as wait.
+//! A forecast gives the tokens to the waiting nodes in one order. Of every other order it knows the same: when each token is
+//! there, and how many nodes wait for it. So a node that still waits gets the next token with one chance in as many as
+//! wait.
+//!
+//! Thousands of nodes may wait for hundreds of tokens. Each token makes it less likely by the same factor that a node still
+//! waits, so that what a node gets of many tokens is a difference of two sums over tokens ([`Contest::shares`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
+    fmt, mem,
+    ops::Range,
     sync::Arc,
 };
 
 use super::{ForecastKind, ForecastStep};
 use crate::{
     cluster::{Cluster, NodeName, Taint, TaintEffect, ZoneKey},
-    engine::{TaintTurn, Tolerance, UNREACHABLE, tolerance},
+    engine::{QueueChange, QueueEvent, Tolerance, UNREACHABLE, tolerance},
     time::{Span, Timestamp},
 };
 
@@ -67,60 +71,33 @@ pub struct DeletedRange {
 
 /// The chances of all tokens of a forecast.
 #[derive(Debug, Default)]
-pub(super) struct Chances {
-    zones: BTreeMap<ZoneKey, Contest>,
-    tokens: Vec<Token>,
-}
-
-/// The nodes that may still wait for a token of a zone.
-#[derive(Debug, Default)]
-struct Contest {
-    /// The probability that each still waits.
-    waits: BTreeMap<NodeName, f64>,
-    /// Those that have had a token in the order of the forecast.
-    served: BTreeSet<NodeName>,
-}
-
-/// A token, and who may get it.
-#[derive(Debug)]
-struct Token {
-    at: Timestamp,
-    zone: ZoneKey,
-    /// Who gets it in the order of the forecast.
-    node: NodeName,
-    /// The probability that each node gets it.
-    gets: BTreeMap<NodeName, f64>,
-}
-
-/// A smaller probability is none: rounding is all that is left of it.
-const NONE: f64 = 1e-9;
+pub(super) struct Chances(BTreeMap<ZoneKey, Contest>);
 
 impl Chances {
-    pub fn new(turns: impl Iterator<Item = TaintTurn>) -> Self {
-        let mut chances = Self::default();
-        for turn in turns {
-            let gets = chances.zones.entry(turn.zone.clone()).or_default().next(&turn);
-            chances.tokens.push(Token { at: turn.at, zone: turn.zone, node: turn.node, gets });
+    pub fn new(events: impl Iterator<Item = QueueEvent>) -> Self {
+        let mut zones: BTreeMap<ZoneKey, Contest> = BTreeMap::new();
+        for event in events {
+            match event {
+                QueueEvent::Changed { zone, change } => zones.entry(zone).or_default().on_change(change),
+                QueueEvent::Tainted { zone, node, at } => zones.entry(zone).or_default().on_token(node, at),
+            }
         }
-        chances
+        zones.values_mut().for_each(Contest::end_spells);
+        Self(zones)
     }
 
     /// Adds to each step the chance that it happens at its time; none if that is certain.
     pub fn add_to(&self, steps: &mut [ForecastStep]) {
-        let uncertain = self.tokens.iter().filter(|token| token.gets.len() > 1);
-        let of_token = |token: &Token| {
-            let among = token.gets.keys().cloned().collect();
-            Chance { among, probability: token.gets.get(&token.node).copied().unwrap_or_default() }
-        };
-        let tokens: BTreeMap<(Timestamp, &NodeName), Chance> =
-            uncertain.map(|token| ((token.at, &token.node), of_token(token))).collect();
+        let tokens = self.0.values().flat_map(|contest| &contest.tokens);
+        let tokens: BTreeMap<(Timestamp, &NodeName), &Chance> =
+            tokens.filter_map(|token| Some(((token.at, &token.node), token.chance.as_ref()?))).collect();
         // The chance of the last taint of each node, which its evictions share.
         let mut of_node: BTreeMap<NodeName, Option<Chance>> = BTreeMap::new();
         for step in steps {
             let node = step.kind.node();
             match &step.kind {
                 ForecastKind::NoExecute { .. } => {
-                    step.chance = tokens.get(&(step.at, node)).cloned();
+                    step.chance = tokens.get(&(step.at, node)).copied().cloned();
                     of_node.insert(node.clone(), step.chance.clone());
                 }
                 ForecastKind::Deleted { .. } => step.chance = of_node.get(node).cloned().flatten(),
@@ -131,19 +108,14 @@ impl Chances {
 
     /// How many pods are deleted until a time, of which `predicted` are by the order of the forecast.
     pub fn deleted(&self, cluster: &Cluster, predicted: usize, until: Timestamp) -> DeletedRange {
-        let pods = PodsOfNodes::new(cluster, self.tokens.iter().flat_map(|token| token.gets.keys()));
         let mut range = DeletedRange { least: 0, expected: 0.0, most: 0 };
         let mut by_tokens = 0;
-        for zone in self.zones.keys() {
-            let tokens: Vec<&Token> = self.tokens.iter().filter(|token| token.zone == *zone).collect();
-            for token in &tokens {
-                by_tokens += pods.deleted(&token.node, until.since(token.at));
-                let of_node = |(node, gets): (&NodeName, &f64)| {
-                    gets * as_f64(pods.deleted(node, until.since(token.at)))
-                };
-                range.expected += token.gets.iter().map(of_node).sum::<f64>();
-            }
-            let (least, most) = pods.bounds(&tokens, until);
+        for contest in self.0.values() {
+            let schedules = contest.schedules(cluster);
+            let of_token = |token: &Token| schedules[&token.node].deleted(until.since(token.at));
+            by_tokens += contest.tokens.iter().map(of_token).sum::<usize>();
+            range.expected += contest.expected(&schedules, until);
+            let (least, most) = contest.bounds(&schedules, until);
             range.least += least;
             range.most += most;
         }
@@ -182,77 +154,333 @@ impl fmt::Display for DeletedRange {
     }
 }
 
-impl Contest {
-    /// The probability that each node gets this token.
-    fn next(&mut self, turn: &TaintTurn) -> BTreeMap<NodeName, f64> {
-        let waiting: BTreeSet<&NodeName> = turn.waiting.iter().collect();
-        self.waits.retain(|node, _| waiting.contains(node) || self.served.contains(node));
-        for node in waiting {
-            if self.served.remove(node) || !self.waits.contains_key(node) {
-                self.waits.insert(node.clone(), 1.0);
-            }
+/// The nodes that may get the tokens of a zone, over all orders of the waiting nodes.
+#[derive(Debug)]
+struct Contest {
+    /// Those that still wait in some order.
+    contenders: BTreeMap<NodeName, Contender>,
+    /// The sum of their probabilities that they still wait.
+    total: f64,
+    /// The factor that the tokens since the last [`Contest::end_spells`] have put on the probability that a node waits.
+    remaining: f64,
+    /// No weight is smaller.
+    smallest: f64,
+    tokens: Vec<Token>,
+    /// Before each token and after the last: the sum of what a node of weight 1 gets of the tokens so far.
+    shares: Vec<f64>,
+    spells: Vec<Spell>,
+    /// The names of the contenders, until they change.
+    among: Option<Arc<[NodeName]>>,
+}
+
+/// A node that may still wait.
+#[derive(Debug)]
+struct Contender {
+    /// The first token that it waits for.
+    since: usize,
+    /// The probability that it waits is this times [`Contest::remaining`].
+    weight: f64,
+    /// It has had a token in the order of the forecast, and is not in its queue any more.
+    is_tainted: bool,
+}
+
+/// A token.
+#[derive(Debug)]
+struct Token {
+    at: Timestamp,
+    /// Who gets it in the order of the forecast.
+    node: NodeName,
+    /// None if nobody else may get it.
+    chance: Option<Chance>,
+}
+
+/// A node that may have got any of these tokens.
+#[derive(Debug)]
+struct Spell {
+    node: NodeName,
+    tokens: Range<usize>,
+    weight: f64,
+}
+
+/// A smaller probability is none: rounding is all that is left of it.
+const NONE: f64 = 1e-9;
+
+impl Default for Contest {
+    fn default() -> Self {
+        Self {
+            contenders: BTreeMap::new(),
+            total: 0.0,
+            remaining: 1.0,
+            smallest: 1.0,
+            tokens: Vec::new(),
+            shares: vec![0.0],
+            spells: Vec::new(),
+            among: None,
         }
-        let total: f64 = self.waits.values().sum();
-        let gets = self.waits.iter().map(|(node, waits)| (node.clone(), waits / total)).collect();
-        self.waits.values_mut().for_each(|waits| *waits *= 1.0 - 1.0 / total);
-        self.waits.retain(|_, waits| *waits > NONE);
-        self.served.insert(turn.node.clone());
-        self.served.retain(|node| self.waits.contains_key(node));
-        gets
     }
 }
 
-/// How long after the taint of its node each pod of some nodes is deleted, in order.
-#[derive(Debug)]
-struct PodsOfNodes(BTreeMap<NodeName, Vec<Span>>);
+impl Contest {
+    fn on_change(&mut self, change: QueueChange) {
+        match change {
+            QueueChange::Waits(node) => {
+                if self.contenders.get(&node).is_none_or(|contender| contender.is_tainted) {
+                    self.leave(&node);
+                    let (since, weight) = (self.tokens.len(), 1.0 / self.remaining);
+                    self.contenders.insert(node, Contender { since, weight, is_tainted: false });
+                    self.total += 1.0;
+                }
+            }
+            // A node that was tainted in the order of the forecast may still wait in another.
+            QueueChange::StopsWaiting(node) => {
+                if self.contenders.get(&node).is_some_and(|contender| !contender.is_tainted) {
+                    self.leave(&node);
+                }
+            }
+        }
+        self.among = None;
+    }
 
-impl PodsOfNodes {
-    fn new<'a>(cluster: &Cluster, nodes: impl Iterator<Item = &'a NodeName>) -> Self {
-        let taints = [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
-        let of_node = |node: &NodeName| {
-            let pods = cluster.pods_on(node).filter(|pod| pod.termination.is_none());
-            let stays_for = pods.filter_map(|pod| match tolerance(&pod.tolerations, &taints) {
-                Tolerance::NotTolerated(_) => Some(Span::ZERO),
-                Tolerance::For { span, .. } => Some(span),
-                Tolerance::Forever => None,
-            });
-            let mut spans: Vec<Span> = stays_for.collect();
-            spans.sort_unstable();
-            spans
+    fn leave(&mut self, node: &NodeName) {
+        if let Some(contender) = self.contenders.remove(node) {
+            self.total -= contender.weight * self.remaining;
+            self.spells.extend(contender.ended(node.clone(), self.tokens.len()));
+        }
+    }
+
+    /// Each node that still waits gets the token with one chance in as many as wait.
+    fn on_token(&mut self, node: NodeName, at: Timestamp) {
+        let contenders = &self.contenders;
+        let among = self.among.get_or_insert_with(|| contenders.keys().cloned().collect());
+        let share = self.remaining / self.total;
+        let chance = self.contenders.get_mut(&node).map(|contender| {
+            contender.is_tainted = true;
+            Chance { among: among.clone(), probability: contender.weight * share }
+        });
+        let chance = chance.filter(|chance| chance.among.len() > 1);
+        self.tokens.push(Token { at, node, chance });
+        let before = self.shares.last().copied().unwrap_or_default();
+        self.shares.push(if share.is_finite() { before + share } else { before });
+
+        self.remaining *= 1.0 - 1.0 / self.total;
+        self.total -= 1.0;
+        if self.total <= NONE || self.smallest * self.remaining <= NONE {
+            self.end_spells();
+        }
+    }
+
+    /// Begins anew with those that still wait. A node that waits in the order of the forecast does, however small its
+    /// probability has become.
+    fn end_spells(&mut self) {
+        let since = self.tokens.len();
+        let remaining = if self.total <= NONE { 0.0 } else { self.remaining };
+        (self.remaining, self.smallest, self.total, self.among) = (1.0, 1.0, 0.0, None);
+        for (node, contender) in mem::take(&mut self.contenders) {
+            let Contender { weight, is_tainted, .. } = contender;
+            self.spells.extend(contender.ended(node.clone(), since));
+            let weight = match weight * remaining {
+                waits if waits > NONE => waits,
+                _ if is_tainted => continue,
+                _ => 1.0,
+            };
+            self.total += weight;
+            self.smallest = self.smallest.min(weight);
+            self.contenders.insert(node, Contender { since, weight, is_tainted });
+        }
+    }
+
+    /// When the pods of each node that may get a token are deleted.
+    fn schedules(&self, cluster: &Cluster) -> BTreeMap<&NodeName, Schedule> {
+        let nodes = self.spells.iter().map(|spell| &spell.node);
+        let nodes: BTreeSet<&NodeName> = nodes.chain(self.tokens.iter().map(|token| &token.node)).collect();
+        nodes.into_iter().map(|node| (node, Schedule::of(cluster, node))).collect()
+    }
+
+    /// How many pods are deleted until a time, on average over all orders.
+    fn expected(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> f64 {
+        let of_pods = |spell: &Spell, after: Span, pods: usize| {
+            let in_time = self.tokens.partition_point(|token| until.since(token.at) >= after);
+            let tokens = spell.tokens.start..spell.tokens.end.min(in_time).max(spell.tokens.start);
+            as_f64(pods) * spell.weight * (self.shares[tokens.end] - self.shares[tokens.start])
         };
-        let nodes: BTreeSet<&NodeName> = nodes.collect();
-        Self(nodes.into_iter().map(|node| (node.clone(), of_node(node))).collect())
+        let of_spell = |spell: &Spell| {
+            let groups = schedules[&spell.node].groups();
+            groups.map(|(after, pods)| of_pods(spell, after, pods)).sum::<f64>()
+        };
+        self.spells.iter().map(of_spell).sum()
     }
 
-    /// How many pods of a node are deleted so long after its taint.
-    fn deleted(&self, node: &NodeName, after: Span) -> usize {
-        self.0.get(node).map_or(0, |spans| spans.partition_point(|span| *span <= after))
-    }
-
-    /// The least and the most pods that are deleted, whichever nodes get these tokens of one zone.
+    /// The least and the most pods that are deleted, whichever nodes get the tokens.
     ///
     /// A node's count falls from token to token: the most is bounded by the largest counts of the first token, one for each
     /// token that can still lead to deletions; the least by the smallest counts of each token in turn, one for each token
     /// up to it.
-    fn bounds(&self, tokens: &[&Token], until: Timestamp) -> (usize, usize) {
-        let nodes: BTreeSet<&NodeName> = tokens.iter().flat_map(|token| token.gets.keys()).collect();
-        let counts = |at: Timestamp| {
-            let mut counts: Vec<usize> =
-                nodes.iter().map(|node| self.deleted(node, until.since(at))).collect();
+    fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
+        let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
+        schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);
+        // The counts of all nodes, rising, each with how many nodes have it.
+        let counts = |token: &Token| {
+            let count =
+                |(schedule, nodes): (&&Schedule, &usize)| (schedule.deleted(until.since(token.at)), *nodes);
+            let mut counts: Vec<(usize, usize)> = alike.iter().map(count).collect();
             counts.sort_unstable();
             counts
         };
-        let lead_to_deletions =
-            tokens.iter().filter(|token| counts(token.at).last().is_some_and(|most| *most > 0));
-        let lead_to_deletions = lead_to_deletions.count();
-        let first = tokens.first().map(|token| counts(token.at)).unwrap_or_default();
-        let most = first.iter().rev().take(lead_to_deletions).sum();
-        let least_by = |(place, token): (usize, &&Token)| counts(token.at).iter().take(place + 1).sum();
-        (tokens.iter().enumerate().map(least_by).max().unwrap_or(0), most)
+        let of_tokens: Vec<Vec<(usize, usize)>> = self.tokens.iter().map(counts).collect();
+        let leads_to_deletions =
+            |counts: &&Vec<(usize, usize)>| counts.last().is_some_and(|(most, _)| *most > 0);
+        let lead_to_deletions = of_tokens.iter().filter(leads_to_deletions).count();
+        let first = of_tokens.first().map(Vec::as_slice).unwrap_or_default();
+        let most = sum_of_first(first.iter().rev(), lead_to_deletions);
+        let least_by =
+            |(place, counts): (usize, &Vec<(usize, usize)>)| sum_of_first(counts.iter(), place + 1);
+        (of_tokens.iter().enumerate().map(least_by).max().unwrap_or(0), most)
+    }
+}
+
+/// The sum of the first counts of this many nodes.
+fn sum_of_first<'a>(counts: impl Iterator<Item = &'a (usize, usize)>, mut nodes: usize) -> usize {
+    let mut sum = 0;
+    for (count, of_nodes) in counts {
+        let taken = nodes.min(*of_nodes);
+        sum += count * taken;
+        nodes -= taken;
+    }
+    sum
+}
+
+impl Contender {
+    /// The tokens that it may have got, if there were any.
+    fn ended(self, node: NodeName, before: usize) -> Option<Spell> {
+        let tokens = self.since..before;
+        (!tokens.is_empty()).then_some(Spell { node, tokens, weight: self.weight })
+    }
+}
+
+/// How long after the taint of a node its pods are deleted, rising, with how many are by then.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Schedule(Vec<(Span, usize)>);
+
+impl Schedule {
+    fn of(cluster: &Cluster, node: &NodeName) -> Self {
+        let taints = [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
+        let pods = cluster.pods_on(node).filter(|pod| pod.termination.is_none());
+        let stays_for = pods.filter_map(|pod| match tolerance(&pod.tolerations, &taints) {
+            Tolerance::NotTolerated(_) => Some(Span::ZERO),
+            Tolerance::For { span, .. } => Some(span),
+            Tolerance::Forever => None,
+        });
+        let mut spans: Vec<Span> = stays_for.collect();
+        spans.sort_unstable();
+        let mut schedule: Vec<(Span, usize)> = Vec::new();
+        for (place, span) in spans.into_iter().enumerate() {
+            match schedule.last_mut().filter(|(last, _)| *last == span) {
+                Some((_, pods)) => *pods = place + 1,
+                None => schedule.push((span, place + 1)),
+            }
+        }
+        Self(schedule)
+    }
+
+    /// How many pods are deleted so long after the taint.
+    fn deleted(&self, after: Span) -> usize {
+        let due = self.0.partition_point(|(span, _)| *span <= after);
+        due.checked_sub(1).map_or(0, |last| self.0[last].1)
+    }
+
+    /// How many pods are deleted after each time.
+    fn groups(&self) -> impl Iterator<Item = (Span, usize)> {
+        let before = [0].into_iter().chain(self.0.iter().map(|(_, pods)| *pods));
+        self.0.iter().zip(before).map(|((span, pods), before)| (*span, pods - before))
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far fewer pods than 2^52")]
 const fn as_f64(count: usize) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The probability that each node gets each token, worked out node by node.
+    #[derive(Default)]
+    struct NodeByNode {
+        waits: BTreeMap<NodeName, f64>,
+        tainted: BTreeSet<NodeName>,
+        gets: Vec<BTreeMap<NodeName, f64>>,
+    }
+
+    impl NodeByNode {
+        fn on_change(&mut self, change: &QueueChange) {
+            match change {
+                QueueChange::Waits(node) => {
+                    if self.tainted.remove(node) || !self.waits.contains_key(node) {
+                        self.waits.insert(node.clone(), 1.0);
+                    }
+                }
+                QueueChange::StopsWaiting(node) => {
+                    if !self.tainted.contains(node) {
+                        self.waits.remove(node);
+                    }
+                }
+            }
+        }
+
+        fn on_token(&mut self, node: &NodeName) {
+            let total: f64 = self.waits.values().sum();
+            self.gets.push(self.waits.iter().map(|(node, waits)| (node.clone(), waits / total)).collect());
+            self.waits.values_mut().for_each(|waits| *waits *= 1.0 - 1.0 / total);
+            self.tainted.insert(node.clone());
+            self.waits.retain(|node, waits| *waits > NONE || !self.tainted.contains(node));
+            self.waits.values_mut().filter(|waits| **waits <= NONE).for_each(|waits| *waits = 1.0);
+            self.tainted.retain(|node| self.waits.contains_key(node));
+        }
+    }
+
+    #[test]
+    fn what_a_node_gets_of_many_tokens_is_what_it_gets_of_each() {
+        for seed in 0..200 {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let (mut contest, mut reference) = (Contest::default(), NodeByNode::default());
+            let mut waiting: BTreeSet<NodeName> = BTreeSet::new();
+            for second in 0..300 {
+                let node = NodeName::from(&*format!("n{}", random.u8(0..12)));
+                let change = match random.u8(0..6) {
+                    0 | 1 => {
+                        waiting.insert(node.clone());
+                        QueueChange::Waits(node)
+                    }
+                    2 if waiting.remove(&node) => QueueChange::StopsWaiting(node),
+                    3 | 4 => {
+                        let Some(first) = waiting.pop_first() else { continue };
+                        contest.on_token(first.clone(), Timestamp::from_secs(second));
+                        reference.on_token(&first);
+                        QueueChange::StopsWaiting(first)
+                    }
+                    _ => continue,
+                };
+                reference.on_change(&change);
+                contest.on_change(change);
+            }
+            contest.end_spells();
+            compare(&contest, &reference, seed);
+        }
+    }
+
+    fn compare(contest: &Contest, reference: &NodeByNode, seed: u64) {
+        assert!(contest.tokens.len() > 20, "seed {seed}");
+        for (place, (token, gets)) in contest.tokens.iter().zip(&reference.gets).enumerate() {
+            let probability = token.chance.as_ref().map_or(1.0, |chance| chance.probability);
+            assert!((probability - gets[&token.node]).abs() < 1e-6, "seed {seed}, token {place}");
+            for (node, wanted) in gets {
+                let of_node = |spell: &&Spell| spell.node == *node && spell.tokens.contains(&place);
+                let of_token = contest.shares[place + 1] - contest.shares[place];
+                let share: f64 =
+                    contest.spells.iter().filter(of_node).map(|spell| spell.weight * of_token).sum();
+                assert!((share - wanted).abs() < 1e-6, "seed {seed}, token {place}: {node} {share} {wanted}");
+            }
+        }
+    }
 }

@@ -124,7 +124,7 @@ impl Forecast {
             let mut run = Run::new(engine, cluster, &forecast.silent, now);
             run.run_until(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
-            let chances = Chances::new(std::iter::from_fn(|| run.engine.poll_taint_turn()));
+            let chances = Chances::new(std::iter::from_fn(|| run.engine.poll_queue_event()));
             chances.add_to(&mut forecast.steps);
             let deleted = forecast.totals(now).deleted;
             forecast.deleted = chances.deleted(cluster, deleted, forecast.until);
