@@ -69,6 +69,18 @@ pub struct Requests {
     pub assumed_memory_bytes: i64,
 }
 
+impl Requests {
+    /// How much of a resource is requested, in its own unit (CPU in thousandths).
+    pub fn of(&self, resource: &str) -> i64 {
+        match resource {
+            "cpu" => self.cpu_milli,
+            "memory" => self.memory_bytes,
+            "ephemeral-storage" => self.ephemeral_bytes,
+            _ => self.scalars.iter().find(|(name, _)| *name == *resource).map_or(0, |(_, asked)| *asked),
+        }
+    }
+}
+
 /// One term of a node selector: all requirements must hold. Without requirements it matches no node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeTerm {

@@ -5,6 +5,7 @@ mod apply_write;
 mod assumptions;
 mod baseline;
 mod chance;
+mod outcome;
 mod rows;
 mod successors;
 
@@ -12,6 +13,7 @@ pub use accuracy::{Accuracy, AccuracyReport};
 pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
+pub use outcome::{EvictionOutcome, StuckReason};
 pub use rows::{ForecastRow, ForecastTotals, NodeForecast};
 pub use successors::{Succession, Successor, SuccessorState};
 

@@ -11,7 +11,7 @@ use crate::{
     cluster::{Cluster, Key, Name, NodeName, Pod},
     plan::{
         CreationTime, Environment, Failover, FailoverOutcome, FailoverPod, Landing, RunTrace, eviction_note,
-        failover::{self, failover},
+        failover::{self, failover, failover_of_first},
     },
     time::{Span, Timestamp},
 };
@@ -159,12 +159,42 @@ impl Forecast {
         cluster: &Cluster,
         environment: E,
     ) -> Succession {
+        let pods = self.leaving_pods(&BTreeMap::new(), cluster);
+        let departures = self.departures(assumptions, cluster, &environment);
+        succession(failover(cluster, &pods, &self.down, environment), &departures, cluster)
+    }
+
+    /// The same of the first `most` pods in the order in which they are placed, under no assumptions, and the others.
+    /// `leaving` also leave, at these times.
+    pub(super) fn successors_of_first<E: Environment>(
+        &self,
+        most: usize,
+        leaving: &BTreeMap<Key, Timestamp>,
+        cluster: &Cluster,
+        environment: E,
+    ) -> (Succession, Vec<Arc<Pod>>) {
+        let pods = self.leaving_pods(leaving, cluster);
+        let assumptions = Assumptions::default();
+        let mut departures = self.departures(&assumptions, cluster, &environment);
+        for (key, at) in leaving {
+            if let Some(pod) = cluster.pod(key).filter(|_| !departures.contains_key(key)) {
+                let gone = self.gone(pod, *at, &assumptions, &environment);
+                departures.insert(key.clone(), Departure { leaves: *at, gone, detached: gone });
+            }
+        }
+        let (failover, others) = failover_of_first(most, cluster, &pods, &self.down, environment);
+        (succession(failover, &departures, cluster), others)
+    }
+
+    /// The pods of nodes that are down at the end, those that are deleted, and `also`.
+    fn leaving_pods(&self, also: &BTreeMap<Key, Timestamp>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
         let is_elsewhere = |pod: &Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
-        let deleted: BTreeSet<&Key> = self.steps.iter().filter_map(|step| step.kind.pod()).collect();
+        let deleted = self.steps.iter().filter_map(|step| step.kind.pod());
+        let deleted: BTreeSet<&Key> = deleted.chain(also.keys()).collect();
         let deleted = deleted.into_iter().filter_map(|pod| cluster.pod(pod));
         pods.extend(deleted.filter(|pod| pod.termination.is_none() && is_elsewhere(pod)).cloned());
-        self.succession(&pods, &self.down, assumptions, cluster, environment)
+        pods
     }
 
     /// What replaces the pods of nodes that fail, by a forecast of their failure. The pods of others are not counted,
@@ -177,28 +207,8 @@ impl Forecast {
         environment: E,
     ) -> Succession {
         let pods = failover::pods_of(cluster, failing);
-        self.succession(&pods, failing, assumptions, cluster, environment)
-    }
-
-    fn succession<E: Environment>(
-        &self,
-        pods: &[Arc<Pod>],
-        lost: &BTreeSet<NodeName>,
-        assumptions: &Assumptions,
-        cluster: &Cluster,
-        environment: E,
-    ) -> Succession {
         let departures = self.departures(assumptions, cluster, &environment);
-        let failover = failover(cluster, pods, lost, environment);
-        let pending = failover.pending();
-        let Failover { pods, trace } = failover;
-        let successor = |FailoverPod { pod, outcome }| {
-            let volume = eviction_note::attached_once(cluster, &pod);
-            successor(&pod, outcome, volume, departures.get(&pod.key))
-        };
-        let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
-        successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
-        Succession { successors, pending, trace }
+        succession(failover(cluster, &pods, failing, environment), &departures, cluster)
     }
 
     /// When pods leave and are gone.
@@ -254,6 +264,18 @@ impl Forecast {
 /// Whether the node of a step has the taint that has its volumes detached at once.
 fn is_out_of_service(cluster: &Cluster, step: &ForecastKind) -> bool {
     cluster.node(step.node()).is_some_and(|node| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE))
+}
+
+fn succession(failover: Failover, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Succession {
+    let pending = failover.pending();
+    let Failover { pods, trace } = failover;
+    let successor = |FailoverPod { pod, outcome }| {
+        let volume = eviction_note::attached_once(cluster, &pod);
+        successor(&pod, outcome, volume, departures.get(&pod.key))
+    };
+    let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
+    successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
+    Succession { successors, pending, trace }
 }
 
 /// What replaces a pod; none if nothing does elsewhere, and none is lost.

@@ -2,6 +2,7 @@
 //! controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
 pub mod cluster_verdict;
+pub mod eviction_outcomes;
 pub mod feeds;
 pub mod headroom;
 pub mod impact;
@@ -10,9 +11,13 @@ pub mod node_state;
 pub mod views;
 pub mod watchlist;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
+pub use eviction_outcomes::{EvictionCounts, EvictionOutcomes, OutcomesJob};
 pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
 pub use impact::{AppliedChange, Impact};
@@ -57,6 +62,8 @@ pub struct Model {
     pub watchlist: NodeWatchlist,
     /// What the cluster could lose when that was last worked out.
     pub headroom: Option<HeadroomSnapshot>,
+    /// What becomes of the pods that are evicted when that was last worked out.
+    pub outcomes: Option<Arc<EvictionOutcomes>>,
     /// What the engine knew at the last refresh.
     pub views: Views,
     watch_health: WatchHealth,
@@ -129,6 +136,7 @@ impl Model {
             accuracy,
             watchlist: NodeWatchlist::default(),
             headroom: None,
+            outcomes: None,
             views: Views::default(),
             watch_health: WatchHealth::Live,
             started_at: now,

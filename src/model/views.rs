@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::Model;
+use super::{EvictionCounts, Model};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, LeaderLease, Name, Node, NodeName, Pod},
     engine::{Cause, Certainty, Confidence, Due, Engine, NodeStage, NodeView, Silence, Why, ZoneView},
@@ -25,6 +25,7 @@ pub struct Views {
     pub confidence: Option<Confidence>,
     pub zones: Vec<ZoneView>,
     pub evictions: BTreeMap<Key, EvictionRow>,
+    pub counts: EvictionCounts,
     /// The next event of each node that has one.
     pub next: BTreeMap<NodeName, NextEvent>,
     pub revision: Revision,
@@ -152,6 +153,7 @@ impl Model {
             confidence: Some(engine.confidence(now)),
             zones: engine.zones(now),
             evictions: self.pending(engine, now),
+            counts: EvictionCounts::default(),
             next: BTreeMap::new(),
             revision: Revision {
                 nodes: self.node_changes,
@@ -161,6 +163,7 @@ impl Model {
         };
         let predicted_at = self.forecast.as_ref().map_or(Timestamp::EPOCH, |forecast| forecast.made);
         remember_cancelled(&before, &mut views.evictions, &self.cluster, predicted_at, now);
+        views.counts = EvictionCounts::of(&views, self.outcomes.as_deref());
         views.next = self.next_events(engine, &views, now);
         views.revision.next += u64::from(views.next != before.next);
         views.revision.evictions += u64::from(views.evictions != before.evictions);

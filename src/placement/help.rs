@@ -197,7 +197,7 @@ impl Snapshot {
         for node in self.feasible(&without_requests) {
             let Some(number) = self.number(&node).filter(|_| !closed(&node)) else { continue };
             let lacks = lacks(self.resources(number), &request.spec.requests);
-            let asked = |resource: &Name| of(&request.spec.requests, resource).max(1) as f64;
+            let asked = |resource: &Name| request.spec.requests.of(resource).max(1) as f64;
             let share: f64 = lacks.iter().map(|(resource, amount)| *amount as f64 / asked(resource)).sum();
             if !lacks.is_empty() && nearest.as_ref().is_none_or(|(least, _)| share < *least) {
                 nearest = Some((share, Shortage { node, lacks }));
@@ -235,23 +235,13 @@ fn lacks(resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
         .collect()
 }
 
-/// How much of a resource is requested.
-fn of(requests: &Requests, resource: &Name) -> i64 {
-    match &**resource {
-        "cpu" => requests.cpu_milli,
-        "memory" => requests.memory_bytes,
-        "ephemeral-storage" => requests.ephemeral_bytes,
-        _ => requests.scalars.iter().find(|(name, _)| name == resource).map_or(0, |(_, asked)| *asked),
-    }
-}
-
 fn required_node(spec: &SchedulingSpec) -> Option<RequiredNode> {
     if !spec.pod_affinity.required.is_empty() {
         return None;
     }
     let requests = &spec.requests;
     let basic =
-        ["cpu", "memory", "ephemeral-storage"].map(|name| (Name::from(name), of(requests, &name.into())));
+        ["cpu", "memory", "ephemeral-storage"].map(|name| (Name::from(name), requests.of(name)));
     let resources = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
     let mut labels: Vec<String> =
         spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
@@ -317,7 +307,7 @@ impl Help {
 }
 
 /// `200m CPU and 1Gi memory`
-fn amounts(amounts: &[(Name, i64)]) -> String {
+pub fn amounts(amounts: &[(Name, i64)]) -> String {
     let all: Vec<String> = amounts
         .iter()
         .map(|(resource, amount)| {

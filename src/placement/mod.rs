@@ -29,7 +29,7 @@ mod snapshot_lease;
 mod storage;
 pub mod volume_topology;
 
-pub use help::{Constraint, Help, Lift, RequiredNode, Shortage};
+pub use help::{Constraint, Help, Lift, RequiredNode, Shortage, amounts};
 pub use node_resources::{ResourceUse, Share};
 pub use outcome::{Placement, SchedulingOutcome, Scored, Scorer, Unschedulable};
 pub use preemption::{Hindrance, Preemption, PreemptionCandidate};

@@ -102,8 +102,20 @@ pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: &[Arc<Pod>],
     lost: &BTreeSet<NodeName>,
-    mut environment: E,
+    environment: E,
 ) -> Failover {
+    failover_of_first(usize::MAX, cluster, pods, lost, environment).0
+}
+
+/// The same of the first `most` pods alone in the order in which they are placed, and the others, of which nothing is
+/// said.
+pub fn failover_of_first<E: Environment>(
+    most: usize,
+    cluster: &Cluster,
+    pods: &[Arc<Pod>],
+    lost: &BTreeSet<NodeName>,
+    mut environment: E,
+) -> (Failover, Vec<Arc<Pod>>) {
     environment.on_loss(lost);
     let mut live_pods = LivePods::default();
     for pod in pods {
@@ -116,8 +128,10 @@ pub fn failover<E: Environment>(
     let outcome = |(recreation, pod): (Recreation, &Arc<Pod>)| {
         Some(FailoverPod { pod: pod.clone(), outcome: run.outcome(pod, recreation)? })
     };
-    let pods = in_order(cluster, pods).into_iter().filter_map(outcome).collect();
-    Failover { pods, trace: run.environment.trace() }
+    let mut first = in_order(cluster, pods);
+    let others = first.split_off(most.min(first.len())).into_iter().map(|(_, pod)| pod.clone()).collect();
+    let pods = first.into_iter().filter_map(outcome).collect();
+    (Failover { pods, trace: run.environment.trace() }, others)
 }
 
 /// The pods in the order in which they are placed.

@@ -4,10 +4,10 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
 use super::landing::Landing;
 use crate::{
-    cluster::{Key, Name, NodeName, quantity},
+    cluster::{Key, Name, NodeName, quantity, scheduling::Requests},
     placement::{
         Caveat, Help, Obstacle, Placement, Reason, ResourceUse, Scored, Share, Unschedulable, VolumeTopology,
-        volume_topology,
+        amounts, volume_topology,
     },
 };
 
@@ -143,6 +143,22 @@ impl PlacementTrace {
             (feasible, best, _) => format!("tie: {best} of {feasible} nodes"),
         }
     }
+}
+
+/// Why no node is feasible for a pod that requests this much, in a few words: `no node has 4 CPU free`,
+/// `no node: 12 podAntiAffinity not met, 1 cordoned`.
+pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
+    let insufficient = refused.iter().filter_map(|(reason, nodes)| match reason {
+        Reason::Insufficient(resource) => Some((*nodes, resource)),
+        _ => None,
+    });
+    let Some((_, resource)) = insufficient.max_by_key(|(nodes, _)| *nodes) else {
+        return if refused.is_empty() { reasons(refused).into() } else { format!("no node: {}", reasons(refused)).into() };
+    };
+    let is_of_room = |reason: &Reason| matches!(reason, Reason::Insufficient(_));
+    let which = if refused.keys().all(is_of_room) { "node" } else { "matching node" };
+    let amount = amounts(&[(resource.clone(), requests.of(resource))]);
+    format!("no {which} has {amount} free").into()
 }
 
 /// `12 insufficient cpu, 1 cordoned`: the most frequent first.

@@ -30,7 +30,7 @@ use crate::{
     executor::write_context::WriteContext,
     forecast::Forecast,
     k8s::feed::FeedEvent,
-    model::{HORIZON, HeadroomSnapshot},
+    model::{EvictionOutcomes, HORIZON, HeadroomSnapshot},
     operation::Request,
     time::Timestamp,
 };
@@ -49,6 +49,9 @@ const FORECAST: Duration = SECOND;
 
 /// Headroom is worked out at most this often, and only after a change that it depends on.
 const HEADROOM: Duration = Duration::from_secs(30);
+
+/// What becomes of the pods that are evicted is worked out at most this often, and only after a change that it depends on.
+const OUTCOMES: Duration = SECOND;
 
 /// Operations look at what has changed at most this often: a large cluster reports hundreds of changes a second.
 const LOOK: Duration = Duration::from_millis(50);
@@ -142,6 +145,9 @@ pub async fn headless(
     if let Some(job) = app.next_plan(now) {
         app.planned(job.work(), now);
     }
+    if let Some(job) = app.model.next_outcomes_job(now).filter(|_| !app.is_frozen()) {
+        app.model.set_outcomes(job.work());
+    }
     screen.draw_app(&app, now).map_err(RunError::Draw)?;
     Ok(screen.backend().buffer().clone())
 }
@@ -165,6 +171,7 @@ struct Loop {
     forecast: Background<Forecast>,
     plan: Background<PreviewResult>,
     headroom: Background<Option<HeadroomSnapshot>>,
+    eviction_outcomes: Background<EvictionOutcomes>,
     operations: OperationsDriver,
     /// When operations may look at what has changed again.
     next_look: Instant,
@@ -203,6 +210,7 @@ impl Loop {
             forecast: Background::new(FORECAST),
             plan: Background::new(FORECAST),
             headroom: Background::new(HEADROOM),
+            eviction_outcomes: Background::new(OUTCOMES),
             operations: OperationsDriver::new(context),
             next_look: now,
             next_vitals: now + vitals::EVERY,
@@ -249,6 +257,7 @@ impl Loop {
                 plan = self.plan.finished() => self.on_plan(plan),
                 forecast = self.forecast.finished() => self.on_forecast(forecast),
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
+                outcomes = self.eviction_outcomes.finished() => self.on_eviction_outcomes(outcomes),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
                 () = at(vitals) => self.log_vitals(),
@@ -392,6 +401,19 @@ impl Loop {
         }
     }
 
+    /// The next draw shows it; a tick is never far while pods leave.
+    fn on_eviction_outcomes(&mut self, outcomes: Result<EvictionOutcomes, Failed>) {
+        match outcomes {
+            Ok(outcomes) => {
+                if let Some(before) = self.app.model.set_outcomes(outcomes) {
+                    drop_in_background(before);
+                }
+                self.undrawn = !self.app.is_frozen();
+            }
+            Err(Failed) => self.report_fault("working out what becomes of evicted pods failed"),
+        }
+    }
+
     /// Work beside the loop panicked.
     fn report_fault(&mut self, what: &str) {
         let text = format!("{what}: this is a fault of kordon");
@@ -414,6 +436,7 @@ impl Loop {
         self.start_forecast();
         self.start_plan();
         self.start_headroom();
+        self.start_eviction_outcomes();
         if let Some(snapshot) = self.app.take_unneeded_snapshot() {
             drop_in_background(snapshot);
         }
@@ -463,6 +486,14 @@ impl Loop {
         }
         self.undrawn = true;
         self.start_plan();
+    }
+
+    fn start_eviction_outcomes(&mut self) {
+        if self.eviction_outcomes.is_due()
+            && let Some(job) = self.app.model.next_outcomes_job(self.clock.now())
+        {
+            self.eviction_outcomes.start(move |_| job.work());
+        }
     }
 
     fn start_headroom(&mut self) {

@@ -139,6 +139,7 @@ impl DashboardFixture {
             let node = format!("pool-{zone}-{:02}", number / 3 + 1);
             fixture.add_workloads(&node, number);
         }
+        fixture.add_owners();
         fixture.lists();
         fixture.run(60);
         fixture
@@ -206,7 +207,16 @@ impl DashboardFixture {
         fixture.list(Change::CsiNode);
         fixture.list(Change::Budget);
         fixture.put(Change::Pod(ObjectEvent::ListDone));
-        let pods: Vec<Arc<Pod>> = fixture.world.pods().iter().cloned().collect();
+        fixture.add_owners();
+        fixture.add_budget("shop/checkout", 2);
+        fixture.add_budget("data/postgres", 10);
+        fixture.run(1);
+        fixture
+    }
+
+    /// The owners of all pods, with as many replicas as each has pods.
+    fn add_owners(&mut self) {
+        let pods: Vec<Arc<Pod>> = self.world.pods().iter().cloned().collect();
         for pod in &pods {
             if let Some(Owner { kind: OwnerKind::Workload(kind), name, uid }) = &pod.owner {
                 let siblings = pods.iter().filter(|other| other.owner == pod.owner).count();
@@ -214,19 +224,15 @@ impl DashboardFixture {
                     kind: *kind,
                     key: Key { namespace: pod.key.namespace.clone(), name: name.clone() },
                     uid: uid.clone(),
-                    version: fixture.next_version(),
+                    version: self.next_version(),
                     replicas: Some(siblings as i32),
                     selector: None,
                     owner: None,
                     replaces_only_failed: false,
                 };
-                fixture.put(Change::Workload(*kind, ObjectEvent::Applied(workload)));
+                self.put(Change::Workload(*kind, ObjectEvent::Applied(workload)));
             }
         }
-        fixture.add_budget("shop/checkout", 2);
-        fixture.add_budget("data/postgres", 10);
-        fixture.run(1);
-        fixture
     }
 
     fn list<T: kordon::cluster::TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
@@ -443,6 +449,13 @@ impl DashboardFixture {
             self.health(kind, state);
         }
         self.tell(list(self.world.pods(), Change::Pod));
+        for kind in WorkloadKind::ALL {
+            let workloads = self.world.workloads(kind).iter();
+            let change = |workload: &Arc<Workload>| {
+                Change::Workload(kind, ObjectEvent::Applied((**workload).clone()))
+            };
+            self.tell(workloads.map(change).collect());
+        }
         self.app.refresh(self.now);
     }
 
@@ -530,6 +543,10 @@ impl DashboardFixture {
         self.app.refresh(self.now);
         self.plan();
         self.survey();
+        if let Some(job) = self.app.model.next_outcomes_job(self.now) {
+            self.app.model.set_outcomes(job.work());
+        }
+        self.app.arrange(self.now);
     }
 
     /// Works out what the cluster could lose, as the loop has it done beside it, now and then.

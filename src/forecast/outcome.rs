@@ -1,0 +1,244 @@
+//! What becomes of a pod that is evicted, by the same rule as in N-1, a what-if and `kordon forecast`
+//! ([`Forecast::successors`]).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use super::{Forecast, Succession, Successor, SuccessorState};
+use crate::{
+    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope},
+    plan::{
+        CreationTime, Environment, EvictionNote, Landing, environment,
+        eviction_note,
+        owner::{self, Recreation},
+        placement_trace,
+    },
+    time::Timestamp,
+};
+
+/// What becomes of a pod that is evicted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EvictionOutcome {
+    /// Its replacement lands on a node.
+    Moves {
+        node: NodeName,
+        /// Why on that one.
+        why: Name,
+        /// The claim whose volume has to be detached from the old node first.
+        volume: Option<Name>,
+    },
+    /// No node takes its replacement.
+    Pending {
+        /// In a few words: `no node has 4 CPU free`.
+        cause: Name,
+        /// How many nodes give which reason.
+        why: Name,
+        /// What would let a node take it.
+        help: Vec<String>,
+    },
+    /// Its replacement does not run before its node is back, deleted or tainted out-of-service.
+    Stuck(StuckReason),
+    /// No controller recreates it.
+    Lost,
+    /// It runs again on the same node: its DaemonSet keeps it there, or it is a static pod.
+    SameNode,
+    /// Its controller has enough pods without it, or it has finished.
+    NotReplaced,
+    /// Its replacement was created when its deletion started.
+    Replaced,
+    /// Its replacement is created when it is gone, which its kubelet sees to.
+    ReplacedWhenGone,
+    /// What it rests on is not known, or another scheduler decides.
+    Unknown { why: Name },
+    /// There are too many pods to work it out for each.
+    LeftOut,
+}
+
+/// Why the replacement of a pod waits for the old node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StuckReason {
+    /// Its controller creates none while the old pod exists.
+    OldPod,
+    /// The volume of this claim stays attached to the old node.
+    Volume { claim: Name },
+}
+
+impl EvictionOutcome {
+    /// A stable word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Moves { .. } => "moves",
+            Self::Pending { .. } => "pending",
+            Self::Stuck(_) => "stuck",
+            Self::Lost => "lost",
+            Self::SameNode => "sameNode",
+            Self::NotReplaced => "notReplaced",
+            Self::Replaced => "replaced",
+            Self::ReplacedWhenGone => "replacedWhenGone",
+            Self::Unknown { .. } => "unknown",
+            Self::LeftOut => "leftOut",
+        }
+    }
+
+    /// What it says in a few words, where there is little room.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Moves { node, .. } => format!("→ {node}"),
+            Self::Pending { cause, .. } => format!("→ Pending: {cause}"),
+            Self::Stuck(StuckReason::OldPod) => "stuck: waits for its node".into(),
+            Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
+            Self::Lost => "lost".into(),
+            Self::SameNode => "→ the same node".into(),
+            Self::NotReplaced => "not replaced".into(),
+            Self::Replaced => "replaced".into(),
+            Self::ReplacedWhenGone => "replaced when gone".into(),
+            Self::Unknown { .. } => "not known".into(),
+            Self::LeftOut => "not worked out".into(),
+        }
+    }
+
+    /// The node of the replacement, where it is known.
+    pub const fn node(&self) -> Option<&NodeName> {
+        match self {
+            Self::Moves { node, .. } => Some(node),
+            _ => None,
+        }
+    }
+
+    /// Why, and what would help, one line each.
+    pub fn reasons(&self) -> Vec<String> {
+        match self {
+            Self::Moves { why, volume, .. } => {
+                let volume = volume.iter().map(|claim| {
+                    format!("starts once volume {claim} is detached from the old node, by force after 6m")
+                });
+                [why.to_string()].into_iter().chain(volume).collect()
+            }
+            Self::Pending { why, help, .. } => [why.to_string()].into_iter().chain(help.clone()).collect(),
+            Self::Stuck(_)
+            | Self::Lost
+            | Self::SameNode
+            | Self::NotReplaced
+            | Self::Replaced
+            | Self::ReplacedWhenGone
+            | Self::Unknown { .. }
+            | Self::LeftOut => Vec::new(),
+        }
+    }
+
+    /// What becomes of a pod whose deletion has started.
+    pub fn of_terminating(cluster: &Cluster, pod: &Pod) -> Self {
+        let missing = missing(cluster, pod);
+        if !missing.is_empty() {
+            return Self::Unknown { why: missing.to_string().into() };
+        }
+        let is_down = || pod.node.as_ref().is_some_and(|node| !environment::has_running_kubelet(cluster, node));
+        match owner::recreation(cluster, pod) {
+            Recreation::WhenGone if is_down() => Self::Stuck(StuckReason::OldPod),
+            Recreation::WhenGone => Self::ReplacedWhenGone,
+            Recreation::Immediately => match eviction_note::attached_once(cluster, pod).filter(|_| is_down()) {
+                Some(claim) => Self::Stuck(StuckReason::Volume { claim }),
+                None => Self::Replaced,
+            },
+            Recreation::OnSameNode => Self::SameNode,
+            Recreation::Never(owner::NotRecreated::Finished) => Self::NotReplaced,
+            Recreation::Never(owner::NotRecreated::NoOwner | owner::NotRecreated::OwnerGone) => Self::Lost,
+        }
+    }
+}
+
+/// The whole statement.
+impl fmt::Display for EvictionOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Moves { volume: Some(_), .. } => write!(f, "{}, once its volume is detached", self.short()),
+            Self::Stuck(StuckReason::OldPod) => f.write_str(
+                "stuck Terminating: no replacement until the node is back, deleted or tainted out-of-service",
+            ),
+            Self::Stuck(StuckReason::Volume { claim }) => {
+                write!(f, "stuck: volume {claim} is held until the node is back, deleted or tainted out-of-service")
+            }
+            Self::Lost => f.write_str("lost: no controller recreates it"),
+            Self::SameNode => f.write_str("→ the same node, once that is back"),
+            Self::NotReplaced => f.write_str("not replaced: its controller needs no other"),
+            Self::Replaced => f.write_str("replaced when its deletion started"),
+            Self::ReplacedWhenGone => f.write_str("replaced when its kubelet has ended it"),
+            Self::Unknown { why } => write!(f, "not known: {why}"),
+            Self::LeftOut => f.write_str("not worked out: too many pods"),
+            Self::Moves { .. } | Self::Pending { .. } => f.write_str(&self.short()),
+        }
+    }
+}
+
+impl Forecast {
+    /// What becomes of the pods that leave, at these times, and of all others that the forecast deletes; worked out
+    /// for the first `most` in the order in which replacements are placed.
+    pub fn outcomes<E: Environment>(
+        &self,
+        leaving: &BTreeMap<Key, Timestamp>,
+        most: usize,
+        cluster: &Cluster,
+        environment: E,
+    ) -> BTreeMap<Key, EvictionOutcome> {
+        let missing_for_all = cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown();
+        if !missing_for_all.is_empty() {
+            let outcome = EvictionOutcome::Unknown { why: missing_for_all.to_string().into() };
+            return leaving.keys().map(|key| (key.clone(), outcome.clone())).collect();
+        }
+        let (succession, others) = self.successors_of_first(most, leaving, cluster, environment);
+        let left_out: BTreeSet<&Key> = others.iter().map(|pod| &pod.key).collect();
+        let successors: BTreeMap<&Key, &Successor> =
+            succession.successors.iter().map(|successor| (&successor.of, successor)).collect();
+        let outcome = |pod: &Arc<Pod>| {
+            let missing = missing(cluster, pod);
+            if !missing.is_empty() {
+                return EvictionOutcome::Unknown { why: missing.to_string().into() };
+            }
+            match successors.get(&pod.key) {
+                Some(successor) => of_successor(successor, pod, &succession),
+                None if left_out.contains(&pod.key) => EvictionOutcome::LeftOut,
+                None if owner::recreation(cluster, pod) == Recreation::OnSameNode => EvictionOutcome::SameNode,
+                None => EvictionOutcome::NotReplaced,
+            }
+        };
+        let pods = leaving.keys().filter_map(|key| cluster.pod(key));
+        pods.map(|pod| (pod.key.clone(), outcome(pod))).collect()
+    }
+}
+
+fn of_successor(successor: &Successor, pod: &Pod, succession: &Succession) -> EvictionOutcome {
+    let SuccessorState::Replaced { at, created, landing, ready, volume } = &successor.state else {
+        return EvictionOutcome::Lost;
+    };
+    let trace = succession.trace.placements.get(&successor.of);
+    match (landing, at, volume) {
+        (Landing::Pending { why }, ..) => EvictionOutcome::Pending {
+            cause: trace.map_or_else(
+                || why.clone(),
+                |trace| placement_trace::cause(&trace.reasons, &pod.scheduling.requests),
+            ),
+            why: why.clone(),
+            help: successor.help(&succession.trace),
+        },
+        (_, None, _) if *created == CreationTime::WhenGone => EvictionOutcome::Stuck(StuckReason::OldPod),
+        (_, _, Some(claim)) if ready.is_none() => {
+            EvictionOutcome::Stuck(StuckReason::Volume { claim: claim.clone() })
+        }
+        (Landing::Node { node, why }, _, volume) => {
+            EvictionOutcome::Moves { node: node.clone(), why: why.clone(), volume: volume.clone() }
+        }
+        (Landing::Unknown, ..) => {
+            let why = trace.map(|trace| trace.why()).unwrap_or_else(|| "its placement is not computed".into());
+            EvictionOutcome::Unknown { why }
+        }
+    }
+}
+
+/// What is missing of what decides whether a pod is recreated, and where its volumes can be reached.
+fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
+    let scopes = EvictionNote::needs(cluster, pod);
+    cluster.gaps_in(scopes.into_iter().filter(|scope| !matches!(scope, Scope::BudgetsIn(_)))).unknown()
+}
