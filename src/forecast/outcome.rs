@@ -11,8 +11,7 @@ use super::{Forecast, Succession, Successor, SuccessorState};
 use crate::{
     cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope},
     plan::{
-        CreationTime, Environment, EvictionNote, Landing, environment,
-        eviction_note,
+        CreationTime, Environment, EvictionNote, Landing, environment, eviction_note,
         owner::{self, Recreation},
         placement_trace,
     },
@@ -135,11 +134,13 @@ impl EvictionOutcome {
         if !missing.is_empty() {
             return Self::Unknown { why: missing.to_string().into() };
         }
-        let is_down = || pod.node.as_ref().is_some_and(|node| !environment::has_running_kubelet(cluster, node));
+        let is_down =
+            || pod.node.as_ref().is_some_and(|node| !environment::has_running_kubelet(cluster, node));
         match owner::recreation(cluster, pod) {
             Recreation::WhenGone if is_down() => Self::Stuck(StuckReason::OldPod),
             Recreation::WhenGone => Self::ReplacedWhenGone,
-            Recreation::Immediately => match eviction_note::attached_once(cluster, pod).filter(|_| is_down()) {
+            Recreation::Immediately => match eviction_note::attached_once(cluster, pod).filter(|_| is_down())
+            {
                 Some(claim) => Self::Stuck(StuckReason::Volume { claim }),
                 None => Self::Replaced,
             },
@@ -159,7 +160,10 @@ impl fmt::Display for EvictionOutcome {
                 "stuck Terminating: no replacement until the node is back, deleted or tainted out-of-service",
             ),
             Self::Stuck(StuckReason::Volume { claim }) => {
-                write!(f, "stuck: volume {claim} is held until the node is back, deleted or tainted out-of-service")
+                write!(
+                    f,
+                    "stuck: volume {claim} is held until the node is back, deleted or tainted out-of-service"
+                )
             }
             Self::Lost => f.write_str("lost: no controller recreates it"),
             Self::SameNode => f.write_str("→ the same node, once that is back"),
@@ -200,7 +204,9 @@ impl Forecast {
             match successors.get(&pod.key) {
                 Some(successor) => of_successor(successor, pod, &succession),
                 None if left_out.contains(&pod.key) => EvictionOutcome::LeftOut,
-                None if owner::recreation(cluster, pod) == Recreation::OnSameNode => EvictionOutcome::SameNode,
+                None if owner::recreation(cluster, pod) == Recreation::OnSameNode => {
+                    EvictionOutcome::SameNode
+                }
                 None => EvictionOutcome::NotReplaced,
             }
         };
@@ -231,7 +237,8 @@ fn of_successor(successor: &Successor, pod: &Pod, succession: &Succession) -> Ev
             EvictionOutcome::Moves { node: node.clone(), why: why.clone(), volume: volume.clone() }
         }
         (Landing::Unknown, ..) => {
-            let why = trace.map(|trace| trace.why()).unwrap_or_else(|| "its placement is not computed".into());
+            let why =
+                trace.map(|trace| trace.why()).unwrap_or_else(|| "its placement is not computed".into());
             EvictionOutcome::Unknown { why }
         }
     }

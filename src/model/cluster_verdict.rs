@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{EvictionState, KnownHeadroom, Model, NextEventKind, NodeState, StateRole};
+use super::{EvictionCounts, EvictionState, KnownHeadroom, Model, NextEventKind, NodeState, StateRole};
 use crate::{
     cluster::{FeedKind, Known, NodeName, ZoneKey},
     engine::{Confidence, ZoneState, ZoneView},
@@ -193,6 +193,14 @@ pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
     counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
 }
 
+/// Why the controller evicts nothing now: `evictions paused: every zone is down (24 of 24)`; none where it goes on.
+pub fn pause(zones: &[ZoneView]) -> Option<String> {
+    let down = || zones.iter().map(|zone| zone.not_ready).sum::<usize>();
+    let size = || zones.iter().map(|zone| zone.size).sum::<usize>();
+    is_every_zone_down(zones)
+        .then(|| format!("evictions paused: every zone is down ({} of {})", down(), size()))
+}
+
 /// `zone b down (8 of 8)`, `zone b partly down (6 of 10), evictions stopped there`
 fn zones_down(zones: &[ZoneView]) -> Vec<Finding> {
     let total = |zones: &[&ZoneView]| {
@@ -204,9 +212,7 @@ fn zones_down(zones: &[ZoneView]) -> Vec<Finding> {
     let mut texts = Vec::new();
     match down.as_slice() {
         [] => {}
-        all if is_every_zone_down(zones) => {
-            texts.push(format!("evictions paused: every zone is down {}", total(all)));
-        }
+        _ if is_every_zone_down(zones) => texts.extend(pause(zones)),
         [zone] => texts.push(format!("zone {} down {}", zone.key.short(), total(&down))),
         several => texts.push(format!("{} zones down {}", several.len(), total(&down))),
     }
@@ -291,13 +297,38 @@ fn next(model: &Model, now: Timestamp) -> Vec<Finding> {
     if let Some(first) = leaving.iter().min() {
         let verb = if leaving.len() == 1 { "leaves" } else { "leave, first" };
         texts.push(format!("{} {verb} {}", counted(leaving.len(), "pod", "pods"), time_until(*first, now)));
+        texts.extend(consequences(&views.counts));
     } else {
         texts.extend(next_event(model, now));
     }
     if terminating > 0 {
         texts.push(format!("{} stuck Terminating", counted(terminating, "pod", "pods")));
     }
+    let slots = views.zones.iter().filter(|zone| !zone.queue.is_empty()).filter_map(|zone| zone.next_token);
+    texts.extend(slots.min().map(|slot| format!("next eviction slot {}", time_until(slot, now))));
     texts.into_iter().map(|text| Finding::new(VerdictLevel::Notice, text)).collect()
+}
+
+/// `10 of them find no node`, `5 stuck until their node is back`, `2 lost`: what becomes of the pods that leave, apart from
+/// those that move.
+fn consequences(counts: &EvictionCounts) -> Vec<String> {
+    let is_one = counts.leaving == 1;
+    let find = |pods: usize| match pods {
+        1 if is_one => "it finds no node".into(),
+        1 => "1 of them finds no node".into(),
+        pods => format!("{pods} of them find no node"),
+    };
+    let stuck = |pods: usize| match pods {
+        1 if is_one => "stuck until its node is back".into(),
+        1 => "1 stuck until its node is back".into(),
+        pods => format!("{pods} stuck until their node is back"),
+    };
+    let lost = |pods: usize| {
+        format!("{pods} lost: no controller recreates {}", if pods == 1 { "it" } else { "them" })
+    };
+    let text = |pods: usize, text: &dyn Fn(usize) -> String| (pods > 0).then(|| text(pods));
+    let texts = [text(counts.pending, &find), text(counts.stuck, &stuck), text(counts.lost, &lost)];
+    texts.into_iter().flatten().collect()
 }
 
 /// `n-3 Unknown in 17s`: the next change of a node.

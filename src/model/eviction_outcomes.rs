@@ -109,9 +109,9 @@ impl Model {
                 EvictionState::Scheduled { at, .. } | EvictionState::Predicted { at, .. } => {
                     Some((key.clone(), at))
                 }
-                EvictionState::Terminating { .. } | EvictionState::Cancelled { .. } | EvictionState::Never => {
-                    None
-                }
+                EvictionState::Terminating { .. }
+                | EvictionState::Cancelled { .. }
+                | EvictionState::Never => None,
             })
             .collect();
         if leaving.is_empty() {
@@ -192,7 +192,8 @@ impl EvictionCounts {
     pub(super) fn of(views: &Views, outcomes: Option<&EvictionOutcomes>) -> Self {
         let mut counts = Self::default();
         let mut refused = 0;
-        let is_refused = |key| outcomes.and_then(|outcomes| outcomes.refused.as_ref())?.contains(key).then_some(());
+        let is_refused =
+            |key| outcomes.and_then(|outcomes| outcomes.refused.as_ref())?.contains(key).then_some(());
         for (key, row) in &views.evictions {
             let of_state = match row.state {
                 EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {

@@ -240,8 +240,7 @@ fn required_node(spec: &SchedulingSpec) -> Option<RequiredNode> {
         return None;
     }
     let requests = &spec.requests;
-    let basic =
-        ["cpu", "memory", "ephemeral-storage"].map(|name| (Name::from(name), requests.of(name)));
+    let basic = ["cpu", "memory", "ephemeral-storage"].map(|name| (Name::from(name), requests.of(name)));
     let resources = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
     let mut labels: Vec<String> =
         spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();

@@ -153,7 +153,11 @@ pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
         _ => None,
     });
     let Some((_, resource)) = insufficient.max_by_key(|(nodes, _)| *nodes) else {
-        return if refused.is_empty() { reasons(refused).into() } else { format!("no node: {}", reasons(refused)).into() };
+        return if refused.is_empty() {
+            reasons(refused).into()
+        } else {
+            format!("no node: {}", reasons(refused)).into()
+        };
     };
     let is_of_room = |reason: &Reason| matches!(reason, Reason::Insufficient(_));
     let which = if refused.keys().all(is_of_room) { "node" } else { "matching node" };

@@ -14,8 +14,8 @@ use kordon::{
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Labels, LeaderLease, Lease,
         Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
-        Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
-        Version, Workload, WorkloadKind,
+        SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
+        TolerationOperator, Uid, Version, Workload, WorkloadKind, scheduling::Requests,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
@@ -214,6 +214,24 @@ impl DashboardFixture {
         fixture
     }
 
+    /// Three more pods on a node: huge-0, which fits no other node, store-0 of a StatefulSet, and bare-0, which no
+    /// controller recreates.
+    pub fn fill(&mut self, node: &str) {
+        for (stem, kind) in [
+            ("huge", WorkloadKind::ReplicaSet),
+            ("store", WorkloadKind::StatefulSet),
+            ("bare", WorkloadKind::ReplicaSet),
+        ] {
+            self.add_pod(&format!("default/{stem}-0"), node, kind, default_tolerations(), 100, 64);
+            self.add_owner(kind, stem);
+        }
+        self.change_pod("default/bare-0", |pod| pod.owner = None);
+        self.change_pod("default/huge-0", |pod| {
+            let requests = Requests { cpu_milli: 9000, ..Requests::default() };
+            pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
+        });
+    }
+
     /// The owners of all pods, with as many replicas as each has pods.
     fn add_owners(&mut self) {
         let pods: Vec<Arc<Pod>> = self.world.pods().iter().cloned().collect();
@@ -323,12 +341,7 @@ impl DashboardFixture {
     }
 
     fn add_workloads(&mut self, node: &str, number: usize) {
-        let default = || {
-            vec![
-                tolerates("node.kubernetes.io/not-ready", Some(300)),
-                tolerates("node.kubernetes.io/unreachable", Some(300)),
-            ]
-        };
+        let default = default_tolerations;
         let ever = || vec![tolerates("", None)];
         self.add_pod(
             &format!("kube-system/proxy-{number:02}-k9x"),
@@ -451,9 +464,8 @@ impl DashboardFixture {
         self.tell(list(self.world.pods(), Change::Pod));
         for kind in WorkloadKind::ALL {
             let workloads = self.world.workloads(kind).iter();
-            let change = |workload: &Arc<Workload>| {
-                Change::Workload(kind, ObjectEvent::Applied((**workload).clone()))
-            };
+            let change =
+                |workload: &Arc<Workload>| Change::Workload(kind, ObjectEvent::Applied((**workload).clone()));
             self.tell(workloads.map(change).collect());
         }
         self.app.refresh(self.now);
@@ -805,6 +817,13 @@ pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
         rest = &rest[length..];
     }
     typed
+}
+
+/// The tolerations that the API server adds.
+fn default_tolerations() -> Vec<Toleration> {
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
+        .map(|key| tolerates(key, Some(300)))
+        .into()
 }
 
 fn labels(app: &str) -> Labels {

@@ -17,6 +17,7 @@ mod knowledge;
 mod lying_server;
 mod n_minus_one;
 mod drain_times;
+mod evictions;
 mod recording_screen;
 mod requests;
 mod screens;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use kordon::{
     cluster::{ConditionStatus, DrainClaim, SchedulingSpec, WorkloadKind, scheduling::Requests},
     engine::{Confidence, ZoneState},
+    forecast::EvictionOutcome,
     k8s::feed::{FeedKind, FeedState},
-    model::{ClusterVerdict, StateRole, VerdictLevel},
+    model::{ClusterVerdict, EvictionRow, EvictionState, StateRole, VerdictLevel},
 };
 
 use crate::dashboard_fixture::{DashboardFixture, set_condition};
@@ -38,6 +39,15 @@ const CASES: &[Case] = &[
         "zone eu-1/b partly down (8 of 10), evictions stopped there · ",
     ),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone eu-1/b down (10 of 10) · "),
+    (
+        |it| {
+            it.fill("pool-b-05");
+            fail(it, &["pool-b-05"], 80);
+        },
+        VerdictLevel::Critical,
+        "node pool-b-05 Evicting 29s · 5 pods leave, first in 4m31s · 1 of them finds no node · \
+         1 stuck until its node is back · 1 lost: no controller recreates it",
+    ),
     (all_down, VerdictLevel::Critical, "evictions paused: every zone is down (30 of 30)"),
     (
         |it| {
@@ -164,12 +174,55 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");
 }
 
+/// How many of the pods that leave have an outcome like this, by the rows of the evictions.
+fn count(fixture: &DashboardFixture, is_it: fn(&EvictionOutcome) -> bool) -> usize {
+    let model = &fixture.app.model;
+    let leaves = |row: &EvictionRow| {
+        matches!(row.state, EvictionState::Scheduled { .. } | EvictionState::Predicted { .. })
+    };
+    let rows = model.views.evictions.iter().filter(|(_, row)| leaves(row));
+    rows.filter(|(key, row)| model.outcome(key, row).is_some_and(|outcome| is_it(&outcome))).count()
+}
+
+/// What the verdict says becomes of the pods that leave is what their rows say.
+fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, seed: u64) {
+    let leaving = count(fixture, |_| true);
+    let leave = verdict.parts.iter().any(|part| part.contains(" leave, first ") || part.contains(" leaves "));
+    assert!(!leave || leaving > 0, "seed {seed}: {verdict:?}");
+    for (pods, words) in [
+        (
+            count(fixture, |outcome| matches!(outcome, EvictionOutcome::Pending { .. })),
+            ["finds no node", "find no node"],
+        ),
+        (
+            count(fixture, |outcome| matches!(outcome, EvictionOutcome::Stuck(_))),
+            ["until its node is back", "until their node is back"],
+        ),
+        (
+            count(fixture, |outcome| *outcome == EvictionOutcome::Lost),
+            ["no controller recreates it", "no controller recreates them"],
+        ),
+    ] {
+        let part = verdict.parts.iter().find(|part| words.iter().any(|words| part.contains(words)));
+        match part {
+            None => assert!(pods == 0 || !leave, "seed {seed}: {pods} {words:?} are not in {verdict:?}"),
+            Some(part) if pods == 1 && leaving == 1 => {
+                assert!(part.contains(words[0]), "seed {seed}: {part}")
+            }
+            Some(part) => {
+                assert!(part.starts_with(&format!("{pods} ")), "seed {seed}: {pods} rows, but {part}")
+            }
+        }
+    }
+}
+
 #[test]
 fn the_level_never_contradicts_the_rows_below() {
     for seed in 0..12 {
         let mut chance = fastrand::Rng::with_seed(seed);
         let mut fixture = DashboardFixture::well();
-        for node in fixture.world.nodes().iter().map(|node| node.name.to_string()).collect::<Vec<_>>() {
+        let nodes = fixture.world.nodes().iter().skip(1);
+        for node in nodes.map(|node| node.name.to_string()).collect::<Vec<_>>() {
             match chance.u32(..12 + 8 * (seed as u32 % 4)) {
                 0 => fixture.silence(&node),
                 1 => set(&mut fixture, &node, "Ready", ConditionStatus::False),
@@ -179,10 +232,15 @@ fn the_level_never_contradicts_the_rows_below() {
                 _ => {}
             }
         }
+        if chance.bool() {
+            fixture.fill("pool-a-01");
+            fixture.silence("pool-a-01");
+        }
         fixture.led = chance.u8(..5) > 0;
         for _ in 0..6 {
             fixture.run(chance.i64(1..30));
             let verdict = verdict(&mut fixture);
+            expect_consequences(&fixture, &verdict, seed);
             let model = &fixture.app.model;
             let worst = model.watchlist.counts().keys().next().map(|state| state.role());
             let least = match worst {

@@ -1,0 +1,134 @@
+//! What becomes of every pod that is evicted: the rows of the evictions, and what they say when something is missing.
+
+use kordon::{
+    cluster::{Key, WorkloadKind},
+    forecast::{Assumptions, EvictionOutcome, StuckReason},
+    k8s::feed::FeedKind,
+    placement::Snapshot,
+    plan::PlacingEnvironment,
+};
+
+use crate::dashboard_fixture::{DashboardFixture, Withheld};
+
+/// A node with pods of every fate is tainted.
+fn incident() -> DashboardFixture {
+    let mut fixture = DashboardFixture::well();
+    fixture.fill("pool-b-05");
+    fixture.silence("pool-b-05");
+    fixture.run(80);
+    fixture
+}
+
+fn outcome(fixture: &DashboardFixture, pod: &str) -> Option<EvictionOutcome> {
+    let (namespace, name) = pod.split_once('/').expect("namespace/name");
+    let (model, key) = (&fixture.app.model, Key::new(namespace, name));
+    model.outcome(&key, model.views.evictions.get(&key)?)
+}
+
+#[test]
+fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
+    let fixture = incident();
+    let model = &fixture.app.model;
+    let forecast = model.forecast.as_ref().expect("something is wrong");
+    let placing = PlacingEnvironment::new(
+        &model.cluster,
+        Snapshot::new(&model.cluster, model.settings.version),
+        fixture.now,
+    );
+    let successors = forecast.successors(&Assumptions::default(), &model.cluster, placing).successors;
+    let mut told = 0;
+    for successor in successors.iter().filter(|successor| successor.evicted.is_some()) {
+        let row = &model.views.evictions[&successor.of];
+        let outcome = model.outcome(&successor.of, row).expect("it is worked out");
+        let word = match &outcome {
+            EvictionOutcome::Moves { .. } => "node",
+            EvictionOutcome::Pending { .. } => "pending",
+            EvictionOutcome::Stuck(_) => "waiting",
+            EvictionOutcome::Lost => "lost",
+            other => panic!("{}: {other:?}", successor.of),
+        };
+        assert_eq!((word, outcome.node()), (successor.word(), successor.node().filter(|_| word == "node")));
+        told += 1;
+    }
+    assert_eq!(told, 5);
+}
+
+#[test]
+fn an_outcome_says_where_the_pod_goes_or_why_it_does_not() {
+    let fixture = incident();
+    let text = |pod| outcome(&fixture, pod).map(|outcome| outcome.to_string());
+    assert_eq!(text("default/huge-0").as_deref(), Some("→ Pending: no node has 9 CPU free"));
+    assert_eq!(
+        text("default/store-0").as_deref(),
+        Some("stuck Terminating: no replacement until the node is back, deleted or tainted out-of-service")
+    );
+    assert_eq!(text("default/bare-0").as_deref(), Some("lost: no controller recreates it"));
+    assert!(matches!(outcome(&fixture, "shop/cart-13-x7f2q"), Some(EvictionOutcome::Moves { .. })));
+    assert_eq!(outcome(&fixture, "kube-system/proxy-13-k9x"), None, "it is never evicted");
+    let counts = fixture.app.model.views.counts;
+    assert_eq!((counts.leaving, counts.moves, counts.pending, counts.stuck, counts.lost), (5, 2, 1, 1, 1));
+}
+
+#[test]
+fn a_pod_that_is_stuck_stays_so_while_it_terminates_on_a_node_that_is_down() {
+    let mut fixture = incident();
+    fixture.run(300);
+    assert_eq!(outcome(&fixture, "default/store-0"), Some(EvictionOutcome::Stuck(StuckReason::OldPod)));
+    assert_eq!(outcome(&fixture, "default/huge-0"), Some(EvictionOutcome::Replaced));
+    assert_eq!(fixture.app.model.views.counts.leaving, 0);
+    assert_eq!(fixture.app.model.views.counts.terminating, 5);
+}
+
+#[test]
+fn what_an_outcome_rests_on_and_is_not_known_is_named() {
+    let mut fixture = DashboardFixture::new();
+    fixture.withhold([
+        (FeedKind::Workloads(WorkloadKind::ReplicaSet), Withheld::Forbidden),
+        (FeedKind::Budgets, Withheld::Forbidden),
+    ]);
+    fixture.add_node("n-1", "a");
+    fixture.add_node("n-2", "a");
+    fixture.fill("n-1");
+    fixture.lists();
+    fixture.run(30);
+    fixture.silence("n-1");
+    fixture.run(80);
+    let text = outcome(&fixture, "default/huge-0").map(|outcome| outcome.to_string()).unwrap_or_default();
+    assert!(text.starts_with("not known: replicasets cannot be listed"), "{text}");
+    assert_eq!(outcome(&fixture, "default/store-0").map(|outcome| outcome.word()), Some("stuck"));
+    assert_eq!(outcome(&fixture, "default/bare-0"), Some(EvictionOutcome::Lost), "it has no owner");
+    let counts = fixture.app.model.views.counts;
+    assert_eq!((counts.not_known, counts.refused), (1, None), "not known is not zero");
+}
+
+#[test]
+fn evictions_that_a_budget_would_refuse_are_counted_in_the_order_in_which_they_come() {
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.silence("pool-a-01");
+    fixture.run(35);
+    let model = &fixture.app.model;
+    let refused = |pod: &str| model.would_be_refused(&Key::new("shop", pod));
+    // The budget of checkout lets one of three go.
+    assert_eq!((refused("checkout-5kd8x"), refused("checkout-9vbnm")), (Some(false), Some(true)));
+    assert_eq!(model.views.counts.refused, Some(2), "and the one of postgres");
+}
+
+#[test]
+fn where_there_are_too_many_pods_the_first_to_be_placed_are_worked_out_as_ever() {
+    let fixture = incident();
+    let model = &fixture.app.model;
+    let forecast = model.forecast.as_ref().expect("something is wrong");
+    let leaving: std::collections::BTreeMap<_, _> =
+        model.views.evictions.iter().filter_map(|(key, row)| Some((key.clone(), row.state.at()?))).collect();
+    let outcomes = |most| {
+        let snapshot = Snapshot::new(&model.cluster, model.settings.version);
+        let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
+        forecast.outcomes(&leaving, most, &model.cluster, environment)
+    };
+    let (all, first) = (outcomes(usize::MAX), outcomes(3));
+    let left_out = first.values().filter(|outcome| **outcome == EvictionOutcome::LeftOut).count();
+    assert_eq!(left_out, 3, "three of six");
+    for (pod, outcome) in first.iter().filter(|(_, outcome)| **outcome != EvictionOutcome::LeftOut) {
+        assert_eq!(all[pod], *outcome, "{pod}");
+    }
+}
