@@ -266,8 +266,8 @@ pub const COMMANDS: &[Command] = &[
     view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)),
     view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)),
     view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)),
-    view("journal", "Focus the journal.", "", &[char('4')], UserAction::Focus(4)),
-    view("forecast", "Focus the forecast.", "", &[char('5')], UserAction::Focus(5)),
+    view("forecast", "Focus the forecast.", "", &[char('4')], UserAction::Focus(4)),
+    view("journal", "Focus the journal.", "", &[char('5')], UserAction::Focus(5)),
     Command {
         context: KeyContext::In(&[Pane::Zones]),
         ..view(

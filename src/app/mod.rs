@@ -12,6 +12,7 @@ pub mod dialog;
 pub mod filter;
 pub mod listing;
 pub mod operations;
+pub mod opening;
 pub mod options;
 pub mod order;
 pub mod overlays;

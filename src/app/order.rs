@@ -86,6 +86,14 @@ impl Screen {
         let filter = self.filter(Pane::Journal).clone();
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
         self.journal.replace(entries.map(|(number, _)| number).collect());
+        let is_empty = [
+            (Pane::Evictions, shown.views.evictions.is_empty()),
+            (Pane::Forecast, self.forecast.rows.is_empty()),
+            (Pane::Journal, shown.journal.is_empty()),
+        ];
+        for (pane, is_empty) in is_empty {
+            self.openings.entry(pane).or_default().on_content(is_empty, now);
+        }
     }
 }
 

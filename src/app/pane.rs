@@ -15,14 +15,11 @@ pub enum Pane {
     /// How far an operation is, in the same place.
     Progress,
     Evictions,
-    Journal,
     Forecast,
+    Journal,
 }
 
 impl Pane {
-    /// The panes that share the lower part of the screen, from left to right.
-    pub const LOWER: [Self; 3] = [Self::Evictions, Self::Forecast, Self::Journal];
-
     pub const fn title(self) -> &'static str {
         match self {
             Self::Zones => "Zones",
@@ -43,8 +40,8 @@ impl Pane {
             Self::Zones => '1',
             Self::Nodes | Self::Pods | Self::Detail | Self::Plan | Self::Progress => '2',
             Self::Evictions => '3',
-            Self::Journal => '4',
-            Self::Forecast => '5',
+            Self::Forecast => '4',
+            Self::Journal => '5',
         }
     }
 }

@@ -10,6 +10,7 @@ use super::{
     dialog::Dialog,
     filter::Filter,
     listing::{ListUse, Listing, Movement},
+    opening::Opening,
     options::ThemeName,
     overlays::{Overlay, Overlays},
     pane::{KeyFocus, Pane},
@@ -42,8 +43,10 @@ pub struct Screen {
     pub marked_pods: BTreeSet<Key>,
     /// Whether the last drain that was planned ignored DaemonSets: the only option that the next plan begins with.
     pub ignore_daemonsets: bool,
-    /// The panes of [`Pane::LOWER`], those last focused first: where there is no room for all, the first are shown.
-    pub lower: Vec<Pane>,
+    /// The panes that can be tabs of one slot, those last focused first: the first tab of a slot is shown.
+    pub recent: Vec<Pane>,
+    /// Of the panes that are one line while they have nothing to show.
+    pub openings: BTreeMap<Pane, Opening>,
     pub filters: BTreeMap<Pane, Filter>,
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeName, NodeColumn>,
@@ -121,10 +124,14 @@ impl<K, C: Default> Default for SortedList<K, C> {
     }
 }
 
+/// The tabs of slots before any of them had the focus.
+const RECENT: [Pane; 4] = [Pane::Evictions, Pane::Forecast, Pane::Zones, Pane::Journal];
+
 impl Screen {
     pub fn new(themes: Vec<ThemeName>) -> Self {
         let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
-        Self { themes, lower: vec![Pane::Evictions, Pane::Journal, Pane::Forecast], ..Self::default() }
+        let openings = [Pane::Evictions, Pane::Forecast, Pane::Journal].map(|pane| (pane, Opening::default()));
+        Self { themes, recent: RECENT.to_vec(), openings: openings.into(), ..Self::default() }
     }
 
     pub fn theme(&self) -> ThemeName {
@@ -137,17 +144,26 @@ impl Screen {
 
     pub fn focus_on(&mut self, pane: Pane) {
         self.focus = pane;
-        if let Some(place) = self.lower.iter().position(|lower| *lower == pane) {
-            self.lower.remove(place);
-            self.lower.insert(0, pane);
+        if let Some(place) = self.recent.iter().position(|recent| *recent == pane) {
+            self.recent.remove(place);
+            self.recent.insert(0, pane);
         }
     }
 
     /// The panes that can have the focus now, in the order of their digits.
     pub fn panes(&self) -> [Pane; 5] {
-        let nodes = if self.pods_of.is_some() { Pane::Pods } else { Pane::Nodes };
-        let middle = self.overlays.view().and_then(Overlay::pane).unwrap_or(nodes);
-        [Pane::Zones, middle, Pane::Evictions, Pane::Journal, Pane::Forecast]
+        let middle = self.overlays.view().and_then(Overlay::pane).unwrap_or(self.node_pane());
+        [Pane::Zones, middle, Pane::Evictions, Pane::Forecast, Pane::Journal]
+    }
+
+    /// The pane that takes the place of the nodes while no view is open.
+    pub const fn node_pane(&self) -> Pane {
+        if self.pods_of.is_some() { Pane::Pods } else { Pane::Nodes }
+    }
+
+    /// Whether a pane has more than its one line: always, unless it is one that closes.
+    pub fn is_open(&self, pane: Pane) -> bool {
+        self.openings.get(&pane).is_none_or(|opening| opening.is_open())
     }
 
     /// What the next key goes to.
@@ -242,8 +258,10 @@ impl Screen {
         self.on_list_use(self.focus, ListUse::Refilter);
     }
 
-    /// A key comes: it acts on the row that is drawn as the selected one.
-    pub(super) fn before_key(&mut self) {
+    /// A key comes: it acts on the row that is drawn as the selected one. Panes that have had nothing to show for a while
+    /// close.
+    pub(super) fn before_key(&mut self, now: Timestamp) {
+        self.openings.values_mut().for_each(|opening| opening.on_key(now));
         self.on_list_use(self.focus, ListUse::Key);
     }
 

@@ -27,7 +27,7 @@ use crate::{
 /// Does what the user asked for.
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     app.screen.message = None;
-    app.screen.before_key();
+    app.screen.before_key(now);
     let reaction = run(app, action, now);
     app.screen.after_key();
     reaction

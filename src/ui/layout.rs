@@ -2,10 +2,12 @@
 
 use ratatui::layout::Rect;
 
-use crate::app::{Pane, Screen};
+use crate::app::{Pane, Screen, overlays::Overlay};
 
 /// Below this there is no room for tables.
 pub const LEAST: (u16, u16) = (60, 15);
+/// From this size on a view stands beside the nodes; on a smaller screen it covers the panes.
+const BESIDE: (u16, u16) = (150, 44);
 
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,23 +15,45 @@ pub struct ScreenLayout {
     pub header: Rect,
     /// The line about an interrupted operation.
     pub banner: Option<Rect>,
-    /// The panes that are shown, from top to bottom.
-    pub panes: Vec<(Pane, Rect)>,
+    /// From top to bottom and from left to right.
+    pub slots: Vec<Slot>,
     pub footer: Rect,
     /// Whether panes have frames, or only rules above them.
     pub framed: bool,
 }
 
+/// A part of the screen for one pane, or for several as tabs. Which panes are in a slot follows from the size of the screen
+/// alone: focus never moves a pane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    pub area: Rect,
+    /// In the order of their digits.
+    pub tabs: Vec<Pane>,
+    /// The tab that is shown.
+    pub active: Pane,
+}
+
+impl Slot {
+    /// The slot of these tabs, before its place is known. The tab with the focus is shown, else the one that had it last.
+    fn of(tabs: &[Pane], screen: &Screen) -> Self {
+        let last = screen.recent.iter().find(|pane| tabs.contains(pane));
+        let active = tabs.iter().find(|pane| **pane == screen.focus).or(last).unwrap_or(&tabs[0]);
+        Self { area: Rect::default(), tabs: tabs.to_vec(), active: *active }
+    }
+}
+
 impl ScreenLayout {
     /// ```text
-    /// header
-    /// banner, where there is one
-    /// zones
-    /// nodes, or the pods of one
-    /// evictions | forecast | journal      as many side by side as there is room for, those last focused
-    /// footer
+    /// header                     header                      header
+    /// banner, if there is one    nodes, or pods of one       zones
+    /// zones                      zones·evictions·forecast·   nodes
+    /// nodes, or pods of one      journal                     evictions | forecast | journal
+    /// evictions | forecast·      footer                      footer
+    ///             journal
+    /// footer                     below 120x30                from 200 columns
     /// ```
-    /// None if the terminal is too small. On a low one, and when zoomed, the focused pane stands alone.
+    /// None if the terminal is too small. When zoomed, the focused pane stands alone; a view does so where there is no
+    /// room for it beside the nodes.
     pub fn of(area: Rect, screen: &Screen, zones: usize, banner: bool) -> Option<Self> {
         if area.width < LEAST.0 || area.height < LEAST.1 {
             return None;
@@ -41,86 +65,155 @@ impl ScreenLayout {
         let banner = banner.then(|| Rect { y: header.bottom(), height: 1, ..area });
         let top = banner.unwrap_or(header).bottom();
         let body = Rect { y: top, height: footer.y - top, ..area };
-        let panes = if screen.zoomed || body.height < 16 {
-            vec![(screen.focus, body)]
+        let view = screen.overlays.view().and_then(Overlay::pane);
+        let has_room_beside = area.width >= BESIDE.0 && area.height >= BESIDE.1;
+        let slots = if screen.zoomed || (view == Some(screen.focus) && !has_room_beside) {
+            vec![Slot { area: body, ..Slot::of(&[screen.focus], screen) }]
+        } else if body.height < 16 {
+            vec![Slot { area: body, ..Slot::of(&screen.panes(), screen) }]
+        } else if let Some(view) = view.filter(|_| has_room_beside) {
+            let left = Rect { width: body.width * 2 / 5, ..body };
+            let right = Rect { x: left.right(), width: body.width - left.width, ..body };
+            let mut slots = compact(left, screen, screen.node_pane(), framed);
+            slots.push(Slot { area: right, ..Slot::of(&[view], screen) });
+            slots
+        } else if area.width < 120 || area.height < 30 {
+            compact(body, screen, screen.panes()[1], framed)
         } else {
-            stack(body, screen, zones, framed)
+            stack(body, screen, zones)
         };
-        Some(Self { header, banner, panes, footer, framed })
+        Some(Self { header, banner, slots, footer, framed })
     }
 }
 
-impl ScreenLayout {
-    /// The panes of the lower part that are not shown for lack of room.
-    pub fn hidden(&self, screen: &Screen) -> Vec<Pane> {
-        let shows = |wanted: &Pane| self.panes.iter().any(|(pane, _)| pane == wanted);
-        if self.panes.len() < 2 {
-            return Vec::new();
-        }
-        screen.lower.iter().filter(|pane| !shows(pane)).copied().collect()
-    }
+/// Nodes over one slot for all other panes.
+fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool) -> Vec<Slot> {
+    let lower = Slot::of(&[Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Journal], screen);
+    let height = if screen.is_open(lower.active) { open_height(body.height, framed) } else { 1 };
+    let (upper, rest) = split(body, body.height - height);
+    vec![Slot { area: upper, tabs: vec![nodes], active: nodes }, Slot { area: rest, ..lower }]
 }
 
-fn stack(body: Rect, screen: &Screen, zones: usize, framed: bool) -> Vec<(Pane, Rect)> {
-    let frame = if framed { 2 } else { 1 };
-    let most = match body.height {
-        0..24 => 3,
-        24..44 => 4,
-        44.. => 8,
+/// Zones over nodes over the other panes side by side.
+fn stack(body: Rect, screen: &Screen, zones: usize) -> Vec<Slot> {
+    let most = if body.height < 44 { 4 } else { 8 };
+    let zones = u16::try_from(zones.clamp(1, most)).unwrap_or(most as u16) + 3;
+    let (upper, rest) = split(body, zones);
+    let (tabs, shares): (&[&[Pane]], &[u16]) = if body.width < 200 {
+        (&[&[Pane::Evictions], &[Pane::Forecast, Pane::Journal]], &[5, 4])
+    } else {
+        (&[&[Pane::Evictions], &[Pane::Forecast], &[Pane::Journal]], &[4, 4, 3])
     };
-    let zones = u16::try_from(zones.clamp(1, most)).unwrap_or(3) + 1 + frame;
-    let rest = body.height - zones;
-    let lower = (rest * 2 / 5).clamp(6, 20);
-    let upper = Rect { height: zones, ..body };
-    let middle = Rect { y: upper.bottom(), height: rest - lower, ..body };
-    let lower = Rect { y: middle.bottom(), height: lower, ..body };
-    let nodes = screen.panes()[1];
-    let mut panes = vec![(Pane::Zones, upper), (nodes, middle)];
-    panes.extend(side_by_side(lower, screen));
-    panes
-}
-
-/// As many panes of the lower part as there is room for: those last focused, in their order from left to right.
-fn side_by_side(area: Rect, screen: &Screen) -> Vec<(Pane, Rect)> {
-    let (room, shares): (usize, &[u16]) = match area.width {
-        0..120 => (1, &[1]),
-        120..200 => (2, &[3, 2]),
-        200.. => (3, &[2, 2, 1]),
-    };
-    let chosen = &screen.lower[..room.min(screen.lower.len())];
-    let whole: u16 = shares.iter().sum();
-    let mut x = area.x;
-    let mut panes = Vec::new();
-    for (pane, share) in Pane::LOWER.iter().filter(|pane| chosen.contains(pane)).zip(shares) {
-        let last = panes.len() + 1 == chosen.len();
-        let width = if last { area.right() - x } else { area.width / whole * share };
-        panes.push((*pane, Rect { x, width, ..area }));
+    let mut lower: Vec<Slot> = tabs.iter().map(|tabs| Slot::of(tabs, screen)).collect();
+    let (nodes, lower_area) = split(rest, rest.height - row_height(rest.height, &lower, screen));
+    let (whole, mut x): (u16, u16) = (shares.iter().sum(), lower_area.x);
+    for (place, (slot, share)) in lower.iter_mut().zip(shares).enumerate() {
+        let is_last = place + 1 == shares.len();
+        let width = if is_last { lower_area.right() - x } else { lower_area.width / whole * share };
+        slot.area = Rect { x, width, ..lower_area };
         x += width;
     }
-    panes
+    let alone = |pane, area| Slot { area, tabs: vec![pane], active: pane };
+    let mut slots = vec![alone(Pane::Zones, upper), alone(screen.panes()[1], nodes)];
+    slots.extend(lower);
+    slots
+}
+
+/// The height of slots side by side: one line if none of them has anything to show, a few rows if only the journal has.
+fn row_height(room: u16, slots: &[Slot], screen: &Screen) -> u16 {
+    let open: Vec<&Slot> = slots.iter().filter(|slot| screen.is_open(slot.active)).collect();
+    match open.as_slice() {
+        [] => 1,
+        [one] if one.tabs == [Pane::Journal] => 7,
+        _ => open_height(room, true),
+    }
+}
+
+/// The height of the lower part of an area while it has something to show.
+fn open_height(room: u16, framed: bool) -> u16 {
+    (room * 2 / 5).clamp(if framed { 6 } else { 5 }, 20)
+}
+
+fn split(area: Rect, upper: u16) -> (Rect, Rect) {
+    let lower = Rect { y: area.y + upper, height: area.height - upper, ..area };
+    (Rect { height: upper, ..area }, lower)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Timestamp;
+
+    /// Every screen of interest: panes open or closed, each in focus, zoomed or not.
+    fn screens() -> Vec<Screen> {
+        let mut screens = Vec::new();
+        for open in 0..8 {
+            for focus in Screen::new(Vec::new()).panes() {
+                for zoomed in [false, true] {
+                    let mut screen = Screen::new(Vec::new());
+                    screen.zoomed = zoomed;
+                    for (place, opening) in screen.openings.values_mut().enumerate() {
+                        opening.on_content(open & (1 << place) == 0, Timestamp::EPOCH);
+                    }
+                    screen.focus_on(focus);
+                    screens.push(screen);
+                }
+            }
+        }
+        screens
+    }
 
     #[test]
-    fn panes_cover_the_body_without_overlap_at_every_size() {
-        for width in 60..=240 {
-            for height in 15..=80 {
-                for zones in [0, 3, 50] {
+    fn slots_cover_the_body_without_overlap_at_every_size() {
+        let screens = screens();
+        for width in (60..=240).step_by(7).chain([80, 120, 160, 220]) {
+            for height in (15..=80).step_by(3).chain([24, 40, 48]) {
+                for (zones, screen) in [0, 3, 50].into_iter().cycle().zip(&screens) {
                     let area = Rect::new(0, 0, width, height);
-                    let banner = zones == 3;
-                    let plan = ScreenLayout::of(area, &Screen::new(Vec::new()), zones, banner)
-                        .expect("large enough");
-                    let cells: u32 = plan.panes.iter().map(|(_, rect)| rect.area()).sum();
+                    let plan = ScreenLayout::of(area, screen, zones, zones == 3).expect("large enough");
+                    let areas: Vec<Rect> = plan.slots.iter().map(|slot| slot.area).collect();
+                    let cells: u32 = areas.iter().map(|area| area.area()).sum();
                     let banner = plan.banner.map_or(0, Rect::area);
                     let whole = cells + plan.header.area() + banner + plan.footer.area();
                     assert_eq!(whole, area.area(), "{width}x{height}");
-                    assert!(plan.panes.iter().all(|(_, rect)| rect.height >= 3), "{width}x{height} {plan:?}");
-                    assert!(plan.panes.iter().all(|(_, rect)| area.contains(rect.as_position())));
+                    assert!(areas.iter().all(|rect| area.contains(rect.as_position())));
+                    for slot in &plan.slots {
+                        let least = if screen.is_open(slot.active) { 4 } else { 1 };
+                        assert!(slot.area.height >= least, "{width}x{height} {plan:?}");
+                        assert!(slot.tabs.contains(&slot.active), "{width}x{height} {plan:?}");
+                    }
+                    let is_shown = plan.slots.iter().any(|slot| slot.active == screen.focus);
+                    assert!(is_shown, "{width}x{height} {plan:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn focus_moves_no_pane() {
+        for (width, height) in [(80, 24), (100, 30), (120, 40), (160, 48), (220, 60)] {
+            let places = |focus| {
+                let mut screen = Screen::new(Vec::new());
+                screen.openings.values_mut().for_each(|opening| opening.on_content(false, Timestamp::EPOCH));
+                screen.focus_on(focus);
+                let area = Rect::new(0, 0, width, height);
+                let plan = ScreenLayout::of(area, &screen, 3, false).expect("large enough");
+                plan.slots.into_iter().map(|slot| (slot.area, slot.tabs)).collect::<Vec<_>>()
+            };
+            for pane in Screen::new(Vec::new()).panes() {
+                assert_eq!(places(pane), places(Pane::Nodes), "{pane:?} at {width}x{height}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_nothing_to_show_is_one_line_and_its_room_goes_to_the_nodes() {
+        for (width, height, least) in [(80, 24, 20), (120, 40, 28), (160, 48, 36), (220, 60, 48)] {
+            let area = Rect::new(0, 0, width, height);
+            let plan = ScreenLayout::of(area, &Screen::new(Vec::new()), 3, false).expect("large enough");
+            let height_of = |pane| plan.slots.iter().find(|slot| slot.active == pane).map(|slot| slot.area.height);
+            assert_eq!(height_of(Pane::Evictions), Some(1));
+            assert!(height_of(Pane::Nodes) >= Some(least), "{width}x{height} {plan:?}");
         }
     }
 

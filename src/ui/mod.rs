@@ -62,14 +62,13 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
         small::draw(&scene, area, buf);
         return (drawn, None);
     };
-    let hidden = plan.hidden(&app.screen);
-    let scene = Scene { framed: plan.framed, hidden: &hidden, ..scene };
+    let scene = Scene { framed: plan.framed, slots: &plan.slots, ..scene };
     panes::header::draw(&scene, plan.header, buf);
     if let Some(area) = plan.banner {
         banner::draw(&scene, area, buf);
     }
-    for (pane, area) in &plan.panes {
-        drawn.insert(*pane, panes::draw(&scene, *pane, *area, buf));
+    for slot in &plan.slots {
+        drawn.insert(slot.active, panes::draw(&scene, slot.active, slot.area, buf));
     }
     let mut cursor = footer::draw(&scene, plan.footer, buf);
     for overlay in app.screen.overlays.iter() {

@@ -3,6 +3,7 @@
 use ratatui::style::Style;
 
 use super::{
+    layout::Slot,
     text,
     theme::{Role, Theme},
     widgets::{Cell, Urgency, table::Looks},
@@ -26,8 +27,8 @@ pub struct Scene<'a> {
     pub theme: &'static Theme,
     /// Whether panes have frames around them, or a rule above them only.
     pub framed: bool,
-    /// The panes that are not shown for lack of room.
-    pub hidden: &'a [Pane],
+    /// The parts of the screen below the header.
+    pub slots: &'a [Slot],
 }
 
 impl<'a> Scene<'a> {
@@ -44,7 +45,7 @@ impl<'a> Scene<'a> {
             now: app.shown_at(now),
             theme: Theme::bundled(app.screen.theme()),
             framed: true,
-            hidden: &[],
+            slots: &[],
         }
     }
 

@@ -106,7 +106,7 @@ async fn effects_go_to_the_executor_and_their_outcomes_into_the_journal() {
                 sleep(Duration::from_secs(1)).await;
             }
             // The journal alone: beside other panes its lines are cut.
-            harness.press("4").await;
+            harness.press("5").await;
             harness.press("z").await;
             let screen = harness.screen();
             assert!(screen.contains("expected: mark conditions Unknown"), "{screen}");

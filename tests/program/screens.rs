@@ -107,14 +107,14 @@ fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came
 #[test]
 fn the_forecast_stands_on_a_time_axis() {
     let mut fixture = DashboardFixture::incident();
-    fixture.press("5");
+    fixture.press("4");
     expect(&mut fixture, "forecast", (120, 40));
     fixture.press("jz");
     expect(&mut fixture, "forecast", (80, 24));
     fixture.press("d");
     assert_eq!(fixture.app.screen.focus, Pane::Detail);
     let mut fixture = DashboardFixture::well();
-    fixture.press("5");
+    fixture.press("4");
     expect(&mut fixture, "forecast-well", (120, 40));
 }
 

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, nodes::mark, open, plain, say};
+use super::{Nothing, column, draw_cause, nodes::mark, open, plain, say};
 use crate::{
     app::{EvictionColumn, Pane},
     cluster::Key,
@@ -30,7 +30,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.evictions.list;
     let inner = open(scene, Pane::Evictions, area, facts(scene), buf);
     if list.is_empty() {
-        draw_none(scene, inner, buf);
+        let (glyph, text, role) = nothing(scene);
+        say(scene, glyph, &text, role, inner, buf);
         return TableWidget::page(inner);
     }
     let selected = list.selected().and_then(|key| Some((key, scene.shown.views.evictions.get(key)?)));
@@ -52,20 +53,19 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Says why there is none.
-fn draw_none(scene: &Scene, area: Rect, buf: &mut Buffer) {
+/// Why there is none.
+pub(super) fn nothing(scene: &Scene) -> Nothing {
     let listing = !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Live));
     if !listing && scene.screen.filter(Pane::Evictions).is_empty() {
         match scene.shown.views.confidence {
-            None => return say(scene, "◌", "waiting for nodes and Leases", Role::FeedBusy, area, buf),
+            None => return ("◌", "waiting for nodes and Leases".into(), Role::FeedBusy),
             Some(Confidence::NoController { .. }) => {
-                let text = "no evictions: no active kube-controller-manager";
-                return say(scene, "○", text, Role::Dim, area, buf);
+                return ("○", "no evictions: no active kube-controller-manager".into(), Role::Dim);
             }
             Some(Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. }) => {}
         }
     }
-    draw_nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions", area, buf);
+    super::nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions")
 }
 
 /// `12 scheduled · 4 predicted · 3 terminating · 8 stay`

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style};
 
-use super::{draw_cause, open, plain, say};
+use super::{Nothing, draw_cause, open, plain, say};
 use crate::{
     app::Pane,
     engine::Confidence,
@@ -21,7 +21,7 @@ type Count = fn(&ForecastTotals) -> usize;
 const LABELS: u16 = 10;
 
 /// ```text
-/// ─ 5 Forecast  10m · 2 Unknown · 2 tainted · 41 evicted ──────
+/// ─ 4 Forecast  10m · 2 Unknown · 2 tainted · 41 evicted ──────
 ///           now         3m         6m         9m
 /// Unknown   ▁█▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
 /// tainted   ▁▁█▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
@@ -37,7 +37,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Forecast, area, facts(scene, forecast, totals), buf);
     let Some(forecast) = forecast.filter(|_| !totals.is_empty()) else {
         let (glyph, words, role) = nothing(scene);
-        say(scene, glyph, words, role, inner, buf);
+        say(scene, glyph, &words, role, inner, buf);
         return usize::from(inner.height);
     };
     let inner = draw_axis(scene, forecast, inner, buf);
@@ -81,8 +81,8 @@ fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> 
 }
 
 /// Why there is nothing to draw.
-fn nothing(scene: &Scene) -> (&'static str, &'static str, Role) {
-    match scene.shown.views.confidence {
+pub(super) fn nothing(scene: &Scene) -> Nothing {
+    let (glyph, text, role) = match scene.shown.views.confidence {
         Some(Confidence::Live | Confidence::Assumed) if !scene.shown.eviction_gaps().is_empty() => {
             ("○", "all nodes healthy; evictions unknown", Role::Dim)
         }
@@ -96,7 +96,8 @@ fn nothing(scene: &Scene) -> (&'static str, &'static str, Role) {
             ("✗", "no active kube-controller-manager: no evictions until there is one", Role::FeedBroken)
         }
         None => ("◌", "waiting for nodes", Role::FeedBusy),
-    }
+    };
+    (glyph, text.into(), role)
 }
 
 /// Draws how much happens when, where there is room for it and a list; returns the area that is left.

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{draw_full_text, open, plain, say};
+use super::{Nothing, draw_full_text, open, plain, say};
 use crate::{
     app::Pane,
     engine::Severity,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// ```text
-/// ─ 4 Journal  21 ─────────────────────────────────────────
+/// ─ 5 Journal  21 ─────────────────────────────────────────
 /// 03:12:45  • node/n-3 conditions marked Unknown
 /// 03:12:40  ▲ watch/pods broken: connection reset  ×3
 /// ```
@@ -29,7 +29,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_full_text(scene, Pane::Journal, selected.map(full_text), inner, buf);
     let page = usize::from(inner.height);
     if list.is_empty() {
-        say(scene, "○", "no entries yet", Role::Dim, inner, buf);
+        let (glyph, text, role) = nothing();
+        say(scene, glyph, &text, role, inner, buf);
         return page;
     }
     let table = TableWidget {
@@ -44,6 +45,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         entry.map(|entry| cells(scene, entry)).unwrap_or_default()
     });
     page
+}
+
+/// Why there is none.
+pub(super) fn nothing() -> Nothing {
+    ("○", "no entries yet".into(), Role::Dim)
 }
 
 fn cells(scene: &Scene, entry: &JournalEntry) -> Vec<Cell> {

@@ -36,6 +36,9 @@ use crate::{
 
 /// Draws a pane; returns how many rows it has room for.
 pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
+    if area.height == 1 {
+        return draw_line(scene, pane, area, buf);
+    }
     match pane {
         Pane::Zones => zones::draw(scene, area, buf),
         Pane::Nodes => nodes::draw(scene, area, buf),
@@ -50,15 +53,31 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
 }
 
 /// ```text
+/// ── 3 Evictions   ○ no evictions ───────────────────────────
+/// ```
+/// Draws a pane in one line, which says why there is nothing to show.
+fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
+    let nothing = match pane {
+        Pane::Evictions => Some(evictions::nothing(scene)),
+        Pane::Forecast => Some(forecast::nothing(scene)),
+        Pane::Journal => Some(journal::nothing()),
+        Pane::Zones | Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => None,
+    };
+    let facts = nothing.map(|(glyph, text, role)| Runs::new(&format!("{glyph} {text}"), scene.style(role)));
+    open(scene, pane, area, facts.unwrap_or_default(), buf);
+    0
+}
+
+/// ```text
 /// ╭─ 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ─╮     with room
-/// ── 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ──     without
+/// ── 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ──     without, and in a single line
+/// ── [4 Forecast] 5 Journal   next 10m00s ───────────────────     in a slot with several tabs
 /// ```
 /// Draws a pane's frame with `facts` in its title and the pane's notes at its right; returns the area inside.
 fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) -> Rect {
-    let focused = scene.screen.focus == pane;
-    let (border, title) = (scene.border(focused), if focused { Role::TitleFocus } else { Role::Title });
+    let border = scene.border(scene.screen.focus == pane);
     let block = Block::new()
-        .borders(if scene.framed { Borders::ALL } else { Borders::TOP })
+        .borders(if scene.framed && area.height > 1 { Borders::ALL } else { Borders::TOP })
         .border_type(BorderType::Rounded)
         .border_style(scene.style(border));
     let inner = block.inner(area);
@@ -66,20 +85,35 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     let rule =
         Rect { x: area.x + 2, width: area.width.saturating_sub(4), height: area.height.min(1), ..area };
     let plain = Style::new();
-    let name = Runs::new(" ", plain)
-        .and(&pane.digit().to_string(), scene.style(Role::Key))
-        .and(" ", plain)
-        .and(pane.title(), scene.style(title))
-        .and(" ", plain);
     let facts = if facts.is_empty() { facts } else { Runs::new(" ", plain).join(facts).and(" ", plain) };
     let dash = Span::styled("─", scene.style(border));
-    let mut line = Segments::default().left(0, name.join(facts));
+    let mut line = Segments::default().left(0, tabs(scene, pane).join(facts));
     for (priority, note) in notes(scene, pane) {
         line = line.right(priority, Runs::new(" ", plain).join(note).and(" ", plain));
     }
     line.render(rule, &dash, buf);
     // One empty cell on both sides separates the text from the frame.
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
+}
+
+/// ` 2 Nodes `, ` 4 Forecast [5 Journal]`: the tabs of the pane's slot, always in the same places.
+fn tabs(scene: &Scene, pane: Pane) -> Runs {
+    let slot = scene.slots.iter().find(|slot| slot.active == pane);
+    let (plain, alone) = (Style::new(), [pane]);
+    let tabs = slot.map_or(alone.as_slice(), |slot| &slot.tabs);
+    tabs.iter().fold(Runs::default(), |runs, tab| {
+        let (before, after) = if *tab == pane && tabs.len() > 1 { ("[", "]") } else { (" ", " ") };
+        let role = match *tab {
+            tab if tab == scene.screen.focus => Role::TitleFocus,
+            tab if tab == pane => Role::Title,
+            _ => Role::Dim,
+        };
+        runs.and(before, scene.style(role))
+            .and(&tab.digit().to_string(), scene.style(Role::Key))
+            .and(" ", plain)
+            .and(tab.title(), scene.style(role))
+            .and(after, scene.style(role))
+    })
 }
 
 /// Notes about a pane's view with their priorities: its watch, filter, order.
@@ -90,11 +124,6 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
         if let Some(note) = feed_note(scene, *kind).filter(|_| rows(scene, pane) > 0) {
             notes.push((1, note));
         }
-    }
-    let has_hidden_tabs = scene.screen.lower.first() == Some(&pane);
-    for other in scene.hidden.iter().filter(|_| has_hidden_tabs) {
-        let digit = Runs::new(&other.digit().to_string(), scene.style(Role::Key));
-        notes.push((4, digit.and(&format!(" {}", other.title()), scene.style(Role::Dim))));
     }
     if pane == Pane::Plan {
         notes.push((2, plan::note(scene)));
@@ -191,13 +220,21 @@ const fn plain(title: &'static str, width: Width) -> Column {
     Column { title, width, right: false, priority: 0, sorted: None }
 }
 
+/// Why a pane has nothing to show: a sign, words, and how they look.
+type Nothing = (&'static str, String, Role);
+
 /// ```text
 ///               ⠿ pods 61,500 of 150,000
 /// ```
 /// Draws why a list has no rows: `empty`, unless its watch is not live.
 fn draw_nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str, area: Rect, buf: &mut Buffer) {
+    let (glyph, text, role) = nothing(scene, kind, pane, empty);
+    say(scene, glyph, &text, role, area, buf);
+}
+
+fn nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str) -> Nothing {
     let filtered = !scene.screen.filter(pane).is_empty();
-    let (glyph, text, role) = match scene.shown.feeds.state(kind) {
+    match scene.shown.feeds.state(kind) {
         Some(FeedState::Live) if filtered => {
             ("○", "no rows match the filter (Esc clears it)".into(), Role::Dim)
         }
@@ -213,8 +250,7 @@ fn draw_nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str, area: Re
         Some(FeedState::Forbidden { error }) => {
             ("✗", format!("listing {kind} is forbidden: {error}"), Role::FeedBroken)
         }
-    };
-    say(scene, glyph, &text, role, area, buf);
+    }
 }
 
 /// Appends how many rows are marked.

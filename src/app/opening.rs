@@ -1,0 +1,60 @@
+//! Whether a pane of the lower part is open: one that has nothing to show is a single line, and its room goes to the nodes.
+
+use crate::time::{Span, Timestamp};
+
+/// A pane closes only if it has had nothing to show for this long.
+const EMPTY_FOR: Span = Span::from_secs(60);
+
+/// Opens by itself, because what there is to show must be seen. Closes with a key only, so that nothing moves back and forth
+/// while one looks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Opening {
+    is_open: bool,
+    /// Since when an open pane has had nothing to show.
+    empty_since: Option<Timestamp>,
+}
+
+impl Opening {
+    pub const fn is_open(self) -> bool {
+        self.is_open
+    }
+
+    /// The pane has something to show now, or nothing.
+    pub fn on_content(&mut self, is_empty: bool, now: Timestamp) {
+        self.is_open |= !is_empty;
+        self.empty_since = is_empty.then(|| self.empty_since.unwrap_or(now));
+    }
+
+    /// The user has pressed a key.
+    pub fn on_key(&mut self, now: Timestamp) {
+        if self.empty_since.is_some_and(|since| now.since(since) >= EMPTY_FOR) {
+            self.is_open = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pane_opens_at_once_and_closes_with_a_key_after_a_minute_of_nothing() {
+        let at = |second: i64| Timestamp::from_secs(1000 + second);
+        let mut opening = Opening::default();
+        let mut after = |is_empty, key: bool, second| {
+            opening.on_content(is_empty, at(second));
+            if key {
+                opening.on_key(at(second));
+            }
+            opening.is_open()
+        };
+        assert!(!after(true, false, 0));
+        assert!(after(false, false, 1), "there is something to show");
+        assert!(after(true, true, 10), "nothing since now");
+        assert!(after(true, true, 69), "not for a minute");
+        assert!(after(true, false, 500), "without a key it stays");
+        assert!(after(false, true, 501));
+        assert!(after(true, true, 502));
+        assert!(!after(true, true, 562));
+    }
+}
