@@ -130,7 +130,8 @@ const RECENT: [Pane; 4] = [Pane::Evictions, Pane::Forecast, Pane::Zones, Pane::J
 impl Screen {
     pub fn new(themes: Vec<ThemeName>) -> Self {
         let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
-        let openings = [Pane::Evictions, Pane::Forecast, Pane::Journal].map(|pane| (pane, Opening::default()));
+        let openings =
+            [Pane::Evictions, Pane::Forecast, Pane::Journal].map(|pane| (pane, Opening::default()));
         Self { themes, recent: RECENT.to_vec(), openings: openings.into(), ..Self::default() }
     }
 

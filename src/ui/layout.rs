@@ -211,7 +211,8 @@ mod tests {
         for (width, height, least) in [(80, 24, 20), (120, 40, 28), (160, 48, 36), (220, 60, 48)] {
             let area = Rect::new(0, 0, width, height);
             let plan = ScreenLayout::of(area, &Screen::new(Vec::new()), 3, false).expect("large enough");
-            let height_of = |pane| plan.slots.iter().find(|slot| slot.active == pane).map(|slot| slot.area.height);
+            let height_of =
+                |pane| plan.slots.iter().find(|slot| slot.active == pane).map(|slot| slot.area.height);
             assert_eq!(height_of(Pane::Evictions), Some(1));
             assert!(height_of(Pane::Nodes) >= Some(least), "{width}x{height} {plan:?}");
         }

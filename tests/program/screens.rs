@@ -845,7 +845,7 @@ fn a_cordon_says_who_made_it_why_and_until_when() {
     let narrow = snapshot::plain(&drawn(&mut fixture, (100, 40)));
     assert!(narrow.contains("cordoned by bob: new kernel, until 2026-01-02T02:56:00Z"), "{narrow}");
     fixture.press("d");
-    let detail = snapshot::plain(&drawn(&mut fixture, (160, 50)));
+    let detail = snapshot::plain(&drawn(&mut fixture, (220, 60)));
     assert!(
         detail.contains("by bob: new kernel, until 2026-01-02T02:56:00Z (expired 5m00s ago)"),
         "{detail}"
