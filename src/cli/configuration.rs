@@ -4,17 +4,16 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{
-    columns::{none, section},
     config::{Config, ConfiguredValue},
     exit::CliError,
-    once::Output,
+    output::OutputArgs,
+    page::{Page, Tone, flexible, none, section, whole},
 };
 
 #[derive(Args, Debug)]
 pub struct ConfigArgs {
-    /// Output format
-    #[arg(long, short, value_enum, default_value_t = Output::Table)]
-    output: Output,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// What is configured (`docs/config.md`).
@@ -39,14 +38,14 @@ impl ConfigReport {
     }
 }
 
-fn table(report: &ConfigReport) -> String {
-    let mut out = format!("{}\n", report.file);
+fn table(report: &ConfigReport, out: &mut Page) {
+    out.line(Tone::Plain, &report.file);
     let text = |text: &Option<String>| text.clone().unwrap_or_else(none);
     let row = |value: &ConfiguredValue| {
         [value.key.clone(), text(&value.value), value.from.to_owned(), text(&value.place)]
     };
-    section(&mut out, ["KEY", "VALUE", "FROM", "PLACE"], report.settings.iter().map(row).collect());
-    out
+    let columns = [whole("KEY"), flexible("VALUE"), whole("FROM"), flexible("PLACE")];
+    section(out, columns, report.settings.iter().map(row).collect());
 }
 
 #[cfg(test)]

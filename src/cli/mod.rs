@@ -1,7 +1,6 @@
 //! The command line: one file per subcommand. Arguments become options once.
 
 mod act;
-mod columns;
 mod completions;
 mod confidence;
 mod config;
@@ -19,6 +18,8 @@ mod kubectl_flags;
 mod log;
 mod man;
 mod once;
+mod output;
+mod page;
 mod placement;
 mod plan;
 mod settings;

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use clap::{Args, ValueEnum};
-use serde::Serialize;
+use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CliError, connection::ConnectionArgs, dashboard::settings_of, exit, settings::SettingsArgs,
+    CliError, connection::ConnectionArgs, dashboard::settings_of, output::OutputArgs, settings::SettingsArgs,
     show::connection_info, span,
 };
 use crate::{
@@ -27,40 +26,17 @@ use crate::{
         watch_scopes,
     },
     time::{Span, Timestamp},
-    visible,
 };
 
 #[derive(Args, Debug)]
 pub struct OnceArgs {
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = Output::Table, global = true)]
-    pub output: Output,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// How long to wait in all, from connecting until everything has been listed
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
     timeout: Span,
     #[command(flatten)]
     settings: SettingsArgs,
-}
-
-/// How an answer is printed.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Output {
-    Table,
-    Json,
-    Yaml,
-}
-
-impl Output {
-    /// Prints a report: as its fields, or as the table that people read.
-    pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T) -> String) -> Result<(), CliError> {
-        let text = match self {
-            // Rows are clean already, so that nothing in them breaks a line; this is for the rest.
-            Self::Table => visible::lines(&table(report)),
-            Self::Json => exit::to_json(report),
-            Self::Yaml => exit::to_yaml(report),
-        };
-        exit::print(text.as_bytes())
-    }
 }
 
 /// What has to be in before most answers are given.

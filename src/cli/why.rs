@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
-    columns::section,
     connection::ConnectionArgs,
     exit::CliError,
     once::{OnceArgs, OneShot},
+    page::{Page, flexible, section, whole},
     placement::{self, PlacementReport},
 };
 use crate::{
@@ -197,8 +197,7 @@ impl StepReport {
 }
 
 /// One line per step: its time, the distance to it, and its text.
-fn table(report: &WhyReport) -> String {
-    let mut out = String::new();
+fn table(report: &WhyReport, out: &mut Page) {
     let name =
         report.namespace.iter().chain([&report.name]).map(|part| visible::text(part)).collect::<Vec<_>>();
     let _ = writeln!(out, "{} {}", report.kind, name.join("/"));
@@ -221,13 +220,12 @@ fn table(report: &WhyReport) -> String {
         let _ = writeln!(out, "{mark} {at:8}  {distance:14}  {}", visible::text(&step.text));
     }
     if let Some(placement) = &report.placement {
-        placement_table(&mut out, placement);
+        placement_table(out, placement);
     }
-    out
 }
 
 /// The best nodes with their scores, why others do not fit, and how to place the pod.
-fn placement_table(out: &mut String, placement: &WhyPlacementReport) {
+fn placement_table(out: &mut Page, placement: &WhyPlacementReport) {
     let WhyPlacementReport { landing_node, landing_reason, trace, .. } = placement;
     let landing = match (landing_node, placement.landing) {
         (Some(node), _) => format!("would land on {node}"),
@@ -264,7 +262,7 @@ fn placement_table(out: &mut String, placement: &WhyPlacementReport) {
     ];
     section(out, head, rows.collect());
     let refusals = trace.reasons.iter().map(|refusal| [refusal.nodes.to_string(), refusal.reason.clone()]);
-    section(out, ["NODES", "DO NOT FIT BECAUSE"], refusals.collect());
+    section(out, [whole("NODES"), flexible("DO NOT FIT BECAUSE")], refusals.collect());
     section(out, ["PREEMPTS"], trace.preempts.iter().map(|victim| [victim.text.clone()]).collect());
     section(out, ["TO PLACE IT"], trace.help.iter().map(|help| [help.clone()]).collect());
     let caveats = trace.caveats.iter().map(|word| [placement::caveat(word)]);

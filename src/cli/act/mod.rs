@@ -14,8 +14,9 @@ use clap::Args;
 pub use undo::{JournalArgs, UndoArgs, journal, undo};
 
 use super::{
-    CliError, columns,
+    CliError,
     connection::ConnectionArgs,
+    page::shown,
     plan::{self, DrainArgs, PlanCommand},
     span,
 };
@@ -165,5 +166,5 @@ fn print_notice(notice: &OperationNotice) {
 fn print_line(line: &str) {
     use std::io::Write as _;
     // A closed standard error cannot be reported anywhere.
-    let _ = writeln!(std::io::stderr(), "{}", columns::shown(line));
+    let _ = writeln!(std::io::stderr(), "{}", shown(line));
 }

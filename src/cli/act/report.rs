@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::super::columns::{none, section};
+use super::super::page::{Page, flexible, none, section, whole};
 use crate::{
     cluster::{NodeName, OperationId},
     operation::{
@@ -112,8 +112,7 @@ impl OperationReport {
 }
 
 /// The report as people read it.
-pub fn table(report: &OperationReport) -> String {
-    let mut out = String::new();
+pub fn table(report: &OperationReport, out: &mut Page) {
     let took = report.ended.since(report.began);
     let operation = report.operation.as_deref().unwrap_or("no operation");
     let _ = writeln!(out, "{operation} {} after {took}: {}", report.end, report.in_short);
@@ -122,7 +121,7 @@ pub fn table(report: &OperationReport) -> String {
         let cordoned = if node.cordoned { "yes".into() } else { none() };
         [node.name.to_string(), cordoned, node.text.clone()]
     });
-    section(&mut out, ["NODE", "CORDONED BY THIS", "RESULT"], nodes.collect());
+    section(out, [whole("NODE"), whole("CORDONED BY THIS"), flexible("RESULT")], nodes.collect());
     let pods = report.pods.iter().map(|pod| {
         let late = if pod.late { " (came late)" } else { "" };
         [
@@ -132,8 +131,7 @@ pub fn table(report: &OperationReport) -> String {
             format!("{}{late}", pod.text),
         ]
     });
-    section(&mut out, ["POD", "NODE", "TRIES", "RESULT"], pods.collect());
-    out
+    section(out, [whole("POD"), whole("NODE"), whole("TRIES"), flexible("RESULT")], pods.collect());
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use super::{
 use crate::{
     cli::{
         CliError,
-        columns::{none, section, shown},
         connection::ConnectionArgs,
-        once::Output,
+        output::OutputArgs,
+        page::{Page, Tone, flexible, none, section, whole},
         plan::{PrintArgs, answer_word, step_words},
     },
     cluster::{NodeName, OperationId},
@@ -26,9 +26,8 @@ use crate::{
 /// What `kordon journal` takes.
 #[derive(Args, Debug)]
 pub struct JournalArgs {
-    /// How to print it
-    #[arg(long, short, value_enum, default_value_t = Output::Table)]
-    output: Output,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// What `kordon undo` takes.
@@ -158,7 +157,7 @@ async fn preview_undo(
     print.output.print(&report, undo_table)
 }
 
-fn undo_table(report: &UndoReport) -> String {
+fn undo_table(report: &UndoReport, out: &mut Page) {
     let mut lines = Vec::new();
     for write in &report.writes {
         lines.push(format!("would {}: {}", write.text, write.body));
@@ -169,7 +168,7 @@ fn undo_table(report: &UndoReport) -> String {
     if report.writes.is_empty() {
         lines.push("nothing to undo".into());
     }
-    lines.iter().map(|line| format!("{}\n", shown(line))).collect()
+    lines.iter().for_each(|line| out.line(Tone::Plain, line));
 }
 
 /// Lists the operations that the journals on this machine record. No server is asked.
@@ -242,11 +241,11 @@ impl PastReport {
     }
 }
 
-fn table(report: &JournalReport) -> String {
+fn table(report: &JournalReport, out: &mut Page) {
     if report.operations.is_empty() {
-        return format!("no operations in {}\n", report.folder);
+        return out.line(Tone::Plain, &format!("no operations in {}", report.folder));
     }
-    let mut out = format!("{}\n", report.folder);
+    out.line(Tone::Plain, &report.folder);
     let row = |past: &PastReport| {
         let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
         let end = past.end.clone().unwrap_or_else(|| "not over".into());
@@ -261,6 +260,14 @@ fn table(report: &JournalReport) -> String {
         ]
     };
     let rows = report.operations.iter().map(row).collect();
-    section(&mut out, ["OPERATION", "CLUSTER", "STARTED", "BY", "NODES", "PODS", "ENDED"], rows);
-    out
+    let columns = [
+        whole("OPERATION"),
+        flexible("CLUSTER"),
+        whole("STARTED"),
+        flexible("BY"),
+        flexible("NODES"),
+        whole("PODS"),
+        whole("ENDED"),
+    ];
+    section(out, columns, rows);
 }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::{
     super::{
-        columns::{none, section, shown, zone_name},
         confidence,
+        page::{Page, flexible, none, section, shown, whole, zone_name},
         placement::receiver,
     },
     report::{ForecastReport, ForecastStepReport, ForecastZoneReport, ReplacementReport},
@@ -16,8 +16,7 @@ use crate::{
 };
 
 /// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
-pub fn render(report: &ForecastReport) -> String {
-    let mut out = String::new();
+pub fn render(report: &ForecastReport, out: &mut Page) {
     let totals = &report.totals;
     let ahead = report.until.since(report.taken_at);
     let deleted = match (totals.deleted_least, totals.deleted_expected, totals.deleted_most) {
@@ -52,11 +51,13 @@ pub fn render(report: &ForecastReport) -> String {
         let _ = writeln!(out, "  assumption: {}", shown(assumption));
     }
     section(
-        &mut out,
+        out,
         ["ZONE", "NODES", "NOT READY", "STATE", "NOT READY AT END", "STATE AT END", "EVICTION RATE AT END"],
         report.zones.iter().map(zone).collect(),
     );
-    section(&mut out, ["IN", "AT", "EVENT", "NODE", "POD", "WHY"], report.steps.iter().map(step).collect());
+    let columns =
+        [flexible("POD"), whole("IN"), whole("AT"), flexible("EVENT"), whole("NODE"), flexible("WHY")];
+    section(out, columns, report.steps.iter().map(step).collect());
     for taints in &report.uncertain_taints {
         let (max, candidates) = (taints.max_nodes, taints.candidates.len());
         let zone = zone_name(&taints.region, &taints.zone);
@@ -73,18 +74,17 @@ pub fn render(report: &ForecastReport) -> String {
         .iter()
         .flatten()
         .map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
-    section(&mut out, ["POD THAT STAYS", "NODE"], staying.collect());
+    section(out, ["POD THAT STAYS", "NODE"], staying.collect());
     section(
-        &mut out,
-        ["POD", "NODE", "REPLACED IN", "LANDS ON", "READY IN"],
+        out,
+        [whole("POD"), whole("NODE"), whole("REPLACED IN"), flexible("LANDS ON"), whole("READY IN")],
         report.replacements.iter().flatten().flat_map(replacement).collect(),
     );
     section(
-        &mut out,
+        out,
         ["RECEIVING NODE", "PODS", "CPU", "MEMORY"],
         report.receivers.iter().flatten().map(receiver).collect(),
     );
-    out
 }
 
 fn zone(zone: &ForecastZoneReport) -> [String; 7] {

@@ -8,7 +8,8 @@ use super::{
     super::{
         exit::CliError,
         forecast::{NodeFailureArgs, ZoneFailureArgs},
-        once::{Output, Patience},
+        once::Patience,
+        output::OutputArgs,
         span,
     },
     targets::{MissingPods, NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
@@ -57,9 +58,8 @@ pub enum PlanCommand {
 
 #[derive(Args, Clone, Debug)]
 pub struct PrintArgs {
-    /// Output format
-    #[arg(long, short, value_enum, default_value_t = Output::Table)]
-    pub output: Output,
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Timeout for reading the cluster's objects
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
     list_timeout: Span,
@@ -319,7 +319,7 @@ impl LabelArgs {
         if let Some(edit) = edits.first() {
             return Err(usage(format!("--list changes nothing: leave out {edit}")));
         }
-        if !matches!(self.edit.print.output, Output::Table) {
+        if !self.edit.print.output.is_for_people() {
             return Err(usage("--list and --output may not be specified together"));
         }
         self.edit.targets(nodes, self.field_selector.as_ref())

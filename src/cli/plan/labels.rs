@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::{args::LabelArgs, targets::NodeTargets};
 use crate::cli::{
-    columns::shown,
     connection::ConnectionArgs,
     exit::{self, CliError},
     once::OneShot,
+    page::shown,
 };
 
 /// Prints the labels of nodes, one in a line; of several nodes, each below a line with its name.

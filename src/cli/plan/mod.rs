@@ -8,12 +8,7 @@ mod table;
 mod targets;
 mod validate;
 
-use super::{
-    connection::ConnectionArgs,
-    exit::CliError,
-    forecast,
-    once::{OneShot, Output},
-};
+use super::{connection::ConnectionArgs, exit::CliError, forecast, once::OneShot, page::Page};
 use crate::{
     cluster::Gaps,
     placement::Snapshot,
@@ -86,11 +81,8 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
 
 /// Prints that the outcome of a plan is not known, for scripts; the error says it to people.
 fn refuse(action: &Action, gaps: Gaps, print: &PrintArgs, shot: OneShot) -> Result<(), CliError> {
-    match print.output {
-        Output::Table => {}
-        Output::Json | Output::Yaml => {
-            print.output.print(&UnknownPlanReport::new(action, &gaps, shot.at), |_| String::new())?;
-        }
+    if !print.output.is_for_people() {
+        print.output.print(&UnknownPlanReport::new(action, &gaps, shot.at), |_, _| {})?;
     }
     // What was not listed in time is better said by what was waited for.
     if !gaps.needs_permission() {
@@ -119,5 +111,7 @@ fn joined<T: std::fmt::Display>(names: &[T]) -> String {
 
 /// A plan as a table.
 pub fn table_of(plan: &Plan) -> String {
-    table::render(&PlanReport::new(plan))
+    let mut page = Page::default();
+    table::render(&PlanReport::new(plan), &mut page);
+    page.into_text()
 }

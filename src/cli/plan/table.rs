@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     super::{
-        columns::{none, section, shown},
+        page::{Page, flexible, none, section, shown, whole},
         placement::{caveat, receiver},
     },
     report::{ArrivalReport, BudgetReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
@@ -15,9 +15,8 @@ use crate::{
 };
 
 /// Renders the plan; control characters in text from the cluster are shown, not sent to the terminal.
-pub fn render(report: &PlanReport) -> String {
-    let mut out = String::new();
-    summary(&mut out, report);
+pub fn render(report: &PlanReport, out: &mut Page) {
+    summary(out, report);
     let unchanged = match report.action {
         "cordon" => "already cordoned",
         "uncordon" => "already schedulable",
@@ -25,33 +24,46 @@ pub fn render(report: &PlanReport) -> String {
     };
     if report.action == "drain" {
         let nodes = report.nodes.iter().map(drain).collect();
-        section(&mut out, ["NODE", "CHANGE", "STARTS", "ENDS", "REMAINING", "BLOCKED BY"], nodes);
+        let columns = [
+            whole("NODE"),
+            whole("CHANGE"),
+            whole("STARTS"),
+            whole("ENDS"),
+            whole("REMAINING"),
+            flexible("BLOCKED BY"),
+        ];
+        section(out, columns, nodes);
     } else {
         let nodes =
             report.nodes.iter().map(|node| [node.name.to_string(), change(node, unchanged)]).collect();
-        section(&mut out, ["NODE", "CHANGE"], nodes);
+        section(out, [whole("NODE"), flexible("CHANGE")], nodes);
     }
     let pods: Vec<_> = report.pods.iter().map(pod).collect();
-    section(
-        &mut out,
-        ["POD", "NODE", "LEAVES", "DELETED", "LANDS ON", "READY AGAIN", "VERDICT", "NOTES"],
-        pods,
-    );
-    placements(&mut out, report);
+    let columns = [
+        whole("POD"),
+        whole("NODE"),
+        whole("LEAVES"),
+        whole("DELETED"),
+        flexible("LANDS ON"),
+        whole("READY AGAIN"),
+        flexible("VERDICT"),
+        flexible("NOTES"),
+    ];
+    section(out, columns, pods);
+    placements(out, report);
     let budgets: Vec<_> = report.budgets.iter().flatten().map(budget).collect();
-    section(&mut out, ["BUDGET", "NEEDS", "HEALTHY", "EXPECTED", "ALLOWED", "PODS", "AFTER"], budgets);
+    section(out, ["BUDGET", "NEEDS", "HEALTHY", "EXPECTED", "ALLOWED", "PODS", "AFTER"], budgets);
     // What is unknown stands above.
     let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
     let warnings: Vec<_> = warnings.map(|warning| [warning.text.clone()]).collect();
-    section(&mut out, ["WARNING"], warnings);
+    section(out, ["WARNING"], warnings);
     let not_modelled = report.not_modelled.iter().map(|found| [found.text.clone(), found.pods.to_string()]);
-    section(&mut out, ["NOT MODELLED", "PODS"], not_modelled.collect());
-    answers(&mut out, report);
-    tail(&mut out, report);
-    out
+    section(out, [flexible("NOT MODELLED"), whole("PODS")], not_modelled.collect());
+    answers(out, report);
+    tail(out, report);
 }
 
-fn summary(out: &mut String, report: &PlanReport) {
+fn summary(out: &mut Page, report: &PlanReport) {
     let totals = &report.totals;
     let names: Vec<&str> = report.nodes.iter().map(|node| &*node.name).collect();
     let targets = if names.is_empty() { format!("{} pods", totals.pods) } else { names.join(", ") };
@@ -100,7 +112,7 @@ fn summary(out: &mut String, report: &PlanReport) {
 }
 
 /// The server's answers to the writes, if it was asked.
-fn answers(out: &mut String, report: &PlanReport) {
+fn answers(out: &mut Page, report: &PlanReport) {
     let answered = report.steps.iter().filter_map(|step| {
         let as_planned = match step.as_planned {
             Some(true) => "as planned",
@@ -114,12 +126,16 @@ fn answers(out: &mut String, report: &PlanReport) {
             .unwrap_or_else(none);
         Some([step.text.clone(), step.dry_run_result?.to_owned(), as_planned.to_owned(), text])
     });
-    section(out, ["DRY RUN", "ANSWER", "COMPARED", "MESSAGE"], answered.collect());
+    section(
+        out,
+        [whole("DRY RUN"), whole("ANSWER"), whole("COMPARED"), flexible("MESSAGE")],
+        answered.collect(),
+    );
 }
 
-fn tail(out: &mut String, report: &PlanReport) {
+fn tail(out: &mut Page, report: &PlanReport) {
     if report.steps.is_empty() {
-        out.push_str("\nNothing would be written.\n");
+        let _ = writeln!(out, "\nNothing would be written.");
     } else {
         let requests = words::counted(report.steps.len(), "API request", "API requests");
         let _ = writeln!(out, "\nWould send {requests}, listed by -o json. Nothing was written.");
@@ -191,7 +207,7 @@ fn lands_on(pod: &PlanPodReport) -> String {
 }
 
 /// Pods that stay Pending and how to place them, preempted pods, and the load of the nodes that receive pods.
-fn placements(out: &mut String, report: &PlanReport) {
+fn placements(out: &mut Page, report: &PlanReport) {
     let (mut pending, mut preempted, mut caveats) = (Vec::new(), Vec::new(), BTreeSet::new());
     for pod in &report.pods {
         let Some(placement) = &pod.placement else { continue };
@@ -204,11 +220,15 @@ fn placements(out: &mut String, report: &PlanReport) {
         caveats.extend(placement.caveats.iter().map(|word| caveat(word)));
         caveats.extend(placement.obstacle.clone());
     }
-    section(out, ["STAYS PENDING", "WHY"], pending);
+    section(out, [whole("STAYS PENDING"), flexible("WHY")], pending);
     section(out, ["PREEMPTED", "BY THE REPLACEMENT OF"], preempted);
     let arrival =
         |arrival: &ArrivalReport| [format!("{}/{}", arrival.namespace, arrival.pod), arrival.text.clone()];
-    section(out, ["PENDING POD", "LANDS ON"], report.arrivals.iter().flatten().map(arrival).collect());
+    section(
+        out,
+        [whole("PENDING POD"), flexible("LANDS ON")],
+        report.arrivals.iter().flatten().map(arrival).collect(),
+    );
     let receivers = report.receivers.iter().flatten().map(receiver).collect();
     section(out, ["RECEIVING NODE", "PODS", "CPU", "MEMORY"], receivers);
     if !caveats.is_empty() {

@@ -10,7 +10,10 @@ use crate::{
     cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
     engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
-    model::{ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NextEventKind},
+    model::{
+        ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NextEventKind, NodeStateView,
+        VerdictLevel,
+    },
     plan::{Headroom, HeadroomLoss, HeadroomLosses},
     time::{ClusterTime, Span, Timestamp},
 };
@@ -48,9 +51,8 @@ pub struct ClusterVerdictReport {
     /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
     pub level: &'static str,
     pub text: String,
-    /// How the level looks in the table.
     #[serde(skip)]
-    pub glyph: &'static str,
+    pub severity: VerdictLevel,
 }
 
 /// Whether the replacements of all pods find a node if any one node or any one zone is lost.
@@ -172,9 +174,8 @@ pub struct StatusNodeReport {
     pub state: Option<&'static str>,
     /// Since when; for `Silent` and `Late` the last heartbeat.
     pub state_since: Option<Timestamp>,
-    /// The state in words.
     #[serde(skip)]
-    pub status: Option<String>,
+    pub status: Option<NodeStateView>,
     pub unschedulable: bool,
     /// Who cordoned it, where kordon did.
     pub cordon: Option<CordonReport>,
@@ -308,7 +309,7 @@ impl StatusReport {
             verdict: ClusterVerdictReport {
                 level: verdict.level.as_str(),
                 text: verdict.text(),
-                glyph: verdict.level.glyph(),
+                severity: verdict.level,
             },
             cluster: ClusterReport {
                 context: model.connection.context.clone(),
@@ -419,7 +420,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         roles: node.roles().map(str::to_owned).collect(),
         state: status.map(|status| status.state.as_str()),
         state_since: status.and_then(|status| status.since),
-        status: status.map(|status| status.text(now)),
+        status,
         unschedulable: node.unschedulable,
         cordon: node.cordon().map(|note| CordonReport {
             by: note.by.clone(),
@@ -571,7 +572,11 @@ mod tests {
             schema: "kordon.status/v1",
             taken_at: at,
             forecast_until: at,
-            verdict: ClusterVerdictReport { level: "critical", text: text(), glyph: "✖" },
+            verdict: ClusterVerdictReport {
+                level: "critical",
+                text: text(),
+                severity: VerdictLevel::Critical,
+            },
             cluster: ClusterReport {
                 context: text(),
                 server: text(),
@@ -617,7 +622,7 @@ mod tests {
                 roles: vec![text()],
                 state: Some("Evicting"),
                 state_since: Some(at),
-                status: Some(text()),
+                status: None,
                 unschedulable: true,
                 cordon: Some(CordonReport {
                     by: text(),

@@ -1,41 +1,38 @@
 //! The table of `kordon status`.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
     super::{
-        columns::{none, section, shown, zone_name},
         confidence,
+        page::{Page, Row, Tone, flexible, none, section, shown, toned, whole, zone_name},
     },
     report::{
         ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport, WatchReport,
     },
 };
-use crate::time::{Span, Timestamp};
+use crate::{
+    model::NodeState,
+    time::{Span, Timestamp},
+};
 
 /// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
-pub fn render(report: &StatusReport) -> String {
-    let mut out = String::new();
-    head(&mut out, report);
+pub fn render(report: &StatusReport, out: &mut Page) {
+    head(out, report);
     let zones = report.zones.iter().map(zone).collect();
-    section(&mut out, ["ZONE", "STATE", "NOT READY", "NODES", "EVICTION RATE", "QUEUE", "NEXT SLOT"], zones);
-    let nodes = report.nodes.iter().map(|node| row(node, report.taken_at)).collect();
-    section(
-        &mut out,
-        ["NODE", "ZONE", "STATE", "HEARTBEAT", "GRACE LEFT", "PODS", "NEXT", "IN", "TAINTS", "WHY"],
-        nodes,
-    );
+    section(out, ["ZONE", "STATE", "NOT READY", "NODES", "EVICTION RATE", "QUEUE", "NEXT SLOT"], zones);
+    nodes(out, report);
     let cordons = report.nodes.iter().filter(|node| node.unschedulable || node.drain_claim.is_some());
     let cordons = cordons.map(|node| cordon(node, report.taken_at)).collect();
-    section(&mut out, ["CORDONED NODE", "BY", "WHY", "FOR", "UNTIL", "DRAIN"], cordons);
+    section(out, ["CORDONED NODE", "BY", "WHY", "FOR", "UNTIL", "DRAIN"], cordons);
     let evictions = report.evictions.iter().flatten().map(eviction).collect();
-    section(&mut out, ["POD", "NODE", "STATE", "IN", "WHY"], evictions);
-    out
+    section(out, [whole("POD"), whole("NODE"), whole("STATE"), whole("IN"), flexible("WHY")], evictions);
 }
 
-fn head(out: &mut String, report: &StatusReport) {
+fn head(out: &mut Page, report: &StatusReport) {
     let verdict = &report.verdict;
-    let _ = writeln!(out, "{} {}", verdict.glyph, shown(&verdict.text));
+    let line = format!("{} {}", verdict.severity.glyph(), verdict.text);
+    out.line(Tone::of_level(verdict.severity), &line);
     let cluster = &report.cluster;
     let user = cluster.user.as_deref().unwrap_or("?");
     let version = cluster.version.as_deref().unwrap_or("?");
@@ -67,7 +64,7 @@ fn head(out: &mut String, report: &StatusReport) {
         let _ = writeln!(out, "not known: {}", report.gaps);
     }
     if report.evictions.is_none() {
-        out.push_str("evictions, pods of nodes and headroom: unknown\n");
+        let _ = writeln!(out, "evictions, pods of nodes and headroom: unknown");
     }
     let has_failed = |watch: &&WatchReport| watch.error.is_some() && watch.state != "forbidden";
     for watch in report.watches.iter().filter(has_failed) {
@@ -88,14 +85,54 @@ fn zone(zone: &StatusZoneReport) -> [String; 7] {
     ]
 }
 
-fn row(node: &StatusNodeReport, now: Timestamp) -> [String; 10] {
+/// The nodes; on a terminal, those of a zone with nothing to tell are one row.
+fn nodes(out: &mut Page, report: &StatusReport) {
+    let is_calm = |node: &&StatusNodeReport| {
+        let is_ready = node.status.is_some_and(|status| status.state == NodeState::Ready);
+        is_ready && node.next.is_none() && node.cordon.is_none() && node.drain_claim.is_none()
+    };
+    let (calm, notable): (Vec<_>, Vec<_>) =
+        report.nodes.iter().partition(|node| out.folds() && is_calm(node));
+    let mut rows: Vec<Row<10>> = notable.into_iter().map(|node| row(node, report.taken_at)).collect();
+    let mut zones: BTreeMap<&str, Vec<&StatusNodeReport>> = BTreeMap::new();
+    calm.into_iter().for_each(|node| zones.entry(&node.zone).or_default().push(node));
+    for nodes in zones.values() {
+        rows.push(if let [node] = nodes[..] { row(node, report.taken_at) } else { calm_row(nodes) });
+    }
+    let columns = [
+        whole("NODE"),
+        whole("ZONE"),
+        toned("STATE"),
+        whole("HEARTBEAT"),
+        whole("GRACE LEFT"),
+        whole("PODS"),
+        whole("NEXT"),
+        whole("IN"),
+        flexible("TAINTS"),
+        flexible("WHY"),
+    ];
+    section(out, columns, rows);
+}
+
+/// `10 nodes  eu-1a  Ready`: all nodes of a zone with nothing to tell.
+fn calm_row(nodes: &[&StatusNodeReport]) -> Row<10> {
+    let pods: Option<usize> = nodes.iter().map(|node| node.pods).sum();
+    let mut cells = std::array::from_fn(|_| none());
+    cells[0] = format!("{} nodes", nodes.len());
+    cells[1] = nodes.first().map_or_else(none, |node| node.zone.clone());
+    cells[2] = NodeState::Ready.to_string();
+    cells[5] = pods.map_or(none(), |pods| pods.to_string());
+    cells.into()
+}
+
+fn row(node: &StatusNodeReport, now: Timestamp) -> Row<10> {
     let next = node.next.as_ref();
     let taints: Vec<String> =
         node.taints.iter().map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();
-    [
+    let cells = [
         node.name.to_string(),
         node.zone.clone(),
-        node.status.clone().unwrap_or_else(none),
+        node.status.map_or_else(none, |status| status.text(now)),
         node.probe_timestamp.map_or(none(), |probe| format!("{} ago", now.since(probe))),
         node.grace_left_seconds.map_or(none(), |left| overdue(left, span)),
         node.pods.map_or(none(), |pods| pods.to_string()),
@@ -107,7 +144,9 @@ fn row(node: &StatusNodeReport, now: Timestamp) -> [String; 10] {
         next.and_then(|next| Some(about(next.in_seconds?, next.estimated))).unwrap_or_else(none),
         if taints.is_empty() { none() } else { taints.join(",") },
         next.map_or(none(), |next| next.why.to_string()),
-    ]
+    ];
+    let tone = node.status.map_or(Tone::Plain, |status| Tone::of_state(status.state.role()));
+    Row::new(cells, tone)
 }
 
 /// Who cordoned a node, why, since when and until when; and who drains it.

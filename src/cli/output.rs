@@ -1,0 +1,75 @@
+//! How answers are printed: their format, and whether in colour.
+
+use std::io::IsTerminal;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+use super::{
+    CliError, exit,
+    page::{Layout, Page},
+};
+
+#[derive(Args, Clone, Copy, Debug)]
+pub struct OutputArgs {
+    /// How to print it; `wide` neither cuts nor folds rows on a terminal
+    #[arg(long = "output", short, value_enum, default_value_t = Output::Table, global = true)]
+    pub format: Output,
+    /// When to use colours: `auto` on a terminal unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorMode::Auto, global = true)]
+    color: ColorMode,
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    Table,
+    Wide,
+    Json,
+    Yaml,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ColorMode {
+    Auto,
+    Always,
+    Never,
+}
+
+impl OutputArgs {
+    /// Prints a report: as its fields, or as the table that people read.
+    pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T, &mut Page)) -> Result<(), CliError> {
+        let text = match self.format {
+            Output::Table | Output::Wide => {
+                let mut page = self.page();
+                table(report, &mut page);
+                page.into_text()
+            }
+            Output::Json => exit::to_json(report),
+            Output::Yaml => exit::to_yaml(report),
+        };
+        exit::print(text.as_bytes())
+    }
+
+    /// An empty page for standard output.
+    pub fn page(self) -> Page {
+        Page::new(Layout::of_stdout(self.format == Output::Wide, self.has_color()))
+    }
+
+    /// Whether people read it, and not programs.
+    pub fn is_for_people(self) -> bool {
+        matches!(self.format, Output::Table | Output::Wide)
+    }
+
+    fn has_color(self) -> bool {
+        let is_set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        match self.color {
+            ColorMode::Always => true,
+            ColorMode::Never => false,
+            ColorMode::Auto => {
+                let is_dumb = is_set("TERM").is_none_or(|term| term == "dumb");
+                std::io::stdout().is_terminal() && is_set("NO_COLOR").is_none() && !is_dumb
+            }
+        }
+    }
+}
