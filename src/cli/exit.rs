@@ -124,6 +124,8 @@ pub enum CliError {
     /// The report was printed, and an exit code was asked for.
     #[error("the verdict on the cluster is {:?}", level.as_str())]
     NotHealthy { level: VerdictLevel },
+    #[error("the watches of the cluster have ended")]
+    WatchesEnded,
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error("{doing}")]
@@ -175,7 +177,7 @@ impl CliError {
                 VerdictLevel::Critical => Exit::Critical,
                 VerdictLevel::Disconnected => Exit::Disconnected,
             },
-            Self::Journal(_) => Exit::Failed,
+            Self::Journal(_) | Self::WatchesEnded => Exit::Failed,
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::NothingTo(_) | Self::Io { .. } => {
                 Exit::Failed
             }
@@ -226,6 +228,12 @@ pub fn print(bytes: &[u8]) -> Result<(), CliError> {
 /// A report as JSON, with a newline; characters that a terminal obeys and invisible ones are escaped.
 pub fn to_json<T: Serialize>(report: &T) -> String {
     let json = serde_json::to_string_pretty(report).expect("a report is plain data");
+    format!("{}\n", visible::json(&json))
+}
+
+/// The same in one line.
+pub fn to_json_line<T: Serialize>(report: &T) -> String {
+    let json = serde_json::to_string(report).expect("a report is plain data");
     format!("{}\n", visible::json(&json))
 }
 

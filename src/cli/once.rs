@@ -153,23 +153,46 @@ impl OneShot {
         Ok(shot)
     }
 
+    /// The same, and goes on.
+    pub async fn keep_watching(
+        args: &OnceArgs,
+        connection: ConnectionArgs,
+        no_pods: bool,
+    ) -> Result<WatchedSession, CliError> {
+        let (kinds, patience) =
+            (Watched { kinds: &FeedKind::ALL, wanted: &WANTED, no_pods }, args.patience());
+        let (connection, options) = Self::as_shadow(args, patience, connection).await?;
+        let mut watched = WatchedSession::start(&connection, options, kinds, patience).await?;
+        watched.late.take().map_or(Ok(watched), Err)
+    }
+
     async fn predicted(
         args: &OnceArgs,
         kinds: Watched<'_>,
         patience: Patience,
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
+        let (connection, options) = Self::as_shadow(args, patience, connection).await?;
+        let mut shot = Self::watch(connection, options, kinds, patience).await?;
+        if shot.model.engine.is_none() {
+            shot.in_time()?;
+        }
+        Ok(shot)
+    }
+
+    /// Connects to be the shadow of the cluster's controller.
+    async fn as_shadow(
+        args: &OnceArgs,
+        patience: Patience,
+        connection: ConnectionArgs,
+    ) -> Result<(Connection, ModelOptions), CliError> {
         let config = connection.config.clone();
         let connection = patience.connect(connection).await?;
         let settings = patience.wait(settings_of(&connection, &config, &args.settings)).await;
         let (settings, _) = settings.ok_or_else(|| patience.late("the controller's settings"))?;
         let options =
             ModelOptions { connection: connection_info(&connection), settings, role: ControllerRole::Shadow };
-        let mut shot = Self::watch(connection, options, kinds, patience).await?;
-        if shot.model.engine.is_none() {
-            shot.in_time()?;
-        }
-        Ok(shot)
+        Ok((connection, options))
     }
 
     /// Waits until kinds have been listed. No engine runs.
@@ -302,18 +325,9 @@ impl OneShot {
         kinds: Watched<'_>,
         patience: Patience,
     ) -> Result<Self, CliError> {
-        let Watched { kinds, wanted, no_pods } = kinds;
-        let (cancel, clock) = (CancellationToken::new(), patience.clock);
-        let _ends_with_us = cancel.clone().drop_guard();
-        let executor = EffectExecutor::Recorder;
-        let mut session = Session::watching(kinds, &connection, options, no_pods, executor, clock, cancel);
-        let arrived = |model: &Model| is_whole(model, wanted) || nodes_forbidden(model).is_some();
-        let _ = patience.wait(session.run_until(arrived)).await;
-        let Session { model, links, .. } = session;
-        if let Some(error) = nodes_forbidden(&model) {
-            return Err(CliError::NodesForbidden(error.to_owned()));
-        }
-        let late = (!is_whole(&model, wanted)).then(|| patience.late(&missing(&model, wanted)));
+        let WatchedSession { session, late, _ends_with_us } =
+            WatchedSession::start(&connection, options, kinds, patience).await?;
+        let Session { model, links, clock } = session;
         let (at, namespace) = (clock.now(), connection.namespace.clone());
         let (feeds, scopes) = (links.feeds, links.wanted);
         Ok(Self { model, at, namespace, late, connection, feeds, scopes, clock, _ends_with_us })
@@ -339,6 +353,37 @@ impl OneShot {
     /// Ends the command after its answer was printed.
     pub fn done(self) -> Result<(), CliError> {
         self.late.map_or(Ok(()), Err)
+    }
+}
+
+/// A session that waits for the lists and may go on from there.
+pub struct WatchedSession {
+    pub session: Session,
+    /// What did not come in time.
+    late: Option<CliError>,
+    _ends_with_us: DropGuard,
+}
+
+impl WatchedSession {
+    async fn start(
+        connection: &Connection,
+        options: ModelOptions,
+        kinds: Watched<'_>,
+        patience: Patience,
+    ) -> Result<Self, CliError> {
+        let Watched { kinds, wanted, no_pods } = kinds;
+        let (cancel, clock) = (CancellationToken::new(), patience.clock);
+        let _ends_with_us = cancel.clone().drop_guard();
+        let executor = EffectExecutor::Recorder;
+        let mut session = Session::watching(kinds, connection, options, no_pods, executor, clock, cancel);
+        let arrived = |model: &Model| is_whole(model, wanted) || nodes_forbidden(model).is_some();
+        let _ = patience.wait(session.run_until(arrived)).await;
+        if let Some(error) = nodes_forbidden(&session.model) {
+            return Err(CliError::NodesForbidden(error.to_owned()));
+        }
+        let is_late = !is_whole(&session.model, wanted);
+        let late = is_late.then(|| patience.late(&missing(&session.model, wanted)));
+        Ok(Self { session, late, _ends_with_us })
     }
 }
 

@@ -56,6 +56,14 @@ impl OutputArgs {
         Page::new(Layout::of_stdout(self.format == Output::Wide, self.has_color()))
     }
 
+    /// A report among others that follow: JSON in one line, YAML as one document.
+    pub fn one_line<T: Serialize>(self, report: &T) -> String {
+        match self.format {
+            Output::Yaml => format!("---\n{}", exit::to_yaml(report)),
+            Output::Table | Output::Wide | Output::Json => exit::to_json_line(report),
+        }
+    }
+
     /// Whether people read it, and not programs.
     pub fn is_for_people(self) -> bool {
         matches!(self.format, Output::Table | Output::Wide)

@@ -91,6 +91,18 @@ impl ClusterVerdict {
     pub fn text(&self) -> String {
         self.parts.join(" · ")
     }
+
+    /// The verdict without what changes only because time passes: countdowns and ages.
+    pub fn outline(&self) -> (VerdictLevel, String) {
+        let is_time = |word: &str| {
+            let word = word.trim_end_matches([',', ':', ')']);
+            word == "now"
+                || word.ends_with(['d', 'h', 'm', 's']) && word.starts_with(|c: char| c.is_ascii_digit())
+        };
+        let text = self.text();
+        let words = text.split(' ').filter(|word| !is_time(word));
+        (self.level, words.collect::<Vec<_>>().join(" "))
+    }
 }
 
 /// One thing to say, and how bad it is.

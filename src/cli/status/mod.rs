@@ -1,5 +1,6 @@
 //! `kordon status`: the state of the cluster, once.
 
+mod follow;
 mod report;
 mod table;
 
@@ -28,9 +29,15 @@ pub struct StatusArgs {
     /// Exit with the level of the verdict: 14 notice, 15 warning, 16 critical, 17 disconnected
     #[arg(long)]
     exit_code: bool,
+    /// Print the verdict now and whenever it changes, one line each
+    #[arg(long, short, conflicts_with = "exit_code")]
+    watch: bool,
 }
 
 pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    if args.watch {
+        return follow::run(&args.once, connection, args.no_pods).await;
+    }
     let mut shot = match args.no_pods {
         true => OneShot::ask(&args.once, connection, true).await?,
         false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,

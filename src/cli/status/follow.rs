@@ -1,0 +1,89 @@
+//! `kordon status --watch`: the verdict, whenever it changes.
+
+use serde::Serialize;
+
+use super::super::{
+    connection::ConnectionArgs,
+    exit::{self, CliError},
+    once::{OnceArgs, OneShot},
+    output::OutputArgs,
+    page::Tone,
+};
+use crate::{
+    model::ClusterVerdict,
+    run::Ended,
+    time::{Span, Timestamp},
+};
+
+/// A verdict, as JSON one line each (`docs/status.md`). Every field is always present.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VerdictChangeReport {
+    /// `kordon.verdict/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    at: Timestamp,
+    /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
+    level: &'static str,
+    text: String,
+}
+
+/// How often the verdict is looked at.
+const PERIOD: Span = Span::from_secs(1);
+
+/// Prints the verdict and follows it until it is interrupted.
+pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<(), CliError> {
+    let mut watched = OneShot::keep_watching(args, connection, no_pods).await?;
+    let session = &mut watched.session;
+    let clock = session.clock;
+    let mut printed = None;
+    loop {
+        let now = clock.now();
+        session.model.run_forecast(now);
+        let verdict = ClusterVerdict::of(&session.model, now);
+        let outline = verdict.outline();
+        if printed.as_ref() != Some(&outline) {
+            print(args.output, &verdict, now)?;
+            printed = Some(outline);
+        }
+        let next = now + PERIOD;
+        tokio::select! {
+            Ended::Arrived | Ended::Abandoned = session.run_until(|_| false) => {
+                return Err(CliError::WatchesEnded);
+            }
+            () = clock.sleep_until(next) => {}
+        }
+    }
+}
+
+fn print(output: OutputArgs, verdict: &ClusterVerdict, now: Timestamp) -> Result<(), CliError> {
+    if output.is_for_people() {
+        let mut page = output.page();
+        let line = format!("{} {} {}", now.to_time(), verdict.level.glyph(), verdict.text());
+        page.line(Tone::of_level(verdict.level), &line);
+        return exit::print(page.into_text().as_bytes());
+    }
+    let report = VerdictChangeReport {
+        schema: "kordon.verdict/v1",
+        at: now,
+        level: verdict.level.as_str(),
+        text: verdict.text(),
+    };
+    exit::print(output.one_line(&report).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn every_field_is_documented() {
+        let report = VerdictChangeReport {
+            schema: "kordon.verdict/v1",
+            at: Timestamp::EPOCH,
+            level: "critical",
+            text: "all nodes down".into(),
+        };
+        documented::check(&report, include_str!("../../../docs/status.md"));
+    }
+}
