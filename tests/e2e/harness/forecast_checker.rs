@@ -211,6 +211,10 @@ impl ForecastChecker {
             }
             EffectKind::LeaderChanged { .. } => {
                 self.leaders.push(at);
+                // A new controller finds out in its first pass, at whose start every zone has a full bucket.
+                let disrupted = self.sizes.keys().filter(|zone| self.is_disrupted_now(zone));
+                let disrupted: Vec<_> = disrupted.map(|zone| (at, zone.clone())).collect();
+                self.disruptions.extend(disrupted);
                 self.add_consequence(at, IncidentAction::BecomeLeader);
             }
             _ => {}
@@ -225,19 +229,20 @@ impl ForecastChecker {
 
     fn on_not_ready(&mut self, node: &str, at: Timestamp) {
         let zone = zone_of(node);
-        let is_disrupted = |checker: &Self| {
-            let ready = checker.ready.iter().filter(|node| zone_of(node) == zone).count();
-            let size = checker.sizes[zone];
-            size - ready > 2 && (size - ready) * 100 >= size * 55
-        };
-        let before = is_disrupted(self);
+        let before = self.is_disrupted_now(zone);
         self.ready.remove(node);
-        if is_disrupted(self) && !before {
+        if self.is_disrupted_now(zone) && !before {
             self.disruptions.push((at, zone.into()));
         }
         if self.ready.is_empty() {
             self.blackouts.push(at);
         }
+    }
+
+    fn is_disrupted_now(&self, zone: &str) -> bool {
+        let ready = self.ready.iter().filter(|node| zone_of(node) == zone).count();
+        let size = self.sizes[zone];
+        size - ready > 2 && (size - ready) * 100 >= size * 55
     }
 
     /// The first node that becomes Ready when none was affects all zones.
