@@ -8,6 +8,7 @@ pub mod headroom;
 pub mod impact;
 pub mod journal;
 pub mod node_state;
+pub mod suggestions;
 pub mod views;
 pub mod watchlist;
 

@@ -1,5 +1,7 @@
 //! The kubectl and kordon commands for an action.
 
+use std::borrow::Cow;
+
 use super::{
     action::{Action, DrainOptions, RemovalOptions},
     taint_edits::Removal,
@@ -99,12 +101,12 @@ fn delete(pods: &[Key], options: RemovalOptions) -> String {
     let one_namespace = pods.iter().all(|pod| pod.namespace == pods[0].namespace);
     for pod in pods {
         command.push(' ');
-        command.push_str(&pod.name);
+        command.push_str(&quoted(&pod.name));
     }
     if let Some(first) = pods.first().filter(|_| one_namespace) {
-        command.push_str(&format!(" -n {}", first.namespace));
+        command.push_str(&format!(" -n {}", quoted(&first.namespace)));
     } else {
-        let each = |pod: &Key| format!("kubectl delete pod {} -n {}", pod.name, pod.namespace);
+        let each = |pod: &Key| format!("kubectl delete pod {} -n {}", quoted(&pod.name), quoted(&pod.namespace));
         command = pods.iter().map(each).collect::<Vec<_>>().join("; ");
     }
     match options.grace {
@@ -116,12 +118,30 @@ fn delete(pods: &[Key], options: RemovalOptions) -> String {
 }
 
 fn names(nodes: &[NodeName]) -> String {
-    nodes.iter().map(|node| &**node).collect::<Vec<_>>().join(" ")
+    nodes.iter().map(|node| quoted(node)).collect::<Vec<_>>().join(" ")
+}
+
+/// A name as a shell reads it as one word. The names of objects need no quotes, unless a server lies.
+pub fn quoted(name: &str) -> Cow<'_, str> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | ':');
+    if !name.is_empty() && name.chars().all(is_plain) {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(format!("'{}'", name.replace('\'', r"'\''")))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_a_shell_would_take_for_more_than_a_name_is_quoted() {
+        assert_eq!(quoted("node-1.example.com"), "node-1.example.com");
+        assert_eq!(quoted("a;reboot"), "'a;reboot'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
 
     #[test]
     fn the_kordon_command_has_options_that_kubectl_lacks() {

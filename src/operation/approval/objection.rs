@@ -24,7 +24,7 @@ pub enum Objection {
 
 impl Objection {
     /// What speaks against a plan, apart from claims.
-    pub(super) fn to_plan(plan: &Plan, guards: &Guards, cluster: &Cluster) -> Vec<Self> {
+    pub fn to_plan(plan: &Plan, guards: &Guards, cluster: &Cluster) -> Vec<Self> {
         let blocked = (plan.prospect() == Prospect::Blocked)
             .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::stuck(plan) });
         blocked.into_iter().chain(guards.breaches(plan, cluster).into_iter().map(Self::Guard)).collect()

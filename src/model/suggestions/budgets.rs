@@ -1,0 +1,156 @@
+//! What can be done about a budget that refuses an eviction: how it would allow one.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{Means, Suggestion, SuggestionKind, about};
+use crate::{
+    cluster::{
+        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Pod, PodReady, Uid, Version,
+        Workload, WorkloadKind,
+    },
+    plan::{
+        EvictionRules, budget,
+        eviction::{self, EvictionBlock, EvictionDecision},
+        kubectl,
+        owner,
+    },
+    time::Timestamp,
+};
+
+/// Of how many budgets it is said how they would allow a disruption.
+const MOST_BUDGETS: usize = 2;
+
+/// A budget that refuses the eviction of a pod.
+#[derive(Clone, Debug)]
+pub struct RefusingBudget<'a> {
+    budget: &'a Budget,
+    pod: &'a Arc<Pod>,
+    /// Whether it will go on to refuse, however many of its pods are Ready.
+    pub is_final: bool,
+    /// `needs 2 healthy, has 2`
+    pub numbers: String,
+}
+
+/// The budgets that refuse the eviction of any of these pods.
+pub fn refusing<'a>(
+    cluster: &'a Cluster,
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<RefusingBudget<'a>> {
+    let mut known: BTreeSet<Key> = BTreeSet::new();
+    let mut found = Vec::new();
+    for pod in pods.into_iter().filter(|pod| eviction::asks_budgets(pod)) {
+        // Of the pods of one budget, the first tells.
+        if cluster.budgets_of(pod).all(|budget| known.contains(&budget.key)) {
+            continue;
+        }
+        known.extend(cluster.budgets_of(pod).map(|budget| budget.key.clone()));
+        let states = budget::states(cluster, [pod], rules, now);
+        let decision = eviction::decision(cluster, pod, &states, rules);
+        let EvictionDecision::Blocked(EvictionBlock::Exhausted { budget, numbers, .. }) = decision else {
+            continue;
+        };
+        let most = states.get(&budget).and_then(|state| state.max_healthy);
+        let Some(budget) = cluster.budgets().get(&budget) else { continue };
+        found.push(RefusingBudget {
+            budget,
+            pod,
+            is_final: most.is_some_and(|most| most <= numbers.desired),
+            numbers: format!(
+                "{} needs {} healthy, has {}",
+                budget.key.name, numbers.desired, numbers.healthy
+            ),
+        });
+    }
+    found
+}
+
+/// How these budgets would allow a disruption.
+pub fn suggestions(
+    budgets: &[RefusingBudget<'_>],
+    cluster: &Cluster,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<Suggestion> {
+    let of_budget = |refusing: &RefusingBudget<'_>| {
+        let RefusingBudget { budget, pod, .. } = refusing;
+        [scale_up(budget, pod, cluster, rules, now), relax(budget, cluster, rules, now)]
+    };
+    budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).flatten().collect()
+}
+
+/// One more replica, where the budget then allows a disruption: it does not where it forbids every disruption.
+fn scale_up(
+    budget: &Budget,
+    pod: &Arc<Pod>,
+    cluster: &Cluster,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Option<Suggestion> {
+    let workload = owner::workload(cluster, pod)?;
+    let replicas = workload.replicas?.checked_add(1)?;
+    let kind = match workload.kind {
+        WorkloadKind::Deployment => "deployment",
+        WorkloadKind::StatefulSet => "statefulset",
+        WorkloadKind::ReplicaSet => "replicaset",
+        WorkloadKind::ReplicationController => "replicationcontroller",
+        WorkloadKind::DaemonSet | WorkloadKind::Job => return None,
+    };
+    let scaled = Workload {
+        replicas: Some(replicas),
+        version: Version(workload.version.0 + 1),
+        ..(*workload).clone()
+    };
+    let ready = PodReady { status: ConditionStatus::True, last_transition: None };
+    let added = Pod {
+        key: Key { name: "".into(), ..pod.key.clone() },
+        uid: Uid::default(),
+        ready: Some(ready),
+        ..(**pod).clone()
+    };
+    let mut later = cluster.clone();
+    let changes = [
+        Change::Workload(workload.kind, ObjectEvent::Applied(scaled)),
+        Change::Pod(ObjectEvent::Applied(added)),
+    ];
+    changes.into_iter().for_each(|change| later.apply(change, &mut Vec::new()));
+    let allowed = budget::numbers(&later, budget, rules, now).ok()?.allowed;
+    let text = format!(
+        "{} {} gets a pod more; once that is Ready, {} allows {allowed} at a time",
+        workload.kind, workload.key.name, budget.key.name
+    );
+    let command = format!(
+        "kubectl scale {kind}/{} -n {} --replicas={replicas}",
+        kubectl::quoted(&workload.key.name),
+        kubectl::quoted(&workload.key.namespace)
+    );
+    let suggestion = Suggestion::new(SuggestionKind::ScaleUp, Means::Kubectl(command), text);
+    (allowed > 0).then(|| suggestion.risk("an autoscaler or GitOps may scale it back"))
+}
+
+/// The budget so that one of the pods that are healthy now may leave.
+fn relax(
+    budget: &Budget,
+    cluster: &Cluster,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Option<Suggestion> {
+    let numbers = budget::numbers(cluster, budget, rules, now).ok()?;
+    let desired = numbers.healthy.checked_sub(1).filter(|desired| *desired >= 0)?;
+    let mut relaxed = budget.clone();
+    let (field, value) = match budget.max_unavailable {
+        Some(_) => ("maxUnavailable", numbers.expected.saturating_sub(desired)),
+        None => ("minAvailable", desired),
+    };
+    match budget.max_unavailable {
+        Some(_) => relaxed.max_unavailable = Some(IntOrPercent::Int(value)),
+        None => relaxed.min_available = Some(IntOrPercent::Int(value)),
+    }
+    let allowed = budget::numbers(cluster, &relaxed, rules, now).ok()?.allowed;
+    let text = format!("{field} {value} in {}: it then allows {allowed} at a time", budget.key.name);
+    let patch = format!("--type=merge -p '{{\"spec\":{{\"{field}\":{value}}}}}'");
+    let command = format!("{} {patch}", about("patch pdb", &budget.key));
+    let suggestion = Suggestion::new(SuggestionKind::RelaxBudget, Means::Kubectl(command), text);
+    (allowed > 0).then(|| suggestion.risk("fewer healthy pods than its owner asked for; change it back afterwards"))
+}

@@ -1,0 +1,208 @@
+//! Works out what can be done about a node or a pod, beside the loop: plans over a large cluster take a while.
+
+use std::sync::Arc;
+
+use super::{
+    Means, PlanEffect, Suggestion, SuggestionKind, budgets,
+    nodes::{NodeCase, is_overdue},
+    pods::{PodCase, PodTrouble},
+};
+use crate::{
+    cluster::{Cluster, Node, NodeName, Pod, Scope},
+    engine::ServerVersion,
+    model::{Model, NodeState},
+    operation::Guards,
+    placement::{Constraint, Snapshot},
+    plan::{
+        Action, Environment, EvictionRules, PlacementTrace, PlacingEnvironment, Plan, failover,
+        failover::pods_of,
+    },
+    time::Timestamp,
+};
+
+/// The guard rails, or why they are not known.
+pub type Guarding = Result<Guards, String>;
+
+/// Whether plans are made for the numbers that they say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Of the whole cluster.
+    OfPlans,
+    /// The cluster is not known well enough for that.
+    None,
+}
+
+/// Copies of everything that the suggestions for a node or a pod follow from.
+#[derive(Clone, Debug)]
+pub struct SuggestionJob {
+    case: Case,
+    cluster: Cluster,
+    version: ServerVersion,
+    now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+enum Case {
+    Node(NodeCase),
+    Pod(PodCase),
+}
+
+impl Model {
+    /// What there is to work out for a node; none while its state is not known.
+    pub fn node_suggestions(&self, node: &Arc<Node>, now: Timestamp) -> Option<SuggestionJob> {
+        Some(self.suggestion_job(Case::Node(self.node_case(node, now)?), now))
+    }
+
+    /// What there is to work out for a pod.
+    pub fn pod_suggestions(&self, pod: &Arc<Pod>, now: Timestamp) -> SuggestionJob {
+        self.suggestion_job(Case::Pod(self.pod_case(pod, now)), now)
+    }
+
+    fn suggestion_job(&self, case: Case, now: Timestamp) -> SuggestionJob {
+        SuggestionJob { case, cluster: self.cluster.clone(), version: self.settings.version, now }
+    }
+
+    fn node_case(&self, node: &Arc<Node>, now: Timestamp) -> Option<NodeCase> {
+        let status = self.node_status(node)?;
+        let engine = self.engine.as_ref()?;
+        let first_eviction = || {
+            let pending = engine.evictions_on(&self.cluster, node);
+            pending.into_iter().filter_map(|eviction| eviction.due.at()).min()
+        };
+        let next = match status.state {
+            NodeState::Late | NodeState::Silent => engine.node_view(node).map(|view| view.expires()),
+            state if state.is_down() => first_eviction(),
+            _ => None,
+        };
+        let pods = self.cluster.pods_on(&node.name);
+        Some(NodeCase {
+            node: node.clone(),
+            state: status.state,
+            flaps: self.watchlist.flaps(&node.name, now),
+            next,
+            drain: status.drain,
+            knows_out_of_service: EvictionRules::of(self.settings.version).out_of_service,
+            stuck: pods.filter(|pod| is_overdue(pod, &self.cluster, now)).map(|pod| pod.key.clone()).collect(),
+        })
+    }
+
+    fn pod_case(&self, pod: &Arc<Pod>, now: Timestamp) -> PodCase {
+        let rules = EvictionRules::of(self.settings.version);
+        let node = pod.node.as_ref().and_then(|name| self.cluster.node(name)).cloned();
+        let node = node.map(|node| {
+            let state = self.watchlist.state(&node.name).unwrap_or(NodeState::Ready);
+            (node, state)
+        });
+        let of_node = node.as_ref().map(|(node, state)| (&**node, *state));
+        let state = PodTrouble::of(pod, of_node, &self.cluster, &rules, now);
+        let deadline = pod.termination.as_ref().map(|ends| self.cluster.local(ends.deadline));
+        let eviction = || {
+            let (engine, (node, _)) = (self.engine.as_ref()?, node.as_ref()?);
+            let pending = engine.evictions_on(&self.cluster, node);
+            let of_pod = pending.into_iter().find(|eviction| eviction.pod == pod.key)?;
+            of_pod.due.at()
+        };
+        let next = deadline.or_else(eviction);
+        PodCase { pod: pod.clone(), node, state, next, knows_out_of_service: rules.out_of_service }
+    }
+}
+
+impl SuggestionJob {
+    /// What is known at once: without plans, budgets, and how a Pending pod could be placed.
+    pub fn at_once(&self) -> Vec<Suggestion> {
+        match &self.case {
+            Case::Node(case) => case.suggestions(&self.cluster, self.now),
+            Case::Pod(case) => case.suggestions(self.now),
+        }
+    }
+
+    /// Works it out.
+    pub fn work(self, numbers: Numbers, guards: &Guarding) -> Vec<Suggestion> {
+        let mut suggestions = self.at_once();
+        self.add_budgets(&mut suggestions);
+        let places = [Scope::Nodes, Scope::Pods].iter().all(|scope| self.cluster.knows(scope));
+        let places = places && numbers == Numbers::OfPlans;
+        let snapshot = places.then(|| Snapshot::new(&self.cluster, self.version));
+        if let (Some(snapshot), Case::Pod(PodCase { pod, state: PodTrouble::Pending, .. })) =
+            (&snapshot, &self.case)
+        {
+            suggestions.extend(self.placing(pod, snapshot));
+        }
+        if let Some(snapshot) = snapshot {
+            for suggestion in &mut suggestions {
+                suggestion.effect = self.effect(suggestion, &snapshot, guards);
+            }
+        }
+        suggestions
+    }
+
+    /// Adds what can be done about budgets that refuse evictions.
+    fn add_budgets(&self, suggestions: &mut Vec<Suggestion>) {
+        let rules = EvictionRules::of(self.version);
+        let Self { cluster, now, .. } = self;
+        let refusing = match &self.case {
+            Case::Pod(PodCase { pod, state: PodTrouble::Blocked, .. }) => {
+                budgets::refusing(cluster, [pod], &rules, *now)
+            }
+            Case::Node(NodeCase { node, state: NodeState::Draining | NodeState::Cordoned, .. }) => {
+                let mut refusing = budgets::refusing(cluster, cluster.pods_on(&node.name), &rules, *now);
+                // The others allow the next eviction once a replacement is Ready.
+                refusing.retain(|budget| budget.is_final);
+                refusing
+            }
+            Case::Pod(_) | Case::Node(_) => return,
+        };
+        if let (Case::Pod(_), [budget]) = (&self.case, &refusing[..]) {
+            suggestions.retain(|suggestion| suggestion.kind != SuggestionKind::Wait || !budget.is_final);
+            let wait = suggestions.iter_mut().filter(|suggestion| suggestion.kind == SuggestionKind::Wait);
+            wait.for_each(|wait| wait.text = format!("until more of its pods are Ready: {}", budget.numbers));
+        }
+        let after_wait = usize::from(suggestions.first().is_some_and(|first| first.kind == SuggestionKind::Wait));
+        let found = budgets::suggestions(&refusing, cluster, &rules, *now);
+        suggestions.splice(after_wait..after_wait, found);
+    }
+
+    /// How a Pending pod could be placed.
+    fn placing(&self, pod: &Pod, snapshot: &Snapshot) -> Vec<Suggestion> {
+        let mut environment = PlacingEnvironment::new(&self.cluster, snapshot.clone(), self.now);
+        environment.land(pod, &Default::default());
+        let trace = environment.trace().placements.remove(&pod.key);
+        let help = trace.map(Arc::unwrap_or_clone).and_then(|PlacementTrace { help, .. }| help);
+        let Some(help) = help else { return Vec::new() };
+        let cordoned = help.lifts.iter().find(|lift| lift.constraint == Constraint::Cordon);
+        let uncordon = cordoned.and_then(|lift| lift.nodes.first()).map(|node| {
+            let means = Means::Plan(Action::Uncordon { nodes: vec![node.clone()] });
+            Suggestion::new(SuggestionKind::Uncordon, means, format!("{node} takes it once it is not cordoned"))
+        });
+        let lines = help.lines().into_iter();
+        let place = lines.map(|line| Suggestion::new(SuggestionKind::Place, Means::Edit, line));
+        uncordon.into_iter().chain(place).collect()
+    }
+
+    /// What its plan says; none where nothing is planned or predicted.
+    fn effect(&self, suggestion: &Suggestion, snapshot: &Snapshot, guards: &Guarding) -> Option<PlanEffect> {
+        let Self { cluster, version, now, .. } = self;
+        match (&suggestion.means, suggestion.kind) {
+            (Means::Plan(action), _) => {
+                let plan = Plan::over(action.clone(), cluster, Some(snapshot.clone()), *version, *now);
+                Some(match plan {
+                    Ok(plan) => PlanEffect::of(&plan, guards, cluster),
+                    Err(error) => PlanEffect { text: error.to_string(), cautions: Vec::new() },
+                })
+            }
+            (Means::WhatIf(node), _) => Some(self.loss(node, snapshot)),
+            (Means::Kubectl(_), SuggestionKind::DeleteNode) => match &self.case {
+                Case::Node(case) => Some(self.loss(&case.node.name, snapshot)),
+                Case::Pod(_) => None,
+            },
+            (Means::Wait | Means::Kubectl(_) | Means::Machine(_) | Means::Edit, _) => None,
+        }
+    }
+
+    fn loss(&self, node: &NodeName, snapshot: &Snapshot) -> PlanEffect {
+        let lost = [node.clone()].into();
+        let environment = PlacingEnvironment::for_outcomes(&self.cluster, snapshot.clone(), self.now);
+        let pods = pods_of(&self.cluster, &lost);
+        PlanEffect::of_loss(&failover(&self.cluster, &pods, &lost, environment))
+    }
+}

@@ -1,0 +1,347 @@
+//! What can be done about a node.
+
+use std::sync::Arc;
+
+use super::{Means, Suggestion, SuggestionKind, delete_node};
+use crate::{
+    cluster::{Cluster, ConditionStatus, Key, Node, Pod},
+    model::node_state::{DrainCount, NodeState},
+    plan::{Action, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted},
+    time::{Span, Timestamp},
+};
+
+/// The key of the taint by which an operator says that a machine is off.
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+/// What a node's suggestions follow from.
+#[derive(Clone, Debug)]
+pub struct NodeCase {
+    pub node: Arc<Node>,
+    pub state: NodeState,
+    /// How often it went down or came back within ten minutes, if that is often.
+    pub flaps: Option<usize>,
+    /// When its grace period ends, or its first pod is evicted.
+    pub next: Option<Timestamp>,
+    pub drain: Option<DrainCount>,
+    /// Whether the cluster acts on the out-of-service taint.
+    pub knows_out_of_service: bool,
+    /// Its pods that stay Terminating beyond their grace periods.
+    pub stuck: Vec<Key>,
+}
+
+impl NodeCase {
+    /// What an experienced operator considers, in the order in which it is shown.
+    pub fn kinds(&self, now: Timestamp) -> Vec<SuggestionKind> {
+        use SuggestionKind::{
+            BackInService, Cordon, DeleteNode, Drain, ForceDelete, OutOfService, RestartKubelet, Uncordon,
+            Wait, WhatIf,
+        };
+        let kubelet_is_silent = self.is_silent();
+        let mut kinds = match self.state {
+            // Nothing that a kubelet has to confirm ends on these.
+            NodeState::Evicting | NodeState::Unknown if kubelet_is_silent => {
+                vec![Wait, RestartKubelet, OutOfService, ForceDelete, DeleteNode]
+            }
+            NodeState::Evicting | NodeState::Unknown | NodeState::NotReady => {
+                vec![Wait, RestartKubelet, Cordon, Drain]
+            }
+            // Until the controller declares it Unknown, new pods still land on it.
+            NodeState::Silent => vec![Wait, RestartKubelet, Cordon],
+            NodeState::Late => vec![Wait, WhatIf],
+            NodeState::Pressure => vec![Wait, Cordon, Drain],
+            NodeState::Starting => vec![Wait, RestartKubelet, DeleteNode],
+            NodeState::Draining => vec![Wait],
+            NodeState::Drained => vec![Uncordon, DeleteNode],
+            NodeState::Cordoned if self.is_cordon_in_time(now) => vec![Wait, Uncordon, Drain],
+            NodeState::Cordoned => vec![Uncordon, Drain],
+            NodeState::Ready => vec![Cordon, Drain, WhatIf],
+        };
+        if self.flaps.is_some() {
+            let place = usize::from(kinds.first() == Some(&Wait));
+            let missing = [RestartKubelet, Cordon].into_iter().filter(|kind| !kinds.contains(kind));
+            kinds.splice(place..place, missing.collect::<Vec<_>>());
+        }
+        let is_marked = self.node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE);
+        if is_marked && self.node.is_ready() {
+            kinds.insert(0, BackInService);
+        }
+        kinds.retain(|kind| match kind {
+            Cordon => !self.node.unschedulable,
+            OutOfService => self.knows_out_of_service && !is_marked,
+            ForceDelete => !self.stuck.is_empty(),
+            _ => true,
+        });
+        kinds
+    }
+
+    pub fn suggestions(&self, cluster: &Cluster, now: Timestamp) -> Vec<Suggestion> {
+        self.kinds(now).into_iter().map(|kind| self.suggestion(kind, cluster, now)).collect()
+    }
+
+    fn suggestion(&self, kind: SuggestionKind, cluster: &Cluster, now: Timestamp) -> Suggestion {
+        let node = &self.node;
+        let nodes = vec![node.name.clone()];
+        match kind {
+            SuggestionKind::Cordon => {
+                let pods = counted(cluster.pods_on(&node.name).count(), "pod stays", "pods stay");
+                let means = Means::Plan(Action::Cordon { nodes });
+                Suggestion::new(kind, means, format!("the scheduler places no new pods here; {pods}"))
+            }
+            SuggestionKind::Uncordon => {
+                let risk = node.cordon().filter(|note| !note.is_expired(now));
+                let risk = risk.map(|note| format!("cordoned {}", note.text(now))).unwrap_or_default();
+                let means = Means::Plan(Action::Uncordon { nodes });
+                Suggestion::new(kind, means, "the scheduler places pods here again").risk(risk)
+            }
+            SuggestionKind::Drain => {
+                let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
+                let means = Means::Plan(Action::Drain { nodes, options });
+                Suggestion::new(kind, means, "cordons it and evicts its pods as their budgets allow")
+            }
+            SuggestionKind::WhatIf => {
+                let means = Means::WhatIf(node.name.clone());
+                Suggestion::new(kind, means, "predicts what follows if it stops renewing its Lease")
+            }
+            SuggestionKind::OutOfService => out_of_service(node),
+            SuggestionKind::BackInService => back_in_service(node),
+            SuggestionKind::ForceDelete => force_delete(&self.stuck),
+            SuggestionKind::DeleteNode => self.delete_node(),
+            SuggestionKind::RestartKubelet => restart_kubelet(),
+            SuggestionKind::Wait
+            | SuggestionKind::Evict
+            | SuggestionKind::Delete
+            | SuggestionKind::RemoveFinalizers
+            | SuggestionKind::ScaleUp
+            | SuggestionKind::RelaxBudget
+            | SuggestionKind::Place => self.wait(now),
+        }
+    }
+
+    fn wait(&self, now: Timestamp) -> Suggestion {
+        let problem = self.node.problems().next().map(|problem| problem.kind.to_string());
+        let text = match self.state {
+            NodeState::Late | NodeState::Silent => {
+                "until it renews its Lease; without that it becomes Unknown".into()
+            }
+            NodeState::Unknown | NodeState::NotReady | NodeState::Evicting if self.next.is_some() => {
+                "until it is Ready: then its pods stay; without that pods are evicted".into()
+            }
+            NodeState::Unknown | NodeState::NotReady | NodeState::Evicting => {
+                "until it is Ready: then its taints are removed".into()
+            }
+            NodeState::Pressure => match problem {
+                Some(problem) if is_kubelets(&problem) => {
+                    format!("until {problem} clears; its kubelet may evict pods itself, ignoring budgets")
+                }
+                problem => format!("until {} clears", problem.unwrap_or_else(|| "its condition".into())),
+            },
+            NodeState::Starting => "until its kubelet posts a status".into(),
+            NodeState::Draining => match self.drain {
+                Some(DrainCount { gone, of }) => format!("until its drain ends: {gone} of {of} pods are gone"),
+                None => "until its drain ends".into(),
+            },
+            NodeState::Cordoned | NodeState::Drained | NodeState::Ready => {
+                let note = self.node.cordon().map(|note| note.text(now)).unwrap_or_default();
+                format!("until its cordon ends: {note}")
+            }
+        };
+        let ends = self.node.cordon().and_then(|note| note.until);
+        let at = match self.state {
+            NodeState::Cordoned => ends,
+            NodeState::Draining | NodeState::Drained | NodeState::Pressure | NodeState::Ready => None,
+            _ => self.next,
+        };
+        Suggestion::wait(at.filter(|at| *at > now), text)
+    }
+
+    /// The pod garbage collector removes the pods 40 to 60 s after the Node is gone
+    /// (docs/upstream/neighbours.md#1), and their volumes are detached 6 min after that (docs/upstream/neighbours.md#4).
+    fn delete_node(&self) -> Suggestion {
+        let text = "its pods are removed 40 to 60 s later, their volumes detached 6 min after that";
+        let suggestion = Suggestion::new(SuggestionKind::DeleteNode, delete_node(&self.node.name), text);
+        suggestion.risk("only if the machine is off for good: what runs on it keeps running unseen")
+    }
+
+    fn is_silent(&self) -> bool {
+        is_silent(&self.node)
+    }
+
+    fn is_cordon_in_time(&self, now: Timestamp) -> bool {
+        self.node.cordon().is_some_and(|note| note.until.is_some_and(|until| until > now))
+    }
+}
+
+/// Whether the controller declared that its kubelet does not answer.
+pub fn is_silent(node: &Node) -> bool {
+    node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown)
+}
+
+/// Whether a pod stays Terminating although its grace period is over.
+pub fn is_overdue(pod: &Pod, cluster: &Cluster, now: Timestamp) -> bool {
+    pod.termination.as_ref().is_some_and(|termination| cluster.local(termination.deadline) <= now)
+}
+
+/// Whether a kubelet that has this condition evicts pods (docs/upstream/placement-and-pressure.md#6).
+fn is_kubelets(condition: &str) -> bool {
+    matches!(condition, "MemoryPressure" | "DiskPressure" | "PIDPressure")
+}
+
+/// What the taint does, and that only a machine that is off may have it: docs/upstream/operator-actions.md#2.5.
+pub fn out_of_service(node: &Node) -> Suggestion {
+    let words = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
+    let edits = TaintEdits::parse([&*words], false).unwrap_or_default();
+    let means = Means::Plan(Action::Taint { nodes: vec![node.name.clone()], edits });
+    let text = "its pods are deleted, removed by force, and their volumes detached";
+    Suggestion::new(SuggestionKind::OutOfService, means, text)
+        .risk("only if the machine is known to be off, else two writers on one volume; remove it yourself later")
+}
+
+fn back_in_service(node: &Node) -> Suggestion {
+    let remove = vec![Removal { key: OUT_OF_SERVICE.into(), effect: None }];
+    let edits = TaintEdits { remove, ..TaintEdits::default() };
+    let means = Means::Plan(Action::Taint { nodes: vec![node.name.clone()], edits });
+    let text = format!("removes {OUT_OF_SERVICE}, which nobody else removes: pods can land here again");
+    Suggestion::new(SuggestionKind::BackInService, means, text)
+}
+
+/// A grace period of zero removes objects whose containers may still run (docs/upstream/operator-actions.md#4.4).
+pub fn force_delete(pods: &[Key]) -> Suggestion {
+    let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
+    let means = Means::Plan(Action::Delete { pods: pods.to_vec(), options });
+    let text = format!("removes {} at once", counted(pods.len(), "object", "objects"));
+    Suggestion::new(SuggestionKind::ForceDelete, means, text)
+        .risk("its containers may still run: two pods of one identity")
+}
+
+pub fn restart_kubelet() -> Suggestion {
+    let means = Means::Machine("systemctl restart kubelet");
+    let text = "helps if the kubelet hangs and the machine runs; containers keep running";
+    Suggestion::new(SuggestionKind::RestartKubelet, means, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Condition, CordonNote, READY, Taint, TaintEffect};
+
+    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn case(state: NodeState) -> NodeCase {
+        let status = match state {
+            NodeState::Evicting | NodeState::Unknown => Some(ConditionStatus::Unknown),
+            NodeState::NotReady => Some(ConditionStatus::False),
+            NodeState::Starting => None,
+            _ => Some(ConditionStatus::True),
+        };
+        let ready = status.map(|status| Condition { kind: READY.into(), status, ..Condition::default() });
+        let node = Node {
+            name: "n1".into(),
+            conditions: ready.into_iter().collect(),
+            unschedulable: matches!(state, NodeState::Draining | NodeState::Drained | NodeState::Cordoned),
+            ..Node::default()
+        };
+        NodeCase {
+            node: Arc::new(node),
+            state,
+            flaps: None,
+            next: None,
+            drain: None,
+            knows_out_of_service: true,
+            stuck: Vec::new(),
+        }
+    }
+
+    fn change(case: &mut NodeCase, change: impl FnOnce(&mut Node)) {
+        change(Arc::make_mut(&mut case.node));
+    }
+
+    fn words(case: &NodeCase) -> String {
+        case.kinds(NOW).iter().map(|kind| kind.word()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn each_state_of_a_node_has_its_few_actions() {
+        let actions = |state| match state {
+            NodeState::Evicting | NodeState::Unknown => "wait restartKubelet outOfService deleteNode",
+            NodeState::NotReady => "wait restartKubelet cordon drain",
+            NodeState::Silent => "wait restartKubelet cordon",
+            NodeState::Late => "wait whatIf",
+            NodeState::Pressure => "wait cordon drain",
+            NodeState::Starting => "wait restartKubelet deleteNode",
+            NodeState::Draining => "wait",
+            NodeState::Drained => "uncordon deleteNode",
+            NodeState::Cordoned => "uncordon drain",
+            NodeState::Ready => "cordon drain whatIf",
+        };
+        for state in NodeState::ALL {
+            assert_eq!(words(&case(state)), actions(state), "{state}");
+        }
+    }
+
+    #[test]
+    fn a_node_whose_kubelet_answers_is_never_marked_out_of_service_or_deleted_from_under_its_pods() {
+        let mut evicting = case(NodeState::Evicting);
+        evicting.stuck = vec![Key::new("d", "p")];
+        assert_eq!(words(&evicting), "wait restartKubelet outOfService forceDelete deleteNode");
+        change(&mut evicting, |node| node.conditions = case(NodeState::NotReady).node.conditions.clone());
+        assert_eq!(words(&evicting), "wait restartKubelet cordon drain");
+    }
+
+    #[test]
+    fn a_taint_that_is_there_is_not_added_again_and_removed_once_the_node_is_ready() {
+        let taint =
+            Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
+        let mut unknown = case(NodeState::Unknown);
+        change(&mut unknown, |node| node.taints = [taint.clone()].into());
+        assert_eq!(words(&unknown), "wait restartKubelet deleteNode");
+        let mut ready = case(NodeState::Ready);
+        change(&mut ready, |node| node.taints = [taint].into());
+        assert_eq!(words(&ready), "backInService cordon drain whatIf");
+        let mut old = case(NodeState::Unknown);
+        old.knows_out_of_service = false;
+        assert_eq!(words(&old), "wait restartKubelet deleteNode");
+    }
+
+    #[test]
+    fn a_cordon_is_waited_for_until_its_time_is_over_and_a_node_that_flaps_is_cordoned() {
+        let note = |until: i64| CordonNote {
+            by: "alice".into(),
+            why: "new kernel".into(),
+            at: NOW - Span::from_secs(60),
+            until: Some(NOW + Span::from_secs(until)),
+            operation: None,
+        };
+        let mut cordoned = case(NodeState::Cordoned);
+        change(&mut cordoned, |node| node.cordon_note = Some(Arc::new(note(600))));
+        assert_eq!(words(&cordoned), "wait uncordon drain");
+        let uncordon = &cordoned.suggestions(&Cluster::default(), NOW)[1];
+        assert!(uncordon.risk.starts_with("cordoned by alice: new kernel"), "{}", uncordon.risk);
+        change(&mut cordoned, |node| node.cordon_note = Some(Arc::new(note(-1))));
+        assert_eq!(words(&cordoned), "uncordon drain");
+        let flapping = NodeCase { flaps: Some(4), ..case(NodeState::Late) };
+        assert_eq!(words(&flapping), "wait restartKubelet cordon whatIf");
+    }
+
+    #[test]
+    fn the_commands_are_exact() {
+        let mut stuck = case(NodeState::Unknown);
+        stuck.stuck = vec![Key::new("data", "db-0"), Key::new("data", "db-1")];
+        let commands = |case: &NodeCase| {
+            let suggestions = case.suggestions(&Cluster::default(), NOW);
+            suggestions.iter().filter_map(|one| one.means.command()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            commands(&stuck),
+            [
+                "systemctl restart kubelet",
+                "kubectl taint nodes n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+                "kubectl delete pod db-0 db-1 -n data --grace-period=0 --force",
+                "kubectl delete node n1",
+            ]
+        );
+        assert_eq!(
+            commands(&case(NodeState::Ready)),
+            ["kubectl cordon n1", "kubectl drain n1 --ignore-daemonsets", "kordon plan node-failure n1"]
+        );
+    }
+}
