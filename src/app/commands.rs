@@ -307,6 +307,10 @@ pub const COMMANDS: &[Command] = &[
         ..view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, UserAction::Detail)
     },
     Command {
+        context: KeyContext::In(&[Pane::Detail]),
+        ..view("open-plan", "Show the plan of the selected action.", "plan", ENTER, UserAction::Enter)
+    },
+    Command {
         context: KeyContext::In(&[Pane::Plan]),
         ..view("edit", "Edit the taints or labels again.", "", ENTER, UserAction::Enter)
     },

@@ -20,6 +20,17 @@ pub enum Mode {
     ReadOnly,
 }
 
+impl Mode {
+    /// What becomes of a plan that is opened.
+    pub const fn note(self) -> &'static str {
+        match self {
+            Self::DryRun => "dry-run: Enter shows the plan, nothing is written",
+            Self::Enforce => "Enter shows the plan, A applies it",
+            Self::ReadOnly => "read-only: Enter shows the plan, which cannot be applied in this session",
+        }
+    }
+}
+
 /// A bundled theme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThemeName {

@@ -3,6 +3,7 @@
 use super::{
     App,
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
+    detail::DetailContext,
     filter::{Filter, Filterable},
     operations::Operations,
     overlays::Overlay,
@@ -104,7 +105,8 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
     for overlay in overlays.iter_mut() {
         match overlay {
             Overlay::Detail(detail) => {
-                detail.fill(&shown.cluster, shown.explainer(now), &filter(Pane::Detail), now)
+                let (mode, filter) = (operations.mode.note(), &filter(Pane::Detail));
+                detail.fill(&DetailContext { model: shown, mode, filter, now });
             }
             Overlay::Plan(preview) => preview.arrange(&filter(Pane::Plan)),
             Overlay::Progress(progress) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     App,
+    detail::DetailSubject,
     dialog::Dialog,
     preview::{
         FailureJob, PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult,
@@ -72,7 +73,7 @@ impl App {
     }
 
     /// What is to be read because its kind is not watched (`--no-pods`): the pods of the nodes of the open plan, of the
-    /// question about one, of operations, and of the drain that may be resumed.
+    /// question about one, of the node of the open detail, of operations, and of the drain that may be resumed.
     pub fn wanted_scopes(&self) -> BTreeSet<Scope> {
         let cluster = &self.model.cluster;
         if !matches!(cluster.known(FeedKind::Pods), Known::Off { .. }) {
@@ -85,7 +86,12 @@ impl App {
             });
         let of_operations = self.operations.running().flat_map(|entry| entry.operation.watched_nodes());
         let of_interrupted = self.operations.interrupted.front().into_iter().flat_map(|prior| &prior.nodes);
-        let nodes = of_plan.iter().take(MOST_NODES).chain(of_operations);
+        let of_detail = match self.screen.overlays.detail().map(|detail| &detail.subject) {
+            Some(DetailSubject::Node(node)) => Some(node),
+            Some(DetailSubject::Pod(pod)) => cluster.pod(pod).and_then(|pod| pod.node.as_ref()),
+            None => None,
+        };
+        let nodes = of_plan.iter().take(MOST_NODES).chain(of_detail).chain(of_operations);
         let nodes = nodes.chain(of_interrupted.map(|(node, _)| node).take(MOST_NODES));
         let approval = self.screen.overlays.question().and_then(Dialog::approval);
         let of_approval = approval.into_iter().flat_map(|approval| approval.removable(cluster));

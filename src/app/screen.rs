@@ -7,6 +7,7 @@ use tui_input::InputRequest;
 use super::{
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     commands::{Command, UserAction},
+    detail::Detail,
     dialog::Dialog,
     filter::Filter,
     listing::{ListUse, Listing, Movement},
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
     forecast,
-    model::Model,
+    model::{Model, suggestions::Means},
     time::Timestamp,
 };
 
@@ -176,7 +177,14 @@ impl Screen {
     /// Whether a key runs the command now, and it would do something.
     pub fn offers(&self, command: &Command) -> bool {
         let is_what_if = self.overlays.plan().is_some_and(|plan| plan.request.kind == PlanKind::Failure);
-        let is_useless = command.action == UserAction::Apply && is_what_if;
+        let is_useless = match command.action {
+            UserAction::Apply => is_what_if,
+            UserAction::Enter if self.focus == Pane::Detail => {
+                let means = self.overlays.detail().and_then(Detail::selected_means);
+                !matches!(means, Some(Means::Plan(_) | Means::WhatIf(_)))
+            }
+            _ => false,
+        };
         command.context.applies(self.key_focus()) && !is_useless
     }
 
@@ -273,7 +281,7 @@ impl Screen {
             let list_use = if pane == self.focus { ListUse::Focus } else { ListUse::Unfocus };
             self.on_list_use(pane, list_use);
         }
-        for pane in [Pane::Nodes, Pane::Pods, Pane::Plan, Pane::Progress] {
+        for pane in [Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Plan, Pane::Progress] {
             self.on_list_use(pane, ListUse::Focus);
         }
     }
@@ -289,8 +297,11 @@ impl Screen {
             Pane::Progress => {
                 self.overlays.progress_mut().into_iter().for_each(|progress| progress.list.on_use(list_use));
             }
-            // No key acts on a row of these.
-            Pane::Journal | Pane::Detail => {}
+            Pane::Detail => {
+                self.overlays.detail_mut().into_iter().for_each(|detail| detail.list.on_use(list_use));
+            }
+            // No key acts on a row of it.
+            Pane::Journal => {}
         }
     }
 
@@ -304,7 +315,8 @@ impl Screen {
             Pane::Forecast => self.forecast.list.is_row_gone(),
             Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
             Pane::Progress => self.overlays.progress().is_some_and(|progress| progress.list.is_row_gone()),
-            Pane::Journal | Pane::Detail => false,
+            Pane::Detail => self.overlays.detail().is_some_and(|detail| detail.list.is_row_gone()),
+            Pane::Journal => false,
         }
     }
 

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     cluster::{Key, NodeName},
-    model::Model,
+    model::{Model, suggestions::Means},
     time::Timestamp,
 };
 
@@ -179,7 +179,8 @@ fn enter(app: &mut App) {
             show_pods(app, node);
         }
         Pane::Plan => edit_plan(app, true),
-        Pane::Pods | Pane::Detail | Pane::Progress | Pane::Journal => {}
+        Pane::Detail => open_suggested(app),
+        Pane::Pods | Pane::Progress | Pane::Journal => {}
     }
 }
 
@@ -335,6 +336,19 @@ fn open_plan(app: &mut App, kind: PlanKind) {
     let mut request = PlanRequest::new(kind, targets);
     request.drain.ignore_daemonsets = app.screen.ignore_daemonsets;
     request.whole_zones = app.screen.focus == Pane::Zones;
+    let preview = Preview::new(request, app.screen.focus, &app.shown().cluster);
+    app.screen.open_view(Overlay::Plan(Box::new(preview)));
+}
+
+/// Opens the plan of the selected action of the detail.
+fn open_suggested(app: &mut App) {
+    let request = match app.screen.overlays.detail().and_then(Detail::selected_means) {
+        Some(Means::Plan(action)) => PlanRequest::of_action(action),
+        Some(Means::WhatIf(node)) => {
+            PlanRequest::new(PlanKind::Failure, Targets::Nodes(vec![node.clone()]))
+        }
+        Some(Means::Wait | Means::Kubectl(_) | Means::Machine(_) | Means::Edit) | None => return,
+    };
     let preview = Preview::new(request, app.screen.focus, &app.shown().cluster);
     app.screen.open_view(Overlay::Plan(Box::new(preview)));
 }

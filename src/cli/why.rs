@@ -15,7 +15,11 @@ use super::{
 use crate::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod, Scope},
     engine::ServerVersion,
-    model::Model,
+    executor::guards,
+    model::{
+        Model,
+        suggestions::{Numbers, Suggestion, SuggestionJob},
+    },
     placement::Snapshot,
     plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
     time::Timestamp,
@@ -39,13 +43,17 @@ enum Subject {
     Node {
         /// Name of the node
         name: String,
+        /// Also show what each action would do, by plans over the whole cluster
+        #[arg(long)]
+        placement: bool,
     },
     /// Explain whether and when a pod is evicted
     #[command(visible_alias = "po")]
     Pod {
         /// Name of the pod, or NAMESPACE/NAME
         name: String,
-        /// Also show where the scheduler would place the pod now: the best nodes with their scores, or why none fits
+        /// Also show what each action would do, and where the scheduler would place the pod now: the best nodes with their
+        /// scores, or why none fits
         #[arg(long)]
         placement: bool,
     },
@@ -66,6 +74,8 @@ struct WhyReport {
     name: String,
     /// The first cause first.
     steps: Vec<StepReport>,
+    /// What can be done about it.
+    actions: Vec<ActionReport>,
     /// With `--placement`.
     placement: Option<WhyPlacementReport>,
 }
@@ -92,11 +102,33 @@ struct StepReport {
     in_seconds: Option<f64>,
     estimated: bool,
     text: String,
+    #[serde(skip)]
+    mark: &'static str,
+}
+
+/// What can be done.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ActionReport {
+    /// `wait`, `cordon`, `drain`, `outOfService`, …
+    action: &'static str,
+    /// Who does it: `nobody`, `kordon`, `kubectl`, `machine` or `edit`.
+    by: &'static str,
+    at: Option<Timestamp>,
+    in_seconds: Option<f64>,
+    text: String,
+    /// With `--placement`, what its plan says.
+    effect: Option<String>,
+    /// Its risks, and what its plan warns of or guard rails refuse.
+    cautions: Vec<String>,
+    command: Option<String>,
+    #[serde(skip)]
+    title: &'static str,
 }
 
 pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = match &args.subject {
-        Subject::Pod { placement: true, .. } => {
+        Subject::Pod { placement: true, .. } | Subject::Node { placement: true, .. } => {
             OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?
         }
         Subject::Pod { name, .. } => {
@@ -105,7 +137,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
             };
             OneShot::ask_about(&args.once, connection, needs).await?
         }
-        Subject::Node { name } => {
+        Subject::Node { name, .. } => {
             let needs = |model: &Model, _: &str| {
                 needs::of_node(&name.as_str().into(), &model.cluster, &model.settings)
             };
@@ -123,18 +155,21 @@ fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
         return Err(CliError::NotFound("the engine".into()));
     };
     let cluster = explainer.cluster;
-    let (kind, namespace, name, steps, placement) = match subject {
-        Subject::Node { name } => {
+    let (kind, namespace, name, steps, placement, actions) = match subject {
+        Subject::Node { name, placement } => {
             let node = cluster.node(&NodeName::from(name.as_str()));
             let node = node.ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
-            ("node", None, name.clone(), explainer.node(node), None)
+            let actions = shot.model.node_suggestions(node, shot.at).map(|job| suggested(job, *placement));
+            ("node", None, name.clone(), explainer.node(node), None, actions)
         }
         Subject::Pod { name, placement } => {
             let key = pod_key(name, &shot.namespace);
             let pod = cluster.pod(&key).ok_or_else(|| not_there(cluster, key.clone()))?;
             let version = shot.model.settings.version;
+            let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement);
             let placement = placement.then(|| placed(cluster, pod, version, shot.at));
-            ("pod", Some(key.namespace.to_string()), key.name.to_string(), explainer.pod(pod), placement)
+            let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
+            ("pod", Some(namespace), name, explainer.pod(pod), placement, Some(actions))
         }
     };
     Ok(WhyReport {
@@ -145,8 +180,15 @@ fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
         namespace,
         name,
         steps: steps.into_iter().map(|step| StepReport::new(step, shot.at)).collect(),
+        actions: actions.into_iter().flatten().map(|action| ActionReport::new(action, shot.at)).collect(),
         placement,
     })
+}
+
+/// What can be done, with the numbers of plans where they are wanted.
+fn suggested(job: SuggestionJob, with_plans: bool) -> Vec<Suggestion> {
+    let numbers = if with_plans { Numbers::OfPlans } else { Numbers::None };
+    job.work(numbers, &guards::read(None).map_err(|error| error.to_string()))
 }
 
 /// The pod that `NAME` or `NAMESPACE/NAME` means.
@@ -192,6 +234,23 @@ impl StepReport {
             in_seconds: step.at.map(|at| at.since(now).as_secs_f64()),
             estimated: step.estimated,
             text: step.text,
+            mark: step.tense.glyph(),
+        }
+    }
+}
+
+impl ActionReport {
+    fn new(suggestion: Suggestion, now: Timestamp) -> Self {
+        Self {
+            action: suggestion.kind.word(),
+            by: suggestion.means.word(),
+            at: suggestion.at,
+            in_seconds: suggestion.at.map(|at| at.since(now).as_secs_f64()),
+            cautions: suggestion.cautions().into_iter().map(str::to_owned).collect(),
+            command: suggestion.means.command(),
+            title: suggestion.kind.title(),
+            text: suggestion.text,
+            effect: suggestion.effect.map(|effect| effect.text),
         }
     }
 }
@@ -211,16 +270,32 @@ fn table(report: &WhyReport, out: &mut Page) {
                 format!("{about}{} ago", text::age(report.taken_at, at))
             }
         });
-        let mark = match step.time {
-            "past" => "·",
-            "present" => "●",
-            "future" => "→",
-            _ => "–",
-        };
+        let mark = step.mark;
         let _ = writeln!(out, "{mark} {at:8}  {distance:14}  {}", visible::text(&step.text));
     }
+    action_table(&mut out, report);
     if let Some(placement) = &report.placement {
         placement_table(out, placement);
+    }
+}
+
+/// What can be done: what it does, its risk, its command.
+fn action_table(out: &mut String, report: &WhyReport) {
+    if report.actions.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nwhat you can do");
+    for action in &report.actions {
+        let left = action.at.map(|at| format!(" (in {})", text::left(at, report.taken_at)));
+        let outcome = action.effect.as_ref().unwrap_or(&action.text);
+        let (title, outcome) = (action.title, visible::text(outcome));
+        let _ = writeln!(out, "  {title:20}  {outcome}{}", left.unwrap_or_default());
+        for caution in &action.cautions {
+            let _ = writeln!(out, "  {:20}  ! {}", "", visible::text(caution));
+        }
+        if let Some(command) = &action.command {
+            let _ = writeln!(out, "  {:20}  $ {}", "", visible::text(command));
+        }
     }
 }
 

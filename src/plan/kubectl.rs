@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::{
     action::{Action, DrainOptions, RemovalOptions},
-    taint_edits::Removal,
+    label_edits::LabelEdits,
+    taint_edits::{Removal, TaintEdits},
 };
 use crate::{
     cluster::{Key, NodeName},
@@ -17,20 +18,12 @@ pub fn command(action: &Action) -> Option<String> {
         Action::Cordon { nodes } => Some(format!("kubectl cordon {}", names(nodes))),
         Action::Uncordon { nodes } => Some(format!("kubectl uncordon {}", names(nodes))),
         Action::Taint { nodes, edits } => {
-            let mut words: Vec<String> = edits.add.iter().map(ToString::to_string).collect();
-            words.extend(edits.remove.iter().map(|Removal { key, effect }| match effect {
-                Some(effect) => format!("{key}:{effect}-"),
-                None => format!("{key}-"),
-            }));
             let overwrite = if edits.overwrite { " --overwrite" } else { "" };
-            Some(format!("kubectl taint nodes {} {}{overwrite}", names(nodes), words.join(" ")))
+            Some(format!("kubectl taint nodes {} {}{overwrite}", names(nodes), taint_words(edits)))
         }
         Action::Label { nodes, edits } => {
-            let mut words: Vec<String> =
-                edits.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            words.extend(edits.remove.iter().map(|key| format!("{key}-")));
             let overwrite = if edits.overwrite { " --overwrite" } else { "" };
-            Some(format!("kubectl label nodes {} {}{overwrite}", names(nodes), words.join(" ")))
+            Some(format!("kubectl label nodes {} {}{overwrite}", names(nodes), label_words(edits)))
         }
         Action::Drain { nodes, options } => {
             Some(format!("kubectl drain {}{}", names(nodes), drain_flags(options)))
@@ -66,6 +59,21 @@ impl Action {
         let command = command.replace("kubectl ", "kordon ").replace("--grace-period=0 --force", "--force");
         Some(command + &parallel)
     }
+}
+
+/// The arguments of kubectl taint for these edits.
+pub fn taint_words(edits: &TaintEdits) -> String {
+    let removed = edits.remove.iter().map(|Removal { key, effect }| match effect {
+        Some(effect) => format!("{key}:{effect}-"),
+        None => format!("{key}-"),
+    });
+    edits.add.iter().map(ToString::to_string).chain(removed).collect::<Vec<_>>().join(" ")
+}
+
+/// The arguments of kubectl label for these edits.
+pub fn label_words(edits: &LabelEdits) -> String {
+    let set = edits.set.iter().map(|(key, value)| format!("{key}={value}"));
+    set.chain(edits.remove.iter().map(|key| format!("{key}-"))).collect::<Vec<_>>().join(" ")
 }
 
 /// The flags of kubectl drain that differ from the defaults.

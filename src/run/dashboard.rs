@@ -23,14 +23,17 @@ use super::{
     tty, vitals,
 };
 use crate::{
-    app::{App, AppOptions, Reaction, commands, operations::JobResult, preview::PreviewResult, update},
+    app::{
+        App, AppOptions, Reaction, commands, detail::DetailResult, operations::JobResult, preview::PreviewResult,
+        update,
+    },
     clock::Clock,
     cluster::{OperationId, Scope},
     engine::{Effect, EffectId, Outcome},
-    executor::write_context::WriteContext,
+    executor::{guards, write_context::WriteContext},
     forecast::Forecast,
     k8s::feed::FeedEvent,
-    model::{EvictionOutcomes, HORIZON, HeadroomSnapshot},
+    model::{EvictionOutcomes, HORIZON, HeadroomSnapshot, suggestions::Guarding},
     operation::Request,
     time::Timestamp,
 };
@@ -148,6 +151,9 @@ pub async fn headless(
     if let Some(job) = app.model.next_outcomes_job(now).filter(|_| !app.is_frozen()) {
         app.model.set_outcomes(job.work());
     }
+    if let Some(job) = app.next_detail_job(now) {
+        app.on_detail_result(job.work(&own_guards()), now);
+    }
     screen.draw_app(&app, now).map_err(RunError::Draw)?;
     Ok(screen.backend().buffer().clone())
 }
@@ -170,6 +176,7 @@ struct Loop {
     next_tick: Instant,
     forecast: Background<Forecast>,
     plan: Background<PreviewResult>,
+    detail: Background<DetailResult>,
     headroom: Background<Option<HeadroomSnapshot>>,
     eviction_outcomes: Background<EvictionOutcomes>,
     operations: OperationsDriver,
@@ -209,6 +216,7 @@ impl Loop {
             next_tick: now + SECOND,
             forecast: Background::new(FORECAST),
             plan: Background::new(FORECAST),
+            detail: Background::new(FORECAST),
             headroom: Background::new(HEADROOM),
             eviction_outcomes: Background::new(OUTCOMES),
             operations: OperationsDriver::new(context),
@@ -255,6 +263,7 @@ impl Loop {
                 () = at(refresh) => self.refresh(),
                 () = at(frame) => self.draw(surface)?,
                 plan = self.plan.finished() => self.on_plan(plan),
+                detail = self.detail.finished() => self.on_detail(detail),
                 forecast = self.forecast.finished() => self.on_forecast(forecast),
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
                 outcomes = self.eviction_outcomes.finished() => self.on_eviction_outcomes(outcomes),
@@ -298,6 +307,7 @@ impl Loop {
             Reaction::Quit => return Ok(Next::Leave),
         }
         self.start_plan();
+        self.start_detail();
         self.draw(surface)?;
         Ok(Next::GoOn)
     }
@@ -435,6 +445,7 @@ impl Loop {
         self.undrawn = self.undrawn || !self.app.is_frozen();
         self.start_forecast();
         self.start_plan();
+        self.start_detail();
         self.start_headroom();
         self.start_eviction_outcomes();
         if let Some(snapshot) = self.app.take_unneeded_snapshot() {
@@ -496,6 +507,31 @@ impl Loop {
         }
     }
 
+    /// Starts to work out what can be done about the subject of the open detail: another state of it is served at once, a
+    /// changed cluster at the pace of forecasts.
+    fn start_detail(&mut self) {
+        let now = self.clock.now();
+        if self.detail.is_running() || !(self.detail.is_due() || self.app.awaits_detail(now)) {
+            return;
+        }
+        if let Some(job) = self.app.next_detail_job(now) {
+            self.detail.start(move |_| job.work(&own_guards()));
+        }
+    }
+
+    fn on_detail(&mut self, detail: Result<DetailResult, Failed>) {
+        let now = self.clock.now();
+        match detail {
+            Ok(detail) => self.app.on_detail_result(detail, now),
+            Err(Failed) => {
+                self.app.detail_failed(now);
+                self.report_fault("working out what can be done failed");
+            }
+        }
+        self.undrawn = true;
+        self.start_detail();
+    }
+
     fn start_headroom(&mut self) {
         if self.headroom.is_due()
             && let Some(job) = self.app.model.next_headroom_job(self.clock.now())
@@ -532,6 +568,11 @@ impl Loop {
         self.app.show_changes(self.clock.now());
         self.changed();
     }
+}
+
+/// The guard rails of this user.
+fn own_guards() -> Guarding {
+    guards::read(None).map_err(|error| error.to_string())
 }
 
 /// Sleeps until the moment; forever where there is none.

@@ -72,6 +72,26 @@ pub enum Topic {
 }
 
 impl StepTime {
+    /// Its sign, the same on screen and in tables.
+    pub const fn glyph(self) -> &'static str {
+        match self {
+            Self::Past => "·",
+            Self::Holds => "●",
+            Self::Ahead => "→",
+            Self::Not => "–",
+        }
+    }
+
+    /// The word before the steps of this time.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Past => "past",
+            Self::Holds => "now",
+            Self::Ahead => "expected",
+            Self::Not => "not expected",
+        }
+    }
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Past => "past",

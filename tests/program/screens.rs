@@ -7,7 +7,7 @@ use std::{fs, path::Path, sync::Arc};
 use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
     app::{
-        Mode, Pane, ThemeName, commands,
+        Detail, Mode, Pane, ThemeName, commands,
         pane::{InputTarget, KeyFocus},
         preview::Preview,
         update,
@@ -18,9 +18,10 @@ use kordon::{
     },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
+    model::suggestions::Means,
     placement::Snapshot,
     plan::{
-        DrainOptions, PlacingEnvironment, Plan,
+        Action, DrainOptions, PlacingEnvironment, Plan,
         undo::{NodeUndo, UndoStep},
     },
     run::Surface,
@@ -29,7 +30,7 @@ use kordon::{
 };
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 
-use crate::dashboard_fixture::{DashboardFixture, START, taint};
+use crate::dashboard_fixture::{DashboardFixture, START, set_condition, taint};
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 48), (220, 60)];
 
@@ -92,8 +93,10 @@ fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came
     let mut fixture = DashboardFixture::incident();
     fixture.press("2d");
     assert_eq!(fixture.app.screen.focus, Pane::Detail);
+    fixture.work_out_detail();
     expect(&mut fixture, "detail-node", (120, 40));
     fixture.press("<Esc><Enter>d");
+    fixture.work_out_detail();
     expect(&mut fixture, "detail-pod", (120, 40));
     fixture.press("<Esc>");
     assert_eq!(fixture.app.screen.focus, Pane::Pods);
@@ -102,6 +105,61 @@ fn the_detail_tells_the_story_of_a_node_and_of_a_pod_and_goes_back_where_it_came
         (fixture.app.screen.focus, fixture.app.screen.overlays.detail().is_none()),
         (Pane::Evictions, true)
     );
+}
+
+#[test]
+fn enter_on_an_action_of_the_detail_opens_its_plan_and_on_what_nobody_can_apply_nothing() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2/pool-a-03<Enter>d");
+    let unplanned = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(unplanned.contains("working out what each would do"), "{unplanned}");
+    fixture.work_out_detail();
+    expect(&mut fixture, "detail-unknown", (160, 48));
+    let mut opened = Vec::new();
+    for _ in 0..40 {
+        let means = fixture.app.screen.overlays.detail().and_then(Detail::selected_means).cloned();
+        let is_offered = snapshot::plain(&drawn(&mut fixture, (160, 48))).contains("Enter plan");
+        assert_eq!(is_offered, matches!(means, Some(Means::Plan(_) | Means::WhatIf(_))), "{means:?}");
+        fixture.press("<Enter>");
+        let plan = fixture.app.screen.overlays.plan().map(|plan| plan.request.clone());
+        assert_eq!(plan.is_some(), is_offered, "{means:?}");
+        if let Some(request) = plan {
+            opened.push(format!("{} {}", request.kind.word(), request.edits).trim_end().to_owned());
+            fixture.plan();
+            let fault = fixture.app.screen.overlays.plan().and_then(Preview::fault).map(str::to_owned);
+            assert_eq!(fault, None);
+            fixture.press("<Esc>");
+        }
+        fixture.press("j");
+    }
+    assert_eq!(opened, ["taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"]);
+}
+
+#[test]
+fn the_selected_action_stays_selected_while_rows_above_it_come_and_go() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2/pool-c-09<Enter>d");
+    fixture.work_out_detail();
+    let selected = |fixture: &DashboardFixture| {
+        fixture.app.screen.overlays.detail().and_then(Detail::selected_means).cloned()
+    };
+    while !matches!(selected(&fixture), Some(Means::Plan(Action::Cordon { .. }))) {
+        fixture.press("j");
+    }
+    // It becomes Unknown: the chain grows.
+    let rows = |fixture: &DashboardFixture| fixture.app.screen.overlays.detail().map(|it| it.rows.len());
+    let (before, chosen) = (rows(&fixture), selected(&fixture));
+    let renamed = fixture.now;
+    fixture.change_node("pool-c-09", |node| set_condition(node, "DiskPressure", ConditionStatus::True, renamed));
+    fixture.change_node("pool-c-09", |node| {
+        node.taints = [taint("example.com/broken", TaintEffect::NoSchedule, None)].into();
+    });
+    fixture.run(1);
+    assert_ne!(rows(&fixture), before);
+    assert_eq!(selected(&fixture), chosen);
+    // Once nobody would cordon it any more, no other action is under the cursor.
+    fixture.run(30);
+    assert!(!matches!(selected(&fixture), Some(Means::Plan(_))), "{:?}", selected(&fixture));
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Preview {
             (Targets::Nodes(nodes), PlanKind::Label) => Some(Vocabulary::of_labels(cluster, nodes)),
             _ => None,
         };
-        let line = vocabulary.map(EditLine::new);
+        let line = vocabulary.map(|vocabulary| EditLine::new(vocabulary, &request.edits));
         Self {
             request,
             from,
@@ -265,9 +265,10 @@ impl Preview {
 }
 
 impl EditLine {
-    fn new(vocabulary: Vocabulary) -> Self {
-        let candidates = vocabulary.candidates("");
-        Self { input: Input::default(), is_open: true, candidates, chosen: 0, vocabulary }
+    /// With text in it, the line is there to be read first.
+    fn new(vocabulary: Vocabulary, text: &str) -> Self {
+        let candidates = vocabulary.candidates(text);
+        Self { input: Input::new(text.into()), is_open: text.is_empty(), candidates, chosen: 0, vocabulary }
     }
 
     fn complete(&mut self) {

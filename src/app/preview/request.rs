@@ -2,7 +2,9 @@
 
 use crate::{
     cluster::{Key, NodeName},
-    plan::{Action, DrainFlag, DrainOptions, RemovalOptions, Retry, TaintEdits, label_edits::LabelEdits},
+    plan::{
+        Action, DrainFlag, DrainOptions, RemovalOptions, Retry, TaintEdits, kubectl, label_edits::LabelEdits,
+    },
     time::Span,
 };
 
@@ -146,6 +148,37 @@ impl PlanRequest {
             overwrite: false,
             whole_zones: false,
         }
+    }
+
+    /// The request for the plan of an action, as the dashboard applies it.
+    pub(in crate::app) fn of_action(action: &Action) -> Self {
+        match action {
+            Action::Cordon { nodes } => Self::new(PlanKind::Cordon, Targets::Nodes(nodes.clone())),
+            Action::Uncordon { nodes } => Self::new(PlanKind::Uncordon, Targets::Nodes(nodes.clone())),
+            Action::Drain { nodes, options } => {
+                let request = Self::new(PlanKind::Drain, Targets::Nodes(nodes.clone()));
+                Self { drain: DrainOptions { retry: Retry::OnRecovery, ..options.clone() }, ..request }
+            }
+            Action::Taint { nodes, edits } => {
+                let request = Self::new(PlanKind::Taint, Targets::Nodes(nodes.clone()));
+                Self { edits: kubectl::taint_words(edits), overwrite: edits.overwrite, ..request }
+            }
+            Action::Label { nodes, edits } => {
+                let request = Self::new(PlanKind::Label, Targets::Nodes(nodes.clone()));
+                Self { edits: kubectl::label_words(edits), overwrite: edits.overwrite, ..request }
+            }
+            Action::Evict { pods, options } => {
+                Self::of_removal(PlanKind::Evict, Targets::Pods(pods.clone()), *options)
+            }
+            Action::Delete { pods, options } => {
+                Self::of_removal(PlanKind::Delete, Targets::Pods(pods.clone()), *options)
+            }
+        }
+    }
+
+    fn of_removal(kind: PlanKind, targets: Targets, options: RemovalOptions) -> Self {
+        let removal = RemovalOptions { retry: Retry::OnRecovery, ..options };
+        Self { removal, ..Self::new(kind, targets) }
     }
 
     /// Changes an option, if plans of this kind have it.

@@ -12,7 +12,7 @@ use crate::{
 /// What the plan of an action says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanEffect {
-    /// As in `moves 7 pods, 1 finds no node, ends in ~40s`.
+    /// As in `7 pods leave: 6 move, 1 finds no node; ends in ~40s`; empty if it says no more than the action.
     pub text: String,
     /// What has to be overridden before it is applied, and what the plan warns of.
     pub cautions: Vec<String>,
@@ -36,15 +36,10 @@ impl PlanEffect {
 
     /// What becomes of the pods of a node that is lost.
     pub fn of_loss(failover: &Failover) -> Self {
-        let pending = failover.pending();
-        let moved = failover.recreated().saturating_sub(pending);
+        let (recreated, pending) = (failover.recreated(), failover.pending());
         let lost = failover.pods.iter().filter(|pod| pod.outcome == FailoverOutcome::Lost).count();
-        let text = joined([
-            (moved, "pod moves", "pods move"),
-            (pending, "finds no node", "find no node"),
-            (lost, "is lost", "are lost"),
-        ]);
-        Self { text, cautions: Vec::new() }
+        let counts = LeavingPods { leave: recreated + lost, pending, lost, ..LeavingPods::default() };
+        Self { text: counts.text(), cautions: Vec::new() }
     }
 }
 
@@ -100,6 +95,8 @@ fn of_pod(pod: &PodPlan, plan: &Plan) -> String {
         (Verdict::Leaves(_) | Verdict::Terminating, Some(landing), _) => {
             format!("gone {}, replacement: {}", plan.ends(), landing.text())
         }
+        // What a shorter grace period changes is not predicted.
+        (Verdict::Terminating, None, _) => String::new(),
         (Verdict::Leaves(_), None, Some(_)) => format!("gone {}; no controller recreates it", plan.ends()),
         (Verdict::Leaves(_), None, None) => format!("gone {}", plan.ends()),
         (verdict, ..) => verdict.to_string(),
@@ -108,23 +105,59 @@ fn of_pod(pod: &PodPlan, plan: &Plan) -> String {
 
 fn of_pods(plan: &Plan) -> String {
     let totals = &plan.totals;
-    let leave = totals.leave_now + totals.leave_later + totals.undecided;
-    let replaced = leave.saturating_sub(totals.pending + totals.lost);
-    let pods = joined([
-        (replaced, "pod moves", "pods move"),
-        (totals.pending, "finds no node", "find no node"),
-        (totals.lost, "is lost", "are lost"),
-        (totals.data_lost, "loses data", "lose data"),
-        (totals.wait, "waits for its budget", "wait for their budgets"),
-        (totals.blocked, "is blocked", "are blocked"),
-        (totals.already_terminating, "is already Terminating", "are already Terminating"),
-    ]);
-    if leave + totals.wait + totals.blocked > 0 { format!("{pods}; ends {}", plan.ends()) } else { pods }
+    let counts = LeavingPods {
+        leave: totals.leave_now + totals.leave_later + totals.undecided,
+        pending: totals.pending,
+        lost: totals.lost,
+        data_lost: totals.data_lost,
+        wait: totals.wait,
+        blocked: totals.blocked,
+        terminating: totals.already_terminating,
+    };
+    let is_done = counts.leave + counts.wait + counts.blocked == 0;
+    if is_done { counts.text() } else { format!("{}; ends {}", counts.text(), plan.ends()) }
 }
 
-/// `7 pods move, 1 finds no node`
+/// What becomes of pods, in numbers.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeavingPods {
+    /// Those that leave, whatever becomes of them then.
+    leave: usize,
+    /// Their replacements find no node.
+    pending: usize,
+    /// No controller recreates them.
+    lost: usize,
+    data_lost: usize,
+    wait: usize,
+    blocked: usize,
+    terminating: usize,
+}
+
+impl LeavingPods {
+    /// `7 pods leave: 5 move, 1 finds no node, 1 is not recreated; 1 is blocked`
+    fn text(self) -> String {
+        let moved = self.leave.saturating_sub(self.pending + self.lost);
+        let become_of = joined([
+            (moved, "moves", "move"),
+            (self.pending, "finds no node", "find no node"),
+            (self.lost, "is not recreated", "are not recreated"),
+            (self.data_lost, "loses data", "lose data"),
+        ]);
+        let others = joined([
+            (self.blocked, "is blocked", "are blocked"),
+            (self.wait, "waits for its budget", "wait for their budgets"),
+            (self.terminating, "is already Terminating", "are already Terminating"),
+        ]);
+        let leave = match self.leave {
+            0 => "no pod leaves".to_owned(),
+            leave => format!("{}: {become_of}", counted(leave, "pod leaves", "pods leave")),
+        };
+        if others.is_empty() { leave } else { format!("{leave}; {others}") }
+    }
+}
+
+/// `1 finds no node, 2 lose data`
 fn joined<const N: usize>(counts: [(usize, &str, &str); N]) -> String {
     let there = counts.into_iter().filter(|(count, ..)| *count > 0);
-    let parts: Vec<String> = there.map(|(count, one, many)| counted(count, one, many)).collect();
-    if parts.is_empty() { "no pod leaves".into() } else { parts.join(", ") }
+    there.map(|(count, one, many)| counted(count, one, many)).collect::<Vec<_>>().join(", ")
 }

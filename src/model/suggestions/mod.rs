@@ -182,7 +182,8 @@ impl Suggestion {
 
     /// What it does: by its plan, where there is one.
     pub fn outcome(&self) -> &str {
-        self.effect.as_ref().map_or(&self.text, |effect| &effect.text)
+        let effect = self.effect.as_ref().map(|effect| &effect.text).filter(|text| !text.is_empty());
+        effect.unwrap_or(&self.text)
     }
 
     /// Its risk, and what its plan warns of or guard rails refuse.

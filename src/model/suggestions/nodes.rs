@@ -88,8 +88,7 @@ impl NodeCase {
                 Suggestion::new(kind, means, format!("the scheduler places no new pods here; {pods}"))
             }
             SuggestionKind::Uncordon => {
-                let risk = node.cordon().filter(|note| !note.is_expired(now));
-                let risk = risk.map(|note| format!("cordoned {}", note.text(now))).unwrap_or_default();
+                let risk = node.cordon().map(|note| format!("cordoned {}", note.text(now))).unwrap_or_default();
                 let means = Means::Plan(Action::Uncordon { nodes });
                 Suggestion::new(kind, means, "the scheduler places pods here again").risk(risk)
             }

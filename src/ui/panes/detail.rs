@@ -5,9 +5,12 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{draw_full_text, open, plain, say};
 use crate::{
     app::{
-        Pane,
+        Pane, UserAction,
+        commands::COMMANDS,
         detail::{Detail, DetailRow, DetailSubject, Tone},
+        preview::PlanKind,
     },
+    model::suggestions::{Suggestion, SuggestionKind},
     time::Timestamp,
     ui::{
         Scene, text,
@@ -19,11 +22,17 @@ use crate::{
 
 /// ```text
 /// ─ 2 Detail  node n-3 ───────────────────────────────────────────────────
-/// why
-///   ✓ 03:12:05    40s ago  last heartbeat: its Lease was renewed
-///   → 03:12:55   in   10s  node-monitor-grace-period 50s ends
+/// next
+///   past
+///   · 03:12:05            40s ago  last heartbeat: its Lease was renewed
+///   expected
+///   → 03:12:55             in 10s  node-monitor-grace-period 50s ends
+/// what you can do                  dry-run: Enter shows the plan, nothing is written
+///   wait                   in 10s  until it renews its Lease; without that it becomes Unknown
+///   cordon                      c  the scheduler places no new pods here; 7 pods stay
+///                                  $ kubectl cordon n-3
 /// conditions
-///   Ready           4d     True · KubeletReady: kubelet is posting ready status
+///   Ready                      4d  True · KubeletReady: kubelet is posting ready status
 /// ```
 /// Draws the open detail; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -39,8 +48,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     }
     let table = TableWidget {
         columns: vec![
-            plain("", Width::Fit(10, 20)),
-            plain("", Width::Fit(8, 10)).right(),
+            plain("", Width::Fixed(22)),
+            plain("", Width::Fixed(10)).right(),
             plain("", Width::Grow(20, 1)),
         ],
         rows: detail.list.len(),
@@ -67,8 +76,25 @@ fn title(scene: &Scene, detail: &Detail) -> Runs {
 
 fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
     match row {
-        DetailRow::Section(title) => vec![Cell::new(title, scene.style(Role::Heading))],
+        DetailRow::Section { title, note } => vec![
+            Cell::new(title, scene.style(Role::Heading)),
+            Cell::default(),
+            Cell::new(note, scene.style(Role::Dim)),
+        ],
+        DetailRow::Times(time) => {
+            vec![Cell::new("  ", scene.style(Role::Dim)).and(time.title(), scene.style(Role::Dim))]
+        }
         DetailRow::Link(link) => link_cells(scene, link),
+        DetailRow::Suggestion(suggestion) => suggestion_cells(scene, suggestion),
+        DetailRow::Caution(text) => vec![
+            Cell::default(),
+            Cell::default(),
+            Cell::new("! ", scene.style(Role::NodeWarning)).and(&text::brief(text), scene.style(Role::Base)),
+        ],
+        DetailRow::Command(text) => {
+            let command = Cell::new("$ ", scene.style(Role::Faint)).and(text, scene.style(Role::Dim));
+            vec![Cell::default(), Cell::default(), command]
+        }
         DetailRow::Fact { name, at, text: words, tone } => {
             let role = match tone {
                 Tone::Plain => Role::Base,
@@ -85,17 +111,55 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
     }
 }
 
+/// The name of an action, its key or how long it takes, and what it does.
+fn suggestion_cells(scene: &Scene, suggestion: &Suggestion) -> Vec<Cell> {
+    let key = match suggestion.at {
+        Some(at) => distance(scene, at, false),
+        None => Cell::new(&key_of(suggestion), scene.style(Role::Key)),
+    };
+    vec![
+        Cell::new("  ", scene.style(Role::Dim)).and(suggestion.kind.title(), scene.style(Role::Strong)),
+        key,
+        Cell::new(&text::brief(suggestion.outcome()), scene.style(Role::Base)),
+    ]
+}
+
+/// The key that opens its plan; empty where kordon has none.
+fn key_of(suggestion: &Suggestion) -> String {
+    let kind = match suggestion.kind {
+        SuggestionKind::Cordon => PlanKind::Cordon,
+        SuggestionKind::Drain => PlanKind::Drain,
+        SuggestionKind::WhatIf => PlanKind::Failure,
+        SuggestionKind::Evict => PlanKind::Evict,
+        SuggestionKind::Delete => PlanKind::Delete,
+        // Its own key is about the node of the detail.
+        SuggestionKind::Uncordon
+        | SuggestionKind::OutOfService
+        | SuggestionKind::BackInService
+        | SuggestionKind::ForceDelete => return "Enter".into(),
+        SuggestionKind::Wait
+        | SuggestionKind::RestartKubelet
+        | SuggestionKind::DeleteNode
+        | SuggestionKind::RemoveFinalizers
+        | SuggestionKind::ScaleUp
+        | SuggestionKind::RelaxBudget
+        | SuggestionKind::Place => return String::new(),
+    };
+    let command = COMMANDS.iter().find(|command| command.action == UserAction::Plan(kind));
+    command.and_then(|command| command.keys.first()).map(ToString::to_string).unwrap_or_default()
+}
+
 fn link_cells(scene: &Scene, link: &Step) -> Vec<Cell> {
-    let (sign, sign_role, words) = match link.tense {
-        StepTime::Past => ("✓", Role::Dim, Role::Base),
-        StepTime::Holds => ("●", Role::Accent, Role::Base),
-        StepTime::Ahead => ("→", Role::CountdownSoon, Role::Base),
-        StepTime::Not => ("✗", Role::EvictionNever, Role::EvictionNever),
+    let (sign_role, words) = match link.tense {
+        StepTime::Past => (Role::Dim, Role::Base),
+        StepTime::Holds => (Role::Accent, Role::Base),
+        StepTime::Ahead => (Role::CountdownSoon, Role::Base),
+        StepTime::Not => (Role::EvictionNever, Role::EvictionNever),
     };
     let clock = link.at.map_or(String::new(), |at| moment(scene, at));
     vec![
         Cell::new("  ", scene.style(Role::Dim))
-            .and(sign, scene.style(sign_role))
+            .and(link.tense.glyph(), scene.style(sign_role))
             .and(&format!(" {clock}"), scene.style(Role::Dim)),
         link.at.map_or_else(Cell::default, |at| distance(scene, at, link.estimated)),
         Cell::new(&text::brief(&link.text), scene.style(words)),
@@ -111,17 +175,23 @@ fn moment(scene: &Scene, at: Timestamp) -> String {
 /// How long ago, or in how long.
 fn distance(scene: &Scene, at: Timestamp, estimated: bool) -> Cell {
     if at > scene.now {
-        return scene.countdown(at, estimated);
+        return Cell::new("in ", scene.style(Role::Dim)).join(scene.countdown(at, estimated));
     }
     let mark = if estimated { "~" } else { "" };
-    Cell::new(mark, scene.style(Role::Faint)).and(&text::age(scene.now, at), scene.style(Role::Dim))
+    let age = format!("{} ago", text::age(scene.now, at));
+    Cell::new(mark, scene.style(Role::Faint)).and(&age, scene.style(Role::Dim))
 }
 
 /// The full text of the selected row, which may be cut.
 fn full_text(row: &DetailRow) -> Option<String> {
     match row {
-        DetailRow::Section(_) => None,
+        DetailRow::Section { .. } | DetailRow::Times(_) => None,
         DetailRow::Link(link) => Some(link.text.clone()),
+        DetailRow::Suggestion(suggestion) => {
+            let parts = [suggestion.outcome()].into_iter().chain(suggestion.cautions());
+            Some(parts.collect::<Vec<_>>().join(" · "))
+        }
+        DetailRow::Caution(text) | DetailRow::Command(text) => Some(text.clone()),
         DetailRow::Fact { name, text, .. } => Some(format!("{name} {text}").trim().to_owned()),
     }
 }

@@ -1,98 +1,49 @@
-//! The detail of one node or pod: its explanation first, then its object.
+//! The rows of a detail, section by section.
 
-use super::{
-    filter::{Filter, Filterable},
-    listing::Listing,
-    pane::Pane,
-};
+use std::sync::Arc;
+
+use super::{Detail, DetailContext, DetailRow, Tone};
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, TaintOwner, TolerationOperator},
+    cluster::{Cluster, ConditionStatus, Node, Pod, Scope, TaintOwner, TolerationOperator},
+    plan::words::counted,
     time::Timestamp,
-    why::{Explainer, Step},
+    why::Step,
 };
 
-/// The subject of a detail.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DetailSubject {
-    Node(NodeName),
-    Pod(Key),
-}
-
-/// The detail that is open.
-#[derive(Clone, Debug)]
-pub struct Detail {
-    pub subject: DetailSubject,
-    pub rows: Vec<DetailRow>,
-    /// Places in `rows`.
-    pub list: Listing<usize>,
-    /// The pane from which it was opened.
-    pub from: Pane,
-}
-
-/// One line.
-#[derive(Clone, Debug, PartialEq)]
-pub enum DetailRow {
-    /// The title of what follows.
-    Section(&'static str),
-    /// A step of the explanation.
-    Link(Step),
-    /// A property.
-    Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
-}
-
-/// How a property looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    Plain,
-    /// Needs attention.
-    Marked,
-}
-
-impl Detail {
-    pub fn new(subject: DetailSubject, from: Pane) -> Self {
-        Self { subject, rows: Vec::new(), list: Listing::default(), from }
-    }
-
-    /// Makes the rows again. A subject that is gone keeps its last rows.
-    pub fn fill(
-        &mut self,
-        cluster: &Cluster,
-        teller: Option<Explainer<'_>>,
-        filter: &Filter,
-        now: Timestamp,
-    ) {
-        let rows = match &self.subject {
-            DetailSubject::Node(name) => cluster.node(name).map(|node| of_node(node, cluster, teller, now)),
-            DetailSubject::Pod(key) => cluster.pod(key).map(|pod| of_pod(pod, cluster, teller)),
-        };
-        self.rows = rows.unwrap_or_else(|| std::mem::take(&mut self.rows));
-        let shown = |place: &usize| {
-            matches!(self.rows[*place], DetailRow::Section(_)) || filter.matches(&self.rows[*place])
-        };
-        self.list.replace((0..self.rows.len()).filter(shown).collect());
-    }
-
-    /// Whether the cluster still has it.
-    pub fn is_there(&self, cluster: &Cluster) -> bool {
-        match &self.subject {
-            DetailSubject::Node(name) => cluster.node(name).is_some(),
-            DetailSubject::Pod(key) => cluster.pod(key).is_some(),
+/// What led here, what applies, what is expected and what is not, each under its title.
+fn chain(steps: Vec<Step>) -> Vec<DetailRow> {
+    let mut rows = vec![DetailRow::section("next")];
+    let mut before = None;
+    for step in steps {
+        if before.replace(step.tense) != Some(step.tense) {
+            rows.push(DetailRow::Times(step.tense));
         }
+        rows.push(DetailRow::Link(step));
     }
-}
-
-fn story(links: Option<Vec<Step>>) -> impl Iterator<Item = DetailRow> {
-    std::iter::once(DetailRow::Section("why"))
-        .chain(links.unwrap_or_default().into_iter().map(DetailRow::Link))
+    rows
 }
 
 fn fact(name: &str, text: impl Into<String>) -> DetailRow {
     DetailRow::Fact { name: name.into(), at: None, text: text.into(), tone: Tone::Plain }
 }
 
-fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>, now: Timestamp) -> Vec<DetailRow> {
-    let mut rows: Vec<DetailRow> = story(teller.map(|teller| teller.node(node))).collect();
-    rows.push(DetailRow::Section("conditions"));
+pub fn of_node(node: &Arc<Node>, detail: &Detail, context: &DetailContext<'_>) -> Vec<DetailRow> {
+    let DetailContext { model, now, .. } = *context;
+    let cluster = &model.cluster;
+    let explainer = model.explainer(now);
+    let mut rows = chain(explainer.map(|explainer| explainer.node(node)).unwrap_or_default());
+    rows.extend(detail.suggestion_rows(context));
+    rows.extend(conditions(node, cluster));
+    rows.extend(taints(node, cluster));
+    rows.extend(pods(node, cluster));
+    rows.extend(properties(node, cluster, now));
+    rows.push(DetailRow::section("labels"));
+    rows.extend(node.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
+    rows
+}
+
+fn conditions(node: &Node, cluster: &Cluster) -> Vec<DetailRow> {
+    let mut rows = vec![DetailRow::section("conditions")];
     rows.extend(node.conditions.iter().map(|condition| {
         let good = if condition.kind == *"Ready" { ConditionStatus::True } else { ConditionStatus::False };
         DetailRow::Fact {
@@ -106,9 +57,12 @@ fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>, now: T
             tone: if condition.status == good { Tone::Plain } else { Tone::Marked },
         }
     }));
-    if !node.taints.is_empty() {
-        rows.push(DetailRow::Section("taints"));
-    }
+    rows
+}
+
+fn taints(node: &Node, cluster: &Cluster) -> Vec<DetailRow> {
+    let title = (!node.taints.is_empty()).then(|| DetailRow::section("taints"));
+    let mut rows: Vec<DetailRow> = title.into_iter().collect();
     rows.extend(node.taints.iter().map(|taint| {
         let value = if taint.value.is_empty() { String::new() } else { format!("={}", taint.value) };
         DetailRow::Fact {
@@ -121,7 +75,34 @@ fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>, now: T
             tone: Tone::Plain,
         }
     }));
-    rows.push(DetailRow::Section("node"));
+    rows
+}
+
+/// The pods of a node, those that need attention first.
+fn pods(node: &Node, cluster: &Cluster) -> Vec<DetailRow> {
+    let mut pods: Vec<&Arc<Pod>> = cluster.pods_on(&node.name).collect();
+    let is_well = |pod: &Pod| pod.termination.is_none() && (pod.is_ready() || pod.is_finished());
+    pods.sort_by_key(|pod| (is_well(pod), pod.key.clone()));
+    let note = match cluster.gaps_in([Scope::PodsOn(node.name.clone())]).unknown() {
+        gaps if gaps.is_empty() => counted(pods.len(), "pod", "pods"),
+        gaps => gaps.to_string(),
+    };
+    let row = |pod: &Arc<Pod>| DetailRow::Fact {
+        name: match &pod.termination {
+            Some(_) => "Terminating".into(),
+            None if pod.is_ready() => "Ready".into(),
+            None => pod.phase.as_str().into(),
+        },
+        at: Some(cluster.local(pod.created)),
+        text: format!("{} · {}", pod.key, owner(pod)),
+        tone: if is_well(pod) { Tone::Plain } else { Tone::Marked },
+    };
+    let title = DetailRow::Section { title: "pods", note };
+    std::iter::once(title).chain(pods.into_iter().map(row)).collect()
+}
+
+fn properties(node: &Node, cluster: &Cluster, now: Timestamp) -> Vec<DetailRow> {
+    let mut rows = vec![DetailRow::section("node")];
     rows.extend(node.drain_claim.as_ref().map(|claim| DetailRow::Fact {
         name: "drain".into(),
         at: Some(claim.renewed),
@@ -141,8 +122,6 @@ fn of_node(node: &Node, cluster: &Cluster, teller: Option<Explainer<'_>>, now: T
             tone: Tone::Plain,
         },
     ]);
-    rows.push(DetailRow::Section("labels"));
-    rows.extend(node.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
     rows
 }
 
@@ -162,22 +141,16 @@ fn cordoned(node: &Node, now: Timestamp) -> DetailRow {
     }
 }
 
-fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<DetailRow> {
-    let mut rows: Vec<DetailRow> = story(teller.map(|teller| teller.pod(pod))).collect();
-    rows.push(DetailRow::Section("pod"));
-    let owner = pod.owner.as_ref().map_or_else(
-        || {
-            if pod.mirror {
-                "static pod of its node".to_owned()
-            } else {
-                "none: no controller recreates it".into()
-            }
-        },
-        |owner| format!("{} {}", owner.kind.as_str(), owner.name),
-    );
+pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> Vec<DetailRow> {
+    let DetailContext { model, now, .. } = *context;
+    let cluster = &model.cluster;
+    let explainer = model.explainer(now);
+    let mut rows = chain(explainer.map(|explainer| explainer.pod(pod)).unwrap_or_default());
+    rows.extend(detail.suggestion_rows(context));
+    rows.push(DetailRow::section("pod"));
     rows.extend([
         fact("node", pod.node.as_ref().map_or("none yet", |node| node)),
-        fact("owner", owner),
+        fact("owner", owner(pod)),
         fact(
             "phase",
             format!("{}, {}", pod.phase.as_str(), if pod.is_ready() { "ready" } else { "not ready" }),
@@ -191,7 +164,24 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<De
             tone: Tone::Plain,
         },
     ]);
-    rows.push(DetailRow::Section("budgets"));
+    rows.extend(budgets(pod, cluster));
+    rows.extend(tolerations(pod));
+    rows.push(DetailRow::section("labels"));
+    rows.extend(pod.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
+    rows
+}
+
+/// The controller that recreates a pod.
+fn owner(pod: &Pod) -> String {
+    match &pod.owner {
+        Some(owner) => format!("{} {}", owner.kind.as_str(), owner.name),
+        None if pod.mirror => "static pod of its node".into(),
+        None => "none: no controller recreates it".into(),
+    }
+}
+
+fn budgets(pod: &Pod, cluster: &Cluster) -> Vec<DetailRow> {
+    let mut rows = vec![DetailRow::section("budgets")];
     let budgets: Vec<DetailRow> = cluster
         .budgets_of(pod)
         .map(|budget| {
@@ -214,7 +204,11 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<De
         rows.push(fact("", "no PodDisruptionBudget"));
     }
     rows.extend(budgets);
-    rows.push(DetailRow::Section("tolerations"));
+    rows
+}
+
+fn tolerations(pod: &Pod) -> Vec<DetailRow> {
+    let mut rows = vec![DetailRow::section("tolerations")];
     rows.extend(pod.tolerations.iter().map(|toleration| {
         let key = if toleration.key.is_empty() { "all taints" } else { &toleration.key };
         let value = match toleration.operator {
@@ -228,28 +222,5 @@ fn of_pod(pod: &Pod, cluster: &Cluster, teller: Option<Explainer<'_>>) -> Vec<De
         };
         fact("", format!("{key}{value}{effect} {span}"))
     }));
-    rows.push(DetailRow::Section("labels"));
-    rows.extend(pod.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
     rows
-}
-
-impl Filterable for DetailRow {
-    fn field(&self, key: &str) -> Option<String> {
-        match (self, key) {
-            (Self::Link(link), "topic") => Some(link.topic.as_str().into()),
-            (Self::Link(link), "tense") => Some(link.tense.as_str().into()),
-            _ => None,
-        }
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        match self {
-            Self::Section(title) => found(title),
-            Self::Link(link) => found(&link.text),
-            Self::Fact { name, text, .. } => {
-                found(name);
-                found(text);
-            }
-        }
-    }
 }

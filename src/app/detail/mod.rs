@@ -1,0 +1,200 @@
+//! The detail of one node or pod: what comes next, what can be done about it, then its object.
+
+mod rows;
+mod suggestions;
+
+use super::{
+    filter::{Filter, Filterable},
+    listing::Listing,
+    pane::Pane,
+};
+use crate::{
+    cluster::{Cluster, Key, NodeName},
+    model::{
+        Model,
+        suggestions::{Means, Suggestion},
+    },
+    time::Timestamp,
+    why::{Step, StepTime},
+};
+
+pub use suggestions::{DetailJob, DetailResult};
+
+/// The subject of a detail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DetailSubject {
+    Node(NodeName),
+    Pod(Key),
+}
+
+/// The detail that is open.
+#[derive(Clone, Debug)]
+pub struct Detail {
+    pub subject: DetailSubject,
+    pub rows: Vec<DetailRow>,
+    /// Places in `rows`.
+    pub list: Listing<usize>,
+    /// The pane from which it was opened.
+    pub from: Pane,
+    /// What can be done, as it was worked out last.
+    suggestions: Option<DetailResult>,
+    /// The row that was selected last.
+    chosen: Option<DetailRow>,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DetailRow {
+    /// The title of what follows, and what applies to all of it.
+    Section {
+        title: &'static str,
+        note: String,
+    },
+    /// What the steps that follow have in common.
+    Times(StepTime),
+    /// A step of the explanation.
+    Link(Step),
+    /// What can be done.
+    Suggestion(Box<Suggestion>),
+    /// Its risk, and what its plan warns of.
+    Caution(String),
+    /// The command that does it.
+    Command(String),
+    /// A property.
+    Fact {
+        name: String,
+        at: Option<Timestamp>,
+        text: String,
+        tone: Tone,
+    },
+}
+
+/// How a property looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    /// Needs attention.
+    Marked,
+}
+
+/// What a detail is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct DetailContext<'a> {
+    pub model: &'a Model,
+    /// What this session may write.
+    pub mode: &'static str,
+    pub filter: &'a Filter,
+    pub now: Timestamp,
+}
+
+impl Detail {
+    pub fn new(subject: DetailSubject, from: Pane) -> Self {
+        let list = Listing::default();
+        Self { subject, rows: Vec::new(), list, from, suggestions: None, chosen: None }
+    }
+
+    /// Makes the rows again. A subject that is gone keeps its last rows.
+    pub fn fill(&mut self, context: &DetailContext<'_>) {
+        let Some(rows) = self.rows_of(context) else { return };
+        self.chosen = self.selected().cloned().or_else(|| self.chosen.take());
+        let place = self.list.selected().copied();
+        self.rows = rows;
+        let chosen = self.chosen.as_ref().and_then(|chosen| self.place_of(chosen, place));
+        let shown = |place: &usize| {
+            matches!(self.rows[*place], DetailRow::Section { .. } | DetailRow::Times(_))
+                || context.filter.matches(&self.rows[*place])
+        };
+        let shown: Vec<usize> = (0..self.rows.len()).filter(shown).collect();
+        self.list.replace_where(shown, |row| Some(*row) == chosen);
+    }
+
+    fn rows_of(&self, context: &DetailContext<'_>) -> Option<Vec<DetailRow>> {
+        let cluster = &context.model.cluster;
+        match &self.subject {
+            DetailSubject::Node(name) => Some(rows::of_node(cluster.node(name)?, self, context)),
+            DetailSubject::Pod(key) => Some(rows::of_pod(cluster.pod(key)?, self, context)),
+        }
+    }
+
+    /// Where a row that was selected at a place is now. An action is that action or none; of the other rows, whose words
+    /// change with time, the one in the same place stands for one that is gone.
+    fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
+        let found = self.rows.iter().position(|row| row.is_same(chosen));
+        let is_action = matches!(chosen, DetailRow::Suggestion(_));
+        found.or_else(|| place.filter(|_| !is_action).map(|place| place.min(self.rows.len().saturating_sub(1))))
+    }
+
+    /// The selected row.
+    pub fn selected(&self) -> Option<&DetailRow> {
+        self.list.selected().and_then(|place| self.rows.get(*place))
+    }
+
+    /// How the selected action is done, if the selected row is one.
+    pub fn selected_means(&self) -> Option<&Means> {
+        match self.selected()? {
+            DetailRow::Suggestion(suggestion) => Some(&suggestion.means),
+            DetailRow::Section { .. }
+            | DetailRow::Times(_)
+            | DetailRow::Link(_)
+            | DetailRow::Caution(_)
+            | DetailRow::Command(_)
+            | DetailRow::Fact { .. } => None,
+        }
+    }
+
+    /// Whether the cluster still has it.
+    pub fn is_there(&self, cluster: &Cluster) -> bool {
+        match &self.subject {
+            DetailSubject::Node(name) => cluster.node(name).is_some(),
+            DetailSubject::Pod(key) => cluster.pod(key).is_some(),
+        }
+    }
+}
+
+impl DetailRow {
+    fn section(title: &'static str) -> Self {
+        Self::Section { title, note: String::new() }
+    }
+
+    /// Whether two rows are about the same.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Section { title, .. }, Self::Section { title: other, .. }) => title == other,
+            (Self::Link(step), Self::Link(other)) => (step.topic, step.tense) == (other.topic, other.tense),
+            (Self::Suggestion(one), Self::Suggestion(other)) => {
+                (one.kind, &one.means) == (other.kind, &other.means)
+            }
+            (Self::Fact { name, text, .. }, Self::Fact { name: other, text: other_text, .. }) => {
+                name == other && (!name.is_empty() || text == other_text)
+            }
+            _ => self == other,
+        }
+    }
+}
+
+impl Filterable for DetailRow {
+    fn field(&self, key: &str) -> Option<String> {
+        match (self, key) {
+            (Self::Link(link), "topic") => Some(link.topic.as_str().into()),
+            (Self::Link(link), "tense") => Some(link.tense.as_str().into()),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        match self {
+            Self::Section { title, .. } => found(title),
+            Self::Times(time) => found(time.title()),
+            Self::Link(link) => found(&link.text),
+            Self::Suggestion(suggestion) => {
+                found(suggestion.kind.title());
+                found(suggestion.outcome());
+            }
+            Self::Caution(text) | Self::Command(text) => found(text),
+            Self::Fact { name, text, .. } => {
+                found(name);
+                found(text);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What can be done about the subject of the detail: worked out beside the loop ([`App::next_detail_job`],
+//! [`DetailJob::work`], [`App::on_detail_result`]).
+
+use super::{Detail, DetailContext, DetailRow, DetailSubject};
+use crate::{
+    app::App,
+    model::{
+        Model,
+        suggestions::{Guarding, Numbers, Suggestion, SuggestionJob},
+    },
+    time::Timestamp,
+};
+
+/// What the open detail needs to be up to date: work for another thread.
+#[derive(Debug)]
+pub struct DetailJob {
+    basis: DetailBasis,
+    job: SuggestionJob,
+}
+
+/// The result of a job.
+#[derive(Clone, Debug)]
+pub struct DetailResult {
+    basis: DetailBasis,
+    /// Or why there are none.
+    suggestions: Result<Vec<Suggestion>, String>,
+}
+
+/// What the actions were worked out from.
+#[derive(Clone, Debug, PartialEq)]
+struct DetailBasis {
+    subject: DetailSubject,
+    /// [`Model::plan_changes`]
+    changes: u64,
+    /// What is known of the actions without plans.
+    at_once: Vec<Suggestion>,
+}
+
+impl DetailJob {
+    pub fn work(self, guards: &Guarding) -> DetailResult {
+        let Self { basis, job } = self;
+        DetailResult { basis, suggestions: Ok(job.work(Numbers::OfPlans, guards)) }
+    }
+}
+
+impl DetailResult {
+    /// Whether it is of these actions, whatever the numbers of their plans are now.
+    fn is_of(&self, basis: &DetailBasis) -> bool {
+        self.basis.subject == basis.subject && self.basis.at_once == basis.at_once
+    }
+}
+
+impl App {
+    /// The job that brings the open detail up to date; none if it is.
+    pub fn next_detail_job(&self, now: Timestamp) -> Option<DetailJob> {
+        let detail = self.screen.overlays.detail()?;
+        let (basis, job) = detail.job(self.shown(), self.shown_at(now))?;
+        let is_known = detail.suggestions.as_ref().is_some_and(|known| known.basis == basis);
+        (!is_known).then_some(DetailJob { basis, job })
+    }
+
+    /// Whether the user waits for what can be done: what is shown is of another state.
+    pub fn awaits_detail(&self, now: Timestamp) -> bool {
+        self.screen.overlays.detail().is_some_and(|detail| {
+            let job = detail.job(self.shown(), self.shown_at(now));
+            job.is_some_and(|(basis, _)| !detail.is_known(&basis))
+        })
+    }
+
+    /// Shows the result of a job.
+    pub fn on_detail_result(&mut self, result: DetailResult, now: Timestamp) {
+        if let Some(detail) = self.screen.overlays.detail_mut() {
+            detail.suggestions = Some(result);
+            self.arrange(now);
+        }
+    }
+
+    /// Shows that a job failed, which is a bug of kordon; it is not tried again until something has changed.
+    pub fn detail_failed(&mut self, now: Timestamp) {
+        let Some(DetailJob { basis, .. }) = self.next_detail_job(now) else { return };
+        let suggestions = Err("working this out failed: this is a bug in kordon".into());
+        self.on_detail_result(DetailResult { basis, suggestions }, now);
+    }
+}
+
+impl Detail {
+    fn job(&self, model: &Model, now: Timestamp) -> Option<(DetailBasis, SuggestionJob)> {
+        let job = match &self.subject {
+            DetailSubject::Node(name) => model.node_suggestions(model.cluster.node(name)?, now)?,
+            DetailSubject::Pod(key) => model.pod_suggestions(model.cluster.pod(key)?, now),
+        };
+        let (subject, changes) = (self.subject.clone(), model.plan_changes());
+        Some((DetailBasis { subject, changes, at_once: job.at_once() }, job))
+    }
+
+    fn is_known(&self, basis: &DetailBasis) -> bool {
+        self.suggestions.as_ref().is_some_and(|known| known.is_of(basis))
+    }
+
+    /// What can be done; without the numbers of plans until they are worked out.
+    pub(super) fn suggestion_rows(&self, context: &DetailContext<'_>) -> Vec<DetailRow> {
+        let Some((basis, _)) = self.job(context.model, context.now) else { return Vec::new() };
+        let known = self.suggestions.as_ref().filter(|known| known.is_of(&basis));
+        let (note, suggestions) = match known.map(|known| &known.suggestions) {
+            Some(Ok(suggestions)) => (context.mode.to_owned(), suggestions.clone()),
+            Some(Err(why)) => (why.clone(), basis.at_once),
+            None => ("working out what each would do".into(), basis.at_once),
+        };
+        if suggestions.is_empty() {
+            return Vec::new();
+        }
+        let mut rows = vec![DetailRow::Section { title: "what you can do", note }];
+        for suggestion in suggestions {
+            let cautions = suggestion.cautions().join(" · ");
+            let command = suggestion.means.command();
+            rows.push(DetailRow::Suggestion(Box::new(suggestion)));
+            rows.extend(Some(cautions).filter(|text| !text.is_empty()).map(DetailRow::Caution));
+            rows.extend(command.map(DetailRow::Command));
+        }
+        rows
+    }
+}
