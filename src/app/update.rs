@@ -344,9 +344,7 @@ fn open_plan(app: &mut App, kind: PlanKind) {
 fn open_suggested(app: &mut App) {
     let request = match app.screen.overlays.detail().and_then(Detail::selected_means) {
         Some(Means::Plan(action)) => PlanRequest::of_action(action),
-        Some(Means::WhatIf(node)) => {
-            PlanRequest::new(PlanKind::Failure, Targets::Nodes(vec![node.clone()]))
-        }
+        Some(Means::WhatIf(node)) => PlanRequest::new(PlanKind::Failure, Targets::Nodes(vec![node.clone()])),
         Some(Means::Wait | Means::Kubectl(_) | Means::Machine(_) | Means::Edit) | None => return,
     };
     let preview = Preview::new(request, app.screen.focus, &app.shown().cluster);

@@ -114,7 +114,8 @@ fn delete(pods: &[Key], options: RemovalOptions) -> String {
     if let Some(first) = pods.first().filter(|_| one_namespace) {
         command.push_str(&format!(" -n {}", quoted(&first.namespace)));
     } else {
-        let each = |pod: &Key| format!("kubectl delete pod {} -n {}", quoted(&pod.name), quoted(&pod.namespace));
+        let each =
+            |pod: &Key| format!("kubectl delete pod {} -n {}", quoted(&pod.name), quoted(&pod.namespace));
         command = pods.iter().map(each).collect::<Vec<_>>().join("; ");
     }
     match options.grace {
@@ -131,7 +132,8 @@ fn names(nodes: &[NodeName]) -> String {
 
 /// A name as a shell reads it as one word. The names of objects need no quotes, unless a server lies.
 pub fn quoted(name: &str) -> Cow<'_, str> {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | ':');
+    let is_plain =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | ':');
     if !name.is_empty() && name.chars().all(is_plain) {
         Cow::Borrowed(name)
     } else {

@@ -24,8 +24,8 @@ use super::{
 };
 use crate::{
     app::{
-        App, AppOptions, Reaction, commands, detail::DetailResult, operations::JobResult, preview::PreviewResult,
-        update,
+        App, AppOptions, Reaction, commands, detail::DetailResult, operations::JobResult,
+        preview::PreviewResult, update,
     },
     clock::Clock,
     cluster::{OperationId, Scope},

@@ -150,7 +150,8 @@ fn the_selected_action_stays_selected_while_rows_above_it_come_and_go() {
     let rows = |fixture: &DashboardFixture| fixture.app.screen.overlays.detail().map(|it| it.rows.len());
     let (before, chosen) = (rows(&fixture), selected(&fixture));
     let renamed = fixture.now;
-    fixture.change_node("pool-c-09", |node| set_condition(node, "DiskPressure", ConditionStatus::True, renamed));
+    fixture
+        .change_node("pool-c-09", |node| set_condition(node, "DiskPressure", ConditionStatus::True, renamed));
     fixture.change_node("pool-c-09", |node| {
         node.taints = [taint("example.com/broken", TaintEffect::NoSchedule, None)].into();
     });

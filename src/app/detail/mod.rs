@@ -46,10 +46,7 @@ pub struct Detail {
 #[derive(Clone, Debug, PartialEq)]
 pub enum DetailRow {
     /// The title of what follows, and what applies to all of it.
-    Section {
-        title: &'static str,
-        note: String,
-    },
+    Section { title: &'static str, note: String },
     /// What the steps that follow have in common.
     Times(StepTime),
     /// A step of the explanation.
@@ -61,12 +58,7 @@ pub enum DetailRow {
     /// The command that does it.
     Command(String),
     /// A property.
-    Fact {
-        name: String,
-        at: Option<Timestamp>,
-        text: String,
-        tone: Tone,
-    },
+    Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
 }
 
 /// How a property looks.
@@ -121,7 +113,9 @@ impl Detail {
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
         let found = self.rows.iter().position(|row| row.is_same(chosen));
         let is_action = matches!(chosen, DetailRow::Suggestion(_));
-        found.or_else(|| place.filter(|_| !is_action).map(|place| place.min(self.rows.len().saturating_sub(1))))
+        found.or_else(|| {
+            place.filter(|_| !is_action).map(|place| place.min(self.rows.len().saturating_sub(1)))
+        })
     }
 
     /// The selected row.

@@ -5,14 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Means, Suggestion, SuggestionKind, about};
 use crate::{
     cluster::{
-        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Pod, PodReady, Uid, Version,
-        Workload, WorkloadKind,
+        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Pod, PodReady, Uid,
+        Version, Workload, WorkloadKind,
     },
     plan::{
         EvictionRules, budget,
         eviction::{self, EvictionBlock, EvictionDecision},
-        kubectl,
-        owner,
+        kubectl, owner,
     },
     time::Timestamp,
 };
@@ -130,12 +129,7 @@ fn scale_up(
 }
 
 /// The budget so that one of the pods that are healthy now may leave.
-fn relax(
-    budget: &Budget,
-    cluster: &Cluster,
-    rules: &EvictionRules,
-    now: Timestamp,
-) -> Option<Suggestion> {
+fn relax(budget: &Budget, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> Option<Suggestion> {
     let numbers = budget::numbers(cluster, budget, rules, now).ok()?;
     let desired = numbers.healthy.checked_sub(1).filter(|desired| *desired >= 0)?;
     let mut relaxed = budget.clone();
@@ -152,5 +146,6 @@ fn relax(
     let patch = format!("--type=merge -p '{{\"spec\":{{\"{field}\":{value}}}}}'");
     let command = format!("{} {patch}", about("patch pdb", &budget.key));
     let suggestion = Suggestion::new(SuggestionKind::RelaxBudget, Means::Kubectl(command), text);
-    (allowed > 0).then(|| suggestion.risk("fewer healthy pods than its owner asked for; change it back afterwards"))
+    (allowed > 0)
+        .then(|| suggestion.risk("fewer healthy pods than its owner asked for; change it back afterwards"))
 }

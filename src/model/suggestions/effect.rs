@@ -73,10 +73,11 @@ fn text(plan: &Plan) -> String {
         return refused.unwrap_or_else(|| plan.summary());
     }
     match &plan.action {
-        Action::Cordon { .. } | Action::Label { .. } => of_nodes(plan),
+        _ if plan.totals.changed == 0 && !plan.nodes.is_empty() && plan.pods.is_empty() => of_nodes(plan),
+        Action::Cordon { .. } | Action::Label { .. } => String::new(),
         Action::Uncordon { .. } => {
             let pods = counted(plan.arrivals.len(), "Pending pod lands here", "Pending pods land here");
-            if plan.totals.changed == 0 { of_nodes(plan) } else { pods }
+            format!("the scheduler places pods here again: {pods}")
         }
         Action::Evict { .. } | Action::Delete { .. } => match &plan.pods[..] {
             [pod] => of_pod(pod, plan),
@@ -150,6 +151,7 @@ impl LeavingPods {
         ]);
         let leave = match self.leave {
             0 => "no pod leaves".to_owned(),
+            leave if moved == leave && self.data_lost == 0 => counted(leave, "pod moves", "pods move"),
             leave => format!("{}: {become_of}", counted(leave, "pod leaves", "pods leave")),
         };
         if others.is_empty() { leave } else { format!("{leave}; {others}") }

@@ -82,7 +82,10 @@ impl Model {
             next,
             drain: status.drain,
             knows_out_of_service: EvictionRules::of(self.settings.version).out_of_service,
-            stuck: pods.filter(|pod| is_overdue(pod, &self.cluster, now)).map(|pod| pod.key.clone()).collect(),
+            stuck: pods
+                .filter(|pod| is_overdue(pod, &self.cluster, now))
+                .map(|pod| pod.key.clone())
+                .collect(),
         })
     }
 
@@ -157,7 +160,8 @@ impl SuggestionJob {
             let wait = suggestions.iter_mut().filter(|suggestion| suggestion.kind == SuggestionKind::Wait);
             wait.for_each(|wait| wait.text = format!("until more of its pods are Ready: {}", budget.numbers));
         }
-        let after_wait = usize::from(suggestions.first().is_some_and(|first| first.kind == SuggestionKind::Wait));
+        let after_wait =
+            usize::from(suggestions.first().is_some_and(|first| first.kind == SuggestionKind::Wait));
         let found = budgets::suggestions(&refusing, cluster, &rules, *now);
         suggestions.splice(after_wait..after_wait, found);
     }
@@ -172,7 +176,11 @@ impl SuggestionJob {
         let cordoned = help.lifts.iter().find(|lift| lift.constraint == Constraint::Cordon);
         let uncordon = cordoned.and_then(|lift| lift.nodes.first()).map(|node| {
             let means = Means::Plan(Action::Uncordon { nodes: vec![node.clone()] });
-            Suggestion::new(SuggestionKind::Uncordon, means, format!("{node} takes it once it is not cordoned"))
+            Suggestion::new(
+                SuggestionKind::Uncordon,
+                means,
+                format!("{node} takes it once it is not cordoned"),
+            )
         });
         let lines = help.lines().into_iter();
         let place = lines.map(|line| Suggestion::new(SuggestionKind::Place, Means::Edit, line));

@@ -88,7 +88,8 @@ impl NodeCase {
                 Suggestion::new(kind, means, format!("the scheduler places no new pods here; {pods}"))
             }
             SuggestionKind::Uncordon => {
-                let risk = node.cordon().map(|note| format!("cordoned {}", note.text(now))).unwrap_or_default();
+                let risk =
+                    node.cordon().map(|note| format!("cordoned {}", note.text(now))).unwrap_or_default();
                 let means = Means::Plan(Action::Uncordon { nodes });
                 Suggestion::new(kind, means, "the scheduler places pods here again").risk(risk)
             }
@@ -136,7 +137,9 @@ impl NodeCase {
             },
             NodeState::Starting => "until its kubelet posts a status".into(),
             NodeState::Draining => match self.drain {
-                Some(DrainCount { gone, of }) => format!("until its drain ends: {gone} of {of} pods are gone"),
+                Some(DrainCount { gone, of }) => {
+                    format!("until its drain ends: {gone} of {of} pods are gone")
+                }
                 None => "until its drain ends".into(),
             },
             NodeState::Cordoned | NodeState::Drained | NodeState::Ready => {
@@ -191,8 +194,9 @@ pub fn out_of_service(node: &Node) -> Suggestion {
     let edits = TaintEdits::parse([&*words], false).unwrap_or_default();
     let means = Means::Plan(Action::Taint { nodes: vec![node.name.clone()], edits });
     let text = "its pods are deleted, removed by force, and their volumes detached";
-    Suggestion::new(SuggestionKind::OutOfService, means, text)
-        .risk("only if the machine is known to be off, else two writers on one volume; remove it yourself later")
+    Suggestion::new(SuggestionKind::OutOfService, means, text).risk(
+        "only if the machine is known to be off, else two writers on one volume; remove it yourself later",
+    )
 }
 
 fn back_in_service(node: &Node) -> Suggestion {
@@ -288,8 +292,7 @@ mod tests {
 
     #[test]
     fn a_taint_that_is_there_is_not_added_again_and_removed_once_the_node_is_ready() {
-        let taint =
-            Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
+        let taint = Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
         let mut unknown = case(NodeState::Unknown);
         change(&mut unknown, |node| node.taints = [taint.clone()].into());
         assert_eq!(words(&unknown), "wait restartKubelet deleteNode");

@@ -148,7 +148,9 @@ impl PodCase {
             PodTrouble::StuckTerminating => "until its kubelet is back and confirms the deletion".into(),
             PodTrouble::OverdueTerminating => "until its kubelet confirms the deletion".into(),
             PodTrouble::Terminating => "until its grace period ends".into(),
-            PodTrouble::Pending => "until the scheduler finds a node: it tries again when nodes or pods change".into(),
+            PodTrouble::Pending => {
+                "until the scheduler finds a node: it tries again when nodes or pods change".into()
+            }
             // docs/upstream/neighbours.md#1
             PodTrouble::NodeGone => {
                 "until the pod garbage collector removes it, 40 to 60 s after its node was deleted".into()
@@ -157,7 +159,9 @@ impl PodCase {
                 "until its node is Ready: then it stays; without that it is evicted".into()
             }
             PodTrouble::NodeDown => "until its node is Ready".into(),
-            PodTrouble::Blocked => "until its budget allows a disruption: more of its pods have to be Ready".into(),
+            PodTrouble::Blocked => {
+                "until its budget allows a disruption: more of its pods have to be Ready".into()
+            }
             PodTrouble::Static | PodTrouble::Finished | PodTrouble::Running => "for now".into(),
         };
         Suggestion::wait(self.next.filter(|at| *at > now), text)
@@ -206,11 +210,7 @@ mod tests {
             (PodTrouble::Finished, "delete", "delete"),
             (PodTrouble::Pending, "wait", "wait"),
             (PodTrouble::NodeGone, "wait", "wait"),
-            (
-                PodTrouble::NodeDown,
-                "wait restartKubelet delete",
-                "wait restartKubelet delete outOfService",
-            ),
+            (PodTrouble::NodeDown, "wait restartKubelet delete", "wait restartKubelet delete outOfService"),
             (PodTrouble::Blocked, "wait delete", "wait delete"),
             (PodTrouble::Running, "evict delete", "evict delete"),
         ];
@@ -244,7 +244,9 @@ mod tests {
             case.suggestions(Timestamp::EPOCH).iter().filter_map(|one| one.means.command()).collect();
         assert_eq!(
             commands,
-            [r#"kubectl patch pod web-0 -n shop --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'"#]
+            [
+                r#"kubectl patch pod web-0 -n shop --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'"#
+            ]
         );
     }
 
