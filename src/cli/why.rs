@@ -250,7 +250,7 @@ impl ActionReport {
             command: suggestion.means.command(),
             title: suggestion.kind.title(),
             text: suggestion.text,
-            effect: suggestion.effect.map(|effect| effect.text),
+            effect: suggestion.effect.map(|effect| effect.text).filter(|text| !text.is_empty()),
         }
     }
 }
@@ -273,14 +273,14 @@ fn table(report: &WhyReport, out: &mut Page) {
         let mark = step.mark;
         let _ = writeln!(out, "{mark} {at:8}  {distance:14}  {}", visible::text(&step.text));
     }
-    action_table(&mut out, report);
+    action_table(report, out);
     if let Some(placement) = &report.placement {
         placement_table(out, placement);
     }
 }
 
 /// What can be done: what it does, its risk, its command.
-fn action_table(out: &mut String, report: &WhyReport) {
+fn action_table(report: &WhyReport, out: &mut Page) {
     if report.actions.is_empty() {
         return;
     }
