@@ -27,6 +27,8 @@ pub enum UserAction {
     Detail,
     Back,
     Wide,
+    /// Look further ahead in the forecast, or as far as at first.
+    Horizon,
     Freeze,
     Theme,
     Help,
@@ -286,10 +288,20 @@ pub const COMMANDS: &[Command] = &[
         context: KeyContext::In(&[Pane::Forecast]),
         ..view(
             "predicted-node",
-            "Show the node of the selected row and its pods.",
+            "Show the node of the selected lane and its pods, or the nodes of its zone.",
             "node",
             ENTER,
             UserAction::Enter,
+        )
+    },
+    Command {
+        context: KeyContext::In(&[Pane::Forecast]),
+        ..view(
+            "horizon",
+            "Change how far the forecast looks ahead: 10 min, 30 min, 2 h.",
+            "10m 30m 2h",
+            &[char('h')],
+            UserAction::Horizon,
         )
     },
     Command {

@@ -8,12 +8,12 @@ use super::{
     operations::Operations,
     overlays::Overlay,
     pane::Pane,
-    screen::Screen,
+    screen::{LanesBasis, Screen},
 };
 use crate::{
     cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::{Certainty, ZoneView},
-    forecast::{ForecastRow, NodeForecast},
+    forecast::{self, Lane},
     model::{EvictionRow, EvictionState, JournalEntry, Model, Revision},
     time::Timestamp,
 };
@@ -78,23 +78,44 @@ impl Screen {
         let pods = self.pods_of.as_ref().map(|node| pods(shown, node, &filter, self.pods.sort));
         self.pods.list.replace(pods.unwrap_or_default());
         arrange_views(self, shown, operations, now);
-        let made = shown.forecast.as_ref().map(|forecast| forecast.made);
-        let basis = (made, shown.views.taken, self.filter(Pane::Forecast).clone());
-        if self.forecast.arranged.as_ref() != Some(&basis) {
-            self.forecast.replace(shown.forecast.as_ref().map(|forecast| forecast.rows(now)), &basis.2);
-            self.forecast.arranged = Some(basis);
-        }
+        self.arrange_lanes(shown);
         let filter = self.filter(Pane::Journal).clone();
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
         self.journal.replace(entries.map(|(number, _)| number).collect());
         let is_empty = [
             (Pane::Evictions, shown.views.evictions.is_empty()),
-            (Pane::Forecast, self.forecast.rows.is_empty()),
+            (Pane::Forecast, self.is_forecast_empty(shown)),
             (Pane::Journal, shown.journal.is_empty()),
         ];
         for (pane, is_empty) in is_empty {
             self.openings.entry(pane).or_default().on_content(is_empty, now);
         }
+    }
+}
+
+impl Screen {
+    fn is_forecast_empty(&self, shown: &Model) -> bool {
+        shown.forecast_until(self.forecast.horizon).is_none_or(|forecast| forecast.lanes.is_empty())
+    }
+
+    /// Folds the lanes that pass the filter until there is room for them.
+    fn arrange_lanes(&mut self, shown: &Model) {
+        let horizon = self.forecast.horizon;
+        let forecast = shown.forecast_until(horizon);
+        let basis = LanesBasis {
+            forecast: forecast.map(|forecast| (forecast.made, forecast.until)),
+            states: shown.views.revision.states,
+            filter: self.filter(Pane::Forecast).clone(),
+            horizon,
+            room: self.forecast.room,
+        };
+        if self.forecast.arranged.as_ref() == Some(&basis) {
+            return;
+        }
+        let lanes = forecast.into_iter().flat_map(|forecast| &forecast.lanes);
+        let passing = lanes.filter(|lane| basis.filter.is_empty() || basis.filter.matches(*lane));
+        self.forecast.replace(forecast::fold(passing.cloned().collect(), basis.room, horizon.alike()));
+        self.forecast.arranged = Some(basis);
     }
 }
 
@@ -285,27 +306,24 @@ impl Filterable for NodeRow<'_> {
     }
 }
 
-impl Filterable for ForecastRow {
+impl Filterable for Lane {
     fn field(&self, key: &str) -> Option<String> {
         match key {
-            "node" => Some(self.node.to_string()),
-            "what" => Some(
-                match self.event {
-                    NodeForecast::Unknown(_) => "unknown",
-                    NodeForecast::NoExecute(_) => "taint noexecute",
-                    NodeForecast::Deletions(_) => "evicted",
-                }
-                .into(),
-            ),
+            "node" => self.nodes.first().map(ToString::to_string),
+            "zone" => Some(zone_word(&self.zone)),
+            "what" => {
+                let unknown = self.unknown.map(|_| "unknown");
+                let tainted = self.tainted.map(|_| "taint noexecute");
+                let evicted = (!self.pods.is_empty()).then_some("evicted");
+                Some(unknown.into_iter().chain(tainted).chain(evicted).collect::<Vec<_>>().join(" "))
+            }
             _ => None,
         }
     }
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.node);
-        if let NodeForecast::NoExecute(key) = &self.event {
-            found(key);
-        }
+        self.nodes.iter().for_each(|node| found(node));
+        found(&self.zone.to_string());
     }
 }
 

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
-    forecast,
-    model::{Model, suggestions::Means},
+    forecast::Lane,
+    model::{Horizon, Model, suggestions::Means},
     time::Timestamp,
 };
 
@@ -55,7 +55,7 @@ pub struct Screen {
     pub evictions: SortedList<Key, EvictionColumn>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
-    pub forecast: ForecastRows,
+    pub forecast: ForecastLanes,
     /// The moment that is shown instead of the present; none unless the user froze the screen.
     pub frozen: Option<Frozen>,
     /// Kept while a plan is open.
@@ -71,42 +71,76 @@ pub struct Frozen {
     pub model: Box<Model>,
 }
 
-/// The forecast as rows.
-#[derive(Clone, Debug, Default)]
-pub struct ForecastRows {
-    pub rows: Vec<forecast::ForecastRow>,
-    /// Places in `rows`.
-    pub list: Listing<usize>,
-    /// The row that was selected last.
-    chosen: Option<forecast::ForecastRow>,
-    /// When the forecast was made, the time up to which its rows were left out, and the filter, of the present rows.
-    pub arranged: Option<(Option<Timestamp>, Timestamp, Filter)>,
+/// The forecast as lanes.
+#[derive(Clone, Debug)]
+pub struct ForecastLanes {
+    /// As many as there is room for: folded where there are more.
+    pub lanes: Vec<Lane>,
+    /// The first node of each lane.
+    pub list: Listing<NodeName>,
+    pub horizon: Horizon,
+    /// How many lanes there was room for when they were last drawn.
+    pub(super) room: usize,
+    /// The node whose lane was selected last.
+    chosen: Option<NodeName>,
+    /// What the present lanes were made from.
+    pub(super) arranged: Option<LanesBasis>,
 }
 
-impl ForecastRows {
-    /// The selection stays with what is predicted for its node, though the time of it may change.
-    pub fn replace(&mut self, rows: Option<Vec<forecast::ForecastRow>>, filter: &Filter) {
-        self.chosen = self.selected().cloned().or_else(|| self.chosen.take());
-        self.rows = rows.unwrap_or_default();
-        let passing = |row: &usize| filter.matches(&self.rows[*row]);
-        let passing: Vec<usize> = (0..self.rows.len()).filter(passing).collect();
+/// What lanes are made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LanesBasis {
+    /// When the forecast was made, and until when it goes.
+    pub forecast: Option<(Timestamp, Timestamp)>,
+    /// Changes of the nodes' states: what was predicted from the silence of a node falls with it.
+    pub states: u64,
+    pub filter: Filter,
+    pub horizon: Horizon,
+    pub room: usize,
+}
+
+impl Default for ForecastLanes {
+    fn default() -> Self {
+        Self {
+            lanes: Vec::new(),
+            list: Listing::default(),
+            horizon: Horizon::default(),
+            // Until the pane has been drawn.
+            room: 8,
+            chosen: None,
+            arranged: None,
+        }
+    }
+}
+
+impl ForecastLanes {
+    /// Records that there was room for this many lanes; none where the pane was a single line.
+    fn set_drawn(&mut self, rows: usize) {
+        self.list.set_drawn(rows);
+        self.room = if rows > 0 { rows } else { self.room };
+    }
+
+    /// The selection stays with the lane of its node, however the lanes are folded.
+    pub(super) fn replace(&mut self, lanes: Vec<Lane>) {
+        self.chosen = self.node().cloned().or_else(|| self.chosen.take());
         let chosen = self.chosen.as_ref();
-        let same =
-            passing.iter().filter(|row| chosen.is_some_and(|chosen| chosen.is_same(&self.rows[**row])));
-        let nearest = same
-            .min_by_key(|row| chosen.map(|chosen| self.rows[**row].at.since(chosen.at).as_nanos().abs()))
-            .copied();
-        self.list.replace_where(passing, |row| Some(*row) == nearest);
+        let of_chosen = |lane: &&Lane| chosen.is_some_and(|chosen| lane.nodes.binary_search(chosen).is_ok());
+        let first = lanes.iter().find(of_chosen).map(|lane| &lane.nodes[0]);
+        let keys = lanes.iter().map(|lane| lane.nodes[0].clone()).collect();
+        self.list.replace_where(keys, |key| Some(key) == first);
+        self.lanes = lanes;
     }
 
-    /// The selected row.
-    pub fn selected(&self) -> Option<&forecast::ForecastRow> {
-        self.list.selected().and_then(|row| self.rows.get(*row))
+    /// The selected lane.
+    pub fn selected(&self) -> Option<&Lane> {
+        self.lanes.get(self.list.cursor()?)
     }
 
-    /// The row at a place of the list.
-    pub fn row(&self, place: usize) -> Option<&forecast::ForecastRow> {
-        self.list.keys().get(place).and_then(|row| self.rows.get(*row))
+    /// The node of the selected lane: of several, the one that was selected before they shared it, or else the first.
+    pub fn node(&self) -> Option<&NodeName> {
+        let nodes = &self.selected()?.nodes;
+        let chosen = self.chosen.as_ref().filter(|chosen| nodes.binary_search(chosen).is_ok());
+        chosen.or(nodes.first())
     }
 }
 
@@ -390,7 +424,7 @@ impl Screen {
                 Pane::Pods => self.pods.list.set_drawn(*rows),
                 Pane::Evictions => self.evictions.list.set_drawn(*rows),
                 Pane::Journal => self.journal.set_drawn(*rows),
-                Pane::Forecast => self.forecast.list.set_drawn(*rows),
+                Pane::Forecast => self.forecast.set_drawn(*rows),
                 Pane::Detail | Pane::Plan | Pane::Progress => {
                     if let Some(view) = self.overlays.view_mut() {
                         view.drawn(*rows);

@@ -19,7 +19,8 @@ use super::{
     screen::Frozen,
 };
 use crate::{
-    cluster::{Key, NodeName},
+    cluster::{Key, NodeName, ZoneKey},
+    forecast::LaneFold,
     model::{Model, suggestions::Means},
     time::Timestamp,
 };
@@ -51,6 +52,7 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
         UserAction::Back => app.screen.back(),
+        UserAction::Horizon => app.screen.forecast.horizon = app.screen.forecast.horizon.next(),
         UserAction::Wide => app.screen.wide = !app.screen.wide,
         UserAction::Freeze => {
             let before = freeze(app, now);
@@ -147,13 +149,8 @@ fn enter(app: &mut App) {
     say_gone(app);
     match app.screen.focus {
         Pane::Zones => {
-            let Some(zone) = app.screen.zones.list.selected() else { return };
-            let filter = format!("zone:{}", zone_word(zone));
-            app.screen.leave_node();
-            app.screen.overlays.close_views();
-            app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
-            app.screen.nodes.list.on_use(ListUse::Refilter);
-            app.screen.focus = Pane::Nodes;
+            let Some(zone) = app.screen.zones.list.selected().cloned() else { return };
+            show_zone(app, &zone);
         }
         Pane::Nodes => {
             if let Some(node) = app.screen.nodes.list.selected().cloned() {
@@ -173,8 +170,12 @@ fn enter(app: &mut App) {
             app.screen.pods.list.select(&pod);
         }
         Pane::Forecast => {
-            let row = app.screen.forecast.selected();
-            let Some(node) = row.map(|row| row.node.clone()) else { return };
+            let Some(lane) = app.screen.forecast.selected() else { return };
+            if lane.fold == LaneFold::Zone {
+                let zone = lane.zone.clone();
+                return show_zone(app, &zone);
+            }
+            let Some(node) = app.screen.forecast.node().cloned() else { return };
             app.screen.nodes.list.select(&node);
             show_pods(app, node);
         }
@@ -182,6 +183,16 @@ fn enter(app: &mut App) {
         Pane::Detail => open_suggested(app),
         Pane::Pods | Pane::Progress | Pane::Journal => {}
     }
+}
+
+/// Shows the nodes of a zone only.
+fn show_zone(app: &mut App, zone: &ZoneKey) {
+    let filter = format!("zone:{}", zone_word(zone));
+    app.screen.leave_node();
+    app.screen.overlays.close_views();
+    app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
+    app.screen.nodes.list.on_use(ListUse::Refilter);
+    app.screen.focus = Pane::Nodes;
 }
 
 /// Runs the typed command. One that cannot be run stays in its line, with the reason beside it.
@@ -214,8 +225,12 @@ fn open_detail(app: &mut App) {
         Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Forecast => {
-            let row = screen.forecast.selected();
-            row.map(|row| DetailSubject::Node(row.node.clone()))
+            let lane = screen.forecast.selected();
+            if lane.is_some_and(|lane| lane.fold == LaneFold::Zone) {
+                app.screen.message = Some("this lane is of a whole zone: Enter shows its nodes".into());
+                return;
+            }
+            screen.forecast.node().cloned().map(DetailSubject::Node)
         }
         Pane::Plan => {
             let pod = screen.overlays.plan().and_then(Preview::selected_pod);
@@ -368,8 +383,8 @@ fn target_nodes(app: &App) -> Vec<NodeName> {
             nodes.map(|node| node.name.clone()).collect()
         }
         Pane::Forecast => {
-            let row = screen.forecast.selected();
-            row.map(|row| row.node.clone()).into_iter().collect()
+            let lane = screen.forecast.selected();
+            lane.map(|lane| lane.nodes.clone()).unwrap_or_default()
         }
         Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal => Vec::new(),
     }

@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{ForecastKind, ForecastStep};
+use super::{ForecastKind, ForecastStep, TimeRange};
 use crate::{
     cluster::{Cluster, NodeName, Taint, TaintEffect, ZoneKey},
     engine::{QueueChange, QueueEvent, Tolerance, UNREACHABLE, tolerance},
@@ -104,6 +104,20 @@ impl Chances {
                 ForecastKind::Unknown { .. } | ForecastKind::Removed { .. } => {}
             }
         }
+    }
+
+    /// The first and the last time at which each node may be tainted, where chance decides.
+    pub fn turns(&self) -> BTreeMap<NodeName, TimeRange> {
+        let mut turns: BTreeMap<NodeName, TimeRange> = BTreeMap::new();
+        for contest in self.0.values() {
+            for Spell { node, tokens, .. } in &contest.spells {
+                let (first, last) = (contest.tokens[tokens.start].at, contest.tokens[tokens.end - 1].at);
+                let known = turns.entry(node.clone()).or_insert(TimeRange { first, last });
+                *known = known.with(TimeRange { first, last });
+            }
+        }
+        turns.retain(|_, turns| turns.first < turns.last);
+        turns
     }
 
     /// How many pods are deleted until a time, of which `predicted` are by the order of the forecast.

@@ -5,17 +5,19 @@ mod apply_write;
 mod assumptions;
 mod baseline;
 mod chance;
+mod lanes;
 mod outcome;
-mod rows;
 mod successors;
+mod totals;
 
 pub use accuracy::{Accuracy, AccuracyReport};
 pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
+pub use lanes::{Lane, LaneFold, LanePods, TimeRange, fold};
 pub use outcome::{EvictionOutcome, StuckReason};
-pub use rows::{ForecastRow, ForecastTotals, NodeForecast};
 pub use successors::{Succession, Successor, SuccessorState};
+pub use totals::ForecastTotals;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,6 +50,10 @@ pub struct Forecast {
     pub down: BTreeSet<NodeName>,
     /// How many pods are deleted until the end, over all orders in which waiting nodes may be tainted.
     pub deleted: DeletedRange,
+    /// What happens to each node over time; empty under assumptions.
+    pub lanes: Vec<Lane>,
+    /// The first and the last time at which each node may be tainted that waits for a token together with others.
+    taint_turns: BTreeMap<NodeName, TimeRange>,
     /// The indices of each node in `steps`, in order of time.
     by_node: BTreeMap<NodeName, Vec<usize>>,
 }
@@ -108,7 +114,11 @@ impl ForecastKind {
 impl Forecast {
     /// Runs copies of the engine and the cluster forward from `now` for `horizon`.
     pub fn run(engine: &Engine, cluster: &Cluster, now: Timestamp, horizon: Span) -> Self {
-        Self::under(&Assumptions::default(), engine, cluster, now, horizon)
+        let mut forecast = Self::under(&Assumptions::default(), engine, cluster, now, horizon);
+        if engine.confidence(now).allows_predictions() {
+            forecast.make_lanes(engine, cluster);
+        }
+        forecast
     }
 
     /// The same, under assumptions.
@@ -128,6 +138,7 @@ impl Forecast {
             forecast.zones = run.engine.zones(forecast.until);
             let chances = Chances::new(std::iter::from_fn(|| run.engine.poll_queue_event()));
             chances.add_to(&mut forecast.steps);
+            forecast.taint_turns = chances.turns();
             let deleted = forecast.totals(now).deleted;
             forecast.deleted = chances.deleted(cluster, deleted, forecast.until);
             let nodes = cluster.nodes().iter().map(|node| &node.name);
@@ -154,6 +165,7 @@ impl Forecast {
             !fallen.contains(node)
         });
         self.silent.retain(|node| !heard.contains(node));
+        self.lanes.retain(|lane| lane.nodes.iter().all(|node| !fallen.contains(node)));
         self.by_node = baseline::by_node(&self.steps);
     }
 

@@ -5,6 +5,7 @@ pub mod cluster_verdict;
 pub mod eviction_outcomes;
 pub mod feeds;
 pub mod headroom;
+pub mod horizon;
 pub mod impact;
 pub mod journal;
 pub mod node_state;
@@ -21,6 +22,7 @@ pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use eviction_outcomes::{EvictionCounts, EvictionOutcomes, OutcomesJob};
 pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
+pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, SessionJournal};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateRole};
@@ -36,9 +38,6 @@ use crate::{
     time::{ClusterClock, Span, Timestamp},
     why::Explainer,
 };
-
-/// How far ahead forecasts look: an eviction under the default tolerations, and then some.
-pub const HORIZON: Span = Span::from_secs(600);
 
 /// What is known of one cluster.
 ///
@@ -58,6 +57,8 @@ pub struct Model {
     pub feeds: Feeds,
     pub journal: SessionJournal,
     pub forecast: Option<Forecast>,
+    /// A forecast that looks further ahead, for a chart of more than ten minutes; nothing else rests on it.
+    pub outlook: Option<Forecast>,
     /// How right the forecasts of the session have been.
     pub accuracy: Accuracy,
     pub watchlist: NodeWatchlist,
@@ -134,6 +135,7 @@ impl Model {
             feeds: Feeds::default(),
             journal: SessionJournal::default(),
             forecast: None,
+            outlook: None,
             accuracy,
             watchlist: NodeWatchlist::default(),
             headroom: None,
@@ -219,7 +221,7 @@ impl Model {
     /// Stops the engine for good: from now on only the cluster is kept up to date.
     pub fn into_observer(self) -> Self {
         let outbox = VecDeque::new();
-        Self { role: ControllerRole::Observer, engine: None, forecast: None, outbox, ..self }
+        Self { role: ControllerRole::Observer, engine: None, forecast: None, outlook: None, outbox, ..self }
     }
 
     /// The explainer of nodes and pods; none before the engine has started.

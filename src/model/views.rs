@@ -139,7 +139,7 @@ impl Model {
             Confidence::Live | Confidence::Assumed | Confidence::NoController { .. } => now,
         };
         self.watchlist.update(engine, &self.cluster, judged_at);
-        if let Some(forecast) = &mut self.forecast {
+        for forecast in self.forecast.iter_mut().chain(&mut self.outlook) {
             let abnormal = self.watchlist.abnormal();
             let cluster = &self.cluster;
             forecast.forget_heard(|name| {

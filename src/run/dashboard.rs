@@ -33,7 +33,7 @@ use crate::{
     executor::{guards, write_context::WriteContext},
     forecast::Forecast,
     k8s::feed::FeedEvent,
-    model::{EvictionOutcomes, HORIZON, HeadroomSnapshot, suggestions::Guarding},
+    model::{EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, suggestions::Guarding},
     operation::Request,
     time::Timestamp,
 };
@@ -175,6 +175,7 @@ struct Loop {
     next_refresh: Instant,
     next_tick: Instant,
     forecast: Background<Forecast>,
+    outlook: Background<Forecast>,
     plan: Background<PreviewResult>,
     detail: Background<DetailResult>,
     headroom: Background<Option<HeadroomSnapshot>>,
@@ -215,6 +216,7 @@ impl Loop {
             next_refresh: now,
             next_tick: now + SECOND,
             forecast: Background::new(FORECAST),
+            outlook: Background::new(FORECAST),
             plan: Background::new(FORECAST),
             detail: Background::new(FORECAST),
             headroom: Background::new(HEADROOM),
@@ -265,6 +267,7 @@ impl Loop {
                 plan = self.plan.finished() => self.on_plan(plan),
                 detail = self.detail.finished() => self.on_detail(detail),
                 forecast = self.forecast.finished() => self.on_forecast(forecast),
+                outlook = self.outlook.finished() => self.on_outlook(outlook),
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
                 outcomes = self.eviction_outcomes.finished() => self.on_eviction_outcomes(outcomes),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
@@ -308,6 +311,7 @@ impl Loop {
         }
         self.start_plan();
         self.start_detail();
+        self.start_outlook();
         self.draw(surface)?;
         Ok(Next::GoOn)
     }
@@ -403,6 +407,18 @@ impl Loop {
         }
     }
 
+    fn on_outlook(&mut self, outlook: Result<Forecast, Failed>) {
+        match outlook {
+            Ok(outlook) => {
+                if let Some(before) = self.app.model.outlook.replace(outlook) {
+                    drop_in_background(before);
+                }
+                self.unrefreshed = true;
+            }
+            Err(Failed) => self.report_fault("the forecast failed, predicted times may be missing"),
+        }
+    }
+
     /// The next tick shows it.
     fn on_headroom(&mut self, headroom: Result<Option<HeadroomSnapshot>, Failed>) {
         match headroom {
@@ -444,6 +460,7 @@ impl Loop {
         self.unrefreshed = false;
         self.undrawn = self.undrawn || !self.app.is_frozen();
         self.start_forecast();
+        self.start_outlook();
         self.start_plan();
         self.start_detail();
         self.start_headroom();
@@ -470,6 +487,27 @@ impl Loop {
         let (cluster, now) = (model.cluster.clone(), self.clock.now());
         self.forecast_is_old = false;
         self.forecast.start(move |_| Forecast::run(&engine, &cluster, now, HORIZON));
+    }
+
+    /// Starts a forecast that looks as far ahead as the chart: a new horizon is served at once, a changed cluster at the
+    /// pace of forecasts.
+    fn start_outlook(&mut self) {
+        let horizon = self.app.screen.forecast.horizon;
+        let model = &mut self.app.model;
+        if horizon == Horizon::TenMinutes || model.forecast.is_none() {
+            if let Some(outlook) = model.outlook.take() {
+                drop_in_background(outlook);
+            }
+            return;
+        }
+        let known = model.outlook.as_ref().filter(|known| known.until.since(known.made) == horizon.span());
+        let made = model.forecast.as_ref().map(|forecast| forecast.made);
+        let is_behind = known.is_none_or(|known| Some(known.made) < made && self.outlook.is_due());
+        let Some(engine) = model.engine.clone().filter(|_| is_behind && !self.outlook.is_running()) else {
+            return;
+        };
+        let (cluster, now) = (model.cluster.clone(), self.clock.now());
+        self.outlook.start(move |_| Forecast::run(&engine, &cluster, now, horizon.span()));
     }
 
     /// Starts to work out the open plan where it is behind. A changed request is served at once, a changed cluster at the

@@ -36,6 +36,17 @@ pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
+/// The end of the text in this many cells; what is cut shows as `…`.
+pub fn cut_front(text: &str, cells: usize) -> Cow<'_, str> {
+    if width(text) <= cells {
+        return Cow::Borrowed(text);
+    }
+    let Some(room) = cells.checked_sub(1) else { return Cow::Borrowed("") };
+    let fits = |(start, _): &(usize, char)| width(&text[*start..]) <= room;
+    let start = text.char_indices().find(fits).map_or(text.len(), |(start, _)| start);
+    Cow::Owned(format!("…{}", &text[start..]))
+}
+
 /// The text over at most this many lines of this many cells, broken between words where it can be; the last line is
 /// cut where the text continues.
 pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
@@ -151,6 +162,14 @@ mod tests {
         assert_eq!(cut("節点節点", 5), "節点…");
         assert_eq!(cut("節点節点", 4), "節…");
         assert_eq!((cut("abc", 1), cut("abc", 0)), ("…".into(), "".into()));
+    }
+
+    #[test]
+    fn of_a_name_its_end_may_be_kept() {
+        assert_eq!(cut_front("general-1b-01", 13), "general-1b-01");
+        assert_eq!(cut_front("general-1b-01", 6), "…1b-01");
+        assert_eq!(cut_front("節点節点", 4), "…点");
+        assert_eq!((cut_front("abc", 1), cut_front("abc", 0)), ("…".into(), "".into()));
     }
 
     #[test]

@@ -74,7 +74,7 @@ const ACTING: &[(Pane, &str, &[&str])] = &[
     (Pane::Nodes, "2", &["c", "r", "x", "d", "<Enter>", "<Space>"]),
     (Pane::Pods, "2/pool-a-03<Enter><Enter>", &["e", "<Del>", "d", "<Space>"]),
     (Pane::Evictions, "3", &["e", "d", "<Enter>"]),
-    (Pane::Forecast, "5", &["x", "d", "<Enter>"]),
+    (Pane::Forecast, "4", &["x", "d", "<Enter>"]),
     (Pane::Zones, "1", &["x", "<Enter>"]),
     (Pane::Plan, "2/pool-a-01<Enter>r", &["d"]),
 ];
@@ -149,7 +149,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Nodes => screen.nodes.list.selected().map(ToString::to_string),
         Pane::Pods => screen.pods.list.selected().map(ToString::to_string),
         Pane::Evictions => screen.evictions.list.selected().map(ToString::to_string),
-        Pane::Forecast => screen.forecast.selected().map(|row| row.node.to_string()),
+        Pane::Forecast => screen.forecast.node().map(ToString::to_string),
         Pane::Zones => screen.zones.list.selected().map(ToString::to_string),
         Pane::Plan => screen.overlays.plan()?.selected_pod().map(|pod| pod.to_string()),
         Pane::Detail | Pane::Progress | Pane::Journal => None,
@@ -169,6 +169,12 @@ fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         return Some(match &plan.request.targets {
             Targets::Nodes(nodes) if plan.request.kind == PlanKind::Failure && pane == Pane::Zones => {
                 fixture.app.model.cluster.node(&nodes[0]).expect("a node").zone().to_string()
+            }
+            // A lane may be of several nodes.
+            Targets::Nodes(nodes) if pane == Pane::Forecast => {
+                let node = screen.forecast.node().expect("a lane");
+                assert!(nodes.contains(node));
+                node.to_string()
             }
             Targets::Nodes(nodes) => one(nodes).to_string(),
             Targets::Pods(pods) => one::<Key>(pods).to_string(),

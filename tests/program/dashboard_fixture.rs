@@ -551,6 +551,9 @@ impl DashboardFixture {
         if let Some(engine) = self.app.model.engine.as_ref().filter(|_| self.app.model.is_abnormal()) {
             let forecast = Forecast::run(engine, &self.app.model.cluster, self.now, HORIZON);
             self.app.model.forecast = Some(forecast);
+            let horizon = self.app.screen.forecast.horizon.span();
+            let outlook = Forecast::run(engine, &self.app.model.cluster, self.now, horizon);
+            self.app.model.outlook = Some(outlook);
         }
         self.app.refresh(self.now);
         self.plan();

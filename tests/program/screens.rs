@@ -16,6 +16,7 @@ use kordon::{
         Change, Condition, ConditionStatus, CordonNote, DrainClaim, Key, ObjectEvent, Phase, TaintEffect,
         WorkloadKind,
     },
+    forecast::LaneFold,
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     model::suggestions::Means,
@@ -499,6 +500,56 @@ fn a_zone_outage_shows_the_queue_and_its_slots() {
     }
     fixture.run(68);
     expect(&mut fixture, "outage", (160, 48));
+    fixture.press("4");
+    expect(&mut fixture, "forecast-outage", (160, 48));
+    expect(&mut fixture, "forecast-outage", (80, 24));
+    fixture.press("hz");
+    fixture.run(1);
+    expect(&mut fixture, "forecast-horizon", (160, 48));
+}
+
+#[test]
+fn the_selected_lane_stays_on_its_node_while_others_come_and_now_moves() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("4");
+    drawn(&mut fixture, (160, 48));
+    fixture.press("jj");
+    let selected =
+        |fixture: &DashboardFixture| fixture.app.screen.forecast.selected().map(|lane| lane.nodes.clone());
+    let before = selected(&fixture);
+    let lanes = fixture.app.screen.forecast.lanes.len();
+    fixture.silence("pool-b-04");
+    fixture.run(100);
+    drawn(&mut fixture, (160, 48));
+    assert_eq!(fixture.app.screen.forecast.lanes.len(), lanes + 1);
+    assert_eq!(selected(&fixture), before);
+    drawn(&mut fixture, (80, 24));
+    let zone = fixture.app.screen.forecast.selected().expect("the lane of its zone");
+    assert!(zone.nodes.len() > 1 && before.iter().flatten().all(|node| zone.nodes.contains(node)));
+    drawn(&mut fixture, (160, 48));
+    fixture.press("<Enter>");
+    let node = before.and_then(|nodes| nodes.first().cloned());
+    assert_eq!((fixture.app.screen.focus, fixture.app.screen.pods_of.clone()), (Pane::Pods, node));
+}
+
+#[test]
+fn a_lane_of_a_zone_leads_to_its_nodes() {
+    let mut fixture = DashboardFixture::well();
+    for number in 1..=10 {
+        fixture.silence(&format!("pool-b-{number:02}"));
+        fixture.run(12);
+    }
+    fixture.press("4");
+    drawn(&mut fixture, (120, 30));
+    let lanes = &fixture.app.screen.forecast.lanes;
+    assert!(lanes.len() < 10 && lanes[0].fold == LaneFold::Zone, "{lanes:?}");
+    fixture.press("d");
+    assert!(fixture.app.screen.message.is_some(), "no single node to explain");
+    fixture.press("<Enter>");
+    assert_eq!(
+        (fixture.app.screen.focus, fixture.app.screen.filter(Pane::Nodes).text()),
+        (Pane::Nodes, "zone:eu-1/b")
+    );
 }
 
 #[test]
@@ -812,6 +863,10 @@ fn hostile() -> DashboardFixture {
 
 fn drawn(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
+    let rows = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
+    fixture.app.screen.drawn(&rows);
+    // The lanes of the forecast are folded for the room that they turned out to have.
+    fixture.app.arrange(fixture.now);
     let rows = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&rows);
     terminal.backend().buffer().clone()

@@ -1,88 +1,102 @@
-//! The forecast: what happens in the next minutes if nobody acts, on a time axis and as a list.
+//! The forecast: what happens to which node when, if nobody acts, as a Gantt chart.
 
-use ratatui::{buffer::Buffer, layout::Rect, style::Style};
+use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
-use super::{Nothing, draw_cause, open, plain, say};
+use super::{Nothing, draw_cause, open, say};
 use crate::{
     app::Pane,
     engine::Confidence,
-    forecast::{Forecast, ForecastRow, ForecastTotals, NodeForecast, leave_endpoints},
+    forecast::{Lane, LaneFold, LanePods, TimeRange},
+    model::Horizon,
+    time::{Span, Timestamp},
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, TableWidget, Width, segments::Runs, strip::strip},
+        widgets::{
+            TimeAxis,
+            segments::{Runs, Segments},
+            strip::strip,
+        },
     },
+    visible,
 };
 
-/// What a lane counts.
-type Count = fn(&ForecastTotals) -> usize;
+/// A forecast of more than ten minutes may take a while: one that is older than this has its time in the title.
+const OLD: Span = Span::from_secs(15);
 
-/// Cells before the axis.
-const LABELS: u16 = 10;
+/// Fewer cells than these are no chart.
+const NARROW: u16 = 20;
 
 /// ```text
-/// ─ 4 Forecast  10m · 2 Unknown · 2 tainted · 41 evicted ──────
-///           now         3m         6m         9m
-/// Unknown   ▁█▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
-/// tainted   ▁▁█▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
-/// evicted   ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▂█▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁
-///     20s  n-3  Unknown
-///   5m20s  n-3  12 pods evicted
+/// ─ 4 Forecast ──────────────────── 10 min · nothing done ─
+///              now    +2m    +4m    +6m    +8m    +10m
+///           03:02  03:04  03:06  03:08  03:10  03:12
+/// pool-a-03 ══│══════▌     ┊      ┊      ┊      ┊
+/// pool-c-09   │·UT▌════════════▌  ┊      ┊      ┊
+/// pods gone 9   ▁▁▁▁▂▂▂▂▂▂▅▅▅▅▅█████████████████
+/// ··· silent  U Unknown  T taint  ▌ pods leave
 /// ```
-/// Draws the forecast; returns how many rows there is room for.
+/// Draws the forecast; returns how many lanes there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
-    let rows = &scene.screen.forecast;
-    let forecast = scene.shown.forecast.as_ref();
-    let totals = forecast.map(|forecast| forecast.totals(scene.now)).unwrap_or_default();
-    let inner = open(scene, Pane::Forecast, area, facts(scene, forecast, totals), buf);
-    let Some(forecast) = forecast.filter(|_| !totals.is_empty()) else {
+    let inner = open(scene, Pane::Forecast, area, Runs::default(), buf);
+    let parts = Parts::of(inner);
+    let lanes = &scene.screen.forecast.lanes;
+    if lanes.is_empty() || parts.chart.width < NARROW {
         let (glyph, words, role) = nothing(scene);
         say(scene, glyph, &words, role, inner, buf);
-        return usize::from(inner.height);
-    };
-    let inner = draw_axis(scene, forecast, inner, buf);
-    let inner = draw_cause(scene, Pane::Forecast, rows.selected().map(|row| row.why.to_string()), inner, buf);
-    let page = usize::from(inner.height);
-    let table = TableWidget {
-        columns: vec![
-            plain("", Width::Fit(6, 13)).right(),
-            plain("", Width::Fit(8, 30)),
-            plain("", Width::Grow(12, 1)),
-        ],
-        rows: rows.list.len(),
-        first: rows.list.first_shown(page),
-        selected: rows.list.cursor(),
-        looks: scene.looks(Pane::Forecast),
-    };
-    table.render_bare(inner, buf, |row| rows.row(row).map(|row| cells(scene, row)).unwrap_or_default());
-    page
-}
-
-/// `10m · 2 Unknown · 2 tainted · 41 evicted`, with ` (30 to 44, 40 expected)` where chance decides
-fn facts(scene: &Scene, forecast: Option<&Forecast>, totals: ForecastTotals) -> Runs {
-    let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
-    let Some(forecast) = forecast else { return Runs::default() };
-    let mut runs = Runs::new(&format!("next {}", text::left(forecast.until, scene.now)), dim);
-    for (count, word, role) in [
-        (totals.unknown, "Unknown", Role::NodeCritical),
-        (totals.tainted, "tainted", Role::TaintNoExecute),
-        (totals.deleted, "evicted", Role::EvictionPredicted),
-    ] {
-        if count > 0 {
-            runs = runs.and(" · ", faint).and(&format!("{} {word}", text::count(count)), scene.style(role));
+        return usize::from(parts.chart.height);
+    }
+    let axis = TimeAxis::around(scene.now, scene.screen.forecast.horizon.span(), parts.chart.width);
+    draw_axis(scene, &axis, &parts, buf);
+    draw_lanes(scene, &axis, &parts, buf);
+    for (row, sum) in [(parts.endpoints, Sum::ENDPOINTS), (parts.gone, Sum::GONE)] {
+        if let Some(y) = row {
+            draw_sum(scene, &axis, &sum, (&parts, y), buf);
         }
     }
+    let has_focus = scene.screen.focus == Pane::Forecast;
+    let why = scene.screen.forecast.selected().filter(|_| has_focus).map(|lane| lane.why.to_string());
+    let why = why.filter(|why| !why.is_empty());
+    if let Some(y) = parts.legend.filter(|_| why.is_none() || parts.why > 1) {
+        draw_legend(scene, Rect { y, height: 1, ..inner }, buf);
+    }
+    draw_cause(scene, Pane::Forecast, why, inner, buf);
+    usize::from(parts.chart.height)
+}
+
+/// `10 min · nothing done`: how far it looks ahead, under which assumption, and of when it is if it is old.
+pub fn note(scene: &Scene) -> Runs {
+    let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
+    let horizon = scene.screen.forecast.horizon;
+    let mut runs =
+        Runs::new(horizon.as_str(), scene.style(Role::Strong)).and(" · ", faint).and("nothing done", dim);
+    let Some(forecast) = scene.shown.forecast_until(horizon) else { return runs };
     if !scene.shown.eviction_gaps().is_empty() {
         runs = runs.and(" · evictions unknown", faint);
-    } else if forecast.deleted.is_by_chance() {
-        runs = runs.and(&format!(" ({})", forecast.deleted), dim);
+    }
+    let covers = forecast.until.since(forecast.made);
+    if horizon != Horizon::TenMinutes && covers < horizon.span() {
+        runs = runs.and(&format!(" · {covers} so far"), dim);
+    } else if scene.now.since(forecast.made) > OLD {
+        runs = runs.and(&format!(" · as of {}", text::clock(forecast.made)), dim);
     }
     runs
+}
+
+/// How many pods leave, where chance decides.
+pub fn chance_note(scene: &Scene) -> Option<Runs> {
+    let forecast = scene.shown.forecast_until(scene.screen.forecast.horizon)?;
+    let is_known = scene.shown.eviction_gaps().is_empty();
+    (is_known && forecast.deleted.is_by_chance())
+        .then(|| Runs::new(&format!("{} pods leave", forecast.deleted), scene.style(Role::EvictionPredicted)))
 }
 
 /// Why there is nothing to draw.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let (glyph, text, role) = match scene.shown.views.confidence {
+        Some(Confidence::Live | Confidence::Assumed) if !scene.screen.filter(Pane::Forecast).is_empty() => {
+            ("○", "no lanes match the filter (Esc clears it)", Role::Dim)
+        }
         Some(Confidence::Live | Confidence::Assumed) if !scene.shown.eviction_gaps().is_empty() => {
             ("○", "all nodes healthy; evictions unknown", Role::Dim)
         }
@@ -100,75 +114,307 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     (glyph, text.into(), role)
 }
 
-/// Draws how much happens when, where there is room for it and a list; returns the area that is left.
-fn draw_axis(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) -> Rect {
-    if area.height < 7 || area.width < LABELS + 20 {
-        return area;
+/// Where the parts of the pane are, from top to bottom. The lanes keep at least three rows before anything but the ruler
+/// gets one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parts {
+    /// The row of times from now.
+    ruler: Option<u16>,
+    /// The row of times of day.
+    clock: Option<u16>,
+    /// The labels of the lanes.
+    labels: Rect,
+    /// The lanes.
+    chart: Rect,
+    endpoints: Option<u16>,
+    gone: Option<u16>,
+    legend: Option<u16>,
+    /// How many rows at the bottom say why, while the pane has the focus; where there is only one, it is the legend's.
+    why: u16,
+}
+
+impl Parts {
+    /// They depend on the size alone, so that nothing moves while one looks.
+    fn of(area: Rect) -> Self {
+        let height = area.height;
+        let label = (area.width * 3 / 10).clamp(12, 22).min(area.width);
+        let (ruler, clock) = (height >= 2, height >= 8);
+        let (endpoints, gone, legend) = (height >= 13, height >= 5, height >= 6);
+        let why = match height {
+            0..6 => 0,
+            6..12 => 1,
+            12.. => 2,
+        };
+        let top = u16::from(ruler) + u16::from(clock);
+        let bottom =
+            u16::from(endpoints) + u16::from(gone) + u16::from(legend) + if height < 12 { 0 } else { why };
+        let lanes = Rect { y: area.y + top, height: height.saturating_sub(top + bottom), ..area };
+        let mut y = lanes.bottom();
+        let mut row = |is_shown: bool| {
+            y += u16::from(is_shown);
+            is_shown.then(|| y - 1)
+        };
+        Self {
+            ruler: ruler.then_some(area.y),
+            clock: clock.then_some(area.y + 1),
+            labels: Rect { width: label, ..lanes },
+            chart: Rect {
+                x: area.x + (label + 1).min(area.width),
+                width: area.width.saturating_sub(label + 1),
+                ..lanes
+            },
+            endpoints: row(endpoints),
+            gone: row(gone),
+            legend: row(legend),
+            why,
+        }
     }
-    let cells = area.width - LABELS;
-    draw_ticks(scene, forecast, Rect { x: area.x + LABELS, width: cells, height: 1, ..area }, buf);
-    let density = forecast.density(scene.now, usize::from(cells));
-    let lanes: [(&str, Count, Role); 3] = [
-        ("Unknown", |totals| totals.unknown, Role::NodeCritical),
-        ("tainted", |totals| totals.tainted, Role::TaintNoExecute),
-        ("evicted", |totals| totals.deleted, Role::EvictionPredicted),
+}
+
+/// ```text
+///    now    +2m    +4m    +6m
+/// 03:02  03:04  03:06  03:08
+/// ```
+fn draw_axis(scene: &Scene, axis: &TimeAxis, parts: &Parts, buf: &mut Buffer) {
+    let Rect { x, width, .. } = parts.chart;
+    let mut label = |y: u16, cell: u16, words: &str, role: Role| {
+        if usize::from(cell) + words.len() <= usize::from(width) {
+            buf.set_string(x + cell, y, words, scene.style(role));
+        }
+    };
+    if let Some(y) = parts.ruler {
+        let now = axis.clamped(scene.now);
+        axis.ruler(scene.now)
+            .into_iter()
+            .for_each(|(cell, ahead)| label(y, cell, &distance(ahead), Role::Dim));
+        label(y, now, "now", Role::Accent);
+    }
+    if let Some(y) = parts.clock {
+        for (cell, at) in axis.ticks() {
+            label(y, cell, &at.utc().format("%H:%M").to_string(), Role::Faint);
+        }
+    }
+}
+
+/// `+2m`, `+1h30m`
+fn distance(ahead: Span) -> String {
+    let minutes = ahead.as_secs() / 60;
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("+{minutes}m"),
+        (hours, 0) => format!("+{hours}h"),
+        (hours, minutes) => format!("+{hours}h{minutes:02}m"),
+    }
+}
+
+fn draw_lanes(scene: &Scene, axis: &TimeAxis, parts: &Parts, buf: &mut Buffer) {
+    let shown = &scene.screen.forecast;
+    let page = usize::from(parts.chart.height);
+    let first = shown.list.first_shown(page);
+    let until = scene.shown.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
+    let looks = scene.looks(Pane::Forecast);
+    for (place, lane) in shown.lanes.iter().enumerate().skip(first).take(page) {
+        let y = parts.chart.y + u16::try_from(place - first).unwrap_or(0);
+        let Rect { x, width, .. } = parts.labels;
+        buf.set_stringn(x, y, label(lane, usize::from(width)), usize::from(width), scene.style(Role::Base));
+        draw_lane(scene, axis, &cells(lane, axis, until), (parts.chart.x, y), buf);
+        if shown.list.cursor() == Some(place) {
+            buf.set_style(Rect { x, y, width, height: 1 }, looks.selected);
+        }
+    }
+    let more = shown.lanes.len().saturating_sub(first + page);
+    if more > 0 && page > 0 {
+        let words = format!(" {} more ↓", text::count(more));
+        let at = parts.chart.right().saturating_sub(u16::try_from(text::width(&words)).unwrap_or(0));
+        buf.set_string(at, parts.chart.bottom() - 1, words, scene.style(Role::Dim));
+    }
+}
+
+/// The names of a lane in this many cells: `pool-b-03 +4`, `eu-1/b: 1,666`. Of a name that does not fit, the domain goes,
+/// then the beginning.
+fn label(lane: &Lane, room: usize) -> String {
+    let Some(first) = lane.nodes.first() else { return String::new() };
+    let fitted = |name: &str, suffix: &str| {
+        let name = visible::text(name);
+        let room = room.saturating_sub(text::width(suffix));
+        let host = name.split_once('.').map_or(&*name, |(host, _)| host);
+        let name = if text::width(&name) <= room { &*name } else { host };
+        format!("{}{suffix}", text::cut_front(name, room))
+    };
+    match lane.fold {
+        LaneFold::Node => fitted(first, ""),
+        LaneFold::Alike => fitted(first, &format!(" +{}", text::count(lane.nodes.len() - 1))),
+        LaneFold::Zone => fitted(&lane.zone.short(), &format!(": {}", text::count(lane.nodes.len()))),
+    }
+}
+
+/// What a lane shows in one cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LaneCell {
+    Blank,
+    Silent,
+    Down,
+    /// It becomes Unknown or gets its taint at any time here.
+    Range,
+    Tainted,
+    NotReadyMark,
+    UnknownMark,
+    TaintMark,
+    Pods,
+    /// Pods leave at any time here.
+    PodsRange,
+}
+
+impl LaneCell {
+    const fn is_mark(self) -> bool {
+        match self {
+            Self::NotReadyMark | Self::UnknownMark | Self::TaintMark | Self::Pods => true,
+            Self::Blank | Self::Silent | Self::Down | Self::Range | Self::Tainted | Self::PodsRange => false,
+        }
+    }
+
+    const fn look(self) -> (&'static str, Role) {
+        match self {
+            Self::Blank => (" ", Role::Faint),
+            Self::Silent => ("·", Role::NodeWarning),
+            Self::Down => ("─", Role::NodeCritical),
+            Self::Range => ("╌", Role::TaintNoExecute),
+            Self::Tainted => ("═", Role::TaintNoExecute),
+            Self::NotReadyMark => ("N", Role::NodeCritical),
+            Self::UnknownMark => ("U", Role::NodeCritical),
+            Self::TaintMark => ("T", Role::TaintNoExecute),
+            Self::Pods => ("▌", Role::EvictionPredicted),
+            Self::PodsRange => ("░", Role::EvictionPredicted),
+        }
+    }
+}
+
+/// The cells of a lane. Two marks that fall into one cell stand side by side.
+fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
+    let mut cells = vec![LaneCell::Blank; usize::from(axis.cells)];
+    let mut fill = |from: Timestamp, to: Timestamp, cell: LaneCell| {
+        let (from, to) = (usize::from(axis.clamped(from)), usize::from(axis.clamped(to)));
+        if from < to {
+            cells[from..to].fill(cell);
+        }
+    };
+    // Where nothing follows a taint any more, its line ends.
+    let last = lane.pods.iter().map(|pods| pods.range.last).max();
+    let end = lane.tainted.map_or(until, |tainted| last.unwrap_or(tainted.last).min(until));
+    let lines =
+        [(lane.silent, LaneCell::Silent), (lane.not_ready, LaneCell::Down), (lane.unknown, LaneCell::Down)];
+    for (from, cell) in lines {
+        from.into_iter().for_each(|from| fill(from.first, end, cell));
+    }
+    lane.tainted.into_iter().for_each(|tainted| fill(tainted.first, end, LaneCell::Tainted));
+    for range in [lane.unknown, lane.tainted].into_iter().flatten() {
+        fill(range.first, range.last.min(until), LaneCell::Range);
+    }
+    for pods in lane.pods.iter().filter(|pods| pods.range.first < pods.range.last) {
+        fill(pods.range.first, pods.range.last.min(until), LaneCell::PodsRange);
+    }
+    put_marks(lane, axis, until, &mut cells);
+    cells
+}
+
+fn put_marks(lane: &Lane, axis: &TimeAxis, until: Timestamp, cells: &mut [LaneCell]) {
+    let mut put = |at: Timestamp, mark: LaneCell| {
+        let Some(cell) = axis.cell(at).map(usize::from).filter(|_| at <= until) else { return };
+        let is_free = |cell: &usize| cells.get(*cell).is_some_and(|here| !here.is_mark());
+        if cells[cell] != mark
+            && let Some(free) = (cell..cell + 3).find(is_free)
+        {
+            cells[free] = mark;
+        }
+    };
+    let marks = [
+        (lane.not_ready, LaneCell::NotReadyMark),
+        (lane.unknown, LaneCell::UnknownMark),
+        (lane.tainted, LaneCell::TaintMark),
     ];
-    for (y, (label, of, role)) in (area.y + 1..).zip(lanes) {
-        buf.set_string(area.x, y, label, scene.style(Role::Heading));
-        draw_lane(&density, of, [scene.style(Role::Faint), scene.style(role)], (area.x + LABELS, y), buf);
+    for (range, mark) in marks {
+        if let Some(TimeRange { first, last }) = range {
+            put(first, mark);
+            if axis.cell(first) != axis.cell(last) {
+                put(last, mark);
+            }
+        }
     }
-    Rect { y: area.y + 4, height: area.height - 4, ..area }
+    for pods in &lane.pods {
+        if axis.cell(pods.range.first) == axis.cell(pods.range.last) {
+            put(pods.range.first, LaneCell::Pods);
+        }
+    }
 }
 
-fn draw_lane(
-    density: &[ForecastTotals],
-    of: Count,
-    [none, some]: [Style; 2],
-    (x, y): (u16, u16),
-    buf: &mut Buffer,
-) {
-    let most = density.iter().map(of).max().unwrap_or(0).max(1);
-    for (x, totals) in (x..).zip(density) {
+fn draw_lane(scene: &Scene, axis: &TimeAxis, cells: &[LaneCell], (x, y): (u16, u16), buf: &mut Buffer) {
+    for (x, cell) in (x..).zip(cells) {
+        let (glyph, role) = cell.look();
+        buf.set_string(x, y, glyph, scene.style(role));
+    }
+    let is_blank = |cell: &u16| cells.get(usize::from(*cell)) == Some(&LaneCell::Blank);
+    for (cell, _) in axis.ticks().into_iter().filter(|(cell, _)| is_blank(cell)) {
+        buf.set_string(x + cell, y, "┊", scene.style(Role::Faint));
+    }
+    let now = axis.cell(scene.now);
+    let is_free = |now: &u16| cells.get(usize::from(*now)).is_some_and(|cell| !cell.is_mark());
+    if let Some(now) = now.filter(is_free) {
+        buf.set_string(x + now, y, "│", scene.style(Role::Accent));
+    }
+}
+
+/// A row of bars.
+struct Sum {
+    name: &'static str,
+    role: Role,
+    /// What of a lane it adds up.
+    of: fn(&Lane) -> &[LanePods],
+}
+
+impl Sum {
+    const ENDPOINTS: Self = Self { name: "endpoints", role: Role::NodeCritical, of: |lane| &lane.endpoints };
+    const GONE: Self = Self { name: "pods gone", role: Role::EvictionPredicted, of: |lane| &lane.pods };
+}
+
+/// `pods gone 14     ▁▁▂▂▂▅▅▅▅▅█████`: how many of all have left until each cell.
+fn draw_sum(scene: &Scene, axis: &TimeAxis, sum: &Sum, (parts, y): (&Parts, u16), buf: &mut Buffer) {
+    let shown = &scene.screen.forecast;
+    let until = scene.shown.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
+    let mut counts = vec![0; usize::from(axis.cells)];
+    let pods = shown.lanes.iter().flat_map(|lane| (sum.of)(lane));
+    for pods in pods.filter(|pods| pods.at > scene.now) {
+        if let Some(count) = axis.cell(pods.at).and_then(|cell| counts.get_mut(usize::from(cell))) {
+            *count += pods.count;
+        }
+    }
+    let total: usize = counts.iter().sum();
+    Segments::default()
+        .left(0, Runs::new(sum.name, scene.style(Role::Heading)))
+        .left(0, Runs::new(&text::count(total), scene.style(if total > 0 { sum.role } else { Role::Dim })))
+        .render(Rect { y, height: 1, ..parts.labels }, &Run::raw(" "), buf);
+    let mut gone = 0;
+    for ((cell, x), count) in (0..axis.cells).zip(parts.chart.x..).zip(counts) {
+        gone += count;
+        let is_predicted = axis.end_of(cell) > scene.now && axis.clamped(until) > cell;
         #[expect(clippy::cast_precision_loss, reason = "a bar has eight heights")]
-        let share = of(totals) as f32 / most as f32;
-        let (bar, style) = if of(totals) == 0 { ('·', none) } else { (strip(share), some) };
-        buf[(x, y)].set_char(bar).set_style(style);
-    }
-}
-
-/// `now         3m         6m         9m`
-fn draw_ticks(scene: &Scene, forecast: &Forecast, area: Rect, buf: &mut Buffer) {
-    const STEPS: [i64; 9] = [30, 60, 120, 180, 300, 600, 1800, 3600, 7200];
-    let whole = forecast.until.since(scene.now).as_secs().max(1);
-    let cells = i64::from(area.width);
-    let step = STEPS.into_iter().find(|step| step * cells / whole >= 9).unwrap_or(14_400);
-    buf.set_string(area.x, area.y, "now", scene.style(Role::Dim));
-    for tick in 1..=whole / step {
-        let at = scene.now + crate::time::Span::from_secs(tick * step);
-        let label = text::left(at, scene.now);
-        let x = u16::try_from(tick * step * cells / whole).unwrap_or(u16::MAX);
-        if u32::from(x) + u32::try_from(label.len()).unwrap_or(0) <= u32::from(area.width) {
-            buf.set_string(area.x + x, area.y, label, scene.style(Role::Dim));
+        let share = gone as f32 / total.max(1) as f32;
+        if is_predicted {
+            let role = if gone > 0 { sum.role } else { Role::Faint };
+            buf[(x, y)].set_char(strip(share)).set_style(scene.style(role));
         }
     }
 }
 
-fn cells(scene: &Scene, row: &ForecastRow) -> Vec<Cell> {
-    let (words, role) = match &row.event {
-        NodeForecast::Unknown(0) => ("Unknown".to_owned(), Role::NodeCritical),
-        NodeForecast::Unknown(pods) => (format!("Unknown, {}", leave_endpoints(*pods)), Role::NodeCritical),
-        NodeForecast::NoExecute(key) => (format!("{}:NoExecute", text::brief(key)), Role::TaintNoExecute),
-        NodeForecast::Deletions(1) => ("1 pod evicted".into(), Role::EvictionPredicted),
-        NodeForecast::Deletions(pods) => {
-            (format!("{} pods evicted", text::count(*pods)), Role::EvictionPredicted)
-        }
+/// `··· silent  U Unknown  T taint  T╌T between  ▌ pods leave  ░ any time`
+fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
+    let entry = |sign: &str, role: Role, words: &str| {
+        Runs::new(sign, scene.style(role)).and(&format!(" {words}"), scene.style(Role::Dim))
     };
-    let cell = Cell::new(&words, scene.style(role));
-    let cell = match &row.chance {
-        Some(chance) => {
-            cell.and(&format!(" {}, any of {}", chance.percent(), chance.among.len()), scene.style(Role::Dim))
-        }
-        None => cell,
-    };
-    vec![scene.countdown(row.at, row.chance.is_some()), Cell::new(&row.node, scene.style(Role::Base)), cell]
+    Segments::default()
+        .left(0, entry("U", Role::NodeCritical, "Unknown"))
+        .left(0, entry("T", Role::TaintNoExecute, "taint"))
+        .left(0, entry("▌", Role::EvictionPredicted, "pods leave"))
+        .left(2, entry("╌ ░", Role::TaintNoExecute, "any time between"))
+        .left(1, entry("··", Role::NodeWarning, "silent"))
+        .left(3, entry("N", Role::NodeCritical, "not ready"))
+        .render(area, &Run::raw("  "), buf);
 }

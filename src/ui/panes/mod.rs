@@ -128,6 +128,10 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     if pane == Pane::Plan {
         notes.push((2, plan::note(scene)));
     }
+    if pane == Pane::Forecast {
+        notes.push((1, forecast::note(scene)));
+        notes.extend(forecast::chance_note(scene).map(|note| (5, note)));
+    }
     if pane == Pane::Progress {
         notes.push((2, progress::note(scene)));
     }

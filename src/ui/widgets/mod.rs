@@ -7,6 +7,7 @@ pub mod segments;
 pub mod sheet;
 pub mod strip;
 pub mod table;
+pub mod time_axis;
 
 pub use bar::bar;
 pub use countdown::Urgency;
@@ -14,3 +15,4 @@ pub use segments::Segments;
 pub use sheet::sheet;
 pub use strip::strip;
 pub use table::{Cell, Column, TableWidget, Width};
+pub use time_axis::TimeAxis;
