@@ -58,7 +58,7 @@ columns! {
 
 columns! {
     /// Columns of the evictions.
-    EvictionColumn { Due = "in", Pod = "pod", Node = "node", State = "state" }
+    EvictionColumn { Due = "in", Pod = "pod", Node = "node", Outcome = "outcome" }
 }
 
 columns! {

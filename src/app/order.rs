@@ -226,7 +226,7 @@ fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey>
 }
 
 fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<Key> {
-    let rows = shown.views.evictions.iter().filter(|(key, row)| filter.matches(&EvictionOf { key, row }));
+    let rows = shown.views.evictions.iter().filter(|(key, row)| filter.matches(&EvictionOf { shown, key, row }));
     let rank = |key: &Key, row: &EvictionRow| match sort.column {
         EvictionColumn::Due => {
             let at = row.state.at().map_or(i64::MAX, Timestamp::as_nanos);
@@ -234,7 +234,10 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<
         }
         EvictionColumn::Pod => Rank::Text(key.to_string().into()),
         EvictionColumn::Node => Rank::Text(row.node.0.clone()),
-        EvictionColumn::State => Rank::Number(row.state.rank().into()),
+        EvictionColumn::Outcome => {
+            let outcome = shown.outcome(key, row);
+            Rank::Pair(row.state.rank().into(), outcome.map_or(-1, |outcome| outcome.rank().into()))
+        }
     };
     sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed)
 }
@@ -343,6 +346,7 @@ impl Filterable for ZoneView {
 }
 
 struct EvictionOf<'a> {
+    shown: &'a Model,
     key: &'a Key,
     row: &'a EvictionRow,
 }
@@ -364,6 +368,7 @@ impl Filterable for EvictionOf<'_> {
                 }
                 .into(),
             ),
+            "outcome" => Some(self.shown.outcome(self.key, self.row)?.to_string()),
             _ => None,
         }
     }

@@ -82,6 +82,22 @@ impl EvictionOutcome {
         }
     }
 
+    /// Sorts pods that do not come back first, and pods that move last.
+    pub const fn rank(&self) -> u8 {
+        match self {
+            Self::Lost => 0,
+            Self::Stuck(_) => 1,
+            Self::Pending { .. } => 2,
+            Self::Unknown { .. } => 3,
+            Self::LeftOut => 4,
+            Self::NotReplaced => 5,
+            Self::ReplacedWhenGone => 6,
+            Self::Replaced => 7,
+            Self::SameNode => 8,
+            Self::Moves { .. } => 9,
+        }
+    }
+
     /// What it says in a few words, where there is little room.
     pub fn short(&self) -> String {
         match self {

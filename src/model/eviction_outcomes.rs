@@ -136,6 +136,7 @@ impl Model {
     pub fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
         let before = self.outcomes.replace(Arc::new(outcomes));
         self.views.counts = EvictionCounts::of(&self.views, self.outcomes.as_deref());
+        self.views.revision.evictions += 1;
         before
     }
 }

@@ -1,4 +1,4 @@
-//! Evictions: every pod that is or will be evicted, when, and why.
+//! Evictions: every pod that is or will be evicted, when, and what becomes of it.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -6,10 +6,10 @@ use super::{Nothing, column, draw_cause, nodes::mark, open, plain, say};
 use crate::{
     app::{EvictionColumn, Pane},
     cluster::Key,
-    engine::{Certainty, Confidence},
+    engine::Confidence,
+    forecast::EvictionOutcome,
     k8s::feed::{FeedKind, FeedState},
-    model::{EvictionRow, EvictionState},
-    plan::EvictionNote,
+    model::{EvictionCounts, EvictionRow, EvictionState, cluster_verdict},
     ui::{
         Scene, text,
         theme::Role,
@@ -18,12 +18,14 @@ use crate::{
 };
 
 /// ```text
-/// ─ 3 Evictions  2 scheduled · 1 terminating · 1 stay ───────────────────────────────────────
-///      in  pod                        node   state        why
-/// ▶   12s  shop/web-7d4b9-x2x         n-3    scheduled    unreachable:NoExecute since … → tolerated for 5m
-/// ·  5m2s  shop/db-0                  n-4    predicted    …
-/// ⊗   28s  shop/cache-1               n-3    terminating  stuck Terminating: kubelet down
-/// ∞ never  kube-system/proxy-zz       n-3    stays        tolerates the taint: never evicted
+/// ─ 3 Evictions  5 leave · 2 move · 1 Pending · 2 stuck · 1 terminating · 1 stay ───────────
+///           in  pod                    node  outcome
+/// ▶        12s  shop/web-7d4b9-x2x     n-3   → n-7
+/// ◇ 11 % ~1m2s  shop/api-5c9f6-k8d     n-4   → Pending: no node has 4 CPU free
+/// ·       5m2s  shop/db-0              n-4   stuck: waits for its node
+/// ⊗        28s  shop/cache-1           n-3   kubelet down · replaced
+/// ∞      never  kube-system/proxy-zz   n-3   tolerates the taint
+/// taint eviction ignores budgets: 3 would have refused
 /// ```
 /// Draws each eviction; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -37,6 +39,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = list.selected().and_then(|key| Some((key, scene.shown.views.evictions.get(key)?)));
     let why = selected.map(|(key, row)| reasons(scene, key, row));
     let inner = draw_cause(scene, Pane::Evictions, why, inner, buf);
+    let inner = draw_note(scene, inner, buf);
     let page = TableWidget::page(inner);
     let table = TableWidget {
         columns: columns(scene),
@@ -45,13 +48,26 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         selected: list.cursor(),
         looks: scene.looks(Pane::Evictions),
     };
+    let style = if inner.width >= WHOLE_OUTCOMES { OutcomeStyle::Whole } else { OutcomeStyle::Short };
     table.render(inner, buf, |row| {
         let key = list.keys().get(row);
         let row = key.and_then(|key| Some((key, scene.shown.views.evictions.get(key)?)));
-        row.map(|(key, row)| cells(scene, key, row)).unwrap_or_default()
+        row.map(|(key, row)| cells(scene, key, row, style)).unwrap_or_default()
     });
     page
 }
+
+/// How outcomes are said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutcomeStyle {
+    /// In a few words.
+    Short,
+    /// In whole statements, with a word about a budget that is ignored.
+    Whole,
+}
+
+/// From this width on there is room for whole statements.
+const WHOLE_OUTCOMES: u16 = 150;
 
 /// Why there is none.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
@@ -64,28 +80,30 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
             }
             Some(Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. }) => {}
         }
+        if let Some(pause) = cluster_verdict::pause(&scene.shown.views.zones) {
+            return ("✖", pause, Role::NodeCritical);
+        }
     }
     super::nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions")
 }
 
-/// `12 scheduled · 4 predicted · 3 terminating · 8 stay`
+/// `44 leave · 29 move · 10 Pending · 5 stuck · 3 terminating · 8 stay`: the parts after the first add up to it.
 fn facts(scene: &Scene) -> Runs {
-    let [mut scheduled, mut predicted, mut terminating, mut cancelled, mut never] = [0; 5];
-    for row in scene.shown.views.evictions.values() {
-        match row.state {
-            EvictionState::Scheduled { .. } => scheduled += 1,
-            EvictionState::Predicted { .. } => predicted += 1,
-            EvictionState::Terminating { .. } => terminating += 1,
-            EvictionState::Cancelled { .. } => cancelled += 1,
-            EvictionState::Never => never += 1,
-        }
-    }
-    let parts: [(usize, &str, Role); 5] = [
-        (scheduled, "scheduled", Role::CountdownSoon),
-        (predicted, "predicted", Role::EvictionPredicted),
-        (terminating, "terminating", Role::EvictionTerminating),
-        (cancelled, "cancelled", Role::EvictionCancelled),
-        (never, "stay", Role::EvictionNever),
+    let counts = &scene.shown.views.counts;
+    let EvictionCounts { leaving, moves, pending, stuck, lost, not_replaced, .. } = *counts;
+    let parts: [(usize, &str, Role); 12] = [
+        (leaving, "leave", Role::CountdownSoon),
+        (moves, "move", Role::Base),
+        (pending, "Pending", Role::NodeWarning),
+        (stuck, "stuck", Role::NodeCritical),
+        (lost, "lost", Role::NodeCritical),
+        (not_replaced, "not replaced", Role::Dim),
+        (counts.not_known, "not known", Role::NodeNotice),
+        (counts.left_out, "not worked out", Role::NodeNotice),
+        (counts.working_out, "being worked out", Role::FeedBusy),
+        (counts.terminating, "terminating", Role::EvictionTerminating),
+        (counts.cancelled, "cancelled", Role::EvictionCancelled),
+        (counts.never, "stay", Role::EvictionNever),
     ];
     let mut runs = match scene.shown.views.confidence {
         Some(Confidence::Disconnected { .. }) => Runs::new("last known state", scene.style(Role::FeedBroken)),
@@ -101,31 +119,47 @@ fn facts(scene: &Scene) -> Runs {
     runs
 }
 
+/// Draws, below the rows, why there are no others, or what the evictions ignore; returns the area that is left.
+fn draw_note(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
+    let pause = cluster_verdict::pause(&scene.shown.views.zones);
+    let refused = scene.shown.views.counts.refused.filter(|refused| *refused > 0);
+    let (note, role) = match (pause, refused) {
+        (Some(pause), _) => (pause, Role::NodeCritical),
+        (None, Some(refused)) => {
+            (format!("taint eviction ignores budgets: {refused} would have refused"), Role::NodeNotice)
+        }
+        (None, None) => return area,
+    };
+    if area.height < 4 {
+        return area;
+    }
+    let line = Rect { y: area.bottom() - 1, height: 1, ..area };
+    buf.set_stringn(line.x, line.y, &note, usize::from(line.width), scene.style(role));
+    Rect { height: area.height - 1, ..area }
+}
+
 fn columns(scene: &Scene) -> Vec<Column> {
     let sort = scene.screen.evictions.sort;
     vec![
         plain("", Width::Fixed(1)),
-        column(sort, EvictionColumn::Due, "in", Width::Fit(6, 13)).right(),
+        column(sort, EvictionColumn::Due, "in", Width::Fit(6, 14)).right(),
         column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, 48)),
         column(sort, EvictionColumn::Node, "node", Width::Fit(6, 28)).gives_way(1),
-        column(sort, EvictionColumn::State, "state", Width::Fit(8, 11)).gives_way(2),
-        plain("why", Width::Grow(10, 1)).gives_way(3),
+        column(sort, EvictionColumn::Outcome, "outcome", Width::Grow(32, 1)),
     ]
 }
 
-fn cells(scene: &Scene, key: &Key, row: &EvictionRow) -> Vec<Cell> {
-    let (word, role) = state_words(&row.state);
+fn cells(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> Vec<Cell> {
     let quiet = matches!(row.state, EvictionState::Never | EvictionState::Cancelled { .. });
     let named = scene.style(if quiet { Role::Dim } else { Role::Base });
     vec![
         glyph(scene, &row.state),
-        time(scene, &row.state),
+        chance(scene, &row.state).join(time(scene, &row.state)),
         Cell::new(&key.namespace, scene.style(Role::Dim))
             .and("/", scene.style(Role::Faint))
             .and(&key.name, named),
         Cell::new(&row.node, scene.style(Role::Dim)),
-        Cell::new(word, scene.style(role)),
-        reason(scene, key, row),
+        outcome(scene, key, row, style),
     ]
 }
 
@@ -173,54 +207,91 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     }
 }
 
-/// The state of an eviction in a word, and how it looks.
-pub const fn state_words(state: &EvictionState) -> (&'static str, Role) {
+/// The chance that a pod is evicted at its time, where that is left to chance.
+fn chance(scene: &Scene, state: &EvictionState) -> Cell {
     match state {
-        EvictionState::Scheduled { certainty: Certainty::Observed, .. } => ("scheduled", Role::Base),
-        EvictionState::Scheduled { .. } => ("estimated", Role::Base),
-        EvictionState::Predicted { .. } => ("predicted", Role::EvictionPredicted),
-        EvictionState::Terminating { .. } => ("terminating", Role::EvictionTerminating),
-        EvictionState::Cancelled { .. } => ("cancelled", Role::EvictionCancelled),
-        EvictionState::Never => ("stays", Role::EvictionNever),
+        EvictionState::Predicted { chance: Some(chance), .. } => {
+            Cell::new(&format!("{} ", chance.percent()), scene.style(Role::Dim))
+        }
+        EvictionState::Predicted { chance: None, .. }
+        | EvictionState::Scheduled { .. }
+        | EvictionState::Terminating { .. }
+        | EvictionState::Cancelled { .. }
+        | EvictionState::Never => Cell::default(),
     }
 }
 
-/// Why a pod is evicted or not, and what to know of that.
-fn reasons(scene: &Scene, key: &Key, row: &EvictionRow) -> String {
-    let cluster = &scene.shown.cluster;
-    let notes = match &row.state {
-        EvictionState::Scheduled { .. }
-        | EvictionState::Predicted { .. }
-        | EvictionState::Terminating { .. } => {
-            cluster.pod(key).and_then(|pod| EvictionNote::line(cluster, pod))
-        }
-        EvictionState::Never | EvictionState::Cancelled { .. } => None,
+/// What becomes of the pod; of one that is terminating, first what it waits for.
+fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> Cell {
+    let dim = scene.style(Role::Dim);
+    let outcome = scene.shown.outcome(key, row);
+    let told = |cell: Cell, outcome: &EvictionOutcome| {
+        let text = if style == OutcomeStyle::Whole { outcome.to_string() } else { outcome.short() };
+        cell.and(&text, scene.style(role(outcome)))
     };
-    let why = Some(row.why.to_string()).filter(|why| !why.is_empty());
-    notes.into_iter().chain(why).collect::<Vec<_>>().join(" · ")
+    match &row.state {
+        EvictionState::Never => Cell::new("tolerates the taint", dim),
+        EvictionState::Cancelled { .. } => Cell::new("cancelled: its node has no such taint any more", dim),
+        EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => match outcome {
+            None => Cell::new("working out", scene.style(Role::FeedBusy)),
+            Some(outcome) => {
+                let cell = told(Cell::default(), &outcome);
+                let ignored = style == OutcomeStyle::Whole && scene.shown.would_be_refused(key) == Some(true);
+                if ignored { cell.and(" · budget ignored by taint eviction", scene.style(Role::NodeNotice)) } else { cell }
+            }
+        },
+        EvictionState::Terminating { .. } => {
+            let (what, role) = waits_for(&row.state, scene);
+            let cell = Cell::new(&what, scene.style(role));
+            outcome.map_or(cell.clone(), |outcome| told(cell.and(" · ", scene.style(Role::Faint)), &outcome))
+        }
+    }
 }
 
-/// Why a pod is evicted or not; of a terminating pod, what it waits for.
-fn reason(scene: &Scene, key: &Key, row: &EvictionRow) -> Cell {
-    let dim = scene.style(Role::Dim);
-    let EvictionState::Terminating { deadline, finalizers, kubelet_silent } = &row.state else {
-        let why = text::brief(&reasons(scene, key, row));
-        return match &row.state {
-            EvictionState::Predicted { chance: Some(chance), .. } => {
-                Cell::new(&format!("{}, any of {} nodes · {why}", chance.percent(), chance.among.len()), dim)
-            }
-            _ => Cell::new(&why, dim),
-        };
+/// What a terminating pod waits for.
+fn waits_for(state: &EvictionState, scene: &Scene) -> (String, Role) {
+    let EvictionState::Terminating { deadline, finalizers, kubelet_silent } = state else {
+        return (String::new(), Role::Dim);
     };
     if !finalizers.is_empty() {
         let names: Vec<&str> = finalizers.iter().map(|name| name.as_str()).collect();
-        return Cell::new("blocked by ", dim).and(&names.join(", "), scene.style(Role::NodeNotice));
+        return (format!("blocked by {}", names.join(", ")), Role::NodeNotice);
     }
     match (kubelet_silent, *deadline <= scene.now) {
-        (true, _) => Cell::new("stuck Terminating: kubelet down", scene.style(Role::NodeCritical)),
-        (false, true) => {
-            Cell::new("grace period expired: not confirmed by the kubelet", scene.style(Role::NodeNotice))
-        }
-        (false, false) => Cell::new("the kubelet is stopping it", dim),
+        (true, _) => ("kubelet down".into(), Role::NodeCritical),
+        (false, true) => ("not confirmed by its kubelet".into(), Role::NodeNotice),
+        (false, false) => ("terminating".into(), Role::Dim),
     }
+}
+
+/// How an outcome looks.
+const fn role(outcome: &EvictionOutcome) -> Role {
+    match outcome {
+        EvictionOutcome::Moves { .. } => Role::Base,
+        EvictionOutcome::Pending { .. } => Role::NodeWarning,
+        EvictionOutcome::Stuck(_) | EvictionOutcome::Lost => Role::NodeCritical,
+        EvictionOutcome::Unknown { .. } | EvictionOutcome::LeftOut => Role::NodeNotice,
+        EvictionOutcome::SameNode
+        | EvictionOutcome::NotReplaced
+        | EvictionOutcome::Replaced
+        | EvictionOutcome::ReplacedWhenGone => Role::Dim,
+    }
+}
+
+/// Why a pod is evicted or not, and why that becomes of it.
+fn reasons(scene: &Scene, key: &Key, row: &EvictionRow) -> String {
+    let mut parts = Vec::new();
+    if let EvictionState::Predicted { chance: Some(chance), .. } = &row.state {
+        parts.push(format!("{}, any of {} nodes", chance.percent(), chance.among.len()));
+    }
+    if scene.shown.would_be_refused(key) == Some(true) {
+        parts.push("budget ignored by taint eviction".into());
+    }
+    if let Some(outcome) = scene.shown.outcome(key, row) {
+        let (whole, reasons) = (outcome.to_string(), outcome.reasons());
+        parts.extend((whole != outcome.short()).then_some(whole));
+        parts.extend(reasons);
+    }
+    parts.extend(Some(row.why.to_string()).filter(|why| !why.is_empty()));
+    parts.join(" · ")
 }
