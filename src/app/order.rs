@@ -226,7 +226,8 @@ fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey>
 }
 
 fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<Key> {
-    let rows = shown.views.evictions.iter().filter(|(key, row)| filter.matches(&EvictionOf { shown, key, row }));
+    let rows =
+        shown.views.evictions.iter().filter(|(key, row)| filter.matches(&EvictionOf { shown, key, row }));
     let rank = |key: &Key, row: &EvictionRow| match sort.column {
         EvictionColumn::Due => {
             let at = row.state.at().map_or(i64::MAX, Timestamp::as_nanos);

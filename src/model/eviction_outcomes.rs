@@ -31,6 +31,13 @@ pub struct EvictionOutcomes {
     refused: Option<BTreeSet<Key>>,
 }
 
+impl EvictionOutcomes {
+    /// Those of the pods that leave.
+    pub const fn by_pod(&self) -> &BTreeMap<Key, EvictionOutcome> {
+        &self.by_pod
+    }
+}
+
 /// What outcomes depend on: while it stays the same, so do they.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OutcomesBasis {

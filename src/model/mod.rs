@@ -227,7 +227,8 @@ impl Model {
     /// The explainer of nodes and pods; none before the engine has started.
     pub fn explainer(&self, now: Timestamp) -> Option<Explainer<'_>> {
         let Self { cluster, engine, forecast, .. } = self;
-        Some(Explainer { engine: engine.as_ref()?, cluster, forecast: forecast.as_ref(), now })
+        let outcomes = self.outcomes.as_ref().map(|outcomes| outcomes.by_pod());
+        Some(Explainer { engine: engine.as_ref()?, cluster, forecast: forecast.as_ref(), outcomes, now })
     }
 
     /// Makes the forecast of the next ten minutes and brings the views up to it.

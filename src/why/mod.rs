@@ -3,6 +3,8 @@
 
 pub mod needs;
 
+use std::collections::BTreeMap;
+
 use crate::{
     cluster::{
         Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Scope, Taint, TaintEffect, TaintOwner,
@@ -12,7 +14,7 @@ use crate::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
         ZoneState, ZoneView,
     },
-    forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
+    forecast::{EvictionOutcome, Forecast, ForecastKind, ForecastStep, leave_endpoints},
     plan::EvictionNote,
     time::{Span, Timestamp},
 };
@@ -129,6 +131,8 @@ pub struct Explainer<'a> {
     pub cluster: &'a Cluster,
     /// The newest forecast; without one, only what is due already is ahead.
     pub forecast: Option<&'a Forecast>,
+    /// What becomes of the pods that are evicted; none where that is not worked out.
+    pub outcomes: Option<&'a BTreeMap<Key, EvictionOutcome>>,
     pub now: Timestamp,
 }
 
@@ -179,8 +183,16 @@ impl Explainer<'_> {
             let notes = EvictionNote::of(self.cluster, pod);
             let note = |note: &EvictionNote| Step::new(StepTime::Ahead, Topic::Eviction, note.to_string());
             explanation.extend(notes.iter().map(note));
+            self.explain_outcome(pod, &mut explanation);
         }
         in_order(explanation)
+    }
+
+    /// What becomes of a pod that is evicted, and why.
+    fn explain_outcome(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let Some(outcome) = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key)) else { return };
+        let texts = [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons());
+        explanation.extend(texts.map(|text| Step::new(StepTime::Ahead, Topic::Eviction, text)));
     }
 
     /// Since when a pod is not ready, and so in no endpoints of its Services.

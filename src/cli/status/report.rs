@@ -9,6 +9,7 @@ use super::super::{
 use crate::{
     cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
     engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
+    forecast::EvictionOutcome,
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{
         ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NextEventKind, NodeStateView,
@@ -291,6 +292,15 @@ pub struct EvictionReport {
     pub probability: Option<f64>,
     /// What keeps a terminating pod after its grace period.
     pub finalizers: Vec<String>,
+    /// What becomes of it, as [`EvictionOutcome::word`]; null for a pod that stays, and where that is not worked out.
+    pub outcome: Option<&'static str>,
+    pub outcome_node: Option<NodeName>,
+    /// The outcome in words.
+    pub outcome_text: Option<String>,
+    /// Why, and what would help.
+    pub outcome_reasons: Vec<String>,
+    /// Whether a budget would refuse the eviction, which taint eviction ignores; null if budgets are unknown.
+    pub budget_ignored: Option<bool>,
     pub why: Why,
 }
 
@@ -510,6 +520,8 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             EvictionState::Cancelled { .. } => return None,
         };
         let at = row.state.at();
+        let outcome = model.outcome(pod, row);
+        let leaves = matches!(row.state, EvictionState::Scheduled { .. } | EvictionState::Predicted { .. });
         let probability = match &row.state {
             EvictionState::Predicted { chance, .. } => {
                 Some(chance.as_ref().map_or(1.0, |chance| chance.probability))
@@ -526,6 +538,11 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             certainty,
             probability,
             finalizers,
+            outcome: outcome.as_ref().map(EvictionOutcome::word),
+            outcome_node: outcome.as_ref().and_then(EvictionOutcome::node).cloned(),
+            outcome_text: outcome.as_ref().map(ToString::to_string),
+            outcome_reasons: outcome.as_ref().map(EvictionOutcome::reasons).unwrap_or_default(),
+            budget_ignored: model.would_be_refused(pod).filter(|_| leaves),
             why: row.why.clone(),
         })
     };
@@ -684,6 +701,11 @@ mod tests {
                 certainty: Some("estimated"),
                 probability: Some(0.5),
                 finalizers: vec![text()],
+                outcome: Some("moves"),
+                outcome_node: Some("n2".into()),
+                outcome_text: Some(text()),
+                outcome_reasons: vec![text()],
+                budget_ignored: Some(true),
                 why: Cause::Ready.into(),
             }]),
             headroom: Some(HeadroomReport {

@@ -26,7 +26,9 @@ pub fn render(report: &StatusReport, out: &mut Page) {
     let cordons = cordons.map(|node| cordon(node, report.taken_at)).collect();
     section(out, ["CORDONED NODE", "BY", "WHY", "FOR", "UNTIL", "DRAIN"], cordons);
     let evictions = report.evictions.iter().flatten().map(eviction).collect();
-    section(out, [whole("POD"), whole("NODE"), whole("STATE"), whole("IN"), flexible("WHY")], evictions);
+    let columns =
+        [whole("POD"), whole("NODE"), whole("STATE"), whole("IN"), flexible("OUTCOME"), flexible("WHY")];
+    section(out, columns, evictions);
 }
 
 fn head(out: &mut Page, report: &StatusReport) {
@@ -166,12 +168,13 @@ fn cordon(node: &StatusNodeReport, now: Timestamp) -> [String; 6] {
     ]
 }
 
-fn eviction(eviction: &EvictionReport) -> [String; 5] {
+fn eviction(eviction: &EvictionReport) -> [String; 6] {
     [
         format!("{}/{}", eviction.namespace, eviction.pod),
         eviction.node.to_string(),
         eviction.state.into(),
         eviction.in_seconds.map_or(none(), |seconds| due_in(eviction, seconds)),
+        eviction.outcome_text.clone().unwrap_or_else(none),
         eviction.why.to_string(),
     ]
 }

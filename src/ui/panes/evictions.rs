@@ -237,7 +237,11 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
             Some(outcome) => {
                 let cell = told(Cell::default(), &outcome);
                 let ignored = style == OutcomeStyle::Whole && scene.shown.would_be_refused(key) == Some(true);
-                if ignored { cell.and(" · budget ignored by taint eviction", scene.style(Role::NodeNotice)) } else { cell }
+                if ignored {
+                    cell.and(" · budget ignored by taint eviction", scene.style(Role::NodeNotice))
+                } else {
+                    cell
+                }
             }
         },
         EvictionState::Terminating { .. } => {

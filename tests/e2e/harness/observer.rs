@@ -190,7 +190,13 @@ async fn observe(
 /// The explanations of nodes that are not ready in which an effect stands before its cause.
 fn out_of_order(model: &Model, forecast: &Forecast, clock: Clock) -> Vec<String> {
     let Some(engine) = &model.engine else { return Vec::new() };
-    let explainer = Explainer { engine, cluster: &model.cluster, forecast: Some(forecast), now: clock.now() };
+    let explainer = Explainer {
+        engine,
+        cluster: &model.cluster,
+        forecast: Some(forecast),
+        outcomes: None,
+        now: clock.now(),
+    };
     let down = model.cluster.nodes().iter().filter(|node| !node.is_ready());
     let is_wrong = |steps: &[Step]| {
         [StepTime::Past, StepTime::Ahead].into_iter().any(|tense| {
