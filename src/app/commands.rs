@@ -270,6 +270,7 @@ pub const COMMANDS: &[Command] = &[
     view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)),
     view("forecast", "Focus the forecast.", "", &[char('4')], UserAction::Focus(4)),
     view("journal", "Focus the journal.", "", &[char('5')], UserAction::Focus(5)),
+    view("pending", "Focus the pods that wait for a node.", "", &[char('6')], UserAction::Focus(6)),
     Command {
         context: KeyContext::In(&[Pane::Zones]),
         ..view(

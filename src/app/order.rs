@@ -14,7 +14,7 @@ use crate::{
     cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::{Certainty, ZoneView},
     forecast::{self, Lane},
-    model::{EvictionRow, EvictionState, JournalEntry, Model, Revision},
+    model::{EvictionRow, EvictionState, JournalEntry, Model, Revision, pending_pods::pending_since},
     time::Timestamp,
 };
 
@@ -79,6 +79,8 @@ impl Screen {
         self.pods.list.replace(pods.unwrap_or_default());
         arrange_views(self, shown, operations, now);
         self.arrange_lanes(shown);
+        let filter = self.filter(Pane::Pending).clone();
+        self.pending.replace(pending(shown, &filter));
         let filter = self.filter(Pane::Journal).clone();
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
         self.journal.replace(entries.map(|(number, _)| number).collect());
@@ -86,6 +88,7 @@ impl Screen {
             (Pane::Evictions, shown.views.evictions.is_empty()),
             (Pane::Forecast, self.is_forecast_empty(shown)),
             (Pane::Journal, shown.journal.is_empty()),
+            (Pane::Pending, shown.cluster.unscheduled_count() == 0),
         ];
         for (pane, is_empty) in is_empty {
             self.openings.entry(pane).or_default().on_content(is_empty, now);
@@ -241,6 +244,14 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<
         }
     };
     sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed)
+}
+
+/// The pods that wait for a node, those that have waited longest first.
+fn pending(shown: &Model, filter: &Filter) -> Vec<Key> {
+    let pods = shown.cluster.unscheduled_pods().filter(|pod| filter.matches(&PodRow { shown, pod }));
+    let mut pods: Vec<_> = pods.map(|pod| (pending_since(&shown.cluster, pod), &pod.key)).collect();
+    pods.sort();
+    pods.into_iter().map(|(_, key)| key.clone()).collect()
 }
 
 fn pods(shown: &Model, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) -> Vec<Key> {

@@ -17,6 +17,8 @@ pub enum Pane {
     Evictions,
     Forecast,
     Journal,
+    /// The pods that wait for a node.
+    Pending,
 }
 
 impl Pane {
@@ -31,6 +33,7 @@ impl Pane {
             Self::Evictions => "Evictions",
             Self::Journal => "Journal",
             Self::Forecast => "Forecast",
+            Self::Pending => "Pending",
         }
     }
 
@@ -42,6 +45,7 @@ impl Pane {
             Self::Evictions => '3',
             Self::Forecast => '4',
             Self::Journal => '5',
+            Self::Pending => '6',
         }
     }
 }

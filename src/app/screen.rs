@@ -53,6 +53,8 @@ pub struct Screen {
     pub nodes: SortedList<NodeName, NodeColumn>,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
+    /// The pods that wait for a node, those that have waited longest first.
+    pub pending: Listing<Key>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
     pub forecast: ForecastLanes,
@@ -160,13 +162,13 @@ impl<K, C: Default> Default for SortedList<K, C> {
 }
 
 /// The tabs of slots before any of them had the focus.
-const RECENT: [Pane; 4] = [Pane::Evictions, Pane::Forecast, Pane::Zones, Pane::Journal];
+const RECENT: [Pane; 5] = [Pane::Evictions, Pane::Forecast, Pane::Zones, Pane::Journal, Pane::Pending];
 
 impl Screen {
     pub fn new(themes: Vec<ThemeName>) -> Self {
         let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
-        let openings =
-            [Pane::Evictions, Pane::Forecast, Pane::Journal].map(|pane| (pane, Opening::default()));
+        let openings = [Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending]
+            .map(|pane| (pane, Opening::default()));
         Self { themes, recent: RECENT.to_vec(), openings: openings.into(), ..Self::default() }
     }
 
@@ -187,9 +189,9 @@ impl Screen {
     }
 
     /// The panes that can have the focus now, in the order of their digits.
-    pub fn panes(&self) -> [Pane; 5] {
+    pub fn panes(&self) -> [Pane; 6] {
         let middle = self.overlays.view().and_then(Overlay::pane).unwrap_or(self.node_pane());
-        [Pane::Zones, middle, Pane::Evictions, Pane::Forecast, Pane::Journal]
+        [Pane::Zones, middle, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending]
     }
 
     /// The pane that takes the place of the nodes while no view is open.
@@ -311,7 +313,7 @@ impl Screen {
     /// The key was handled: until the next one, the selection stays with its row. Nodes and pods are returned to, from
     /// what is opened over them; the other lists go on by themselves.
     pub(super) fn after_key(&mut self) {
-        for pane in [Pane::Zones, Pane::Evictions, Pane::Forecast] {
+        for pane in [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Pending] {
             let list_use = if pane == self.focus { ListUse::Focus } else { ListUse::Unfocus };
             self.on_list_use(pane, list_use);
         }
@@ -326,6 +328,7 @@ impl Screen {
             Pane::Nodes => self.nodes.list.on_use(list_use),
             Pane::Pods => self.pods.list.on_use(list_use),
             Pane::Evictions => self.evictions.list.on_use(list_use),
+            Pane::Pending => self.pending.on_use(list_use),
             Pane::Forecast => self.forecast.list.on_use(list_use),
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(|plan| plan.list.on_use(list_use)),
             Pane::Progress => {
@@ -346,6 +349,7 @@ impl Screen {
             Pane::Nodes => self.nodes.list.is_row_gone(),
             Pane::Pods => self.pods.list.is_row_gone(),
             Pane::Evictions => self.evictions.list.is_row_gone(),
+            Pane::Pending => self.pending.is_row_gone(),
             Pane::Forecast => self.forecast.list.is_row_gone(),
             Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
             Pane::Progress => self.overlays.progress().is_some_and(|progress| progress.list.is_row_gone()),
@@ -389,6 +393,7 @@ impl Screen {
             Pane::Nodes => self.nodes.list.step(step),
             Pane::Pods => self.pods.list.step(step),
             Pane::Evictions => self.evictions.list.step(step),
+            Pane::Pending => self.pending.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
             Pane::Detail | Pane::Plan | Pane::Progress => {}
@@ -401,7 +406,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
             Pane::Pods => self.pods.sort.next(PodColumn::ALL),
             Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
-            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => {}
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast | Pane::Pending => {}
         }
     }
 
@@ -411,7 +416,7 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.flip(),
             Pane::Pods => self.pods.sort.flip(),
             Pane::Evictions => self.evictions.sort.flip(),
-            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => {}
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast | Pane::Pending => {}
         }
     }
 
@@ -423,6 +428,7 @@ impl Screen {
                 Pane::Nodes => self.nodes.list.set_drawn(*rows),
                 Pane::Pods => self.pods.list.set_drawn(*rows),
                 Pane::Evictions => self.evictions.list.set_drawn(*rows),
+                Pane::Pending => self.pending.set_drawn(*rows),
                 Pane::Journal => self.journal.set_drawn(*rows),
                 Pane::Forecast => self.forecast.set_drawn(*rows),
                 Pane::Detail | Pane::Plan | Pane::Progress => {

@@ -181,7 +181,7 @@ fn enter(app: &mut App) {
         }
         Pane::Plan => edit_plan(app, true),
         Pane::Detail => open_suggested(app),
-        Pane::Pods | Pane::Progress | Pane::Journal => {}
+        Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending => {}
     }
 }
 
@@ -224,6 +224,7 @@ fn open_detail(app: &mut App) {
         Pane::Nodes => screen.nodes.list.selected().cloned().map(DetailSubject::Node),
         Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
+        Pane::Pending => screen.pending.selected().cloned().map(DetailSubject::Pod),
         Pane::Forecast => {
             let lane = screen.forecast.selected();
             if lane.is_some_and(|lane| lane.fold == LaneFold::Zone) {
@@ -295,7 +296,8 @@ fn mark(app: &mut App) {
         | Pane::Progress
         | Pane::Evictions
         | Pane::Journal
-        | Pane::Forecast => {}
+        | Pane::Forecast
+        | Pane::Pending => {}
     }
 }
 
@@ -310,7 +312,8 @@ fn mark_all(app: &mut App) {
         | Pane::Progress
         | Pane::Evictions
         | Pane::Journal
-        | Pane::Forecast => {}
+        | Pane::Forecast
+        | Pane::Pending => {}
     }
 }
 
@@ -386,7 +389,7 @@ fn target_nodes(app: &App) -> Vec<NodeName> {
             let lane = screen.forecast.selected();
             lane.map(|lane| lane.nodes.clone()).unwrap_or_default()
         }
-        Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal => Vec::new(),
+        Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal | Pane::Pending => Vec::new(),
     }
 }
 
@@ -397,6 +400,7 @@ fn target_pods(app: &App) -> Vec<Key> {
         Pane::Pods if !screen.marked_pods.is_empty() => screen.marked_pods.iter().cloned().collect(),
         Pane::Pods => screen.pods.list.selected().cloned().into_iter().collect(),
         Pane::Evictions => screen.evictions.list.selected().cloned().into_iter().collect(),
+        Pane::Pending => screen.pending.selected().cloned().into_iter().collect(),
         Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
             Some(DetailSubject::Pod(pod)) => vec![pod.clone()],
             Some(DetailSubject::Node(_)) | None => Vec::new(),

@@ -29,6 +29,7 @@
 //! | `by_node` | node name | pods bound to it | [`Cluster::pods_on`] |
 //! | `by_owner` | uid of an owner | its pods | [`Cluster::pods_owned_by`] |
 //! | `terminating` | | pods whose deletion has started | [`Cluster::terminating_pods`] |
+//! | `unscheduled` | | pods that wait for a node | [`Cluster::unscheduled_pods`] |
 //! | `loads` | node name | totals of its pods | [`Cluster::load`] |
 //!
 //! Every table is sorted by key, namespace first, so [`Cluster::pods_in`], [`Cluster::budgets_of`] and
@@ -69,7 +70,7 @@ pub use names::{Interner, Key, Name, Namespace, NodeName, Uid};
 pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use operation_id::{NotAnOperationId, OperationId};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
-pub use pod::{LocalStorage, Phase, Pod, PodReady, Termination};
+pub use pod::{LocalStorage, Phase, Pod, PodReady, PodUnscheduled, Termination};
 pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
 pub use scope::{ReadBy, Scope, ScopeRead};
@@ -181,6 +182,7 @@ pub struct Cluster {
     by_owner: CowMap<(Uid, Key), ()>,
     /// Pods whose deletion has started.
     terminating: CowMap<Key, ()>,
+    unscheduled: CowMap<Key, ()>,
     /// The totals of the pods of a node.
     loads: CowMap<NodeName, NodeLoad>,
 }
@@ -337,6 +339,16 @@ impl Cluster {
     /// The pods whose deletion has started, by namespace and name.
     pub fn terminating_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.terminating.keys().map(|key| self.pods.get(key).expect("the index follows the table"))
+    }
+
+    /// The pods that wait for a node, in order of their keys.
+    pub fn unscheduled_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.unscheduled.keys().map(|key| self.pods.get(key).expect("the index follows the table"))
+    }
+
+    /// How many pods wait for a node.
+    pub fn unscheduled_count(&self) -> usize {
+        self.unscheduled.len()
     }
 
     /// The pods of a namespace, by name.
@@ -532,7 +544,7 @@ impl Cluster {
     }
 
     fn apply_pod(&mut self, event: ObjectEvent<Pod>, applied: &mut Vec<Applied>) {
-        let Self { pods, by_node, by_owner, terminating, loads, .. } = self;
+        let Self { pods, by_node, by_owner, terminating, unscheduled, loads, .. } = self;
         pods.apply(event, |delta| {
             let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
             // Most changes keep the owner and the node.
@@ -550,6 +562,12 @@ impl Cluster {
             match (old, new) {
                 (_, Some(pod)) if is_terminating(new) => terminating.insert(pod.key.clone(), ()),
                 (Some(pod), _) if is_terminating(old) => terminating.remove(&pod.key),
+                _ => None,
+            };
+            let is_unscheduled = |pod: Option<&Pod>| pod.is_some_and(Pod::is_unscheduled);
+            match (old, new) {
+                (_, Some(pod)) if is_unscheduled(new) => unscheduled.insert(pod.key.clone(), ()),
+                (Some(pod), _) if is_unscheduled(old) => unscheduled.remove(&pod.key),
                 _ => None,
             };
             applied.push(Applied::Pod(delta));

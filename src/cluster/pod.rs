@@ -43,6 +43,8 @@ pub struct Pod {
     pub phase: Phase,
     /// `status.reason`: why it is in its phase (NodeLost, Evicted); usually empty.
     pub reason: Name,
+    /// The PodScheduled condition, if that is not True; none for most pods.
+    pub unscheduled: Option<Arc<PodUnscheduled>>,
     /// The Ready condition; none until the kubelet posts it.
     pub ready: Option<PodReady>,
     /// The reason of the DisruptionTarget condition, if that is True.
@@ -60,6 +62,11 @@ impl Pod {
         self.ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
+    /// Whether it waits for a node.
+    pub fn is_unscheduled(&self) -> bool {
+        self.node.is_none() && self.termination.is_none() && !self.is_finished()
+    }
+
     /// Whether it is Succeeded or Failed.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
@@ -74,6 +81,16 @@ impl TableObject for Pod {
     fn version(&self) -> Version {
         self.version
     }
+}
+
+/// A PodScheduled condition that is not True.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodUnscheduled {
+    /// Unschedulable, SchedulingGated or SchedulerError.
+    pub reason: Name,
+    /// The scheduler's words.
+    pub message: Name,
+    pub since: Option<ClusterTime>,
 }
 
 /// The Ready condition of a pod.

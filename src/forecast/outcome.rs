@@ -24,6 +24,8 @@ pub enum EvictionOutcome {
     /// Its replacement lands on a node.
     Moves {
         node: NodeName,
+        /// How many nodes are as good: the scheduler takes any of them. At least one.
+        among: usize,
         /// Why on that one.
         why: Name,
         /// The claim whose volume has to be detached from the old node first.
@@ -101,7 +103,8 @@ impl EvictionOutcome {
     /// What it says in a few words, where there is little room.
     pub fn short(&self) -> String {
         match self {
-            Self::Moves { node, .. } => format!("→ {node}"),
+            Self::Moves { node, among: ..=1, .. } => format!("→ {node}"),
+            Self::Moves { node, among, .. } => format!("→ {node} (tie of {among})"),
             Self::Pending { cause, .. } => format!("→ Pending: {cause}"),
             Self::Stuck(StuckReason::OldPod) => "stuck: waits for its node".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
@@ -250,7 +253,8 @@ fn of_successor(successor: &Successor, pod: &Pod, succession: &Succession) -> Ev
             EvictionOutcome::Stuck(StuckReason::Volume { claim: claim.clone() })
         }
         (Landing::Node { node, why }, _, volume) => {
-            EvictionOutcome::Moves { node: node.clone(), why: why.clone(), volume: volume.clone() }
+            let among = trace.map_or(1, |trace| trace.best.max(1));
+            EvictionOutcome::Moves { node: node.clone(), among, why: why.clone(), volume: volume.clone() }
         }
         (Landing::Unknown, ..) => {
             let why =

@@ -9,6 +9,7 @@ pub mod horizon;
 pub mod impact;
 pub mod journal;
 pub mod node_state;
+pub mod pending_pods;
 pub mod suggestions;
 pub mod views;
 pub mod watchlist;
@@ -26,6 +27,7 @@ pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, SessionJournal};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateRole};
+pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
 pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};
 pub use watchlist::NodeWatchlist;
 
@@ -66,6 +68,8 @@ pub struct Model {
     pub headroom: Option<HeadroomSnapshot>,
     /// What becomes of the pods that are evicted when that was last worked out.
     pub outcomes: Option<Arc<EvictionOutcomes>>,
+    /// What would help the pods that wait for a node when that was last worked out.
+    pub pending: Option<Arc<PendingPods>>,
     /// What the engine knew at the last refresh.
     pub views: Views,
     watch_health: WatchHealth,
@@ -140,6 +144,7 @@ impl Model {
             watchlist: NodeWatchlist::default(),
             headroom: None,
             outcomes: None,
+            pending: None,
             views: Views::default(),
             watch_health: WatchHealth::Live,
             started_at: now,

@@ -267,13 +267,15 @@ fn required_node(spec: &SchedulingSpec) -> Option<RequiredNode> {
 
 impl fmt::Display for Lift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.nodes.as_slice() {
-            [one] => write!(f, "fits {one} without {}", self.constraint.as_str()),
-            [first, rest @ ..] => {
-                write!(f, "fits {first} and {} more without {}", rest.len(), self.constraint.as_str())
-            }
-            [] => Ok(()),
-        }
+        write!(f, "fits {} without {}", some_nodes(&self.nodes), self.constraint.as_str())
+    }
+}
+
+/// `n-1`, `n-1 and 3 more`
+fn some_nodes(nodes: &[NodeName]) -> String {
+    match nodes {
+        [first, rest @ ..] if !rest.is_empty() => format!("{first} and {} more", rest.len()),
+        nodes => nodes.first().map(ToString::to_string).unwrap_or_default(),
     }
 }
 
@@ -297,6 +299,31 @@ impl fmt::Display for RequiredNode {
 }
 
 impl Help {
+    /// What to do, one line each, the most helpful first: `uncordon n-1`, `2 CPU more on n-1`,
+    /// `a new node with 4 CPU free`.
+    pub fn advice(&self) -> Vec<String> {
+        let lifts = self.lifts.iter().map(|lift| {
+            let nodes = some_nodes(&lift.nodes);
+            match lift.constraint {
+                Constraint::Cordon => format!("uncordon {nodes}"),
+                Constraint::Taints => format!("tolerate the taints of {nodes}"),
+                Constraint::Ports | Constraint::Volumes => {
+                    format!("fits {nodes} without {}", lift.constraint.as_str())
+                }
+                Constraint::NodeSelector
+                | Constraint::NodeAffinity
+                | Constraint::NodeSelectorAndAffinity
+                | Constraint::PodAffinity
+                | Constraint::PodAntiAffinity
+                | Constraint::Spread => format!("relax {}: fits {nodes}", lift.constraint.as_str()),
+            }
+        });
+        let nearest =
+            self.nearest.iter().map(|short| format!("{} more on {}", amounts(&short.lacks), short.node));
+        let node = self.node.iter().map(|node| node.to_string().replacen("needs a node", "a new node", 1));
+        lifts.chain(nearest).chain(node).collect()
+    }
+
     /// In words, one line each, the most helpful first.
     pub fn lines(&self) -> Vec<String> {
         let lifts = self.lifts.iter().map(ToString::to_string);

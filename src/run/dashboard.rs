@@ -33,7 +33,7 @@ use crate::{
     executor::{guards, write_context::WriteContext},
     forecast::Forecast,
     k8s::feed::FeedEvent,
-    model::{EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, suggestions::Guarding},
+    model::{EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, PendingPods, suggestions::Guarding},
     operation::Request,
     time::Timestamp,
 };
@@ -53,7 +53,8 @@ const FORECAST: Duration = SECOND;
 /// Headroom is worked out at most this often, and only after a change that it depends on.
 const HEADROOM: Duration = Duration::from_secs(30);
 
-/// What becomes of the pods that are evicted is worked out at most this often, and only after a change that it depends on.
+/// What becomes of the pods that are evicted, and what would help those that are Pending, is worked out at most this often,
+/// and only after a change that it depends on.
 const OUTCOMES: Duration = SECOND;
 
 /// Operations look at what has changed at most this often: a large cluster reports hundreds of changes a second.
@@ -151,6 +152,9 @@ pub async fn headless(
     if let Some(job) = app.model.next_outcomes_job(now).filter(|_| !app.is_frozen()) {
         app.model.set_outcomes(job.work());
     }
+    if let Some(job) = app.model.next_pending_job().filter(|_| !app.is_frozen()) {
+        app.model.set_pending(job.work());
+    }
     if let Some(job) = app.next_detail_job(now) {
         app.on_detail_result(job.work(&own_guards()), now);
     }
@@ -180,6 +184,7 @@ struct Loop {
     detail: Background<DetailResult>,
     headroom: Background<Option<HeadroomSnapshot>>,
     eviction_outcomes: Background<EvictionOutcomes>,
+    pending_pods: Background<PendingPods>,
     operations: OperationsDriver,
     /// When operations may look at what has changed again.
     next_look: Instant,
@@ -221,6 +226,7 @@ impl Loop {
             detail: Background::new(FORECAST),
             headroom: Background::new(HEADROOM),
             eviction_outcomes: Background::new(OUTCOMES),
+            pending_pods: Background::new(OUTCOMES),
             operations: OperationsDriver::new(context),
             next_look: now,
             next_vitals: now + vitals::EVERY,
@@ -270,6 +276,7 @@ impl Loop {
                 outlook = self.outlook.finished() => self.on_outlook(outlook),
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
                 outcomes = self.eviction_outcomes.finished() => self.on_eviction_outcomes(outcomes),
+                pending = self.pending_pods.finished() => self.on_pending_pods(pending),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
                 () = at(vitals) => self.log_vitals(),
@@ -440,6 +447,19 @@ impl Loop {
         }
     }
 
+    /// The next draw shows it.
+    fn on_pending_pods(&mut self, pending: Result<PendingPods, Failed>) {
+        match pending {
+            Ok(pending) => {
+                if let Some(before) = self.app.model.set_pending(pending) {
+                    drop_in_background(before);
+                }
+                self.undrawn = !self.app.is_frozen();
+            }
+            Err(Failed) => self.report_fault("working out what would help Pending pods failed"),
+        }
+    }
+
     /// Work beside the loop panicked.
     fn report_fault(&mut self, what: &str) {
         let text = format!("{what}: this is a fault of kordon");
@@ -465,6 +485,7 @@ impl Loop {
         self.start_detail();
         self.start_headroom();
         self.start_eviction_outcomes();
+        self.start_pending_pods();
         if let Some(snapshot) = self.app.take_unneeded_snapshot() {
             drop_in_background(snapshot);
         }
@@ -568,6 +589,14 @@ impl Loop {
         }
         self.undrawn = true;
         self.start_detail();
+    }
+
+    fn start_pending_pods(&mut self) {
+        if self.pending_pods.is_due()
+            && let Some(job) = self.app.model.next_pending_job()
+        {
+            self.pending_pods.start(move |_| job.work());
+        }
     }
 
     fn start_headroom(&mut self) {

@@ -9,6 +9,11 @@ pub const LEAST: (u16, u16) = (60, 15);
 /// From this size on a view stands beside the nodes; on a smaller screen it covers the panes.
 const BESIDE: (u16, u16) = (150, 44);
 
+/// The tabs of the only slot beside the nodes.
+const LOWER: [Pane; 5] = [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending];
+/// The tabs of the left slot: pods that leave, and pods that wait for a node.
+const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending];
+
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreenLayout {
@@ -47,9 +52,9 @@ impl ScreenLayout {
     /// header                     header                      header
     /// banner, if there is one    nodes, or pods of one       zones
     /// zones                      zones·evictions·forecast·   nodes
-    /// nodes, or pods of one      journal                     evictions | forecast | journal
-    /// evictions | forecast·      footer                      footer
-    ///             journal
+    /// nodes, or pods of one      journal·pending             evictions·pending | forecast | journal
+    /// evictions·| forecast·      footer                      footer
+    /// pending   | journal
     /// footer                     below 120x30                from 200 columns
     /// ```
     /// None if the terminal is too small. When zoomed, the focused pane stands alone; a view does so where there is no
@@ -88,7 +93,7 @@ impl ScreenLayout {
 
 /// Nodes over one slot for all other panes.
 fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool) -> Vec<Slot> {
-    let lower = Slot::of(&[Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Journal], screen);
+    let lower = Slot::of(&LOWER, screen);
     let height = if screen.is_open(lower.active) { open_height(body.height, framed) } else { 1 };
     let (upper, rest) = split(body, body.height - height);
     vec![Slot { area: upper, tabs: vec![nodes], active: nodes }, Slot { area: rest, ..lower }]
@@ -100,9 +105,9 @@ fn stack(body: Rect, screen: &Screen, zones: usize) -> Vec<Slot> {
     let zones = u16::try_from(zones.clamp(1, most)).unwrap_or(most as u16) + 3;
     let (upper, rest) = split(body, zones);
     let (tabs, shares): (&[&[Pane]], &[u16]) = if body.width < 200 {
-        (&[&[Pane::Evictions], &[Pane::Forecast, Pane::Journal]], &[5, 4])
+        (&[LEFT, &[Pane::Forecast, Pane::Journal]], &[5, 4])
     } else {
-        (&[&[Pane::Evictions], &[Pane::Forecast], &[Pane::Journal]], &[4, 4, 3])
+        (&[LEFT, &[Pane::Forecast], &[Pane::Journal]], &[4, 4, 3])
     };
     let mut lower: Vec<Slot> = tabs.iter().map(|tabs| Slot::of(tabs, screen)).collect();
     let (nodes, lower_area) = split(rest, rest.height - row_height(rest.height, &lower, screen));
@@ -147,7 +152,7 @@ mod tests {
     /// Every screen of interest: panes open or closed, each in focus, zoomed or not.
     fn screens() -> Vec<Screen> {
         let mut screens = Vec::new();
-        for open in 0..8 {
+        for open in 0..16 {
             for focus in Screen::new(Vec::new()).panes() {
                 for zoomed in [false, true] {
                     let mut screen = Screen::new(Vec::new());

@@ -74,6 +74,7 @@ const ACTING: &[(Pane, &str, &[&str])] = &[
     (Pane::Nodes, "2", &["c", "r", "x", "d", "<Enter>", "<Space>"]),
     (Pane::Pods, "2/pool-a-03<Enter><Enter>", &["e", "<Del>", "d", "<Space>"]),
     (Pane::Evictions, "3", &["e", "d", "<Enter>"]),
+    (Pane::Pending, "6", &["d"]),
     (Pane::Forecast, "4", &["x", "d", "<Enter>"]),
     (Pane::Zones, "1", &["x", "<Enter>"]),
     (Pane::Plan, "2/pool-a-01<Enter>r", &["d"]),
@@ -90,6 +91,7 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
                     Pane::Plan => DashboardFixture::maintenance(),
                     _ => DashboardFixture::incident(),
                 };
+                fixture.add_waiting_pods();
                 fixture.press(focus);
                 if *pane == Pane::Nodes && chance.bool() {
                     // By name: a new node comes first.
@@ -149,6 +151,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Nodes => screen.nodes.list.selected().map(ToString::to_string),
         Pane::Pods => screen.pods.list.selected().map(ToString::to_string),
         Pane::Evictions => screen.evictions.list.selected().map(ToString::to_string),
+        Pane::Pending => screen.pending.selected().map(ToString::to_string),
         Pane::Forecast => screen.forecast.node().map(ToString::to_string),
         Pane::Zones => screen.zones.list.selected().map(ToString::to_string),
         Pane::Plan => screen.overlays.plan()?.selected_pod().map(|pod| pod.to_string()),

@@ -13,9 +13,9 @@ use kordon::{
     },
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Labels, LeaderLease, Lease,
-        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Requirement, Resources,
-        SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
-        TolerationOperator, Uid, Version, Workload, WorkloadKind, scheduling::Requests,
+        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PodUnscheduled,
+        Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination,
+        Toleration, TolerationOperator, Uid, Version, Workload, WorkloadKind, scheduling::Requests,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
@@ -230,6 +230,37 @@ impl DashboardFixture {
             let requests = Requests { cpu_milli: 9000, ..Requests::default() };
             pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
         });
+    }
+
+    /// Three pods that wait for a node: huge-1 is larger than any node, picky-1 wants a zone that does not exist, and
+    /// new-1 has not been seen by the scheduler.
+    pub fn add_waiting_pods(&mut self) {
+        let message = "0/30 nodes are available: 30 Insufficient cpu. preemption: 0/30 nodes are available: 30 No \
+                       preemption victims found for incoming pod.";
+        let unscheduled = |message: &str| {
+            let since = Some(ClusterTime::new(START + Span::from_secs(20)));
+            Some(Arc::new(PodUnscheduled { reason: "Unschedulable".into(), message: message.into(), since }))
+        };
+        let now = ClusterTime::new(self.now);
+        for name in ["huge-1", "picky-1", "new-1"] {
+            self.add_pod(&format!("shop/{name}"), "", WorkloadKind::ReplicaSet, Vec::new(), 100, 64);
+            self.change_pod(&format!("shop/{name}"), |pod| {
+                (pod.node, pod.phase, pod.ready, pod.created) = (None, Phase::Pending, None, now);
+            });
+        }
+        self.change_pod("shop/huge-1", |pod| {
+            let requests = Requests { cpu_milli: 9000, ..Requests::default() };
+            pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
+            pod.unscheduled = unscheduled(message);
+        });
+        self.change_pod("shop/picky-1", |pod| {
+            let node_selector = [("topology.kubernetes.io/zone".into(), "z".into())].into();
+            pod.scheduling = Arc::new(SchedulingSpec { node_selector, ..SchedulingSpec::default() });
+            pod.unscheduled = unscheduled(
+                "0/30 nodes are available: 30 node(s) didn't match Pod's node affinity/selector.",
+            );
+        });
+        self.run(1);
     }
 
     /// The owners of all pods, with as many replicas as each has pods.
@@ -560,6 +591,9 @@ impl DashboardFixture {
         self.survey();
         if let Some(job) = self.app.model.next_outcomes_job(self.now) {
             self.app.model.set_outcomes(job.work());
+        }
+        if let Some(job) = self.app.model.next_pending_job() {
+            self.app.model.set_pending(job.work());
         }
         self.app.arrange(self.now);
     }

@@ -18,6 +18,7 @@ mod lying_server;
 mod n_minus_one;
 mod drain_times;
 mod evictions;
+mod pending;
 mod recording_screen;
 mod requests;
 mod screens;

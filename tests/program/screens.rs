@@ -68,6 +68,28 @@ fn the_information_sheet_has_controller_settings_and_watches() {
 }
 
 #[test]
+fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.add_waiting_pods();
+    fixture.press("6");
+    expect(&mut fixture, "pending", (80, 24));
+    expect(&mut fixture, "pending", (160, 48));
+}
+
+#[test]
+fn every_fate_of_an_evicted_pod_and_the_budgets_that_are_ignored_are_told() {
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.fill("pool-a-01");
+    fixture.silence("pool-a-01");
+    fixture.run(35);
+    fixture.press("3");
+    expect(&mut fixture, "outcomes", (80, 24));
+    expect(&mut fixture, "outcomes", (160, 48));
+    fixture.press("z");
+    expect(&mut fixture, "outcomes-whole", (220, 60));
+}
+
+#[test]
 fn a_well_cluster_is_calm() {
     expect(&mut DashboardFixture::well(), "well", (120, 40));
 }

@@ -1,5 +1,7 @@
 //! Pods.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use super::{
@@ -14,8 +16,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Change, ConditionStatus, Name, NodeName, Phase, Pod, PodReady, SchedulingSpec, TaintEffect,
-        Toleration, TolerationOperator, scheduling::HostPort,
+        Change, ConditionStatus, Name, NodeName, Phase, Pod, PodReady, PodUnscheduled, SchedulingSpec,
+        TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
     },
     time::Span,
 };
@@ -69,6 +71,15 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
             status: ConditionStatus::parse(&ready.status),
             last_transition: ready.last_transition_time.time(),
         }),
+        unscheduled: condition("PodScheduled").filter(|condition| *condition.status != *"True").map(
+            |condition| {
+                Arc::new(PodUnscheduled {
+                    reason: pool.name(&condition.reason),
+                    message: pool.name(&condition.message),
+                    since: condition.last_transition_time.time(),
+                })
+            },
+        ),
         disruption_target: target.map(|condition| pool.name(&condition.reason)),
         termination: metadata.termination(),
         mirror: metadata.annotations.mirror,

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, column, draw_cause, nodes::mark, open, plain, say};
+use super::{Nothing, column, draw_cause, nodes::mark, open, plain, say, tabs};
 use crate::{
     app::{EvictionColumn, Pane},
     cluster::Key,
@@ -30,7 +30,7 @@ use crate::{
 /// Draws each eviction; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.evictions.list;
-    let inner = open(scene, Pane::Evictions, area, facts(scene), buf);
+    let inner = open(scene, Pane::Evictions, area, facts(scene, area), buf);
     if list.is_empty() {
         let (glyph, text, role) = nothing(scene);
         say(scene, glyph, &text, role, inner, buf);
@@ -87,8 +87,10 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions")
 }
 
-/// `44 leave · 29 move · 10 Pending · 5 stuck · 3 terminating · 8 stay`: the parts after the first add up to it.
-fn facts(scene: &Scene) -> Runs {
+/// `44 leave · 29 move · 10 Pending · 5 stuck · 3 terminating · 8 stay`: the parts after the first add up to it. Where there
+/// is no room for all, the last are left out.
+fn facts(scene: &Scene, area: Rect) -> Runs {
+    let room = usize::from(area.width).saturating_sub(6 + tabs(scene, Pane::Evictions).width());
     let counts = &scene.shown.views.counts;
     let EvictionCounts { leaving, moves, pending, stuck, lost, not_replaced, .. } = *counts;
     let parts: [(usize, &str, Role); 12] = [
@@ -111,10 +113,12 @@ fn facts(scene: &Scene) -> Runs {
         Some(Confidence::Live | Confidence::Assumed) | None => Runs::default(),
     };
     for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
-        if !runs.is_empty() {
-            runs = runs.and(" · ", scene.style(Role::Faint));
+        let separator = if runs.is_empty() { "" } else { " · " };
+        let part = format!("{} {what}", text::count(number));
+        if runs.width() + text::width(separator) + text::width(&part) > room {
+            break;
         }
-        runs = runs.and(&format!("{} {what}", text::count(number)), scene.style(role));
+        runs = runs.and(separator, scene.style(Role::Faint)).and(&part, scene.style(role));
     }
     runs
 }

@@ -7,6 +7,7 @@ pub mod forecast;
 pub mod header;
 pub mod journal;
 pub mod nodes;
+pub mod pending;
 pub mod plan;
 pub mod pods;
 pub mod progress;
@@ -48,6 +49,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Progress => progress::draw(scene, area, buf),
         Pane::Evictions => evictions::draw(scene, area, buf),
         Pane::Journal => journal::draw(scene, area, buf),
+        Pane::Pending => pending::draw(scene, area, buf),
         Pane::Forecast => forecast::draw(scene, area, buf),
     }
 }
@@ -61,6 +63,7 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Evictions => Some(evictions::nothing(scene)),
         Pane::Forecast => Some(forecast::nothing(scene)),
         Pane::Journal => Some(journal::nothing()),
+        Pane::Pending => Some(pending::nothing(scene)),
         Pane::Zones | Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => None,
     };
     let facts = nothing.map(|(glyph, text, role)| Runs::new(&format!("{glyph} {text}"), scene.style(role)));
@@ -108,11 +111,19 @@ fn tabs(scene: &Scene, pane: Pane) -> Runs {
             tab if tab == pane => Role::Title,
             _ => Role::Dim,
         };
-        runs.and(before, scene.style(role))
+        let runs = runs
+            .and(before, scene.style(role))
             .and(&tab.digit().to_string(), scene.style(Role::Key))
             .and(" ", plain)
-            .and(tab.title(), scene.style(role))
-            .and(after, scene.style(role))
+            .and(tab.title(), scene.style(role));
+        let pending = Some(scene.shown.cluster.unscheduled_count()).filter(|_| *tab == Pane::Pending);
+        let runs = match pending {
+            Some(count @ 1..) if tabs.len() > 1 => {
+                runs.and(&format!(" {}", text::count(count)), scene.style(Role::NodeWarning))
+            }
+            Some(_) | None => runs,
+        };
+        runs.and(after, scene.style(role))
     })
 }
 
@@ -158,6 +169,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Detail | Pane::Plan | Pane::Progress => screen.overlays.view().map_or(0, Overlay::rows),
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
+        Pane::Pending => screen.pending.len(),
         Pane::Forecast => screen.forecast.list.len(),
     }
 }
@@ -167,7 +179,7 @@ const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
         Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
-        Pane::Pods | Pane::Evictions => &[FeedKind::Pods],
+        Pane::Pods | Pane::Evictions | Pane::Pending => &[FeedKind::Pods],
     }
 }
 
@@ -204,7 +216,7 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
         Pane::Nodes => note(screen.nodes.sort, NodeColumn::title),
         Pane::Pods => note(screen.pods.sort, PodColumn::title),
         Pane::Evictions => note(screen.evictions.sort, EvictionColumn::title),
-        Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => None,
+        Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast | Pane::Pending => None,
     }
 }
 

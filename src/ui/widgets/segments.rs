@@ -50,6 +50,11 @@ impl Runs {
         self.0.is_empty()
     }
 
+    /// In cells.
+    pub fn width(&self) -> usize {
+        self.0.iter().map(Span::width).sum()
+    }
+
     pub fn line(self) -> Line<'static> {
         Line::from(self.0)
     }

@@ -1,0 +1,115 @@
+//! The pods that wait for a node: since when, why, and what would help.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{Nothing, draw_cause, open, plain, say};
+use crate::{
+    app::Pane,
+    cluster::Pod,
+    k8s::feed::FeedKind,
+    model::{
+        PendingAdvice,
+        pending_pods::{pending_cause, pending_since},
+    },
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{Cell, Column, TableWidget, Width, segments::Runs},
+    },
+};
+
+/// ```text
+/// ─  3 Evictions [6 Pending 2]  2 wait for a node, for up to 4m12s ─────────────────────────
+///     for  pod                what would help             why
+///   4m12s  shop/web-9c8f-x2x  2 CPU more on n-3           8 Insufficient cpu
+///     12s  shop/db-1          uncordon n-4                7 Insufficient cpu, 1 unschedulable
+/// why 8 Insufficient cpu · what would help: 2 CPU more on n-3; a new node with 4 CPU free
+/// ```
+/// Draws each pod; returns how many rows there is room for.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let list = &scene.screen.pending;
+    let inner = open(scene, Pane::Pending, area, facts(scene), buf);
+    if list.is_empty() {
+        let (glyph, text, role) = nothing(scene);
+        say(scene, glyph, &text, role, inner, buf);
+        return TableWidget::page(inner);
+    }
+    let why = list.selected().and_then(|key| scene.shown.cluster.pod(key)).map(|pod| why(scene, pod));
+    let inner = draw_cause(scene, Pane::Pending, why, inner, buf);
+    let page = TableWidget::page(inner);
+    let table = TableWidget {
+        columns: columns(),
+        rows: list.len(),
+        first: list.first_shown(page),
+        selected: list.cursor(),
+        looks: scene.looks(Pane::Pending),
+    };
+    table.render(inner, buf, |row| {
+        let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
+        pod.map(|pod| cells(scene, pod)).unwrap_or_default()
+    });
+    page
+}
+
+/// Why there is none.
+pub(super) fn nothing(scene: &Scene) -> Nothing {
+    super::nothing(scene, FeedKind::Pods, Pane::Pending, "no pod waits for a node")
+}
+
+/// `2 wait for a node`
+fn facts(scene: &Scene) -> Runs {
+    match scene.shown.cluster.unscheduled_count() {
+        0 => Runs::default(),
+        1 => Runs::new("1 waits for a node", scene.style(Role::NodeWarning)),
+        pods => Runs::new(&format!("{} wait for a node", text::count(pods)), scene.style(Role::NodeWarning)),
+    }
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        plain("for", Width::Fit(5, 9)).right(),
+        plain("pod", Width::Fit(16, 48)),
+        plain("what would help", Width::Fit(24, 60)),
+        plain("why", Width::Grow(16, 1)).gives_way(1),
+    ]
+}
+
+fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
+    let dim = scene.style(Role::Dim);
+    let gaps = scene.shown.pending_gaps();
+    let (help, role) = match scene.shown.pending_advice(&pod.key) {
+        Some(advice) => (advice.first().unwrap_or_else(|| "nothing that kordon knows".into()), role(advice)),
+        None if gaps.is_empty() => ("working out".into(), Role::FeedBusy),
+        None => (format!("not known: {gaps}"), Role::NodeNotice),
+    };
+    vec![
+        Cell::new(
+            &text::age(scene.now, pending_since(&scene.shown.cluster, pod)),
+            scene.style(Role::NodeWarning),
+        ),
+        Cell::new(&pod.key.namespace, dim)
+            .and("/", scene.style(Role::Faint))
+            .and(&pod.key.name, scene.style(Role::Base)),
+        Cell::new(&help, scene.style(role)),
+        Cell::new(&text::brief(&pending_cause(pod)), dim),
+    ]
+}
+
+/// Why a pod waits, and everything that would help.
+fn why(scene: &Scene, pod: &Pod) -> String {
+    let cause = pending_cause(pod);
+    match scene.shown.pending_advice(&pod.key).map(|advice| advice.lines()) {
+        Some(lines) if !lines.is_empty() => format!("{cause} · what would help: {}", lines.join("; ")),
+        Some(_) | None => cause,
+    }
+}
+
+/// How advice looks.
+const fn role(advice: &PendingAdvice) -> Role {
+    match advice {
+        PendingAdvice::Fits { .. } | PendingAdvice::Preempts { .. } | PendingAdvice::Unschedulable { .. } => {
+            Role::Base
+        }
+        PendingAdvice::NotTried { .. } | PendingAdvice::LeftOut => Role::NodeNotice,
+    }
+}

@@ -1,0 +1,67 @@
+//! The pods that wait for a node: why, since when, and what would help.
+
+use kordon::{
+    cluster::{FeedKind, Key, Phase, WorkloadKind},
+    model::PendingAdvice,
+};
+
+use crate::dashboard_fixture::{DashboardFixture, Withheld};
+
+fn advice(fixture: &DashboardFixture, pod: &str) -> Option<PendingAdvice> {
+    fixture.app.model.pending_advice(&Key::new("shop", pod)).cloned()
+}
+
+#[test]
+fn advice_is_what_the_filters_of_the_scheduler_find() {
+    let mut fixture = DashboardFixture::well();
+    fixture.add_waiting_pods();
+    let Some(PendingAdvice::Unschedulable { cause, help }) = advice(&fixture, "huge-1") else {
+        panic!("{:?}", advice(&fixture, "huge-1"));
+    };
+    assert_eq!(&*cause, "no node has 9 CPU free");
+    assert_eq!(help, ["1.1 CPU more on pool-a-01", "a new node with 9 CPU free"]);
+    let picky = advice(&fixture, "picky-1").and_then(|advice| advice.first());
+    assert_eq!(picky.as_deref(), Some("relax its nodeSelector: fits pool-a-01 and 29 more"));
+    assert_eq!(advice(&fixture, "new-1"), Some(PendingAdvice::Fits { node: "pool-a-01".into() }));
+}
+
+#[test]
+fn a_cordon_that_keeps_a_pod_waiting_is_named() {
+    let mut fixture = DashboardFixture::new();
+    fixture.add_node("n-1", "a");
+    fixture.lists();
+    fixture.change_node("n-1", |node| node.unschedulable = true);
+    fixture.add_waiting_pods();
+    let new = advice(&fixture, "new-1").and_then(|advice| advice.first());
+    assert_eq!(new.as_deref(), Some("uncordon n-1"));
+}
+
+#[test]
+fn a_pod_is_listed_from_its_creation_until_it_has_a_node_those_that_wait_longest_first() {
+    let mut fixture = DashboardFixture::well();
+    let listed = |fixture: &DashboardFixture| {
+        fixture.app.screen.pending.keys().iter().map(|key| key.name.to_string()).collect::<Vec<_>>()
+    };
+    assert!(listed(&fixture).is_empty());
+    fixture.add_waiting_pods();
+    assert_eq!(listed(&fixture), ["huge-1", "picky-1", "new-1"]);
+    fixture.change_pod("shop/picky-1", |pod| pod.node = Some("pool-a-01".into()));
+    fixture.terminate("shop/new-1", &[]);
+    fixture.run(1);
+    assert_eq!(listed(&fixture), ["huge-1"]);
+    fixture.change_pod("shop/huge-1", |pod| pod.phase = Phase::Failed);
+    fixture.run(1);
+    assert!(listed(&fixture).is_empty());
+}
+
+#[test]
+fn without_nodes_or_pods_nothing_is_advised() {
+    let mut fixture = DashboardFixture::new();
+    fixture.withhold([(FeedKind::Pods, Withheld::Late)]);
+    fixture.add_node("n-1", "a");
+    fixture.lists();
+    fixture.add_pod("shop/web-0", "n-1", WorkloadKind::ReplicaSet, Vec::new(), 100, 64);
+    fixture.add_waiting_pods();
+    assert!(fixture.app.model.next_pending_job().is_none());
+    assert!(!fixture.app.model.pending_gaps().is_empty(), "and the pane says what is missing");
+}
