@@ -400,14 +400,17 @@ fn target_pods(app: &App) -> Vec<Key> {
         Pane::Pods if !screen.marked_pods.is_empty() => screen.marked_pods.iter().cloned().collect(),
         Pane::Pods => screen.pods.list.selected().cloned().into_iter().collect(),
         Pane::Evictions => screen.evictions.list.selected().cloned().into_iter().collect(),
-        Pane::Pending => screen.pending.selected().cloned().into_iter().collect(),
         Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
             Some(DetailSubject::Pod(pod)) => vec![pod.clone()],
             Some(DetailSubject::Node(_)) | None => Vec::new(),
         },
-        Pane::Zones | Pane::Nodes | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => {
-            Vec::new()
-        }
+        Pane::Zones
+        | Pane::Nodes
+        | Pane::Plan
+        | Pane::Progress
+        | Pane::Journal
+        | Pane::Forecast
+        | Pane::Pending => Vec::new(),
     }
 }
 

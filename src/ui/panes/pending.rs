@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// ```text
-/// ─  3 Evictions [6 Pending 2]  2 wait for a node, for up to 4m12s ─────────────────────────
-///     for  pod                what would help             why
-///   4m12s  shop/web-9c8f-x2x  2 CPU more on n-3           8 Insufficient cpu
-///     12s  shop/db-1          uncordon n-4                7 Insufficient cpu, 1 unschedulable
+/// ─  3 Evictions [6 Pending 2] ─────────────────────────────────────────────────────────────
+///     for  pod                why                                  what would help
+///   4m12s  shop/web-9c8f-x2x  8 Insufficient cpu                   2 CPU more on n-3
+///     12s  shop/db-1          7 Insufficient cpu, 1 unschedulable  uncordon n-4
 /// why 8 Insufficient cpu · what would help: 2 CPU more on n-3; a new node with 4 CPU free
 /// ```
 /// Draws each pod; returns how many rows there is room for.
@@ -56,8 +56,12 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Pending, "no pod waits for a node")
 }
 
-/// `2 wait for a node`
+/// `2 wait for a node`; where the pane is one tab of several, the count stands with its title.
 fn facts(scene: &Scene) -> Runs {
+    let is_tab = scene.slots.iter().any(|slot| slot.active == Pane::Pending && slot.tabs.len() > 1);
+    if is_tab {
+        return Runs::default();
+    }
     match scene.shown.cluster.unscheduled_count() {
         0 => Runs::default(),
         1 => Runs::new("1 waits for a node", scene.style(Role::NodeWarning)),
@@ -69,8 +73,8 @@ fn columns() -> Vec<Column> {
     vec![
         plain("for", Width::Fit(5, 9)).right(),
         plain("pod", Width::Fit(16, 48)),
-        plain("what would help", Width::Fit(24, 60)),
-        plain("why", Width::Grow(16, 1)).gives_way(1),
+        plain("why", Width::Grow(18, 2)),
+        plain("what would help", Width::Grow(24, 3)),
     ]
 }
 
@@ -90,8 +94,8 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
         Cell::new(&pod.key.namespace, dim)
             .and("/", scene.style(Role::Faint))
             .and(&pod.key.name, scene.style(Role::Base)),
-        Cell::new(&help, scene.style(role)),
         Cell::new(&text::brief(&pending_cause(pod)), dim),
+        Cell::new(&help, scene.style(role)),
     ]
 }
 
