@@ -21,6 +21,7 @@ impl ForecastChecker {
     /// It is no explanation if there was time for a forecast between it and the event: that forecast must be right.
     pub(super) fn explain(&self, forecast: &Forecast, event: &ControllerEvent) -> Option<String> {
         let chance = match event.kind {
+            EventKind::NoExecute if self.is_said_to_be_chance(forecast, event) => Some(BY_CHANCE),
             EventKind::NoExecute
                 if self.is_disrupted(event, event.at - self.tolerance, self.counts_until(event)) =>
             {
@@ -53,6 +54,33 @@ impl ForecastChecker {
             }
         }
         Some(reason)
+    }
+
+    /// Whether the forecast said that the node may get its taint about then.
+    fn is_said_to_be_chance(&self, forecast: &Forecast, taint: &ControllerEvent) -> bool {
+        forecast.uncertain_taints.iter().any(|taints| {
+            is_within(taints.at.since(taint.at), self.tolerance)
+                && taints.among.iter().any(|node| **node == *taint.node)
+        })
+    }
+
+    /// Whether the controller was stopped in the middle of the pass that was to find the node silent: it found others, and
+    /// the next pass had not begun.
+    fn is_stopped_in_its_pass(&self, step: &ControllerEvent) -> bool {
+        let found = |event: &&ControllerEvent| {
+            event.kind == EventKind::Unknown && is_within(event.at.since(step.at), self.tolerance)
+        };
+        let stops = |done: &CompletedAction, found: &ControllerEvent| {
+            let is_stop = matches!(
+                done.action,
+                IncidentAction::RestartController
+                    | IncidentAction::FailOver
+                    | IncidentAction::PauseController
+            );
+            is_stop && done.started >= found.at && done.started < found.at + self.period
+        };
+        let mut found = self.events.iter().filter(found);
+        found.any(|event| self.actions.iter().any(|done| stops(done, event)))
     }
 
     fn is_blackout_about(&self, event: &ControllerEvent) -> bool {
@@ -190,6 +218,9 @@ impl ForecastChecker {
         if step.kind == EventKind::NoExecute && self.is_disrupted(step, made, latest + self.period) {
             return Some(SLIPPED.into());
         }
+        if step.kind == EventKind::Unknown && self.is_stopped_in_its_pass(step) {
+            return Some(STOPPED.into());
+        }
         (step.kind != EventKind::Unknown && self.is_blackout_about(step)).then(|| BLACKOUT.into())
     }
 
@@ -226,6 +257,10 @@ impl ForecastChecker {
 /// a node may be found silent a pass sooner or later.
 const SLIPPED: &str =
     "its zone became disrupted within two passes, and whether a node is tainted before that is random";
+/// The forecast has it among its uncertain taints.
+const BY_CHANCE: &str =
+    "the forecast said that it may come by chance, in the pass that finds its zone disrupted";
+const STOPPED: &str = "the controller manager was stopped in the middle of the pass";
 /// A node that is back stays in the queue until the next pass.
 const LOST_TOKEN: &str = "the token before went to a node of its zone that had just come back, and was lost";
 /// Since 1.34 a node is queued in the pass that marks it.
