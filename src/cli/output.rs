@@ -13,8 +13,8 @@ use super::{
 #[derive(Args, Clone, Copy, Debug)]
 pub struct OutputArgs {
     /// How to print it; `wide` neither cuts nor folds rows on a terminal
-    #[arg(long = "output", short, value_enum, default_value_t = Output::Table, global = true)]
-    pub format: Output,
+    #[arg(long, short, value_enum, default_value_t = Output::Table, global = true)]
+    output: Output,
     /// When to use colours: `auto` on a terminal unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorMode::Auto, global = true)]
     color: ColorMode,
@@ -39,7 +39,7 @@ enum ColorMode {
 impl OutputArgs {
     /// Prints a report: as its fields, or as the table that people read.
     pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T, &mut Page)) -> Result<(), CliError> {
-        let text = match self.format {
+        let text = match self.output {
             Output::Table | Output::Wide => {
                 let mut page = self.page();
                 table(report, &mut page);
@@ -53,12 +53,12 @@ impl OutputArgs {
 
     /// An empty page for standard output.
     pub fn page(self) -> Page {
-        Page::new(Layout::of_stdout(self.format == Output::Wide, self.has_color()))
+        Page::new(Layout::of_stdout(self.output == Output::Wide, self.has_color()))
     }
 
     /// A report among others that follow: JSON in one line, YAML as one document.
     pub fn one_line<T: Serialize>(self, report: &T) -> String {
-        match self.format {
+        match self.output {
             Output::Yaml => format!("---\n{}", exit::to_yaml(report)),
             Output::Table | Output::Wide | Output::Json => exit::to_json_line(report),
         }
@@ -66,7 +66,7 @@ impl OutputArgs {
 
     /// Whether people read it, and not programs.
     pub fn is_for_people(self) -> bool {
-        matches!(self.format, Output::Table | Output::Wide)
+        matches!(self.output, Output::Table | Output::Wide)
     }
 
     fn has_color(self) -> bool {

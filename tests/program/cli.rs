@@ -2,10 +2,17 @@
 
 use std::{fs, time::Duration};
 
-use kordon::demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
+use kordon::demo::{
+    api::{ApiOptions, Fault, FaultAnswer, Verb},
+    world::NodeFault,
+};
 use serde_json::{Value, json};
+use tokio::io::AsyncBufReadExt as _;
 
-use crate::common::program::{Server, Shell, path};
+use crate::common::{
+    program::{Server, Shell, path},
+    terminal::Terminal,
+};
 
 /// The exit codes, as `docs/cli.md` has them.
 const DONE: i32 = 0;
@@ -198,6 +205,58 @@ async fn status_has_every_node_in_every_format() {
     assert!(table.starts_with("✖ node "), "the verdict comes first: {table}");
     let line = ["status", "--kubeconfig", &file, "--exit-code"];
     assert_eq!(shell.run(&line).await.code, CRITICAL);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_fits_the_terminal_and_is_whole_with_wide() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    server.govern().await;
+    let on_a_terminal = |arguments: &[&str]| {
+        let line = [&["status", "--server", &server.url], arguments].concat();
+        let mut terminal = Terminal::with(shell.under_terminal(&line));
+        terminal.resize(200, 80);
+        tokio::task::block_in_place(|| assert!(terminal.end().success()));
+        terminal.raw().replace('\r', "")
+    };
+    let lines_of_nodes = |text: &str| text.lines().filter(|line| line.starts_with("general-")).count();
+    let fitted = on_a_terminal(&["--color", "never"]);
+    let widest = fitted.lines().skip(3).map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{fitted}");
+    assert!(fitted.contains(" nodes") && lines_of_nodes(&fitted) < 5, "calm nodes are one row: {fitted}");
+    assert!(fitted.contains("-o wide prints everything") && !fitted.contains('\x1b'), "{fitted}");
+    let colored = on_a_terminal(&[]);
+    assert!(colored.starts_with("\x1b[") && colored.contains("✖ node "), "{colored:?}");
+    let wide = on_a_terminal(&["-o", "wide", "--color", "never"]);
+    assert_eq!(lines_of_nodes(&wide), 12, "every node: {wide}");
+    assert!(!wide.contains("prints everything"), "{wide}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verdict_is_followed_one_line_for_each_change() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let world = server.inhabit();
+    server.govern().await;
+    let line = ["status", "--watch", "-o", "json", "--server", &server.url];
+    let mut child = shell.command(&line).stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    let mut lines = tokio::io::BufReader::new(child.stdout.take().expect("its output")).lines();
+    let mut verdicts: Vec<Value> = Vec::new();
+    while let Some(line) = lines.next_line().await.expect("text") {
+        verdicts.push(serde_json::from_str(&line).expect("one document in a line"));
+        if verdicts.len() == 1 {
+            world.inject("general-1a-02", NodeFault::StopRuntime).await;
+        }
+        if verdicts.iter().any(|verdict| text_of(verdict).contains("general-1a-02 NotReady")) {
+            break;
+        }
+    }
+    assert!(verdicts.iter().all(|verdict| verdict["schema"] == "kordon.verdict/v1"), "{verdicts:#?}");
+    let repeats = verdicts.windows(2).filter(|pair| text_of(&pair[0]) == text_of(&pair[1])).count();
+    assert_eq!(repeats, 0, "{verdicts:#?}");
+}
+
+fn text_of(verdict: &Value) -> &str {
+    verdict["text"].as_str().expect("a text")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -183,7 +183,9 @@ pub struct StatusNodeReport {
     /// Who claims it for a drain.
     pub drain_claim: Option<DrainClaimReport>,
     pub ready: ReadyReport,
-    /// The last heartbeat.
+    /// The last heartbeat: the Lease's renewTime, without a Lease that of the status.
+    pub last_heartbeat: Option<Timestamp>,
+    /// The same as the controller noticed it: from here the grace period counts.
     pub probe_timestamp: Option<Timestamp>,
     /// `lease`, `status`, `created` or `controllerStart`.
     pub probe_source: Option<&'static str>,
@@ -451,6 +453,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
             text: claim.text(now),
         }),
         ready: ready(node),
+        last_heartbeat: model.silence(node).map(|silence| silence.heartbeat),
         probe_timestamp: health.as_ref().map(|health| health.probe),
         probe_source: health.as_ref().map(|health| heartbeat_source(health.heartbeat_source)),
         probe_certainty: health.as_ref().map(|health| certainty(health.certainty)),
@@ -665,6 +668,7 @@ mod tests {
                     message: Some(text()),
                     since: Some(written),
                 },
+                last_heartbeat: Some(at),
                 probe_timestamp: Some(at),
                 probe_source: Some("lease"),
                 probe_certainty: Some("observed"),

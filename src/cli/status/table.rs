@@ -14,13 +14,23 @@ use super::{
 use crate::{
     model::NodeState,
     time::{Span, Timestamp},
+    ui::text,
 };
 
 /// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &StatusReport, out: &mut Page) {
     head(out, report);
     let zones = report.zones.iter().map(zone).collect();
-    section(out, ["ZONE", "STATE", "NOT READY", "NODES", "EVICTION RATE", "QUEUE", "NEXT SLOT"], zones);
+    let columns = [
+        flexible("ZONE"),
+        whole("STATE"),
+        whole("NOT READY"),
+        whole("NODES"),
+        whole("EVICTION RATE"),
+        whole("QUEUE"),
+        whole("NEXT SLOT"),
+    ];
+    section(out, columns, zones);
     nodes(out, report);
     let cordons = report.nodes.iter().filter(|node| node.unschedulable || node.drain_claim.is_some());
     let cordons = cordons.map(|node| cordon(node, report.taken_at)).collect();
@@ -135,7 +145,7 @@ fn row(node: &StatusNodeReport, now: Timestamp) -> Row<10> {
         node.name.to_string(),
         node.zone.clone(),
         node.status.map_or_else(none, |status| status.text(now)),
-        node.probe_timestamp.map_or(none(), |probe| format!("{} ago", now.since(probe))),
+        node.last_heartbeat.map_or(none(), |at| format!("{} ago", text::age(now, at))),
         node.grace_left_seconds.map_or(none(), |left| overdue(left, span)),
         node.pods.map_or(none(), |pods| pods.to_string()),
         next.map_or(none(), |next| match next.pods {
