@@ -140,14 +140,6 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// The nodes of a zone, counted by what is wrong with them.
-#[derive(Debug, Default)]
-struct ZoneCount {
-    nodes: usize,
-    failing: usize,
-    silent: usize,
-}
-
 /// What is wrong with zones and nodes.
 fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let zones = &model.views.zones;
@@ -156,7 +148,7 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
     let mut by_state: BTreeMap<NodeState, Vec<&NodeName>> = BTreeMap::new();
     for (name, state) in model.watchlist.notable() {
-        let is_named = || model.cluster.node(name).is_some_and(|node| named.contains(&node.zone()));
+        let is_named = || model.watchlist.zone(name).is_some_and(|zone| named.contains(zone));
         if !(state.is_down() && is_named()) {
             by_state.entry(state).or_default().push(name);
         }
@@ -241,29 +233,19 @@ fn zones_down(zones: &[ZoneView]) -> Vec<Finding> {
 
 /// The zones that would be disrupted if their silent nodes were down.
 fn silent_zones(model: &Model) -> Vec<ZoneKey> {
-    let mut zones: BTreeMap<ZoneKey, ZoneCount> = BTreeMap::new();
-    for (name, state) in model.watchlist.notable() {
-        let Some(node) = model.cluster.node(name).filter(|_| state.is_failing()) else { continue };
-        let zone = zones.entry(node.zone()).or_default();
-        zone.failing += 1;
-        zone.silent += usize::from(state == NodeState::Silent);
-    }
-    zones.retain(|_, zone| zone.silent > 0);
-    if zones.is_empty() {
-        return Vec::new();
-    }
-    for node in model.cluster.nodes().iter() {
-        if let Some(zone) = zones.get_mut(&node.zone()) {
-            zone.nodes += 1;
-        }
-    }
     let threshold = model.settings.unhealthy_zone_threshold.value;
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
-    let would_be_disrupted = |zone: &ZoneCount| {
-        zone.failing == zone.nodes && zone.nodes > 1
-            || zone.failing > 2 && zone.failing as f32 >= threshold * zone.nodes as f32
+    let would_be_disrupted = |nodes: &BTreeMap<NodeName, NodeState>| {
+        let failing = nodes.values().filter(|state| state.is_failing()).count();
+        failing == nodes.len() && nodes.len() > 1
+            || failing > 2 && failing as f32 >= threshold * nodes.len() as f32
     };
-    zones.into_iter().filter(|(_, zone)| would_be_disrupted(zone)).map(|(key, _)| key).collect()
+    if !model.watchlist.counts().contains_key(&NodeState::Silent) {
+        return Vec::new();
+    }
+    let zones = model.watchlist.zones().iter();
+    let has_silent = |nodes: &BTreeMap<NodeName, NodeState>| nodes.values().any(|state| *state == NodeState::Silent);
+    zones.filter(|(_, nodes)| has_silent(nodes) && would_be_disrupted(nodes)).map(|(key, _)| key.clone()).collect()
 }
 
 /// `all 30 nodes Ready`, `28 of 30 nodes Ready, 2 Cordoned`

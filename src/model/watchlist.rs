@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::node_state::{Flaps, NodeFacts, NodeState};
 use crate::{
-    cluster::{Applied, Cluster, Node, NodeName, TaintEffect},
+    cluster::{Applied, Cluster, Node, NodeName, TaintEffect, ZoneKey},
     engine::Engine,
     time::{ClusterClock, Timestamp},
 };
@@ -18,6 +18,11 @@ use crate::{
 pub struct NodeWatchlist {
     abnormal: BTreeSet<NodeName>,
     states: BTreeMap<NodeName, NodeState>,
+    /// The same by zone. No zone is empty.
+    zones: BTreeMap<ZoneKey, BTreeMap<NodeName, NodeState>>,
+    zone_of: BTreeMap<NodeName, ZoneKey>,
+    /// The longest name of a node so far, in characters.
+    longest_name: usize,
     /// The nodes that are not Ready.
     notable: BTreeSet<NodeName>,
     /// How many nodes are in each state that any is in.
@@ -81,6 +86,21 @@ impl NodeWatchlist {
         &self.states
     }
 
+    /// The states of the nodes of each zone, by name.
+    pub fn zones(&self) -> &BTreeMap<ZoneKey, BTreeMap<NodeName, NodeState>> {
+        &self.zones
+    }
+
+    /// The zone of a node; none before the first update that knows the node.
+    pub fn zone(&self, node: &NodeName) -> Option<&ZoneKey> {
+        self.zone_of.get(node)
+    }
+
+    /// The length of the longest name of a node so far, in characters. It does not become shorter, so that no column does.
+    pub fn longest_name(&self) -> usize {
+        self.longest_name
+    }
+
     /// The nodes that are not Ready, by name.
     pub fn notable(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
         self.notable.iter().filter_map(|name| Some((name, self.state(name)?)))
@@ -108,6 +128,7 @@ impl NodeWatchlist {
         } else {
             self.abnormal.remove(name);
         }
+        self.set_zone(name, facts.node.zone(), state);
         let before = self.states.insert(name.clone(), state);
         self.flaps.record(name, state, before.is_none(), facts.now);
         if before != Some(state) {
@@ -122,8 +143,28 @@ impl NodeWatchlist {
         self.expect_lateness(name, late_at);
     }
 
+    fn set_zone(&mut self, name: &NodeName, zone: ZoneKey, state: NodeState) {
+        if self.zone_of.get(name) != Some(&zone) {
+            self.leave_zone(name);
+            self.zone_of.insert(name.clone(), zone.clone());
+            self.longest_name = self.longest_name.max(name.chars().count());
+        }
+        self.zones.entry(zone).or_default().insert(name.clone(), state);
+    }
+
+    fn leave_zone(&mut self, name: &NodeName) {
+        let Some(zone) = self.zone_of.remove(name) else { return };
+        if let Some(nodes) = self.zones.get_mut(&zone) {
+            nodes.remove(name);
+            if nodes.is_empty() {
+                self.zones.remove(&zone);
+            }
+        }
+    }
+
     /// The node is gone.
     fn forget(&mut self, name: &NodeName) {
+        self.leave_zone(name);
         self.abnormal.remove(name);
         self.notable.remove(name);
         self.flaps.forget(name);
@@ -246,6 +287,12 @@ mod tests {
             let state = |node: &Node| NodeState::of(&NodeFacts::of(&self.engine, &self.cluster, node, now));
             let states = self.cluster.nodes().iter().map(|node| (node.name.clone(), state(node)));
             assert_eq!(*self.watchlist.states(), states.collect(), "at {seconds} s");
+            let mut zones: BTreeMap<ZoneKey, BTreeMap<NodeName, NodeState>> = BTreeMap::new();
+            for node in self.cluster.nodes().iter() {
+                let state = self.watchlist.state(&node.name).expect("every node has a state");
+                zones.entry(node.zone()).or_default().insert(node.name.clone(), state);
+            }
+            assert_eq!(*self.watchlist.zones(), zones, "at {seconds} s");
             let counted: usize = self.watchlist.counts().values().sum();
             assert_eq!(counted, self.cluster.nodes().len());
             assert_eq!(self.watchlist.lateness.len(), self.watchlist.late_at.len());
@@ -281,7 +328,8 @@ mod tests {
         assert_eq!(world.abnormal(1), ["n-3", "n-4"]);
         let counts = [(NodeState::NotReady, 1), (NodeState::Cordoned, 1), (NodeState::Ready, 18)];
         assert_eq!(*world.watchlist.counts(), BTreeMap::from(counts));
-        world.change("n-4", |node| node.taints = Arc::new([]));
+        let labels = BTreeMap::from([("topology.kubernetes.io/zone".into(), "z".into())]);
+        world.change("n-4", |node| (node.taints, node.labels) = (Arc::new([]), Arc::new(labels)));
         world.apply(Change::Node(ObjectEvent::Deleted("n-3".into())), at(2));
         assert!(world.abnormal(2).is_empty());
         assert_eq!(*world.watchlist.counts(), BTreeMap::from([counts[1], counts[2]]));

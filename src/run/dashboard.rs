@@ -325,7 +325,7 @@ impl Loop {
 
     fn draw(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
         let drawn = surface.draw_app(&self.app, self.clock.now()).map_err(RunError::Draw)?;
-        self.app.screen.drawn(&drawn);
+        self.app.screen.drawn(&drawn.rows);
         self.undrawn = false;
         self.next_frame = Instant::now() + FRAME;
         Ok(())

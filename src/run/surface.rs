@@ -34,7 +34,7 @@ pub trait Surface {
 /// A screen in memory: for snapshots and tests.
 impl Surface for Terminal<TestBackend> {
     fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
-        let mut drawn = Drawn::new();
+        let mut drawn = Drawn::default();
         let Ok(_) = self.draw(|frame| drawn = ui::draw(frame, app, now));
         Ok(drawn)
     }

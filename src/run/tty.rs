@@ -74,13 +74,12 @@ impl Drop for Tty {
 
 impl Surface for Tty {
     fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
-        let mut drawn = Drawn::new();
+        let mut drawn = Drawn::default();
         queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| drawn = ui::draw(frame, app, now))?;
-        let title = ui::title(app, now);
-        if title != self.title {
-            queue!(self.terminal.backend_mut(), SetTitle(&title))?;
-            self.title = title;
+        if drawn.title != self.title {
+            queue!(self.terminal.backend_mut(), SetTitle(&drawn.title))?;
+            self.title.clone_from(&drawn.title);
         }
         execute!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
         Ok(drawn)

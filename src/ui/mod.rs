@@ -31,8 +31,14 @@ use crate::{
 };
 use layout::ScreenLayout;
 
-/// How many rows each pane that was drawn had room for.
-pub type Drawn = BTreeMap<Pane, usize>;
+/// What a frame shows, besides what is on it.
+#[derive(Clone, Debug, Default)]
+pub struct Drawn {
+    /// How many rows each pane that was drawn had room for.
+    pub rows: BTreeMap<Pane, usize>,
+    /// The title of the terminal: the cluster and the verdict on it.
+    pub title: String,
+}
 
 /// Draws everything.
 pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
@@ -44,19 +50,19 @@ pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
     drawn
 }
 
-/// The title of the terminal: the cluster and the verdict on it.
-pub fn title(app: &App, now: Timestamp) -> String {
-    let shown = app.shown();
-    let verdict = ClusterVerdict::of(shown, app.shown_at(now));
-    let title = format!("{}: {} {}", shown.connection.context, verdict.level.glyph(), verdict.text());
+/// `prod-eu: ✖ zone b down (8 of 8)`
+fn title(scene: &Scene) -> String {
+    let verdict = scene.verdict;
+    let title = format!("{}: {} {}", scene.shown.connection.context, verdict.level.glyph(), verdict.text());
     visible::text(&title).into_owned()
 }
 
 /// Draws everything into a buffer; returns the position of the cursor while something is typed.
 fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Option<(u16, u16)>) {
-    let scene = Scene::new(app, now);
+    let verdict = ClusterVerdict::of(app.shown(), app.shown_at(now));
+    let scene = Scene::new(app, &verdict, now);
     buf.set_style(area, scene.style(Role::Base));
-    let mut drawn = Drawn::new();
+    let mut drawn = Drawn { title: title(&scene), ..Drawn::default() };
     let banner = !app.operations.interrupted.is_empty();
     let Some(plan) = ScreenLayout::of(area, &app.screen, scene.shown.views.zones.len(), banner) else {
         small::draw(&scene, area, buf);
@@ -68,7 +74,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
         banner::draw(&scene, area, buf);
     }
     for slot in &plan.slots {
-        drawn.insert(slot.active, panes::draw(&scene, slot.active, slot.area, buf));
+        drawn.rows.insert(slot.active, panes::draw(&scene, slot.active, slot.area, buf));
     }
     let mut cursor = footer::draw(&scene, plan.footer, buf);
     for overlay in app.screen.overlays.iter() {

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
+use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Span as Run};
 
 use crate::{
-    cluster::ZoneKey,
+    cluster::{NodeName, ZoneKey},
     model::NodeState,
     ui::{
         Scene, text,
@@ -36,9 +36,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         if !zone.name.is_empty() {
             cells = cells.and(&format!("{} ", zone.name), scene.style(Role::Dim));
         }
-        for state in zone.states {
-            cells = cells.and(state.glyph(), scene.style(Role::of_state(state.role())));
-        }
+        cells = self::cells(scene, &zone.states, 1).fold(cells, |cells, (text, style)| cells.and(&text, style));
     }
     line = line.left(0, cells);
     line.render(area, &Run::styled("   ", scene.style(Role::Dim)), buf);
@@ -61,17 +59,35 @@ pub fn counts(scene: &Scene) -> Runs {
 
 /// The states of all nodes by zone, each zone under the end of its name in which the zones differ.
 fn zones(scene: &Scene) -> Vec<StripZone> {
-    let mut zones: BTreeMap<ZoneKey, Vec<NodeState>> = BTreeMap::new();
-    for node in scene.shown.cluster.nodes().iter() {
-        if let Some(state) = scene.shown.watchlist.state(&node.name) {
-            zones.entry(node.zone()).or_default().push(state);
-        }
-    }
+    let zones = scene.shown.watchlist.zones();
     let names: Vec<String> = zones.keys().map(ZoneKey::short).collect();
     let common = common_prefix(&names);
-    let zone =
-        |(name, states): (&String, Vec<NodeState>)| StripZone { name: name[common..].to_owned(), states };
-    names.iter().zip(zones.into_values()).map(zone).collect()
+    let zone = |(name, nodes): (&String, &BTreeMap<NodeName, NodeState>)| StripZone {
+        name: name[common..].to_owned(),
+        states: nodes.values().copied().collect(),
+    };
+    names.iter().zip(zones.values()).map(zone).collect()
+}
+
+/// The states in cells that stand for this many nodes each: a cell has the worst of its states. Equal cells next to each
+/// other are one run.
+pub fn cells<'a>(
+    scene: &'a Scene,
+    states: &'a [NodeState],
+    nodes_a_cell: usize,
+) -> impl Iterator<Item = (String, Style)> + 'a {
+    let worst: Vec<NodeState> =
+        states.chunks(nodes_a_cell.max(1)).filter_map(|chunk| chunk.iter().min().copied()).collect();
+    let mut runs: Vec<(NodeState, usize)> = Vec::new();
+    for state in worst {
+        match runs.last_mut() {
+            Some((last, count)) if *last == state => *count += 1,
+            _ => runs.push((state, 1)),
+        }
+    }
+    runs.into_iter().map(|(state, count)| {
+        (state.glyph().repeat(count), scene.style(Role::of_state(state.role())))
+    })
 }
 
 /// How many bytes all names begin with, so that a part of each is left.

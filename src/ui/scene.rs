@@ -11,7 +11,7 @@ use super::{
 use crate::{
     app::{App, Mode, Pane, Screen},
     engine::Confidence,
-    model::Model,
+    model::{ClusterVerdict, Model},
     time::{ClusterTime, Timestamp},
 };
 
@@ -24,6 +24,7 @@ pub struct Scene<'a> {
     pub shown: &'a Model,
     /// The time that belongs to it.
     pub now: Timestamp,
+    pub verdict: &'a ClusterVerdict,
     pub theme: &'static Theme,
     /// Whether panes have frames around them, or a rule above them only.
     pub framed: bool,
@@ -37,12 +38,13 @@ impl<'a> Scene<'a> {
         text::age(self.now, self.shown.cluster.local(of))
     }
 
-    pub fn new(app: &'a App, now: Timestamp) -> Self {
+    pub fn new(app: &'a App, verdict: &'a ClusterVerdict, now: Timestamp) -> Self {
         Self {
             app,
             screen: &app.screen,
             shown: app.shown(),
             now: app.shown_at(now),
+            verdict,
             theme: Theme::bundled(app.screen.theme()),
             framed: true,
             slots: &[],

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     app::Mode,
     k8s::feed::FeedKind,
-    model::{ClusterVerdict, EvictionState, NodeState},
+    model::{EvictionState, NodeState},
 };
 
 /// ```text
@@ -32,7 +32,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         place(scene),
         nodes(scene),
     ];
-    let verdict = ClusterVerdict::of(scene.shown, scene.now);
+    let verdict = scene.verdict;
     let text = format!("{} {}", verdict.level.glyph(), verdict.text());
     lines.push(Runs::new(&text, scene.style(header::level_role(verdict.level))));
     lines.extend(evictions(scene));

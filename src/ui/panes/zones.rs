@@ -10,9 +10,10 @@ use crate::{
     cluster::{Known, ZoneKey},
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
-    model::{ControllerRole, KnownHeadroom, Model, NodeState, cluster_verdict::is_every_zone_down},
+    model::{KnownHeadroom, NodeState, StateRole, cluster_verdict::is_every_zone_down},
+    plan::words::counted,
     ui::{
-        Scene, text,
+        Scene, node_strip, text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs},
     },
@@ -20,42 +21,127 @@ use crate::{
 
 /// ```text
 /// ─ 1 Zones  2 · 1 disrupted · N-1: losing zone eu/a leaves 12 pods Pending ────────────────────────────────────────
-///   zone  state              not ready  of threshold         eviction rate                      queue  next eviction slot
-/// ● eu/a  Normal               1 of 10  ━━────── 10% / 55%   0.1/s normal                           2  in 4s: one of n-3, n-7
-/// ◐ eu/b  PartialDisruption    6 of 10  ━━━━━━━━ 60% / 55%   0/s stopped: zone partly down          1  none while stopped: n-9
+///   zone  state              not ready                    threshold 55%   eviction rate, next slot    nodes
+/// ✖ eu/a  FullDisruption     8 of 8 not ready             ━━━━╎━━━━ 100%  0.1/s, in 9s: 1 of 7 nodes  ✕✕✕✕✕✕✕✕
+/// · eu/b  Normal             0 of 8 not ready, 1 Silent   ────╎────   0%  0.1/s normal                ▪▪◌▪▪▪▪▪
 /// ```
-/// Draws each zone; returns how many rows there is room for.
+/// Draws each zone with its nodes, one cell a node; returns how many rows there is room for. Where the nodes of a zone do
+/// not fit into its line and there is room, they have lines of their own:
+/// ```text
+/// · eu/b  Normal             0 of 1,666 not ready         ────╎────   0%  0.1/s normal
+///   ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪
+/// ```
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
-    let zones = &scene.shown.views.zones;
     let inner = open(scene, Pane::Zones, area, facts(scene), buf);
-    let selected = scene.screen.zones.list.selected();
-    let selected = selected.and_then(|key| zones.iter().find(|zone| zone.key == *key));
-    let silent = silent_nodes(scene.shown);
-    let silent = |zone: &ZoneView| silent.get(&zone.key).copied().unwrap_or(0);
-    let reason = selected.map(|zone| reason(scene, zone, silent(zone)));
-    let inner = draw_cause(scene, Pane::Zones, reason, inner, buf);
+    let list = &scene.screen.zones.list;
+    let zones: Vec<ZoneLine> = list.keys().iter().filter_map(|key| ZoneLine::of(scene, key)).collect();
+    let selected = list.cursor().and_then(|place| zones.get(place));
+    let inner = draw_cause(scene, Pane::Zones, selected.map(|zone| reason(scene, zone.view, zone.silent())), inner, buf);
     let page = TableWidget::page(inner);
     if zones.is_empty() && scene.app.model.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
         say(scene, "◌", "waiting for the leader Lease", Role::FeedBusy, inner, buf);
         return page;
     }
-    let list = &scene.screen.zones.list;
-    if list.is_empty() {
+    if zones.is_empty() {
         draw_nothing(scene, FeedKind::Nodes, Pane::Zones, "no zones yet", inner, buf);
         return page;
     }
     let table = TableWidget {
-        columns: columns(scene),
-        rows: list.len(),
+        columns: columns(scene, &zones, area.width),
+        rows: zones.len(),
         first: list.first_shown(page),
         selected: list.cursor(),
         looks: scene.looks(Pane::Zones),
     };
-    table.render(inner, buf, |row| {
-        let zone = zones.iter().find(|zone| zone.key == list.keys()[row]);
-        zone.map(|zone| cells(scene, zone, silent(zone))).unwrap_or_default()
-    });
+    let inline = table.width_of(NODES_COLUMN, inner).map_or(0, usize::from);
+    let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
+    match ZoneMap::of(&zones, inner) {
+        Some(map) if most > inline => {
+            let (lines, selected) = map.lines(&zones, list.cursor());
+            let table = TableWidget { rows: lines.len(), first: 0, selected, ..table };
+            table.render(inner, buf, |line| match lines[line] {
+                MapLine::Facts(zone) => cells(scene, &zones[zone], None),
+                MapLine::Nodes(zone, first) => vec![map.cells(scene, &zones[zone], first)],
+            });
+        }
+        _ => {
+            let nodes_a_cell = most.div_ceil(inline.max(1));
+            table.render(inner, buf, |row| cells(scene, &zones[row], Some(nodes_a_cell)));
+        }
+    }
     page
+}
+
+/// What is shown of a zone.
+struct ZoneLine<'a> {
+    view: &'a ZoneView,
+    /// Of its nodes, by name.
+    states: Vec<NodeState>,
+}
+
+impl<'a> ZoneLine<'a> {
+    fn of(scene: &Scene<'a>, key: &ZoneKey) -> Option<Self> {
+        let view = scene.shown.views.zones.iter().find(|zone| zone.key == *key)?;
+        let nodes = scene.shown.watchlist.zones().get(key);
+        Some(Self { view, states: nodes.into_iter().flat_map(BTreeMap::values).copied().collect() })
+    }
+
+    /// How many of its nodes are silent, which the zone's state does not tell yet.
+    fn silent(&self) -> usize {
+        self.states.iter().filter(|state| **state == NodeState::Silent).count()
+    }
+
+    /// The glyph of a disrupted zone; of another one that of its worst node, unless that is calm.
+    fn sign(&self) -> (&'static str, Role) {
+        let worst = self.states.iter().min().filter(|state| state.role() < StateRole::Maintenance);
+        match (self.view.state, worst) {
+            (ZoneState::Normal | ZoneState::Initial, Some(worst)) => (worst.glyph(), Role::of_state(worst.role())),
+            (state, _) => (glyph(state), state_role(state)),
+        }
+    }
+}
+
+/// The nodes of zones in lines of their own.
+struct ZoneMap {
+    width: usize,
+    /// How many nodes a cell stands for.
+    nodes_a_cell: usize,
+}
+
+/// A line of the map: the facts of a zone, or its nodes from one of them on.
+#[derive(Clone, Copy)]
+enum MapLine {
+    Facts(usize),
+    Nodes(usize, usize),
+}
+
+impl ZoneMap {
+    /// The map with as few nodes in each cell as there is room for; none if a line for each zone is too much.
+    fn of(zones: &[ZoneLine], area: Rect) -> Option<Self> {
+        let width = usize::from(area.width).checked_sub(2).filter(|width| *width > 0)?;
+        let room = TableWidget::page(area).checked_sub(zones.len())?;
+        let lines = |per: usize| zones.iter().map(|zone| zone.states.len().div_ceil(width * per)).sum::<usize>();
+        let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
+        let nodes_a_cell = (1..=most.max(1)).find(|per| lines(*per) <= room)?;
+        Some(Self { width, nodes_a_cell })
+    }
+
+    /// Its lines, and the one of the selected zone.
+    fn lines(&self, zones: &[ZoneLine], cursor: Option<usize>) -> (Vec<MapLine>, Option<usize>) {
+        let (mut lines, mut selected) = (Vec::new(), None);
+        for (place, zone) in zones.iter().enumerate() {
+            selected = selected.or((cursor == Some(place)).then_some(lines.len()));
+            lines.push(MapLine::Facts(place));
+            let step = self.width * self.nodes_a_cell;
+            lines.extend((0..zone.states.len()).step_by(step).map(|first| MapLine::Nodes(place, first)));
+        }
+        (lines, selected)
+    }
+
+    fn cells(&self, scene: &Scene, zone: &ZoneLine, first: usize) -> Cell {
+        let last = zone.states.len().min(first + self.width * self.nodes_a_cell);
+        nodes(scene, Cell::new("  ", scene.style(Role::Dim)), &zone.states[first..last], self.nodes_a_cell)
+    }
 }
 
 /// `3 · 2 disrupted`
@@ -66,7 +152,9 @@ fn facts(scene: &Scene) -> Runs {
     }
     let disrupted =
         zones.iter().filter(|zone| !matches!(zone.state, ZoneState::Normal | ZoneState::Initial)).count();
-    let runs = Runs::new(&text::count(zones.len()), scene.style(Role::Dim));
+    let threshold = 100.0 * scene.app.model.settings.unhealthy_zone_threshold.value;
+    let runs = Runs::new(&text::count(zones.len()), scene.style(Role::Dim))
+        .and(&format!(" · unhealthy from {threshold:.0}%"), scene.style(Role::Dim));
     if disrupted == 0 {
         return headroom(scene, runs);
     }
@@ -103,55 +191,53 @@ fn is_closed(scene: &Scene) -> bool {
     gaps.0.iter().any(|gap| gap.known != Known::NotListed)
 }
 
-fn columns(scene: &Scene) -> Vec<Column> {
+/// The place of the column with a cell for each node.
+const NODES_COLUMN: usize = 5;
+
+/// Their widths follow from the names of the zones and the width of the pane alone.
+fn columns(scene: &Scene, zones: &[ZoneLine], width: u16) -> Vec<Column> {
     let sort = scene.screen.zones.sort;
+    let longest = zones.iter().map(|zone| text::width(&zone.view.key.short())).max().unwrap_or(0);
+    let name = u16::try_from(longest + 2).unwrap_or(u16::MAX).clamp(6, 30);
+    let rate = if width >= WITH_REASON { 46 } else { 28 };
     vec![
-        column(sort, ZoneColumn::Zone, "  zone", Width::Fit(10, 30)),
-        column(sort, ZoneColumn::State, "state", Width::Fit(6, 17)).gives_way(1),
-        column(sort, ZoneColumn::NotReady, "not ready", Width::Fit(9, 25)),
-        plain("of threshold", Width::Fixed(19)).gives_way(4),
-        column(sort, ZoneColumn::Rate, "eviction rate", Width::Fit(13, 38)).gives_way(2),
-        column(sort, ZoneColumn::Queue, "queue", Width::Fit(5, 6)).right(),
-        plain("next eviction slot", Width::Grow(18, 1)).gives_way(3),
+        column(sort, ZoneColumn::Zone, "  zone", Width::Fixed(name)),
+        column(sort, ZoneColumn::State, "state", Width::Fixed(17)).gives_way(2),
+        column(sort, ZoneColumn::NotReady, "not ready", Width::Fixed(28)),
+        plain("unhealthy", Width::Fixed(14)).gives_way(4),
+        column(sort, ZoneColumn::Rate, "eviction rate, next slot", Width::Fixed(rate)).gives_way(5),
+        plain("nodes", Width::Grow(10, 1)).gives_way(3),
     ]
 }
 
-/// How many nodes of each zone are silent, which the zone's state does not tell yet.
-fn silent_nodes(shown: &Model) -> BTreeMap<ZoneKey, usize> {
-    let mut zones = BTreeMap::new();
-    let silent = shown.watchlist.notable().filter(|(_, state)| *state == NodeState::Silent);
-    for node in silent.filter_map(|(name, _)| shown.cluster.node(name)) {
-        *zones.entry(node.zone()).or_default() += 1;
-    }
-    zones
-}
+/// From this width on the reason for the eviction rate is named.
+const WITH_REASON: u16 = 200;
 
-fn cells(scene: &Scene, zone: &ZoneView, silent: usize) -> Vec<Cell> {
+/// With its nodes in the last cell, where they are shown there.
+fn cells(scene: &Scene, zone: &ZoneLine, nodes_a_cell: Option<usize>) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
-    let role = state_role(zone.state);
-    let (sign, sign_role) = match zone.state {
-        ZoneState::Normal | ZoneState::Initial if silent > 0 => {
-            (NodeState::Silent.glyph(), Role::of_state(NodeState::Silent.role()))
-        }
-        state => (glyph(state), role),
-    };
+    let (sign, sign_role) = zone.sign();
+    let view = zone.view;
+    let nodes = nodes_a_cell.map(|per| nodes(scene, Cell::default(), &zone.states, per));
     vec![
-        Cell::new(sign, scene.style(sign_role)).and(" ", dim).and(&zone.key.short(), scene.style(Role::Base)),
-        Cell::new(zone.state.as_str(), scene.style(role)),
-        not_ready(scene, zone, silent),
-        share(scene, zone),
-        rate(scene, zone),
-        queue_length(scene, zone),
-        slot(scene, zone),
+        Cell::new(sign, scene.style(sign_role)).and(" ", dim).and(&view.key.short(), scene.style(Role::Base)),
+        Cell::new(view.state.as_str(), scene.style(state_role(view.state))),
+        not_ready(scene, view, zone.silent()),
+        share(scene, view),
+        rate(scene, view),
+        nodes.unwrap_or_default(),
     ]
 }
 
-/// `3 of 10`, `0 of 10, 4 Silent`
+fn nodes(scene: &Scene, before: Cell, states: &[NodeState], nodes_a_cell: usize) -> Cell {
+    node_strip::cells(scene, states, nodes_a_cell).fold(before, |cell, (text, style)| cell.and(&text, style))
+}
+
+/// `3 of 10 not ready`, `0 of 10 not ready, 4 Silent`
 fn not_ready(scene: &Scene, zone: &ZoneView, silent: usize) -> Cell {
     let role = if zone.not_ready == 0 { Role::Dim } else { Role::Strong };
-    let cell = Cell::new(&text::count(zone.not_ready), scene.style(role))
-        .and(" of ", scene.style(Role::Faint))
-        .and(&text::count(zone.size), scene.style(Role::Base));
+    let of = format!(" of {} not ready", text::count(zone.size));
+    let cell = Cell::new(&text::count(zone.not_ready), scene.style(role)).and(&of, scene.style(Role::Dim));
     if silent == 0 {
         return cell;
     }
@@ -159,31 +245,72 @@ fn not_ready(scene: &Scene, zone: &ZoneView, silent: usize) -> Cell {
     cell.and(", ", scene.style(Role::Faint)).and(&silent, scene.style(Role::NodeWarning))
 }
 
-/// `━━━━──── 30% of 55%`: the bar is full at the threshold.
+/// Cells of the bar.
+const BAR: usize = 8;
+
+/// `━━━╎────  30%`: the nodes that are not ready, with a tick at the unhealthy threshold.
 fn share(scene: &Scene, zone: &ZoneView) -> Cell {
     let threshold = scene.app.model.settings.unhealthy_zone_threshold.value;
     let share = zone.unready_share();
-    let (fill, rest) = bar(if threshold > 0.0 { share / threshold } else { share }, 8);
+    let (fill, rest) = bar(share, BAR);
     let role = if share >= threshold { Role::GaugeHigh } else { Role::GaugeFill };
-    Cell::new(&fill, scene.style(role))
-        .and(&rest, scene.style(Role::GaugeRest))
-        .and(&format!(" {:>3.0}%", 100.0 * share), scene.style(Role::Base))
-        .and(&format!(" / {:.0}%", 100.0 * threshold), scene.style(Role::Faint))
+    let styled = fill.chars().map(|cell| (cell, role)).chain(rest.chars().map(|cell| (cell, Role::GaugeRest)));
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "8 cells")]
+    let tick = (threshold.clamp(0.0, 1.0) * BAR as f32).round() as usize;
+    let mut cell = Cell::default();
+    for (place, (letter, role)) in styled.enumerate() {
+        if place == tick {
+            cell = cell.and("╎", scene.style(Role::Strong));
+        }
+        cell = cell.and(letter.encode_utf8(&mut [0; 4]), scene.style(role));
+    }
+    if tick == BAR {
+        cell = cell.and("╎", scene.style(Role::Strong));
+    }
+    cell.and(&format!(" {:>3.0}%", 100.0 * share), scene.style(Role::Base))
 }
 
-/// The present rate and the reason for it.
+/// `0.1/s normal`, `0.1/s, in 9s: 1 of 7 nodes`, `0/s stopped, 2 nodes wait`: the eviction rate, and where nodes wait when
+/// the next one gets its taint.
 fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
-    let (why, role) = match zone.state {
-        _ if all_down(scene) => ("paused: all zones down", Role::ZoneFull),
+    let (word, reason, role) = match zone.state {
+        _ if all_down(scene) => ("paused", ": all zones down", Role::ZoneFull),
         ZoneState::PartialDisruption if zone.rate > 0.0 => {
-            ("reduced: large zone partly down", Role::ZonePartial)
+            ("reduced", ": large zone partly down", Role::ZonePartial)
         }
-        ZoneState::PartialDisruption => ("stopped: small zone partly down", Role::ZonePartial),
-        ZoneState::FullDisruption => ("normal: other zones healthy", Role::Dim),
-        ZoneState::Normal | ZoneState::Initial => ("normal", Role::Dim),
+        ZoneState::PartialDisruption => ("stopped", ": small zone partly down", Role::ZonePartial),
+        ZoneState::FullDisruption => ("normal", ": other zones healthy", Role::Dim),
+        ZoneState::Normal | ZoneState::Initial => ("normal", "", Role::Dim),
     };
-    let number = if zone.rate > 0.0 { format!("{}/s ", zone.rate) } else { "0/s ".into() };
-    Cell::new(&number, scene.style(Role::Base)).and(why, scene.style(role))
+    let number = if zone.rate > 0.0 { format!("{}/s", zone.rate) } else { "0/s".into() };
+    let cell = Cell::new(&number, scene.style(Role::Base));
+    let is_wide = scene.slots.iter().any(|slot| slot.active == Pane::Zones && slot.area.width >= WITH_REASON);
+    let cell = match zone.queue.is_empty() || is_wide || zone.rate == 0.0 {
+        true => cell.and(" ", scene.style(Role::Dim)).and(word, scene.style(role)),
+        false => cell,
+    };
+    let cell = if is_wide { cell.and(reason, scene.style(role)) } else { cell };
+    let Some(slot) = slot(scene, zone) else { return cell };
+    cell.and(", ", scene.style(Role::Dim)).join(slot)
+}
+
+/// `in 9s: 1 of 7 nodes`: when the next node gets its taint; `2 nodes wait` where none does; none if no node waits. One
+/// node is named: upstream takes several in random order.
+fn slot(scene: &Scene, zone: &ZoneView) -> Option<Cell> {
+    let (dim, unknown) = (scene.style(Role::Dim), scene.style(Role::NodeCritical));
+    let waiting = zone.queue.len();
+    let (Some(next), true) = (zone.next_token, zone.rate > 0.0) else {
+        let words = counted(waiting, "node waits", "nodes wait");
+        return (waiting > 0).then(|| Cell::new(&words, unknown));
+    };
+    let left = text::left(next.max(scene.now), scene.now);
+    let at = if left == "now" { left } else { format!("in {left}") };
+    let cell = Cell::new(&at, scene.style(Role::CountdownSoon)).and(": ", dim);
+    Some(match zone.queue.as_slice() {
+        [] => return None,
+        [one] => cell.and(one, unknown),
+        several => cell.and(&format!("1 of {} nodes", text::count(several.len())), unknown),
+    })
 }
 
 fn all_down(scene: &Scene) -> bool {
@@ -227,44 +354,16 @@ fn reason(scene: &Scene, zone: &ZoneView, silent: usize) -> String {
     }
 }
 
-fn queue_length(scene: &Scene, zone: &ZoneView) -> Cell {
-    let role = if zone.queue.is_empty() { Role::Faint } else { Role::Strong };
-    Cell::new(&text::count(zone.queue.len()), scene.style(role))
-}
-
-/// `in 9s: one of n-3, n-7`: when the next node gets its taint, and the nodes that wait for it. Upstream takes them in
-/// random order: one name means that only one waits, or that kordon is the controller.
-fn slot(scene: &Scene, zone: &ZoneView) -> Cell {
-    if zone.queue.is_empty() {
-        return Cell::new("–", scene.style(Role::Faint));
-    }
-    let (dim, unknown) = (scene.style(Role::Dim), scene.style(Role::NodeCritical));
-    let names: Vec<&str> = zone.queue.iter().map(|node| &**node).collect();
-    let (Some(next), true) = (zone.next_token, zone.rate > 0.0) else {
-        let word = if all_down(scene) { "paused" } else { "stopped" };
-        let none = Cell::new(&format!("none while {word}: "), scene.style(state_role(zone.state)));
-        return none.and(&names.join(", "), unknown);
-    };
-    let left = text::left(next.max(scene.now), scene.now);
-    let at = if left == "now" { left } else { format!("in {left}") };
-    let cell = Cell::new(&at, scene.style(Role::CountdownSoon)).and(": ", dim);
-    match names.as_slice() {
-        [one] => cell.and(one, unknown),
-        _ if scene.app.model.role == ControllerRole::Controller => cell.and(&names.join(", "), unknown),
-        several => cell.and("one of ", dim).and(&several.join(", "), unknown),
-    }
-}
-
-pub const fn glyph(state: ZoneState) -> &'static str {
+const fn glyph(state: ZoneState) -> &'static str {
     match state {
         ZoneState::Initial => "◌",
-        ZoneState::Normal => "●",
+        ZoneState::Normal => "·",
         ZoneState::PartialDisruption => "◐",
-        ZoneState::FullDisruption => "○",
+        ZoneState::FullDisruption => "✖",
     }
 }
 
-pub const fn state_role(state: ZoneState) -> Role {
+const fn state_role(state: ZoneState) -> Role {
     match state {
         ZoneState::Initial => Role::ZoneInitial,
         ZoneState::Normal => Role::ZoneNormal,

@@ -1,7 +1,7 @@
 //! A share of a whole as a thin bar.
 
 /// ```text
-/// ━━━━╸          filled, rest: to be styled apart
+/// ━━━━╸───       filled, rest: to be styled apart
 /// ```
 /// The filled part of a bar of `cells` for a share from 0 to 1, in half cells, and the rest. Anything above
 /// nothing shows, and nothing but the whole fills it.
@@ -15,7 +15,7 @@ pub fn bar(share: f32, cells: usize) -> (String, String) {
     if filled % 2 == 1 {
         fill.push('╸');
     }
-    (fill, "━".repeat(cells - filled.div_ceil(2)))
+    (fill, "─".repeat(cells - filled.div_ceil(2)))
 }
 
 #[cfg(test)]
@@ -28,8 +28,8 @@ mod tests {
             let (fill, rest) = bar(share, 4);
             format!("{fill}|{rest}")
         };
-        assert_eq!([0.0, 0.001, 0.5, 0.999, 1.0].map(parts), ["|━━━━", "╸|━━━", "━━|━━", "━━━╸|", "━━━━|"]);
-        assert_eq!([7.0, -1.0, f32::NAN].map(parts), ["━━━━|", "|━━━━", "|━━━━"]);
+        assert_eq!([0.0, 0.001, 0.5, 0.999, 1.0].map(parts), ["|────", "╸|───", "━━|──", "━━━╸|", "━━━━|"]);
+        assert_eq!([7.0, -1.0, f32::NAN].map(parts), ["━━━━|", "|────", "|────"]);
         assert_eq!(bar(0.5, 0), (String::new(), String::new()));
     }
 }

@@ -110,6 +110,18 @@ impl TableWidget {
         usize::from(area.height.saturating_sub(1))
     }
 
+    /// How wide a column is in this area, where no width depends on the cells; none if there is no room for the column.
+    pub fn width_of(&self, column: usize, area: Rect) -> Option<u16> {
+        let page = Self::page(area);
+        let room = if self.has_thumb(area, page) { area.width - 2 } else { area.width };
+        let places = self.places(Rect { width: room, ..area }, &[]);
+        places.get(column).copied().flatten().map(|(_, width)| width)
+    }
+
+    fn has_thumb(&self, area: Rect, page: usize) -> bool {
+        self.rows > page && page > 0 && area.width >= 3
+    }
+
     /// ```text
     ///   node ↑      zone   heartbeat
     ///   node-1      a             3s
@@ -160,7 +172,7 @@ impl TableWidget {
 
     /// Draws where the page is in the list; returns the area that is left for the table.
     fn draw_thumb(&self, area: Rect, first_line: u16, page: usize, buf: &mut Buffer) -> Rect {
-        if self.rows <= page || page == 0 || area.width < 3 {
+        if !self.has_thumb(area, page) {
             return area;
         }
         let size = (page * page / self.rows).max(1);

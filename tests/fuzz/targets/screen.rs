@@ -235,9 +235,9 @@ fn key(byte: u8) -> KeyEvent {
 /// Draws the screen, and checks every cell.
 fn draw(app: &mut App, now: Timestamp, (width, height): (u16, u16)) {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal in memory");
-    let mut drawn = ui::Drawn::new();
+    let mut drawn = ui::Drawn::default();
     terminal.draw(|frame| drawn = ui::draw(frame, app, now)).expect("it cannot fail");
-    app.screen.drawn(&drawn);
+    app.screen.drawn(&drawn.rows);
     let text: String =
         terminal.backend().buffer().content().iter().map(ratatui::buffer::Cell::symbol).collect();
     assert_harmless(&text);
