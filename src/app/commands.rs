@@ -22,6 +22,10 @@ pub enum UserAction {
     Zoom,
     NextSort,
     FlipSort,
+    /// Group the nodes by something else.
+    Group,
+    /// Fold all groups of nodes, or unfold them.
+    FoldAll,
     Filter,
     Enter,
     Detail,
@@ -82,6 +86,7 @@ pub enum TypedCommand {
     Reason,
     Until,
     Within,
+    Group,
 }
 
 /// One row of the table.
@@ -256,13 +261,7 @@ pub const COMMANDS: &[Command] = &[
         &[char('g'), key(KeyCode::Home)],
         UserAction::Move(Movement::First),
     ),
-    view(
-        "last",
-        "Go to the last row.",
-        "",
-        &[char('G'), key(KeyCode::End)],
-        UserAction::Move(Movement::Last),
-    ),
+    view("last", "Go to the last row.", "", &[key(KeyCode::End)], UserAction::Move(Movement::Last)),
     view("next-pane", "Focus the next pane.", "pane", &[key(KeyCode::Tab)], UserAction::NextPane),
     view("previous-pane", "Focus the previous pane.", "", &[key(KeyCode::BackTab)], UserAction::PreviousPane),
     view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)),
@@ -284,6 +283,20 @@ pub const COMMANDS: &[Command] = &[
     Command {
         context: KeyContext::In(&[Pane::Nodes]),
         ..view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter)
+    },
+    Command {
+        context: KeyContext::In(&[Pane::Nodes]),
+        ..view(
+            "next-grouping",
+            "Group the nodes by zone, pool, role, or not; `Enter` folds the selected group.",
+            "group",
+            &[char('G')],
+            UserAction::Group,
+        )
+    },
+    Command {
+        context: KeyContext::In(&[Pane::Nodes]),
+        ..view("fold", "Fold all groups of nodes, or unfold them.", "", &[char('F')], UserAction::FoldAll)
     },
     Command {
         context: KeyContext::In(&[Pane::Forecast]),
@@ -504,6 +517,12 @@ pub const COMMANDS: &[Command] = &[
         "[SPAN]",
         "Set how long the next operations may take in total.",
         TypedCommand::Within,
+    ),
+    typed_only(
+        "group",
+        "[LABEL]",
+        "Group the nodes by a label; without one, no longer group them.",
+        TypedCommand::Group,
     ),
     view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
     view(

@@ -10,6 +10,7 @@ pub mod completion;
 pub mod detail;
 pub mod dialog;
 pub mod filter;
+pub mod groups;
 pub mod listing;
 pub mod operations;
 pub mod opening;

@@ -5,6 +5,7 @@ use super::{
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::DetailContext,
     filter::{Filter, Filterable},
+    groups::GroupOrder,
     operations::Operations,
     overlays::Overlay,
     pane::Pane,
@@ -64,7 +65,9 @@ impl Screen {
     fn arrange(&mut self, shown: &Model, operations: &Operations, now: Timestamp) {
         let basis = node_basis(shown, self.nodes.sort, self.filter(Pane::Nodes));
         if self.nodes.arranged.as_ref() != Some(&basis) {
-            self.nodes.list.replace(nodes(shown, &basis.filter, basis.sort));
+            let nodes = nodes(shown, &basis.filter, basis.sort);
+            let order = if basis.sort == Sort::default() { GroupOrder::Urgency } else { GroupOrder::Name };
+            self.nodes.list.replace(self.groups.arrange(nodes, shown, order));
             self.nodes.arranged = Some(basis);
         }
         let filter = self.filter(Pane::Zones).clone();
@@ -501,6 +504,6 @@ mod tests {
         assert_eq!(app.screen.nodes.list.keys().len(), 3);
         app.screen.filters.insert(Pane::Nodes, Filter::parse("c"));
         app.arrange(NOW);
-        assert_eq!(app.screen.nodes.list.keys(), [NodeName::from("c")]);
+        assert_eq!(app.screen.listed_nodes(), [NodeName::from("c")]);
     }
 }

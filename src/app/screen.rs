@@ -10,6 +10,7 @@ use super::{
     detail::Detail,
     dialog::Dialog,
     filter::Filter,
+    groups::{Grouping, NodeGroups, NodeRow},
     listing::{ListUse, Listing, Movement},
     opening::Opening,
     options::ThemeName,
@@ -50,7 +51,8 @@ pub struct Screen {
     pub openings: BTreeMap<Pane, Opening>,
     pub filters: BTreeMap<Pane, Filter>,
     pub zones: SortedList<ZoneKey, ZoneColumn>,
-    pub nodes: SortedList<NodeName, NodeColumn>,
+    pub nodes: SortedList<NodeRow, NodeColumn>,
+    pub groups: NodeGroups,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
     /// The pods that wait for a node, those that have waited longest first.
@@ -362,6 +364,43 @@ impl Screen {
     pub(super) fn leave_node(&mut self) {
         self.pods_of = None;
         self.marked_pods.clear();
+    }
+
+    /// The selected node; none where a group is selected.
+    pub fn selected_node(&self) -> Option<&NodeName> {
+        self.nodes.list.selected().and_then(NodeRow::node)
+    }
+
+    /// The selected node, or those of the selected group.
+    pub fn selected_nodes(&self) -> &[NodeName] {
+        match self.nodes.list.selected() {
+            Some(NodeRow::Node(node)) => std::slice::from_ref(node),
+            Some(NodeRow::Group(group)) => self.groups.get(group).map_or(&[], |group| &group.nodes),
+            None => &[],
+        }
+    }
+
+    /// How many nodes pass the filter.
+    pub fn listed_count(&self) -> usize {
+        if self.groups.grouping().is_none() { self.nodes.list.len() } else { self.groups.node_count() }
+    }
+
+    /// The nodes that pass the filter, those of folded groups too.
+    pub fn listed_nodes(&self) -> Vec<NodeName> {
+        let of_row = |row: &NodeRow| match row {
+            NodeRow::Node(node) => self.groups.grouping().is_none().then(|| vec![node.clone()]),
+            NodeRow::Group(group) => self.groups.get(group).map(|group| group.nodes.clone()),
+        };
+        self.nodes.list.keys().iter().filter_map(of_row).flatten().collect()
+    }
+
+    /// Groups the nodes. The selection stays with its node; where a group was selected, the first row is.
+    pub(super) fn group_by(&mut self, grouping: Grouping) {
+        if self.selected_node().is_none() {
+            self.nodes.list.on_use(ListUse::Refilter);
+        }
+        self.groups.group_by(grouping);
+        self.nodes.arranged = None;
     }
 
     /// Moves the focus off a pane that was closed.

@@ -9,6 +9,7 @@ use super::{
     commands::UserAction,
     detail::{Detail, DetailSubject},
     filter::Filter,
+    groups::NodeRow,
     listing::{ListUse, Movement},
     order::zone_word,
     overlays::Overlay,
@@ -49,6 +50,8 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::Zoom => app.screen.zoomed = !app.screen.zoomed,
         UserAction::NextSort => app.screen.next_sort(),
         UserAction::FlipSort => app.screen.flip_sort(),
+        UserAction::Group => app.screen.group_by(app.screen.groups.grouping().next()),
+        UserAction::FoldAll => fold_all(app, now),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
         UserAction::Back => app.screen.back(),
@@ -152,18 +155,21 @@ fn enter(app: &mut App) {
             let Some(zone) = app.screen.zones.list.selected().cloned() else { return };
             show_zone(app, &zone);
         }
-        Pane::Nodes => {
-            if let Some(node) = app.screen.nodes.list.selected().cloned() {
-                show_pods(app, node);
+        Pane::Nodes => match app.screen.nodes.list.selected().cloned() {
+            Some(NodeRow::Node(node)) => show_pods(app, node),
+            Some(NodeRow::Group(group)) => {
+                app.screen.groups.toggle(&group);
+                app.screen.nodes.arranged = None;
             }
-        }
+            None => {}
+        },
         Pane::Evictions => {
             let pod = app.screen.evictions.list.selected().cloned();
             let Some(pod) = pod else { return };
             let Some(node) = app.shown().views.evictions.get(&pod).map(|row| row.node.clone()) else {
                 return;
             };
-            app.screen.nodes.list.select(&node);
+            app.screen.nodes.list.select(&NodeRow::Node(node.clone()));
             show_pods(app, node);
             let now = app.shown().views.taken;
             app.arrange(now);
@@ -176,7 +182,7 @@ fn enter(app: &mut App) {
                 return show_zone(app, &zone);
             }
             let Some(node) = app.screen.forecast.node().cloned() else { return };
-            app.screen.nodes.list.select(&node);
+            app.screen.nodes.list.select(&NodeRow::Node(node.clone()));
             show_pods(app, node);
         }
         Pane::Plan => edit_plan(app, true),
@@ -221,7 +227,7 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
 fn open_detail(app: &mut App) {
     let screen = &app.screen;
     let subject = match screen.focus {
-        Pane::Nodes => screen.nodes.list.selected().cloned().map(DetailSubject::Node),
+        Pane::Nodes => screen.selected_node().cloned().map(DetailSubject::Node),
         Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Pending => screen.pending.selected().cloned().map(DetailSubject::Pod),
@@ -260,6 +266,18 @@ fn say_gone(app: &mut App) {
     }
 }
 
+/// Folds all groups of nodes, or unfolds them. The group of the selected node is selected in its place.
+fn fold_all(app: &mut App, now: Timestamp) {
+    let screen = &mut app.screen;
+    let group = screen.selected_node().and_then(|node| screen.groups.group_of(node)).cloned();
+    screen.groups.toggle_all();
+    screen.nodes.arranged = None;
+    app.arrange(now);
+    if let Some(group) = group.filter(|group| app.screen.groups.is_folded(group)) {
+        app.screen.nodes.list.select(&NodeRow::Group(group));
+    }
+}
+
 /// Shows the pods of a node in the place of the nodes.
 fn show_pods(app: &mut App, node: NodeName) {
     let screen = &mut app.screen;
@@ -279,9 +297,8 @@ fn mark(app: &mut App) {
     let screen = &mut app.screen;
     match screen.focus {
         Pane::Nodes => {
-            if let Some(node) = screen.nodes.list.selected() {
-                toggle(&mut screen.marked_nodes, node);
-            }
+            let nodes = screen.selected_nodes().to_vec();
+            toggle_all(&mut screen.marked_nodes, &nodes);
             screen.nodes.list.step(Movement::Down);
         }
         Pane::Pods => {
@@ -304,7 +321,10 @@ fn mark(app: &mut App) {
 fn mark_all(app: &mut App) {
     let screen = &mut app.screen;
     match screen.focus {
-        Pane::Nodes => toggle_all(&mut screen.marked_nodes, screen.nodes.list.keys()),
+        Pane::Nodes => {
+            let nodes = screen.listed_nodes();
+            toggle_all(&mut screen.marked_nodes, &nodes);
+        }
         Pane::Pods => toggle_all(&mut screen.marked_pods, screen.pods.list.keys()),
         Pane::Zones
         | Pane::Detail
@@ -374,7 +394,7 @@ fn target_nodes(app: &App) -> Vec<NodeName> {
     let screen = &app.screen;
     match screen.focus {
         Pane::Nodes if !screen.marked_nodes.is_empty() => screen.marked_nodes.iter().cloned().collect(),
-        Pane::Nodes => screen.nodes.list.selected().cloned().into_iter().collect(),
+        Pane::Nodes => screen.selected_nodes().to_vec(),
         Pane::Pods => screen.pods_of.clone().into_iter().collect(),
         Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
             Some(DetailSubject::Node(node)) => vec![node.clone()],

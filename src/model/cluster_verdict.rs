@@ -244,8 +244,12 @@ fn silent_zones(model: &Model) -> Vec<ZoneKey> {
         return Vec::new();
     }
     let zones = model.watchlist.zones().iter();
-    let has_silent = |nodes: &BTreeMap<NodeName, NodeState>| nodes.values().any(|state| *state == NodeState::Silent);
-    zones.filter(|(_, nodes)| has_silent(nodes) && would_be_disrupted(nodes)).map(|(key, _)| key.clone()).collect()
+    let has_silent =
+        |nodes: &BTreeMap<NodeName, NodeState>| nodes.values().any(|state| *state == NodeState::Silent);
+    zones
+        .filter(|(_, nodes)| has_silent(nodes) && would_be_disrupted(nodes))
+        .map(|(key, _)| key.clone())
+        .collect()
 }
 
 /// `all 30 nodes Ready`, `28 of 30 nodes Ready, 2 Cordoned`
@@ -332,7 +336,7 @@ fn next_event(model: &Model, now: Timestamp) -> Option<String> {
     let what = match what {
         NextEventKind::Unknown => "Unknown",
         NextEventKind::Taint => "tainted NoExecute",
-        NextEventKind::Evict(_) => return None,
+        NextEventKind::Evict { .. } => return None,
     };
     Some(format!("{node} {what} {}", time_until(at, now)))
 }

@@ -1,9 +1,6 @@
 //! What the engine knows of the nodes and pods that something is about to happen to, asked once and shown many times.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{EvictionCounts, Model};
 use crate::{
@@ -100,8 +97,13 @@ pub enum NextEventKind {
     Unknown,
     /// It gets its NoExecute taint.
     Taint,
-    /// This many of its pods are evicted, the first of them at that time.
-    Evict(usize),
+    /// So many of its pods are evicted, the first of them at that time.
+    Evict {
+        /// Those that are evicted then, to the second.
+        first: usize,
+        /// All of them.
+        pods: usize,
+    },
 }
 
 impl EvictionState {
@@ -333,25 +335,22 @@ impl Model {
 
 /// Adds the first eviction of each node that has no event yet, and how many evictions there are.
 fn add_evictions(views: &Views, next: &mut BTreeMap<NodeName, NextEvent>) {
-    let taken: BTreeSet<NodeName> = next.keys().cloned().collect();
-    for row in views.evictions.values() {
-        let EvictionState::Scheduled { at, certainty } = row.state else { continue };
-        if taken.contains(&row.node) {
-            continue;
+    let mut scheduled: BTreeMap<&NodeName, Vec<(Timestamp, Certainty, &Why)>> = BTreeMap::new();
+    for row in views.evictions.values().filter(|row| !next.contains_key(&row.node)) {
+        if let EvictionState::Scheduled { at, certainty } = row.state {
+            scheduled.entry(&row.node).or_default().push((at, certainty, &row.why));
         }
-        let event = next.entry(row.node.clone()).or_insert_with(|| NextEvent {
-            at: None,
-            what: NextEventKind::Evict(0),
-            estimated: false,
-            why: Why::default(),
+    }
+    for (node, pods) in scheduled {
+        let Some((at, certainty, why)) = pods.iter().min_by_key(|(at, ..)| *at).copied() else { continue };
+        let first = pods.iter().filter(|(other, ..)| other.since(at) < Span::from_secs(1)).count();
+        let event = NextEvent {
+            at: Some(at),
+            what: NextEventKind::Evict { first, pods: pods.len() },
+            estimated: certainty != Certainty::Observed,
+            why: why.clone(),
             chance: None,
-        });
-        if let NextEventKind::Evict(pods) = &mut event.what {
-            *pods += 1;
-        }
-        if event.at.is_none_or(|first| at < first) {
-            (event.at, event.estimated, event.why) =
-                (Some(at), certainty != Certainty::Observed, row.why.clone());
-        }
+        };
+        next.insert(node.clone(), event);
     }
 }

@@ -36,7 +36,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         if !zone.name.is_empty() {
             cells = cells.and(&format!("{} ", zone.name), scene.style(Role::Dim));
         }
-        cells = self::cells(scene, &zone.states, 1).fold(cells, |cells, (text, style)| cells.and(&text, style));
+        cells =
+            self::cells(scene, &zone.states, 1).fold(cells, |cells, (text, style)| cells.and(&text, style));
     }
     line = line.left(0, cells);
     line.render(area, &Run::styled("   ", scene.style(Role::Dim)), buf);
@@ -85,9 +86,8 @@ pub fn cells<'a>(
             _ => runs.push((state, 1)),
         }
     }
-    runs.into_iter().map(|(state, count)| {
-        (state.glyph().repeat(count), scene.style(Role::of_state(state.role())))
-    })
+    runs.into_iter()
+        .map(|(state, count)| (state.glyph().repeat(count), scene.style(Role::of_state(state.role()))))
 }
 
 /// How many bytes all names begin with, so that a part of each is left.

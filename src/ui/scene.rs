@@ -1,6 +1,6 @@
 //! What every pane draws from.
 
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 
 use super::{
     layout::Slot,
@@ -12,8 +12,11 @@ use crate::{
     app::{App, Mode, Pane, Screen},
     engine::Confidence,
     model::{ClusterVerdict, Model},
-    time::{ClusterTime, Timestamp},
+    time::{ClusterTime, Span, Timestamp},
 };
+
+/// A countdown below this is bold.
+const IMMINENT: Span = Span::from_secs(10);
 
 /// The state, the theme and the moment of one frame.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +54,12 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// How wide a pane is; 0 if it is not shown.
+    pub fn width(&self, pane: Pane) -> u16 {
+        let slot = self.slots.iter().find(|slot| slot.active == pane);
+        slot.map_or(0, |slot| slot.area.width)
+    }
+
     pub fn style(&self, role: Role) -> Style {
         self.theme.style(role)
     }
@@ -85,6 +94,8 @@ impl<'a> Scene<'a> {
             Urgency::Soon => Role::CountdownSoon,
             Urgency::Near => Role::CountdownNear,
         });
+        let is_imminent = firm && at.since(self.now) < IMMINENT;
+        let style = if is_imminent { style.add_modifier(Modifier::BOLD) } else { style };
         let mark = if estimated { "~" } else { "" };
         Cell::new(mark, self.style(Role::Dim)).and(&text::left(at, self.now), style)
     }

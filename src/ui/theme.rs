@@ -49,6 +49,11 @@ roles! {
     NodeNotice = "node.notice",
     NodeMaintenance = "node.maintenance",
     NodeReady = "node.ready",
+    RowCritical = "row.critical",
+    RowWarning = "row.warning",
+    RowNotice = "row.notice",
+    RowMaintenance = "row.maintenance",
+    RowReady = "row.ready",
     VerdictHealthy = "verdict.healthy",
     VerdictNotice = "verdict.notice",
     VerdictWarning = "verdict.warning",
@@ -90,6 +95,19 @@ impl Role {
             StateRole::Notice => Self::NodeNotice,
             StateRole::Maintenance => Self::NodeMaintenance,
             StateRole::Ready => Self::NodeReady,
+        }
+    }
+}
+
+impl Role {
+    /// The role of the row of a node in a state.
+    pub const fn of_row(role: StateRole) -> Self {
+        match role {
+            StateRole::Critical => Self::RowCritical,
+            StateRole::Warning => Self::RowWarning,
+            StateRole::Notice => Self::RowNotice,
+            StateRole::Maintenance => Self::RowMaintenance,
+            StateRole::Ready => Self::RowReady,
         }
     }
 }

@@ -844,6 +844,8 @@ pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
                 "Tab" => KeyCode::Tab,
                 "Down" => KeyCode::Down,
                 "PgDn" => KeyCode::PageDown,
+                "End" => KeyCode::End,
+                "Home" => KeyCode::Home,
                 "Space" => KeyCode::Char(' '),
                 "Del" => KeyCode::Delete,
                 "Ctrl-u" => {

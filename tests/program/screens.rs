@@ -102,6 +102,83 @@ fn wide_shows_the_lesser_columns() {
 }
 
 #[test]
+fn columns_depend_on_the_size_of_the_screen_and_not_on_what_is_in_them() {
+    let headings = |mut fixture: DashboardFixture, size| -> Vec<String> {
+        let screen = snapshot::plain(&drawn(&mut fixture, size));
+        let is_heading = |line: &&str| line.contains("  zone  ") || line.contains("  node  ");
+        screen.lines().filter(is_heading).map(str::to_owned).collect()
+    };
+    for size in [(80, 24), (120, 40), (160, 48), (220, 60)] {
+        let well = headings(DashboardFixture::well(), size);
+        assert!(!well.is_empty());
+        assert_eq!(headings(DashboardFixture::incident(), size)[..well.len()], well, "{size:?}");
+    }
+}
+
+#[test]
+fn a_table_that_is_cut_says_that_all_the_rest_is_ready() {
+    let mut fixture = DashboardFixture::incident();
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    let shown = screen.lines().filter(|line| line.contains(" pool-") && line.contains("eu-1/")).count();
+    assert!(screen.contains(&format!("… {} more, all Ready", 30 - shown)), "{screen}");
+    // Below the end of the list nothing is left.
+    fixture.press("2<End>");
+    let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
+    assert!(!screen.contains("all Ready"), "{screen}");
+    // By name, others are cut off too.
+    fixture.press("2<Home>ss");
+    assert!(!snapshot::plain(&drawn(&mut fixture, (80, 24))).contains("more, all Ready"));
+}
+
+#[test]
+fn a_zone_with_nodes_that_are_down_or_silent_does_not_look_calm() {
+    let screen = snapshot::plain(&drawn(&mut DashboardFixture::incident(), (160, 48)));
+    for zone in ["✖ eu-1/a ", "✖ eu-1/b ", "◌ eu-1/c "] {
+        assert!(screen.contains(zone), "{zone:?} in\n{screen}");
+    }
+}
+
+#[test]
+fn five_thousand_nodes_fit_a_zoomed_zone_map() {
+    let mut fixture = DashboardFixture::new();
+    for number in 0..5000 {
+        fixture.add_node(&format!("n-{number:04}"), ["a", "b", "c"][number % 3]);
+    }
+    fixture.lists();
+    fixture.app.refresh(fixture.now);
+    fixture.press("1z");
+    let screen = snapshot::plain(&drawn(&mut fixture, (220, 60)));
+    let body = screen.lines().skip(3).flat_map(str::chars);
+    assert_eq!(body.filter(|letter| *letter == '▪').count(), 5000, "{screen}");
+    // On a small screen a cell stands for several.
+    assert!(snapshot::plain(&drawn(&mut fixture, (80, 24))).contains('▪'));
+}
+
+#[test]
+fn nodes_are_grouped_with_a_line_for_each_group_and_the_selection_stays_with_its_node() {
+    let mut fixture = DashboardFixture::incident();
+    drawn(&mut fixture, (160, 48));
+    fixture.press("2jj");
+    let selected = fixture.app.screen.selected_node().cloned().expect("a node");
+    fixture.press("G");
+    assert_eq!(fixture.app.screen.selected_node(), Some(&selected));
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    assert!(screen.contains("▾ ✖ eu-1/a  10 nodes · 3 Evicting · 7 Ready · "), "{screen}");
+    expect(&mut fixture, "grouped", (160, 48));
+    fixture.press("F");
+    assert_eq!(fixture.app.screen.nodes.list.len(), 3, "one line a group");
+    assert_eq!(fixture.app.screen.nodes.list.selected().map(ToString::to_string).as_deref(), Some("eu-1/a"));
+    fixture.press("<Space>");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 10, "a group is marked as a whole");
+    fixture.press("<Esc><Home><Enter>");
+    assert_eq!(fixture.app.screen.nodes.list.len(), 13, "one is unfolded");
+    fixture.press(":group node.kubernetes.io/instance-type<Enter>");
+    assert_eq!(fixture.app.screen.nodes.list.keys()[0].to_string(), "m7i.2xlarge");
+    fixture.press(":group<Enter>");
+    assert_eq!(fixture.app.screen.nodes.list.len(), 30);
+}
+
+#[test]
 fn the_pods_of_a_node_take_the_place_of_the_nodes() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("2<Enter>");
@@ -337,7 +414,7 @@ fn what_if_shows_what_the_controller_would_do_about_a_node_and_a_zone() {
     let mut fixture = at_work();
     fixture.press("x");
     expect(&mut fixture, "plan-failure", (120, 40));
-    fixture.press("G");
+    fixture.press("<End>");
     expect(&mut fixture, "plan-failure-places", (120, 40));
     fixture.press("g");
     fixture.press("<Esc>1x");
@@ -885,12 +962,12 @@ fn hostile() -> DashboardFixture {
 
 fn drawn(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
-    let rows = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
-    fixture.app.screen.drawn(&rows);
+    let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
+    fixture.app.screen.drawn(&drawn.rows);
     // The lanes of the forecast are folded for the room that they turned out to have.
     fixture.app.arrange(fixture.now);
-    let rows = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
-    fixture.app.screen.drawn(&rows);
+    let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
+    fixture.app.screen.drawn(&drawn.rows);
     terminal.backend().buffer().clone()
 }
 
@@ -925,7 +1002,7 @@ fn a_silent_node_never_looks_ready_and_one_that_comes_and_goes_is_counted() {
         screen.lines().find(is_row).expect("its row").to_owned()
     };
     fixture.run(18);
-    assert!(row(&mut fixture).contains("◦ pool-b-05   Late"), "{}", row(&mut fixture));
+    assert!(row(&mut fixture).contains("◦ pool-b-05     Late"), "{}", row(&mut fixture));
     for _ in 0..2 {
         fixture.run(26);
         assert!(row(&mut fixture).contains("◌ pool-b-05"), "{}", row(&mut fixture));
@@ -971,9 +1048,9 @@ fn a_cordon_says_who_made_it_why_and_until_when() {
         "2h00m left · alice: new kernel",
         "expired 5m00s ago · bob: new kernel",
         "drain by carol (operation drain-1)",
-        "⊘ pool-a-01   Cordoned 1m00s",
-        "▪ pool-a-03   Ready",
-        "⊖ pool-b-01   Draining 6/8",
+        "⊘ pool-a-01     Cordoned 1m00s",
+        "▪ pool-a-03     Ready",
+        "⊖ pool-b-01     Draining 6/8",
     ] {
         assert!(table.contains(cell), "no {cell:?} in\n{table}");
     }

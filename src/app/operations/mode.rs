@@ -5,6 +5,7 @@ use super::{
         Mode,
         commands::TypedCommand,
         dialog::{Dialog, DialogSubject},
+        groups::Grouping,
     },
     App,
 };
@@ -47,6 +48,10 @@ impl App {
                     || "the next cordons have no end date".into(),
                     |span| format!("the next cordons are meant to last {span}"),
                 ));
+            }
+            TypedCommand::Group => {
+                let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
+                self.screen.group_by(label.unwrap_or_default());
             }
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;

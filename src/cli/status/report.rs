@@ -467,10 +467,10 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
             r#type: match due.what {
                 NextEventKind::Unknown => "unknown",
                 NextEventKind::Taint => "taint",
-                NextEventKind::Evict(_) => "evict",
+                NextEventKind::Evict { .. } => "evict",
             },
             pods: match due.what {
-                NextEventKind::Evict(pods) => Some(pods),
+                NextEventKind::Evict { pods, .. } => Some(pods),
                 NextEventKind::Unknown | NextEventKind::Taint => None,
             },
             at: due.at,

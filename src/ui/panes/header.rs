@@ -26,7 +26,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
     identity(scene).render(line(0), &Run::styled("   ", scene.style(Role::Dim)), buf);
     if area.height > 1 {
-        verdict_line(scene, scene.verdict).render(line(1), &Run::styled(" · ", scene.style(Role::Faint)), buf);
+        verdict_line(scene, scene.verdict).render(
+            line(1),
+            &Run::styled(" · ", scene.style(Role::Faint)),
+            buf,
+        );
     }
     if area.height > 2 {
         node_strip::draw(scene, line(2), buf);

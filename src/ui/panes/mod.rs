@@ -90,7 +90,8 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     let plain = Style::new();
     let facts = if facts.is_empty() { facts } else { Runs::new(" ", plain).join(facts).and(" ", plain) };
     let dash = Span::styled("─", scene.style(border));
-    let mut line = Segments::default().left(0, tabs(scene, pane).join(facts));
+    let title = tabs(scene, pane).join(facts).fitted(usize::from(rule.width));
+    let mut line = Segments::default().left(0, title);
     for (priority, note) in notes(scene, pane) {
         line = line.right(priority, Runs::new(" ", plain).join(note).and(" ", plain));
     }
@@ -149,6 +150,11 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     let filter = scene.screen.filter(pane);
     if !filter.is_empty() {
         notes.push((2, Runs::new(&format!("/{}", filter.text()), scene.style(Role::Accent))));
+    }
+    let grouping = scene.screen.groups.grouping();
+    if pane == Pane::Nodes && !grouping.is_none() {
+        let note = format!("grouped by {}", grouping.as_str());
+        notes.push((2, Runs::new(&note, scene.style(Role::HeadingSorted))));
     }
     if let Some(sort) = sort_note(scene, pane) {
         notes.push((3, Runs::new(&sort, scene.style(Role::HeadingSorted))));

@@ -4,27 +4,31 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain};
 use crate::{
-    app::{NodeColumn, Pane, order},
+    app::{NodeColumn, Pane, Sort, groups::NodeRow, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
     engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
     k8s::feed::FeedKind,
-    model::{NextEvent, NextEventKind, StateRole},
-    time::Span,
+    model::{NextEvent, NextEventKind, NodeState, StateRole},
+    plan::words::counted,
+    time::{Span, Timestamp},
     ui::{
         Scene, node_strip, text,
         theme::Role,
-        widgets::{Cell, Column, TableWidget, Width, segments::Runs, strip},
+        widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs, strip},
     },
 };
 
 /// ```text
-/// ─ 2 Nodes  30 · 1 Unknown · 29 Ready ──────────────────────────────────────────────────────────────────
-///   node        state         heartbeat    grace  renewals       next             zone  pods  cpu  mem  taints
-/// ✕ n-3 ⇅4      Unknown 12s         62s  expired  ▂▂▂▂▂▂▂▂▂▂▂▂█  NoExecute ~4s    a       12  62%  31%  …
-/// ▪ n-1         Ready 4d2h           3s      47s  ▂▂▂▂▂▂▂▂▂▂▂▂▁  –                a       14  70%  44%
+/// ─ 2 Nodes  30 · 1 Evicting · 1 Silent · 28 Ready ───────────────────────────────────────────────────────────────
+///   node      state         heartbeat  renewals       grace          next                        zone  pods  cpu req
+/// ✖ n-3 ⇅4    Evicting 12s      1m24s  ▂▂▂▂▂▂▂▂▂▂▂▂█  expired 34s    ━━━━━ 1 of 7 pods in 5s     a       12     62%
+/// ◌ n-2       Silent 33s          33s  ▂▂▂▂▂▂▂▂▂▂▂▂▆  ━━──── 17s     ━━─── Unknown in 17s        b       12     44%
+/// ▪ n-1       Ready 4d2h           3s  ▂▂▂▂▂▂▂▂▂▂▂▂▁                                             a       14     70%
+///   … 27 more, all Ready
 /// why  lease renewed 03:12:05 → node-monitor-grace-period 50s → …
 /// ```
-/// Draws each node; returns how many rows there is room for.
+/// Draws each node; returns how many rows there is room for. What columns there are and how wide they are follows from the
+/// width of the pane and the length of names, never from what is in them.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.nodes.list;
     let inner = open(scene, Pane::Nodes, area, facts(scene), buf);
@@ -33,6 +37,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         return TableWidget::page(inner);
     }
     let inner = draw_cause(scene, Pane::Nodes, why(scene), inner, buf);
+    let inner = draw_rest(scene, inner, buf);
     let page = TableWidget::page(inner);
     let table = TableWidget {
         columns: columns(scene),
@@ -41,11 +46,38 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         selected: list.cursor(),
         looks: scene.looks(Pane::Nodes),
     };
-    table.render(inner, buf, |row| {
-        let node = list.keys().get(row).and_then(|name| scene.shown.cluster.node(name));
-        node.map(|node| cells(scene, node)).unwrap_or_default()
-    });
+    let cells = |row: usize| match &list.keys()[row] {
+        NodeRow::Node(name) => {
+            scene.shown.cluster.node(name).map(|node| cells(scene, node)).unwrap_or_default()
+        }
+        NodeRow::Group(name) => vec![group(scene, name)],
+    };
+    let state = |row: usize| list.keys()[row].node().and_then(|name| scene.shown.watchlist.state(name));
+    let tint = |row| state(row).map(|state| scene.style(Role::of_row(state.role()))).unwrap_or_default();
+    table.render_tinted(inner, buf, cells, tint);
     page
+}
+
+/// ```text
+///   … 11 more, all Ready
+/// ```
+/// Draws, in place of the last row, that all which is below the page is Ready; returns the area that is left.
+fn draw_rest(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
+    let list = &scene.screen.nodes.list;
+    let page = TableWidget::page(area).saturating_sub(1);
+    let rest = list.keys().get(list.first_shown(page) + page..).unwrap_or_default();
+    let state = |row: &NodeRow| scene.shown.watchlist.state(row.node()?);
+    let is_ready = |row| state(row) == Some(NodeState::Ready);
+    // Sorted by urgency, those that are Ready are the last.
+    let is_by_urgency =
+        scene.screen.nodes.sort == Sort::default() && scene.screen.groups.grouping().is_none();
+    let looked_at = if is_by_urgency { 1 } else { rest.len() };
+    if page < 3 || rest.len() < 2 || !rest.iter().take(looked_at).all(is_ready) {
+        return area;
+    }
+    let text = format!("  … {} more, all Ready", text::count(rest.len()));
+    buf.set_stringn(area.x, area.bottom() - 1, text, area.width.into(), scene.style(Role::Dim));
+    Rect { height: area.height - 1, ..area }
 }
 
 /// `30 · 3 Unknown · 2 NotReady · 25 Ready`; under a filter how many are shown.
@@ -54,7 +86,7 @@ fn facts(scene: &Scene) -> Runs {
     if nodes.is_empty() {
         return Runs::default();
     }
-    let shown = scene.screen.nodes.list.len();
+    let shown = scene.screen.listed_count();
     let runs = if shown < nodes.len() {
         Runs::new(&text::count(nodes.len()), scene.style(Role::Dim))
             .and(&format!(" · {} shown", text::count(shown)), scene.style(Role::Accent))
@@ -66,35 +98,57 @@ fn facts(scene: &Scene) -> Runs {
 
 fn columns(scene: &Scene) -> Vec<Column> {
     use NodeColumn as By;
+    let width = scene.width(Pane::Nodes);
     let sort = scene.screen.nodes.sort;
+    let name = u16::try_from(scene.shown.watchlist.longest_name()).unwrap_or(u16::MAX);
+    // Sign and mark before the name, badges behind it.
+    let name = name.saturating_add(5).clamp(14, width / 4 + 2);
+    let zones = scene.shown.views.zones.iter().map(|zone| text::width(&zone.key.short()));
+    let zone = u16::try_from(zones.max().unwrap_or(0)).unwrap_or(u16::MAX).clamp(4, 20);
+    let (heartbeat, state, next) = match width {
+        _ if !has_bars(width) => (Width::Fixed(6), 14, 20),
+        0..200 => (Width::Fixed(9), 15, 30),
+        200.. => (Width::Fixed(9), 15, 36),
+    };
+    let last = if has_bars(width) { "heartbeat" } else { "last" };
     let mut columns = vec![
-        column(sort, By::Name, "  node", Width::Fit(12, 42)),
-        column(sort, By::State, "state", Width::Fit(9, 16)),
-        column(sort, By::Heartbeat, "heartbeat", Width::Fit(9, 9)).right(),
-        plain("grace", Width::Fit(5, 7)).right().gives_way(1),
-        plain("renewals", Width::Fixed(13)).gives_way(6),
-        column(sort, By::Due, "next", Width::Fit(6, 38)),
-        column(sort, By::Zone, "zone", Width::Fit(4, 24)).gives_way(2),
-        column(sort, By::Pods, "pods", Width::Fit(4, 5)).right().gives_way(4),
-        column(sort, By::Cpu, "cpu", Width::Fit(4, 6)).right().gives_way(7),
-        column(sort, By::Memory, "mem", Width::Fit(4, 6)).right().gives_way(8),
-        column(sort, By::Conditions, "conditions", Width::Fit(10, 26)).gives_way(9),
+        column(sort, By::Name, "  node", Width::Fixed(name)),
+        column(sort, By::State, "state", Width::Fixed(state)),
+        column(sort, By::Heartbeat, last, heartbeat).right().gives_way(5),
+        plain("renewals", Width::Fixed(KEPT as u16 + 1)).gives_way(8),
+        plain("grace", Width::Fixed(14)).gives_way(4),
+        column(sort, By::Due, "next", Width::Fixed(next)),
+        column(sort, By::Zone, "zone", Width::Fixed(zone)).gives_way(2),
+        column(sort, By::Pods, "pods", Width::Fixed(6)).right().gives_way(3),
+        column(sort, By::Cpu, "cpu req", Width::Fixed(7)).right().gives_way(9),
+        column(sort, By::Memory, "mem req", Width::Fixed(7)).right().gives_way(10),
     ];
     if scene.screen.wide {
         columns.extend([
-            column(sort, By::Roles, "roles", Width::Fit(5, 16)).gives_way(11),
-            plain("probe", Width::Fixed(9)).gives_way(12),
-            column(sort, By::Address, "address", Width::Fit(7, 39)).gives_way(13),
-            column(sort, By::Version, "kubelet", Width::Fit(7, 16)).gives_way(14),
-            column(sort, By::Kind, "type", Width::Fit(4, 16)).gives_way(15),
-            column(sort, By::Age, "age", Width::Fit(4, 7)).right().gives_way(16),
-            column(sort, By::Taints, "taints", Width::Grow(30, 2)).gives_way(5),
-            plain("message", Width::Grow(12, 1)).gives_way(17),
+            column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(13),
+            plain("probe", Width::Fixed(9)).gives_way(14),
+            column(sort, By::Address, "address", Width::Fixed(15)).gives_way(15),
+            column(sort, By::Version, "kubelet", Width::Fixed(9)).gives_way(12),
+            column(sort, By::Kind, "type", Width::Fixed(14)).gives_way(16),
+            column(sort, By::Age, "age", Width::Fixed(6)).right().gives_way(11),
         ]);
-    } else {
-        columns.push(column(sort, By::Taints, "taints", Width::Grow(14, 1)).gives_way(5));
     }
+    let taints = if scene.screen.wide { WHOLE_TAINTS } else { 14 };
+    columns.extend([
+        column(sort, By::Taints, "taints", Width::Grow(taints, 2)).gives_way(7),
+        column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(17),
+        plain("reason", Width::Fixed(18)).gives_way(18),
+        plain("message", Width::Grow(24, 1)).gives_way(19),
+    ]);
     columns
+}
+
+/// Room for the two taints that the controller sets, with their ages.
+const WHOLE_TAINTS: u16 = 54;
+
+/// Whether there is room for whole words in headings, and for a bar beside what happens next.
+const fn has_bars(width: u16) -> bool {
+    width >= 110
 }
 
 fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
@@ -106,17 +160,15 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         name(scene, node),
         state(scene, node),
         heartbeat(scene, node, health),
-        grace(scene, node, health),
         renewals(scene, node, health),
-        next(scene, node),
+        grace(scene, node, health),
+        next(scene, node, health),
         Cell::new(&node.zone().short(), dim),
         pods(scene, node, load),
         share(scene, node, load.requested.cpu_milli, node.allocatable.cpu_milli),
         share(scene, node, load.requested.memory_bytes, node.allocatable.memory_bytes),
-        conditions(scene, node),
     ];
     if scene.screen.wide {
-        let message = node.ready().filter(|ready| ready.status != ConditionStatus::True);
         cells.extend([
             Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
             probe(scene, health),
@@ -124,13 +176,35 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
             Cell::new(&node.kubelet_version, dim),
             Cell::new(order::instance_type(node).map_or("", |name| name.as_str()), dim),
             Cell::new(&scene.age(node.created), dim),
-            taints(scene, node),
-            Cell::new(message.map_or("", |ready| ready.message.as_str()), dim),
         ]);
-    } else {
-        cells.push(taints(scene, node));
     }
+    let not_ready = node.ready().filter(|ready| ready.status != ConditionStatus::True);
+    cells.extend([
+        taints(scene, node),
+        conditions(scene, node),
+        Cell::new(not_ready.map_or("", |ready| ready.reason.as_str()), dim),
+        Cell::new(not_ready.map_or("", |ready| ready.message.as_str()), dim),
+    ]);
     cells
+}
+
+/// `▾ ✖ eu-1/a  10 nodes · 2 Evicting · 8 Ready · 43 pods`
+fn group(scene: &Scene, name: &str) -> Cell {
+    let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
+    let Some(group) = scene.screen.groups.get(name) else { return Cell::default() };
+    let sign = if scene.screen.groups.is_folded(name) { "▸" } else { "▾" };
+    let mut cell = Cell::new(sign, dim).and(" ", dim);
+    if let Some(worst) = group.counts.keys().next() {
+        cell = cell.and(worst.glyph(), scene.style(Role::of_state(worst.role()))).and(" ", dim);
+    }
+    cell = cell.and(name, scene.style(Role::Strong)).and("  ", dim);
+    cell = cell.and(&counted(group.nodes.len(), "node", "nodes"), dim);
+    for (state, count) in &group.counts {
+        let text = format!("{} {state}", text::count(*count));
+        cell = cell.and(" · ", faint).and(&text, scene.style(Role::of_state(state.role())));
+    }
+    let pods: usize = group.nodes.iter().map(|node| scene.shown.cluster.load(node).pods).sum();
+    cell.and(" · ", faint).and(&counted(pods, "pod", "pods"), dim)
 }
 
 /// `✕ n-3 ⇅4`: the glyph of its state and the name; behind it how often it went down or came back, `⊘` where it is cordoned
@@ -187,23 +261,33 @@ fn is_disconnected(scene: &Scene) -> bool {
     matches!(scene.shown.views.confidence, Some(Confidence::Disconnected { .. }))
 }
 
-/// What is left of the grace period.
+/// `━━──── 17s`, `expired 1m14s`: what is left of the grace period of a node that is late.
 fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let Some(health) = health else { return Cell::new("–", scene.style(Role::Faint)) };
+    let faint = scene.style(Role::Faint);
+    let Some(health) = health else { return Cell::new("–", faint) };
     match scene.shown.views.confidence {
-        Some(Confidence::Disconnected { .. }) => return Cell::new("?", scene.style(Role::Faint)),
-        Some(Confidence::NoController { .. }) => return Cell::new("–", scene.style(Role::Faint)),
+        Some(Confidence::Disconnected { .. }) => return Cell::new("?", faint),
+        Some(Confidence::NoController { .. }) => return Cell::new("–", faint),
         Some(Confidence::Live | Confidence::Assumed) | None => {}
     }
-    if health.expires() <= scene.now {
-        return Cell::new("expired", scene.style(Role::HeartbeatLost));
+    let expires = health.expires();
+    if expires <= scene.now {
+        let since = format!(" {}", text::age(scene.now, expires));
+        return Cell::new("expired", scene.style(Role::HeartbeatLost)).and(&since, scene.style(Role::Dim));
     }
     // After a recent heartbeat, the grace period counts down to nothing yet.
-    let late = scene.shown.views.next.get(&node.name).is_some_and(|due| due.what == NextEventKind::Unknown);
-    if late {
-        return scene.countdown(health.expires(), false);
+    if !scene.shown.silence(node).is_some_and(|silence| silence.is_late(scene.now)) {
+        return Cell::default();
     }
-    Cell::new(&text::left(health.expires(), scene.now), scene.style(Role::Dim))
+    time_bar(scene, expires, health.grace, 6).and(" ", faint).join(scene.countdown(expires, false))
+}
+
+/// The time until then, as a share of a span.
+fn time_bar(scene: &Scene, at: Timestamp, of: Span, cells: usize) -> Cell {
+    let left = at.since(scene.now).or_zero();
+    #[expect(clippy::cast_possible_truncation, reason = "a share")]
+    let (fill, rest) = bar((left.as_secs_f64() / of.as_secs_f64().max(1.0)) as f32, cells);
+    Cell::new(&fill, scene.style(Role::GaugeFill)).and(&rest, scene.style(Role::GaugeRest))
 }
 
 /// The intervals between the last renewals, and at the end the time since the last one.
@@ -218,16 +302,16 @@ fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     let missing = KEPT - gaps.len();
     cell = cell.and(&"·".repeat(missing), scene.style(Role::Faint));
     let Some(silence) = scene.shown.silence(node) else { return cell };
-    let mut bar = |cell: Cell, gap: Span| {
+    let mut interval = |cell: Cell, gap: Span| {
         #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
         let bar = strip((gap.or_zero().as_secs_f64() / grace) as f32);
         cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, &silence, gap, health)))
     };
-    cell = gaps.into_iter().fold(cell, &mut bar);
+    cell = gaps.into_iter().fold(cell, &mut interval);
     if is_disconnected(scene) {
         return cell.and("?", scene.style(Role::Faint));
     }
-    bar(cell, scene.now.since(silence.heartbeat))
+    interval(cell, scene.now.since(silence.heartbeat))
 }
 
 /// The style of a time without a heartbeat: late from [`Silence::late_from`] on, lost when the grace period is over.
@@ -243,31 +327,46 @@ fn heartbeat_role(scene: &Scene, silence: &Silence, gap: Span, health: Option<&N
     }
 }
 
-/// `NoExecute ~1m10s`, `NoExecute 33 % ~1m10s`: what happens to the node next; where nothing does, who works on it.
-fn next(scene: &Scene, node: &Node) -> Cell {
-    let Some(due) = scene.shown.views.next.get(&node.name) else {
-        let cordon = cordon(scene, node);
-        return if cordon.is_empty() { Cell::new("–", scene.style(Role::Faint)) } else { cordon };
-    };
+/// `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`: what happens to the node next; where
+/// nothing does, who works on it.
+fn next(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
+    let Some(due) = scene.shown.views.next.get(&node.name) else { return cordon(scene, node) };
     let (what, role) = due_words(due);
-    let cell = Cell::new(&what, scene.style(role)).and(" ", scene.style(Role::Dim));
-    let cell = match &due.chance {
-        Some(chance) => cell.and(&format!("{} ", chance.percent()), scene.style(Role::Dim)),
-        None => cell,
+    let dim = scene.style(Role::Dim);
+    let Some(at) = due.at else { return Cell::new(&format!("{what} queued"), scene.style(role)) };
+    let of = match due.what {
+        NextEventKind::Unknown => health.map_or(SHORT, |health| health.grace),
+        NextEventKind::Taint => SHORT,
+        NextEventKind::Evict { .. } => LONG,
     };
-    match due.at {
-        Some(at) => cell.join(scene.countdown(at, due.estimated)),
-        None => cell.and("queued", scene.style(Role::Dim)),
+    let has_bar = has_bars(scene.width(Pane::Nodes));
+    let bar = if has_bar { time_bar(scene, at, of, 5).and(" ", dim) } else { Cell::default() };
+    let preposition = if at > scene.now { " in " } else { " " };
+    let cell =
+        bar.and(&what, scene.style(role)).and(preposition, dim).join(scene.countdown(at, due.estimated));
+    match &due.chance {
+        Some(chance) if chance.among.len() > 1 => {
+            cell.and(&format!(", 1 of {}", text::count(chance.among.len())), dim)
+        }
+        _ => cell,
     }
 }
 
-/// What happens next, in a word, and how it looks.
+/// What the bars of short and of long times are shares of: a minute, and the time for which pods tolerate the taints by
+/// default.
+const SHORT: Span = Span::from_secs(60);
+const LONG: Span = Span::from_secs(300);
+
+/// What happens next, in words, and how it looks: `Unknown`, `taint`, `1 of 7 pods`.
 pub fn due_words(due: &NextEvent) -> (String, Role) {
     match due.what {
         NextEventKind::Unknown => ("Unknown".into(), Role::NodeCritical),
-        NextEventKind::Taint => ("NoExecute".into(), Role::TaintNoExecute),
-        NextEventKind::Evict(1) => ("1 pod".into(), Role::EvictionTerminating),
-        NextEventKind::Evict(pods) => (format!("{} pods", text::count(pods)), Role::EvictionTerminating),
+        NextEventKind::Taint => ("taint".into(), Role::TaintNoExecute),
+        NextEventKind::Evict { first, pods } => {
+            let words =
+                if first == pods { counted(pods, "pod", "pods") } else { format!("{first} of {pods} pods") };
+            (words, Role::EvictionTerminating)
+        }
     }
 }
 
@@ -366,7 +465,7 @@ pub const fn mark(known: Certainty) -> &'static str {
 
 /// Why the selected node is in its state, or what happens to it next.
 fn why(scene: &Scene) -> Option<String> {
-    let name = scene.screen.nodes.list.selected()?;
+    let name = scene.screen.selected_node()?;
     if let Some(due) = scene.shown.views.next.get(name) {
         return Some(due.why.to_string());
     }

@@ -15,13 +15,13 @@ use crate::{
     ui::{
         Scene, node_strip, text,
         theme::Role,
-        widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs},
+        widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs, table::THUMB},
     },
 };
 
 /// ```text
-/// ─ 1 Zones  2 · 1 disrupted · N-1: losing zone eu/a leaves 12 pods Pending ────────────────────────────────────────
-///   zone  state              not ready                    threshold 55%   eviction rate, next slot    nodes
+/// ─ 1 Zones  2 · unhealthy from 55% · 1 disrupted · N-1: losing zone eu/a leaves 12 pods Pending ───────────────────
+///   zone  state              not ready                    unhealthy       eviction rate, next slot    nodes
 /// ✖ eu/a  FullDisruption     8 of 8 not ready             ━━━━╎━━━━ 100%  0.1/s, in 9s: 1 of 7 nodes  ✕✕✕✕✕✕✕✕
 /// · eu/b  Normal             0 of 8 not ready, 1 Silent   ────╎────   0%  0.1/s normal                ▪▪◌▪▪▪▪▪
 /// ```
@@ -36,7 +36,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.zones.list;
     let zones: Vec<ZoneLine> = list.keys().iter().filter_map(|key| ZoneLine::of(scene, key)).collect();
     let selected = list.cursor().and_then(|place| zones.get(place));
-    let inner = draw_cause(scene, Pane::Zones, selected.map(|zone| reason(scene, zone.view, zone.silent())), inner, buf);
+    let reason = selected.map(|zone| reason(scene, zone.view, zone.silent()));
+    let inner = draw_cause(scene, Pane::Zones, reason, inner, buf);
     let page = TableWidget::page(inner);
     if zones.is_empty() && scene.app.model.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
         say(scene, "◌", "waiting for the leader Lease", Role::FeedBusy, inner, buf);
@@ -47,29 +48,30 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         return page;
     }
     let table = TableWidget {
-        columns: columns(scene, &zones, area.width),
+        columns: columns(scene, &zones),
         rows: zones.len(),
         first: list.first_shown(page),
         selected: list.cursor(),
         looks: scene.looks(Pane::Zones),
     };
-    let inline = table.width_of(NODES_COLUMN, inner).map_or(0, usize::from);
-    let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
-    match ZoneMap::of(&zones, inner) {
-        Some(map) if most > inline => {
-            let (lines, selected) = map.lines(&zones, list.cursor());
-            let table = TableWidget { rows: lines.len(), first: 0, selected, ..table };
-            table.render(inner, buf, |line| match lines[line] {
-                MapLine::Facts(zone) => cells(scene, &zones[zone], None),
-                MapLine::Nodes(zone, first) => vec![map.cells(scene, &zones[zone], first)],
-            });
-        }
-        _ => {
-            let nodes_a_cell = most.div_ceil(inline.max(1));
-            table.render(inner, buf, |row| cells(scene, &zones[row], Some(nodes_a_cell)));
-        }
-    }
+    draw_zones(scene, &zones, table, inner, buf);
     page
+}
+
+/// Draws the zones with their nodes behind or below them.
+fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect, buf: &mut Buffer) {
+    let behind = table.width_of(NODES_COLUMN, area).map_or(0, usize::from);
+    let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
+    let Some(map) = ZoneMap::of(zones, area).filter(|_| most > behind) else {
+        let nodes_a_cell = most.div_ceil(behind.max(1));
+        return table.render(area, buf, |row| cells(scene, &zones[row], Some(nodes_a_cell)));
+    };
+    let (lines, selected) = map.lines(zones, table.selected);
+    let table = TableWidget { rows: lines.len(), first: 0, selected, ..table };
+    table.render(area, buf, |line| match lines[line] {
+        MapLine::Facts(zone) => cells(scene, &zones[zone], None),
+        MapLine::Nodes(zone, first) => vec![map.cells(scene, &zones[zone], first)],
+    });
 }
 
 /// What is shown of a zone.
@@ -95,11 +97,16 @@ impl<'a> ZoneLine<'a> {
     fn sign(&self) -> (&'static str, Role) {
         let worst = self.states.iter().min().filter(|state| state.role() < StateRole::Maintenance);
         match (self.view.state, worst) {
-            (ZoneState::Normal | ZoneState::Initial, Some(worst)) => (worst.glyph(), Role::of_state(worst.role())),
+            (ZoneState::Normal | ZoneState::Initial, Some(worst)) => {
+                (worst.glyph(), Role::of_state(worst.role()))
+            }
             (state, _) => (glyph(state), state_role(state)),
         }
     }
 }
+
+/// Cells before the nodes of a zone in a line of their own.
+const INDENT: usize = 2;
 
 /// The nodes of zones in lines of their own.
 struct ZoneMap {
@@ -118,9 +125,10 @@ enum MapLine {
 impl ZoneMap {
     /// The map with as few nodes in each cell as there is room for; none if a line for each zone is too much.
     fn of(zones: &[ZoneLine], area: Rect) -> Option<Self> {
-        let width = usize::from(area.width).checked_sub(2).filter(|width| *width > 0)?;
+        let width = usize::from(area.width).checked_sub(INDENT + THUMB).filter(|width| *width > 0)?;
         let room = TableWidget::page(area).checked_sub(zones.len())?;
-        let lines = |per: usize| zones.iter().map(|zone| zone.states.len().div_ceil(width * per)).sum::<usize>();
+        let lines =
+            |per: usize| zones.iter().map(|zone| zone.states.len().div_ceil(width * per)).sum::<usize>();
         let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
         let nodes_a_cell = (1..=most.max(1)).find(|per| lines(*per) <= room)?;
         Some(Self { width, nodes_a_cell })
@@ -140,7 +148,7 @@ impl ZoneMap {
 
     fn cells(&self, scene: &Scene, zone: &ZoneLine, first: usize) -> Cell {
         let last = zone.states.len().min(first + self.width * self.nodes_a_cell);
-        nodes(scene, Cell::new("  ", scene.style(Role::Dim)), &zone.states[first..last], self.nodes_a_cell)
+        nodes(scene, Cell::new(&" ".repeat(INDENT), scene.style(Role::Dim)), &zone.states[first..last], self.nodes_a_cell)
     }
 }
 
@@ -195,11 +203,11 @@ fn is_closed(scene: &Scene) -> bool {
 const NODES_COLUMN: usize = 5;
 
 /// Their widths follow from the names of the zones and the width of the pane alone.
-fn columns(scene: &Scene, zones: &[ZoneLine], width: u16) -> Vec<Column> {
+fn columns(scene: &Scene, zones: &[ZoneLine]) -> Vec<Column> {
     let sort = scene.screen.zones.sort;
     let longest = zones.iter().map(|zone| text::width(&zone.view.key.short())).max().unwrap_or(0);
     let name = u16::try_from(longest + 2).unwrap_or(u16::MAX).clamp(6, 30);
-    let rate = if width >= WITH_REASON { 46 } else { 28 };
+    let rate = if scene.width(Pane::Zones) >= WITH_REASON { 46 } else { 27 };
     vec![
         column(sort, ZoneColumn::Zone, "  zone", Width::Fixed(name)),
         column(sort, ZoneColumn::State, "state", Width::Fixed(17)).gives_way(2),
@@ -254,8 +262,14 @@ fn share(scene: &Scene, zone: &ZoneView) -> Cell {
     let share = zone.unready_share();
     let (fill, rest) = bar(share, BAR);
     let role = if share >= threshold { Role::GaugeHigh } else { Role::GaugeFill };
-    let styled = fill.chars().map(|cell| (cell, role)).chain(rest.chars().map(|cell| (cell, Role::GaugeRest)));
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "8 cells")]
+    let styled =
+        fill.chars().map(|cell| (cell, role)).chain(rest.chars().map(|cell| (cell, Role::GaugeRest)));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "8 cells"
+    )]
     let tick = (threshold.clamp(0.0, 1.0) * BAR as f32).round() as usize;
     let mut cell = Cell::default();
     for (place, (letter, role)) in styled.enumerate() {
@@ -284,12 +298,13 @@ fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
     };
     let number = if zone.rate > 0.0 { format!("{}/s", zone.rate) } else { "0/s".into() };
     let cell = Cell::new(&number, scene.style(Role::Base));
-    let is_wide = scene.slots.iter().any(|slot| slot.active == Pane::Zones && slot.area.width >= WITH_REASON);
-    let cell = match zone.queue.is_empty() || is_wide || zone.rate == 0.0 {
-        true => cell.and(" ", scene.style(Role::Dim)).and(word, scene.style(role)),
-        false => cell,
+    let has_reason = scene.width(Pane::Zones) >= WITH_REASON;
+    let cell = if has_reason || zone.queue.is_empty() || zone.rate == 0.0 {
+        cell.and(" ", scene.style(Role::Dim)).and(word, scene.style(role))
+    } else {
+        cell
     };
-    let cell = if is_wide { cell.and(reason, scene.style(role)) } else { cell };
+    let cell = if has_reason { cell.and(reason, scene.style(role)) } else { cell };
     let Some(slot) = slot(scene, zone) else { return cell };
     cell.and(", ", scene.style(Role::Dim)).join(slot)
 }

@@ -55,6 +55,18 @@ impl Runs {
         self.0.iter().map(Span::width).sum()
     }
 
+    /// The runs without the last parts that do not fit into this many cells. Parts begin with ` · `.
+    #[must_use]
+    pub fn fitted(mut self, cells: usize) -> Self {
+        while self.width() > cells
+            && let Some(part) = self.0.iter().rposition(|span| span.content.starts_with(" · "))
+        {
+            self.0.truncate(part);
+            self.0.push(Span::raw(" "));
+        }
+        self
+    }
+
     pub fn line(self) -> Line<'static> {
         Line::from(self.0)
     }
@@ -147,6 +159,17 @@ mod tests {
         let mut buf = Buffer::empty(area);
         line.render(area, &Span::raw(" "), &mut buf);
         buf.content.iter().map(|cell| cell.symbol()).collect()
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_left_out_whole() {
+        let runs = |cells| {
+            let style = Style::default();
+            let runs = Runs::new("30", style).and(" · ", style).and("4 Evicting", style).and(" · 2 more", style);
+            let spans = runs.fitted(cells).0;
+            spans.iter().map(|span| span.content.to_string()).collect::<String>()
+        };
+        assert_eq!([24, 23, 15, 5].map(runs), ["30 · 4 Evicting · 2 more", "30 · 4 Evicting ", "30 ", "30 "]);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use ratatui::{
 use super::segments::cut_line;
 use crate::{ui::text, visible};
 
+/// Cells beside a table for the thumb.
+pub const THUMB: usize = 2;
+
 /// Cells between columns.
 const GAP: u16 = 2;
 
@@ -112,14 +115,8 @@ impl TableWidget {
 
     /// How wide a column is in this area, where no width depends on the cells; none if there is no room for the column.
     pub fn width_of(&self, column: usize, area: Rect) -> Option<u16> {
-        let page = Self::page(area);
-        let room = if self.has_thumb(area, page) { area.width - 2 } else { area.width };
-        let places = self.places(Rect { width: room, ..area }, &[]);
+        let places = self.places(without_thumb(area), &[]);
         places.get(column).copied().flatten().map(|(_, width)| width)
-    }
-
-    fn has_thumb(&self, area: Rect, page: usize) -> bool {
-        self.rows > page && page > 0 && area.width >= 3
     }
 
     /// ```text
@@ -131,15 +128,33 @@ impl TableWidget {
     /// one takes the room of the rest. The last cell of a line belongs to the thumb, which shows where in a long list
     /// the page is.
     pub fn render(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
-        self.render_with(area, 1, buf, row);
+        self.render_with(area, 1, buf, row, |_| Style::new());
     }
 
     /// The same without a heading.
     pub fn render_bare(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
-        self.render_with(area, 0, buf, row);
+        self.render_with(area, 0, buf, row, |_| Style::new());
     }
 
-    fn render_with(&self, area: Rect, heading: u16, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
+    /// The same with a tint for each row.
+    pub fn render_tinted(
+        &self,
+        area: Rect,
+        buf: &mut Buffer,
+        row: impl FnMut(usize) -> Vec<Cell>,
+        tint: impl Fn(usize) -> Style,
+    ) {
+        self.render_with(area, 1, buf, row, tint);
+    }
+
+    fn render_with(
+        &self,
+        area: Rect,
+        heading: u16,
+        buf: &mut Buffer,
+        row: impl FnMut(usize) -> Vec<Cell>,
+        tint: impl Fn(usize) -> Style,
+    ) {
         if area.is_empty() {
             return;
         }
@@ -147,7 +162,8 @@ impl TableWidget {
         let last = self.rows.min(self.first + page);
         let cells: Vec<Vec<Cell>> = (self.first..last).map(row).collect();
         let top = area.y + heading;
-        let area = self.draw_thumb(area, top, page, buf);
+        self.draw_thumb(area, top, page, buf);
+        let area = without_thumb(area);
         let places = self.places(area, &cells);
         for (column, place) in self.columns.iter().zip(&places).filter(|_| heading > 0) {
             if let Some((x, width)) = *place {
@@ -164,16 +180,18 @@ impl TableWidget {
                     draw_cell(cell, column.right && spanning.is_none(), Rect::new(*x, y, width, 1), buf);
                 }
             }
+            buf.set_style(Rect::new(area.x, y, area.width, 1), tint(self.first + line));
             if self.selected == Some(self.first + line) {
                 buf.set_style(Rect::new(area.x, y, area.width, 1), self.looks.selected);
             }
         }
     }
 
-    /// Draws where the page is in the list; returns the area that is left for the table.
-    fn draw_thumb(&self, area: Rect, first_line: u16, page: usize, buf: &mut Buffer) -> Rect {
-        if !self.has_thumb(area, page) {
-            return area;
+    /// Draws where the page is in a longer list. Its column stays free beside a short one, so that no column moves when rows
+    /// come.
+    fn draw_thumb(&self, area: Rect, first_line: u16, page: usize, buf: &mut Buffer) {
+        if self.rows <= page || page == 0 || area.width < 3 {
+            return;
         }
         let size = (page * page / self.rows).max(1);
         let top = (self.first * (page - size)).checked_div(self.rows - page).unwrap_or(0).min(page - size);
@@ -181,7 +199,6 @@ impl TableWidget {
             let y = first_line + u16::try_from(line).unwrap_or(0);
             buf.set_string(area.right() - 1, y, "┃", self.looks.thumb);
         }
-        Rect { width: area.width - 2, ..area }
     }
 
     fn draw_heading(&self, column: &Column, x: u16, y: u16, width: u16, buf: &mut Buffer) {
@@ -238,6 +255,9 @@ impl TableWidget {
         let column = &self.columns[place];
         let heading = text::width(column.title) + column.sorted.map_or(0, text::width);
         match column.width {
+            Width::Fixed(width) | Width::Grow(width, _) if column.sorted.is_some() => {
+                width.max(u16::try_from(heading).unwrap_or(width))
+            }
             Width::Fixed(width) | Width::Grow(width, _) => width,
             Width::Fit(least, most) => {
                 let fits = |row: &&Vec<Cell>| spanning(row, self.columns.len()) != Some(place);
@@ -247,6 +267,12 @@ impl TableWidget {
             }
         }
     }
+}
+
+/// The area beside the thumb.
+fn without_thumb(area: Rect) -> Rect {
+    let thumb = if area.width < 3 { 0 } else { THUMB as u16 };
+    Rect { width: area.width - thumb, ..area }
 }
 
 /// The place of the cell that takes the room of all columns behind it, in a row that leaves some out.
@@ -305,10 +331,10 @@ mod tests {
 
     #[test]
     fn columns_are_dropped_by_priority_and_numbers_are_aligned_right() {
-        assert_eq!(drawn(24, 2, 1, 0).0, ["name         zone    age", "node-0       eu-1a    0s"]);
-        assert_eq!(drawn(14, 2, 1, 0).0, ["name       age", "node-0      0s"]);
-        assert_eq!(drawn(8, 2, 1, 0).0, ["name    ", "node-0  "]);
-        assert_eq!(drawn(5, 2, 1, 0).0, ["name ", "node…"]);
+        assert_eq!(drawn(26, 2, 1, 0).0, ["name         zone    age  ", "node-0       eu-1a    0s  "]);
+        assert_eq!(drawn(16, 2, 1, 0).0, ["name       age  ", "node-0      0s  "]);
+        assert_eq!(drawn(10, 2, 1, 0).0, ["name      ", "node-0    "]);
+        assert_eq!(drawn(7, 2, 1, 0).0, ["name   ", "node…  "]);
     }
 
     #[test]

@@ -1,0 +1,195 @@
+//! The rows of the nodes pane: nodes, or groups of nodes with a line for each group.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use crate::{
+    cluster::{Node, NodeName},
+    model::{Model, NodeState},
+};
+
+/// What nodes are grouped by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    #[default]
+    None,
+    Zone,
+    /// By the first of [`POOLS`] that a node has.
+    Pool,
+    Role,
+    Label(String),
+}
+
+/// The labels by which providers and autoscalers name the pool of a node.
+const POOLS: [&str; 7] = [
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "doks.digitalocean.com/node-pool",
+    "agentpool",
+    "pool",
+];
+
+impl Grouping {
+    /// What the next key groups by.
+    pub const fn next(&self) -> Self {
+        match self {
+            Self::None => Self::Zone,
+            Self::Zone => Self::Pool,
+            Self::Pool => Self::Role,
+            Self::Role | Self::Label(_) => Self::None,
+        }
+    }
+
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::None => "nothing",
+            Self::Zone => "zone",
+            Self::Pool => "pool",
+            Self::Role => "role",
+            Self::Label(label) => label,
+        }
+    }
+
+    /// The name of a node's group.
+    fn group(&self, node: &Node) -> String {
+        let name = match self {
+            Self::None => None,
+            Self::Zone => Some(node.zone().short()),
+            Self::Pool => POOLS.iter().find_map(|label| node.label(label)).map(ToString::to_string),
+            Self::Role => Some(node.roles().collect::<Vec<_>>().join(",")),
+            Self::Label(label) => node.label(label).map(ToString::to_string),
+        };
+        name.filter(|name| !name.is_empty()).unwrap_or_else(|| format!("no {}", self.as_str()))
+    }
+}
+
+/// A row of the nodes pane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeRow {
+    Group(String),
+    Node(NodeName),
+}
+
+impl NodeRow {
+    pub const fn node(&self) -> Option<&NodeName> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Group(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for NodeRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group(group) => f.write_str(group),
+            Self::Node(node) => f.write_str(node),
+        }
+    }
+}
+
+/// The groups of the nodes that pass the filter.
+#[derive(Clone, Debug, Default)]
+pub struct NodeGroups {
+    grouping: Grouping,
+    folded: BTreeSet<String>,
+    groups: BTreeMap<String, NodeGroup>,
+}
+
+/// The nodes of a group.
+#[derive(Clone, Debug, Default)]
+pub struct NodeGroup {
+    /// In the order of the list.
+    pub nodes: Vec<NodeName>,
+    /// How many are in each state that any is in, the most urgent first.
+    pub counts: BTreeMap<NodeState, usize>,
+}
+
+/// The order of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupOrder {
+    /// Those with the most urgent node first.
+    Urgency,
+    Name,
+}
+
+impl NodeGroups {
+    pub const fn grouping(&self) -> &Grouping {
+        &self.grouping
+    }
+
+    pub fn get(&self, group: &str) -> Option<&NodeGroup> {
+        self.groups.get(group)
+    }
+
+    /// How many nodes are in all groups.
+    pub fn node_count(&self) -> usize {
+        self.groups.values().map(|group| group.nodes.len()).sum()
+    }
+
+    pub fn is_folded(&self, group: &str) -> bool {
+        self.folded.contains(group)
+    }
+
+    /// The group of a node that passes the filter.
+    pub fn group_of(&self, node: &NodeName) -> Option<&String> {
+        self.groups.iter().find(|(_, group)| group.nodes.contains(node)).map(|(name, _)| name)
+    }
+
+    /// Groups by something else, with every group unfolded.
+    pub(super) fn group_by(&mut self, grouping: Grouping) {
+        *self = Self { grouping, ..Self::default() };
+    }
+
+    /// Folds a group, or unfolds it.
+    pub(super) fn toggle(&mut self, group: &str) {
+        if !self.folded.remove(group) {
+            self.folded.insert(group.to_owned());
+        }
+    }
+
+    /// Folds every group, or unfolds all of them if every one is folded.
+    pub(super) fn toggle_all(&mut self) {
+        if self.groups.keys().all(|group| self.folded.contains(group)) {
+            self.folded.clear();
+        } else {
+            self.folded.extend(self.groups.keys().cloned());
+        }
+    }
+
+    /// The rows for these nodes, which keep their order within their groups.
+    pub(super) fn arrange(&mut self, nodes: Vec<NodeName>, shown: &Model, order: GroupOrder) -> Vec<NodeRow> {
+        self.groups.clear();
+        if self.grouping.is_none() {
+            return nodes.into_iter().map(NodeRow::Node).collect();
+        }
+        for name in nodes {
+            let Some(node) = shown.cluster.node(&name) else { continue };
+            let group = self.groups.entry(self.grouping.group(node)).or_default();
+            if let Some(state) = shown.watchlist.state(&name) {
+                *group.counts.entry(state).or_default() += 1;
+            }
+            group.nodes.push(name);
+        }
+        let mut groups: Vec<(&String, &NodeGroup)> = self.groups.iter().collect();
+        if order == GroupOrder::Urgency {
+            groups.sort_by_key(|(_, group)| group.counts.keys().next().copied());
+        }
+        let mut rows = Vec::new();
+        for (name, group) in groups {
+            rows.push(NodeRow::Group(name.clone()));
+            if !self.folded.contains(name) {
+                rows.extend(group.nodes.iter().cloned().map(NodeRow::Node));
+            }
+        }
+        rows
+    }
+}
