@@ -105,7 +105,12 @@ impl Dashboard {
 
     /// Freezes the screen, or lets it go on.
     pub fn freeze(&mut self) {
-        self.type_in("f");
+        self.press("f");
+    }
+
+    /// Types keys, and gives them time to show.
+    pub fn press(&mut self, keys: &str) {
+        self.type_in(keys);
         sleep(Duration::from_millis(500));
     }
 

@@ -98,6 +98,19 @@ fn loading(demo: &Demo, nodes: usize) {
     println!("dashboard, peak memory:          {peak:.0} MiB (budget 600)");
 }
 
+/// How long it takes until a key shows.
+fn key_delays(dashboard: &mut Dashboard, view: &str) {
+    let mut delays: Vec<Duration> = (0..KEYS).map(|number| dashboard.key_to_frame(number)).collect();
+    delays.sort();
+    let quantile = |share: f64| delays[((KEYS - 1) as f64 * share).round() as usize];
+    println!(
+        "key to frame, {view}, {KEYS} keys: median {:?}, p99 {:?} (budget 16 ms), longest {:?}",
+        quantile(0.5),
+        quantile(0.99),
+        quantile(1.0),
+    );
+}
+
 /// With everything joined: what changes cost, how soon a key shows, and what is drawn when there is nothing to draw.
 fn load(demo: &Demo, nodes: usize) {
     let mut dashboard = Dashboard::start(&demo.server);
@@ -119,15 +132,14 @@ fn load(demo: &Demo, nodes: usize) {
     );
     println!("dashboard under load: {:.1} % of a core over {took:.0} s (budget 10)", share(cpu));
 
-    let mut delays: Vec<Duration> = (0..KEYS).map(|number| dashboard.key_to_frame(number)).collect();
-    delays.sort();
-    let quantile = |share: f64| delays[((KEYS - 1) as f64 * share).round() as usize];
-    println!(
-        "key to frame under load, {KEYS} keys: median {:?}, p99 {:?} (budget 16 ms), longest {:?}",
-        quantile(0.5),
-        quantile(0.99),
-        quantile(1.0),
-    );
+    key_delays(&mut dashboard, "under load");
+    // Each view, and the keys that lead to it from the one before.
+    for (view, keys) in
+        [("zone map", "1z"), ("nodes by zone", "z2G"), ("groups folded", "F"), ("nodes", "FGGG")]
+    {
+        dashboard.press(keys);
+        key_delays(&mut dashboard, view);
+    }
     println!("dashboard, peak memory after all that: {:.0} MiB (budget 600)", dashboard.process().peak_mib());
 
     let (frames, took) = dashboard.frames_during(UNDER_LOAD / 3);

@@ -10,6 +10,7 @@ mod configuration;
 #[path = "../common/mod.rs"]
 mod common;
 mod dashboard;
+mod geometry;
 mod harness;
 mod hostile;
 mod journals;

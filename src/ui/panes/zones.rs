@@ -148,7 +148,12 @@ impl ZoneMap {
 
     fn cells(&self, scene: &Scene, zone: &ZoneLine, first: usize) -> Cell {
         let last = zone.states.len().min(first + self.width * self.nodes_a_cell);
-        nodes(scene, Cell::new(&" ".repeat(INDENT), scene.style(Role::Dim)), &zone.states[first..last], self.nodes_a_cell)
+        nodes(
+            scene,
+            Cell::new(&" ".repeat(INDENT), scene.style(Role::Dim)),
+            &zone.states[first..last],
+            self.nodes_a_cell,
+        )
     }
 }
 

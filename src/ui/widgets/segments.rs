@@ -165,7 +165,8 @@ mod tests {
     fn parts_that_do_not_fit_are_left_out_whole() {
         let runs = |cells| {
             let style = Style::default();
-            let runs = Runs::new("30", style).and(" · ", style).and("4 Evicting", style).and(" · 2 more", style);
+            let runs =
+                Runs::new("30", style).and(" · ", style).and("4 Evicting", style).and(" · 2 more", style);
             let spans = runs.fitted(cells).0;
             spans.iter().map(|span| span.content.to_string()).collect::<String>()
         };
