@@ -13,9 +13,12 @@ use super::{
     placement::{self, PlacementReport},
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Key, NodeName, Pod, Scope},
+    cluster::{
+        Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, event::fold,
+    },
     engine::ServerVersion,
     executor::guards,
+    k8s::watch::read_events,
     model::{
         Model,
         suggestions::{Numbers, Suggestion, SuggestionJob},
@@ -76,6 +79,10 @@ struct WhyReport {
     steps: Vec<StepReport>,
     /// What can be done about it.
     actions: Vec<ActionReport>,
+    /// Folded by reason, the newest first; none if they are not known.
+    events: Option<Vec<EventReport>>,
+    /// Why the Events are not known.
+    events_error: Option<String>,
     /// With `--placement`.
     placement: Option<WhyPlacementReport>,
 }
@@ -104,6 +111,22 @@ struct StepReport {
     text: String,
     #[serde(skip)]
     mark: &'static str,
+}
+
+/// Events of one reason, type and source.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EventReport {
+    reason: String,
+    /// `Normal` or `Warning`.
+    #[serde(rename = "type")]
+    kind: &'static str,
+    count: u64,
+    first_at: Option<Timestamp>,
+    last_at: Option<Timestamp>,
+    source: String,
+    /// Of the last one.
+    message: String,
 }
 
 /// What can be done.
@@ -145,12 +168,32 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         }
     };
     shot.run_forecast();
-    let report = report(&shot, &args.subject)?;
+    let events = events(&shot, &args.subject).await;
+    let report = report(&shot, &args.subject, events)?;
     args.once.output.print(&report, table)?;
     shot.done()
 }
 
-fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
+/// The Events about the subject, folded by reason.
+async fn events(shot: &OneShot, subject: &Subject) -> Result<Vec<ClusterEvent>, String> {
+    let cluster = &shot.model.cluster;
+    let subject = match subject {
+        Subject::Node { name, .. } => {
+            cluster.node(&NodeName::from(name.as_str())).map(|node| EventSubject::node(node))
+        }
+        Subject::Pod { name, .. } => {
+            cluster.pod(&pod_key(name, &shot.namespace)).map(|pod| EventSubject::pod(pod))
+        }
+    };
+    let Some(subject) = subject else { return Ok(Vec::new()) };
+    read_events(&shot.connection.client, &subject).await.map(|events| fold(&events))
+}
+
+fn report(
+    shot: &OneShot,
+    subject: &Subject,
+    events: Result<Vec<ClusterEvent>, String>,
+) -> Result<WhyReport, CliError> {
     let Some(explainer) = shot.model.explainer(shot.at) else {
         return Err(CliError::NotFound("the engine".into()));
     };
@@ -180,6 +223,10 @@ fn report(shot: &OneShot, subject: &Subject) -> Result<WhyReport, CliError> {
         namespace,
         name,
         steps: steps.into_iter().map(|step| StepReport::new(step, shot.at)).collect(),
+        events_error: events.as_ref().err().cloned(),
+        events: events.ok().map(|events| {
+            events.into_iter().map(|event| EventReport::new(event, cluster)).collect()
+        }),
         actions: actions.into_iter().flatten().map(|action| ActionReport::new(action, shot.at)).collect(),
         placement,
     })
@@ -239,6 +286,20 @@ impl StepReport {
     }
 }
 
+impl EventReport {
+    fn new(event: ClusterEvent, cluster: &Cluster) -> Self {
+        Self {
+            reason: event.reason.to_string(),
+            kind: if event.is_warning { "Warning" } else { "Normal" },
+            count: event.count,
+            first_at: event.first.map(|at| cluster.local(at)),
+            last_at: event.last.map(|at| cluster.local(at)),
+            source: event.source.to_string(),
+            message: event.message,
+        }
+    }
+}
+
 impl ActionReport {
     fn new(suggestion: Suggestion, now: Timestamp) -> Self {
         Self {
@@ -274,6 +335,7 @@ fn table(report: &WhyReport, out: &mut Page) {
         let _ = writeln!(out, "{mark} {at:8}  {distance:14}  {}", visible::text(&step.text));
     }
     action_table(report, out);
+    event_table(report, out);
     if let Some(placement) = &report.placement {
         placement_table(out, placement);
     }
@@ -297,6 +359,28 @@ fn action_table(report: &WhyReport, out: &mut Page) {
             let _ = writeln!(out, "  {:20}  $ {}", "", visible::text(command));
         }
     }
+}
+
+/// The Events, the newest first.
+fn event_table(report: &WhyReport, out: &mut Page) {
+    if let Some(error) = &report.events_error {
+        let _ = writeln!(out, "\nevents unknown: {}", visible::text(error));
+    }
+    let row = |event: &EventReport| {
+        let last = event.last_at.map_or(String::new(), |at| text::age(report.taken_at, at));
+        [
+            last,
+            event.kind.to_owned(),
+            event.reason.clone(),
+            event.count.to_string(),
+            event.source.clone(),
+            event.message.clone(),
+        ]
+    };
+    let rows = report.events.iter().flatten().map(row).collect();
+    let head = ["LAST", "TYPE", "EVENT", "COUNT", "FROM"].map(whole);
+    let [last, kind, event, count, from] = head;
+    section(out, [last, kind, event, count, from, flexible("MESSAGE")], rows);
 }
 
 /// The best nodes with their scores, why others do not fit, and how to place the pod.

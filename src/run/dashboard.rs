@@ -17,6 +17,7 @@ use tokio::{
 
 use super::{
     background::{Background, COST, Failed, drop_in_background},
+    events::ShownEvents,
     operations::{OperationsDriver, room},
     session::{Links, Session},
     surface::Surface,
@@ -28,7 +29,7 @@ use crate::{
         preview::PreviewResult, update,
     },
     clock::Clock,
-    cluster::{OperationId, Scope},
+    cluster::{EventSubject, ObjectEvents, OperationId, Scope},
     engine::{Effect, EffectId, Outcome},
     executor::{guards, write_context::WriteContext},
     forecast::Forecast,
@@ -182,6 +183,7 @@ struct Loop {
     outlook: Background<Forecast>,
     plan: Background<PreviewResult>,
     detail: Background<DetailResult>,
+    events: ShownEvents,
     headroom: Background<Option<HeadroomSnapshot>>,
     eviction_outcomes: Background<EvictionOutcomes>,
     pending_pods: Background<PendingPods>,
@@ -201,7 +203,7 @@ enum Next {
 impl Loop {
     fn new(dashboard: Dashboard) -> Self {
         let Dashboard { mut app, links, clock, context } = dashboard;
-        let Links { feeds, effects, outcomes, wanted } = links;
+        let Links { feeds, effects, outcomes, wanted, events } = links;
         let now = Instant::now();
         if context.is_none() {
             app.operations.locked.get_or_insert_with(|| "there is no place for a journal".into());
@@ -224,6 +226,7 @@ impl Loop {
             outlook: Background::new(FORECAST),
             plan: Background::new(FORECAST),
             detail: Background::new(FORECAST),
+            events: ShownEvents::new(events),
             headroom: Background::new(HEADROOM),
             eviction_outcomes: Background::new(OUTCOMES),
             pending_pods: Background::new(OUTCOMES),
@@ -244,6 +247,7 @@ impl Loop {
         loop {
             self.operations.start_jobs(&mut self.app, self.clock);
             self.tell_wanted();
+            self.events.follow(self.app.shown_event_subject());
             if self.app.operations.may_quit() {
                 return Ok(self.app);
             }
@@ -272,6 +276,7 @@ impl Loop {
                 () = at(frame) => self.draw(surface)?,
                 plan = self.plan.finished() => self.on_plan(plan),
                 detail = self.detail.finished() => self.on_detail(detail),
+                (subject, events) = self.events.next() => self.on_events(&subject, events),
                 forecast = self.forecast.finished() => self.on_forecast(forecast),
                 outlook = self.outlook.finished() => self.on_outlook(outlook),
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
@@ -576,6 +581,11 @@ impl Loop {
         if let Some(job) = self.app.next_detail_job(now) {
             self.detail.start(move |_| job.work(&own_guards()));
         }
+    }
+
+    fn on_events(&mut self, subject: &EventSubject, events: ObjectEvents) {
+        self.app.on_events(subject, events, self.clock.now());
+        self.undrawn = true;
     }
 
     fn on_detail(&mut self, detail: Result<DetailResult, Failed>) {

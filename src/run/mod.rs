@@ -6,6 +6,7 @@ pub mod approval;
 pub mod background;
 pub mod controller;
 pub mod dashboard;
+pub mod events;
 pub mod operation;
 mod operations;
 pub mod read;

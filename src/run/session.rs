@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::wanted::WantedReader;
+use super::{events::EventServer, wanted::WantedReader};
 use crate::{
     clock::Clock,
     cluster::Scope,
@@ -38,6 +38,8 @@ pub struct Links {
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
     /// What is to be read, and again while it stands here, although its kind is not watched.
     pub wanted: tokio::sync::watch::Sender<BTreeSet<Scope>>,
+    /// Who is asked for Events; none where there is no server.
+    pub events: Option<EventServer>,
 }
 
 /// How an unattended session ended.
@@ -86,7 +88,7 @@ impl Session {
         watch_into(reports, connection, kinds, no_pods, clock, cancel);
         let EffectLink { items: effects, outcomes } = executor.start();
         let model = Model::new(options, clock.now());
-        Self { model, links: Links { feeds, effects, outcomes, wanted }, clock }
+        Self { model, links: Links { feeds, effects, outcomes, wanted, events: Some(EventServer(connection.client.clone())) }, clock }
     }
 
     /// Applies what the watches report, wakes the engine and passes its effects on until `arrived`.

@@ -283,6 +283,31 @@ async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
     assert_eq!([time("heartbeat"), time("ready")], [Some(json!("past")), Some(json!("past"))]);
     let table = ask(&["node", lost]).await;
     assert!(table.contains(lost) && table.contains("Unknown") && !table.contains('\x1b'), "{table}");
+    let reasons = json["events"].as_array().expect("events").iter().map(|event| &event["reason"]);
+    assert!(reasons.clone().any(|reason| reason == "NodeNotReady"), "{json:#}");
+    assert!(table.contains("what you can do") && table.contains("NodeNotReady"), "{table}");
+    let action = |json: &Value, word: &str| {
+        let actions = json["actions"].as_array().expect("actions").clone();
+        actions.into_iter().find(|action| action["action"] == word).unwrap_or_else(|| panic!("{word} in {json:#}"))
+    };
+    let taint = action(&json, "outOfService");
+    assert_eq!((&taint["by"], &taint["effect"]), (&json!("kordon"), &Value::Null));
+    let command = format!("kubectl taint nodes {lost} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute");
+    assert_eq!(taint["command"], json!(command));
+    assert!(taint["cautions"][0].as_str().is_some_and(|risk| risk.contains("known to be off")), "{taint}");
+
+    // What its plan says is what `kordon plan` says.
+    let json: Value =
+        serde_json::from_str(&ask(&["-o", "json", "node", lost, "--placement"]).await).expect("JSON");
+    let effect = action(&json, "deleteNode")["effect"].as_str().expect("an effect").to_owned();
+    assert!(effect.contains("move") || effect.contains("leave"), "{effect}");
+
+    // A missing permission is said where the Events would stand, and nowhere else.
+    server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "events"));
+    let json: Value = serde_json::from_str(&ask(&["-o", "json", "node", lost]).await).expect("JSON");
+    assert_eq!(json["events"], Value::Null);
+    assert!(json["eventsError"].as_str().is_some_and(|why| why.contains("events")), "{json:#}");
+    server.api.clear_faults();
 
     let output = shell.refused(&["why", "--server", &server.url, "pod", "nobody"], FAILED).await;
     assert!(output.contains("pod default/nobody not found"), "{output}");

@@ -13,7 +13,7 @@ use kordon::{
         update,
     },
     cluster::{
-        Change, Condition, ConditionStatus, CordonNote, DrainClaim, Key, ObjectEvent, Phase, TaintEffect,
+        Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, Key, ObjectEvent, ObjectEvents, Phase, TaintEffect,
         WorkloadKind,
     },
     forecast::LaneFold,
@@ -214,6 +214,28 @@ fn enter_on_an_action_of_the_detail_opens_its_plan_and_on_what_nobody_can_apply_
     let unplanned = snapshot::plain(&drawn(&mut fixture, (160, 48)));
     assert!(unplanned.contains("working out what each would do"), "{unplanned}");
     fixture.work_out_detail();
+    let at = |secs| Some(ClusterTime::new(fixture.now - Span::from_secs(secs)));
+    let not_ready = ClusterEvent {
+        reason: "NodeNotReady".into(),
+        message: "Node pool-a-03 status is now: NodeNotReady".into(),
+        source: "node-controller".into(),
+        count: 1,
+        first: at(55),
+        last: at(55),
+        ..ClusterEvent::default()
+    };
+    let rebooted = ClusterEvent {
+        is_warning: true,
+        reason: "ImageGCFailed".into(),
+        message: "failed to garbage collect required amount of images".into(),
+        source: "kubelet".into(),
+        count: 4,
+        first: at(1500),
+        last: at(160),
+    };
+    let subject = fixture.app.shown_event_subject().expect("the node");
+    let events = ObjectEvents { events: Some(vec![rebooted, not_ready]), failure: None };
+    fixture.app.on_events(&subject, events, fixture.now);
     expect(&mut fixture, "detail-unknown", (160, 48));
     let mut opened = Vec::new();
     for _ in 0..40 {

@@ -1,5 +1,6 @@
 //! The detail of one node or pod: what comes next, what can be done about it, then its object.
 
+mod events;
 mod rows;
 mod suggestions;
 
@@ -9,7 +10,7 @@ use super::{
     pane::Pane,
 };
 use crate::{
-    cluster::{Cluster, Key, NodeName},
+    cluster::{Cluster, Key, NodeName, ObjectEvents},
     model::{
         Model,
         suggestions::{Means, Suggestion},
@@ -38,6 +39,7 @@ pub struct Detail {
     pub from: Pane,
     /// What can be done, as it was worked out last.
     suggestions: Option<DetailResult>,
+    events: ObjectEvents,
     /// The row that was selected last.
     chosen: Option<DetailRow>,
 }
@@ -82,7 +84,15 @@ pub struct DetailContext<'a> {
 impl Detail {
     pub fn new(subject: DetailSubject, from: Pane) -> Self {
         let list = Listing::default();
-        Self { subject, rows: Vec::new(), list, from, suggestions: None, chosen: None }
+        Self {
+            subject,
+            rows: Vec::new(),
+            list,
+            from,
+            suggestions: None,
+            events: ObjectEvents::default(),
+            chosen: None,
+        }
     }
 
     /// Makes the rows again. A subject that is gone keeps its last rows.

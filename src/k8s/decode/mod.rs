@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod budget;
+pub mod event;
 pub mod leaf;
 pub mod lease;
 pub mod meta;

@@ -8,6 +8,7 @@ mod prefetch;
 mod follow;
 mod error;
 mod backoff;
+mod events;
 mod paths;
 mod reporter;
 mod scope;
@@ -29,6 +30,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub use events::{follow_events, read_events};
 pub use scope::{count_pods, read_scope};
 
 use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};

@@ -52,6 +52,15 @@ impl CollectionQuery {
         query
     }
 
+    /// The Events of a namespace, or of all.
+    pub fn of_events(namespace: Option<&str>) -> Self {
+        let Some(namespace) = namespace else { return Self("/api/v1/events".into()) };
+        let mut query = Self("/api/v1/namespaces/".into());
+        query.push_encoded(namespace);
+        query.0.push_str("/events");
+        query
+    }
+
     /// Adds a parameter, percent-encoded (RFC 3986).
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.0.push(if self.0.contains('?') { '&' } else { '?' });

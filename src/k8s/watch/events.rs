@@ -1,0 +1,205 @@
+//! The Events about one object: listed, and watched for as long as somebody looks at it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+use serde_json::Value;
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+
+use super::{
+    Closed,
+    backoff::Backoff,
+    error::{self, WatchError},
+    paths::CollectionQuery,
+};
+use crate::{
+    cluster::{ClusterEvent, EventSubject, ObjectEvents},
+    k8s::decode::{self, event::event},
+};
+
+/// The most Events of one object that are kept: the server keeps them for an hour, and a component folds its own.
+const MOST: usize = 500;
+
+/// The longest list or line that is read, in bytes.
+const LONGEST: usize = 16 << 20;
+
+/// How long a response may take to start.
+const OPENING: Duration = Duration::from_secs(10);
+
+/// How long Events may take that are read once: they explain more, and nothing depends on them.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a watch may be silent before it is opened again: servers send a bookmark about every minute.
+const SILENCE: Duration = Duration::from_secs(90);
+
+/// How many seconds a watch lasts.
+const LIFETIME: u64 = 300;
+
+/// The longest pause between tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// The pause after a watch that ended, and between tries where Events may not be read.
+const PAUSE: Duration = Duration::from_secs(1);
+const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
+
+/// Reports the Events about an object until nobody receives them.
+pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc::Sender<ObjectEvents>) {
+    let mut follower = EventFollower { client, subject, reports, events: BTreeMap::new(), is_listed: false };
+    let mut backoff = Backoff::default();
+    loop {
+        let pause = match follower.list_and_watch().await {
+            Ok(()) => {
+                backoff.reset();
+                PAUSE
+            }
+            Err(error) => {
+                let (words, pause) = match error {
+                    WatchError::Forbidden(words) => (words, FORBIDDEN_PAUSE),
+                    WatchError::Overloaded(words, asked) => (words, backoff.next(LONGEST_PAUSE, asked)),
+                    WatchError::Invalid(words) | WatchError::Failed(words) => {
+                        (words, backoff.next(LONGEST_PAUSE, None))
+                    }
+                    WatchError::Expired => (String::new(), PAUSE),
+                };
+                let failure = Some(words).filter(|words| !words.is_empty());
+                if follower.report(failure).await.is_err() {
+                    return;
+                }
+                pause
+            }
+        };
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = follower.reports.closed() => return,
+        }
+    }
+}
+
+/// Reads the Events about an object once.
+///
+/// # Errors
+/// They cannot be read, in words.
+pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<ClusterEvent>, String> {
+    match timeout(PATIENCE, list(client, subject)).await {
+        Ok(Ok((events, _))) => Ok(events.into_values().collect()),
+        Ok(Err(
+            WatchError::Forbidden(words)
+            | WatchError::Invalid(words)
+            | WatchError::Failed(words)
+            | WatchError::Overloaded(words, _),
+        )) => Err(words),
+        Ok(Err(WatchError::Expired)) => Err("the list has expired".into()),
+        Err(_) => Err(format!("no response within {} s", PATIENCE.as_secs())),
+    }
+}
+
+/// By namespace and name.
+type EventTable = BTreeMap<(String, String), ClusterEvent>;
+
+struct EventFollower {
+    client: Client,
+    subject: EventSubject,
+    reports: mpsc::Sender<ObjectEvents>,
+    events: EventTable,
+    is_listed: bool,
+}
+
+impl EventFollower {
+    /// Lists, then watches until the server ends that.
+    async fn list_and_watch(&mut self) -> Result<(), WatchError> {
+        let (events, version) = list(&self.client, &self.subject).await?;
+        (self.events, self.is_listed) = (events, true);
+        if self.report(None).await.is_err() {
+            return Ok(());
+        }
+        let query = query(&self.subject).watched(LIFETIME).with("resourceVersion", &version);
+        let body = error::open(&self.client, query.as_str(), OPENING).await?.into_body();
+        self.read_watch(body).await
+    }
+
+    async fn read_watch(&mut self, mut body: Body) -> Result<(), WatchError> {
+        // The start of a line whose end has not come yet.
+        let mut partial: Vec<u8> = Vec::new();
+        loop {
+            let frame = tokio::select! {
+                frame = timeout(SILENCE, body.frame()) => frame,
+                () = self.reports.closed() => return Ok(()),
+            };
+            let Ok(frame) = frame else { return Ok(()) };
+            let Some(bytes) = error::piece(frame)? else { return Ok(()) };
+            partial.extend_from_slice(&bytes);
+            let mut is_changed = false;
+            while let Some(end) = memchr::memchr(b'\n', &partial) {
+                let line: Vec<u8> = partial.drain(..=end).collect();
+                is_changed |= self.on_line(&line)?;
+            }
+            if partial.len() > LONGEST {
+                return Err(WatchError::Failed(format!("a line is longer than {LONGEST} bytes")));
+            }
+            if is_changed && self.report(None).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Applies a line of the watch. Returns whether it changed anything.
+    fn on_line(&mut self, line: &[u8]) -> Result<bool, WatchError> {
+        let Ok(line) = serde_json::from_slice::<Value>(line) else {
+            return Err(WatchError::Failed("a line is not an event of the Kubernetes API".into()));
+        };
+        let object = &line["object"];
+        match line["type"].as_str() {
+            Some("ADDED" | "MODIFIED") => {
+                let read = event(object, &self.subject);
+                let is_meant = read.is_some();
+                self.events.extend(read.map(|event| (key(object), event)));
+                drop_oldest(&mut self.events);
+                Ok(is_meant)
+            }
+            Some("DELETED") => Ok(self.events.remove(&key(object)).is_some()),
+            Some("ERROR") => Err(WatchError::from(decode::status_error(object))),
+            _ => Ok(false),
+        }
+    }
+
+    async fn report(&self, failure: Option<String>) -> Result<(), Closed> {
+        let events = self.is_listed.then(|| self.events.values().cloned().collect());
+        self.reports.send(ObjectEvents { events, failure }).await.map_err(|_| Closed)
+    }
+}
+
+/// What kubectl describe asks for, without the uid ([`EventSubject::is_meant`]).
+fn query(subject: &EventSubject) -> CollectionQuery {
+    let selector = format!("involvedObject.kind={},involvedObject.name={}", subject.kind, subject.name);
+    CollectionQuery::of_events(subject.namespace.as_deref()).with("fieldSelector", &selector)
+}
+
+/// The Events, and the version at which a watch continues.
+async fn list(client: &Client, subject: &EventSubject) -> Result<(EventTable, String), WatchError> {
+    let query = query(subject).with("limit", &MOST.to_string());
+    let body = error::open(client, query.as_str(), OPENING).await?.into_body();
+    let bytes = error::collect(body, OPENING, LONGEST).await?;
+    let list: Value = serde_json::from_slice(&bytes)
+        .map_err(|_| WatchError::Failed("the list is not a list of the Kubernetes API".into()))?;
+    let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut events: EventTable =
+        items.iter().filter_map(|item| Some((key(item), event(item, subject)?))).collect();
+    drop_oldest(&mut events);
+    Ok((events, list["metadata"]["resourceVersion"].as_str().unwrap_or_default().into()))
+}
+
+fn key(object: &Value) -> (String, String) {
+    let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
+    (field("namespace"), field("name"))
+}
+
+fn drop_oldest(events: &mut EventTable) {
+    while events.len() > MOST {
+        let oldest = events.iter().min_by_key(|(_, event)| event.last).map(|(key, _)| key.clone());
+        oldest.and_then(|key| events.remove(&key));
+    }
+}
