@@ -13,9 +13,7 @@ use super::{
     placement::{self, PlacementReport},
 };
 use crate::{
-    cluster::{
-        Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, event::fold,
-    },
+    cluster::{Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, event::fold},
     engine::ServerVersion,
     executor::guards,
     k8s::watch::read_events,
@@ -224,9 +222,9 @@ fn report(
         name,
         steps: steps.into_iter().map(|step| StepReport::new(step, shot.at)).collect(),
         events_error: events.as_ref().err().cloned(),
-        events: events.ok().map(|events| {
-            events.into_iter().map(|event| EventReport::new(event, cluster)).collect()
-        }),
+        events: events
+            .ok()
+            .map(|events| events.into_iter().map(|event| EventReport::new(event, cluster)).collect()),
         actions: actions.into_iter().flatten().map(|action| ActionReport::new(action, shot.at)).collect(),
         placement,
     })

@@ -88,7 +88,17 @@ impl Session {
         watch_into(reports, connection, kinds, no_pods, clock, cancel);
         let EffectLink { items: effects, outcomes } = executor.start();
         let model = Model::new(options, clock.now());
-        Self { model, links: Links { feeds, effects, outcomes, wanted, events: Some(EventServer(connection.client.clone())) }, clock }
+        Self {
+            model,
+            links: Links {
+                feeds,
+                effects,
+                outcomes,
+                wanted,
+                events: Some(EventServer(connection.client.clone())),
+            },
+            clock,
+        }
     }
 
     /// Applies what the watches report, wakes the engine and passes its effects on until `arrived`.

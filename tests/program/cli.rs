@@ -288,11 +288,15 @@ async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
     assert!(table.contains("what you can do") && table.contains("NodeNotReady"), "{table}");
     let action = |json: &Value, word: &str| {
         let actions = json["actions"].as_array().expect("actions").clone();
-        actions.into_iter().find(|action| action["action"] == word).unwrap_or_else(|| panic!("{word} in {json:#}"))
+        actions
+            .into_iter()
+            .find(|action| action["action"] == word)
+            .unwrap_or_else(|| panic!("{word} in {json:#}"))
     };
     let taint = action(&json, "outOfService");
     assert_eq!((&taint["by"], &taint["effect"]), (&json!("kordon"), &Value::Null));
-    let command = format!("kubectl taint nodes {lost} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute");
+    let command =
+        format!("kubectl taint nodes {lost} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute");
     assert_eq!(taint["command"], json!(command));
     assert!(taint["cautions"][0].as_str().is_some_and(|risk| risk.contains("known to be off")), "{taint}");
 

@@ -256,7 +256,13 @@ impl LoopHarness {
         let app = self.app.take().expect("taken once");
         let feeds = self.feed_ends.take().expect("taken once");
         let outcomes = self.outcomes.take().expect("taken once");
-        let links = Links { feeds, effects: self.effects.clone(), outcomes, wanted: Default::default(), events: None };
+        let links = Links {
+            feeds,
+            effects: self.effects.clone(),
+            outcomes,
+            wanted: Default::default(),
+            events: None,
+        };
         (Dashboard { app, links, clock: self.clock, context: None }, self)
     }
 

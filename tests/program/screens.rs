@@ -13,8 +13,8 @@ use kordon::{
         update,
     },
     cluster::{
-        Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, Key, ObjectEvent, ObjectEvents, Phase, TaintEffect,
-        WorkloadKind,
+        Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, Key, ObjectEvent,
+        ObjectEvents, Phase, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},

@@ -155,7 +155,13 @@ fn show_dashboard() {
         // The watches have nothing more to say, and are not over.
         let (_open, feeds) = tokio::sync::mpsc::channel(1);
         let link = EffectExecutor::Recorder.start();
-        let links = Links { feeds, effects: link.items, outcomes: link.outcomes, wanted: Default::default(), events: None };
+        let links = Links {
+            feeds,
+            effects: link.items,
+            outcomes: link.outcomes,
+            wanted: Default::default(),
+            events: None,
+        };
         let dashboard = Dashboard { app: fixture.app, links, clock, context: None };
         run::terminal(dashboard).await.expect("it runs");
     });

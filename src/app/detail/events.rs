@@ -22,7 +22,8 @@ impl App {
     pub fn on_events(&mut self, subject: &EventSubject, events: ObjectEvents, now: Timestamp) {
         let model = &self.model;
         let detail = self.screen.overlays.detail_mut();
-        let Some(detail) = detail.filter(|detail| detail.event_subject(model).as_ref() == Some(subject)) else {
+        let Some(detail) = detail.filter(|detail| detail.event_subject(model).as_ref() == Some(subject))
+        else {
             return;
         };
         // What was listed before stays beside the failure.
@@ -61,15 +62,15 @@ impl Detail {
     }
 }
 
-/// `Warning: disk pressure · 4 times in 3m20s · kubelet`
+/// `Warning · 4 times in 3m20s · disk pressure · kubelet`
 fn event_text(event: &ClusterEvent, model: &Model) -> String {
-    let warning = if event.is_warning { "Warning: " } else { "" };
+    let warning = event.is_warning.then(|| "Warning".to_owned());
     let span = event.first.zip(event.last).map(|(first, last)| {
         let span = model.cluster.local(last).since(model.cluster.local(first));
         format!("{} in {span}", counted(usize::try_from(event.count).unwrap_or(usize::MAX), "time", "times"))
     });
     let times = span.filter(|_| event.count > 1);
     let source = Some(event.source.to_string()).filter(|source| !source.is_empty());
-    let parts = [Some(format!("{warning}{}", event.message)), times, source];
+    let parts = [warning, times, Some(event.message.clone()), source];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }

@@ -52,7 +52,10 @@ mod tests {
             "source": {"component": "kubelet", "host": "n1"},
         });
         let read = event(&old, &subject).expect("it is about the node");
-        assert_eq!((&*read.reason, read.count, &*read.source, read.is_warning), ("Rebooted", 4, "kubelet", true));
+        assert_eq!(
+            (&*read.reason, read.count, &*read.source, read.is_warning),
+            ("Rebooted", 4, "kubelet", true)
+        );
         assert!(read.first < read.last);
         let new = json!({
             "involvedObject": {"uid": "u1"}, "type": "Normal", "reason": "Scheduled",
