@@ -319,6 +319,16 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
+        context: KeyContext::In(&[Pane::Journal]),
+        ..view(
+            "entry-detail",
+            "Show everything about the node or pod of the selected entry.",
+            "detail",
+            ENTER,
+            UserAction::Detail,
+        )
+    },
+    Command {
         context: KeyContext::In(&[Pane::Evictions]),
         ..view(
             "node-of-pod",

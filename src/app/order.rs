@@ -15,7 +15,10 @@ use crate::{
     cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::{Certainty, ZoneView},
     forecast::{self, Lane},
-    model::{EvictionRow, EvictionState, JournalEntry, Model, Revision, pending_pods::pending_since},
+    model::{
+        EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, Revision,
+        pending_pods::pending_since,
+    },
     time::Timestamp,
 };
 
@@ -424,15 +427,26 @@ impl Filterable for PodRow<'_> {
 
 impl Filterable for JournalEntry {
     fn field(&self, key: &str) -> Option<String> {
+        let named = |of: fn(&JournalSubject) -> Option<String>| {
+            let names: Vec<String> = self.subjects.iter().filter_map(of).collect();
+            (!names.is_empty()).then(|| names.join(" "))
+        };
         match key {
             "level" => Some(format!("{:?}", self.level)),
+            "node" => named(|subject| subject.node().map(ToString::to_string)),
+            "pod" => named(|subject| match subject {
+                JournalSubject::Pod(pod, _) => Some(pod.to_string()),
+                JournalSubject::Node(_) | JournalSubject::Other(_) => None,
+            }),
             _ => None,
         }
     }
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.subject);
+        found(&self.verb);
+        self.subjects.iter().for_each(|subject| found(&subject.to_string()));
         found(&self.text);
+        found(&self.detail);
         found(&self.why.to_string());
     }
 }

@@ -315,7 +315,7 @@ impl Screen {
     /// The key was handled: until the next one, the selection stays with its row. Nodes and pods are returned to, from
     /// what is opened over them; the other lists go on by themselves.
     pub(super) fn after_key(&mut self) {
-        for pane in [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Pending] {
+        for pane in [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Pending, Pane::Journal] {
             let list_use = if pane == self.focus { ListUse::Focus } else { ListUse::Unfocus };
             self.on_list_use(pane, list_use);
         }
@@ -339,8 +339,7 @@ impl Screen {
             Pane::Detail => {
                 self.overlays.detail_mut().into_iter().for_each(|detail| detail.list.on_use(list_use));
             }
-            // No key acts on a row of it.
-            Pane::Journal => {}
+            Pane::Journal => self.journal.on_use(list_use),
         }
     }
 
@@ -356,7 +355,7 @@ impl Screen {
             Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
             Pane::Progress => self.overlays.progress().is_some_and(|progress| progress.list.is_row_gone()),
             Pane::Detail => self.overlays.detail().is_some_and(|detail| detail.list.is_row_gone()),
-            Pane::Journal => false,
+            Pane::Journal => self.journal.is_row_gone(),
         }
     }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     cluster::{Key, NodeName, ZoneKey},
     forecast::LaneFold,
-    model::{Model, suggestions::Means},
+    model::{JournalSubject, Model, suggestions::Means},
     time::Timestamp,
 };
 
@@ -248,7 +248,14 @@ fn open_detail(app: &mut App) {
             let pod = shown.and_then(|(shown, entry)| shown.selected_pod(&entry.progress));
             pod.cloned().map(DetailSubject::Pod)
         }
-        Pane::Zones | Pane::Detail | Pane::Journal => None,
+        Pane::Journal => match subject_of_entry(app) {
+            Ok(subject) => subject,
+            Err(gone) => {
+                app.screen.message = Some(gone);
+                return;
+            }
+        },
+        Pane::Zones | Pane::Detail => None,
     };
     match subject {
         Some(subject) => {
@@ -256,6 +263,27 @@ fn open_detail(app: &mut App) {
             app.screen.open_view(Overlay::Detail(detail));
         }
         None => say_gone(app),
+    }
+}
+
+/// What the selected entry of the journal is about.
+///
+/// # Errors
+/// It is about something that does not exist any more, or about neither a node nor a pod.
+fn subject_of_entry(app: &App) -> Result<Option<DetailSubject>, String> {
+    let (shown, selected) = (app.shown(), app.screen.journal.selected());
+    let Some(entry) = selected.and_then(|number| shown.journal.entry(*number)) else { return Ok(None) };
+    let cluster = &shown.cluster;
+    match entry.subject() {
+        Some(JournalSubject::Node(node)) if cluster.node(node).is_some() => {
+            Ok(Some(DetailSubject::Node(node.clone())))
+        }
+        Some(JournalSubject::Pod(pod, _)) if cluster.pod(pod).is_some() => {
+            Ok(Some(DetailSubject::Pod(pod.clone())))
+        }
+        Some(JournalSubject::Node(node)) => Err(format!("node {node} is gone")),
+        Some(JournalSubject::Pod(pod, _)) => Err(format!("pod {pod} is gone")),
+        Some(JournalSubject::Other(_)) | None => Err("this entry is about neither a node nor a pod".into()),
     }
 }
 

@@ -60,29 +60,59 @@ impl Write {
         }
     }
 
-    /// The write in a few words.
-    pub fn summary(&self) -> String {
+    /// What it does, before the object: `taint`.
+    pub const fn verb(&self) -> &'static str {
         match self {
-            Self::MarkUnknown { .. } => "mark conditions Unknown".into(),
+            Self::MarkUnknown { .. } | Self::MarkPodNotReady { .. } | Self::MarkPodLost { .. } => "mark",
+            Self::SwapTaints { add, .. } if add.is_empty() => "untaint",
+            Self::SwapTaints { .. } => "taint",
+            Self::SetLabels { .. } => "label",
+            Self::DeletePod { deletion: Deletion::Collected { .. }, .. } => "remove",
+            Self::DeletePod { .. } => "evict",
+            Self::RecordEvent(_) => "record an event of",
+        }
+    }
+
+    /// The same in the past tense: `tainted`.
+    pub const fn verb_past(&self) -> &'static str {
+        match self {
+            Self::MarkUnknown { .. } | Self::MarkPodNotReady { .. } | Self::MarkPodLost { .. } => "marked",
+            Self::SwapTaints { add, .. } if add.is_empty() => "untainted",
+            Self::SwapTaints { .. } => "tainted",
+            Self::SetLabels { .. } => "labelled",
+            Self::DeletePod { deletion: Deletion::Collected { .. }, .. } => "removed",
+            Self::DeletePod { .. } => "evicted",
+            Self::RecordEvent(_) => "recorded an event of",
+        }
+    }
+
+    /// What it does, behind the object: `unreachable:NoExecute`.
+    pub fn rest(&self) -> String {
+        match self {
+            Self::MarkUnknown { .. } => "Unknown".into(),
             Self::SwapTaints { add, remove, .. } => {
-                let named = |sign: char, taints: &[Taint]| -> Vec<String> {
-                    taints.iter().map(|taint| format!("{sign}{}:{}", taint.key, taint.effect)).collect()
+                let named = |taints: &[Taint]| -> Vec<String> {
+                    taints.iter().map(|taint| format!("{}:{}", taint.key, taint.effect)).collect()
                 };
-                format!("taint {}", [named('+', add), named('-', remove)].concat().join(" "))
+                named(if add.is_empty() { remove } else { add }).join(" ")
             }
             Self::SetLabels { labels, .. } => {
                 let labels: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-                format!("label {}", labels.join(" "))
+                labels.join(" ")
             }
-            Self::MarkPodNotReady { .. } => "mark not ready".into(),
-            Self::MarkPodLost { .. } => "mark NodeLost".into(),
+            Self::MarkPodNotReady { .. } => "not ready".into(),
+            Self::MarkPodLost { .. } => NODE_LOST.into(),
             Self::DeletePod { deletion, .. } => match deletion {
-                Deletion::ByTaint { .. } => "delete (taint eviction)".into(),
-                Deletion::WithNode { .. } => "delete (node eviction)".into(),
-                Deletion::Collected { .. } => "force delete (garbage collection)".into(),
+                Deletion::ByTaint { .. } | Deletion::WithNode { .. } => String::new(),
+                Deletion::Collected { .. } => "(garbage collection)".into(),
             },
-            Self::RecordEvent(event) => format!("event {}", event.reason),
+            Self::RecordEvent(event) => event.reason.into(),
         }
+    }
+
+    /// The write in a few words: `taint node/a unreachable:NoExecute`.
+    pub fn summary(&self) -> String {
+        format!("{} {} {}", self.verb(), self.object(), self.rest()).trim_end().into()
     }
 }
 

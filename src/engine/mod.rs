@@ -281,7 +281,7 @@ impl Engine {
             Outcome::Conflict => self.on_not_written(cluster, &effect.write, now),
             Outcome::Gone => self.on_gone(cluster, &effect.write, now),
             Outcome::Failed(error) => {
-                let text = format!("{}: cannot {}: {error}", effect.write.object(), effect.write.summary());
+                let text = format!("cannot {}: {error}", effect.write.summary());
                 self.out.notice(Severity::Error, text, effect.why.clone(), now);
                 self.on_not_written(cluster, &effect.write, now);
             }

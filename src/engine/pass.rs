@@ -312,9 +312,9 @@ impl Engine {
         }
     }
 
-    /// A shadow finds a node silent in every pass until the controller has marked it: the notice is sent once.
+    /// A shadow does not say what the controller is about to do: the watch will.
     fn notice_silent(&mut self, node: &Node, why: &Why, now: Timestamp) {
-        if self.out.sends_all() && !self.out.is_recorded(&EffectSubject::Unknown(node.name.clone())) {
+        if self.out.sends_all() && self.shadow.is_none() {
             let text = format!("node {} missed its grace period: conditions become Unknown", node.name);
             self.out.notice(Severity::Warning, text, why.clone(), now);
         }

@@ -144,6 +144,20 @@ impl fmt::Display for Miss {
     }
 }
 
+/// How right the forecasts were about one event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Predicted so long before, for about the time at which it happened.
+    Predicted {
+        before: Span,
+    },
+    /// Predicted for another time: how much later than it happened.
+    Off(Span),
+    NotPredicted,
+    /// It follows from something that happened less than [`NOTICE`] before.
+    Unforeseeable,
+}
+
 /// How right the forecasts have been.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccuracyReport {
@@ -202,14 +216,19 @@ impl Accuracy {
         self.surprises.clear();
     }
 
-    /// Takes a change that was applied to the cluster.
-    pub fn on_change(&mut self, change: &Applied, cluster: &Cluster, now: Timestamp) {
+    /// Takes a change that was applied to the cluster. Returns how right the forecasts were about what the controller did
+    /// with it, as far as that can be said.
+    pub fn on_change(
+        &mut self,
+        change: &Applied,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Vec<(EventKind, Judgement)> {
         match change {
-            Applied::Node(delta) => self.on_node(delta, now),
+            Applied::Node(delta) => return self.on_node(delta, now),
             Applied::Pod(delta) => {
-                if let Some(event) = deletion(delta, cluster, now) {
-                    self.judge(event);
-                }
+                let event = deletion(delta, cluster, now);
+                return event.and_then(|event| self.judge(event)).into_iter().collect();
             }
             Applied::Leader(before, after) => {
                 if before.as_ref().map(|lease| &lease.holder) != after.as_ref().map(|lease| &lease.holder) {
@@ -218,6 +237,7 @@ impl Accuracy {
             }
             Applied::Lease(_) | Applied::Other => {}
         }
+        Vec::new()
     }
 
     /// How right the forecasts have been until now.
@@ -232,21 +252,26 @@ impl Accuracy {
         }
     }
 
-    fn on_node(&mut self, delta: &Delta<Node>, now: Timestamp) {
-        let Some(node) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
+    fn on_node(&mut self, delta: &Delta<Node>, now: Timestamp) -> Vec<(EventKind, Judgement)> {
+        let mut judged = Vec::new();
+        let Some(node) = delta.new.as_ref().or(delta.old.as_ref()) else { return judged };
         let event =
             |kind| ControllerEvent { at: now, kind, node: node.name.clone(), zone: node.zone(), pod: None };
-        let (Some(old), Some(new)) = (&delta.old, &delta.new) else { return self.surprise(node, now) };
+        let (Some(old), Some(new)) = (&delta.old, &delta.new) else {
+            self.surprise(node, now);
+            return judged;
+        };
         if is_surprise(old, new) {
             self.surprise(new, now);
         }
         if status(new) == Some(ConditionStatus::Unknown) && status(old) != Some(ConditionStatus::Unknown) {
-            self.judge(event(EventKind::Unknown));
+            judged.extend(self.judge(event(EventKind::Unknown)));
         }
         if controllers_own(new).any(|taint| !controllers_own(old).any(|known| known.key == taint.key)) {
             let swapped = controllers_own(old).next().is_some();
-            self.judge(event(if swapped { EventKind::Swap } else { EventKind::NoExecute }));
+            judged.extend(self.judge(event(if swapped { EventKind::Swap } else { EventKind::NoExecute })));
         }
+        judged
     }
 
     fn surprise(&mut self, node: &Node, now: Timestamp) {
@@ -254,29 +279,44 @@ impl Accuracy {
     }
 
     /// Compares an event with the last forecast that is old enough. Before the first forecasts nothing is compared.
-    fn judge(&mut self, event: ControllerEvent) {
+    fn judge(&mut self, event: ControllerEvent) -> Option<(EventKind, Judgement)> {
         let predictions = self.predictions.iter().rev().find(|older| older.made + NOTICE <= event.at);
-        if let Some(predictions) = predictions {
+        let judged = predictions.map(|predictions| {
+            let before = event.at.since(predictions.made);
             let off = self.find(predictions, &event).map(|at| at.since(event.at));
             let is_foreseeable = !self.is_surprised(&event, predictions.made - DELAY);
-            self.count(&event, off, is_foreseeable);
+            (off, self.judgement(off, before, is_foreseeable))
+        });
+        if let Some((off, judgement)) = judged {
+            self.count(&event, off, judgement);
         }
+        let kind = event.kind;
         self.events.push_back(event);
+        judged.map(|(_, judgement)| (kind, judgement))
     }
 
-    fn count(&mut self, event: &ControllerEvent, off: Option<Span>, is_foreseeable: bool) {
+    fn judgement(&self, off: Option<Span>, before: Span, is_foreseeable: bool) -> Judgement {
+        match off {
+            Some(off) if magnitude(off) <= self.tolerance => Judgement::Predicted { before },
+            _ if !is_foreseeable => Judgement::Unforeseeable,
+            Some(off) => Judgement::Off(off),
+            None => Judgement::NotPredicted,
+        }
+    }
+
+    fn count(&mut self, event: &ControllerEvent, off: Option<Span>, judgement: Judgement) {
         let counts = self.counts.entry(event.kind).or_default();
-        match off.filter(|off| magnitude(*off) <= self.tolerance) {
-            Some(off) => {
+        match judgement {
+            Judgement::Predicted { .. } => {
                 counts.predicted += 1;
-                keep(&mut self.errors, magnitude(off), ERRORS);
+                keep(&mut self.errors, off.map(magnitude).unwrap_or_default(), ERRORS);
             }
-            None if is_foreseeable => {
+            Judgement::Off(_) | Judgement::NotPredicted => {
                 counts.missed += 1;
                 let ControllerEvent { at, kind, node, pod, .. } = event.clone();
                 keep(&mut self.misses, Miss { at, kind, node, pod, off }, MISSES);
             }
-            None => counts.unforeseeable += 1,
+            Judgement::Unforeseeable => counts.unforeseeable += 1,
         }
     }
 

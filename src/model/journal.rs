@@ -1,18 +1,23 @@
 //! The journal of the session: what was decided, what was done and what went wrong, newest last.
 
-use std::collections::VecDeque;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+};
 
 use super::ControllerRole;
 use crate::{
-    engine::{Effect, Notice, Outcome, RecordedEvent, Severity, Why, Write},
+    cluster::{Key, NodeName},
+    engine::{Effect, EventObject, Notice, Outcome, RecordedEvent, Severity, Why, Write},
+    forecast::accuracy::Judgement,
     time::{Span, Timestamp},
 };
 
 /// Entries kept; the oldest go first.
 pub const CAPACITY: usize = 2000;
 
-/// Within this time, the same text about another object joins the entry that has it.
-const JOINS: Span = Span::from_secs(2);
+/// Within this time, a little more than a monitor pass, the same about another object joins the entry that has it.
+const JOINS: Span = Span::from_secs(6);
 
 /// How many of the newest entries may fold a repeat, so that interleaved repeats fold too.
 const NEIGHBOURS: usize = 6;
@@ -23,28 +28,169 @@ pub struct SessionJournal {
     entries: VecDeque<JournalEntry>,
     /// How many entries were dropped: the number of the oldest one kept.
     gone: usize,
+    /// The numbers of the entries about each node or its pods, in order.
+    by_node: BTreeMap<NodeName, VecDeque<usize>>,
 }
 
-/// One thing that happened, as often as it did.
+/// One thing that happened, as often as it did: `evicted pod shop/web-1`, `node a-03 became Unknown: no heartbeat for 50s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalEntry {
     /// When it first happened, and when last.
     pub at: Timestamp,
     pub last: Timestamp,
     pub level: Severity,
-    /// The object it is about, in kubectl's notation; empty if it is about none.
-    pub subject: String,
-    /// How many further objects the same happened to.
-    pub others: usize,
+    /// What was done, in the past tense, before the objects; may be empty.
+    pub verb: String,
+    /// The objects that it happened to; the first is named.
+    pub subjects: Vec<JournalSubject>,
+    /// Behind the objects, or all of it where there are none.
     pub text: String,
+    /// What is told where there is room.
+    pub detail: String,
     pub why: Why,
+    /// How right the forecasts were about it, if the controller did it.
+    pub judgement: Option<Judgement>,
     /// How often the same happened to the same object.
     pub times: usize,
 }
 
+/// What an entry is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JournalSubject {
+    Node(NodeName),
+    /// A pod, and its node as far as it is known.
+    Pod(Key, Option<NodeName>),
+    /// A part of kordon, a watch or an operation.
+    Other(String),
+}
+
+impl JournalSubject {
+    /// The object of a write.
+    pub fn of_write(write: &Write) -> Self {
+        let of_pod = |pod: &Key, node: &NodeName| Self::Pod(pod.clone(), Some(node.clone()));
+        match write {
+            Write::MarkUnknown { node, .. }
+            | Write::SwapTaints { node, .. }
+            | Write::SetLabels { node, .. } => Self::Node(node.clone()),
+            Write::MarkPodNotReady { pod, node, .. }
+            | Write::MarkPodLost { pod, node, .. }
+            | Write::DeletePod { pod, node, .. } => of_pod(pod, node),
+            Write::RecordEvent(RecordedEvent { object: EventObject::Node(node, _), .. }) => {
+                Self::Node(node.clone())
+            }
+            Write::RecordEvent(RecordedEvent { object: EventObject::Pod(pod), .. }) => {
+                Self::Pod(pod.clone(), None)
+            }
+        }
+    }
+
+    /// From `node/a`, `pod/default/web-1`, or other words; none if it is empty.
+    fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        if let Some(node) = text.strip_prefix("node/") {
+            return Some(Self::Node(node.into()));
+        }
+        let pod = text.strip_prefix("pod/").and_then(|pod| pod.split_once('/'));
+        Some(match pod {
+            Some((namespace, name)) => Self::Pod(Key::new(namespace, name), None),
+            None => Self::Other(text.into()),
+        })
+    }
+
+    /// `node`, `pods`; none where the name says it all.
+    pub const fn word(&self, count: usize) -> Option<&'static str> {
+        match (self, count) {
+            (Self::Node(_), 0 | 1) => Some("node"),
+            (Self::Node(_), _) => Some("nodes"),
+            (Self::Pod(..), 0 | 1) => Some("pod"),
+            (Self::Pod(..), _) => Some("pods"),
+            (Self::Other(_), _) => None,
+        }
+    }
+
+    /// The node, or that of the pod.
+    pub const fn node(&self) -> Option<&NodeName> {
+        match self {
+            Self::Node(node) | Self::Pod(_, Some(node)) => Some(node),
+            Self::Pod(_, None) | Self::Other(_) => None,
+        }
+    }
+
+    fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Node(_), Self::Node(_)) | (Self::Pod(..), Self::Pod(..)) => true,
+            (Self::Other(own), Self::Other(other)) => kind(own) == kind(other),
+            (Self::Node(_) | Self::Pod(..) | Self::Other(_), _) => false,
+        }
+    }
+}
+
+/// The name alone: `a-03`, `shop/web-1`
+impl fmt::Display for JournalSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(node) => write!(f, "{node}"),
+            Self::Pod(pod, _) => write!(f, "{pod}"),
+            Self::Other(other) => f.write_str(other),
+        }
+    }
+}
+
 impl JournalEntry {
+    /// `subject` is `node/a`, `pod/default/web-1`, the name of something else, or empty.
     pub fn new(at: Timestamp, level: Severity, subject: &str, text: &str, why: Why) -> Self {
-        Self { at, last: at, level, subject: subject.into(), others: 0, text: text.into(), why, times: 1 }
+        Self {
+            at,
+            last: at,
+            level,
+            verb: String::new(),
+            subjects: JournalSubject::parse(subject).into_iter().collect(),
+            text: text.into(),
+            detail: String::new(),
+            why,
+            judgement: None,
+            times: 1,
+        }
+    }
+
+    /// The same about another object.
+    #[must_use]
+    pub fn about(self, subject: JournalSubject) -> Self {
+        Self { subjects: vec![subject], ..self }
+    }
+
+    #[must_use]
+    pub fn with_verb(self, verb: &str) -> Self {
+        Self { verb: verb.into(), ..self }
+    }
+
+    /// The object that is named.
+    pub fn subject(&self) -> Option<&JournalSubject> {
+        self.subjects.first()
+    }
+
+    /// How many further objects the same happened to.
+    pub const fn others(&self) -> usize {
+        self.subjects.len().saturating_sub(1)
+    }
+
+    /// Takes another entry that says the same into this one.
+    fn join(&mut self, other: Self) {
+        self.last = other.last;
+        if other.subjects == self.subjects {
+            self.times += 1;
+        } else {
+            self.subjects.extend(other.subjects);
+        }
+        if self.detail != other.detail {
+            self.detail.clear();
+        }
+        // That one of them was not predicted is worth more than that others were.
+        if let Some(Judgement::Off(_) | Judgement::NotPredicted) = other.judgement {
+            self.judgement = other.judgement;
+        }
     }
 }
 
@@ -71,28 +217,70 @@ impl SessionJournal {
         self.entries.get(number.checked_sub(self.gone)?)
     }
 
+    /// The entries about a node or pods that were on it, oldest first.
+    pub fn about_node(&self, node: &NodeName) -> impl DoubleEndedIterator<Item = &JournalEntry> {
+        self.by_node.get(node).into_iter().flatten().filter_map(|number| self.entry(*number))
+    }
+
+    /// The entries about a pod, oldest first.
+    pub fn about_pod(&self, pod: &Key) -> impl DoubleEndedIterator<Item = &JournalEntry> {
+        let is_it =
+            move |subject: &JournalSubject| matches!(subject, JournalSubject::Pod(own, _) if own == pod);
+        self.entries.iter().filter(move |entry| entry.subjects.iter().any(is_it))
+    }
+
     /// Adds an entry, or counts it on one that says the same.
     pub fn add(&mut self, entry: JournalEntry) {
-        let same = self.entries.iter_mut().rev().take(NEIGHBOURS).find(|known| folds(known, &entry));
-        if let Some(known) = same {
-            known.last = entry.at;
-            if known.subject == entry.subject {
-                known.times += 1;
-            } else {
-                known.others += 1;
+        let nodes: Vec<NodeName> = entry.subjects.iter().filter_map(JournalSubject::node).cloned().collect();
+        let length = self.entries.len();
+        let recent = length.saturating_sub(NEIGHBOURS)..length;
+        let same = recent.rev().find(|place| folds(&self.entries[*place], &entry));
+        let place = match same {
+            Some(place) => {
+                self.entries[place].join(entry);
+                place
             }
-            return;
+            None => {
+                if length == CAPACITY {
+                    self.drop_oldest();
+                }
+                self.entries.push_back(entry);
+                self.entries.len() - 1
+            }
+        };
+        for node in nodes {
+            let numbers = self.by_node.entry(node).or_default();
+            let number = self.gone + place;
+            if let Err(place) = numbers.binary_search(&number) {
+                numbers.insert(place, number);
+            }
         }
-        if self.entries.len() == CAPACITY {
-            self.entries.pop_front();
-            self.gone += 1;
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(oldest) = self.entries.pop_front() else { return };
+        for node in oldest.subjects.iter().filter_map(JournalSubject::node) {
+            let Some(numbers) = self.by_node.get_mut(node) else { continue };
+            numbers.retain(|number| *number != self.gone);
+            if numbers.is_empty() {
+                self.by_node.remove(node);
+            }
         }
-        self.entries.push_back(entry);
+        self.gone += 1;
     }
 
     pub fn notice(&mut self, notice: Notice) {
-        let (subject, text) = subject_of(&notice.text);
-        self.add(JournalEntry::new(notice.at, notice.level, &subject, &text, notice.why));
+        let Notice { at, level, text, why } = notice;
+        let named = |before: &str| text.strip_prefix(before)?.split_once(' ');
+        let entry = if let Some((node, rest)) = named("node ") {
+            JournalEntry::new(at, level, &format!("node/{node}"), rest, why)
+        } else if let Some((pod, _)) = named("eviction of pod ") {
+            JournalEntry::new(at, level, &format!("pod/{pod}"), "", why)
+                .with_verb("cancelled the eviction of")
+        } else {
+            JournalEntry::new(at, level, "", &text, why)
+        };
+        self.add(entry);
     }
 
     /// Something that went wrong outside of the engine; `subject` may name a part of kordon (`watch/pods`).
@@ -100,50 +288,52 @@ impl SessionJournal {
         self.add(JournalEntry::new(now, Severity::Warning, subject, text, Why::default()));
     }
 
-    /// The outcome of an effect. Events are left out: they only repeat in words what another effect does.
+    /// The outcome of an effect. Events are left out: they only repeat in words what another effect does. So are decisions of
+    /// a shadow: what happens is told by the watches, and what does not by [`super::history`].
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
-        let summary = match (&effect.write, outcome) {
-            (Write::RecordEvent(_), Outcome::Recorded | Outcome::Done) => return,
-            (Write::RecordEvent(RecordedEvent { reason, .. }), _) => format!("event {reason}"),
-            (write, _) => write.summary(),
+        let write = &effect.write;
+        let is_silent = match (write, outcome) {
+            (Write::RecordEvent(_), Outcome::Recorded | Outcome::Done) => true,
+            (_, Outcome::Recorded) => role == ControllerRole::Shadow,
+            _ => false,
         };
-        let (level, text) = match outcome {
-            Outcome::Done => (Severity::Info, summary),
-            // The cluster's own controller is expected to write it about now.
-            Outcome::Recorded if role == ControllerRole::Shadow => {
-                (Severity::Info, format!("expected: {summary}"))
+        if is_silent {
+            return;
+        }
+        let verb = write.verb();
+        let (level, verb, detail) = match outcome {
+            Outcome::Done => (Severity::Info, write.verb_past().to_owned(), String::new()),
+            Outcome::Recorded => (Severity::Info, format!("would {verb}"), String::new()),
+            Outcome::Conflict => {
+                (Severity::Info, format!("did not {verb}"), "the object has changed: retrying".into())
             }
-            Outcome::Recorded => (Severity::Info, format!("would {summary}")),
-            Outcome::Conflict => (Severity::Info, format!("{summary}: conflict, the object has changed")),
-            Outcome::Gone => (Severity::Info, format!("{summary}: the object does not exist any more")),
-            Outcome::Failed(error) => (Severity::Error, format!("{summary}: failed: {error}")),
+            Outcome::Gone => (Severity::Info, format!("did not {verb}"), "the object is gone".into()),
+            Outcome::Failed(error) => (Severity::Error, format!("could not {verb}"), error.clone()),
         };
-        self.add(JournalEntry::new(now, level, &effect.write.object(), &text, effect.why.clone()));
+        let entry = JournalEntry::new(now, level, "", &write.rest(), effect.why.clone());
+        self.add(JournalEntry { detail, ..entry.about(JournalSubject::of_write(write)).with_verb(&verb) });
     }
-}
-
-/// The object that a notice names, and the rest of the text: the same notice about many objects becomes one entry.
-fn subject_of(text: &str) -> (String, String) {
-    let named = |kind: &str, before: &str, text: &str| {
-        let (name, rest) = text.strip_prefix(before)?.split_once(' ')?;
-        Some((format!("{kind}/{name}"), rest.to_owned()))
-    };
-    let eviction = || {
-        let (pod, rest) = named("pod", "eviction of pod ", text)?;
-        Some((pod, format!("eviction {rest}")))
-    };
-    named("node", "node ", text).or_else(eviction).unwrap_or_else(|| (String::new(), text.to_owned()))
 }
 
 fn folds(known: &JournalEntry, new: &JournalEntry) -> bool {
     let soon = new.at.since(known.last) <= JOINS;
-    let same_kind = || kind(&known.subject) == kind(&new.subject) && known.times == 1;
+    let alike = || match (known.subject(), new.subject()) {
+        (Some(known), Some(new)) => known.is_alike(new),
+        (Some(_), None) | (None, _) => false,
+    };
     known.level == new.level
+        && known.verb == new.verb
         && known.text == new.text
-        && if known.subject == new.subject { known.others == 0 } else { soon && same_kind() }
+        && if known.subjects == new.subjects {
+            true
+        } else {
+            soon && known.times == 1
+                && alike()
+                && !new.subjects.iter().all(|new| known.subjects.contains(new))
+        }
 }
 
-/// `pod` of `pod/default/web-1`.
+/// `watch` of `watch/pods`.
 fn kind(subject: &str) -> &str {
     subject.split_once('/').map_or("", |(kind, _)| kind)
 }
@@ -159,7 +349,11 @@ mod tests {
     fn folded(entries: impl IntoIterator<Item = JournalEntry>) -> Vec<(String, usize, usize)> {
         let mut journal = SessionJournal::default();
         entries.into_iter().for_each(|entry| journal.add(entry));
-        journal.entries().map(|entry| (entry.subject.clone(), entry.others, entry.times)).collect()
+        journal.entries().map(|entry| (named(entry), entry.others(), entry.times)).collect()
+    }
+
+    fn named(entry: &JournalEntry) -> String {
+        entry.subject().map(ToString::to_string).unwrap_or_default()
     }
 
     #[test]
@@ -172,7 +366,7 @@ mod tests {
     #[test]
     fn one_thing_done_to_many_objects_at_once_is_one_entry() {
         let entries = (0..30).map(|n| entry(1, &format!("pod/default/web-{n}"), "mark not ready"));
-        assert_eq!(folded(entries), [("pod/default/web-0".into(), 29, 1)]);
+        assert_eq!(folded(entries), [("default/web-0".into(), 29, 1)]);
     }
 
     #[test]
@@ -195,10 +389,15 @@ mod tests {
             };
             journal.notice(notice);
         }
-        let entries: Vec<_> =
-            journal.entries().map(|entry| (&*entry.subject, entry.others, &*entry.text)).collect();
-        let expected =
-            [("node/a", 1, "is silent"), ("pod/x/y", 0, "eviction cancelled"), ("", 0, "zone z is Normal")];
+        let entries: Vec<_> = journal
+            .entries()
+            .map(|entry| (&*entry.verb, named(entry), entry.others(), &*entry.text))
+            .collect();
+        let expected = [
+            ("", "a".to_owned(), 1, "is silent"),
+            ("cancelled the eviction of", "x/y".to_owned(), 0, ""),
+            ("", String::new(), 0, "zone z is Normal"),
+        ];
         assert_eq!(entries, expected);
     }
 
@@ -212,5 +411,34 @@ mod tests {
         assert_eq!(journal.entry(0), None);
         assert_eq!(journal.entry(1).map(|entry| entry.text.as_str()), Some("1"));
         assert_eq!(journal.numbered().next_back().map(|(number, _)| number), Some(CAPACITY));
+    }
+
+    #[test]
+    fn entries_are_found_by_node_and_by_pod_until_they_are_dropped() {
+        let mut journal = SessionJournal::default();
+        let evicted = |secs: i64, pod: &str, node: &str| {
+            let subject = JournalSubject::Pod(Key::new("shop", pod), Some(node.into()));
+            entry(secs, "", "").with_verb("evicted").about(subject)
+        };
+        journal.add(entry(1, "node/a", "became Unknown"));
+        journal.add(entry(2, "node/b", "became Unknown"));
+        journal.add(evicted(100, "web-1", "a"));
+        journal.add(evicted(101, "web-2", "b"));
+        journal.add(entry(200, "node/b", "became Ready"));
+        let of = |journal: &SessionJournal, node: &str| {
+            journal
+                .about_node(&node.into())
+                .map(|entry| format!("{}{}", entry.verb, entry.text))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(&journal, "a"), ["became Unknown", "evicted"]);
+        assert_eq!(of(&journal, "b"), ["became Unknown", "evicted", "became Ready"]);
+        assert_eq!(journal.about_pod(&Key::new("shop", "web-2")).count(), 1);
+        assert_eq!(journal.about_pod(&Key::new("shop", "web-3")).count(), 0);
+        for n in 0..CAPACITY - 1 {
+            journal.add(entry(300 + 10 * n as i64, "", &n.to_string()));
+        }
+        assert_eq!(of(&journal, "a"), Vec::<String>::new());
+        assert_eq!(of(&journal, "b"), ["became Ready"]);
     }
 }

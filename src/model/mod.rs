@@ -5,6 +5,7 @@ pub mod cluster_verdict;
 pub mod eviction_outcomes;
 pub mod feeds;
 pub mod headroom;
+pub mod history;
 pub mod horizon;
 pub mod impact;
 pub mod journal;
@@ -25,16 +26,21 @@ pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
 pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
-pub use journal::{JournalEntry, SessionJournal};
+pub use journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateRole};
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
 pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};
 pub use watchlist::NodeWatchlist;
 
+use history::{Expectations, HistoryContext};
+
 use crate::{
     cluster::{Change, Cluster, Gaps},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
-    forecast::{Accuracy, Forecast},
+    forecast::{
+        Accuracy, Forecast,
+        accuracy::{EventKind, Judgement},
+    },
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     plan::failover_gaps,
     time::{ClusterClock, Span, Timestamp},
@@ -58,6 +64,8 @@ pub struct Model {
     pub engine: Option<Engine>,
     pub feeds: Feeds,
     pub journal: SessionJournal,
+    /// What the shadow decided that has not happened yet.
+    expectations: Expectations,
     pub forecast: Option<Forecast>,
     /// A forecast that looks further ahead, for a chart of more than ten minutes; nothing else rests on it.
     pub outlook: Option<Forecast>,
@@ -138,6 +146,7 @@ impl Model {
             engine: None,
             feeds: Feeds::default(),
             journal: SessionJournal::default(),
+            expectations: Expectations::default(),
             forecast: None,
             outlook: None,
             accuracy,
@@ -192,6 +201,9 @@ impl Model {
     pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
         if let Some(effect) = self.in_flight.remove(&id) {
             self.journal.outcome(&effect, &outcome, self.role, now);
+            if self.role == ControllerRole::Shadow && outcome == Outcome::Recorded {
+                self.expectations.on_decision(&effect, &self.cluster, now);
+            }
         }
         if let Some(engine) = &mut self.engine {
             engine.handle_outcome(&self.cluster, id, outcome, now);
@@ -203,6 +215,9 @@ impl Model {
     pub fn on_timeout(&mut self, now: Timestamp) -> bool {
         if let Some(engine) = &mut self.engine {
             engine.handle_timeout(&self.cluster, now);
+            for missed in self.expectations.missed(engine, &self.cluster, now) {
+                self.journal.add(missed);
+            }
         }
         self.collect()
     }
@@ -279,11 +294,25 @@ impl Model {
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
         let AppliedChange { applied, impact } = change;
         self.watchlist.on_applied(applied);
-        self.accuracy.on_change(applied, &self.cluster, now);
+        let judged = self.accuracy.on_change(applied, &self.cluster, now);
+        self.record(change, &judged, now);
         self.node_changes += u64::from(*impact == Impact::Node);
         self.plan_changes += u64::from(impact.bears_on_plans());
         if let Some(engine) = &mut self.engine {
             engine.handle_change(&self.cluster, applied, now);
+        }
+    }
+
+    /// Adds what the change tells about nodes and their pods to the journal. What was there before the engine started is no
+    /// change.
+    fn record(&mut self, change: &AppliedChange, judged: &[(EventKind, Judgement)], now: Timestamp) {
+        if self.engine.is_none() || change.impact == Impact::Heartbeat {
+            return;
+        }
+        let grace = self.settings.node_monitor_grace_period.value;
+        let context = HistoryContext { cluster: &self.cluster, role: self.role, grace, judged, now };
+        for entry in self.expectations.on_change(&change.applied, &context) {
+            self.journal.add(entry);
         }
     }
 
@@ -308,6 +337,7 @@ impl Model {
         }
         self.watch_health = watch_health;
         self.accuracy.restart();
+        self.expectations.restart();
         if let Some(engine) = &mut self.engine {
             engine.handle_watch_health(&self.cluster, watch_health, now);
             self.collect();

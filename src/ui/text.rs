@@ -126,6 +126,12 @@ pub fn clock(at: Timestamp) -> String {
     at.utc().format("%H:%M:%S").to_string()
 }
 
+/// The time of day, with the date when it is not today: `Jan 02 03:12:45`.
+pub fn moment(at: Timestamp, now: Timestamp) -> String {
+    let is_today = at.utc().date_naive() == now.utc().date_naive();
+    if is_today { clock(at) } else { at.utc().format("%b %d %H:%M:%S").to_string() }
+}
+
 /// Memory in the unit that fits: `1.5Gi`, `512Mi`.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub fn memory(bytes: i64) -> String {
@@ -188,6 +194,8 @@ mod tests {
         );
         assert_eq!([500, 1536, 1 << 20, 1_048_575].map(bytes), ["500 B", "1.5 KiB", "1.0 MiB", "1.0 MiB"]);
         let now = Timestamp::from_secs(1000);
+        assert_eq!(moment(now, now + Span::from_secs(600)), "00:16:40");
+        assert_eq!(moment(now, now + Span::from_secs(86_400)), "Jan 01 00:16:40");
         assert_eq!(left(now + Span::from_millis(1), now), "1s", "not over yet");
         assert_eq!(left(now + Span::from_secs(252), now), "4m12s");
         assert_eq!(left(now, now), "now");

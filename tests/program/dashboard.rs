@@ -109,7 +109,7 @@ async fn effects_go_to_the_executor_and_their_outcomes_into_the_journal() {
             harness.press("5").await;
             harness.press("z").await;
             let screen = harness.screen();
-            assert!(screen.contains("expected: mark conditions Unknown"), "{screen}");
+            assert!(screen.contains("expected, did not happen: mark node"), "{screen}");
         })
         .await;
 }

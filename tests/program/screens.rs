@@ -299,6 +299,25 @@ fn the_forecast_stands_on_a_time_axis() {
     expect(&mut fixture, "forecast-well", (120, 40));
 }
 
+#[test]
+fn the_journal_tells_what_happened_and_leads_to_what_it_is_about() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("5");
+    expect(&mut fixture, "journal", (80, 24));
+    expect(&mut fixture, "journal", (120, 40));
+    fixture.press("z");
+    expect(&mut fixture, "journal-zoom", (120, 40));
+    fixture.press("/tainted pool-a-05<Enter><Enter>");
+    let subject = fixture.app.screen.overlays.detail().map(|detail| detail.subject.clone());
+    assert_eq!(subject, Some(kordon::app::DetailSubject::Node("pool-a-05".into())));
+    fixture.press("<Esc>");
+    assert_eq!(fixture.app.screen.focus, Pane::Journal);
+    fixture.remove_node("pool-a-05");
+    fixture.run(1);
+    fixture.press("<Enter>");
+    assert_eq!(fixture.app.screen.message.as_deref(), Some("node pool-a-05 is gone"));
+}
+
 /// The maintenance story with the focus on the node that is to be worked on.
 fn at_work() -> DashboardFixture {
     let mut fixture = DashboardFixture::maintenance();

@@ -33,8 +33,8 @@ fn the_program_under_the_terminal() {
 fn the_dashboard_answers_keys_and_restores_the_terminal() {
     let mut terminal = start("dashboard", &[]);
     terminal.wait("23 Ready");
-    terminal.type_in("4");
-    terminal.wait("expected: delete (taint eviction)");
+    terminal.type_in("5");
+    terminal.wait("evicted pod edge/gateway");
     terminal.type_in("?");
     terminal.wait("Esc closes");
     terminal.type_in("\x1b");

@@ -1,4 +1,4 @@
-//! The journal: decisions, writes and errors.
+//! The journal: what happened to nodes and their pods, what kordon did, and what went wrong.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -6,18 +6,25 @@ use super::{Nothing, draw_full_text, open, plain, say};
 use crate::{
     app::Pane,
     engine::Severity,
+    forecast::accuracy::Judgement,
     model::JournalEntry,
+    time::Span,
     ui::{
         Scene, text,
         theme::Role,
         widgets::{Cell, TableWidget, Width, segments::Runs},
     },
+    visible,
 };
+
+/// Fewer cells of an object's name say nothing.
+const NAME: usize = 5;
 
 /// ```text
 /// ─ 5 Journal  21 ─────────────────────────────────────────
-/// 03:12:45  • node/n-3 conditions marked Unknown
-/// 03:12:40  ▲ watch/pods broken: connection reset  ×3
+/// 03:12:45  • evicted pod shop/web-1: from node a-03, by its taint · predicted 6s before
+/// 03:12:40  ▲ nodes a-03 and 3 more became Unknown: no heartbeat for 50s
+/// 03:10:02  ▲ watch/pods broken: connection reset  ×3
 /// ```
 /// Draws the entries, newest first; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -33,16 +40,24 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, glyph, &text, role, inner, buf);
         return page;
     }
+    let first = list.first_shown(page);
+    let shown = || list.keys().iter().skip(first).take(page).filter_map(|number| journal.entry(*number));
+    let times = shown().map(|entry| text::width(&text::moment(entry.last, scene.now))).max().unwrap_or(0);
+    // Beside the gap and the thumb.
+    let room = usize::from(inner.width).saturating_sub(times + 4);
     let table = TableWidget {
-        columns: vec![plain("", Width::Fixed(8)), plain("", Width::Grow(20, 1))],
+        columns: vec![
+            plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))),
+            plain("", Width::Grow(20, 1)),
+        ],
         rows: list.len(),
-        first: list.first_shown(page),
+        first,
         selected: list.cursor(),
         looks: scene.looks(Pane::Journal),
     };
     table.render_bare(inner, buf, |row| {
         let entry = list.keys().get(row).and_then(|number| journal.entry(*number));
-        entry.map(|entry| cells(scene, entry)).unwrap_or_default()
+        entry.map(|entry| cells(scene, entry, room)).unwrap_or_default()
     });
     page
 }
@@ -52,33 +67,162 @@ pub(super) fn nothing() -> Nothing {
     ("○", "no entries yet".into(), Role::Dim)
 }
 
-fn cells(scene: &Scene, entry: &JournalEntry) -> Vec<Cell> {
-    let dim = scene.style(Role::Dim);
+fn cells(scene: &Scene, entry: &JournalEntry, room: usize) -> Vec<Cell> {
     let (glyph, role) = match entry.level {
         Severity::Info => ("•", Role::LevelInfo),
         Severity::Warning => ("▲", Role::LevelWarning),
         Severity::Error => ("✗", Role::LevelError),
     };
-    let mut what = Cell::new(glyph, scene.style(role)).and(" ", dim);
-    if !entry.subject.is_empty() {
-        what = what.and(&entry.subject, scene.style(Role::Accent));
+    let (dim, base, strong) = (scene.style(Role::Dim), scene.style(Role::Base), scene.style(Role::Strong));
+    let phrase = Phrase::of(entry, room.saturating_sub(2));
+    let what = Cell::new(glyph, scene.style(role))
+        .and(" ", dim)
+        .and(&phrase.before, base)
+        .and(&phrase.name, scene.style(Role::Accent))
+        .and(&phrase.others, strong)
+        .and(&phrase.after, base)
+        .and(&phrase.detail, dim)
+        .and(&phrase.judgement, scene.style(if phrase.is_miss { Role::LevelWarning } else { Role::Dim }))
+        .and(&phrase.times, strong);
+    vec![Cell::new(&text::moment(entry.last, scene.now), dim), what]
+}
+
+/// The parts of an entry in their order. Where there is no room for all, how it was predicted and the detail give way, then the
+/// beginning of the name; what was done never does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Phrase {
+    before: String,
+    name: String,
+    others: String,
+    after: String,
+    detail: String,
+    judgement: String,
+    is_miss: bool,
+    times: String,
+}
+
+impl Phrase {
+    fn of(entry: &JournalEntry, room: usize) -> Self {
+        let mut phrase = Self::whole(entry);
+        if phrase.width() > room && !phrase.is_miss {
+            phrase.judgement.clear();
+        }
+        if phrase.width() > room {
+            phrase.detail.clear();
+        }
+        if phrase.width() > room {
+            phrase.judgement.clear();
+        }
+        let name = text::width(&phrase.name);
+        let fixed = phrase.width() - name;
+        let kept = room.saturating_sub(fixed).max(NAME);
+        phrase.name = text::cut_front(&phrase.name, kept).into_owned();
+        phrase
     }
-    if entry.others > 0 {
-        what = what.and(&format!(" and {} more", text::count(entry.others)), scene.style(Role::Strong));
+
+    fn whole(entry: &JournalEntry) -> Self {
+        let subject = entry.subject();
+        let word = subject.and_then(|subject| subject.word(entry.subjects.len()));
+        let before: Vec<&str> =
+            [entry.verb.as_str()].into_iter().filter(|verb| !verb.is_empty()).chain(word).collect();
+        let spaced = |words: &str| if words.is_empty() { String::new() } else { format!(" {words}") };
+        let others = match entry.others() {
+            0 => String::new(),
+            others => format!(" and {} more", text::count(others)),
+        };
+        let words = text::brief(&entry.text);
+        let mut before = before.join(" ");
+        if !before.is_empty() && subject.is_some() {
+            before.push(' ');
+        }
+        let (judgement, is_miss) = judgement(entry.judgement);
+        Self {
+            before,
+            name: subject.map(|subject| visible::text(&subject.to_string()).into_owned()).unwrap_or_default(),
+            others,
+            after: if subject.is_some() { spaced(&words) } else { words },
+            detail: if entry.detail.is_empty() { String::new() } else { format!(": {}", entry.detail) },
+            judgement,
+            is_miss,
+            times: if entry.times > 1 { format!("  ×{}", text::count(entry.times)) } else { String::new() },
+        }
     }
-    if !entry.subject.is_empty() {
-        what = what.and(" ", dim);
+
+    fn parts(&self) -> [&str; 7] {
+        let Self { before, name, others, after, detail, judgement, is_miss: _, times } = self;
+        [before, name, others, after, detail, judgement, times]
     }
-    what = what.and(&text::brief(&entry.text), scene.style(Role::Base));
-    if entry.times > 1 {
-        what = what.and(&format!("  ×{}", text::count(entry.times)), scene.style(Role::Strong));
+
+    fn width(&self) -> usize {
+        self.parts().into_iter().map(text::width).sum()
     }
-    vec![Cell::new(&text::clock(entry.last), dim), what]
+}
+
+/// ` · predicted 6s before`, and whether it is a miss
+fn judgement(judgement: Option<Judgement>) -> (String, bool) {
+    let whole = |span: Span| Span::from_secs(span.as_secs());
+    match judgement {
+        Some(Judgement::Predicted { before }) => (format!(" · predicted {} before", whole(before)), false),
+        Some(Judgement::Off(off)) if off.is_negative() => {
+            (format!(" · predicted for {} earlier", whole(-off)), true)
+        }
+        Some(Judgement::Off(off)) => (format!(" · predicted for {} later", whole(off)), true),
+        Some(Judgement::NotPredicted) => (" · not predicted".into(), true),
+        Some(Judgement::Unforeseeable) | None => (String::new(), false),
+    }
 }
 
 /// The full text of the selected entry.
 fn full_text(entry: &JournalEntry) -> String {
     let why = entry.why.to_string();
     let why = if why.is_empty() { String::new() } else { format!(" ← {why}") };
-    format!("{} {}{why}", entry.subject, entry.text).trim_start().into()
+    format!("{}{why}", Phrase::whole(entry).parts().concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cluster::Key, engine::Why, model::JournalSubject, time::Timestamp};
+
+    fn entry(verb: &str, subject: JournalSubject, text: &str) -> JournalEntry {
+        let entry = JournalEntry::new(Timestamp::EPOCH, Severity::Info, "", text, Why::default());
+        JournalEntry { detail: "from node a-03".into(), ..entry.with_verb(verb).about(subject) }
+    }
+
+    fn shown(entry: &JournalEntry, room: usize) -> String {
+        Phrase::of(entry, room).parts().concat()
+    }
+
+    #[test]
+    fn the_verb_is_never_cut_and_the_name_gives_way_last() {
+        let pod = JournalSubject::Pod(Key::new("shop", "web-7d9f-x2k"), None);
+        let mut evicted = entry("evicted", pod, "");
+        evicted.judgement = Some(Judgement::Predicted { before: Span::from_millis(5_400) });
+        let whole = "evicted pod shop/web-7d9f-x2k: from node a-03 · predicted 5s before";
+        assert_eq!(shown(&evicted, 80), whole);
+        assert_eq!(shown(&evicted, 60), "evicted pod shop/web-7d9f-x2k: from node a-03");
+        assert_eq!(shown(&evicted, 40), "evicted pod shop/web-7d9f-x2k");
+        assert_eq!(shown(&evicted, 22), "evicted pod …-7d9f-x2k");
+        assert_eq!(shown(&evicted, 3), "evicted pod …-x2k");
+        evicted.judgement = Some(Judgement::NotPredicted);
+        assert_eq!(
+            shown(&evicted, 50),
+            "evicted pod shop/web-7d9f-x2k · not predicted",
+            "a miss outlives the detail"
+        );
+    }
+
+    #[test]
+    fn entries_read_as_sentences() {
+        let mut unknown = entry("", JournalSubject::Node("a-03".into()), "became Unknown");
+        assert_eq!(shown(&unknown, 80), "node a-03 became Unknown: from node a-03");
+        unknown.subjects.push(JournalSubject::Node("a-04".into()));
+        unknown.times = 2;
+        assert_eq!(shown(&unknown, 40), "nodes a-03 and 1 more became Unknown  ×2");
+        let tainted =
+            entry("tainted", JournalSubject::Node("a-03".into()), "node.kubernetes.io/unreachable:NoExecute");
+        assert_eq!(shown(&tainted, 40), "tainted node a-03 unreachable:NoExecute");
+        let plain = JournalEntry::new(Timestamp::EPOCH, Severity::Info, "", "no evictions", Why::default());
+        assert_eq!(shown(&plain, 40), "no evictions");
+    }
 }

@@ -1,0 +1,515 @@
+//! What happened to nodes and their pods, as the watches report it: the entries of the journal, and what a shadow expected
+//! that did not happen.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::{
+    ControllerRole,
+    journal::{JournalEntry, JournalSubject},
+};
+use crate::{
+    cluster::{
+        Applied, Cluster, ConditionStatus, Key, Node, NodeName, Pod, Taint, TaintEffect, Uid, ZoneKey,
+    },
+    engine::{DELETION_BY_TAINT, Effect, Engine, Severity, Write, controllers_own},
+    forecast::accuracy::{EventKind, Judgement},
+    time::{Span, Timestamp},
+};
+
+/// What a shadow decided has happened by then, or is missed: two monitor passes.
+const SOON: Span = Span::from_secs(10);
+
+/// Decisions of a shadow that wait; the oldest go first.
+const WAITING: usize = 2000;
+
+/// A change that is worth an entry.
+#[derive(Clone, Debug, PartialEq)]
+struct Observation {
+    entry: JournalEntry,
+    /// What the controller did with it, if it was the controller.
+    event: Option<(EventKind, Subject)>,
+}
+
+/// What an event of the controller is recognised by.
+#[derive(Clone, Debug, PartialEq)]
+enum Subject {
+    Node(NodeName),
+    /// Which of the waiting nodes of a zone is tainted is chance.
+    Zone(ZoneKey),
+    Pod(Key),
+}
+
+/// What a shadow decided and nobody has done yet.
+#[derive(Clone, Debug)]
+struct Expected {
+    at: Timestamp,
+    kind: EventKind,
+    subject: Subject,
+    node: NodeName,
+    /// The pod, if one is deleted.
+    pod: Option<(Key, Uid)>,
+    entry: JournalEntry,
+}
+
+/// The decisions of a shadow that the controller has not carried out yet.
+#[derive(Clone, Debug, Default)]
+pub struct Expectations(VecDeque<Expected>);
+
+impl Expectations {
+    /// Takes a decision of a shadow.
+    pub fn on_decision(&mut self, effect: &Effect, cluster: &Cluster, now: Timestamp) {
+        let Some(expected) = Expected::of(effect, cluster, now) else { return };
+        if self.0.len() == WAITING {
+            self.0.pop_front();
+        }
+        self.0.push_back(expected);
+    }
+
+    /// The watches were down or the controller changed: nothing is expected of it.
+    pub fn restart(&mut self) {
+        self.0.clear();
+    }
+
+    /// The decisions that should have been carried out by now and still could be.
+    pub fn missed(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> Vec<JournalEntry> {
+        let due = self.0.iter().take_while(|expected| now.since(expected.at) > SOON).count();
+        let missed = self.0.drain(..due).filter(|expected| expected.still_holds(engine, cluster, now));
+        missed.map(|expected| JournalEntry { at: now, last: now, ..expected.entry }).collect()
+    }
+
+    fn on_event(&mut self, kind: EventKind, subject: &Subject) {
+        let is_it = |expected: &Expected| expected.kind == kind && expected.subject == *subject;
+        if let Some(place) = self.0.iter().position(is_it) {
+            self.0.remove(place);
+        }
+    }
+}
+
+impl Expected {
+    fn of(effect: &Effect, cluster: &Cluster, now: Timestamp) -> Option<Self> {
+        let (kind, subject, node, pod) = match &effect.write {
+            Write::MarkUnknown { node, .. } => (EventKind::Unknown, Subject::Node(node.clone()), node, None),
+            Write::SwapTaints { node, add, .. } => {
+                add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
+                (EventKind::NoExecute, Subject::Zone(cluster.node(node)?.zone()), node, None)
+            }
+            Write::DeletePod { pod, uid, node, .. } => {
+                (EventKind::Deletion, Subject::Pod(pod.clone()), node, Some((pod.clone(), uid.clone())))
+            }
+            Write::SetLabels { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::MarkPodLost { .. }
+            | Write::RecordEvent(_) => return None,
+        };
+        let verb = format!("expected, did not happen: {}", effect.write.verb());
+        let entry = JournalEntry::new(now, Severity::Warning, "", &effect.write.rest(), effect.why.clone());
+        let entry = entry.about(JournalSubject::of_write(&effect.write)).with_verb(&verb);
+        Some(Self { at: now, kind, subject, node: node.clone(), pod, entry })
+    }
+
+    /// Whether it would still be decided: a node that has been heard from is no miss.
+    fn still_holds(&self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> bool {
+        let Some(node) = cluster.node(&self.node) else { return false };
+        match (self.kind, &self.pod) {
+            (EventKind::Unknown, _) => {
+                status(node) != Some(ConditionStatus::Unknown) && engine.is_silent(cluster, node, now)
+            }
+            (EventKind::NoExecute | EventKind::Swap, _) => {
+                !node.is_ready() && controllers_own(node).next().is_none()
+            }
+            (EventKind::Deletion, Some((pod, uid))) => cluster
+                .pod(pod)
+                .is_some_and(|pod| pod.uid == *uid && pod.termination.is_none() && has_no_execute(node)),
+            (EventKind::Deletion, None) => false,
+        }
+    }
+}
+
+/// Whether the node has a taint that evicts pods.
+fn has_no_execute(node: &Node) -> bool {
+    node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
+}
+
+/// What a change of the cluster was judged and compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryContext<'a> {
+    pub cluster: &'a Cluster,
+    pub role: ControllerRole,
+    /// How long a node may be without a heartbeat.
+    pub grace: Span,
+    /// How right the forecasts were about what the controller did with this change.
+    pub judged: &'a [(EventKind, Judgement)],
+    pub now: Timestamp,
+}
+
+impl Expectations {
+    /// The entries for a change: none for heartbeats, and for pods none unless they left because of their node or were
+    /// evicted. Of what kordon does as the controller its writes tell.
+    pub fn on_change(&mut self, change: &Applied, context: &HistoryContext) -> Vec<JournalEntry> {
+        let observations = match change {
+            Applied::Node(delta) => match (&delta.old, &delta.new) {
+                (Some(old), Some(new)) => of_changed_node(old, new, context),
+                (None, Some(new)) => vec![of_node(new, Severity::Info, "joined", context)],
+                (Some(old), None) => vec![of_node(old, Severity::Warning, "was deleted", context)],
+                (None, None) => Vec::new(),
+            },
+            Applied::Pod(delta) => match &delta.old {
+                Some(old) => of_pod(old, delta.new.as_ref(), context).into_iter().collect(),
+                None => Vec::new(),
+            },
+            Applied::Leader(before, after) => {
+                if before.as_ref().map(|lease| &lease.holder) != after.as_ref().map(|lease| &lease.holder) {
+                    self.restart();
+                }
+                Vec::new()
+            }
+            Applied::Lease(_) | Applied::Other => Vec::new(),
+        };
+        observations.into_iter().filter_map(|observation| self.on_observation(observation, context)).collect()
+    }
+
+    fn on_observation(&mut self, observation: Observation, context: &HistoryContext) -> Option<JournalEntry> {
+        let Observation { mut entry, event } = observation;
+        if let Some((kind, subject)) = event {
+            if context.role == ControllerRole::Controller {
+                return None;
+            }
+            self.on_event(kind, &subject);
+            let is_taint = |kind| matches!(kind, EventKind::NoExecute | EventKind::Swap);
+            let is_it =
+                |judged: &&(EventKind, Judgement)| judged.0 == kind || is_taint(judged.0) && is_taint(kind);
+            entry.judgement = context.judged.iter().find(is_it).map(|(_, judgement)| *judgement);
+        }
+        Some(entry)
+    }
+}
+
+fn of_node(node: &Node, level: Severity, text: &str, context: &HistoryContext) -> Observation {
+    let entry = JournalEntry::new(context.now, level, "", text, Default::default());
+    Observation { entry: entry.about(JournalSubject::Node(node.name.clone())), event: None }
+}
+
+fn of_changed_node(old: &Arc<Node>, new: &Arc<Node>, context: &HistoryContext) -> Vec<Observation> {
+    if old.differs_only_in_heartbeat(new) {
+        return Vec::new();
+    }
+    let mut seen = Vec::new();
+    if old.uid != new.uid {
+        seen.push(of_node(new, Severity::Warning, "was replaced by a new object", context));
+    }
+    seen.extend(of_status(old, new, context));
+    if old.unschedulable != new.unschedulable {
+        let mut cordon = of_node(new, Severity::Info, "", context);
+        cordon.entry.verb = if new.unschedulable { "cordoned" } else { "uncordoned" }.into();
+        cordon.entry.detail =
+            new.cordon_note.as_deref().filter(|_| new.unschedulable).map_or_else(String::new, |note| {
+                match note.why.as_str() {
+                    "" => format!("by {}", note.by),
+                    why => format!("by {}: {why}", note.by),
+                }
+            });
+        seen.push(cordon);
+    }
+    seen.extend(of_taints(old, new, context));
+    seen.extend(of_problems(old, new, context));
+    seen
+}
+
+fn status(node: &Node) -> Option<ConditionStatus> {
+    node.ready().map(|ready| ready.status)
+}
+
+/// `became Unknown: no heartbeat for 50s`
+fn of_status(old: &Node, new: &Node, context: &HistoryContext) -> Option<Observation> {
+    let (before, after) = (status(old), status(new)?);
+    if before == Some(after) {
+        return None;
+    }
+    let (level, text, detail) = match after {
+        ConditionStatus::Unknown => {
+            (Severity::Warning, "became Unknown", format!("no heartbeat for {}", context.grace))
+        }
+        ConditionStatus::False | ConditionStatus::Invalid => {
+            let reason = new.ready().map(|ready| ready.reason.to_string()).unwrap_or_default();
+            (Severity::Warning, "became NotReady", reason)
+        }
+        ConditionStatus::True => {
+            let since = old.ready().and_then(|ready| ready.last_transition);
+            let after = since.map(|since| context.now.since(context.cluster.local(since)).or_zero());
+            let detail = after.map(|after| format!("after {}", Span::from_secs(after.as_secs())));
+            (Severity::Info, "became Ready", detail.unwrap_or_default())
+        }
+    };
+    let mut seen = of_node(new, level, text, context);
+    seen.entry.detail = detail;
+    if after == ConditionStatus::Unknown {
+        seen.event = Some((EventKind::Unknown, Subject::Node(new.name.clone())));
+    }
+    Some(seen)
+}
+
+/// `tainted node a-03 unreachable:NoExecute`. The NoSchedule taints that follow from conditions and cordons are left out:
+/// those have entries of their own.
+fn of_taints(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observation> {
+    let difference = |of: &Node, without: &Node| -> Vec<Taint> {
+        let is_known = |taint: &Taint| {
+            without.taints.iter().any(|other| other.key == taint.key && other.effect == taint.effect)
+        };
+        let follows = |taint: &Taint| {
+            taint.effect == TaintEffect::NoSchedule && taint.key.starts_with("node.kubernetes.io/")
+        };
+        of.taints.iter().filter(|taint| !is_known(taint) && !follows(taint)).cloned().collect()
+    };
+    let entry = |verb: &str, taint: &Taint| {
+        let evicts = verb == "tainted" && taint.effect == TaintEffect::NoExecute;
+        let level = if evicts { Severity::Warning } else { Severity::Info };
+        let mut seen = of_node(new, level, &format!("{}:{}", taint.key, taint.effect), context);
+        seen.entry.verb = verb.into();
+        if evicts && controllers_own(new).any(|own| own.key == taint.key) {
+            seen.event = Some((EventKind::NoExecute, Subject::Zone(new.zone())));
+        }
+        seen
+    };
+    let added = difference(new, old);
+    let removed = difference(old, new);
+    let added = added.iter().map(|taint| entry("tainted", taint));
+    added.chain(removed.iter().map(|taint| entry("untainted", taint))).collect()
+}
+
+/// `reported MemoryPressure`
+fn of_problems(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observation> {
+    let has = |node: &Node, kind: &str| node.problems().any(|problem| problem.kind == *kind);
+    let begun = new.problems().filter(|problem| !has(old, &problem.kind));
+    let over = old.problems().filter(|problem| !has(new, &problem.kind));
+    let begun = begun.map(|problem| {
+        let mut seen = of_node(new, Severity::Warning, &format!("reported {}", problem.kind), context);
+        seen.entry.detail = problem.reason.to_string();
+        seen
+    });
+    let over = over.map(|problem| {
+        of_node(new, Severity::Info, &format!("reported no {} any more", problem.kind), context)
+    });
+    begun.chain(over).collect()
+}
+
+/// Reasons of the condition DisruptionTarget.
+const BY_API: &str = "EvictionByEvictionAPI";
+const BY_COLLECTOR: &str = "DeletionByPodGC";
+const BY_KUBELET: &str = "TerminationByKubelet";
+
+fn of_pod(old: &Pod, new: Option<&Arc<Pod>>, context: &HistoryContext) -> Option<Observation> {
+    let pod = new.map_or(old, |new| new);
+    let starts = old.termination.is_none() && new.is_none_or(|new| new.termination.is_some());
+    let is_same = new.is_none_or(|new| new.uid == old.uid);
+    let falls_out = old.is_ready() && new.is_some_and(|new| !new.is_ready() && new.termination.is_none());
+    let is_killed = |pod: &Pod| pod.disruption_target.as_ref().is_some_and(|reason| *reason == *BY_KUBELET);
+    let killed = is_killed(pod) && !is_killed(old);
+    let gone = new.is_none() && old.termination.is_some();
+    if !(is_same && (starts || falls_out || killed || gone)) {
+        return None;
+    }
+    let node = pod.node.as_ref().map(|name| (name, context.cluster.node(name)));
+    let (level, verb, text, detail) = words(pod, PodChange { starts, gone, killed }, node?)?;
+    let entry = JournalEntry::new(context.now, level, "", text, Default::default());
+    let subject = JournalSubject::Pod(pod.key.clone(), pod.node.clone());
+    let entry = JournalEntry { detail, ..entry.about(subject).with_verb(verb) };
+    let by_taint = pod.disruption_target.as_ref().is_some_and(|reason| *reason == *DELETION_BY_TAINT);
+    let event = (starts && (by_taint || pod.disruption_target.is_none()))
+        .then(|| (EventKind::Deletion, Subject::Pod(pod.key.clone())));
+    Some(Observation { entry, event })
+}
+
+/// What happened to a pod.
+#[derive(Clone, Copy)]
+struct PodChange {
+    /// Its deletion began.
+    starts: bool,
+    /// Its object is gone after that.
+    gone: bool,
+    /// Its kubelet evicted it.
+    killed: bool,
+}
+
+/// The verb, the text behind the pod, and the detail; none for a pod that left for reasons of its own.
+fn words(
+    pod: &Pod,
+    change: PodChange,
+    (name, node): (&NodeName, Option<&Arc<Node>>),
+) -> Option<(Severity, &'static str, &'static str, String)> {
+    let from = format!("from node {name}");
+    let reason = pod.disruption_target.as_ref().map(|reason| &**reason);
+    let is_troubled = node.is_none_or(|node| node.unschedulable || !node.is_ready() || has_no_execute(node));
+    let is_unknown = node.is_some_and(|node| status(node) == Some(ConditionStatus::Unknown));
+    Some(match reason {
+        _ if change.killed => (Severity::Warning, "evicted", "", format!("{from}, by its kubelet")),
+        Some(DELETION_BY_TAINT) if change.starts => {
+            (Severity::Warning, "evicted", "", format!("{from}, by its taint"))
+        }
+        Some(BY_API) if change.starts => (Severity::Info, "evicted", "", format!("{from}, by request")),
+        Some(BY_COLLECTOR) if change.starts => (Severity::Warning, "removed", "", "its node is gone".into()),
+        Some(DELETION_BY_TAINT | BY_API | BY_COLLECTOR) if change.gone => {
+            (Severity::Info, "", "is gone", from)
+        }
+        None if change.starts && is_troubled => (Severity::Info, "deleted", "", from),
+        None if change.gone && is_troubled => (Severity::Info, "", "is gone", from),
+        _ if !change.starts && !change.gone && is_unknown => {
+            (Severity::Warning, "", "left the endpoints", format!("node {name} is Unknown"))
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{Condition, CordonNote, Delta, ObjectEvent, READY, Termination},
+        engine::{EffectId, LeaseCheck, ServerVersion, Settings, UNREACHABLE, Why},
+        time::ClusterTime,
+    };
+
+    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn node(status: ConditionStatus) -> Node {
+        let ready = Condition {
+            kind: READY.into(),
+            status,
+            last_transition: Some(ClusterTime::new(NOW - Span::from_secs(130))),
+            ..Condition::default()
+        };
+        Node { name: "a".into(), conditions: [ready].into(), ..Node::default() }
+    }
+
+    fn with_taint(node: Node) -> Node {
+        let taint = Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
+        Node { taints: [taint].into(), ..node }
+    }
+
+    fn pod(terminating: bool, reason: Option<&str>) -> Pod {
+        let termination =
+            terminating.then(|| Termination { deadline: ClusterTime::new(NOW), grace: Span::ZERO });
+        Pod {
+            key: Key::new("shop", "web-1"),
+            node: Some("a".into()),
+            disruption_target: reason.map(Into::into),
+            termination,
+            ..Pod::default()
+        }
+    }
+
+    fn cluster(node: Node) -> Cluster {
+        let mut cluster = Cluster::default();
+        cluster.apply(crate::cluster::Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
+        cluster
+    }
+
+    /// The entries for a change, in words.
+    fn entries(
+        expected: &mut Expectations,
+        role: ControllerRole,
+        cluster: &Cluster,
+        change: &Applied,
+    ) -> Vec<String> {
+        let context = HistoryContext { cluster, role, grace: Span::from_secs(50), judged: &[], now: NOW };
+        let entries = expected.on_change(change, &context);
+        entries.iter().map(words_of).collect()
+    }
+
+    fn words_of(entry: &JournalEntry) -> String {
+        let subject = entry.subject().map(ToString::to_string).unwrap_or_default();
+        [entry.verb.as_str(), &subject, &entry.text, &entry.detail].join("|")
+    }
+
+    fn of_nodes(role: ControllerRole, old: Node, new: Node) -> Vec<String> {
+        let change = Applied::Node(Delta { old: Some(old.into()), new: Some(new.clone().into()) });
+        entries(&mut Expectations::default(), role, &cluster(new), &change)
+    }
+
+    fn of_pods(node: Node, old: Pod, new: Option<Pod>) -> Vec<String> {
+        let change = Applied::Pod(Delta { old: Some(old.into()), new: new.map(Into::into) });
+        entries(&mut Expectations::default(), ControllerRole::Shadow, &cluster(node), &change)
+    }
+
+    #[test]
+    fn what_happens_to_a_node_is_told_as_it_was_seen() {
+        use ConditionStatus::{True, Unknown};
+        let shadow = |old, new| of_nodes(ControllerRole::Shadow, old, new);
+        assert_eq!(shadow(node(True), node(Unknown)), ["|a|became Unknown|no heartbeat for 50s"]);
+        assert_eq!(shadow(node(Unknown), node(True)), ["|a|became Ready|after 2m10s"]);
+        let tainted = format!("tainted|a|{UNREACHABLE}:NoExecute|");
+        assert_eq!(shadow(node(Unknown), with_taint(node(Unknown))), [tainted]);
+        let note = CordonNote { by: "ana".into(), why: "disk swap".into(), ..CordonNote::default() };
+        let cordoned = Node { unschedulable: true, cordon_note: Some(note.into()), ..node(True) };
+        assert_eq!(shadow(node(True), cordoned.clone()), ["cordoned|a||by ana: disk swap"]);
+        assert_eq!(shadow(cordoned, node(True)), ["uncordoned|a||"]);
+    }
+
+    #[test]
+    fn heartbeats_and_what_kordon_wrote_itself_are_no_entries() {
+        use ConditionStatus::{True, Unknown};
+        let mut renewed = node(True);
+        let posted =
+            Condition { last_heartbeat: Some(ClusterTime::new(NOW)), ..renewed.conditions[0].clone() };
+        renewed.conditions = [posted].into();
+        assert_eq!(of_nodes(ControllerRole::Shadow, node(True), renewed), Vec::<String>::new());
+        let by_us = of_nodes(ControllerRole::Controller, node(True), with_taint(node(Unknown)));
+        assert_eq!(by_us, Vec::<String>::new());
+    }
+
+    #[test]
+    fn pods_have_entries_where_their_node_or_an_eviction_is_the_cause() {
+        use ConditionStatus::{True, Unknown};
+        let by_taint = Some(DELETION_BY_TAINT);
+        let tainted = || with_taint(node(Unknown));
+        assert_eq!(
+            of_pods(node(True), pod(false, None), Some(pod(true, None))),
+            Vec::<String>::new(),
+            "a rollout"
+        );
+        assert_eq!(of_pods(node(True), pod(true, None), None), Vec::<String>::new());
+        assert_eq!(
+            of_pods(tainted(), pod(false, None), Some(pod(true, by_taint))),
+            ["evicted|shop/web-1||from node a, by its taint"]
+        );
+        assert_eq!(of_pods(tainted(), pod(true, by_taint), None), ["|shop/web-1|is gone|from node a"]);
+        assert_eq!(
+            of_pods(node(True), pod(false, None), Some(pod(true, Some(BY_API)))),
+            ["evicted|shop/web-1||from node a, by request"]
+        );
+    }
+
+    fn decision() -> Effect {
+        let write = Write::MarkUnknown {
+            node: "a".into(),
+            uid: Uid::default(),
+            version: Default::default(),
+            conditions: Vec::new(),
+            lease: LeaseCheck::Skip,
+        };
+        Effect { id: EffectId(1), at: NOW, write, why: Why::default() }
+    }
+
+    /// What a shadow that decided that node `a` becomes Unknown has to say later, if the node is then like this.
+    fn missed(node: Node, change: Option<Applied>, after: i64) -> Vec<String> {
+        let cluster = cluster(node);
+        let engine = Engine::attach(Settings::defaults(ServerVersion::new(1, 36)), &cluster, NOW);
+        let mut expected = Expectations::default();
+        expected.on_decision(&decision(), &cluster, NOW);
+        change
+            .iter()
+            .for_each(|change| drop(entries(&mut expected, ControllerRole::Shadow, &cluster, change)));
+        let missed = expected.missed(&engine, &cluster, NOW + Span::from_secs(after));
+        missed.iter().map(words_of).collect()
+    }
+
+    #[test]
+    fn what_a_shadow_decided_is_a_miss_once_it_should_have_happened() {
+        use ConditionStatus::{True, Unknown};
+        assert_eq!(missed(node(True), None, 10), Vec::<String>::new(), "it may still come");
+        assert_eq!(missed(node(True), None, 11), ["expected, did not happen: mark|a|Unknown|"]);
+        let change = Applied::Node(Delta { old: Some(node(True).into()), new: Some(node(Unknown).into()) });
+        assert_eq!(missed(node(Unknown), Some(change), 11), Vec::<String>::new(), "it happened");
+        let heard = Node { created: ClusterTime::new(NOW + Span::from_secs(9)), ..node(True) };
+        assert_eq!(missed(heard, None, 11), Vec::<String>::new(), "a heartbeat came");
+    }
+}
