@@ -38,6 +38,7 @@ use clap::{
 
 use exit::ErrorFormat;
 pub use exit::{CliError, Exit};
+pub use status::StatusReport;
 
 use config::Config;
 use connection::ConnectionArgs;

@@ -117,9 +117,9 @@ pub(super) fn can_place(cluster: &Cluster) -> bool {
 }
 
 /// What is missing, or not as it is now, of what decides which lost pods are recreated and where they land. With it that is
-/// likely and no more: N-1, a what-if and a forecast say so.
+/// likely and no more: N-1, a what-if and a forecast say so. Whether the nodes that are left are alive, Leases tell.
 pub fn failover_gaps(cluster: &Cluster) -> Gaps {
-    let kinds = [FeedKind::Nodes, FeedKind::Pods, FeedKind::Namespaces].into_iter();
+    let kinds = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods, FeedKind::Namespaces].into_iter();
     let kinds = kinds.chain(WorkloadKind::ALL.map(FeedKind::Workloads)).chain(FeedKind::PLACEMENT);
     cluster.gaps(kinds)
 }

@@ -49,6 +49,10 @@ pub struct DashboardFixture {
     pub past: Option<JournaledOperation>,
     /// The kinds whose watches report no changes, and whether they have reported some objects.
     withheld: BTreeMap<FeedKind, Withheld>,
+    /// The controller of the cluster, which knows all of it; none if the app's engine acts in its place.
+    controller: Option<Model>,
+    /// Whether the watches have listed the cluster.
+    listed: bool,
 }
 
 /// What the watch of a kind reports that is not live.
@@ -67,18 +71,8 @@ pub enum Withheld {
 impl DashboardFixture {
     /// Starts before the watches have reported.
     pub fn new() -> Self {
-        let options = ModelOptions {
-            connection: ConnectionInfo {
-                context: "prod-eu".into(),
-                server: "https://10.20.0.1:6443".into(),
-                identity: Some("sre@example.com".into()),
-                server_version: Some("v1.36.3".into()),
-            },
-            settings: Settings::defaults(ServerVersion::new(1, 36)),
-            role: ControllerRole::Shadow,
-        };
         let themes = kordon::app::ThemeName::ALL.to_vec();
-        let app = App::new(Model::new(options, START), AppOptions { themes, ..AppOptions::default() });
+        let app = App::new(Self::model(), AppOptions { themes, ..AppOptions::default() });
         Self {
             app,
             now: START,
@@ -89,7 +83,29 @@ impl DashboardFixture {
             checks: Checks::default(),
             past: None,
             withheld: BTreeMap::new(),
+            controller: None,
+            listed: false,
         }
+    }
+
+    fn model() -> Model {
+        let options = ModelOptions {
+            connection: ConnectionInfo {
+                context: "prod-eu".into(),
+                server: "https://10.20.0.1:6443".into(),
+                identity: Some("sre@example.com".into()),
+                server_version: Some("v1.36.3".into()),
+            },
+            settings: Settings::defaults(ServerVersion::new(1, 36)),
+            role: ControllerRole::Shadow,
+        };
+        Model::new(options, START)
+    }
+
+    /// Gives the cluster a controller of its own, which knows all of it whatever is withheld from the app.
+    pub fn with_controller(mut self) -> Self {
+        self.controller = Some(Self::model());
+        self
     }
 
     /// Withholds kinds from the app, before [`Self::lists`].
@@ -491,6 +507,11 @@ impl DashboardFixture {
                 Some(Withheld::Late) => FeedState::Listing { received: 1, expected: None },
             };
             self.health(kind, state);
+            let live =
+                FeedHealth { state: FeedState::Live, last_heard: None, relists: 0, requests: 0, bytes: 0 };
+            if let Some(controller) = &mut self.controller {
+                controller.on_watch_event(FeedEvent::Health(kind, live), self.now);
+            }
         }
         self.tell(list(self.world.pods(), Change::Pod));
         for kind in WorkloadKind::ALL {
@@ -499,6 +520,7 @@ impl DashboardFixture {
                 |workload: &Arc<Workload>| Change::Workload(kind, ObjectEvent::Applied((**workload).clone()));
             self.tell(workloads.map(change).collect());
         }
+        self.listed = true;
         self.app.refresh(self.now);
     }
 
@@ -530,7 +552,7 @@ impl DashboardFixture {
             for node in renewing {
                 self.renew(&node, Span::from_millis(120));
             }
-            if second % 2 == 0 && self.led && self.app.model.engine.is_some() {
+            if second % 2 == 0 && self.led && self.listed {
                 self.lead();
             }
             self.hear_all();
@@ -551,11 +573,23 @@ impl DashboardFixture {
             while let Some(effect) = self.app.model.next_effect() {
                 let at = self.now;
                 self.app.on_outcome(effect.id, Outcome::Recorded, at);
+                if self.controller.is_none() {
+                    self.write(&effect.write);
+                }
+            }
+            while let Some(effect) = self.controller.as_mut().and_then(Model::next_effect) {
+                let controller = self.controller.as_mut().expect("it has an effect");
+                controller.on_outcome(effect.id, Outcome::Recorded, self.now);
                 self.write(&effect.write);
             }
-            let Some(at) = self.app.poll_timeout().filter(|at| *at <= end) else { return };
+            let of_controller = self.controller.as_ref().and_then(Model::poll_timeout);
+            let next = self.app.poll_timeout().into_iter().chain(of_controller).min();
+            let Some(at) = next.filter(|at| *at <= end) else { return };
             self.now = self.now.max(at);
             self.app.on_timeout(self.now);
+            if let Some(controller) = &mut self.controller {
+                controller.on_timeout(self.now);
+            }
         }
     }
 
@@ -805,12 +839,15 @@ impl DashboardFixture {
     /// Changes the cluster, and tells the app if it is watching.
     fn put(&mut self, change: Change) {
         self.world.apply(change.clone(), &mut Vec::new());
-        if self.app.model.engine.is_some() {
+        if self.listed {
             self.tell(vec![change]);
         }
     }
 
     fn tell(&mut self, changes: Vec<Change>) {
+        if let Some(controller) = &mut self.controller {
+            controller.on_watch_event(FeedEvent::Changes(changes.clone()), self.now);
+        }
         let reported = changes.into_iter().filter(|change| self.is_reported(change)).collect();
         self.app.on_watch_event(FeedEvent::Changes(reported), self.now);
     }

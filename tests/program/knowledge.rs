@@ -1,13 +1,17 @@
-//! What is not known is not empty: every definite statement of status, headroom, forecast and what-if that is made with less
-//! knowledge is also made with full knowledge, over random clusters and missing kinds.
+//! What is not known is not empty: every definite statement of `kordon status`, headroom, forecast and what-if that is made
+//! with less knowledge is also made with full knowledge, over random clusters and missing kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use serde_json::Value;
+
 use kordon::{
     app::preview::PreviewOutcome,
+    cli::StatusReport,
     cluster::{FeedKind, Owner},
+    engine::Confidence,
     forecast::{Forecast, ForecastKind},
     plan::failover_gaps,
 };
@@ -22,11 +26,7 @@ type Missing = BTreeMap<FeedKind, Withheld>;
 fn random_missing() -> impl Strategy<Value = Missing> {
     let state =
         prop::sample::select(vec![Withheld::Forbidden, Withheld::Off, Withheld::Late, Withheld::Stale]);
-    // The controller of these clusters is the engine of the dashboard. Without nodes and leases, or a leader, it does not act,
-    // and the cluster itself would be another one.
-    let acted_on = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
-    let kinds: Vec<FeedKind> = FeedKind::ALL.into_iter().filter(|kind| !acted_on.contains(kind)).collect();
-    let kinds = prop::sample::subsequence(kinds, 0..4);
+    let kinds = prop::sample::subsequence(FeedKind::ALL.to_vec(), 0..4);
     (kinds, prop::bool::ANY, prop::collection::vec(state, 5)).prop_map(|(kinds, pods, states)| {
         let kinds = kinds.into_iter().chain(pods.then_some(FeedKind::Pods));
         kinds.zip(states).collect()
@@ -58,52 +58,117 @@ fn known(nodes: &[RandomNode], pods: &[RandomPod], silent: &[bool], missing: &Mi
     fixture
 }
 
-/// The definite statements of the dashboard, as text. What rests on data of an earlier time says so and is none.
+/// The definite statements of the dashboard and of `kordon status`, as text. What rests on data of an earlier time says so
+/// and is none, and neither are predictions of a controller that is only assumed.
 fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
     let model = &fixture.app.model;
     let cluster = &model.cluster;
     let knows_pods = cluster.gap(FeedKind::Pods).is_none();
-    let mut found = BTreeSet::new();
+    let is_live = model.views.confidence == Some(Confidence::Live);
+    let mut found = of_status(&StatusReport::new(model, fixture.now));
     if let Some(headroom) = model.known_headroom(fixture.now).known().filter(|_| model.is_headroom_definite())
     {
         found.insert(format!("{headroom}"));
     }
-    if knows_pods {
+    if knows_pods && is_live {
         for (pod, row) in &model.views.evictions {
             found.insert(format!("{pod}: {:?}", row.state));
         }
-        if cluster.gap(FeedKind::Nodes).is_none() {
-            found.extend(
-                model.views.next.iter().map(|(node, next)| format!("{node}: {:?} {:?}", next.what, next.at)),
-            );
-        }
+        found.extend(
+            model.views.next.iter().map(|(node, next)| format!("{node}: {:?} {:?}", next.what, next.at)),
+        );
     }
-    if let Some(forecast) = &model.forecast {
+    if let Some(forecast) = model.forecast.as_ref().filter(|_| is_live) {
         found.extend(of_forecast(forecast, knows_pods));
     }
     fixture.press("2x");
+    found.extend(of_what_if(fixture, knows_pods, is_live));
+    fixture.press("<Esc>");
+    found
+}
+
+fn of_what_if(fixture: &DashboardFixture, knows_pods: bool, is_live: bool) -> Vec<String> {
     let preview = fixture.app.screen.overlays.plan();
-    if let Some(PreviewOutcome::Failure(view)) = preview.and_then(|preview| preview.outcome()) {
-        let impact = &view.impact;
-        let cluster = &fixture.app.model.cluster;
-        let node = impact.nodes.iter().next().cloned();
-        let mut say = |text: String| found.insert(format!("{node:?} fails: {text}"));
-        of_forecast(&impact.forecast, knows_pods).into_iter().for_each(|text| {
-            say(text);
-        });
+    let Some(PreviewOutcome::Failure(view)) = preview.and_then(|preview| preview.outcome()) else {
+        return Vec::new();
+    };
+    let impact = &view.impact;
+    let mut found = Vec::new();
+    if is_live {
+        found.extend(of_forecast(&impact.forecast, knows_pods));
         if impact.pods_unknown.is_empty() && knows_pods {
-            say(format!("{} deleted, {:?} stay", impact.totals.deleted, impact.staying));
+            found.push(format!("{} deleted, {:?} stay", impact.totals.deleted, impact.staying));
         }
-        if let Some(succession) = impact.succession.as_ref().filter(|_| impact.likely_for.is_empty()) {
-            assert!(failover_gaps(cluster).is_empty());
-            say(format!("{} Pending", succession.pending));
-            for successor in &succession.successors {
-                say(format!("{} {} {:?}", successor.of, successor.word(), successor.node()));
+    }
+    if let Some(succession) = impact.succession.as_ref().filter(|_| impact.likely_for.is_empty()) {
+        assert!(failover_gaps(&fixture.app.model.cluster).is_empty());
+        found.push(format!("{} Pending", succession.pending));
+        let successor = |of: &kordon::forecast::Successor| format!("{} {} {:?}", of.of, of.word(), of.node());
+        found.extend(succession.successors.iter().map(successor));
+    }
+    let node = impact.nodes.iter().next();
+    found.iter().map(|text| format!("{node:?} fails: {text}")).collect()
+}
+
+/// The definite statements of the JSON of `kordon status`, as docs/status.md says which they are.
+fn of_status(report: &StatusReport) -> BTreeSet<String> {
+    let report = serde_json::to_value(report).expect("a report is plain data");
+    let unknown = report["unknown"].as_array().expect("a list");
+    let knows = |kind: FeedKind| unknown.iter().all(|gap| gap["kind"] != kind.to_string());
+    let is_live = report["controller"]["confidence"]["state"] == "live";
+    let mut found = BTreeSet::new();
+    if report["verdict"]["level"] == "healthy" {
+        found.insert("healthy".to_owned());
+    }
+    if report["headroom"]["definite"] == true {
+        leaves("headroom", &report["headroom"], &mut found);
+    }
+    if knows(FeedKind::Leader) {
+        leaves("lease", &report["controller"]["lease"], &mut found);
+        leaves("leader", &report["controller"]["leader"], &mut found);
+    }
+    if is_live {
+        leaves("confidence", &report["controller"]["confidence"]["state"], &mut found);
+        let (zones, evictions) = (&report["zones"], &report["evictions"]);
+        leaves("zones", zones, &mut found);
+        if knows(FeedKind::Pods) {
+            evictions.as_array().into_iter().flatten().for_each(|eviction| {
+                found.insert(eviction.to_string());
+            });
+        }
+    }
+    for node in report["nodes"].as_array().into_iter().flatten().filter(|_| knows(FeedKind::Nodes)) {
+        for (field, value) in node.as_object().expect("a node") {
+            let holds = match field.as_str() {
+                "pods" | "terminatingPods" => knows(FeedKind::Pods),
+                "next" => is_live && knows(FeedKind::Pods),
+                "leaseRenewed" => knows(FeedKind::Leases),
+                "state" | "stateSince" => is_live && knows(FeedKind::Pods),
+                field if field.starts_with("probe") || field.starts_with("grace") => is_live,
+                _ => true,
+            };
+            if holds {
+                leaves(&format!("{} {field}", node["name"]), value, &mut found);
             }
         }
     }
-    fixture.press("<Esc>");
     found
+}
+
+/// Each value of a document with its path; null says that it is not known, or that there is none.
+fn leaves(path: &str, value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            fields.iter().for_each(|(field, value)| leaves(&format!("{path}.{field}"), value, found));
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(place, item)| leaves(&format!("{path}[{place}]"), item, found))
+        }
+        value => {
+            found.insert(format!("{path}: {value}"));
+        }
+    }
 }
 
 fn of_forecast(forecast: &Forecast, knows_pods: bool) -> Vec<String> {

@@ -81,7 +81,7 @@ pub fn fixture_without(
     pods: &[RandomPod],
     withheld: impl IntoIterator<Item = (FeedKind, Withheld)>,
 ) -> DashboardFixture {
-    let mut fixture = DashboardFixture::new();
+    let mut fixture = DashboardFixture::new().with_controller();
     fixture.withhold(withheld);
     for (number, node) in nodes.iter().enumerate() {
         fixture.add_node(&format!("n{number}"), ZONES[node.zone]);

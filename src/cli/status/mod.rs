@@ -16,7 +16,7 @@ use crate::{
     model::{ClusterVerdict, VerdictLevel},
     time::Span,
 };
-use report::StatusReport;
+pub use report::StatusReport;
 
 #[derive(Args, Debug)]
 pub struct StatusArgs {
