@@ -23,6 +23,7 @@ pub enum FeedKind {
     CsiNodes,
     /// The Lease kube-system/kube-controller-manager.
     Leader,
+    Quotas,
 }
 
 /// What the objects of a kind decide.
@@ -34,12 +35,14 @@ enum Decides {
     Heartbeats,
     /// Where pods land, and nothing else.
     Placement,
+    /// When the replacement of a pod is created.
+    Replacement,
     /// Nothing that is planned or placed.
     Nothing,
 }
 
 impl FeedKind {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Nodes,
         Self::Leases,
         Self::Pods,
@@ -58,17 +61,25 @@ impl FeedKind {
         Self::StorageClasses,
         Self::CsiNodes,
         Self::Leader,
+        Self::Quotas,
     ];
 
     /// What decides whether and how pods can be removed. Heartbeats, and where pods land, do not.
     pub const REMOVAL: [Self; 10] = Self::that_decide(&[Decides::Removal]);
 
-    /// What only placement reads: of no use without the pods.
+    /// What only placement reads.
     pub const PLACEMENT: [Self; 5] = Self::that_decide(&[Decides::Placement]);
 
-    /// What plans, placements and forecasts rest on.
-    pub const PREDICTION: [Self; 16] =
+    /// What only the replacements of pods rest on: of no use without the pods.
+    pub const REPLACEMENTS: [Self; 6] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
+
+    /// What the state of the cluster and headroom rest on.
+    pub const STATUS: [Self; 16] =
         Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement]);
+
+    /// What plans, placements and forecasts rest on.
+    pub const PREDICTION: [Self; 17] =
+        Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement, Decides::Replacement]);
 
     const fn decides(self) -> Decides {
         match self {
@@ -79,6 +90,7 @@ impl FeedKind {
             Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => {
                 Decides::Placement
             }
+            Self::Quotas => Decides::Replacement,
             Self::PriorityClasses | Self::Leader => Decides::Nothing,
         }
     }
@@ -121,6 +133,7 @@ impl FeedKind {
             Self::Volumes => "persistentvolumes",
             Self::StorageClasses => "storageclasses.storage.k8s.io",
             Self::CsiNodes => "csinodes.storage.k8s.io",
+            Self::Quotas => "resourcequotas",
         }
     }
 }
@@ -146,6 +159,7 @@ impl fmt::Display for FeedKind {
             Self::StorageClasses => "storageclasses",
             Self::CsiNodes => "csinodes",
             Self::Leader => "controller lease",
+            Self::Quotas => "resourcequotas",
         })
     }
 }

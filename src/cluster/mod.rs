@@ -49,6 +49,7 @@ pub mod operation_id;
 pub mod owner;
 pub mod pod;
 pub mod quantity;
+pub mod quota;
 pub mod resources;
 pub mod scheduling;
 pub mod scope;
@@ -73,8 +74,9 @@ pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use operation_id::{NotAnOperationId, OperationId};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{LocalStorage, Phase, Pod, PodReady, PodUnscheduled, Termination};
+pub use quota::{Quota, QuotaCount, QuotaLimit, QuotaScope};
 pub use resources::Resources;
-pub use scheduling::SchedulingSpec;
+pub use scheduling::{QuotaSpec, SchedulingSpec};
 pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
 pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
@@ -103,6 +105,7 @@ pub enum Change {
     Volume(ObjectEvent<Volume>),
     StorageClass(ObjectEvent<StorageClass>),
     CsiNode(ObjectEvent<CsiNode>),
+    Quota(ObjectEvent<Quota>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
@@ -129,6 +132,7 @@ impl Change {
             Self::Volume(event) => found(event, |volume| Key::new("", &volume.name)),
             Self::StorageClass(event) => found(event, |class| Key::new("", &class.name)),
             Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
+            Self::Quota(event) => found(event, |quota| quota.key.clone()),
             Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::KnownIn(..) => None,
         }
     }
@@ -171,6 +175,7 @@ pub struct Cluster {
     volumes: Table<Volume>,
     storage_classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
+    quotas: Table<Quota>,
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
@@ -275,6 +280,15 @@ impl Cluster {
 
     pub fn csi_nodes(&self) -> &Table<CsiNode> {
         &self.csi_nodes
+    }
+
+    pub fn quotas(&self) -> &Table<Quota> {
+        &self.quotas
+    }
+
+    /// The quotas of a namespace, by name.
+    pub fn quotas_in(&self, namespace: &Namespace) -> impl Iterator<Item = &Arc<Quota>> {
+        in_namespace(&self.quotas, namespace, |quota| &quota.key)
     }
 
     /// The services that select a pod with these labels, by name.
@@ -402,6 +416,7 @@ impl Cluster {
             FeedKind::Volumes => self.volumes.len(),
             FeedKind::StorageClasses => self.storage_classes.len(),
             FeedKind::CsiNodes => self.csi_nodes.len(),
+            FeedKind::Quotas => self.quotas.len(),
             FeedKind::Leader => usize::from(self.leader.is_some()),
         }
     }
@@ -420,6 +435,7 @@ impl Cluster {
             FeedKind::Volumes => self.volumes.is_synced(),
             FeedKind::StorageClasses => self.storage_classes.is_synced(),
             FeedKind::CsiNodes => self.csi_nodes.is_synced(),
+            FeedKind::Quotas => self.quotas.is_synced(),
             FeedKind::Leader => self.leader.is_some(),
         }
     }
@@ -466,6 +482,7 @@ impl Cluster {
                 self.storage_classes.apply(event, |_| applied.push(Applied::Other))
             }
             Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
+            Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Leader(lease) => {
                 let old = std::mem::replace(&mut self.leader, lease.clone());
                 applied.push(Applied::Leader(old, lease));
@@ -541,6 +558,10 @@ impl Cluster {
                 let is_in = |volume: &Volume| scope.has_volume(volume);
                 let gone = read.gone(&self.volumes, is_in, |volume| Key::new("", &volume.name));
                 gone.map(|volume| Change::Volume(Deleted(volume))).collect()
+            }
+            Scope::Quotas | Scope::QuotasIn(_) => {
+                let gone = read.gone(&self.quotas, |quota| scope.has_quota(quota), |quota| quota.key.clone());
+                gone.map(|quota| Change::Quota(Deleted(quota))).collect()
             }
         }
     }

@@ -1,11 +1,11 @@
-//! The part of a pod's spec that the scheduler reads, apart from tolerations and priority.
+//! The part of a pod's spec that the scheduler and quotas read, apart from tolerations and priority.
 
 use super::{
     labels::Selector,
     names::{Name, Namespace},
 };
 
-/// The part of a pod's spec that decides where it may run.
+/// The part of a pod's spec that decides where it may run, and what quotas count of it.
 ///
 /// Equal for all pods of a workload, so it is shared; see [`super::Pod::scheduling`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -41,6 +41,7 @@ pub struct SchedulingSpec {
     pub scheduler: Name,
     /// Whether it has `spec.resourceClaims`.
     pub claims_devices: bool,
+    pub quota: QuotaSpec,
 }
 
 impl SchedulingSpec {
@@ -53,6 +54,21 @@ impl SchedulingSpec {
     pub fn ignores_other_pods(&self) -> bool {
         !self.has_pod_terms() && self.spread.is_empty()
     }
+}
+
+/// What quotas count of a pod beside its requests. Equal for all pods of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct QuotaSpec {
+    /// The sum of the limits, as that of the requests is made.
+    pub cpu_limit_milli: i64,
+    pub memory_limit_bytes: i64,
+    pub ephemeral_limit_bytes: i64,
+    /// `spec.priorityClassName`.
+    pub priority_class: Name,
+    /// `status.qosClass` is BestEffort.
+    pub best_effort: bool,
+    /// Whether it has `spec.activeDeadlineSeconds`.
+    pub has_deadline: bool,
 }
 
 /// The resources that a pod requests (component-helpers `resource.PodRequests`).

@@ -10,6 +10,7 @@ use super::{
     node::Node,
     owner::WorkloadKind,
     pod::Pod,
+    quota::Quota,
     storage::{Claim, Volume},
     table::{Table, TableObject, Version},
     workload::{NamespaceObject, Workload},
@@ -41,6 +42,8 @@ pub enum Scope {
     Claim(Key),
     Volumes,
     Volume(Name),
+    Quotas,
+    QuotasIn(Namespace),
 }
 
 /// A scope that was read completely.
@@ -76,6 +79,7 @@ impl Scope {
             Self::Workloads(kind) | Self::Workload(kind, _) => Self::Workloads(*kind),
             Self::Claims | Self::Claim(_) => Self::Claims,
             Self::Volumes | Self::Volume(_) => Self::Volumes,
+            Self::Quotas | Self::QuotasIn(_) => Self::Quotas,
         }
     }
 }
@@ -136,6 +140,14 @@ impl Scope {
         }
     }
 
+    pub(super) fn has_quota(&self, quota: &Quota) -> bool {
+        match self {
+            Self::Quotas => true,
+            Self::QuotasIn(namespace) => quota.key.namespace == *namespace,
+            _ => false,
+        }
+    }
+
     pub(super) fn has_volume(&self, volume: &Volume) -> bool {
         match self {
             Self::Volumes => true,
@@ -171,6 +183,7 @@ impl Scope {
             FeedKind::Workloads(kind) => Some(Self::Workloads(kind)),
             FeedKind::Claims => Some(Self::Claims),
             FeedKind::Volumes => Some(Self::Volumes),
+            FeedKind::Quotas => Some(Self::Quotas),
             FeedKind::Leases
             | FeedKind::PriorityClasses
             | FeedKind::Services
@@ -192,6 +205,7 @@ impl Scope {
             Self::Workloads(kind) | Self::Workload(kind, _) => FeedKind::Workloads(*kind),
             Self::Claims | Self::Claim(_) => FeedKind::Claims,
             Self::Volumes | Self::Volume(_) => FeedKind::Volumes,
+            Self::Quotas | Self::QuotasIn(_) => FeedKind::Quotas,
         }
     }
 }
@@ -223,6 +237,8 @@ impl fmt::Display for Scope {
             Self::Claim(key) => write!(f, "persistentvolumeclaim {key}"),
             Self::Volumes => f.write_str("persistentvolumes"),
             Self::Volume(name) => write!(f, "persistentvolume {name}"),
+            Self::Quotas => f.write_str("resourcequotas"),
+            Self::QuotasIn(namespace) => write!(f, "resourcequotas of namespace {namespace}"),
         }
     }
 }

@@ -10,8 +10,10 @@ use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, Name, NodeName, Pod},
     plan::{
-        CreationTime, Environment, Failover, FailoverOutcome, FailoverPod, Landing, RunTrace, eviction_note,
+        CreationTime, Environment, Failover, FailoverOutcome, FailoverPod, Landing, QuotaRefusal, RunTrace,
+        eviction_note,
         failover::{self, failover, failover_of_first},
+        quota_delay, replacement,
     },
     time::{Span, Timestamp},
 };
@@ -48,6 +50,8 @@ pub enum SuccessorState {
         landing: Landing,
         /// None: never, or not within the forecast.
         ready: Option<Timestamp>,
+        /// The quota that refuses it at first.
+        quota: Option<QuotaRefusal>,
         /// A claim of the old pod whose volume only one node may use at a time: the replacement does not start before it is
         /// detached.
         volume: Option<Name>,
@@ -100,13 +104,14 @@ impl Successor {
     }
 
     /// What the replacement waits for; none if it is created within the forecast, or never.
-    pub const fn waits_for(&self) -> Option<&'static str> {
+    pub fn waits_for(&self) -> Option<String> {
         match &self.state {
+            SuccessorState::Replaced { quota: Some(refusal), .. } => Some(refusal.to_string()),
             SuccessorState::Replaced { at: None, created: CreationTime::WhenGone, .. } => {
-                Some("no replacement until the old pod is gone")
+                Some("no replacement until the old pod is gone".into())
             }
             SuccessorState::Replaced { at: None, created: CreationTime::AtDeletion, .. } => {
-                Some("not evicted within the forecast")
+                Some("not evicted within the forecast".into())
             }
             SuccessorState::Replaced { at: Some(_), .. } | SuccessorState::Lost => None,
         }
@@ -122,7 +127,7 @@ impl Successor {
             None => format!("does not start while volume {claim} is attached to {}", self.from),
         });
         let place = landing.why().map(ToString::to_string);
-        let parts = self.waits_for().map(str::to_owned).into_iter().chain(volume).chain(place);
+        let parts = self.waits_for().into_iter().chain(volume).chain(place);
         parts.collect::<Vec<_>>().join("; ")
     }
 
@@ -161,7 +166,7 @@ impl Forecast {
     ) -> Succession {
         let pods = self.leaving_pods(&BTreeMap::new(), cluster);
         let departures = self.departures(assumptions, cluster, &environment);
-        succession(failover(cluster, &pods, &self.down, environment), &departures, cluster)
+        succession(failover(cluster, &pods, &self.down, environment), &departures, cluster, self.until)
     }
 
     /// The same of the first `most` pods in the order in which they are placed, under no assumptions, and the others.
@@ -183,7 +188,7 @@ impl Forecast {
             }
         }
         let (failover, others) = failover_of_first(most, cluster, &pods, &self.down, environment);
-        (succession(failover, &departures, cluster), others)
+        (succession(failover, &departures, cluster, self.until), others)
     }
 
     /// The pods of nodes that are down at the end, those that are deleted, and `also`.
@@ -208,7 +213,7 @@ impl Forecast {
     ) -> Succession {
         let pods = failover::pods_of(cluster, failing);
         let departures = self.departures(assumptions, cluster, &environment);
-        succession(failover(cluster, &pods, failing, environment), &departures, cluster)
+        succession(failover(cluster, &pods, failing, environment), &departures, cluster, self.until)
     }
 
     /// When pods leave and are gone.
@@ -261,17 +266,42 @@ impl Forecast {
     }
 }
 
+/// The replacements that quotas refuse at first; those that are admitted after the end of the forecast are not admitted
+/// within it.
+fn refusals(
+    cluster: &Cluster,
+    departures: &BTreeMap<Key, Departure>,
+    until: Timestamp,
+) -> BTreeMap<Key, QuotaRefusal> {
+    let departure = |(pod, departure): (&Key, &Departure)| {
+        let Departure { leaves, gone, .. } = *departure;
+        Some(replacement::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone })
+    };
+    let departures: Vec<_> = departures.iter().filter_map(departure).collect();
+    let mut refusals = quota_delay::refusals(cluster, &departures);
+    for refusal in refusals.values_mut() {
+        refusal.admitted = refusal.admitted.filter(|at| *at <= until);
+    }
+    refusals
+}
+
 /// Whether the node of a step has the taint that has its volumes detached at once.
 fn is_out_of_service(cluster: &Cluster, step: &ForecastKind) -> bool {
     cluster.node(step.node()).is_some_and(|node| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE))
 }
 
-fn succession(failover: Failover, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Succession {
+fn succession(
+    failover: Failover,
+    departures: &BTreeMap<Key, Departure>,
+    cluster: &Cluster,
+    until: Timestamp,
+) -> Succession {
+    let mut refusals = refusals(cluster, departures, until);
     let pending = failover.pending();
     let Failover { pods, trace } = failover;
     let successor = |FailoverPod { pod, outcome }| {
         let volume = eviction_note::attached_once(cluster, &pod);
-        successor(&pod, outcome, volume, departures.get(&pod.key))
+        successor(&pod, outcome, volume, refusals.remove(&pod.key), departures.get(&pod.key))
     };
     let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
     successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
@@ -283,20 +313,25 @@ fn successor(
     pod: &Pod,
     outcome: FailoverOutcome,
     volume: Option<Name>,
+    quota: Option<QuotaRefusal>,
     departure: Option<&Departure>,
 ) -> Option<Successor> {
     let state = match outcome {
         FailoverOutcome::Recreated { created, landing, time_to_ready } => {
-            let at = departure.and_then(|departure| match created {
+            let created_at = departure.and_then(|departure| match created {
                 CreationTime::AtDeletion => Some(departure.leaves),
                 CreationTime::WhenGone => departure.gone,
             });
+            let at = match &quota {
+                Some(refusal) => refusal.admitted,
+                None => created_at,
+            };
             let starts = match &volume {
                 Some(_) => at.and_then(|at| Some(at.max(departure?.detached?))),
                 None => at,
             };
             let ready = time_to_ready.and_then(|takes| Some(starts? + takes));
-            SuccessorState::Replaced { at, created, landing, ready, volume }
+            SuccessorState::Replaced { at, created, landing, ready, volume, quota }
         }
         FailoverOutcome::Lost => SuccessorState::Lost,
         FailoverOutcome::OnSameNode => return None,

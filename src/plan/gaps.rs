@@ -2,7 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{action::RemovalMode, eviction, owner};
+use super::{
+    action::RemovalMode,
+    eviction,
+    owner::{self, Recreation},
+};
 use crate::cluster::{
     Cluster, FeedKind, Gaps, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector,
     WorkloadKind,
@@ -26,6 +30,8 @@ pub enum PlanPart {
     Workloads,
     /// The numbers of budgets: those of their status are used; none if budgets themselves are not known.
     Budgets,
+    /// Whether quotas refuse replacements.
+    Quotas,
     /// Where pods land.
     Placement,
 }
@@ -38,6 +44,7 @@ impl PlanPart {
             Self::OtherNodes => "otherNodes",
             Self::Workloads => "workloads",
             Self::Budgets => "budgets",
+            Self::Quotas => "quotas",
             Self::Placement => "placement",
         }
     }
@@ -57,6 +64,7 @@ impl fmt::Display for PlanGap {
                 "whether a namespace is being deleted, where evictions are refused, is unknown"
             }
             PlanPart::Budgets => "budgets have the numbers of their status",
+            PlanPart::Quotas => "whether a ResourceQuota refuses a replacement is unknown",
             PlanPart::Placement => "where pods land is unknown",
         })?;
         write!(f, ": {gaps}")
@@ -124,6 +132,12 @@ pub fn failover_gaps(cluster: &Cluster) -> Gaps {
     cluster.gaps(kinds)
 }
 
+/// The same for when each replacement is created and Ready, which quotas decide too.
+pub fn succession_gaps(cluster: &Cluster) -> Gaps {
+    let quotas = cluster.gaps([FeedKind::Quotas]);
+    Gaps(failover_gaps(cluster).0.into_iter().chain(quotas.0).collect())
+}
+
 /// The scopes of a pod's owner, of the Deployment above it, and of their pods.
 pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = &pod.owner else { return Vec::new() };
@@ -151,6 +165,14 @@ pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
         scopes.extend(counted.flat_map(|pod| of_owner(cluster, pod)));
     }
     scopes
+}
+
+/// The scopes of the quotas that decide when the replacement of a pod is created.
+pub(super) fn of_quotas(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
+    match owner::recreation(cluster, pod) {
+        Recreation::Immediately | Recreation::WhenGone => vec![Scope::QuotasIn(pod.key.namespace.clone())],
+        Recreation::OnSameNode | Recreation::Never(_) => Vec::new(),
+    }
 }
 
 /// The pods of a namespace that a selector selects; all of the namespace where it is not known.

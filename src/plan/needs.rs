@@ -33,6 +33,7 @@ const MOST_PARTS: usize = 100;
 /// | pods of the nodes | drain; taint, where NoExecute taints change |
 /// | DaemonSets | drain: which pods stay, also of those that come later |
 /// | budgets, the namespace | of each pod that leaves: the answer to its eviction |
+/// | quotas of its namespace | of each pod that leaves: when its replacement is created |
 /// | the owner, its Deployment | of each pod that leaves: whether it is recreated, and how many replicas there are |
 /// | pods of the owner | whether the last Ready one leaves; how long a pod takes to be Ready |
 /// | pods of a budget, their owners | the numbers of the budget |
@@ -162,6 +163,7 @@ impl<'a> Needs<'a> {
         let namespace = &pod.key.namespace;
         self.scopes.insert(Scope::BudgetsIn(namespace.clone()));
         self.scopes.insert(Scope::Namespace(namespace.clone()));
+        self.scopes.insert(Scope::QuotasIn(namespace.clone()));
         if let Some(owner) = self.owner(pod)
             && let Some(selector) = owner.selector.as_ref().filter(|_| owner.kind != WorkloadKind::DaemonSet)
         {

@@ -68,7 +68,7 @@ impl NotModelledKind {
             PodVolume::Disk(_) => false,
         };
         match self {
-            Self::Quota => owner::recreation(cluster, pod) == Recreation::Immediately,
+            Self::Quota => cluster.quotas_in(&pod.key.namespace).any(|quota| quota.counts(pod).is_none()),
             Self::Rollout => plan.warnings.contains(&PodWarning::RolloutInProgress),
             Self::Autoscalers | Self::Webhooks => true,
             Self::SchedulerConfiguration => !matches!(plan.landing, Some(Landing::Unknown)),
@@ -83,7 +83,7 @@ impl NotModelledKind {
 impl fmt::Display for NotModelledKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Quota => "a ResourceQuota may refuse the replacement while the old pod still counts",
+            Self::Quota => "a ResourceQuota with a scope that kordon does not know may refuse the replacement",
             Self::Rollout => {
                 "a rollout is in progress: the replacement may be of another revision, and budgets may allow less once \
                  it is done"

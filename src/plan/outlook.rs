@@ -92,7 +92,8 @@ fn never_recovers(
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut reason = Name::default();
     for pod in budget::pods_of(cluster, budget, rules) {
-        let Some(PodResult { leaves: Some(_), gone, replacement, .. }) = result.pods.get(&pod.key) else {
+        let Some(PodResult { leaves: Some(_), gone, replacement, quota, .. }) = result.pods.get(&pod.key)
+        else {
             continue;
         };
         let key = pod.key.clone();
@@ -107,6 +108,7 @@ fn never_recovers(
                 }
                 Landing::Node { .. } | Landing::Unknown => {}
             },
+            (None, _) if quota.is_some() => never_ready.push(key),
             (None, Recreation::WhenGone) if gone.is_none() => stuck.push(key),
             (None, Recreation::Never(_)) => lost.push(key),
             (None, Recreation::Immediately | Recreation::WhenGone | Recreation::OnSameNode) => {}

@@ -1,6 +1,6 @@
 //! The plan of an action: what it writes, and what happens to nodes, pods and budgets.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     action::Action,
@@ -13,6 +13,7 @@ use super::{
     permission::{self, Permission},
     placement_trace::Receiver,
     pod_plan::{PodPlan, Window},
+    quota::QuotaRefusal,
     step::PlanStep,
     timeline::PlanMoment,
     totals::PlanTotals,
@@ -137,6 +138,22 @@ impl Plan {
         if pods > 0 {
             self.warnings.push(Warning::BudgetsIgnored { pods, blocked });
         }
+    }
+
+    /// Warns of each quota that refuses replacements.
+    pub(super) fn warn_of_quotas(&mut self) {
+        let mut by_quota: BTreeMap<&Key, Vec<&QuotaRefusal>> = BTreeMap::new();
+        for refusal in self.pods.iter().filter_map(|pod| pod.quota.as_ref()) {
+            by_quota.entry(&refusal.quota).or_default().push(refusal);
+        }
+        let warning = |(quota, refusals): (&Key, Vec<&QuotaRefusal>)| Warning::QuotaExceeded {
+            quota: quota.clone(),
+            numbers: refusals[0].numbers(),
+            pods: refusals.len(),
+            admitted: refusals.iter().filter(|refusal| refusal.admitted.is_some()).count(),
+        };
+        let warnings: Vec<Warning> = by_quota.into_iter().map(warning).collect();
+        self.warnings.extend(warnings);
     }
 
     /// Fills in what follows from the nodes and steps.

@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     environment::Quality, eviction::EvictionAnswer, eviction_note::EvictionNote, landing::Landing,
-    owner::NotRecreated, placement_trace::PlacementTrace, verdict::Verdict, warning::PodWarning,
+    owner::NotRecreated, placement_trace::PlacementTrace, quota::QuotaRefusal, verdict::Verdict,
+    warning::PodWarning,
 };
 use crate::{
     cluster::{Key, Name, NodeName, OwnerKind, Pod, Uid},
@@ -31,6 +32,8 @@ pub struct PodPlan {
     pub gone: Window,
     /// When the timeout expires before it is gone.
     pub times_out: Option<Timestamp>,
+    /// The quota that refuses its replacement at first.
+    pub quota: Option<QuotaRefusal>,
     pub landing: Option<Landing>,
     /// How its replacement was placed; none if placements are not computed.
     pub placement: Option<Arc<PlacementTrace>>,
@@ -72,6 +75,7 @@ impl PodPlan {
             leaves: Window::default(),
             gone: Window::default(),
             times_out: None,
+            quota: None,
             landing: None,
             placement: None,
             ready_again: None,
@@ -116,8 +120,16 @@ impl PodPlan {
             Some(Landing::Pending { why }) => Some(format!("replacement stays Pending ({why})")),
             Some(Landing::Node { .. } | Landing::Unknown) | None => None,
         };
+        let quota = self.quota.as_ref().map(ToString::to_string);
         let warnings = self.warnings.iter().map(ToString::to_string);
         let eviction = self.eviction_notes.iter().map(ToString::to_string);
-        times_out.into_iter().chain(lost).chain(warnings).chain(pending).chain(eviction).collect()
+        times_out
+            .into_iter()
+            .chain(lost)
+            .chain(quota)
+            .chain(warnings)
+            .chain(pending)
+            .chain(eviction)
+            .collect()
     }
 }

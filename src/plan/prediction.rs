@@ -97,6 +97,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.answer = gaps::can_answer_eviction(cluster, pod).then(|| EvictionAnswer::to(&decision, rules));
         plan.times_out = self.timed_out_at(&pod.key);
         let likely = self.likely.pods.get(&pod.key);
+        plan.quota = likely.and_then(|result| result.quota.clone());
         if let Some(replacement) = likely.and_then(|result| result.replacement.as_ref()) {
             plan.landing = Some(replacement.landing.clone());
             plan.ready_again = replacement.ready_after(cluster, pod, plan.gone.likely);
@@ -291,6 +292,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
     }
 
     fn add_warnings(&self, plan: &mut Plan) {
+        plan.warn_of_quotas();
         for budget in &plan.budgets {
             if let Some(reported) = budget.before.reported {
                 let computed = budget.before.numbers;

@@ -15,6 +15,7 @@ use super::{
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::RunTrace,
+    quota::QuotaRefusal,
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod, Uid},
@@ -114,16 +115,18 @@ pub struct Departure {
 
 /// The replacements of pods that leave, by the pod that each replaces, and the traces of their placement.
 ///
-/// Departures and replacements happen in order of time, so that each replacement sees those before it.
+/// Departures and replacements happen in order of time, so that each replacement sees those before it. Those that quotas
+/// refuse are created when they are admitted.
 pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
+    refusals: &BTreeMap<Key, QuotaRefusal>,
     mut environment: E,
 ) -> (BTreeMap<Key, Replacement>, RunTrace) {
     let no_node_closed = BTreeSet::new();
     let mut live_pods = LivePods::default();
     let mut replacements = BTreeMap::new();
-    for (now, event) in agenda(cluster, departures) {
+    for (now, event) in agenda(cluster, departures, refusals) {
         match event {
             Event::Leaves(pod) => {
                 environment.on_deletion(pod);
@@ -165,13 +168,21 @@ impl Event<'_> {
 }
 
 /// All events in order of time; equal ones in the order of the arguments.
-fn agenda<'a>(cluster: &Cluster, departures: &'a [Departure]) -> Vec<(Timestamp, Event<'a>)> {
+fn agenda<'a>(
+    cluster: &Cluster,
+    departures: &'a [Departure],
+    refusals: &BTreeMap<Key, QuotaRefusal>,
+) -> Vec<(Timestamp, Event<'a>)> {
     let mut events: Vec<(Timestamp, Event<'a>)> = Vec::new();
     for Departure { pod, leaves, gone } in departures {
         let created = match owner::recreation(cluster, pod) {
             Recreation::Immediately => Some(*leaves),
             Recreation::WhenGone => *gone,
             Recreation::OnSameNode | Recreation::Never(_) => None,
+        };
+        let created = match refusals.get(&pod.key) {
+            Some(refusal) => refusal.admitted,
+            None => created,
         };
         events.push((*leaves, Event::Leaves(pod)));
         events.extend(gone.map(|at| (at, Event::Gone(pod))));

@@ -18,6 +18,7 @@ use super::{
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::RunTrace,
+    quota::{self, QuotaLedger, QuotaRefusal},
     replacement::{LivePods, Replacement},
     rules::EvictionRules,
     timeline::{GiveUpReason, PlanEvent, PlanMoment},
@@ -114,6 +115,8 @@ pub struct PodResult {
     /// Replacements that became Ready between its first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
+    /// The quota that refused its replacement at first.
+    pub quota: Option<QuotaRefusal>,
 }
 
 /// How the task of a pod ended.
@@ -155,6 +158,8 @@ struct Task {
     /// How many replacements its budget had regained at its first refusal.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
+    /// Whether quotas count it.
+    counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +178,10 @@ enum Event {
     Gone(usize),
     /// The pod's owner may create a replacement.
     Created(usize),
+    /// The pod is still terminating, and quotas no longer count it.
+    NotCounted(usize),
+    /// The pod's owner creates the replacement that a quota refused.
+    Admitted(usize),
     Ready(usize),
     /// The disruption controller syncs the budget.
     BudgetSynced(Key),
@@ -241,6 +250,7 @@ impl<'a> Simulation<'a> {
             give_up_scheduled: false,
             recoveries_before: 0,
             gone_at: None,
+            counts: true,
         });
     }
 
@@ -258,6 +268,8 @@ impl<'a> Simulation<'a> {
             tasks: self.tasks.clone(),
             budgets: self.budgets.clone(),
             live_pods: self.live_pods.clone(),
+            quotas: QuotaLedger::default(),
+            refused: Vec::new(),
             open_tasks: vec![0; groups],
             next_group: 0,
             after_incomplete: false,
@@ -302,6 +314,9 @@ struct Run<'a, E> {
     tasks: Vec<Task>,
     budgets: BTreeMap<Key, BudgetState>,
     live_pods: LivePods,
+    quotas: QuotaLedger,
+    /// The tasks whose replacements a quota refuses, and since when.
+    refused: Vec<(usize, Timestamp)>,
     /// How many tasks of each group have not ended.
     open_tasks: Vec<usize>,
     next_group: usize,
@@ -341,6 +356,8 @@ impl<E: Environment> Run<'_, E> {
             Event::Attempt(task) => self.on_attempt(task),
             Event::Gone(task) => self.on_gone(task),
             Event::Created(task) => self.on_created(task),
+            Event::NotCounted(task) => self.stop_counting(task),
+            Event::Admitted(task) => self.create(task),
             Event::Ready(task) => self.on_ready(task),
             Event::BudgetSynced(budget) => self.on_budget_synced(&budget),
             Event::DisruptionExpired(budget) => self.on_disruption_expired(&budget),
@@ -617,6 +634,13 @@ impl<E: Environment> Run<'_, E> {
     fn schedule_gone(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
         let (grace, deadline) = self.grace(&pod);
+        if quota::limits(self.cluster, &pod) {
+            let of = pod.termination.as_ref().map_or(grace, |termination| termination.grace);
+            self.schedule(
+                quota::stops_counting(deadline, of, self.bound).max(self.now),
+                Event::NotCounted(task),
+            );
+        }
         let takes = if warning::is_held(&pod) {
             None
         } else if grace <= Span::ZERO && self.is_removed_immediately(&pod) {
@@ -670,6 +694,7 @@ impl<E: Environment> Run<'_, E> {
         self.result_of(task).gone = Some(now);
         self.record(PlanEvent::Gone { pod: pod.key.clone() });
         self.environment.on_gone(&pod);
+        self.stop_counting(task);
         if recreation == Recreation::WhenGone {
             self.schedule(now, Event::Created(task));
         }
@@ -681,6 +706,37 @@ impl<E: Environment> Run<'_, E> {
         if !self.live_pods.recreate(self.cluster, &pod) {
             return;
         }
+        match self.quotas.admit(self.cluster, &pod) {
+            Ok(()) => self.create(task),
+            Err(refusal) => {
+                self.record(PlanEvent::NotReplaced { of: pod.key.clone(), quota: refusal.quota.clone() });
+                self.result_of(task).quota = Some(refusal);
+                self.refused.push((task, self.now));
+            }
+        }
+    }
+
+    /// Quotas no longer count a pod: they may admit replacements that they refused.
+    fn stop_counting(&mut self, task: usize) {
+        if !std::mem::take(&mut self.tasks[task].counts) {
+            return;
+        }
+        self.quotas.release(self.cluster, &self.tasks[task].pod);
+        for (task, refused) in std::mem::take(&mut self.refused) {
+            if self.quotas.admit(self.cluster, &self.tasks[task].pod).is_err() {
+                self.refused.push((task, refused));
+                continue;
+            }
+            let at = quota::retry(refused, self.now, self.bound);
+            if let Some(refusal) = &mut self.result_of(task).quota {
+                refusal.admitted = Some(at);
+            }
+            self.schedule(at, Event::Admitted(task));
+        }
+    }
+
+    fn create(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
         let closed = &self.input.closed;
         let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
         self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });

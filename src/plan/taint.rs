@@ -13,6 +13,7 @@ use super::{
     not_modelled, owner,
     plan::Plan,
     pod_plan::{PodPlan, Window},
+    quota_delay,
     replacement::{Departure, replacements},
     rules::EvictionRules,
     step::PlanStep,
@@ -90,8 +91,14 @@ impl Plan {
             Some(Departure { pod, leaves: plan.leaves.likely?, gone: plan.gone.likely })
         };
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
-        let (replacements, trace) = replacements(cluster, &departures, environment);
+        let mut refusals = quota_delay::refusals(cluster, &departures);
+        let (replacements, trace) = replacements(cluster, &departures, &refusals, environment);
         for plan in &mut self.pods {
+            plan.quota = refusals.remove(&plan.pod);
+            if let (Some(refusal), Some(at)) = (&plan.quota, plan.leaves.likely) {
+                let (of, quota) = (plan.pod.clone(), refusal.quota.clone());
+                self.timeline.push(PlanMoment { at, event: PlanEvent::NotReplaced { of, quota } });
+            }
             let Some(replacement) = replacements.get(&plan.pod) else { continue };
             let (of, landing) = (plan.pod.clone(), replacement.landing.clone());
             plan.landing = Some(landing.clone());
@@ -116,6 +123,7 @@ impl Plan {
         }
         self.timeline.sort_by_key(|moment| moment.at);
         self.warn_of_ignored_budgets();
+        self.warn_of_quotas();
         self.warnings.extend(warning::of_claims(nodes, self.made));
         for node in nodes {
             self.warnings.extend(taint_warnings(node, edits, rules));

@@ -26,6 +26,8 @@ pub enum PlanEvent {
     Refused { pod: Key, budget: Option<Key> },
     /// The pod's object is gone.
     Gone { pod: Key },
+    /// A quota refuses the replacement of this pod.
+    NotReplaced { of: Key, quota: Key },
     /// A replacement of this pod is created.
     Replaced { of: Key, landing: Landing },
     /// The replacement of this pod is Ready.
@@ -54,6 +56,7 @@ impl PlanEvent {
             Self::Refused { budget: Some(budget), .. } => ("refused", format!("by {budget}, retried")),
             Self::Refused { budget: None, .. } => ("refused", "retried".into()),
             Self::Gone { .. } => ("gone", String::new()),
+            Self::NotReplaced { quota, .. } => ("not replaced", format!("refused by quota {quota}, retried")),
             Self::Replaced { landing, .. } => ("replaced", landing.text()),
             Self::Ready { .. } => ("ready", "its replacement".into()),
             Self::GaveUp { reason, .. } => ("given up", reason.as_str().into()),
@@ -72,7 +75,7 @@ impl PlanEvent {
             | Self::Refused { pod, .. }
             | Self::Gone { pod }
             | Self::GaveUp { pod, .. } => Some(pod),
-            Self::Replaced { of, .. } | Self::Ready { of } => Some(of),
+            Self::NotReplaced { of, .. } | Self::Replaced { of, .. } | Self::Ready { of } => Some(of),
             Self::NodeStarts { .. } | Self::NodeEnds { .. } => None,
         }
     }

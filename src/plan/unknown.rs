@@ -49,7 +49,9 @@ impl Plan {
         let holds = |gap: &PlanGap| match gap.part {
             PlanPart::Everything => false,
             PlanPart::OtherNodes => true,
-            PlanPart::Workloads | PlanPart::Budgets | PlanPart::Placement => !rests_on_budgets,
+            PlanPart::Workloads | PlanPart::Budgets | PlanPart::Quotas | PlanPart::Placement => {
+                !rests_on_budgets
+            }
         };
         is_decided && self.gaps().all(holds)
     }
@@ -64,6 +66,7 @@ impl Plan {
             (PlanPart::OtherNodes, undated(self.gaps_of_other_nodes(cluster))),
             (PlanPart::Workloads, undated(self.gaps_of_leaving(cluster, gaps::of_owner))),
             (PlanPart::Budgets, undated(self.gaps_of_leaving(cluster, gaps::of_budgets))),
+            (PlanPart::Quotas, undated(self.gaps_of_leaving(cluster, gaps::of_quotas))),
             (PlanPart::Placement, undated(self.gaps_of_placement(cluster))),
         ];
         let parts = std::iter::once((PlanPart::Everything, everything.clone())).chain(parts);

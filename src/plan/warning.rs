@@ -132,6 +132,15 @@ pub enum Warning {
         pod: Key,
         why: Name,
     },
+    /// A quota refuses replacements at first, or for as long as nothing else changes.
+    QuotaExceeded {
+        quota: Key,
+        /// As `pods 10 of 10 used`.
+        numbers: String,
+        /// The replacements, and those of them that are created once pods are gone.
+        pods: usize,
+        admitted: usize,
+    },
     /// The numbers in the status of a budget do not follow from its pods.
     StatusDiffers {
         budget: Key,
@@ -187,6 +196,7 @@ impl Warning {
             Self::BudgetsIgnored { .. } => "budgetsIgnored",
             Self::DrainIncomplete { .. } => "partlyDrained",
             Self::CapacityExhausted { .. } => "capacityExhausted",
+            Self::QuotaExceeded { .. } => "quotaExceeded",
             Self::StatusDiffers { .. } => "statusDiffers",
             Self::OutOfService { .. } => "outOfService",
             Self::ControllersTaint { .. } => "controllersTaint",
@@ -230,6 +240,15 @@ impl fmt::Display for Warning {
                 f,
                 "capacity is exhausted when {node} is drained: the replacement of {pod} stays Pending ({why})"
             ),
+            Self::QuotaExceeded { quota, numbers, pods, admitted } => {
+                let refused = counted(*pods, "replacement is refused", "replacements are refused");
+                write!(f, "quota {quota}: {numbers}: {refused}")?;
+                match pods - admitted {
+                    0 => f.write_str(" until old pods are gone"),
+                    never if never == *pods => f.write_str(", and nothing in this plan makes room"),
+                    never => write!(f, " until old pods are gone, {never} of them for longer than this plan"),
+                }
+            }
             Self::StatusDiffers { budget, computed, reported } => write!(
                 f,
                 "the status of {budget} (expected, desired, healthy, allowed: {reported:?}) does not follow from its \

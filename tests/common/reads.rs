@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kordon::cluster::{
-    Budget, Change, Claim, Cluster, Key, NamespaceObject, Node, ObjectEvent, Pod, ReadBy, Scope, ScopeRead,
-    TableObject, Version, Volume, Workload, WorkloadKind,
+    Budget, Change, Claim, Cluster, Key, NamespaceObject, Node, ObjectEvent, Pod, Quota, ReadBy, Scope,
+    ScopeRead, TableObject, Version, Volume, Workload, WorkloadKind,
 };
 
 /// What a server with this cluster answers when a scope is read.
@@ -21,6 +21,7 @@ pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
     };
     let claims = |is_in: &dyn Fn(&Claim) -> bool| found(cluster.claims().iter(), is_in, Change::Claim);
     let volumes = |is_in: &dyn Fn(&Volume) -> bool| found(cluster.volumes().iter(), is_in, Change::Volume);
+    let quotas = |is_in: &dyn Fn(&Quota) -> bool| found(cluster.quotas().iter(), is_in, Change::Quota);
     let mut changes = match scope {
         Scope::Nodes => nodes(&|_| true),
         Scope::NodesWith(selector) => nodes(&|node| selector.matches(&node.labels)),
@@ -42,6 +43,8 @@ pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
         Scope::Claim(key) => claims(&|claim| claim.key == *key),
         Scope::Volumes => volumes(&|_| true),
         Scope::Volume(name) => volumes(&|volume| volume.name == *name),
+        Scope::Quotas => quotas(&|_| true),
+        Scope::QuotasIn(of) => quotas(&|quota| quota.key.namespace == *of),
     };
     let found = changes.iter().filter_map(Change::found).collect();
     let read = ScopeRead { scope: scope.clone(), version: Version(1000), found, by: ReadBy::Request };

@@ -11,4 +11,5 @@ mod placement;
 mod placement_volumes;
 mod plan;
 mod plan_fixture;
+mod quotas;
 mod unknown;

@@ -224,6 +224,23 @@ proptest! {
 }
 
 #[test]
+fn a_drain_reads_the_quotas_of_the_namespaces_that_pods_leave() {
+    let app = App {
+        namespace: "default",
+        owner: Some(WorkloadKind::ReplicaSet),
+        deployed: false,
+        exists: true,
+        replicas: 2,
+        budget: None,
+        pods: vec![(0, 7), (1, 7)],
+    };
+    let drain = Action::Drain { nodes: vec!["n1".into()], options: DrainOptions::default() };
+    let (part, scopes) = part(&whole(&[app]), &drain);
+    assert!(scopes.contains(&Scope::QuotasIn("default".into())), "{scopes:?}");
+    assert!(plan(&part, &drain).gap_of(PlanPart::Quotas).is_none());
+}
+
+#[test]
 fn cordons_taints_and_labels_read_no_pods_they_do_not_touch() {
     let app = App {
         namespace: "default",

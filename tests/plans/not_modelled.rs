@@ -12,17 +12,16 @@ fn kinds(plan: &Plan) -> Vec<(NotModelledKind, usize)> {
 }
 
 #[test]
-fn a_quota_matters_to_a_pod_that_is_replaced_while_it_still_counts() {
+fn a_quota_whose_scope_is_not_known_is_named() {
     let mut fixture = PlanFixture::new(&["n0", "n1"]);
     fixture.replica_set("web", 2, &["n0", "n0"]);
-    fixture.owner(WorkloadKind::StatefulSet, "db", 1);
-    fixture.pod("db-0", "n0", |pod| own(pod, WorkloadKind::StatefulSet, "db"));
-    let plan = fixture.sync().drain(&["n0"], DrainOptions::default());
-    let quota: Vec<_> =
-        kinds(&plan).into_iter().filter(|(what, _)| *what == NotModelledKind::Quota).collect();
-    assert_eq!(quota, [(NotModelledKind::Quota, 2)], "the pod of the StatefulSet is gone before");
-    let names: Vec<&str> = plan.not_modelled.iter().map(|found| found.what.word()).collect();
-    assert_eq!(names, ["quota", "autoscalers", "webhooks", "schedulerConfiguration", "kubeletAdmission"]);
+    let names = |plan: &Plan| plan.not_modelled.iter().map(|found| found.what.word()).collect::<Vec<_>>();
+    let others = ["autoscalers", "webhooks", "schedulerConfiguration", "kubeletAdmission"];
+    assert_eq!(names(&fixture.sync().drain(&["n0"], DrainOptions::default())), others);
+    fixture.quota("team", &[("pods", 2, 2)], &["CrossNamespacePodAffinity"]);
+    let plan = fixture.drain(&["n0"], DrainOptions::default());
+    assert_eq!(kinds(&plan)[0], (NotModelledKind::Quota, 2));
+    assert_eq!(names(&plan)[1..], others);
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
-        Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Name, NamespaceObject, Node,
-        NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, READY, Requirement, Selector,
-        SelectorOperator, TableObject, Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind,
+        Budget, Change, Cluster, Condition, ConditionStatus, FeedKind, IntOrPercent, Key, Known, Name,
+        NamespaceObject, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Quota,
+        QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector, SelectorOperator, TableObject,
+        Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind,
     },
     engine::ServerVersion,
     plan::{
@@ -77,6 +78,7 @@ impl PlanFixture {
         fixture.list(Change::Volume);
         fixture.list(Change::StorageClass);
         fixture.list(Change::CsiNode);
+        fixture.list(Change::Quota);
         for kind in WorkloadKind::ALL {
             fixture.list(|event| Change::Workload(kind, event));
         }
@@ -190,6 +192,30 @@ impl PlanFixture {
         make(&mut budget);
         budget.version = self.next_version();
         self.apply(Change::Budget(ObjectEvent::Applied(budget)));
+        self
+    }
+
+    /// A quota with these limits (resource, hard, used; cpu in thousandths) and scopes.
+    pub fn quota(&mut self, name: &str, limits: &[(&str, i64, i64)], scopes: &[&str]) -> &mut Self {
+        let limit = |(resource, hard, used): &(&str, i64, i64)| QuotaLimit {
+            resource: (*resource).into(),
+            counts: QuotaCount::of(resource).expect("pods use it"),
+            hard: *hard,
+            used: *used,
+        };
+        let quota = Quota {
+            key: Key::new("default", name),
+            version: self.next_version(),
+            scopes: scopes.iter().map(|scope| QuotaScope::parse(scope, "", Box::default())).collect(),
+            limits: limits.iter().map(limit).collect(),
+        };
+        self.apply(Change::Quota(ObjectEvent::Applied(quota)));
+        self
+    }
+
+    /// A kind may not be listed.
+    pub fn forbid(&mut self, kind: FeedKind) -> &mut Self {
+        self.apply(Change::Known(kind, Known::Forbidden { error: "no".into() }));
         self
     }
 

@@ -85,6 +85,7 @@ fn list(known: &mut Cluster, source: &Cluster, kind: FeedKind, state: &Known) {
         FeedKind::Volumes => copy(known, source.volumes().iter(), state, Change::Volume),
         FeedKind::StorageClasses => copy(known, source.storage_classes().iter(), state, Change::StorageClass),
         FeedKind::CsiNodes => copy(known, source.csi_nodes().iter(), state, Change::CsiNode),
+        FeedKind::Quotas => copy(known, source.quotas().iter(), state, Change::Quota),
         FeedKind::Leases | FeedKind::PriorityClasses | FeedKind::Leader => {}
     }
 }
@@ -136,7 +137,8 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
             found.insert(format!("ends {:?}, remain {:?}", plan.totals.ends, remaining(plan)));
         }
     }
-    let counts = !lacks(PlanPart::Budgets) && !lacks(PlanPart::Workloads) && !lacks(PlanPart::Placement);
+    let replaces = !lacks(PlanPart::Workloads) && !lacks(PlanPart::Quotas);
+    let counts = !lacks(PlanPart::Budgets) && replaces && !lacks(PlanPart::Placement);
     for pod in &plan.pods {
         let mut say = |what: String| found.insert(format!("{} {what}", pod.pod));
         if matches!(pod.verdict.as_if_granted(), Verdict::Undecided { .. }) {
@@ -151,8 +153,11 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
         if pod.lost.is_some() || !lacks(PlanPart::Workloads) {
             say(format!("lost {:?}", pod.lost));
         }
+        if counts {
+            say(format!("{:?}", pod.quota));
+        }
         // A pod that is not recreated lands nowhere.
-        if !lacks(PlanPart::Placement) && !lacks(PlanPart::Workloads) {
+        if !lacks(PlanPart::Placement) && replaces {
             say(format!("{:?}", pod.landing));
         }
         if !lacks(PlanPart::Workloads) {
@@ -202,6 +207,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         Warning::Unknown(_) | Warning::StatusDiffers { .. } => false,
         Warning::BudgetsIgnored { .. }
         | Warning::DrainIncomplete { .. }
+        | Warning::QuotaExceeded { .. }
         | Warning::CapacityExhausted { .. } => counts,
         Warning::ZoneLosesLastReady { .. }
         | Warning::NoSchedulableNode
@@ -259,6 +265,7 @@ prop_compose! {
         kind in 0..9usize,
         nodes in prop::sample::subsequence(&NODES[..], 1..=2),
         flags in any::<u8>(),
+        quota in prop::option::of(0..6i64),
     ) -> (Cluster, Cluster, Action) {
         let mut fixture = PlanFixture::new(&NODES);
         for node in NODES {
@@ -279,6 +286,10 @@ prop_compose! {
             }
         }
         add_pods(&mut fixture, &pods, "p");
+        if let Some(left) = quota {
+            let used = i64::try_from(pods.len()).expect("few");
+            fixture.quota("team", &[("pods", used + left / 2, used)], &[]);
+        }
         fixture.sync();
         let earlier = fixture.cluster.clone();
         add_pods(&mut fixture, &more, "m");

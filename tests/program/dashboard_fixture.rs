@@ -221,6 +221,7 @@ impl DashboardFixture {
         fixture.list(Change::Volume);
         fixture.list(Change::StorageClass);
         fixture.list(Change::CsiNode);
+        fixture.list(Change::Quota);
         fixture.list(Change::Budget);
         fixture.put(Change::Pod(ObjectEvent::ListDone));
         fixture.add_owners();

@@ -33,8 +33,14 @@ fn random_missing() -> impl Strategy<Value = Missing> {
     })
 }
 
-/// A cluster as the dashboard knows it with this missing, some time after nodes fell silent and a pod changed.
-fn known(nodes: &[RandomNode], pods: &[RandomPod], silent: &[bool], missing: &Missing) -> DashboardFixture {
+/// A cluster as the dashboard knows it with this missing, so many seconds after nodes fell silent and a pod changed.
+fn known(
+    nodes: &[RandomNode],
+    pods: &[RandomPod],
+    silent: &[bool],
+    seconds: i64,
+    missing: &Missing,
+) -> DashboardFixture {
     let withheld = missing.iter().map(|(kind, withheld)| (*kind, *withheld));
     let mut fixture = fixture_without(nodes, pods, withheld);
     // The owners of some pods are gone: nothing replaces them.
@@ -54,7 +60,7 @@ fn known(nodes: &[RandomNode], pods: &[RandomPod], silent: &[bool], missing: &Mi
     for number in (0..nodes.len()).filter(|number| silent.get(*number) == Some(&true)) {
         fixture.silence(&format!("n{number}"));
     }
-    fixture.run(30);
+    fixture.run(seconds);
     fixture
 }
 
@@ -162,9 +168,10 @@ fn leaves(path: &str, value: &Value, found: &mut BTreeSet<String>) {
         Value::Object(fields) => {
             fields.iter().for_each(|(field, value)| leaves(&format!("{path}.{field}"), value, found));
         }
-        Value::Array(items) => {
-            items.iter().enumerate().for_each(|(place, item)| leaves(&format!("{path}[{place}]"), item, found))
-        }
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(place, item)| leaves(&format!("{path}[{place}]"), item, found)),
         value => {
             found.insert(format!("{path}: {value}"));
         }
@@ -190,12 +197,32 @@ proptest! {
         nodes in prop::collection::vec(random_node(), 2..7),
         pods in prop::collection::vec(random_pod(), 0..16),
         silent in prop::collection::vec(prop::bool::weighted(0.3), 7),
+        seconds in prop::sample::select(vec![30, 70, 130]),
         missing in random_missing(),
     ) {
-        let full = statements(&mut known(&nodes, &pods, &silent, &Missing::new()));
-        let stated = statements(&mut known(&nodes, &pods, &silent, &missing));
+        let full = statements(&mut known(&nodes, &pods, &silent, seconds, &Missing::new()));
+        let stated = statements(&mut known(&nodes, &pods, &silent, seconds, &missing));
         let wrong: Vec<&String> = stated.difference(&full).collect();
         prop_assert!(wrong.is_empty(), "without {missing:?}: stated without ground: {wrong:#?}");
+    }
+}
+
+#[test]
+fn without_leases_n_minus_one_is_likely_at_best() {
+    for withheld in [Withheld::Forbidden, Withheld::Off, Withheld::Late, Withheld::Stale] {
+        let mut fixture = DashboardFixture::new().with_controller();
+        fixture.withhold([(FeedKind::Leases, withheld)]);
+        for (node, zone) in [("n0", "a"), ("n1", "b")] {
+            fixture.add_node(node, zone);
+        }
+        fixture.lists();
+        fixture.run(30);
+        fixture.break_watches();
+        fixture.silence("n1");
+        fixture.run(45);
+        assert!(!fixture.app.model.is_headroom_definite(), "{withheld:?}");
+        let report = serde_json::to_value(StatusReport::new(&fixture.app.model, fixture.now)).expect("JSON");
+        assert_ne!(report["headroom"]["definite"], true, "{withheld:?}");
     }
 }
 

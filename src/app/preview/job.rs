@@ -12,7 +12,7 @@ use crate::{
     engine::{Confidence, Engine, ServerVersion},
     forecast::{Assumptions, Forecast, ForecastTotals},
     placement::{Snapshot, SnapshotLease},
-    plan::{PlacingEnvironment, PlanJob, PlanResult, failover_gaps},
+    plan::{PlacingEnvironment, PlanJob, PlanResult, succession_gaps},
     time::{Span, Timestamp},
 };
 
@@ -128,7 +128,7 @@ impl FailureJob {
             staying,
             pods_unknown,
             placement_unknown,
-            likely_for: failover_gaps(cluster),
+            likely_for: succession_gaps(cluster),
             succession,
         })
     }

@@ -16,7 +16,7 @@ use crate::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
         Succession, Successor,
     },
-    plan::{EvictionNote, RunTrace, failover_gaps},
+    plan::{EvictionNote, RunTrace, succession_gaps},
     time::Timestamp,
 };
 
@@ -173,7 +173,7 @@ impl ForecastReport {
         let knows_pods = subject.gaps().is_empty();
         // Where pods land depends on all pods.
         let places = subject.cluster.gaps([FeedKind::Pods]).unknown().is_empty();
-        let gaps = failover_gaps(subject.cluster);
+        let gaps = succession_gaps(subject.cluster);
         let count =
             |landing: &str| places.then(|| replacements.iter().filter(|pod| pod.landing == landing).count());
         let totals = ForecastTotalsReport {

@@ -12,8 +12,8 @@ use crate::{
     cluster::{FeedKind, Gaps, NodeName},
     plan::{
         Action, Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotModelled, NotRecreated, Plan,
-        PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, Verdict, Window, budget::BudgetNumbers,
-        undo::UndoStep,
+        PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal, Verdict, Window,
+        budget::BudgetNumbers, undo::UndoStep,
     },
     time::Timestamp,
 };
@@ -154,6 +154,8 @@ pub struct PlanPodReport {
     pub leaves: WindowReport,
     pub deleted: WindowReport,
     pub times_out_in_seconds: Option<f64>,
+    /// The quota that refuses its replacement at first.
+    pub quota_refusal: Option<QuotaRefusalReport>,
     /// `node`, `pending` or `unknown`.
     pub landing: Option<&'static str>,
     pub landing_node: Option<NodeName>,
@@ -163,6 +165,18 @@ pub struct PlanPodReport {
     pub ready_again_in_seconds: Option<f64>,
     /// `guess`, `declared`, `measured` or `certain`.
     pub quality: &'static str,
+}
+
+/// A quota that refuses a replacement.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QuotaRefusalReport {
+    pub quota: String,
+    pub resource: String,
+    pub used: String,
+    pub hard: String,
+    pub needed: String,
+    pub until_seconds: Option<f64>,
 }
 
 /// A Pending pod that finds a node.
@@ -210,12 +224,13 @@ pub struct WarningReport {
 #[serde(rename_all = "camelCase")]
 pub struct MomentReport {
     pub in_seconds: f64,
-    /// `nodeStarts`, `nodeEnds`, `leaves`, `refused`, `deleted`, `replaced`, `ready` or `timedOut`.
+    /// `nodeStarts`, `nodeEnds`, `leaves`, `refused`, `deleted`, `notReplaced`, `replaced`, `ready` or `timedOut`.
     pub r#type: &'static str,
     pub node: Option<NodeName>,
     /// `namespace/name`.
     pub pod: Option<String>,
     pub budget: Option<String>,
+    pub quota: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -269,7 +284,7 @@ pub struct UnknownPlanReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanGapReport {
-    /// `outcome`, `everything`, `otherNodes`, `workloads`, `budgets` or `placement`.
+    /// `outcome`, `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`.
     part: &'static str,
     pub text: String,
     kinds: Vec<GapReport>,
@@ -465,6 +480,7 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
         leaves: window(pod.leaves, made),
         deleted: window(pod.gone, made),
         times_out_in_seconds: pod.times_out.map(|at| seconds(at, made)),
+        quota_refusal: pod.quota.as_ref().map(|refusal| quota_refusal(refusal, made)),
         landing,
         landing_node,
         landing_reason,
@@ -501,13 +517,29 @@ fn budget(budget: &BudgetPlan) -> BudgetReport {
     }
 }
 
+fn quota_refusal(refusal: &QuotaRefusal, made: Timestamp) -> QuotaRefusalReport {
+    QuotaRefusalReport {
+        quota: refusal.quota.name.to_string(),
+        resource: refusal.resource.to_string(),
+        used: refusal.used.clone(),
+        hard: refusal.hard.clone(),
+        needed: refusal.needed.clone(),
+        until_seconds: refusal.admitted.map(|at| seconds(at, made)),
+    }
+}
+
 fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
+    let quota = match &moment.event {
+        PlanEvent::NotReplaced { quota, .. } => Some(quota),
+        _ => None,
+    };
     let (r#type, node, pod, budget) = match &moment.event {
         PlanEvent::NodeStarts { node } => ("nodeStarts", Some(node), None, None),
         PlanEvent::NodeEnds { node } => ("nodeEnds", Some(node), None, None),
         PlanEvent::Leaves { pod } => ("leaves", None, Some(pod), None),
         PlanEvent::Refused { pod, budget } => ("refused", None, Some(pod), budget.as_ref()),
         PlanEvent::Gone { pod } => ("deleted", None, Some(pod), None),
+        PlanEvent::NotReplaced { of, .. } => ("notReplaced", None, Some(of), None),
         PlanEvent::Replaced { of, landing } => ("replaced", landing.node(), Some(of), None),
         PlanEvent::Ready { of } => ("ready", None, Some(of), None),
         PlanEvent::GaveUp { pod, .. } => ("timedOut", None, Some(pod), None),
@@ -518,6 +550,7 @@ fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
         node: node.cloned(),
         pod: pod.map(ToString::to_string),
         budget: budget.map(ToString::to_string),
+        quota: quota.map(ToString::to_string),
     }
 }
 
@@ -640,6 +673,14 @@ mod tests {
                 leaves: window,
                 deleted: window,
                 times_out_in_seconds: Some(1.0),
+                quota_refusal: Some(QuotaRefusalReport {
+                    quota: text(),
+                    resource: text(),
+                    used: text(),
+                    hard: text(),
+                    needed: text(),
+                    until_seconds: Some(1.0),
+                }),
                 landing: Some("node"),
                 landing_node: Some("n2".into()),
                 landing_reason: Some(text()),
@@ -671,6 +712,7 @@ mod tests {
                 node: Some("n1".into()),
                 pod: Some(text()),
                 budget: Some(text()),
+                quota: Some(text()),
             }],
             steps: vec![PlanStepReport {
                 method: "POST",

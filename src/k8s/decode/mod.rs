@@ -14,6 +14,7 @@ pub mod node;
 pub mod pod;
 pub mod pool;
 pub mod priority_class;
+pub mod quota;
 pub mod requests;
 pub mod service;
 pub mod storage;

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        Change, ConditionStatus, Name, NodeName, Phase, Pod, PodReady, PodUnscheduled, SchedulingSpec,
+        Change, ConditionStatus, Name, NodeName, Phase, Pod, PodReady, PodUnscheduled, QuotaSpec, Resources, SchedulingSpec,
         TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
     },
     time::Span,
@@ -47,7 +47,8 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     let condition = |kind: &str| status.conditions.iter().find(|condition| *condition.kind == *kind);
     let sum = spec.sum();
     let requests = sum.resources();
-    let scheduling = spec.scheduling(sum, pool);
+    let mut scheduling = spec.scheduling(sum, pool);
+    scheduling.quota = QuotaSpec { best_effort: *status.qos_class == *"BestEffort", ..spec.quota(pool) };
     let target = condition("DisruptionTarget").filter(|condition| *condition.status == *"True");
     Pod {
         key: metadata.key(pool),
@@ -112,6 +113,9 @@ struct Spec<'a> {
     #[serde(borrow)]
     node_name: Text<'a>,
     priority: Int,
+    #[serde(borrow)]
+    priority_class_name: Text<'a>,
+    active_deadline_seconds: Int,
     termination_grace_period_seconds: Int,
     #[serde(borrow)]
     tolerations: LenientList<WireToleration<'a>>,
@@ -141,16 +145,42 @@ struct Spec<'a> {
     resource_claims: LenientList<Named<'a>>,
 }
 
-impl Spec<'_> {
+impl<'a> Spec<'a> {
     fn sum(&self) -> RequestSum<'_> {
+        self.sum_of(|resources| &resources.requests, &self.overhead)
+    }
+
+    fn sum_of<'w>(
+        &'w self,
+        amounts: fn(&'w WireResources<'a>) -> &'w Amounts<'a>,
+        overhead: &'w Amounts<'a>,
+    ) -> RequestSum<'w> {
+        let of = |container: &'w Container<'a>| ContainerRequests {
+            amounts: amounts(&container.resources),
+            restart_policy: &container.restart_policy,
+        };
         let (containers, init_containers) = (self.containers.iter(), self.init_containers.iter());
-        let asking = Container::asking;
-        requests::requests(
-            containers.map(asking),
-            init_containers.map(asking),
-            &self.resources,
-            &self.overhead,
-        )
+        requests::requests(containers.map(of), init_containers.map(of), amounts(&self.resources), overhead)
+    }
+
+    /// What quotas count, its quality of service apart. Overhead is added to limits that are given.
+    fn quota(&self, pool: &mut SharedParts) -> QuotaSpec {
+        let none = Amounts::default();
+        let limits = self.sum_of(|resources| &resources.limits, &none);
+        let overhead = |resource: &str| self.overhead.amount(resource);
+        let with = |limit: i64, overhead: Option<i64>| match limit {
+            0 => 0,
+            limit => limit.saturating_add(overhead.unwrap_or(0)),
+        };
+        let Resources { cpu_milli, memory_bytes, .. } = limits.resources();
+        QuotaSpec {
+            cpu_limit_milli: with(cpu_milli, overhead("cpu").map(|amount| amount.milli())),
+            memory_limit_bytes: with(memory_bytes, overhead("memory").map(|amount| amount.units())),
+            ephemeral_limit_bytes: limits.ephemeral_bytes(),
+            priority_class: pool.name(&self.priority_class_name),
+            best_effort: false,
+            has_deadline: self.active_deadline_seconds.0.is_some_and(|seconds| seconds >= 0),
+        }
     }
 
     fn scheduling(&self, sum: RequestSum<'_>, pool: &mut SharedParts) -> SchedulingSpec {
@@ -182,6 +212,7 @@ impl Spec<'_> {
             gates: self.scheduling_gates.iter().map(|gate| pool.name(&gate.name)).collect(),
             scheduler: pool.name(scheduler),
             claims_devices: !self.resource_claims.is_empty(),
+            quota: QuotaSpec::default(),
         }
     }
 
@@ -211,11 +242,7 @@ struct Container<'a> {
     ports: LenientList<WirePort<'a>>,
 }
 
-impl<'a> Container<'a> {
-    fn asking(&self) -> ContainerRequests<'_, 'a> {
-        ContainerRequests { resources: &self.resources, restart_policy: &self.restart_policy }
-    }
-
+impl Container<'_> {
     fn is_sidecar(&self) -> bool {
         *self.restart_policy == *"Always"
     }
@@ -279,6 +306,8 @@ struct Status<'a> {
     phase: Text<'a>,
     #[serde(borrow)]
     reason: Text<'a>,
+    #[serde(borrow)]
+    qos_class: Text<'a>,
     #[serde(borrow)]
     start_time: Text<'a>,
     #[serde(borrow)]

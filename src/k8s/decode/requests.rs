@@ -18,33 +18,35 @@ const ASSUMED_MEMORY_BYTES: i64 = 200 << 20;
 #[serde(default)]
 pub struct WireResources<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
-    requests: Amounts<'a>,
+    pub requests: Amounts<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub limits: Amounts<'a>,
 }
 
-/// The requests of one container.
+/// The requests, or the limits, of one container.
 #[derive(Clone, Copy)]
 pub struct ContainerRequests<'w, 'a> {
-    pub resources: &'w WireResources<'a>,
+    pub amounts: &'w Amounts<'a>,
     /// `restartPolicy` of an init container; with Always it is a sidecar.
     pub restart_policy: &'w Text<'a>,
 }
 
 /// The requests that the scheduler counts (component-helpers `resource.PodRequests`): those of containers and sidecars
 /// together, or the most that the initialisation needs, whichever is more. Pod-level requests replace this sum.
-/// Overhead is added.
+/// Overhead is added. Limits are summed up in the same way (`resource.PodLimits`).
 pub fn requests<'w, 'a: 'w>(
     containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
     init_containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
-    of_pod: &'w WireResources<'a>,
+    of_pod: &'w Amounts<'a>,
     overhead: &'w Amounts<'a>,
 ) -> RequestSum<'w> {
     let mut running = RequestSum::default();
     for container in containers {
-        running.add(&RequestSum::of_container(&container.resources.requests));
+        running.add(&RequestSum::of_container(container.amounts));
     }
     let (mut sidecars, mut initial) = (RequestSum::default(), RequestSum::default());
     for container in init_containers {
-        let own = RequestSum::of_container(&container.resources.requests);
+        let own = RequestSum::of_container(container.amounts);
         let mut needed = sidecars.clone();
         needed.add(&own);
         if **container.restart_policy == *"Always" {
@@ -54,7 +56,7 @@ pub fn requests<'w, 'a: 'w>(
         initial.raise_to(&needed);
     }
     running.raise_to(&initial);
-    running.replace(&of_pod.requests);
+    running.replace(of_pod);
     running.add(&RequestSum::of(overhead));
     running
 }
@@ -137,6 +139,11 @@ impl<'w> RequestSum<'w> {
     /// The resources that every view shows.
     pub fn resources(&self) -> Resources {
         Resources { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: 1 }
+    }
+
+    /// The ephemeral storage in bytes.
+    pub const fn ephemeral_bytes(&self) -> i64 {
+        self.ephemeral_bytes
     }
 
     pub fn requests(mut self, pool: &mut SharedParts) -> Requests {

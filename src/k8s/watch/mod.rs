@@ -43,6 +43,7 @@ use super::{
         node::NodeDecoder,
         pod::PodDecoder,
         priority_class::PriorityClassDecoder,
+        quota::QuotaDecoder,
         service::ServiceDecoder,
         storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
         workload::WorkloadDecoder,
@@ -174,7 +175,7 @@ fn start(
     shared: &Arc<Shared>,
     tasks: &mut JoinSet<()>,
 ) -> Option<tokio::task::AbortHandle> {
-    if shared.options.no_pods && (kind == FeedKind::Pods || FeedKind::PLACEMENT.contains(&kind)) {
+    if shared.options.no_pods && (kind == FeedKind::Pods || FeedKind::REPLACEMENTS.contains(&kind)) {
         let mut report = FeedReporter::new(kind, scope, shared.clone());
         tasks.spawn(async move {
             // A closed channel ends everything else too.
@@ -205,6 +206,7 @@ fn start(
         FeedKind::StorageClasses => follow(of, StorageClassDecoder::default(), shared, tasks),
         FeedKind::CsiNodes => follow(of, CsiNodeDecoder::default(), shared, tasks),
         FeedKind::Leader => follow(of, LeaderDecoder::default(), shared, tasks),
+        FeedKind::Quotas => follow(of, QuotaDecoder::default(), shared, tasks),
     })
 }
 

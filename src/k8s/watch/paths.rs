@@ -26,6 +26,7 @@ pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
         FeedKind::Volumes => "/api/v1/persistentvolumes",
         FeedKind::StorageClasses => "/apis/storage.k8s.io/v1/storageclasses",
         FeedKind::CsiNodes => "/apis/storage.k8s.io/v1/csinodes",
+        FeedKind::Quotas => "/api/v1/resourcequotas",
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
             namespace::NamespaceDecoder,
             node::NodeDecoder,
             pod::PodDecoder,
+            quota::QuotaDecoder,
             storage::{ClaimDecoder, VolumeDecoder},
             workload::WorkloadDecoder,
         },
@@ -96,7 +97,8 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
         | Scope::Namespaces
         | Scope::Workloads(_)
         | Scope::Claims
-        | Scope::Volumes => all(),
+        | Scope::Volumes
+        | Scope::Quotas => all(),
         Scope::NodesWith(selector) | Scope::PodsWith(None, selector) => {
             all().with("labelSelector", &selector.to_string())
         }
@@ -109,7 +111,7 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
         Scope::Node(name) => all().with("fieldSelector", &format!("metadata.name={name}")),
         Scope::Volume(name) => all().with("fieldSelector", &format!("metadata.name={name}")),
         Scope::Namespace(name) => all().with("fieldSelector", &format!("metadata.name={name}")),
-        Scope::BudgetsIn(namespace) => within(namespace),
+        Scope::BudgetsIn(namespace) | Scope::QuotasIn(namespace) => within(namespace),
         Scope::Pod(key) | Scope::Workload(_, key) | Scope::Claim(key) => named(key),
     }
 }
@@ -135,6 +137,7 @@ impl ScopeReader<'_> {
             }
             Scope::Claims | Scope::Claim(_) => self.read_as(ClaimDecoder::default()).await,
             Scope::Volumes | Scope::Volume(_) => self.read_as(VolumeDecoder::default()).await,
+            Scope::Quotas | Scope::QuotasIn(_) => self.read_as(QuotaDecoder::default()).await,
         }
     }
 
@@ -178,6 +181,7 @@ pub fn list_query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
         | Scope::Claims
         | Scope::Volumes
         | Scope::Budgets
+        | Scope::Quotas
         | Scope::Namespaces
         | Scope::Workloads(
             WorkloadKind::ReplicaSet

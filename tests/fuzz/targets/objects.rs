@@ -10,6 +10,7 @@ use kordon::{
         node::NodeDecoder,
         pod::PodDecoder,
         priority_class::PriorityClassDecoder,
+        quota::QuotaDecoder,
         service::ServiceDecoder,
         storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
         workload::WorkloadDecoder,
@@ -50,6 +51,7 @@ pub fn changes(kind: FeedKind, form: u8, text: &[u8]) -> Vec<Change> {
         FeedKind::StorageClasses => read(StorageClassDecoder::default(), form, text),
         FeedKind::CsiNodes => read(CsiNodeDecoder::default(), form, text),
         FeedKind::Leader => read(LeaderDecoder::default(), form, text),
+        FeedKind::Quotas => read(QuotaDecoder::default(), form, text),
     }
 }
 
