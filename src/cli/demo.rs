@@ -122,13 +122,21 @@ impl EmbeddedCluster {
         if args.no_controller {
             api.load("leases", lease_of_a_stopped_controller(clock));
         } else {
-            let controller = Controller {
-                connection: Connection::embedded(api.client_as("system:kordon-controller"), NAME),
+            let client = api.client_as("system:kordon-controller");
+            let connection = Connection::embedded(client, NAME);
+            let term = |identity: &str| Controller {
+                connection: connection.clone(),
                 settings: settings(args),
                 clock,
-                identity: "kordon-demo".into(),
+                identity: identity.into(),
             };
-            tasks.spawn(controller.run(cancel.clone()));
+            let (first, away) = (term("kordon-demo"), args.scenario.controller_away);
+            match away {
+                None => tasks.spawn(first.run(cancel.clone())),
+                Some(away) => {
+                    tasks.spawn(first.run_until_replaced(term("kordon-demo-2"), away, cancel.clone()))
+                }
+            };
         }
         let scheduler = PlacementScheduler {
             connection: Connection::embedded(api.client_as("system:kordon-scheduler"), NAME),

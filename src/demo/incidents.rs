@@ -3,7 +3,7 @@
 use http::Request;
 use kube::Client;
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,10 @@ use super::{
     seed::nodes::Machine,
     writer::{Patch, WriteError, Writer, path},
 };
-use crate::{clock::Clock, time::Span};
+use crate::{
+    clock::Clock,
+    time::{Span, Timestamp},
+};
 
 /// An event of a script, this long after the start.
 #[derive(Clone, Debug)]
@@ -29,8 +32,10 @@ pub struct ScriptStep {
 pub enum DemoEvent {
     /// A fault of a node.
     NodeFault(String, NodeFault),
-    /// An operator drains a node, reboots it with this kernel and uncordons it.
-    Upgrade { node: String, kernel: &'static str },
+    /// An operator drains a node, reboots it with this kernel and uncordons it. It is the `place`th `of` so many.
+    Upgrade { node: String, kernel: &'static str, place: usize, of: usize },
+    /// An operator drains the node of the first pod of a workload, for as long as it takes.
+    DrainNodeOf { namespace: &'static str, workload: &'static str },
     /// A Deployment gets new pods, as by `kubectl rollout restart`.
     Rollout { namespace: &'static str, deployment: &'static str },
 }
@@ -39,6 +44,14 @@ pub enum DemoEvent {
 const NEW_KERNEL: &str = "6.1.0-41-cloud-amd64";
 /// How long the operator waits for a drain.
 const DRAIN_TIMEOUT: Span = Span::from_secs(180);
+
+/// The annotations in which kordon notes who cordoned and who drains a node (docs/acting.md).
+const CORDON: &str = "kordon.dev/cordon";
+const DRAIN: &str = "kordon.dev/drain";
+const CLAIM_RENEWAL: Span = Span::from_secs(20);
+/// Who operates, and the name of the operation.
+const OPERATOR: &str = "ops@example.com";
+const DRAIN_NAME: &str = "drain-of-the-demo";
 
 /// A scenario's script for some machines.
 pub type Script = fn(&[Machine]) -> Vec<ScriptStep>;
@@ -129,8 +142,19 @@ pub fn full_outage(machines: &[Machine]) -> Vec<ScriptStep> {
 }
 
 pub fn kernel_upgrade(machines: &[Machine]) -> Vec<ScriptStep> {
-    let upgrade = |node| ScriptStep { after: secs(5), what: DemoEvent::Upgrade { node, kernel: NEW_KERNEL } };
-    workers(machines).into_iter().map(upgrade).collect()
+    let workers = workers(machines);
+    let of = workers.len();
+    let upgrade = |(node, place)| ScriptStep {
+        after: secs(5),
+        what: DemoEvent::Upgrade { node, kernel: NEW_KERNEL, place, of },
+    };
+    workers.into_iter().zip(1..).map(upgrade).collect()
+}
+
+/// A budget needs the only replica of grafana.
+pub fn blocked_drain(_: &[Machine]) -> Vec<ScriptStep> {
+    let what = DemoEvent::DrainNodeOf { namespace: "monitoring", workload: "grafana" };
+    vec![ScriptStep { after: secs(5), what }]
 }
 
 fn secs(secs: i64) -> Span {
@@ -177,9 +201,15 @@ impl Incidents {
     async fn run_event(&self, what: DemoEvent) {
         match what {
             DemoEvent::NodeFault(node, fault) => self.inject(node, fault).await,
-            DemoEvent::Upgrade { node, kernel } => {
-                if let Err(error) = self.upgrade(&node, kernel).await {
+            DemoEvent::Upgrade { node, kernel, place, of } => {
+                let task = format!("kernel {kernel}, node {place} of {of}");
+                if let Err(error) = self.upgrade(&node, kernel, &task).await {
                     self.errors.report(format!("upgrade of {node}"), &error);
+                }
+            }
+            DemoEvent::DrainNodeOf { namespace, workload } => {
+                if let Err(error) = self.drain_node_of(namespace, workload).await {
+                    self.errors.report(format!("drain of the node of {namespace}/{workload}"), &error);
                 }
             }
             DemoEvent::Rollout { namespace, deployment } => {
@@ -197,22 +227,68 @@ impl Incidents {
         let _ = self.kubelets.send(kubelets::KubeletMessage::Fault(node, fault)).await;
     }
 
-    async fn upgrade(&self, node: &str, kernel: &str) -> Result<(), WriteError> {
-        self.cordon(node, true).await?;
+    async fn upgrade(&self, node: &str, kernel: &str, task: &str) -> Result<(), WriteError> {
         let end = self.clock.now() + DRAIN_TIMEOUT;
-        while self.clock.now() < end && self.evict_from(node).await? > 0 {
-            self.clock.sleep(secs(3)).await;
-        }
+        self.drain(node, task, Some(end)).await?;
         self.delete_from(node).await?;
+        self.annotate(node, DRAIN, Value::Null).await?;
+        // Long enough to be seen drained.
+        self.clock.sleep(secs(4)).await;
+        self.cordon(node, &format!("{task}: rebooting")).await?;
         self.inject(node.to_owned(), NodeFault::Reboot { down: secs(15), kernel: kernel.to_owned() }).await;
         self.clock.sleep(secs(25)).await;
-        self.cordon(node, false).await?;
+        self.annotate(node, CORDON, Value::Null).await?;
+        let patch = json!({"spec": {"unschedulable": null}});
+        self.writer.patch::<IgnoredAny>(&path::node(node), Patch::Merge, &patch).await?;
         self.clock.sleep(secs(5)).await;
         Ok(())
     }
 
-    async fn cordon(&self, node: &str, on: bool) -> Result<(), WriteError> {
-        let patch = json!({"spec": {"unschedulable": on.then_some(true)}});
+    async fn drain_node_of(&self, namespace: &str, workload: &str) -> Result<(), WriteError> {
+        let pods = list_pods(&self.writer.client(), "").await?;
+        let is_of_it = |pod: &&Pod| {
+            let key = Key::of(*pod);
+            key.namespace == namespace && key.name.starts_with(workload) && !pod.spec.node_name.is_empty()
+        };
+        let Some(pod) = pods.iter().find(is_of_it) else { return Err(WriteError::NotFound) };
+        self.drain(&pod.spec.node_name, "replace the disk", None).await
+    }
+
+    /// Cordons a node and evicts its pods, until it is empty or the time is over, as `kordon drain` does: with a claim that
+    /// is renewed.
+    async fn drain(&self, node: &str, task: &str, end: Option<Timestamp>) -> Result<(), WriteError> {
+        self.cordon(node, task).await?;
+        let mut renew = self.clock.now();
+        let mut pods = None;
+        while end.is_none_or(|end| self.clock.now() < end) {
+            let left = self.evict_from(node).await?;
+            if left == 0 {
+                break;
+            }
+            let now = self.clock.now();
+            if now >= renew {
+                renew = now + CLAIM_RENEWAL;
+                let pods = *pods.get_or_insert(left);
+                let claim =
+                    json!({"by": OPERATOR, "operation": DRAIN_NAME, "renewed": now.to_time(), "pods": pods});
+                self.annotate(node, DRAIN, claim.to_string().into()).await?;
+            }
+            self.clock.sleep(secs(3)).await;
+        }
+        Ok(())
+    }
+
+    /// Cordons a node, with a note of who and why.
+    async fn cordon(&self, node: &str, why: &str) -> Result<(), WriteError> {
+        let now = self.clock.now().to_time();
+        let note = json!({"by": OPERATOR, "why": why, "at": now, "until": null, "operation": DRAIN_NAME});
+        let metadata = json!({"annotations": {CORDON: note.to_string()}});
+        let patch = json!({"metadata": metadata, "spec": {"unschedulable": true}});
+        self.writer.patch::<IgnoredAny>(&path::node(node), Patch::Merge, &patch).await.map(drop)
+    }
+
+    async fn annotate(&self, node: &str, key: &str, value: Value) -> Result<(), WriteError> {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
         self.writer.patch::<IgnoredAny>(&path::node(node), Patch::Merge, &patch).await.map(drop)
     }
 

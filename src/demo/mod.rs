@@ -8,6 +8,7 @@ mod feed;
 mod incidents;
 mod kubelets;
 mod objects;
+mod quota;
 mod scheduler;
 mod seed;
 mod errors;

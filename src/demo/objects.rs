@@ -99,6 +99,8 @@ pub struct PodSpec {
     pub node_selector: BTreeMap<String, String>,
     pub affinity: Affinity,
     pub host_network: bool,
+    pub priority_class_name: String,
+    pub active_deadline_seconds: Option<i64>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -113,6 +115,7 @@ pub struct Container {
 #[serde(default)]
 pub struct Resources {
     pub requests: BTreeMap<String, String>,
+    pub limits: BTreeMap<String, String>,
 }
 
 /// The part that DaemonSets use to bind pods to nodes.
@@ -154,6 +157,7 @@ pub struct PodStatus {
     pub conditions: Vec<Condition>,
     pub container_statuses: Vec<ContainerStatus>,
     pub start_time: String,
+    pub qos_class: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -206,6 +210,17 @@ pub struct Budget {
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: BudgetSpec,
+    #[serde(default)]
+    pub status: Value,
+}
+
+#[derive(Resource, Clone, Debug, Deserialize)]
+#[resource(inherit = "k8s_openapi::api::core::v1::ResourceQuota")]
+pub struct Quota {
+    #[serde(deserialize_with = "thin")]
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub spec: Value,
     #[serde(default)]
     pub status: Value,
 }
@@ -310,8 +325,17 @@ impl Pod {
 
     /// CPU request in thousandths of a core, and memory request in KiB.
     pub fn requests(&self) -> (i64, i64) {
+        self.sums(|resources| &resources.requests)
+    }
+
+    /// The same of its limits.
+    pub fn limits(&self) -> (i64, i64) {
+        self.sums(|resources| &resources.limits)
+    }
+
+    fn sums(&self, amounts: fn(&Resources) -> &BTreeMap<String, String>) -> (i64, i64) {
         let sum = |resource: &str, read: fn(&str) -> Option<i64>| {
-            let texts = self.spec.containers.iter().filter_map(|c| c.resources.requests.get(resource));
+            let texts = self.spec.containers.iter().filter_map(|c| amounts(&c.resources).get(resource));
             texts.filter_map(|text| read(text)).sum()
         };
         (sum("cpu", cpu_milli), sum("memory", memory_kib))

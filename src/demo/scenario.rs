@@ -23,6 +23,10 @@ pub struct Scenario {
     pub(super) history: fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
     /// What happens after the start.
     pub(super) script: Script,
+    /// Namespaces that have a ResourceQuota of as many pods as they have at the start.
+    pub(super) quotas: &'static [&'static str],
+    /// When the node lifecycle controller stops, and when its successor starts.
+    pub controller_away: Option<(Span, Span)>,
 }
 
 impl Scenario {
@@ -40,6 +44,8 @@ const QUIET: Scenario = Scenario {
     pod_changes_per_second: 0.0,
     history: |_| Vec::new(),
     script: incidents::empty,
+    quotas: &[],
+    controller_away: None,
 };
 
 /// All scenarios; the first is the default.
@@ -91,19 +97,56 @@ pub static SCENARIOS: &[Scenario] = &[
         script: incidents::kernel_upgrade,
         ..QUIET
     },
+    Scenario {
+        name: "stuck-statefulset",
+        doc: "a lost node: its pods of StatefulSets stay Terminating, and get no successors",
+        history: |machines| lost(machines, "memory", 1, 330),
+        ..QUIET
+    },
+    Scenario {
+        name: "blocked-drain",
+        doc: "a drain that never ends: a PodDisruptionBudget allows no eviction of a single replica",
+        script: incidents::blocked_drain,
+        ..QUIET
+    },
+    Scenario {
+        name: "restart",
+        doc: "the controller restarts while nodes are silent: each gets a new grace period",
+        history: |machines| disconnected(machines, "general", 1, 25),
+        script: incidents::silent_node,
+        controller_away: Some((Span::from_secs(15), Span::from_secs(35))),
+        ..QUIET
+    },
+    Scenario {
+        name: "quota",
+        doc: "a lost node: quotas refuse the replacements of its pods while the old ones count",
+        history: |machines| lost(machines, "general", 1, 285),
+        quotas: &["shop", "payments", "search"],
+        ..QUIET
+    },
 ];
+
+fn find(machines: &[Machine], pool: &str, zone: usize) -> Option<usize> {
+    machines.iter().position(|machine| machine.pool.name == pool && machine.zone == zone)
+}
+
+/// A node of a pool and zone that became Unknown this many seconds ago.
+fn lost(machines: &[Machine], pool: &str, zone: usize, seconds: i64) -> Vec<(usize, MachineHistory)> {
+    let lost = find(machines, pool, zone).into_iter();
+    lost.map(|machine| (machine, MachineHistory::UnknownFor(Span::from_secs(seconds)))).collect()
+}
+
+/// A node of a pool and zone whose last heartbeat was this many seconds ago.
+fn disconnected(machines: &[Machine], pool: &str, zone: usize, seconds: i64) -> Vec<(usize, MachineHistory)> {
+    let silent = find(machines, pool, zone).into_iter();
+    silent.map(|machine| (machine, MachineHistory::DisconnectedFor(Span::from_secs(seconds)))).collect()
+}
 
 /// One node became Unknown four minutes ago, one has been disconnected for 25 seconds, one has memory pressure.
 fn default_history(machines: &[Machine]) -> Vec<(usize, MachineHistory)> {
-    let find = |pool: &str, zone: usize| machines.iter().position(|m| m.pool.name == pool && m.zone == zone);
-    let mut histories = Vec::new();
-    if let Some(lost) = find("general", 1) {
-        histories.push((lost, MachineHistory::UnknownFor(Span::from_secs(245))));
-    }
-    if let Some(falling) = find("memory", 2) {
-        histories.push((falling, MachineHistory::DisconnectedFor(Span::from_secs(25))));
-    }
-    if let Some(short) = find("spot", 0) {
+    let mut histories = lost(machines, "general", 1, 245);
+    histories.extend(disconnected(machines, "memory", 2, 25));
+    if let Some(short) = find(machines, "spot", 0) {
         histories.push((short, MachineHistory::MemoryPressureFor(Span::from_secs(1140))));
     }
     histories

@@ -77,7 +77,8 @@ impl World {
         let epoch = clock.now();
         let nodes = options.nodes.unwrap_or(options.scenario.nodes);
         let pods = options.pods.unwrap_or(options.scenario.pods);
-        let seed = Seed::new(nodes, pods, options.scenario.history, random, epoch);
+        let mut seed = Seed::new(nodes, pods, options.scenario.history, random, epoch);
+        seed.quotas = options.scenario.quotas;
         seed.objects().for_each(|object| load(api, object));
         let tasks = TaskTracker::new();
         let (errors, reports) = ErrorReporter::new(clock);
@@ -109,6 +110,8 @@ impl World {
         tasks.spawn(pods.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
         let budgets = Feed::new().deliver(&workloads, workloads::WorkloadMessage::Budgets);
         tasks.spawn(budgets.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        let quotas = Feed::new().deliver(&workloads, workloads::WorkloadMessage::Quotas);
+        tasks.spawn(quotas.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
         for kind in WorkloadKind::ALL {
             let feed = Feed::new()
                 .deliver(&workloads, move |change| workloads::WorkloadMessage::Workloads(kind, change));

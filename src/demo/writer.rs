@@ -18,6 +18,8 @@ pub enum WriteError {
     NotFound,
     #[error("conflict: {0}")]
     Conflict(String),
+    #[error("forbidden: {0}")]
+    Forbidden(String),
     #[error("too many requests: {0}")]
     TooManyRequests(String),
     #[error(transparent)]
@@ -88,6 +90,7 @@ impl WriteError {
     fn from_client(error: kube::Error) -> Self {
         match error {
             kube::Error::Api(status) => match status.code {
+                403 => Self::Forbidden(status.message.clone()),
                 404 => Self::NotFound,
                 409 => Self::Conflict(status.message.clone()),
                 429 => Self::TooManyRequests(status.message.clone()),
@@ -128,6 +131,10 @@ pub mod path {
 
     pub fn workload(kind: WorkloadKind, key: &Key) -> String {
         format!("{}/{}", workloads(kind, &key.namespace), key.name)
+    }
+
+    pub fn quota(key: &Key) -> String {
+        format!("/api/v1/namespaces/{}/resourcequotas/{}", key.namespace, key.name)
     }
 
     pub fn budget(key: &Key) -> String {

@@ -9,6 +9,7 @@ use crate::{
     executor::effects::{EffectExecutor, EffectWriter},
     k8s::{connect::Connection, leadership::LeaderElector},
     model::{ConnectionInfo, ControllerRole, ModelOptions},
+    time::Span,
 };
 
 /// The node lifecycle controller of a cluster.
@@ -54,6 +55,26 @@ impl Controller {
             if cancel.is_cancelled() {
                 return;
             }
+        }
+    }
+
+    /// Acts until this long after the start, then dies without a word; its successor starts this long after the start.
+    pub async fn run_until_replaced(
+        self,
+        successor: Self,
+        (dies, starts): (Span, Span),
+        cancel: CancellationToken,
+    ) {
+        let clock = self.clock;
+        let started = clock.now();
+        let life = cancel.child_token();
+        tokio::select! {
+            () = self.run(life.clone()) => return,
+            () = clock.sleep_until(started + dies) => life.cancel(),
+        }
+        tokio::select! {
+            () = cancel.cancelled() => {}
+            () = clock.sleep_until(started + starts) => successor.run(cancel.clone()).await,
         }
     }
 

@@ -1,5 +1,5 @@
 //! Plans of drains against what then happens: which pods leave, in which order and when, which budget blocks which pod,
-//! and when the drain is done. In a demo cluster with budgets and changing pods, on a virtual clock.
+//! which replacement a quota refuses, and when the drain is done; and what an operation tells of its progress. In a demo cluster with budgets and changing pods, on a virtual clock.
 //!
 //! `KORDON_DRAIN=20/200` drains 20 of 200 nodes, five at a time, and `KORDON_SEED` selects another cluster; with
 //! `--nocapture` the figures are printed.
@@ -7,13 +7,13 @@
 mod compare;
 mod facts;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use kordon::{
     clock::Clock,
-    cluster::{Node, NodeName},
+    cluster::{Node, NodeName, Owner, OwnerKind, Pod, Uid, WorkloadKind},
     demo::{
-        api::{self, Api},
+        api::{self, Api, Verb},
         scenario::Scenario,
         world::{self, World},
     },
@@ -25,12 +25,13 @@ use kordon::{
         watch::{self, WatchOptions},
     },
     model::{Model, ModelOptions},
-    operation::{Operation, OperationEnd, OperationOptions},
+    operation::{Operation, OperationEnd, OperationNotice, OperationOptions},
     placement::Snapshot,
-    plan::{Action, DrainOptions, PlacingEnvironment, Plan, Prospect, Retry},
+    plan::{Action, DrainOptions, PlacingEnvironment, Plan, PodPlan, Prospect, Retry},
     run::operation::OperationRun,
     time::{Span, Timestamp},
 };
+use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -53,10 +54,88 @@ async fn a_drain_under_load_goes_as_its_plan_predicted() {
     };
     let seed = std::env::var("KORDON_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut town = Town::new(nodes, seed).await;
-    let (plan, facts) = town.drain(drained).await;
+    let chosen = town.drainable(drained);
+    let (plan, facts, told) = town.drain(chosen).await;
+    check_progress(&told, &facts);
     let comparison = Comparison::new(&plan, &facts);
     println!("{drained} of {nodes} nodes, {PARALLEL} at a time, seed {seed}\n{comparison}");
     comparison.check();
+}
+
+/// While the drain runs, the operator is told every ten seconds how far it is and when it likely ends.
+fn check_progress(told: &[OperationNotice], facts: &Facts) {
+    let lines: Vec<&OperationNotice> = told.iter().filter(|notice| notice.text.contains("; done ")).collect();
+    let lasted = facts.ended.since(facts.began).as_secs();
+    let times: Vec<i64> = lines.iter().map(|line| line.at.since(facts.began).as_secs()).collect();
+    let every_ten: Vec<i64> = (1..=lasted / 10).map(|number| number * 10).collect();
+    assert!(lasted > 30, "too short to tell of: {lasted} s");
+    assert_eq!(times, every_ten, "{lines:#?}");
+    let gone = |line: &&OperationNotice| {
+        let part = line.text.split(", ").find_map(|part| part.strip_suffix(" pods gone"));
+        part.and_then(|number| number.parse::<usize>().ok()).unwrap_or(0)
+    };
+    assert!(lines.iter().map(gone).is_sorted() && lines.iter().map(gone).any(|gone| gone > 0), "{lines:#?}");
+    // In the second half the predicted end is right to a third of the whole.
+    for line in lines.iter().filter(|line| line.at.since(facts.began).as_secs() > lasted / 2) {
+        let (_, rest) = line.text.split_once("; done in ~").unwrap_or_else(|| panic!("no time: {}", line.text));
+        let left = rest.split(' ').next().and_then(seconds).unwrap_or_else(|| panic!("{}", line.text));
+        let wrong = (line.at + Span::from_secs(left)).since(facts.ended).as_secs().abs();
+        assert!(wrong <= lasted / 3, "{}: {wrong} s from the end", line.text);
+    }
+}
+
+/// The seconds of `1m05s` or `35s`.
+fn seconds(text: &str) -> Option<i64> {
+    let (minutes, seconds) = text.strip_suffix('s')?.split_once('m').unwrap_or(("0", text.strip_suffix('s')?));
+    Some(minutes.parse::<i64>().ok()? * 60 + seconds.parse::<i64>().ok()?)
+}
+
+/// The namespace of the pods whose replacements a quota refuses.
+const LIMITED: &str = "shop";
+
+#[tokio::test(start_paused = true)]
+async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
+    let mut town = Town::new(24, 3).await;
+    let in_use = town.model.cluster.pods_in(&LIMITED.into()).count();
+    town.limit(LIMITED, in_use).await;
+    let node = town.drainable_with(LIMITED);
+    let before: BTreeSet<Uid> = town.model.cluster.pods().iter().map(|pod| pod.uid.clone()).collect();
+    let (plan, facts, _) = town.drain(vec![node]).await;
+    let refused: Vec<&PodPlan> = plan.pods.iter().filter(|pod| pod.quota.is_some()).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|pod| *pod.pod.namespace == *LIMITED), "{refused:#?}");
+    let numbers = format!("pods {in_use} of {in_use} used");
+    assert!(refused.iter().all(|pod| pod.quota.as_ref().is_some_and(|refusal| refusal.numbers() == numbers)));
+    town.clock.sleep(Span::from_secs(300)).await;
+    town.learn_now().await;
+    let cluster = &town.model.cluster;
+    let limited = LIMITED.into();
+    let new = cluster.pods_in(&limited).filter(|pod| !before.contains(&pod.uid));
+    let mut created: Vec<Timestamp> = new.map(|pod| cluster.local(pod.created)).collect();
+    created.sort_unstable();
+    assert!(created.len() >= refused.len(), "{} of {} were replaced", created.len(), refused.len());
+    let gone = |pod: &&PodPlan| facts.gone.get(&*pod.uid).copied().expect("the drain waited for it");
+    let mut freed: Vec<Timestamp> = refused.iter().map(gone).collect();
+    freed.sort_unstable();
+    // None before a pod is gone; each at most as long after one as it had been refused before.
+    for (created, freed) in created.iter().zip(&freed) {
+        let (late, waited) = (created.since(*freed), freed.since(facts.began));
+        assert!(late > Span::from_secs(-2) && late <= waited + Span::from_secs(2), "{late} after {waited}");
+    }
+    let uri = format!("/api/v1/namespaces/{LIMITED}/pods");
+    let is_refusal = |request: &api::LoggedRequest| {
+        request.verb == Verb::Create
+            && request.uri.starts_with(&uri)
+            && request.code == 403
+            && request.at >= facts.began
+    };
+    let log = town.api.log();
+    assert!(log.iter().any(is_refusal), "the server refused none");
+    // What was predicted is within what then happened: the kubelets end pods at random within their grace.
+    let predicted = refused.iter().filter_map(|pod| pod.quota.as_ref()?.admitted).max().expect("they are admitted");
+    let happened = created[refused.len() - 1];
+    let wrong = predicted.since(happened).as_secs().abs();
+    let most = refused.iter().filter_map(|pod| pod.gone.latest).max().expect("a time").since(plan.made).as_secs();
+    assert!(wrong <= most, "predicted {predicted}, happened {happened}");
 }
 
 /// A demo cluster and what is known of it.
@@ -112,8 +191,7 @@ impl Town {
     }
 
     /// Makes a plan and carries it out, as `kordon drain --enforce` does.
-    async fn drain(&mut self, count: usize) -> (Plan, Facts) {
-        let nodes = self.drainable(count);
+    async fn drain(&mut self, nodes: Vec<NodeName>) -> (Plan, Facts, Vec<OperationNotice>) {
         let now = self.clock.now();
         let plan = self.plan(nodes, now);
         let folder = tempfile::tempdir().expect("a folder");
@@ -137,11 +215,49 @@ impl Town {
         let mut run = OperationRun { operation, model, feeds, link, journal: Some(writer.clone()), clock };
         // Nobody pauses or cancels it.
         let (_operator, mut input) = mpsc::channel(1);
-        run.run(&mut input, |_| {}).await;
+        let mut told = Vec::new();
+        run.run(&mut input, |notice| told.push(notice.clone())).await;
         let report = run.operation.progress();
         assert_eq!(run.operation.ended(), Some(OperationEnd::Done), "{report:#?}");
         let lines = journal.lines().expect("read");
-        (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0))
+        self.model = run.model;
+        self.feeds = run.feeds;
+        (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0), told)
+    }
+
+    /// Gives a namespace a quota of so many pods, and waits until it is counted.
+    async fn limit(&mut self, namespace: &str, pods: usize) {
+        let quota = json!({
+            "apiVersion": "v1", "kind": "ResourceQuota",
+            "metadata": {"namespace": namespace, "name": "team"},
+            "spec": {"hard": {"pods": pods.to_string()}},
+        });
+        self.api.load("resourcequotas", quota);
+        self.clock.sleep(Span::from_secs(5)).await;
+        self.learn_now().await;
+        let counted = self.model.cluster.quotas_in(&namespace.into()).next().expect("it is there");
+        assert_eq!(counted.limits.first().map(|limit| limit.hard), i64::try_from(pods).ok());
+    }
+
+    /// Takes in what the watches have said.
+    async fn learn_now(&mut self) {
+        while let Ok(Some(event)) = tokio::time::timeout(Duration::from_millis(500), self.feeds.recv()).await {
+            self.model.on_watch_event(event, self.clock.now());
+        }
+    }
+
+    /// A node that can be drained, with pods of a ReplicaSet in this namespace.
+    fn drainable_with(&self, namespace: &str) -> NodeName {
+        let replicated = |pod: &Arc<Pod>| {
+            let is_of_set = |owner: &Owner| owner.kind == OwnerKind::Workload(WorkloadKind::ReplicaSet);
+            *pod.key.namespace == *namespace && pod.owner.as_ref().is_some_and(is_of_set)
+        };
+        let with = |node: &&Arc<Node>| self.model.cluster.pods_on(&node.name).any(replicated);
+        let completes = |node: &&Arc<Node>| {
+            self.plan(vec![node.name.clone()], self.clock.now()).prospect() == Prospect::Completes
+        };
+        let mut nodes = self.model.cluster.nodes().iter().filter(with);
+        nodes.find(completes).expect("one of them").name.clone()
     }
 
     fn plan(&self, nodes: Vec<NodeName>, now: Timestamp) -> Plan {

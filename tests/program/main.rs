@@ -21,6 +21,7 @@ mod drain_times;
 mod evictions;
 mod pending;
 mod recording_screen;
+mod scenario_frames;
 mod requests;
 mod screens;
 mod dashboard_fixture;

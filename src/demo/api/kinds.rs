@@ -188,6 +188,14 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        plural: "resourcequotas",
+        singular: "resourcequota",
+        name: "ResourceQuota",
+        short_names: &["quota"],
+        subresources: STATUS,
+        ..PLAIN
+    },
+    Kind {
         plural: "services",
         singular: "service",
         name: "Service",

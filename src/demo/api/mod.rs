@@ -24,6 +24,7 @@ mod list;
 mod openapi;
 mod patch;
 mod protobuf;
+mod quota;
 mod reply;
 mod request;
 mod resource;

@@ -12,6 +12,7 @@ use super::{
     json::{metadata, text},
     kinds::{self, KINDS, Kind, Subresource},
     object::{ObjectKey, Stored},
+    quota,
     refusal::{FieldCause, Refusal},
     store::Store,
     validation,
@@ -83,6 +84,9 @@ impl Transaction<'_> {
         self.set_server_metadata(kind, namespace, &uid, &mut value);
         admission::on_create(kind, &mut value, self.options, self.store)?;
         validation::check(kind, &value, None)?;
+        if kind.name == "Pod" {
+            quota::admit(self, namespace, &value)?;
+        }
         Ok(self.put(kind, key, value))
     }
 

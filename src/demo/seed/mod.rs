@@ -29,6 +29,8 @@ pub struct Seed {
     workloads: Vec<SeedWorkload>,
     /// In the order of their workloads.
     pods: Vec<PodSeed>,
+    /// Namespaces that have a ResourceQuota of as many pods as they have.
+    pub quotas: &'static [&'static str],
     random: RandomSource,
     epoch: Timestamp,
 }
@@ -105,7 +107,7 @@ impl Seed {
         }
         let workloads = workloads_for(&machines, pods);
         let pods = InitialPlacement::new(&machines).all(&workloads);
-        Self { machines, workloads, pods, random, epoch }
+        Self { machines, workloads, pods, quotas: &[], random, epoch }
     }
 
     /// All objects, owners first. They are generated one by one, as all of them may not fit into memory.
@@ -125,7 +127,27 @@ impl Seed {
         .chain(self.machines.iter().map(move |machine| nodes::lease(machine, random, epoch)))
         .chain(self.workloads.iter().flat_map(move |workload| workloads::objects(workload, random, epoch)))
         .chain(self.storage_objects())
+        .chain(self.quotas.iter().map(|namespace| self.quota(namespace)))
         .chain(self.pod_objects())
+    }
+
+    /// A quota of the pods that a namespace has, apart from those that are leaving.
+    fn quota(&self, namespace: &str) -> Value {
+        let counts = |seed: &&PodSeed| {
+            self.workloads[seed.workload].namespace == namespace
+                && !matches!(seed.state, InitialPodState::Evicted { .. })
+        };
+        let hard = json!({"pods": self.pods.iter().filter(counts).count().to_string()});
+        let name = format!("team-{namespace}");
+        let mut metadata = cluster_metadata("ResourceQuota", &name, self.random, self.epoch);
+        metadata["namespace"] = json!(namespace);
+        json!({
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": metadata,
+            "spec": {"hard": hard},
+            "status": {"hard": hard, "used": hard},
+        })
     }
 
     fn storage_objects(&self) -> impl Iterator<Item = Value> {

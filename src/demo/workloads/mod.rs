@@ -5,6 +5,7 @@ mod daemon_set;
 mod deployment;
 mod job;
 mod pod_gc;
+mod quota;
 mod replica_set;
 mod stateful_set;
 
@@ -23,7 +24,7 @@ use self::pod_gc::PodGc;
 use super::{
     errors::ErrorReporter,
     feed::{FeedChange, KnownObjects, ObjectChange},
-    objects::{Budget, Key, Node, Object, Pod, Workload, WorkloadKind, selects},
+    objects::{Budget, Key, Node, Object, Pod, Quota, Workload, WorkloadKind, selects},
     random::{RandomSource, suffix},
     writer::{Patch, WriteError, Writer, path},
 };
@@ -45,6 +46,9 @@ pub struct Workloads {
     pods: KnownObjects<Pod>,
     workloads: BTreeMap<WorkloadKind, KnownObjects<Workload>>,
     budgets: KnownObjects<Budget>,
+    quotas: KnownObjects<Quota>,
+    /// How often a sync was refused in a row.
+    refusals: BTreeMap<WorkItem, u32>,
     /// Pods by the uid of their controller.
     owned: BTreeMap<String, BTreeSet<Key>>,
     /// Pods of each budget, and budgets of each pod.
@@ -65,6 +69,7 @@ pub enum WorkloadMessage {
     Pods(FeedChange<Pod>),
     Workloads(WorkloadKind, FeedChange<Workload>),
     Budgets(FeedChange<Budget>),
+    Quotas(FeedChange<Quota>),
 }
 
 /// An item of the work queue.
@@ -75,6 +80,8 @@ enum WorkItem {
     /// Removes the finalizers of a pod, on behalf of their owner.
     Finalizer(Key),
     PodGc,
+    Quota(Key),
+    QuotaResync,
 }
 
 /// Budgets and the pods that they select.
@@ -92,9 +99,9 @@ const FINALIZER_DELAY: Span = Span::from_secs(20);
 impl Workloads {
     pub fn new(clock: Clock, writer: Writer, random: RandomSource, errors: ErrorReporter) -> Self {
         let mut unlisted: BTreeSet<&'static str> = WorkloadKind::ALL.iter().map(|kind| kind.name()).collect();
-        unlisted.extend(["Node", "Pod", "Budget"]);
+        unlisted.extend(["Node", "Pod", "Budget", "Quota"]);
         Self {
-            delayed: [(clock.now(), WorkItem::PodGc)].into(),
+            delayed: [(clock.now(), WorkItem::PodGc), (clock.now(), WorkItem::QuotaResync)].into(),
             clock,
             writer,
             random,
@@ -103,6 +110,8 @@ impl Workloads {
             pods: KnownObjects::new(),
             workloads: WorkloadKind::ALL.iter().map(|kind| (*kind, KnownObjects::new())).collect(),
             budgets: KnownObjects::new(),
+            quotas: KnownObjects::new(),
+            refusals: BTreeMap::new(),
             owned: BTreeMap::new(),
             budgeted: BudgetedPods::default(),
             unlisted,
@@ -168,6 +177,12 @@ impl Workloads {
                     self.on_budget(&change);
                 }
             }
+            WorkloadMessage::Quotas(change) => {
+                self.listed("Quota", &change);
+                for change in self.quotas.apply(change) {
+                    self.queue.insert(WorkItem::Quota(change.key()));
+                }
+            }
         }
     }
 
@@ -215,6 +230,7 @@ impl Workloads {
                 }
             }
         }
+        self.on_pod_counted(change);
         let budgets = match &change.after {
             None => BTreeSet::new(),
             Some(pod) => budget::of_pod(&self.budgets, pod),
@@ -274,9 +290,21 @@ impl Workloads {
             WorkItem::Budget(key) => self.sync_budget(key).await,
             WorkItem::Finalizer(key) => self.remove_finalizers(key).await,
             WorkItem::PodGc => self.collect_pods().await,
+            WorkItem::Quota(key) => self.sync_quota(key).await,
+            WorkItem::QuotaResync => {
+                self.resync_quotas();
+                Ok(())
+            }
         };
         match result {
-            Ok(()) => {}
+            Ok(()) => {
+                self.refusals.remove(&item);
+            }
+            // A quota is used up.
+            Err(WriteError::Forbidden(_)) => {
+                let pause = self.after_refusal(&item);
+                self.delayed.insert((self.clock.now() + pause, item));
+            }
             // The object is gone or was changed by somebody else: sync again later.
             Err(WriteError::NotFound | WriteError::Conflict(_)) => {
                 self.delayed.insert((self.clock.now() + RETRY, item));

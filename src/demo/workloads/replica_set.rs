@@ -15,8 +15,12 @@ impl Workloads {
         let Some(set) = self.workload(WorkloadKind::ReplicaSet, key) else { return Ok(()) };
         let wanted = set.spec.replicas.unwrap_or(1);
         let mut pods = self.active_pods_of(&set);
+        let mut created = Ok(());
         for _ in pods.len()..wanted {
-            self.create_pod(WorkloadKind::ReplicaSet, &set, None, |_| {}).await?;
+            created = self.create_pod(WorkloadKind::ReplicaSet, &set, None, |_| {}).await;
+            if created.is_err() {
+                break;
+            }
         }
         pods.sort_by_cached_key(|pod| deletion_order(pod));
         for pod in pods.iter().take(pods.len().saturating_sub(wanted)) {
@@ -29,7 +33,8 @@ impl Workloads {
             "replicas": pods.len(), "fullyLabeledReplicas": pods.len(),
             "readyReplicas": ready, "availableReplicas": ready,
         });
-        self.write_status(WorkloadKind::ReplicaSet, &set, status).await
+        self.write_status(WorkloadKind::ReplicaSet, &set, status).await?;
+        created
     }
 
     /// The pods that count as replicas.

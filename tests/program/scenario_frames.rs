@@ -1,0 +1,221 @@
+//! What the dashboard shows of each scenario of the demo, 30 and 120 seconds after its start: golden frames of the real loop over the
+//! embedded cluster with its controller and scheduler, on a virtual clock.
+
+use std::{collections::BTreeMap, fs, io, path::Path};
+
+use crossterm::event::Event;
+use futures::{StreamExt, stream};
+use kordon::{
+    app::{App, AppOptions, ThemeName},
+    clock::Clock,
+    demo::{
+        api::{Api, ApiOptions},
+        scenario::{SCENARIOS, Scenario},
+        world::{Scheduling, World, WorldOptions},
+    },
+    engine::{ServerVersion, Settings},
+    executor::effects::EffectExecutor,
+    k8s::connect::Connection,
+    model::{ConnectionInfo, ControllerRole, ModelOptions},
+    run::{self, Dashboard, Session, Surface, controller::Controller, scheduler::PlacementScheduler},
+    time::{Span, Timestamp},
+    ui::{Drawn, snapshot},
+};
+use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
+use tokio_util::sync::CancellationToken;
+
+const EPOCH: &str = "2026-11-22T03:00:00Z";
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
+
+/// When frames are taken, in seconds after the start.
+const TIMES: [i64; 2] = [30, 120];
+/// The sizes of all frames; the first decides what is selected and scrolled.
+const SIZES: [(u16, u16); 2] = [(160, 48), (80, 24)];
+/// The sizes of two scenarios beside those.
+const MORE_SIZES: [(u16, u16); 2] = [(120, 40), (220, 60)];
+const IN_MORE_SIZES: [&str; 2] = ["default", "zone-outage"];
+
+/// Frames by time and size.
+type Frames = BTreeMap<(i64, (u16, u16)), Buffer>;
+
+/// What the first lines of a scenario's frames say after 30 and 120 seconds: the worst state, in words.
+const WORST: [(&str, [&str; 2]); 12] = [
+    ("default", ["", ""]),
+    ("healthy", ["", ""]),
+    ("silent-node", ["", ""]),
+    ("flapping", ["", ""]),
+    ("zone-outage", ["", ""]),
+    ("partial-disruption", ["", ""]),
+    ("full-outage", ["", ""]),
+    ("kernel-upgrade", ["", ""]),
+    ("stuck-statefulset", ["", ""]),
+    ("blocked-drain", ["", ""]),
+    ("restart", ["", ""]),
+    ("quota", ["", ""]),
+];
+
+/// A screen that keeps the last frame before each time, in each size.
+struct FrameSurface {
+    started: Timestamp,
+    sizes: Vec<(u16, u16)>,
+    frames: Frames,
+}
+
+impl Surface for FrameSurface {
+    fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
+        let draw = |size: (u16, u16)| {
+            let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).expect("a buffer");
+            let drawn = terminal.draw_app(app, now)?;
+            Ok::<_, io::Error>((drawn, terminal.backend().buffer().clone()))
+        };
+        let after = now.since(self.started);
+        let is_near = |at: &&i64| after <= Span::from_secs(**at) && after > Span::from_secs(**at - 5);
+        if let Some(at) = TIMES.iter().find(is_near) {
+            for size in &self.sizes {
+                self.frames.insert((*at, *size), draw(*size)?.1);
+            }
+        }
+        Ok(draw(SIZES[0])?.0)
+    }
+
+    fn repaint(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn suspend(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Plays a scenario as `kordon demo` does, and takes its frames.
+async fn play(scenario: &'static Scenario) -> Frames {
+    let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
+    let (api, cancel) = (Api::new(clock, ApiOptions::default()), CancellationToken::new());
+    let options = WorldOptions { scenario, scheduling: Scheduling::External, ..WorldOptions::default() };
+    let _world = World::start(&api, clock, &options, cancel.clone());
+    let connection = |user: &str| Connection::embedded(api.client_as(user), "demo");
+    let term = |identity: &str| Controller {
+        connection: connection("system:kordon-controller"),
+        settings: Settings::defaults(VERSION),
+        clock,
+        identity: identity.into(),
+    };
+    match scenario.controller_away {
+        None => tokio::spawn(term("kordon-demo").run(cancel.clone())),
+        Some(away) => {
+            tokio::spawn(term("kordon-demo").run_until_replaced(term("kordon-demo-2"), away, cancel.clone()))
+        }
+    };
+    let scheduler = PlacementScheduler { connection: connection("system:kordon-scheduler"), clock };
+    tokio::spawn(scheduler.run(cancel.clone()));
+    let info = ConnectionInfo {
+        context: "demo".into(),
+        server: "demo".into(),
+        identity: Some("demo-user".into()),
+        server_version: Some("v1.36.3".into()),
+    };
+    let options =
+        ModelOptions { connection: info, settings: Settings::defaults(VERSION), role: ControllerRole::Shadow };
+    let session = Session::start(
+        &Connection::embedded(api.client(), "demo"),
+        options,
+        false,
+        EffectExecutor::Recorder,
+        clock,
+        cancel.clone(),
+    );
+    let themes = ThemeName::ALL.to_vec();
+    let dashboard = Dashboard::over(session, AppOptions { themes, ..AppOptions::default() }, None);
+    let mut sizes = SIZES.to_vec();
+    sizes.extend(MORE_SIZES.iter().filter(|_| IN_MORE_SIZES.contains(&scenario.name)));
+    let started = clock.now();
+    let mut screen = FrameSurface { started, sizes, frames: Frames::new() };
+    // The dashboard ends with its keys.
+    let end = clock.sleep_until(started + Span::from_secs(121));
+    let keys = Box::pin(stream::once(end).filter_map(async |()| None::<io::Result<Event>>));
+    run::run_dashboard(dashboard, &mut screen, keys).await.expect("it runs");
+    cancel.cancel();
+    screen.frames
+}
+
+/// The golden files of a scenario, remade with `UPDATE=1`.
+async fn expect_frames(name: &str) {
+    let frames = play(Scenario::named(name).expect("there is one")).await;
+    let worst = WORST.iter().find(|(of, _)| *of == name).expect("what it shows is in the table").1;
+    let mut wrong = Vec::new();
+    for ((at, (width, height)), frame) in &frames {
+        let file = format!("scenario-{name}-{at}s-{width}x{height}");
+        let text = snapshot::plain(frame);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens").join(format!("{file}.txt"));
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&path, &text).expect("tests/screens can be written");
+        }
+        if fs::read_to_string(&path).unwrap_or_default() != text {
+            wrong.push(format!("{file} differs; with UPDATE=1 read the difference\n{text}"));
+        }
+        let place = TIMES.iter().position(|time| time == at).expect("one of them");
+        let head: String = text.lines().take(2).collect::<Vec<_>>().join("\n");
+        if !head.contains(worst[place]) {
+            wrong.push(format!("{file} does not say {:?}:\n{head}", worst[place]));
+        }
+    }
+    assert_eq!(frames.len(), TIMES.len() * if IN_MORE_SIZES.contains(&name) { 4 } else { 2 });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+macro_rules! scenario_frames {
+    ($($test:ident: $name:literal,)*) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $test() {
+                expect_frames($name).await;
+            }
+        )*
+
+        #[test]
+        fn every_scenario_has_frames() {
+            let shown = [$($name),*];
+            assert!(SCENARIOS.iter().all(|scenario| shown.contains(&scenario.name)));
+        }
+    };
+}
+
+scenario_frames! {
+    default_opens_on_an_incident_in_full_swing: "default",
+    healthy_is_calm: "healthy",
+    silent_node_is_seen_before_the_controller_says_so: "silent-node",
+    flapping_is_counted: "flapping",
+    zone_outage_shows_the_zone: "zone-outage",
+    partial_disruption_slows_evictions_down: "partial-disruption",
+    full_outage_pauses_evictions: "full-outage",
+    kernel_upgrade_can_be_followed: "kernel-upgrade",
+    stuck_statefulset_waits_for_its_old_pods: "stuck-statefulset",
+    blocked_drain_does_not_end: "blocked-drain",
+    restart_of_the_controller_gives_new_grace: "restart",
+    quota_refuses_replacements: "quota",
+}
+
+/// The first line tells the freshness of the watches, which is green while they are live.
+#[tokio::test(start_paused = true)]
+async fn in_a_full_outage_nothing_is_green_that_is_not_ready_and_heard_from() {
+    let frames = play(Scenario::named("full-outage").expect("there is one")).await;
+    for ((at, size), frame) in frames.iter().filter(|((at, _), _)| *at == 120) {
+        let area = frame.area;
+        let cells = (1..area.height).flat_map(|y| (0..area.width).map(move |x| (x, y)));
+        let green: String = cells
+            .filter(|place| frame[*place].symbol() != " " && is_green(frame[*place].fg))
+            .map(|place| frame[place].symbol().to_owned())
+            .collect();
+        assert!(green.is_empty(), "after {at} s in {size:?} these are green: {green}\n{}", snapshot::plain(frame));
+    }
+}
+
+fn is_green(colour: Color) -> bool {
+    match colour {
+        Color::Green | Color::LightGreen => true,
+        Color::Rgb(red, green, blue) => {
+            u16::from(green) * 10 > u16::from(red) * 12 && u16::from(green) * 10 > u16::from(blue) * 12
+        }
+        _ => false,
+    }
+}
