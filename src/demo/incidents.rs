@@ -157,6 +157,12 @@ pub fn blocked_drain(_: &[Machine]) -> Vec<ScriptStep> {
     vec![ScriptStep { after: secs(5), what }]
 }
 
+/// The pods of payments/api take a minute to end, and count until then.
+pub fn drain_under_quota(_: &[Machine]) -> Vec<ScriptStep> {
+    let what = DemoEvent::DrainNodeOf { namespace: "payments", workload: "api" };
+    vec![ScriptStep { after: secs(5), what }]
+}
+
 fn secs(secs: i64) -> Span {
     Span::from_secs(secs)
 }

@@ -119,8 +119,8 @@ pub static SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "quota",
-        doc: "a lost node: quotas refuse the replacements of its pods while the old ones count",
-        history: |machines| lost(machines, "general", 1, 285),
+        doc: "a drain where quotas are used up: replacements are refused until the old pods are gone",
+        script: incidents::drain_under_quota,
         quotas: &["shop", "payments", "search"],
         ..QUIET
     },

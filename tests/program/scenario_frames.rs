@@ -40,18 +40,18 @@ type Frames = BTreeMap<(i64, (u16, u16)), Buffer>;
 
 /// What the first lines of a scenario's frames say after 30 and 120 seconds: the worst state, in words.
 const WORST: [(&str, [&str; 2]); 12] = [
-    ("default", ["", ""]),
-    ("healthy", ["", ""]),
-    ("silent-node", ["", ""]),
-    ("flapping", ["", ""]),
-    ("zone-outage", ["", ""]),
-    ("partial-disruption", ["", ""]),
-    ("full-outage", ["", ""]),
-    ("kernel-upgrade", ["", ""]),
-    ("stuck-statefulset", ["", ""]),
-    ("blocked-drain", ["", ""]),
-    ("restart", ["", ""]),
-    ("quota", ["", ""]),
+    ("default", ["node general-1b-01 Evicting", "2 of 24 nodes Evicting"]),
+    ("healthy", ["all 24 nodes Ready", "all 24 nodes Ready"]),
+    ("silent-node", ["node general-1a-01 Silent", "node general-1a-01 Evicting"]),
+    ("flapping", ["node memory-1b-01 NotReady", "node memory-1b-01 Evicting"]),
+    ("zone-outage", ["nodes Silent", "zone eu-central-1b down (8 of 8)"]),
+    ("partial-disruption", ["of 190 nodes Silent", "of 190 nodes Evicting"]),
+    ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24)"]),
+    ("kernel-upgrade", ["Draining", "Draining"]),
+    ("stuck-statefulset", ["pods stuck Terminating", "pods stuck Terminating"]),
+    ("blocked-drain", ["node memory-1b-01 Draining", "node memory-1b-01 Draining"]),
+    ("restart", ["no active kube-controller-manager", "2 of 24 nodes Evicting"]),
+    ("quota", ["Draining", "Draining"]),
 ];
 
 /// A screen that keeps the last frame before each time, in each size.
@@ -114,8 +114,11 @@ async fn play(scenario: &'static Scenario) -> Frames {
         identity: Some("demo-user".into()),
         server_version: Some("v1.36.3".into()),
     };
-    let options =
-        ModelOptions { connection: info, settings: Settings::defaults(VERSION), role: ControllerRole::Shadow };
+    let options = ModelOptions {
+        connection: info,
+        settings: Settings::defaults(VERSION),
+        role: ControllerRole::Shadow,
+    };
     let session = Session::start(
         &Connection::embedded(api.client(), "demo"),
         options,
@@ -206,7 +209,11 @@ async fn in_a_full_outage_nothing_is_green_that_is_not_ready_and_heard_from() {
             .filter(|place| frame[*place].symbol() != " " && is_green(frame[*place].fg))
             .map(|place| frame[place].symbol().to_owned())
             .collect();
-        assert!(green.is_empty(), "after {at} s in {size:?} these are green: {green}\n{}", snapshot::plain(frame));
+        assert!(
+            green.is_empty(),
+            "after {at} s in {size:?} these are green: {green}\n{}",
+            snapshot::plain(frame)
+        );
     }
 }
 
