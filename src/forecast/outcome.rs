@@ -235,7 +235,7 @@ impl Forecast {
 }
 
 fn of_successor(successor: &Successor, pod: &Pod, succession: &Succession) -> EvictionOutcome {
-    let SuccessorState::Replaced { at, created, landing, ready, volume } = &successor.state else {
+    let SuccessorState::Replaced { at, created, landing, ready, volume, quota } = &successor.state else {
         return EvictionOutcome::Lost;
     };
     let trace = succession.trace.placements.get(&successor.of);
@@ -254,7 +254,11 @@ fn of_successor(successor: &Successor, pod: &Pod, succession: &Succession) -> Ev
         }
         (Landing::Node { node, why }, _, volume) => {
             let among = trace.map_or(1, |trace| trace.best.max(1));
-            EvictionOutcome::Moves { node: node.clone(), among, why: why.clone(), volume: volume.clone() }
+            let why = match quota {
+                Some(refusal) => format!("{refusal}; {why}").as_str().into(),
+                None => why.clone(),
+            };
+            EvictionOutcome::Moves { node: node.clone(), among, why, volume: volume.clone() }
         }
         (Landing::Unknown, ..) => {
             let why =

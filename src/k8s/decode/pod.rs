@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Change, ConditionStatus, Name, NodeName, Phase, Pod, PodReady, PodUnscheduled, QuotaSpec, Resources, SchedulingSpec,
-        TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
+        Change, ConditionStatus, Name, NodeName, Phase, Pod, PodReady, PodUnscheduled, QuotaSpec, Resources,
+        SchedulingSpec, TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
     },
     time::Span,
 };

@@ -52,6 +52,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::KubeletDown { .. }
         | Warning::BudgetsIgnored { .. }
         | Warning::Claimed { .. }
+        | Warning::QuotaExceeded { .. }
         | Warning::Unknown(_) => true,
         Warning::UnselectedRemain { .. }
         | Warning::DrainIncomplete { .. }

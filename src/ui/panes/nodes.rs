@@ -290,7 +290,8 @@ fn time_bar(scene: &Scene, at: Timestamp, of: Span, cells: usize) -> Cell {
     Cell::new(&fill, scene.style(Role::GaugeFill)).and(&rest, scene.style(Role::GaugeRest))
 }
 
-/// The intervals between the last renewals, and at the end the time since the last one.
+/// The intervals between the last renewals, and at the end the time since the last one. Those that were in time look well only
+/// on a node that is heard from.
 fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     let grace =
         health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
@@ -302,10 +303,15 @@ fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     let missing = KEPT - gaps.len();
     cell = cell.and(&"·".repeat(missing), scene.style(Role::Faint));
     let Some(silence) = scene.shown.silence(node) else { return cell };
+    let is_heard = scene.now <= silence.late_from;
     let mut interval = |cell: Cell, gap: Span| {
         #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
         let bar = strip((gap.or_zero().as_secs_f64() / grace) as f32);
-        cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(heartbeat_role(scene, &silence, gap, health)))
+        let role = match heartbeat_role(scene, &silence, gap, health) {
+            Role::HeartbeatOk if !is_heard => Role::Dim,
+            role => role,
+        };
+        cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(role))
     };
     cell = gaps.into_iter().fold(cell, &mut interval);
     if is_disconnected(scene) {
