@@ -139,6 +139,13 @@ impl Model {
         })
     }
 
+    /// Works out at once what becomes of the pods that leave, where that is not known.
+    pub fn run_outcomes(&mut self, now: Timestamp) {
+        if let Some(job) = self.next_outcomes_job(now) {
+            self.set_outcomes(job.work());
+        }
+    }
+
     /// Takes new outcomes, and returns those before.
     pub fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
         let before = self.outcomes.replace(Arc::new(outcomes));

@@ -120,6 +120,13 @@ impl Model {
         Some(PendingJob { cluster: self.cluster.clone(), version: self.settings.version, changes })
     }
 
+    /// Works out at once what would help, where that is not known.
+    pub fn run_pending(&mut self) {
+        if let Some(job) = self.next_pending_job() {
+            self.set_pending(job.work());
+        }
+    }
+
     /// Takes new advice, and returns what was there before.
     pub fn set_pending(&mut self, pending: PendingPods) -> Option<Arc<PendingPods>> {
         self.pending.replace(Arc::new(pending))

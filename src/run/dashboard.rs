@@ -150,11 +150,9 @@ pub async fn headless(
     if let Some(job) = app.next_plan(now) {
         app.planned(job.work(), now);
     }
-    if let Some(job) = app.model.next_outcomes_job(now).filter(|_| !app.is_frozen()) {
-        app.model.set_outcomes(job.work());
-    }
-    if let Some(job) = app.model.next_pending_job().filter(|_| !app.is_frozen()) {
-        app.model.set_pending(job.work());
+    if !app.is_frozen() {
+        app.model.run_outcomes(now);
+        app.model.run_pending();
     }
     if let Some(job) = app.next_detail_job(now) {
         app.on_detail_result(job.work(&own_guards()), now);

@@ -624,12 +624,8 @@ impl DashboardFixture {
         self.app.refresh(self.now);
         self.plan();
         self.survey();
-        if let Some(job) = self.app.model.next_outcomes_job(self.now) {
-            self.app.model.set_outcomes(job.work());
-        }
-        if let Some(job) = self.app.model.next_pending_job() {
-            self.app.model.set_pending(job.work());
-        }
+        self.app.model.run_outcomes(self.now);
+        self.app.model.run_pending();
         self.app.arrange(self.now);
     }
 

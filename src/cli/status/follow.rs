@@ -39,6 +39,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
     loop {
         let now = clock.now();
         session.model.run_forecast(now);
+        session.model.run_outcomes(now);
         let verdict = ClusterVerdict::of(&session.model, now);
         let outline = verdict.outline();
         if printed.as_ref() != Some(&outline) {

@@ -45,9 +45,7 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
     shot.run_forecast();
     if !args.no_pods {
         compute_headroom(&mut shot);
-        if let Some(job) = shot.model.next_outcomes_job(shot.at) {
-            shot.model.set_outcomes(job.work());
-        }
+        shot.model.run_outcomes(shot.at);
     }
     args.once.output.print(&StatusReport::new(&shot.model, shot.at), table::render)?;
     let level = ClusterVerdict::of(&shot.model, shot.at).level;
