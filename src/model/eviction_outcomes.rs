@@ -7,7 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use super::{EvictionRow, EvictionState, Model, Views};
+use super::{
+    Model,
+    eviction::{EvictionRow, EvictionState},
+};
 use crate::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
@@ -79,7 +82,7 @@ pub struct EvictionCounts {
     pub refused: Option<usize>,
     pub terminating: usize,
     pub cancelled: usize,
-    /// Pods that tolerate the taint for ever.
+    /// Pods that tolerate the taint without a limit.
     pub never: usize,
 }
 
@@ -149,7 +152,7 @@ impl Model {
     /// Takes new outcomes, and returns those before.
     pub fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
         let before = self.outcomes.replace(Arc::new(outcomes));
-        self.views.counts = EvictionCounts::of(&self.views, self.outcomes.as_deref());
+        self.views.counts = EvictionCounts::of(&self.views.evictions, self.outcomes.as_deref());
         self.views.revision.evictions += 1;
         before
     }
@@ -203,13 +206,13 @@ fn refused(
 }
 
 impl EvictionCounts {
-    /// Counts the evictions of the views.
-    pub(super) fn of(views: &Views, outcomes: Option<&EvictionOutcomes>) -> Self {
+    /// Counts evictions.
+    pub(super) fn of(evictions: &BTreeMap<Key, EvictionRow>, outcomes: Option<&EvictionOutcomes>) -> Self {
         let mut counts = Self::default();
         let mut refused = 0;
         let is_refused =
             |key| outcomes.and_then(|outcomes| outcomes.refused.as_ref())?.contains(key).then_some(());
-        for (key, row) in &views.evictions {
+        for (key, row) in evictions {
             let of_state = match row.state {
                 EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
                     refused += is_refused(key).map_or(0, |()| 1);

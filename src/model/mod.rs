@@ -2,6 +2,7 @@
 //! controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
 pub mod cluster_verdict;
+pub mod eviction;
 pub mod eviction_outcomes;
 pub mod feeds;
 pub mod headroom;
@@ -21,6 +22,7 @@ use std::{
 };
 
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
+pub use eviction::{EvictionRow, EvictionState};
 pub use eviction_outcomes::{EvictionCounts, EvictionOutcomes, OutcomesJob};
 pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
@@ -29,7 +31,7 @@ pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateRole};
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
-pub use views::{EvictionRow, EvictionState, Leadership, NextEvent, NextEventKind, Revision, Views};
+pub use views::{Leadership, NextEvent, NextEventKind, Revision, Views};
 pub use watchlist::NodeWatchlist;
 
 use history::{Expectations, HistoryContext};

@@ -1,10 +1,14 @@
 //! What the engine knows of the nodes and pods that something is about to happen to, asked once and shown many times.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use super::{EvictionCounts, Model};
+use super::{
+    Model,
+    eviction::{EvictionRow, EvictionState},
+    eviction_outcomes::EvictionCounts,
+};
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, LeaderLease, Name, Node, NodeName, Pod},
+    cluster::{Cluster, ConditionStatus, Key, LeaderLease, Node, NodeName, Pod},
     engine::{Cause, Certainty, Confidence, Due, Engine, NodeStage, NodeView, Silence, Why, ZoneView},
     forecast,
     k8s::feed::{FeedKind, FeedState},
@@ -54,29 +58,6 @@ pub enum Leadership<'a> {
     Unknown,
 }
 
-/// A pod that leaves, will leave, or might have left.
-#[derive(Clone, Debug, PartialEq)]
-pub struct EvictionRow {
-    pub node: NodeName,
-    pub state: EvictionState,
-    pub why: Why,
-}
-
-/// The state of an eviction.
-#[derive(Clone, Debug, PartialEq)]
-pub enum EvictionState {
-    /// Its node has the taint: the toleration time runs.
-    Scheduled { at: Timestamp, certainty: Certainty },
-    /// Its node has no taint yet; the forecast predicts one.
-    Predicted { at: Timestamp, chance: Option<forecast::Chance> },
-    /// The pod tolerates the taint without a limit.
-    Never,
-    /// Its deletion has started; the grace period ends at the deadline.
-    Terminating { deadline: Timestamp, finalizers: Arc<[Name]>, kubelet_silent: bool },
-    /// It was scheduled, and the taint is gone.
-    Cancelled { at: Timestamp },
-}
-
 /// The next event of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NextEvent {
@@ -104,27 +85,6 @@ pub enum NextEventKind {
         /// All of them.
         pods: usize,
     },
-}
-
-impl EvictionState {
-    /// When the pod is deleted; none if it never is.
-    pub fn at(&self) -> Option<Timestamp> {
-        match self {
-            Self::Scheduled { at, .. } | Self::Predicted { at, .. } | Self::Cancelled { at } => Some(*at),
-            Self::Terminating { deadline, .. } => Some(*deadline),
-            Self::Never => None,
-        }
-    }
-
-    /// Sorts pods that are about to leave first, and pods that stay last.
-    pub fn rank(&self) -> u8 {
-        match self {
-            Self::Scheduled { .. } | Self::Predicted { .. } => 0,
-            Self::Terminating { .. } => 1,
-            Self::Cancelled { .. } => 2,
-            Self::Never => 3,
-        }
-    }
 }
 
 impl Model {
@@ -165,7 +125,7 @@ impl Model {
         };
         let predicted_at = self.forecast.as_ref().map_or(Timestamp::EPOCH, |forecast| forecast.made);
         remember_cancelled(&before, &mut views.evictions, &self.cluster, predicted_at, now);
-        views.counts = EvictionCounts::of(&views, self.outcomes.as_deref());
+        views.counts = EvictionCounts::of(&views.evictions, self.outcomes.as_deref());
         views.next = self.next_events(engine, &views, now);
         views.revision.next += u64::from(views.next != before.next);
         views.revision.evictions += u64::from(views.evictions != before.evictions);

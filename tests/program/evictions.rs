@@ -36,7 +36,7 @@ fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
         fixture.now,
     );
     let successors = forecast.successors(&Assumptions::default(), &model.cluster, placing).successors;
-    let mut told = 0;
+    let mut compared = 0;
     for successor in successors.iter().filter(|successor| successor.evicted.is_some()) {
         let row = &model.views.evictions[&successor.of];
         let outcome = model.outcome(&successor.of, row).expect("it is worked out");
@@ -48,9 +48,9 @@ fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
             other => panic!("{}: {other:?}", successor.of),
         };
         assert_eq!((word, outcome.node()), (successor.word(), successor.node().filter(|_| word == "node")));
-        told += 1;
+        compared += 1;
     }
-    assert_eq!(told, 5);
+    assert_eq!(compared, 5);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
 }
 
 #[test]
-fn every_fate_of_an_evicted_pod_and_the_budgets_that_are_ignored_are_told() {
+fn every_outcome_of_an_eviction_is_shown_and_the_budgets_that_it_ignores() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.fill("pool-a-01");
     fixture.silence("pool-a-01");

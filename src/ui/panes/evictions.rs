@@ -229,7 +229,7 @@ fn chance(scene: &Scene, state: &EvictionState) -> Cell {
 fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> Cell {
     let dim = scene.style(Role::Dim);
     let outcome = scene.shown.outcome(key, row);
-    let told = |cell: Cell, outcome: &EvictionOutcome| {
+    let with_outcome = |cell: Cell, outcome: &EvictionOutcome| {
         let text = if style == OutcomeStyle::Whole { outcome.to_string() } else { outcome.short() };
         cell.and(&text, scene.style(role(outcome)))
     };
@@ -239,7 +239,7 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
         EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => match outcome {
             None => Cell::new("working out", scene.style(Role::FeedBusy)),
             Some(outcome) => {
-                let cell = told(Cell::default(), &outcome);
+                let cell = with_outcome(Cell::default(), &outcome);
                 let ignored = style == OutcomeStyle::Whole && scene.shown.would_be_refused(key) == Some(true);
                 if ignored {
                     cell.and(" · budget ignored by taint eviction", scene.style(Role::NodeNotice))
@@ -251,7 +251,9 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
         EvictionState::Terminating { .. } => {
             let (what, role) = waits_for(&row.state, scene);
             let cell = Cell::new(&what, scene.style(role));
-            outcome.map_or(cell.clone(), |outcome| told(cell.and(" · ", scene.style(Role::Faint)), &outcome))
+            outcome.map_or(cell.clone(), |outcome| {
+                with_outcome(cell.and(" · ", scene.style(Role::Faint)), &outcome)
+            })
         }
     }
 }
