@@ -52,6 +52,7 @@ impl App {
             TypedCommand::Group => {
                 let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
                 self.screen.group_by(label.unwrap_or_default());
+                self.arrange(now);
             }
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;
