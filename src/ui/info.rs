@@ -145,7 +145,7 @@ fn settings(scene: &Scene) -> impl Iterator<Item = Runs> {
         let role = if origin == Origin::Default { Role::Base } else { Role::Strong };
         Runs::new(&format!("  {flag:<40}"), scene.style(Role::Dim))
             .and(&format!("{value:<12}"), scene.style(role))
-            .and(origin.as_str(), scene.style(Role::Faint))
+            .and(origin.as_str(), scene.style(Role::Dim))
     })
 }
 

@@ -251,6 +251,61 @@ mod tests {
         }
     }
 
+    /// The relative luminance of a colour, by WCAG 2.
+    fn luminance(color: Color) -> f64 {
+        let Color::Rgb(red, green, blue) = color else { panic!("{color} depends on the terminal") };
+        let linear = |part: u8| match f64::from(part) / 255.0 {
+            part if part <= 0.039_28 => part / 12.92,
+            part => ((part + 0.055) / 1.055).powf(2.4),
+        };
+        0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
+    }
+
+    fn contrast(one: Color, other: Color) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// What a role shows: text needs more contrast than a mark, and a border or the rest of a bar is decoration.
+    fn wanted_contrast(role: Role) -> f64 {
+        match role {
+            Role::Faint | Role::GaugeFill | Role::GaugeHigh => 3.0,
+            Role::Border
+            | Role::BorderFocus
+            | Role::BorderEnforce
+            | Role::BorderFocusEnforce
+            | Role::GaugeRest => 1.0,
+            _ => 4.5,
+        }
+    }
+
+    #[test]
+    fn text_can_be_read_on_its_background_also_in_a_tinted_and_in_the_selected_row() {
+        for name in [ThemeName::Dark, ThemeName::Light] {
+            let theme = Theme::bundled(name);
+            let base = theme.style(Role::Base);
+            let is_row =
+                |role: &&Role| role.as_str().starts_with("row.") || role.as_str().starts_with("selected");
+            let rows = Role::ALL.iter().filter(is_row).filter_map(|role| theme.style(*role).bg);
+            let rows: Vec<Color> = rows.chain(base.bg).collect();
+            assert!(rows.len() > 5, "{rows:?}");
+            for role in Role::ALL {
+                let style = theme.style(*role);
+                let Some(text) = style.fg.or(base.fg) else { panic!("{role:?} has no colour") };
+                let wanted = wanted_contrast(*role);
+                let behind = match style.bg {
+                    Some(own) => vec![own],
+                    None if wanted < 4.5 => base.bg.into_iter().collect(),
+                    None => rows.clone(),
+                };
+                for behind in behind {
+                    let found = contrast(text, behind);
+                    assert!(found >= wanted, "{}: {role:?} on {behind}: {found:.2}", name.as_str());
+                }
+            }
+        }
+    }
+
     #[test]
     fn mistakes_name_the_role_and_the_value() {
         let error = |text: &str| Theme::parse(text).expect_err("a mistake").to_string();

@@ -315,7 +315,7 @@ fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
     };
     cell = gaps.into_iter().fold(cell, &mut interval);
     if is_disconnected(scene) {
-        return cell.and("?", scene.style(Role::Faint));
+        return cell.and("?", scene.style(Role::Dim));
     }
     interval(cell, scene.now.since(silence.heartbeat))
 }
@@ -391,8 +391,8 @@ fn pods(scene: &Scene, node: &Node, load: NodeLoad) -> Cell {
         terminating => Cell::new(&format!("-{terminating} "), scene.style(Role::EvictionTerminating)),
     };
     let cell = terminating
-        .and(&load.pods.to_string(), scene.style(if load.pods == 0 { Role::Faint } else { Role::Base }));
-    if is_known { cell } else { cell.and("+", scene.style(Role::Faint)) }
+        .and(&load.pods.to_string(), scene.style(if load.pods == 0 { Role::Dim } else { Role::Base }));
+    if is_known { cell } else { cell.and("+", scene.style(Role::Dim)) }
 }
 
 /// Requests as a share of what is allocatable: `62%`.
@@ -402,7 +402,7 @@ fn share(scene: &Scene, node: &Node, used: i64, of: i64) -> Cell {
         return Cell::new("–", scene.style(Role::Faint));
     };
     let role = if percent >= 90 { Role::GaugeHigh } else { Role::Base };
-    Cell::new(&percent.to_string(), scene.style(role)).and("%", scene.style(Role::Faint))
+    Cell::new(&percent.to_string(), scene.style(role)).and("%", scene.style(Role::Dim))
 }
 
 fn conditions(scene: &Scene, node: &Node) -> Cell {

@@ -99,7 +99,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
     let owner = pod.owner.as_ref();
     let owner = owner.map_or_else(
         || Cell::new(if pod.mirror { "static pod" } else { "none" }, scene.style(Role::NodeNotice)),
-        |owner| Cell::new(owner.kind.as_str(), scene.style(Role::Faint)).and(" ", dim).and(&owner.name, dim),
+        |owner| Cell::new(owner.kind.as_str(), dim).and(" ", dim).and(&owner.name, dim),
     );
     vec![
         Cell::new(glyph, scene.style(role))
