@@ -283,9 +283,9 @@ async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
     assert_eq!([time("heartbeat"), time("ready")], [Some(json!("past")), Some(json!("past"))]);
     let table = ask(&["node", lost]).await;
     assert!(table.contains(lost) && table.contains("Unknown") && !table.contains('\x1b'), "{table}");
-    let reasons = json["events"].as_array().expect("events").iter().map(|event| &event["reason"]);
-    assert!(reasons.clone().any(|reason| reason == "NodeNotReady"), "{json:#}");
-    assert!(table.contains("what you can do") && table.contains("NodeNotReady"), "{table}");
+    let mut reasons = json["events"].as_array().expect("events").iter().map(|event| &event["reason"]);
+    assert!(reasons.any(|reason| reason == "RegisteredNode"), "{json:#}");
+    assert!(table.contains("what you can do") && table.contains("RegisteredNode"), "{table}");
     let action = |json: &Value, word: &str| {
         let actions = json["actions"].as_array().expect("actions").clone();
         actions
