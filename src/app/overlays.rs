@@ -21,7 +21,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub enum Overlay {
     /// A view: everything about one node or pod.
-    Detail(Detail),
+    Detail(Box<Detail>),
     /// A view: what an action would do.
     Plan(Box<Preview>),
     /// A view: how far an operation is.
@@ -216,6 +216,14 @@ impl Overlays {
     /// The view that takes the place of the nodes.
     pub fn view(&self) -> Option<&Overlay> {
         self.iter().rfind(|overlay| overlay.pane().is_some())
+    }
+
+    /// The detail, if it is the view that is shown.
+    pub fn shown_detail(&self) -> Option<&Detail> {
+        match self.view()? {
+            Overlay::Detail(detail) => Some(detail),
+            _ => None,
+        }
     }
 
     pub(super) fn view_mut(&mut self) -> Option<&mut Overlay> {

@@ -260,7 +260,7 @@ fn open_detail(app: &mut App) {
     match subject {
         Some(subject) => {
             let detail = Detail::new(subject, app.screen.focus);
-            app.screen.open_view(Overlay::Detail(detail));
+            app.screen.open_view(Overlay::Detail(Box::new(detail)));
         }
         None => say_gone(app),
     }

@@ -2,7 +2,7 @@
 
 use super::{Detail, DetailRow, DetailSubject, Tone};
 use crate::{
-    app::{App, overlays::Overlay},
+    app::App,
     cluster::{ClusterEvent, EventSubject, ObjectEvents, event::fold},
     model::Model,
     plan::words::counted,
@@ -12,10 +12,8 @@ use crate::{
 impl App {
     /// Whose Events are shown now; none where no detail is, and on a frozen screen.
     pub fn shown_event_subject(&self) -> Option<EventSubject> {
-        match self.screen.overlays.view()? {
-            Overlay::Detail(detail) if !self.is_frozen() => detail.event_subject(&self.model),
-            _ => None,
-        }
+        let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
+        detail.event_subject(&self.model)
     }
 
     /// Shows the Events about an object, if its detail is still open.

@@ -167,7 +167,7 @@ impl PodCase {
         Suggestion::wait(self.next.filter(|at| *at > now), text)
     }
 
-    /// A finalizer keeps the object until its owner is done with it (docs/upstream/operator-actions.md#4.4).
+    /// A finalizer keeps the object until its controller has cleaned up (docs/upstream/operator-actions.md#4.4).
     fn remove_finalizers(&self) -> Suggestion {
         let patch = r#"--type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'"#;
         let means = Means::Kubectl(format!("{} {patch}", about("patch pod", &self.pod.key)));
