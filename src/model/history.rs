@@ -337,7 +337,7 @@ fn words(
     (name, node): (&NodeName, Option<&Arc<Node>>),
 ) -> Option<(Severity, &'static str, &'static str, String)> {
     let from = format!("from node {name}");
-    let reason = pod.disruption_target.as_ref().map(|reason| &**reason);
+    let reason = pod.disruption_target.as_deref();
     let is_troubled = node.is_none_or(|node| node.unschedulable || !node.is_ready() || has_no_execute(node));
     let is_unknown = node.is_some_and(|node| status(node) == Some(ConditionStatus::Unknown));
     Some(match reason {
