@@ -82,6 +82,8 @@ fn text(plan: &Plan) -> String {
         }
         Action::Evict { .. } | Action::Delete { .. } => match &plan.pods[..] {
             [pod] => of_pod(pod, plan),
+            // What a shorter grace period changes is not predicted.
+            _ if plan.totals.already_terminating == plan.totals.pods => String::new(),
             _ => of_pods(plan),
         },
         Action::Drain { .. } | Action::Taint { .. } => of_pods(plan),
