@@ -161,7 +161,8 @@ impl Town {
     /// A cluster that has lived for a while, and everything that plans are made of.
     async fn new(nodes: usize, seed: u64) -> Self {
         let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
-        let api = Api::new(clock, api::ApiOptions { seed, ..api::ApiOptions::default() });
+        let api =
+            Api::new(clock, api::ApiOptions { seed, log_entries: 1_000_000, ..api::ApiOptions::default() });
         let cancel = CancellationToken::new();
         let world = world::WorldOptions {
             scenario: Scenario::named("healthy").expect("there is one"),

@@ -122,6 +122,9 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let unknown = report["unknown"].as_array().expect("a list");
     let knows = |kind: FeedKind| unknown.iter().all(|gap| gap["kind"] != kind.to_string());
     let is_live = report["controller"]["confidence"]["state"] == "live";
+    let harmless = [FeedKind::Budgets, FeedKind::PriorityClasses].map(|kind| kind.to_string());
+    let replacements_are_known =
+        unknown.iter().all(|gap| harmless.iter().any(|kind| gap["kind"] == kind.as_str()));
     let mut found = BTreeSet::new();
     if report["verdict"]["level"] == "healthy" {
         found.insert("healthy".to_owned());
@@ -138,9 +141,9 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
         let (zones, evictions) = (&report["zones"], &report["evictions"]);
         leaves("zones", zones, &mut found);
         if knows(FeedKind::Pods) {
-            evictions.as_array().into_iter().flatten().for_each(|eviction| {
-                found.insert(eviction.to_string());
-            });
+            for eviction in evictions.as_array().into_iter().flatten() {
+                of_eviction(eviction, replacements_are_known, &mut found);
+            }
         }
     }
     for node in report["nodes"].as_array().into_iter().flatten().filter(|_| knows(FeedKind::Nodes)) {
@@ -159,6 +162,16 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// What becomes of a pod rests on more than that it leaves.
+fn of_eviction(eviction: &Value, replacements_are_known: bool, found: &mut BTreeSet<String>) {
+    let pod = format!("{}/{}", eviction["namespace"], eviction["pod"]);
+    for (field, value) in eviction.as_object().expect("an eviction") {
+        if replacements_are_known || !field.starts_with("outcome") {
+            leaves(&format!("{pod} {field}"), value, found);
+        }
+    }
 }
 
 /// Each value of a document with its path; null says that it is not known, or that there is none.
