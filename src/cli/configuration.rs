@@ -7,7 +7,7 @@ use super::{
     config::{Config, ConfiguredValue},
     exit::CliError,
     output::OutputArgs,
-    page::{Page, Tone, flexible, none, section, whole},
+    page::{Emphasis, Page, flexible, none, section, whole},
 };
 
 #[derive(Args, Debug)]
@@ -39,7 +39,7 @@ impl ConfigReport {
 }
 
 fn table(report: &ConfigReport, out: &mut Page) {
-    out.line(Tone::Plain, &report.file);
+    out.line(Emphasis::Plain, &report.file);
     let text = |text: &Option<String>| text.clone().unwrap_or_else(none);
     let row = |value: &ConfiguredValue| {
         [value.key.clone(), text(&value.value), value.from.to_owned(), text(&value.place)]

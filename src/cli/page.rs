@@ -42,7 +42,7 @@ impl Layout {
 
 /// How urgent something is, by its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tone {
+pub enum Emphasis {
     #[default]
     Plain,
     Dim,
@@ -53,7 +53,7 @@ pub enum Tone {
     Critical,
 }
 
-impl Tone {
+impl Emphasis {
     pub const fn of_state(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::Critical,
@@ -89,7 +89,7 @@ impl Tone {
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub struct PageColumn {
     heading: &'static str,
     /// Its cells are cut if the table is wider than the terminal; if it is still too wide, it is left out.
     is_flexible: bool,
@@ -97,43 +97,43 @@ pub struct Column {
     is_toned: bool,
 }
 
-impl From<&'static str> for Column {
+impl From<&'static str> for PageColumn {
     fn from(heading: &'static str) -> Self {
         Self { heading, is_flexible: false, is_toned: false }
     }
 }
 
 /// A column whose cells may be cut.
-pub fn flexible(heading: &'static str) -> Column {
-    Column { is_flexible: true, ..heading.into() }
+pub fn flexible(heading: &'static str) -> PageColumn {
+    PageColumn { is_flexible: true, ..heading.into() }
 }
 
 /// A column with the colour of its row.
-pub fn toned(heading: &'static str) -> Column {
-    Column { is_toned: true, ..heading.into() }
+pub fn toned(heading: &'static str) -> PageColumn {
+    PageColumn { is_toned: true, ..heading.into() }
 }
 
 /// A column that is always whole.
-pub fn whole(heading: &'static str) -> Column {
+pub fn whole(heading: &'static str) -> PageColumn {
     heading.into()
 }
 
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row<const N: usize> {
+pub struct PageRow<const N: usize> {
     cells: [String; N],
-    tone: Tone,
+    tone: Emphasis,
 }
 
-impl<const N: usize> Row<N> {
-    pub fn new(cells: [String; N], tone: Tone) -> Self {
+impl<const N: usize> PageRow<N> {
+    pub fn new(cells: [String; N], tone: Emphasis) -> Self {
         Self { cells, tone }
     }
 }
 
-impl<const N: usize> From<[String; N]> for Row<N> {
+impl<const N: usize> From<[String; N]> for PageRow<N> {
     fn from(cells: [String; N]) -> Self {
-        Self::new(cells, Tone::Plain)
+        Self::new(cells, Emphasis::Plain)
     }
 }
 
@@ -148,7 +148,7 @@ impl Page {
     }
 
     /// A line in a colour.
-    pub fn line(&mut self, tone: Tone, line: &str) {
+    pub fn line(&mut self, tone: Emphasis, line: &str) {
         let line = self.colored(tone, &visible::text(line));
         self.text.push_str(&line);
         self.text.push('\n');
@@ -158,32 +158,33 @@ impl Page {
     pub fn into_text(mut self) -> String {
         if self.is_shortened {
             self.line(
-                Tone::Dim,
+                Emphasis::Dim,
                 "\u{2026} shortened to the width of the terminal; -o wide prints everything",
             );
         }
         self.text
     }
 
-    fn colored(&self, tone: Tone, text: &str) -> String {
+    fn colored(&self, tone: Emphasis, text: &str) -> String {
         match tone {
             _ if !self.layout.has_color => text.to_owned(),
-            Tone::Plain => text.to_owned(),
+            Emphasis::Plain => text.to_owned(),
             tone => tone.style().apply(text).to_string(),
         }
     }
 
-    fn table<const N: usize>(&mut self, columns: &[Column; N], rows: &[Row<N>]) {
+    fn table<const N: usize>(&mut self, columns: &[PageColumn; N], rows: &[PageRow<N>]) {
         let fit = Widths::fit(columns, rows, self.layout.width);
         self.is_shortened |= fit.is_shortened;
-        let heading = Row { cells: columns.map(|column| column.heading.to_owned()), tone: Tone::Plain };
+        let heading =
+            PageRow { cells: columns.map(|column| column.heading.to_owned()), tone: Emphasis::Plain };
         for (place, row) in std::iter::once(&heading).chain(rows).enumerate() {
             let mut line = String::new();
             for (column, (cell, width)) in columns.iter().zip(row.cells.iter().zip(fit.widths)) {
                 let Some(width) = width else { continue };
                 let cell = text::cut(cell, width);
                 let padding = width - text::width(&cell) + 2;
-                let tone = if column.is_toned && place > 0 { row.tone } else { Tone::Plain };
+                let tone = if column.is_toned && place > 0 { row.tone } else { Emphasis::Plain };
                 // Colour only the text: the end of a line is cut by what can be seen.
                 line.push_str(&self.colored(tone, &cell));
                 line.extend(std::iter::repeat_n(' ', padding));
@@ -213,7 +214,7 @@ const NARROWEST: usize = 12;
 impl<const N: usize> Widths<N> {
     /// The widths that a terminal of this width has room for: the widest flexible column is cut first, and if that is not
     /// enough, the last flexible one is left out.
-    fn fit(columns: &[Column; N], rows: &[Row<N>], width: Option<usize>) -> Self {
+    fn fit(columns: &[PageColumn; N], rows: &[PageRow<N>], width: Option<usize>) -> Self {
         let natural: [usize; N] = std::array::from_fn(|place| {
             let cells = rows.iter().map(|row| text::width(&row.cells[place]));
             cells.chain([text::width(columns[place].heading)]).max().unwrap_or(0)
@@ -252,14 +253,14 @@ impl<const N: usize> Widths<N> {
 /// follow each other and differ only in their first cell are one: `web-1 and 3 more`.
 pub fn section<const N: usize>(
     out: &mut Page,
-    columns: [impl Into<Column>; N],
-    rows: Vec<impl Into<Row<N>>>,
+    columns: [impl Into<PageColumn>; N],
+    rows: Vec<impl Into<PageRow<N>>>,
 ) {
     if rows.is_empty() {
         return;
     }
-    let clean = |row: Row<N>| Row { cells: row.cells.map(|cell| shown(&cell)), ..row };
-    let mut rows: Vec<Row<N>> = rows.into_iter().map(|row| clean(row.into())).collect();
+    let clean = |row: PageRow<N>| PageRow { cells: row.cells.map(|cell| shown(&cell)), ..row };
+    let mut rows: Vec<PageRow<N>> = rows.into_iter().map(|row| clean(row.into())).collect();
     if out.folds() && N > 1 {
         let before = rows.len();
         rows = folded(rows);
@@ -270,12 +271,12 @@ pub fn section<const N: usize>(
 }
 
 /// The rows with those that follow each other and differ only in their first cell in one.
-fn folded<const N: usize>(rows: Vec<Row<N>>) -> Vec<Row<N>> {
-    let says_the_same = |one: &Row<N>, other: &Row<N>| {
+fn folded<const N: usize>(rows: Vec<PageRow<N>>) -> Vec<PageRow<N>> {
+    let says_the_same = |one: &PageRow<N>, other: &PageRow<N>| {
         one.tone == other.tone && one.cells[1..] == other.cells[1..] && !one.cells[0].is_empty()
     };
     let groups = rows.chunk_by(says_the_same);
-    let one_row = |group: &[Row<N>]| {
+    let one_row = |group: &[PageRow<N>]| {
         let mut row = group[0].clone();
         if group.len() > 1 {
             row.cells[0] = format!("{} and {} more", row.cells[0], group.len() - 1);
@@ -365,7 +366,7 @@ mod tests {
     fn only_toned_columns_have_the_rows_colour_and_only_if_asked_for() {
         let table = |has_color| {
             let mut out = page(None, has_color);
-            let row = Row::new(["a".into(), "Unknown".into()], Tone::Critical);
+            let row = PageRow::new(["a".into(), "Unknown".into()], Emphasis::Critical);
             section(&mut out, [whole("NODE"), toned("STATE")], vec![row]);
             out.into_text()
         };

@@ -216,7 +216,7 @@ pub struct Budget {
 
 #[derive(Resource, Clone, Debug, Deserialize)]
 #[resource(inherit = "k8s_openapi::api::core::v1::ResourceQuota")]
-pub struct Quota {
+pub struct QuotaObject {
     #[serde(deserialize_with = "thin")]
     pub metadata: ObjectMeta,
     #[serde(default)]

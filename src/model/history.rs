@@ -51,7 +51,7 @@ struct Expected {
     entry: JournalEntry,
 }
 
-/// The decisions of a shadow that the controller has not carried out yet.
+/// The decisions of a shadow that the controller has not done yet.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations(VecDeque<Expected>);
 
@@ -70,7 +70,7 @@ impl Expectations {
         self.0.clear();
     }
 
-    /// The decisions that should have been carried out by now and still could be.
+    /// The decisions that are overdue and may still happen.
     pub fn missed(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> Vec<JournalEntry> {
         let due = self.0.iter().take_while(|expected| now.since(expected.at) > SOON).count();
         let missed = self.0.drain(..due).filter(|expected| expected.still_holds(engine, cluster, now));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_to_a_node_is_told_as_it_was_seen() {
+    fn what_happens_to_a_node_is_recorded_as_it_was_seen() {
         use ConditionStatus::{True, Unknown};
         let shadow = |old, new| of_nodes(ControllerRole::Shadow, old, new);
         assert_eq!(shadow(node(True), node(Unknown)), ["|a|became Unknown|no heartbeat for 50s"]);

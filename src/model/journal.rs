@@ -45,7 +45,7 @@ pub struct JournalEntry {
     pub subjects: Vec<JournalSubject>,
     /// Behind the objects, or all of it where there are none.
     pub text: String,
-    /// What is told where there is room.
+    /// What is said if there is room.
     pub detail: String,
     pub why: Why,
     /// How right the forecasts were about it, if the controller did it.
@@ -289,7 +289,7 @@ impl SessionJournal {
     }
 
     /// The outcome of an effect. Events are left out: they only repeat in words what another effect does. So are decisions of
-    /// a shadow: what happens is told by the watches, and what does not by [`super::history`].
+    /// a shadow: what happens comes from the watches, and what does not from [`super::history`].
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
         let write = &effect.write;
         let is_silent = match (write, outcome) {

@@ -55,16 +55,17 @@ async fn a_drain_under_load_goes_as_its_plan_predicted() {
     let seed = std::env::var("KORDON_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let mut town = Town::new(nodes, seed).await;
     let chosen = town.drainable(drained);
-    let (plan, facts, told) = town.drain(chosen).await;
-    check_progress(&told, &facts);
+    let (plan, facts, notices) = town.drain(chosen).await;
+    check_progress(&notices, &facts);
     let comparison = Comparison::new(&plan, &facts);
     println!("{drained} of {nodes} nodes, {PARALLEL} at a time, seed {seed}\n{comparison}");
     comparison.check();
 }
 
-/// While the drain runs, the operator is told every ten seconds how far it is and when it likely ends.
-fn check_progress(told: &[OperationNotice], facts: &Facts) {
-    let lines: Vec<&OperationNotice> = told.iter().filter(|notice| notice.text.contains("; done ")).collect();
+/// While the drain runs, the operator is informed every ten seconds how far it is and when it likely ends.
+fn check_progress(notices: &[OperationNotice], facts: &Facts) {
+    let lines: Vec<&OperationNotice> =
+        notices.iter().filter(|notice| notice.text.contains("; done ")).collect();
     let lasted = facts.ended.since(facts.began).as_secs();
     let times: Vec<i64> = lines.iter().map(|line| line.at.since(facts.began).as_secs()).collect();
     let every_ten: Vec<i64> = (1..=lasted / 10).map(|number| number * 10).collect();
@@ -219,14 +220,14 @@ impl Town {
         let mut run = OperationRun { operation, model, feeds, link, journal: Some(writer.clone()), clock };
         // Nobody pauses or cancels it.
         let (_operator, mut input) = mpsc::channel(1);
-        let mut told = Vec::new();
-        run.run(&mut input, |notice| told.push(notice.clone())).await;
+        let mut notices = Vec::new();
+        run.run(&mut input, |notice| notices.push(notice.clone())).await;
         let report = run.operation.progress();
         assert_eq!(run.operation.ended(), Some(OperationEnd::Done), "{report:#?}");
         let lines = journal.lines().expect("read");
         self.model = run.model;
         self.feeds = run.feeds;
-        (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0), told)
+        (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0), notices)
     }
 
     /// Gives a namespace a quota of so many pods, and waits until it is counted.

@@ -125,7 +125,7 @@ fn a_table_that_is_cut_says_that_all_the_rest_is_ready() {
     fixture.press("2<End>");
     let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
     assert!(!screen.contains("all Ready"), "{screen}");
-    // By name, others are cut off too.
+    // By name, others are cut too.
     fixture.press("2<Home>ss");
     assert!(!snapshot::plain(&drawn(&mut fixture, (80, 24))).contains("more, all Ready"));
 }

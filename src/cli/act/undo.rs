@@ -12,7 +12,7 @@ use crate::{
         CliError,
         connection::ConnectionArgs,
         output::OutputArgs,
-        page::{Page, Tone, flexible, none, section, whole},
+        page::{Emphasis, Page, flexible, none, section, whole},
         plan::{PrintArgs, answer_word, step_words},
     },
     cluster::{NodeName, OperationId},
@@ -168,7 +168,7 @@ fn undo_table(report: &UndoReport, out: &mut Page) {
     if report.writes.is_empty() {
         lines.push("nothing to undo".into());
     }
-    lines.iter().for_each(|line| out.line(Tone::Plain, line));
+    lines.iter().for_each(|line| out.line(Emphasis::Plain, line));
 }
 
 /// Lists the operations that the journals on this machine record. No server is asked.
@@ -243,9 +243,9 @@ impl PastReport {
 
 fn table(report: &JournalReport, out: &mut Page) {
     if report.operations.is_empty() {
-        return out.line(Tone::Plain, &format!("no operations in {}", report.folder));
+        return out.line(Emphasis::Plain, &format!("no operations in {}", report.folder));
     }
-    out.line(Tone::Plain, &report.folder);
+    out.line(Emphasis::Plain, &report.folder);
     let row = |past: &PastReport| {
         let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
         let end = past.end.clone().unwrap_or_else(|| "not over".into());

@@ -7,7 +7,7 @@ use super::super::{
     exit::{self, CliError},
     once::{OnceArgs, OneShot},
     output::OutputArgs,
-    page::Tone,
+    page::Emphasis,
 };
 use crate::{
     model::ClusterVerdict,
@@ -15,7 +15,7 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// A verdict, as JSON one line each (`docs/status.md`). Every field is always present.
+/// A verdict, as JSON one line each (`docs/verdict.md`). Every field is always present.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct VerdictChangeReport {
@@ -60,7 +60,7 @@ fn print(output: OutputArgs, verdict: &ClusterVerdict, now: Timestamp) -> Result
     if output.is_for_people() {
         let mut page = output.page();
         let line = format!("{} {} {}", now.to_time(), verdict.level.glyph(), verdict.text());
-        page.line(Tone::of_level(verdict.level), &line);
+        page.line(Emphasis::of_level(verdict.level), &line);
         return exit::print(page.into_text().as_bytes());
     }
     let report = VerdictChangeReport {
@@ -85,6 +85,6 @@ mod tests {
             level: "critical",
             text: "all nodes down".into(),
         };
-        documented::check(&report, include_str!("../../../docs/status.md"));
+        documented::check(&report, include_str!("../../../docs/verdict.md"));
     }
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use super::{
     super::{
         confidence,
-        page::{Page, Row, Tone, flexible, none, section, shown, toned, whole, zone_name},
+        page::{Emphasis, Page, PageRow, flexible, none, section, shown, toned, whole, zone_name},
     },
     report::{
         ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport, WatchReport,
@@ -44,7 +44,7 @@ pub fn render(report: &StatusReport, out: &mut Page) {
 fn head(out: &mut Page, report: &StatusReport) {
     let verdict = &report.verdict;
     let line = format!("{} {}", verdict.severity.glyph(), verdict.text);
-    out.line(Tone::of_level(verdict.severity), &line);
+    out.line(Emphasis::of_level(verdict.severity), &line);
     let cluster = &report.cluster;
     let user = cluster.user.as_deref().unwrap_or("?");
     let version = cluster.version.as_deref().unwrap_or("?");
@@ -105,7 +105,7 @@ fn nodes(out: &mut Page, report: &StatusReport) {
     };
     let (calm, notable): (Vec<_>, Vec<_>) =
         report.nodes.iter().partition(|node| out.folds() && is_calm(node));
-    let mut rows: Vec<Row<10>> = notable.into_iter().map(|node| row(node, report.taken_at)).collect();
+    let mut rows: Vec<PageRow<10>> = notable.into_iter().map(|node| row(node, report.taken_at)).collect();
     let mut zones: BTreeMap<&str, Vec<&StatusNodeReport>> = BTreeMap::new();
     calm.into_iter().for_each(|node| zones.entry(&node.zone).or_default().push(node));
     for nodes in zones.values() {
@@ -127,7 +127,7 @@ fn nodes(out: &mut Page, report: &StatusReport) {
 }
 
 /// `10 nodes  eu-1a  Ready`: all nodes of a zone with nothing to tell.
-fn calm_row(nodes: &[&StatusNodeReport]) -> Row<10> {
+fn calm_row(nodes: &[&StatusNodeReport]) -> PageRow<10> {
     let pods: Option<usize> = nodes.iter().map(|node| node.pods).sum();
     let mut cells = std::array::from_fn(|_| none());
     cells[0] = format!("{} nodes", nodes.len());
@@ -137,7 +137,7 @@ fn calm_row(nodes: &[&StatusNodeReport]) -> Row<10> {
     cells.into()
 }
 
-fn row(node: &StatusNodeReport, now: Timestamp) -> Row<10> {
+fn row(node: &StatusNodeReport, now: Timestamp) -> PageRow<10> {
     let next = node.next.as_ref();
     let taints: Vec<String> =
         node.taints.iter().map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();
@@ -157,8 +157,8 @@ fn row(node: &StatusNodeReport, now: Timestamp) -> Row<10> {
         if taints.is_empty() { none() } else { taints.join(",") },
         next.map_or(none(), |next| next.why.to_string()),
     ];
-    let tone = node.status.map_or(Tone::Plain, |status| Tone::of_state(status.state.role()));
-    Row::new(cells, tone)
+    let tone = node.status.map_or(Emphasis::Plain, |status| Emphasis::of_state(status.state.role()));
+    PageRow::new(cells, tone)
 }
 
 /// Who cordoned a node, why, since when and until when; and who drains it.

@@ -3,13 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    json::text,
-    kinds,
-    object::ObjectKey,
-    refusal::Refusal,
-    transaction::{Part, Transaction, WriteMethod},
-};
+use super::{json::text, kinds, refusal::Refusal};
 use crate::demo::{objects::Pod, quota};
 
 /// One limit that a new pod uses: the resource, the amount, and what is used and allowed.
@@ -20,13 +14,13 @@ struct Request<'a> {
     hard: i64,
 }
 
-/// Admits a new pod.
-pub fn admit(transaction: &mut Transaction<'_>, namespace: &str, pod: &Value) -> Result<(), Refusal> {
-    let quotas = transaction.store.objects_of(kinds::named("resourcequotas"));
-    let quotas = quotas.objects().filter(|quota| quota.key.namespace == namespace);
-    let quotas: Vec<Value> = quotas.map(|quota| quota.value()).collect();
+/// Admits a new pod by the quotas of its namespace. Returns those that count it, with it counted.
+///
+/// # Errors
+/// A quota has not enough left, or the pod cannot be read.
+pub fn admit(quotas: &[Value], pod: &Value) -> Result<Vec<Value>, Refusal> {
     if quotas.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let name = text(pod, "/metadata/name");
     let pod = Pod::deserialize(pod).map_err(|error| Refusal::bad_request(error.to_string()))?;
@@ -39,10 +33,7 @@ pub fn admit(transaction: &mut Transaction<'_>, namespace: &str, pod: &Value) ->
             return Err(Refusal::forbidden(kinds::named("pods"), name, &message(found, &exceeded)));
         }
     }
-    for found in counting {
-        count(transaction, namespace, found, &pod)?;
-    }
-    Ok(())
+    Ok(counting.into_iter().map(|found| counted(found, &pod)).collect())
 }
 
 /// The limits of a quota that a pod uses.
@@ -69,20 +60,11 @@ fn message(found: &Value, exceeded: &[Request<'_>]) -> String {
     format!("exceeded quota: {name}, requested: {needed}, used: {used}, limited: {hard}")
 }
 
-fn count(
-    transaction: &mut Transaction<'_>,
-    namespace: &str,
-    found: &Value,
-    pod: &Pod,
-) -> Result<(), Refusal> {
-    let key = ObjectKey::new(namespace, text(found, "/metadata/name"));
-    let kind = kinds::named("resourcequotas");
-    transaction.update(kind, &key, (Part::Whole, WriteMethod::Put), |present| {
-        let mut counted = present.clone();
-        for Request { resource, needed, used, .. } in requests(present, pod) {
-            counted["status"]["used"][resource] = quota::text(resource, used + needed).into();
-        }
-        Ok(counted)
-    })?;
-    Ok(())
+/// The quota with the pod counted.
+fn counted(found: &Value, pod: &Pod) -> Value {
+    let mut counted = found.clone();
+    for Request { resource, needed, used, .. } in requests(found, pod) {
+        counted["status"]["used"][resource] = quota::text(resource, used + needed).into();
+    }
+    counted
 }

@@ -85,9 +85,21 @@ impl Transaction<'_> {
         admission::on_create(kind, &mut value, self.options, self.store)?;
         validation::check(kind, &value, None)?;
         if kind.name == "Pod" {
-            quota::admit(self, namespace, &value)?;
+            self.count_in_quotas(namespace, &value)?;
         }
         Ok(self.put(kind, key, value))
+    }
+
+    /// Admits a new pod by the quotas of its namespace, which count it.
+    fn count_in_quotas(&mut self, namespace: &str, pod: &Value) -> Result<(), Refusal> {
+        let kind = kinds::named("resourcequotas");
+        let quotas = self.store.objects_of(kind).objects().filter(|quota| quota.key.namespace == namespace);
+        let quotas: Vec<Value> = quotas.map(|quota| quota.value()).collect();
+        for counted in quota::admit(&quotas, pod)? {
+            let key = ObjectKey::new(namespace, text(&counted, "/metadata/name"));
+            self.update(kind, &key, (Part::Whole, WriteMethod::Put), |_| Ok(counted))?;
+        }
+        Ok(())
     }
 
     /// Stores an object of the seed without checks, and fills in missing metadata.

@@ -24,7 +24,7 @@ use self::pod_gc::PodGc;
 use super::{
     errors::ErrorReporter,
     feed::{FeedChange, KnownObjects, ObjectChange},
-    objects::{Budget, Key, Node, Object, Pod, Quota, Workload, WorkloadKind, selects},
+    objects::{Budget, Key, Node, Object, Pod, QuotaObject, Workload, WorkloadKind, selects},
     random::{RandomSource, suffix},
     writer::{Patch, WriteError, Writer, path},
 };
@@ -46,7 +46,7 @@ pub struct Workloads {
     pods: KnownObjects<Pod>,
     workloads: BTreeMap<WorkloadKind, KnownObjects<Workload>>,
     budgets: KnownObjects<Budget>,
-    quotas: KnownObjects<Quota>,
+    quotas: KnownObjects<QuotaObject>,
     /// How often a sync was refused in a row.
     refusals: BTreeMap<WorkItem, u32>,
     /// Pods by the uid of their controller.
@@ -69,7 +69,7 @@ pub enum WorkloadMessage {
     Pods(FeedChange<Pod>),
     Workloads(WorkloadKind, FeedChange<Workload>),
     Budgets(FeedChange<Budget>),
-    Quotas(FeedChange<Quota>),
+    Quotas(FeedChange<QuotaObject>),
 }
 
 /// An item of the work queue.

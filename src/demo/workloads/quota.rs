@@ -8,7 +8,7 @@ use super::{WorkItem, Workloads};
 use crate::{
     demo::{
         feed::ObjectChange,
-        objects::{Key, Pod, Quota},
+        objects::{Key, Pod, QuotaObject},
         quota,
         writer::{WriteError, path},
     },
@@ -41,7 +41,7 @@ impl Workloads {
         // Admission counts up meanwhile: the precondition keeps its newer writes.
         let revision = found.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": status});
-        let written: Quota = self.patch(&format!("{}/status", path::quota(key)), &patch).await?;
+        let written: QuotaObject = self.patch(&format!("{}/status", path::quota(key)), &patch).await?;
         self.quotas.record(Arc::new(written));
         Ok(())
     }
