@@ -208,8 +208,9 @@ struct Widths<const N: usize> {
     is_shortened: bool,
 }
 
-/// A flexible column is not cut to less.
+/// A flexible column is not cut to less; the first one, with names, has more.
 const NARROWEST: usize = 12;
+const NARROWEST_NAMES: usize = 20;
 
 impl<const N: usize> Widths<N> {
     /// The widths that a terminal of this width has room for: the widest flexible column is cut first, and if that is not
@@ -227,7 +228,8 @@ impl<const N: usize> Widths<N> {
             };
             while used(&widths) > room {
                 let can_shrink = |(place, width): (usize, &Option<usize>)| {
-                    let width = width.filter(|width| *width > NARROWEST && columns[place].is_flexible)?;
+                    let least = if place == 0 { NARROWEST_NAMES } else { NARROWEST };
+                    let width = width.filter(|width| *width > least && columns[place].is_flexible)?;
                     Some((width, place))
                 };
                 let Some((width, place)) = widths.iter().enumerate().filter_map(can_shrink).max() else {

@@ -396,7 +396,10 @@ impl Dashboard {
         let nodes = churn::nodes(client).await?.len();
         let rows = u16::try_from(nodes + 30)?;
         self.terminal.resize(rows, 200);
-        self.terminal.type_in("\x1b\x1b2z");
+        // Whatever is open is closed first.
+        self.terminal.type_in("\x1b");
+        self.terminal.wait_until("a view stays open", |screen| screen.contains(" 2 Nodes "));
+        self.terminal.type_in("2z");
         let mut differs = String::new();
         let waited = eventually("the rows of the nodes", Span::from_secs(180), async || {
             sleep(Duration::from_secs(2)).await;

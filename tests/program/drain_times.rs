@@ -103,6 +103,7 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
     let node = town.drainable_with(LIMITED);
     let before: BTreeSet<Uid> = town.model.cluster.pods().iter().map(|pod| pod.uid.clone()).collect();
     let (plan, facts, _) = town.drain(vec![node]).await;
+    let log = town.api.log();
     let refused: Vec<&PodPlan> = plan.pods.iter().filter(|pod| pod.quota.is_some()).collect();
     assert!(!refused.is_empty() && refused.iter().all(|pod| *pod.pod.namespace == *LIMITED), "{refused:#?}");
     let numbers = format!("pods {in_use} of {in_use} used");
@@ -130,7 +131,6 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
             && request.code == 403
             && request.at >= facts.began
     };
-    let log = town.api.log();
     assert!(log.iter().any(is_refusal), "the server refused none");
     // What was predicted is within what then happened: the kubelets end pods at random within their grace.
     let predicted =

@@ -126,7 +126,8 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let replacements_are_known =
         unknown.iter().all(|gap| harmless.iter().any(|kind| gap["kind"] == kind.as_str()));
     let mut found = BTreeSet::new();
-    if report["verdict"]["level"] == "healthy" {
+    // Of the nodes; what may be wrong with pods that are not read is said beside it.
+    if report["verdict"]["level"] == "healthy" && knows(FeedKind::Pods) {
         found.insert("healthy".to_owned());
     }
     if report["headroom"]["definite"] == true {

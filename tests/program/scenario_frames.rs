@@ -51,7 +51,7 @@ const WORST: [(&str, [&str; 2]); 12] = [
     ("stuck-statefulset", ["pods stuck Terminating", "pods stuck Terminating"]),
     ("blocked-drain", ["node memory-1b-01 Draining", "node memory-1b-01 Draining"]),
     ("restart", ["no active kube-controller-manager", "2 of 24 nodes Evicting"]),
-    ("quota", ["Draining", "Draining"]),
+    ("quota", ["Draining", "Drained"]),
 ];
 
 /// A screen that keeps the last frame before each time, in each size.

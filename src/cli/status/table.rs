@@ -37,7 +37,7 @@ pub fn render(report: &StatusReport, out: &mut Page) {
     section(out, ["CORDONED NODE", "BY", "WHY", "FOR", "UNTIL", "DRAIN"], cordons);
     let evictions = report.evictions.iter().flatten().map(eviction).collect();
     let columns =
-        [whole("POD"), whole("NODE"), whole("STATE"), whole("IN"), flexible("OUTCOME"), flexible("WHY")];
+        [flexible("POD"), whole("NODE"), whole("STATE"), whole("IN"), flexible("OUTCOME"), flexible("WHY")];
     section(out, columns, evictions);
 }
 
