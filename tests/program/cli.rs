@@ -228,7 +228,7 @@ async fn a_table_fits_the_terminal_and_is_whole_with_wide() {
     let colored = on_a_terminal(&[]);
     assert!(colored.starts_with("\x1b[") && colored.contains("✖ node "), "{colored:?}");
     let wide = on_a_terminal(&["-o", "wide", "--color", "never"]);
-    assert_eq!(lines_of_nodes(&wide), 12, "every node: {wide}");
+    assert_eq!(lines_of_nodes(&wide), 13, "every node: {wide}");
     assert!(!wide.contains("prints everything"), "{wide}");
 }
 

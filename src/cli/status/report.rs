@@ -419,6 +419,12 @@ fn zone(view: &ZoneView) -> StatusZoneReport {
     }
 }
 
+/// Not known where Leases cannot be read: a node may post its status only every five minutes.
+fn last_heartbeat(model: &Model, node: &Node) -> Option<Timestamp> {
+    let silence = model.silence(node).filter(|_| model.cluster.gap(FeedKind::Leases).is_none())?;
+    Some(silence.heartbeat)
+}
+
 fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
     let (cluster, views) = (&model.cluster, &model.views);
     let (health, status) = (model.health(node), model.node_status(node));
@@ -453,7 +459,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
             text: claim.text(now),
         }),
         ready: ready(node),
-        last_heartbeat: model.silence(node).map(|silence| silence.heartbeat),
+        last_heartbeat: last_heartbeat(model, node),
         probe_timestamp: health.as_ref().map(|health| health.probe),
         probe_source: health.as_ref().map(|health| heartbeat_source(health.heartbeat_source)),
         probe_certainty: health.as_ref().map(|health| certainty(health.certainty)),

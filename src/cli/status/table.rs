@@ -113,7 +113,7 @@ fn nodes(out: &mut Page, report: &StatusReport) {
     }
     let columns = [
         whole("NODE"),
-        whole("ZONE"),
+        flexible("ZONE"),
         toned("STATE"),
         whole("HEARTBEAT"),
         whole("GRACE LEFT"),
