@@ -51,7 +51,7 @@ pub enum SuccessorState {
         /// None: never, or not within the forecast.
         ready: Option<Timestamp>,
         /// The quota that refuses it at first.
-        quota: Option<QuotaRefusal>,
+        quota: Option<Box<QuotaRefusal>>,
         /// A claim of the old pod whose volume only one node may use at a time: the replacement does not start before it is
         /// detached.
         volume: Option<Name>,
@@ -331,7 +331,7 @@ fn successor(
                 None => at,
             };
             let ready = time_to_ready.and_then(|takes| Some(starts? + takes));
-            SuccessorState::Replaced { at, created, landing, ready, volume, quota }
+            SuccessorState::Replaced { at, created, landing, ready, volume, quota: quota.map(Box::new) }
         }
         FailoverOutcome::Lost => SuccessorState::Lost,
         FailoverOutcome::OnSameNode => return None,

@@ -66,10 +66,10 @@ impl QuotaLedger {
     ///
     /// # Errors
     /// A quota has not enough left.
-    pub fn admit(&mut self, cluster: &Cluster, pod: &Pod) -> Result<(), QuotaRefusal> {
+    pub fn admit(&mut self, cluster: &Cluster, pod: &Pod) -> Result<(), Box<QuotaRefusal>> {
         let quotas = self.of(cluster, &pod.key.namespace);
         if let Some(refusal) = quotas.iter().find_map(|quota| quota.refusal(pod)) {
-            return Err(refusal);
+            return Err(Box::new(refusal));
         }
         quotas.iter_mut().for_each(|quota| quota.count(pod, i64::saturating_add));
         Ok(())
@@ -147,7 +147,7 @@ pub(super) fn retry(refused: Timestamp, may_succeed: Timestamp, bound: Bound) ->
             let (mut pause, mut at) = (FIRST_PAUSE, refused + FIRST_PAUSE);
             while at < may_succeed {
                 pause = (pause * 2).min(LONGEST_PAUSE);
-                at = at + pause;
+                at += pause;
             }
             at
         }

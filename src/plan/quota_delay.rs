@@ -94,7 +94,7 @@ impl<'a> RefusalRun<'a> {
                 if self.live_pods.recreate(self.cluster, pod)
                     && let Err(refusal) = self.ledger.admit(self.cluster, pod)
                 {
-                    self.refusals.insert(pod.key.clone(), refusal);
+                    self.refusals.insert(pod.key.clone(), *refusal);
                     self.waiting.push_back((pod, now));
                 }
             }

@@ -710,7 +710,7 @@ impl<E: Environment> Run<'_, E> {
             Ok(()) => self.create(task),
             Err(refusal) => {
                 self.record(PlanEvent::NotReplaced { of: pod.key.clone(), quota: refusal.quota.clone() });
-                self.result_of(task).quota = Some(refusal);
+                self.result_of(task).quota = Some(*refusal);
                 self.refused.push((task, self.now));
             }
         }

@@ -51,7 +51,7 @@ fn what_is_left_of_a_quota_is_used_by_the_first_replacements() {
     let refused = |pod: &PodPlan| pod.quota.is_some();
     assert_eq!(plan.pods.iter().filter(|pod| refused(pod)).count(), 1);
     let plan = fixture(4, 2).drain(&["n0"], DrainOptions::default());
-    assert!(!plan.pods.iter().any(|pod| refused(pod)) && plan.warnings.is_empty());
+    assert!(!plan.pods.iter().any(refused) && plan.warnings.is_empty());
     assert_eq!(created(&plan, "web-0"), [0]);
 }
 
