@@ -116,7 +116,7 @@ fn nodes(out: &mut Page, report: &StatusReport) {
         flexible("ZONE"),
         toned("STATE"),
         whole("HEARTBEAT"),
-        whole("GRACE LEFT"),
+        flexible("GRACE LEFT"),
         whole("PODS"),
         whole("NEXT"),
         whole("IN"),
