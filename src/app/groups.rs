@@ -16,7 +16,7 @@ pub enum Grouping {
     #[default]
     None,
     Zone,
-    /// By the first of [`POOLS`] that a node has.
+    /// By the first of `POOLS` that a node has.
     Pool,
     Role,
     Label(String),

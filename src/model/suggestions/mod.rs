@@ -1,7 +1,7 @@
 //! What an operator can do about a node or a pod: for each state the few actions that an experienced operator considers,
 //! each with what it does, its risk and its command.
 //!
-//! Which actions a state has is decided by [`nodes`] and [`pods`]; [`SuggestionJob`] adds what takes longer, beside the
+//! Which actions a state has is decided by `nodes` and `pods`; [`SuggestionJob`] adds what takes longer, beside the
 //! loop: the numbers of the plans, budgets, and how a Pending pod could be placed.
 
 mod budgets;
