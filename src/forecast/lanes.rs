@@ -160,9 +160,13 @@ impl Lane {
 }
 
 impl Forecast {
-    /// One lane for each node that something is predicted for, or that is down and not tainted: nothing happens to it until
+    /// With a lane for each node that something is predicted for, or that is down and not tainted: nothing happens to it until
     /// evictions are resumed. Those that began first come first: as long as they last, their order stays.
-    pub(super) fn make_lanes(&mut self, engine: &Engine, cluster: &Cluster) {
+    #[must_use]
+    pub fn with_lanes(self, engine: &Engine, cluster: &Cluster) -> Self {
+        if !engine.confidence(self.made).allows_predictions() {
+            return self;
+        }
         let names: BTreeSet<&NodeName> = self
             .by_node
             .keys()
@@ -177,7 +181,7 @@ impl Forecast {
         lanes.sort_by(|one, other| {
             (begin(one), &one.zone, &one.nodes).cmp(&(begin(other), &other.zone, &other.nodes))
         });
-        self.lanes = lanes;
+        Self { lanes, ..self }
     }
 
     fn lane_of(&self, name: &NodeName, engine: &Engine, cluster: &Cluster) -> Option<Lane> {
@@ -298,7 +302,7 @@ mod tests {
             cluster.apply(Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
         }
         let engine = Engine::attach(Settings::defaults(ServerVersion::new(1, 36)), &cluster, at(0));
-        let mut forecast = Forecast {
+        let forecast = Forecast {
             made: at(0),
             until: at(600),
             by_node: super::super::baseline::by_node(&steps),
@@ -307,8 +311,7 @@ mod tests {
             taint_turns: turns.iter().map(|(node, turns)| ((*node).into(), *turns)).collect(),
             ..Forecast::default()
         };
-        forecast.make_lanes(&engine, &cluster);
-        forecast.lanes
+        forecast.with_lanes(&engine, &cluster).lanes
     }
 
     fn step(secs: i64, kind: ForecastKind, by_chance: bool) -> ForecastStep {

@@ -50,7 +50,7 @@ pub struct Forecast {
     pub down: BTreeSet<NodeName>,
     /// How many pods are deleted until the end, over all orders in which waiting nodes may be tainted.
     pub deleted: DeletedRange,
-    /// What happens to each node over time; empty under assumptions.
+    /// What happens to each node over time, for a chart; empty until [made](Self::with_lanes).
     pub lanes: Vec<Lane>,
     /// The first and the last time at which each node may be tainted that waits for a token together with others.
     taint_turns: BTreeMap<NodeName, TimeRange>,
@@ -114,11 +114,7 @@ impl ForecastKind {
 impl Forecast {
     /// Runs copies of the engine and the cluster forward from `now` for `horizon`.
     pub fn run(engine: &Engine, cluster: &Cluster, now: Timestamp, horizon: Span) -> Self {
-        let mut forecast = Self::under(&Assumptions::default(), engine, cluster, now, horizon);
-        if engine.confidence(now).allows_predictions() {
-            forecast.make_lanes(engine, cluster);
-        }
-        forecast
+        Self::under(&Assumptions::default(), engine, cluster, now, horizon)
     }
 
     /// The same, under assumptions.

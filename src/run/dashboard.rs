@@ -510,7 +510,8 @@ impl Loop {
         let Some(engine) = model.engine.clone() else { return };
         let (cluster, now) = (model.cluster.clone(), self.clock.now());
         self.forecast_is_old = false;
-        self.forecast.start(move |_| Forecast::run(&engine, &cluster, now, HORIZON));
+        self.forecast
+            .start(move |_| Forecast::run(&engine, &cluster, now, HORIZON).with_lanes(&engine, &cluster));
     }
 
     /// Starts a forecast that looks as far ahead as the chart: a new horizon is served at once, a changed cluster at the
@@ -531,7 +532,9 @@ impl Loop {
             return;
         };
         let (cluster, now) = (model.cluster.clone(), self.clock.now());
-        self.outlook.start(move |_| Forecast::run(&engine, &cluster, now, horizon.span()));
+        self.outlook.start(move |_| {
+            Forecast::run(&engine, &cluster, now, horizon.span()).with_lanes(&engine, &cluster)
+        });
     }
 
     /// Starts to work out the open plan where it is behind. A changed request is served at once, a changed cluster at the

@@ -615,10 +615,12 @@ impl DashboardFixture {
     fn run_forecast(&mut self) {
         self.app.refresh(self.now);
         if let Some(engine) = self.app.model.engine.as_ref().filter(|_| self.app.model.is_abnormal()) {
-            let forecast = Forecast::run(engine, &self.app.model.cluster, self.now, HORIZON);
-            self.app.model.forecast = Some(forecast);
+            let cluster = &self.app.model.cluster;
+            let forecast =
+                |horizon| Forecast::run(engine, cluster, self.now, horizon).with_lanes(engine, cluster);
             let horizon = self.app.screen.forecast.horizon.span();
-            let outlook = Forecast::run(engine, &self.app.model.cluster, self.now, horizon);
+            let (forecast, outlook) = (forecast(HORIZON), forecast(horizon));
+            self.app.model.forecast = Some(forecast);
             self.app.model.outlook = Some(outlook);
         }
         self.app.refresh(self.now);

@@ -83,7 +83,11 @@ impl Lying {
             self.app.on_timeout(self.now);
         }
         self.now = end;
-        self.app.model.run_forecast(self.now);
+        let model = &mut self.app.model;
+        model.run_forecast(self.now);
+        if let (Some(engine), Some(forecast)) = (&model.engine, model.forecast.take()) {
+            model.forecast = Some(forecast.with_lanes(engine, &model.cluster));
+        }
         self.app.refresh(self.now);
         draw(&mut self.app, self.now, (120, 40));
     }
