@@ -11,11 +11,7 @@ use super::{
     exit::CliError,
     once::{OnceArgs, OneShot},
 };
-use crate::{
-    cluster::FeedKind,
-    model::{ClusterVerdict, VerdictLevel},
-    time::Span,
-};
+use crate::{cluster::FeedKind, model::VerdictLevel, time::Span};
 pub use report::StatusReport;
 
 #[derive(Args, Debug)]
@@ -47,8 +43,9 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
         compute_headroom(&mut shot);
         shot.model.run_outcomes(shot.at);
     }
-    args.once.output.print(&StatusReport::new(&shot.model, shot.at), table::render)?;
-    let level = ClusterVerdict::of(&shot.model, shot.at).level;
+    let report = StatusReport::new(&shot.model, shot.at);
+    args.once.output.print(&report, table::render)?;
+    let level = report.verdict.severity;
     shot.done()?;
     if args.exit_code && level != VerdictLevel::Healthy {
         return Err(CliError::NotHealthy { level });
