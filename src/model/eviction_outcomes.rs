@@ -3,6 +3,7 @@
 //! report.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -91,13 +92,13 @@ const MAX_LOOKS: usize = 10_000_000;
 
 impl Model {
     /// What becomes of a pod that is evicted; none for one that stays, and while it is worked out.
-    pub fn outcome(&self, pod: &Key, row: &EvictionRow) -> Option<EvictionOutcome> {
+    pub fn outcome(&self, pod: &Key, row: &EvictionRow) -> Option<Cow<'_, EvictionOutcome>> {
         match row.state {
             EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
-                self.outcomes.as_ref()?.by_pod.get(pod).cloned()
+                self.outcomes.as_ref()?.by_pod.get(pod).map(Cow::Borrowed)
             }
             EvictionState::Terminating { .. } => {
-                Some(EvictionOutcome::of_terminating(&self.cluster, self.cluster.pod(pod)?))
+                Some(Cow::Owned(EvictionOutcome::of_terminating(&self.cluster, self.cluster.pod(pod)?)))
             }
             EvictionState::Cancelled { .. } | EvictionState::Never => None,
         }

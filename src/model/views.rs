@@ -78,7 +78,7 @@ pub enum NextEventKind {
     Unknown,
     /// It gets its NoExecute taint.
     Taint,
-    /// So many of its pods are evicted, the first of them at that time.
+    /// Some of its pods are evicted, the first of them at that time.
     Evict {
         /// Those that are evicted then, to the second.
         first: usize,

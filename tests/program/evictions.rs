@@ -1,5 +1,7 @@
 //! What becomes of every pod that is evicted: the rows of the evictions, and what they say when something is missing.
 
+use std::borrow::Cow;
+
 use kordon::{
     cluster::{Key, WorkloadKind},
     forecast::{Assumptions, EvictionOutcome, StuckReason},
@@ -22,7 +24,7 @@ fn incident() -> DashboardFixture {
 fn outcome(fixture: &DashboardFixture, pod: &str) -> Option<EvictionOutcome> {
     let (namespace, name) = pod.split_once('/').expect("namespace/name");
     let (model, key) = (&fixture.app.model, Key::new(namespace, name));
-    model.outcome(&key, model.views.evictions.get(&key)?)
+    model.outcome(&key, model.views.evictions.get(&key)?).map(Cow::into_owned)
 }
 
 #[test]
@@ -40,7 +42,7 @@ fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
     for successor in successors.iter().filter(|successor| successor.evicted.is_some()) {
         let row = &model.views.evictions[&successor.of];
         let outcome = model.outcome(&successor.of, row).expect("it is worked out");
-        let word = match &outcome {
+        let word = match &*outcome {
             EvictionOutcome::Moves { .. } => "node",
             EvictionOutcome::Pending { .. } => "pending",
             EvictionOutcome::Stuck(_) => "waiting",

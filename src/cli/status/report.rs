@@ -530,6 +530,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
         };
         let at = row.state.at();
         let outcome = model.outcome(pod, row);
+        let outcome = outcome.as_deref();
         let leaves = matches!(row.state, EvictionState::Scheduled { .. } | EvictionState::Predicted { .. });
         let probability = match &row.state {
             EvictionState::Predicted { chance, .. } => {
@@ -547,10 +548,10 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             certainty,
             probability,
             finalizers,
-            outcome: outcome.as_ref().map(EvictionOutcome::word),
-            outcome_node: outcome.as_ref().and_then(EvictionOutcome::node).cloned(),
-            outcome_text: outcome.as_ref().map(ToString::to_string),
-            outcome_reasons: outcome.as_ref().map(EvictionOutcome::reasons).unwrap_or_default(),
+            outcome: outcome.map(EvictionOutcome::word),
+            outcome_node: outcome.and_then(EvictionOutcome::node).cloned(),
+            outcome_text: outcome.map(ToString::to_string),
+            outcome_reasons: outcome.map(EvictionOutcome::reasons).unwrap_or_default(),
             budget_ignored: model.would_be_refused(pod).filter(|_| leaves),
             why: row.why.clone(),
         })
