@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{draw_full_text, open, plain, say};
+use super::{draw_full_text, open, plain, say, table_of};
 use crate::{
     app::{
         Pane, UserAction,
@@ -15,7 +15,7 @@ use crate::{
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, TableWidget, Width, segments::Runs},
+        widgets::{Cell, Width, segments::Runs},
     },
     why::{Step, StepTime},
 };
@@ -46,17 +46,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, "○", "no longer in the cluster", Role::Dim, inner, buf);
         return page;
     }
-    let table = TableWidget {
-        columns: vec![
-            plain("", Width::Fixed(22)),
-            plain("", Width::Fixed(10)).right(),
-            plain("", Width::Grow(20, 1)),
-        ],
-        rows: detail.list.len(),
-        first: detail.list.first_shown(page),
-        selected: detail.list.cursor(),
-        looks: scene.looks(Pane::Detail),
-    };
+    let columns =
+        vec![plain("", Width::Fixed(22)), plain("", Width::Fixed(10)).right(), plain("", Width::Grow(20, 1))];
+    let table = table_of(scene, Pane::Detail, &detail.list, columns, page);
     table.render_bare(inner, buf, |place| row(place).map(|row| cells(scene, row)).unwrap_or_default());
     page
 }

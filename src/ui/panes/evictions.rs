@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, column, draw_cause, nodes::mark, open, plain, say, tabs};
+use super::{Nothing, column, draw_cause, nodes::mark, open, plain, say, table_of, tabs};
 use crate::{
     app::{EvictionColumn, Pane},
     cluster::Key,
@@ -41,13 +41,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Evictions, why, inner, buf);
     let inner = draw_note(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = TableWidget {
-        columns: columns(scene),
-        rows: list.len(),
-        first: list.first_shown(page),
-        selected: list.cursor(),
-        looks: scene.looks(Pane::Evictions),
-    };
+    let table = table_of(scene, Pane::Evictions, list, columns(scene), page);
     let style = if inner.width >= WHOLE_OUTCOMES { OutcomeStyle::Whole } else { OutcomeStyle::Short };
     table.render(inner, buf, |row| {
         let key = list.keys().get(row);

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_full_text, open, plain, say};
+use super::{Nothing, draw_full_text, open, plain, say, table_of};
 use crate::{
     app::Pane,
     engine::Severity,
@@ -12,7 +12,7 @@ use crate::{
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, TableWidget, Width, segments::Runs},
+        widgets::{Cell, Width, segments::Runs},
     },
     visible,
 };
@@ -45,16 +45,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let times = shown().map(|entry| text::width(&text::moment(entry.last, scene.now))).max().unwrap_or(0);
     // Beside the gap and the thumb.
     let room = usize::from(inner.width).saturating_sub(times + 4);
-    let table = TableWidget {
-        columns: vec![
-            plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))),
-            plain("", Width::Grow(20, 1)),
-        ],
-        rows: list.len(),
-        first,
-        selected: list.cursor(),
-        looks: scene.looks(Pane::Journal),
-    };
+    let columns =
+        vec![plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))), plain("", Width::Grow(20, 1))];
+    let table = table_of(scene, Pane::Journal, list, columns, page);
     table.render_bare(inner, buf, |row| {
         let entry = list.keys().get(row).and_then(|number| journal.entry(*number));
         entry.map(|entry| cells(scene, entry, room)).unwrap_or_default()

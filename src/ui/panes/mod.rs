@@ -25,12 +25,12 @@ use super::{
     Scene, text,
     theme::Role,
     widgets::{
-        Cell, Column, Width,
+        Cell, Column, TableWidget, Width,
         segments::{Runs, Segments},
     },
 };
 use crate::{
-    app::{EvictionColumn, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay},
+    app::{EvictionColumn, Listing, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay},
     k8s::feed::{FeedKind, FeedState},
     visible,
 };
@@ -229,6 +229,23 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
 /// The sign of a direction: a column's natural direction goes down the page.
 const fn arrow(reversed: bool) -> &'static str {
     if reversed { " ↑" } else { " ↓" }
+}
+
+/// The table of a list in a pane, with room for a page of rows.
+fn table_of<K: PartialEq + Clone>(
+    scene: &Scene,
+    pane: Pane,
+    list: &Listing<K>,
+    columns: Vec<Column>,
+    page: usize,
+) -> TableWidget {
+    TableWidget {
+        columns,
+        rows: list.len(),
+        first: list.first_shown(page),
+        selected: list.cursor(),
+        looks: scene.looks(pane),
+    }
 }
 
 /// A column that the list can be sorted by.

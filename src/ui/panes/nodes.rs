@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain};
+use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, table_of};
 use crate::{
     app::{NodeColumn, Pane, Sort, groups::NodeRow, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
@@ -39,13 +39,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Nodes, why(scene), inner, buf);
     let inner = draw_rest(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = TableWidget {
-        columns: columns(scene),
-        rows: list.len(),
-        first: list.first_shown(page),
-        selected: list.cursor(),
-        looks: scene.looks(Pane::Nodes),
-    };
+    let table = table_of(scene, Pane::Nodes, list, columns(scene), page);
     let cells = |row: usize| match &list.keys()[row] {
         NodeRow::Node(name) => {
             scene.shown.cluster.node(name).map(|node| cells(scene, node)).unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_cause, open, plain, say};
+use super::{Nothing, draw_cause, open, plain, say, table_of};
 use crate::{
     app::Pane,
     cluster::Pod,
@@ -37,13 +37,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let why = list.selected().and_then(|key| scene.shown.cluster.pod(key)).map(|pod| why(scene, pod));
     let inner = draw_cause(scene, Pane::Pending, why, inner, buf);
     let page = TableWidget::page(inner);
-    let table = TableWidget {
-        columns: columns(),
-        rows: list.len(),
-        first: list.first_shown(page),
-        selected: list.cursor(),
-        looks: scene.looks(Pane::Pending),
-    };
+    let table = table_of(scene, Pane::Pending, list, columns(), page);
     table.render(inner, buf, |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
         pod.map(|pod| cells(scene, pod)).unwrap_or_default()

@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{
     column, draw_cause, draw_nothing, evictions, mark, marked,
     nodes::{due_words, sign},
-    open,
+    open, table_of,
 };
 use crate::{
     app::{Pane, PodColumn},
@@ -36,13 +36,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
     let inner = draw_cause(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
-    let table = TableWidget {
-        columns: columns(scene),
-        rows: list.len(),
-        first: list.first_shown(page),
-        selected: list.cursor(),
-        looks: scene.looks(Pane::Pods),
-    };
+    let table = table_of(scene, Pane::Pods, list, columns(scene), page);
     table.render(inner, buf, |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
         pod.map(|pod| cells(scene, pod)).unwrap_or_default()

@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{
     draw_full_text,
     event_row::{EventRow, when},
-    open, say,
+    open, say, table_of,
 };
 use crate::{
     app::{Pane, operations::OperationEntry, progress::ProgressRow},
@@ -19,7 +19,7 @@ use crate::{
         Scene, text,
         theme::Role,
         widgets::{
-            Cell, TableWidget, bar,
+            Cell, bar,
             segments::{Runs, cut_line},
         },
     },
@@ -59,13 +59,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, "○", "no rows match the filter (Esc clears it)", Role::Dim, inner, buf);
         return page;
     }
-    let table = TableWidget {
-        columns: EventRow::columns(STATE),
-        rows: shown.list.len(),
-        first: shown.list.first_shown(page),
-        selected: shown.list.cursor(),
-        looks: scene.looks(Pane::Progress),
-    };
+    let table = table_of(scene, Pane::Progress, &shown.list, EventRow::columns(STATE), page);
     table.render_bare(inner, buf, |place| {
         shown.row(place).map(|row| cells(scene, entry, row)).unwrap_or_default()
     });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, open, plain, say};
+use super::{column, draw_cause, draw_nothing, open, plain, say, table_of};
 use crate::{
     app::{Pane, ZoneColumn},
     cluster::{Known, ZoneKey},
@@ -47,13 +47,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         draw_nothing(scene, FeedKind::Nodes, Pane::Zones, "no zones yet", inner, buf);
         return page;
     }
-    let table = TableWidget {
-        columns: columns(scene, &zones),
-        rows: zones.len(),
-        first: list.first_shown(page),
-        selected: list.cursor(),
-        looks: scene.looks(Pane::Zones),
-    };
+    let table =
+        TableWidget { rows: zones.len(), ..table_of(scene, Pane::Zones, list, columns(scene, &zones), page) };
     draw_zones(scene, &zones, table, inner, buf);
     page
 }
