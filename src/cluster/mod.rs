@@ -184,7 +184,7 @@ pub struct Cluster {
     /// Those of them that are watched.
     watched: CowMap<Scope, ()>,
     /// The pods bound to a node.
-    by_node: CowMap<(NodeName, Key), ()>,
+    by_node: CowMap<(NodeName, Key), Arc<Pod>>,
     /// The pods of an owner.
     by_owner: CowMap<(Uid, Key), ()>,
     /// Pods whose deletion has started.
@@ -335,7 +335,7 @@ impl Cluster {
 
     /// The pods bound to a node, by name.
     pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
-        keys_of(&self.by_node, node).map(|key| self.pods.get(key).expect("the index follows the table"))
+        rows_of(&self.by_node, node).map(|(_, pod)| pod)
     }
 
     /// How many pods on a node a drain removes by default: neither finished nor static, and of no DaemonSet.
@@ -349,7 +349,8 @@ impl Cluster {
 
     /// The pods whose controller has this uid, by name.
     pub fn pods_owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<Pod>> {
-        keys_of(&self.by_owner, owner).map(|key| self.pods.get(key).expect("the index follows the table"))
+        rows_of(&self.by_owner, owner)
+            .map(|(key, ())| self.pods.get(key).expect("the index follows the table"))
     }
 
     /// The pods whose deletion has started, by namespace and name.
@@ -570,16 +571,8 @@ impl Cluster {
         let Self { pods, by_node, by_owner, terminating, unscheduled, loads, .. } = self;
         pods.apply(event, |delta| {
             let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
-            // Most changes keep the owner and the node.
-            if !matches!((old, new), (Some(old), Some(new)) if old.owner == new.owner && old.node == new.node)
-            {
-                if let Some(pod) = old {
-                    unindex(pod, by_node, by_owner);
-                }
-                if let Some(pod) = new {
-                    index(pod, by_node, by_owner);
-                }
-            }
+            index_by_node(&delta, by_node);
+            index_by_owner(&delta, by_owner);
             count(old, new, loads);
             let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
             match (old, new) {
@@ -602,23 +595,29 @@ fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
     (known != Known::Live).then_some(Gap { kind, known })
 }
 
-type Index<O> = CowMap<(O, Key), ()>;
-
-fn index(pod: &Pod, by_node: &mut Index<NodeName>, by_owner: &mut Index<Uid>) {
-    if let Some(owner) = &pod.owner {
-        by_owner.insert((owner.uid.clone(), pod.key.clone()), ());
+fn index_by_node(delta: &Delta<Pod>, by_node: &mut CowMap<(NodeName, Key), Arc<Pod>>) {
+    let row = |pod: &Arc<Pod>| Some((pod.node.clone()?, pod.key.clone()));
+    let (old, new) = (delta.old.as_ref().and_then(row), delta.new.as_ref().and_then(row));
+    if let Some(old) = old.filter(|old| new.as_ref() != Some(old)) {
+        by_node.remove(&old);
     }
-    if let Some(node) = &pod.node {
-        by_node.insert((node.clone(), pod.key.clone()), ());
+    if let (Some(new), Some(pod)) = (new, &delta.new) {
+        by_node.insert(new, pod.clone());
     }
 }
 
-fn unindex(pod: &Pod, by_node: &mut Index<NodeName>, by_owner: &mut Index<Uid>) {
-    if let Some(owner) = &pod.owner {
-        by_owner.remove(&(owner.uid.clone(), pod.key.clone()));
+fn index_by_owner(delta: &Delta<Pod>, by_owner: &mut CowMap<(Uid, Key), ()>) {
+    let row = |pod: &Arc<Pod>| Some((pod.owner.as_ref()?.uid.clone(), pod.key.clone()));
+    let (old, new) = (delta.old.as_ref().and_then(row), delta.new.as_ref().and_then(row));
+    // Most changes keep the owner.
+    if old == new {
+        return;
     }
-    if let Some(node) = &pod.node {
-        by_node.remove(&(node.clone(), pod.key.clone()));
+    if let Some(old) = old {
+        by_owner.remove(&old);
+    }
+    if let Some(new) = new {
+        by_owner.insert(new, ());
     }
 }
 
@@ -637,14 +636,16 @@ fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, Node
     }
 }
 
-/// The keys of an index under `of`, in order.
-fn keys_of<'a, O: Ord + Clone>(index: &'a Index<O>, of: &O) -> impl Iterator<Item = &'a Key> + use<'a, O> {
+/// The rows of an index under `of`, in order of their keys.
+fn rows_of<'a, O: Ord + Clone, V: Clone>(
+    index: &'a CowMap<(O, Key), V>,
+    of: &O,
+) -> impl Iterator<Item = (&'a Key, &'a V)> + use<'a, O, V> {
     let of = of.clone();
     index
         .iter_from(&(of.clone(), Key::default()))
-        .map(|(pair, ())| pair)
-        .take_while(move |(owner, _)| *owner == of)
-        .map(|(_, key)| key)
+        .take_while(move |((owner, _), _)| *owner == of)
+        .map(|((_, key), row)| (key, row))
 }
 
 /// The rows of a table in one namespace, by name.

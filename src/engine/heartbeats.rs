@@ -30,7 +30,7 @@ pub struct Heartbeats {
 /// The last renewal of one node's Lease, and the intervals between the last ones, oldest first; in tenths of a second,
 /// so that 5,000 nodes take little.
 #[derive(Clone, Copy, Debug)]
-struct Renewals {
+pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
@@ -129,7 +129,7 @@ impl Heartbeats {
 
     /// When the node last renewed its Lease; none if it has none.
     pub fn last(&self, node: &NodeName) -> Option<Timestamp> {
-        self.by_node.get(node).map(|renewals| renewals.last)
+        self.of(node).map(Renewals::last)
     }
 
     /// The intervals between the node's last renewals, oldest first.
@@ -138,24 +138,46 @@ impl Heartbeats {
         tenths.into_iter().map(|tenths| Span::from_millis(i64::from(tenths) * 100))
     }
 
-    /// The node's own renewal interval: the median of its last ones, or a quarter of the Lease's duration until that is
-    /// known.
+    /// The renewals of a node's Lease; none if it has none.
+    pub(super) fn of(&self, node: &NodeName) -> Option<&Renewals> {
+        self.by_node.get(node)
+    }
+
+    /// The renewals of each node's Lease, by node.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&NodeName, &Renewals)> {
+        self.by_node.iter()
+    }
+
+    /// The node's own renewal interval ([`interval`]).
     pub fn interval(&self, node: &NodeName, lease: Option<&Lease>) -> Span {
-        let mut tenths = self.by_node.get(node).map_or(&[][..], Renewals::tenths).to_vec();
-        if tenths.len() < KNOWN_FROM {
-            let duration = lease.and_then(|lease| lease.duration);
-            return duration
-                .map_or(DEFAULT_INTERVAL, |duration| Span::from_nanos(duration.as_nanos() / 4))
-                .max(Span::from_secs(1));
-        }
-        tenths.sort_unstable();
-        Span::from_millis(i64::from(tenths[tenths.len() / 2]) * 100)
+        interval(self.of(node), lease)
     }
 }
 
+/// The renewal interval of a node: the median of its last ones, or a quarter of the Lease's duration until that is known.
+pub(super) fn interval(renewals: Option<&Renewals>, lease: Option<&Lease>) -> Span {
+    if let Some(renewals) = renewals.filter(|renewals| renewals.tenths().len() >= KNOWN_FROM) {
+        return Span::from_millis(i64::from(renewals.median()) * 100);
+    }
+    lease
+        .and_then(|lease| lease.duration)
+        .map_or(DEFAULT_INTERVAL, |duration| Span::from_nanos(duration.as_nanos() / 4))
+        .max(Span::from_secs(1))
+}
+
 impl Renewals {
+    pub(super) fn last(&self) -> Timestamp {
+        self.last
+    }
+
     fn tenths(&self) -> &[u16] {
         &self.tenths[..usize::from(self.len)]
+    }
+
+    fn median(&self) -> u16 {
+        let mut sorted = self.tenths;
+        let sorted = &mut sorted[..usize::from(self.len)];
+        *sorted.select_nth_unstable(sorted.len() / 2).1
     }
 
     fn push(&mut self, tenths: u16) {

@@ -21,6 +21,7 @@ mod queue;
 mod queue_events;
 pub mod settings;
 mod shadow;
+mod sorted_walk;
 mod taints;
 pub mod view;
 pub mod why;
@@ -57,11 +58,13 @@ use crate::{
 use collector::Collector;
 use eviction::{Evictor, TimerSource};
 use health::NodeHealth;
+use heartbeats::Renewals;
 use legacy::Legacy;
 use metrics::Metrics;
 use outbox::{EffectSubject, Outbox};
 use pass_scope::PassScope;
 use shadow::Shadow;
+use sorted_walk::SortedWalk;
 use zone::Zone;
 
 /// How often upstream's tainting loop runs (`NodeEvictionPeriod`).
@@ -390,20 +393,45 @@ impl Engine {
 
     /// The last heartbeat of a node, and from when on it counts as late or silent without another one.
     pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
-        let lease = cluster.lease(&node.name);
+        let renewals = self.heartbeats.of(&node.name);
+        let lease = cluster.lease(&node.name).map(|lease| &**lease);
+        self.silence_by(cluster, node, renewals, lease, self.records.get(&node.name))
+    }
+
+    fn silence_by(
+        &self,
+        cluster: &Cluster,
+        node: &Node,
+        renewals: Option<&Renewals>,
+        lease: Option<&Lease>,
+        record: Option<&NodeHealth>,
+    ) -> Silence {
         let posted = || node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
-        let heartbeat = self.heartbeats.last(&node.name).unwrap_or_else(|| cluster.local(posted()));
-        let interval = self.heartbeats.interval(&node.name, lease.map(|lease| &**lease));
-        let grace = match self.records.get(&node.name) {
+        let heartbeat = renewals.map_or_else(|| cluster.local(posted()), Renewals::last);
+        let grace = match record {
             Some(record) => record.grace(&self.settings),
             None => self.settings.node_monitor_grace_period.value,
         };
-        Silence::of(heartbeat, interval, grace)
+        Silence::of(heartbeat, heartbeats::interval(renewals, lease), grace)
     }
 
     /// Whether a node is silent ([`Silence`]).
     pub fn is_silent(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
         self.silence(cluster, node).is_silent(now)
+    }
+
+    /// The nodes that are silent ([`Silence`]).
+    pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
+        let mut renewals = SortedWalk::new(self.heartbeats.all());
+        let mut leases = SortedWalk::new(cluster.leases().iter().map(|lease| (&lease.node, &**lease)));
+        let mut records = SortedWalk::new(&self.records);
+        let mut is_silent = |node: &Node| {
+            let name = &node.name;
+            let (renewals, lease, record) = (renewals.get(name), leases.get(name), records.get(name));
+            self.silence_by(cluster, node, renewals, lease, record).is_silent(now)
+        };
+        let nodes = cluster.nodes().iter();
+        nodes.filter(|node| is_silent(node)).map(|node| node.name.clone()).collect()
     }
 
     /// The renewals of the nodes' Leases.
@@ -522,11 +550,19 @@ impl Engine {
 
     /// Assumes that these nodes send heartbeats from now on, noticed by each pass.
     pub fn assume_alive(&mut self, cluster: &Cluster, is_alive: impl Fn(&Node) -> bool) {
+        let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
+        let mut records = SortedWalk::new(&mut self.records);
         for node in cluster.nodes().iter() {
-            let first_seen = || NodeHealth::first_seen(node, cluster.clock(), self.next_pass);
-            let record = self.records.entry(node.name.clone()).or_insert_with(first_seen);
-            record.assumed_alive = is_alive(node);
+            let is_alive = is_alive(node);
+            if let Some(record) = records.get(&node.name) {
+                record.assumed_alive = is_alive;
+            } else {
+                let mut record = NodeHealth::first_seen(node, cluster.clock(), self.next_pass);
+                record.assumed_alive = is_alive;
+                added.push((node.name.clone(), record));
+            }
         }
+        self.records.extend(added);
         self.scope.on_general_change();
     }
 

@@ -13,6 +13,7 @@ use super::{
     queue::Processed,
     queue_events::QueueEvent,
     settings::{ControllerRules, Profile},
+    sorted_walk::SortedWalk,
     taints,
     why::{Cause, Why},
     zone::{self, Census, Zone, ZoneState},
@@ -57,7 +58,7 @@ impl Engine {
         findings
     }
 
-    /// Assesses every node. Nodes, records and leases are sorted by node name, so one walk finds what belongs together.
+    /// Assesses every node that is registered.
     fn assess_all(
         &self,
         cluster: &Cluster,
@@ -65,14 +66,11 @@ impl Engine {
         now: Timestamp,
     ) -> PassFindings {
         let mut findings = PassFindings::default();
-        let mut records = records.iter_mut().peekable();
-        let mut leases = cluster.leases().iter().peekable();
+        let mut records = SortedWalk::new(records);
+        let mut leases = SortedWalk::new(cluster.leases().iter().map(|lease| (&lease.node, lease)));
         for node in cluster.nodes().iter() {
-            while records.next_if(|(name, _)| **name < node.name).is_some() {}
-            while leases.next_if(|lease| lease.node < node.name).is_some() {}
-            if let Some((_, record)) = records.next_if(|(name, _)| **name == node.name) {
-                let lease = leases.next_if(|lease| lease.node == node.name);
-                let reading = Reading { node, lease, clock: cluster.clock(), now };
+            if let Some(record) = records.get(&node.name) {
+                let reading = Reading { node, lease: leases.get(&node.name), clock: cluster.clock(), now };
                 self.assess(record, reading, &mut findings);
             }
         }

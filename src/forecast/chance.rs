@@ -243,6 +243,7 @@ impl Contest {
                     let (since, weight) = (self.tokens.len(), 1.0 / self.remaining);
                     self.contenders.insert(node, Contender { since, weight, is_tainted: false });
                     self.total += 1.0;
+                    self.among = None;
                 }
             }
             // A node that was tainted in the order of the forecast may still wait in another.
@@ -252,12 +253,12 @@ impl Contest {
                 }
             }
         }
-        self.among = None;
     }
 
     fn leave(&mut self, node: &NodeName) {
         if let Some(contender) = self.contenders.remove(node) {
             self.total -= contender.weight * self.remaining;
+            self.among = None;
             self.spells.extend(contender.ended(node.clone(), self.tokens.len()));
         }
     }

@@ -19,15 +19,12 @@ pub use outcome::{EvictionOutcome, StuckReason};
 pub use successors::{Succession, Successor, SuccessorState};
 pub use totals::ForecastTotals;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use chance::Chances;
 
 use crate::{
-    cluster::{Applied, Cluster, Key, Name, Node, NodeName, TaintEffect},
+    cluster::{Applied, Cluster, Key, Name, NodeName, TaintEffect},
     engine::{Deletion, Effect, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
@@ -127,8 +124,7 @@ impl Forecast {
     ) -> Self {
         let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
         if engine.confidence(now).allows_predictions() {
-            let silent = |node: &&Arc<Node>| engine.is_silent(cluster, node, now);
-            forecast.silent = cluster.nodes().iter().filter(silent).map(|node| node.name.clone()).collect();
+            forecast.silent = engine.silent_nodes(cluster, now);
             let mut run = Run::new(engine, cluster, &forecast.silent, now);
             run.run_until(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
