@@ -62,6 +62,9 @@ fn main() {
     let (lost, steps) = (NODES / 3, forecast(&sim).steps.len());
     let loss = median(|| (), |_| drop(std::hint::black_box(forecast(&sim))));
     println!("forecast of 30 minutes after losing a zone of {lost} nodes ({steps} steps): {loss:?}");
+    let charted = |sim: &Sim| forecast(sim).with_chart(sim.shadow.as_ref().expect("attached"), &sim.cluster);
+    let chart = median(|| (), |_| drop(std::hint::black_box(charted(&sim))));
+    println!("the same with its chart: {chart:?}");
 }
 
 /// The memory of this process that is in RAM, in bytes; 0 if the kernel does not say.

@@ -38,7 +38,7 @@ fn main() {
     fixture.run(60);
 
     let forecast = fixture.app.model.forecast.as_ref().expect("a zone is silent");
-    let (lanes, unit) = (&forecast.lanes, Horizon::default().alike());
+    let (lanes, unit) = (&forecast.chart.lanes, Horizon::default().alike());
     let folding = median(|| lanes.clone(), |lanes| drop(black_box(fold(std::mem::take(lanes), 40, unit))));
     println!("folding {} lanes of the forecast: {folding:?}", lanes.len());
     for (pane, keys) in [("all panes", "2"), ("the forecast zoomed", "4z")] {

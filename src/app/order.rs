@@ -104,7 +104,7 @@ impl Screen {
 
 impl Screen {
     fn is_forecast_empty(&self, shown: &Model) -> bool {
-        shown.forecast_until(self.forecast.horizon).is_none_or(|forecast| forecast.lanes.is_empty())
+        shown.forecast_until(self.forecast.horizon).is_none_or(|forecast| forecast.chart.lanes.is_empty())
     }
 
     /// Folds the lanes that pass the filter until there is room for them.
@@ -121,7 +121,7 @@ impl Screen {
         if self.forecast.arranged.as_ref() == Some(&basis) {
             return;
         }
-        let lanes = forecast.into_iter().flat_map(|forecast| &forecast.lanes);
+        let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
         let passing = lanes.filter(|lane| basis.filter.is_empty() || basis.filter.matches(*lane));
         self.forecast.replace(forecast::fold(passing.cloned().collect(), basis.room, horizon.alike()));
         self.forecast.arranged = Some(basis);

@@ -13,12 +13,31 @@ const CHUNK: usize = 128;
 pub struct CowMap<K, V> {
     /// Sorted, none of them empty.
     chunks: Vec<Arc<Vec<(K, V)>>>,
+    /// A key for each chunk, side by side so that a search reads little memory: no key of the chunk is below it, and every
+    /// key of the chunks before is. That of the first chunk says nothing.
+    starts: Arc<Vec<K>>,
     len: usize,
+}
+
+/// A row that was found: to be read, and perhaps written.
+pub struct Slot<'a, K, V> {
+    rows: &'a mut Arc<Vec<(K, V)>>,
+    row: usize,
+}
+
+impl<'a, K: Clone, V: Clone> Slot<'a, K, V> {
+    pub fn value(&self) -> &V {
+        &self.rows[self.row].1
+    }
+
+    pub fn into_mut(self) -> &'a mut V {
+        &mut Arc::make_mut(self.rows)[self.row].1
+    }
 }
 
 impl<K, V> Default for CowMap<K, V> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), len: 0 }
+        Self { chunks: Vec::new(), starts: Arc::default(), len: 0 }
     }
 }
 
@@ -50,9 +69,17 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
     where
         K: Borrow<Q>,
     {
+        self.slot(key).map(Slot::into_mut)
+    }
+
+    /// The row under `key`, for those who decide by its value whether to write: only then a shared chunk is copied.
+    pub fn slot<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<Slot<'_, K, V>>
+    where
+        K: Borrow<Q>,
+    {
         let (chunk, place) = self.find(key);
         let row = place.ok()?;
-        Some(&mut Arc::make_mut(&mut self.chunks[chunk])[row].1)
+        Some(Slot { rows: &mut self.chunks[chunk], row })
     }
 
     /// The value under `key`, made by `make` where there is none.
@@ -74,6 +101,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
             Err(row) => {
                 self.len += 1;
                 if self.chunks.is_empty() {
+                    self.starts = Arc::new(vec![key.clone()]);
                     self.chunks.push(Arc::new(vec![(key, value)]));
                     return None;
                 }
@@ -83,6 +111,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
                     // Names often arrive in order: keep the lower chunk fuller.
                     let upper = rows.split_off(CHUNK * 3 / 4);
                     rows.shrink_to_fit();
+                    Arc::make_mut(&mut self.starts).insert(chunk + 1, upper[0].0.clone());
                     self.chunks.insert(chunk + 1, Arc::new(upper));
                 }
                 None
@@ -100,6 +129,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         let (_, value) = rows.remove(row);
         if rows.is_empty() {
             self.chunks.remove(chunk);
+            Arc::make_mut(&mut self.starts).remove(chunk);
         }
         self.len -= 1;
         Some(value)
@@ -140,7 +170,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        let chunk = self.chunks.partition_point(|rows| rows[0].0.borrow() <= key).saturating_sub(1);
+        let chunk = self.starts.partition_point(|start| start.borrow() <= key).saturating_sub(1);
         let place = self
             .chunks
             .get(chunk)

@@ -54,6 +54,7 @@ pub mod resources;
 pub mod scheduling;
 pub mod scope;
 pub mod service;
+mod sorted_walk;
 pub mod storage;
 pub mod table;
 pub mod taint;
@@ -79,6 +80,7 @@ pub use resources::Resources;
 pub use scheduling::{QuotaSpec, SchedulingSpec};
 pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
+pub use sorted_walk::SortedWalk;
 pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
@@ -202,12 +204,15 @@ pub struct NodeLoad {
     /// Requests of those that have not finished, as the scheduler counts them.
     pub requested: Resources,
     pub terminating: usize,
+    /// Pods whose Ready condition is True.
+    pub ready: usize,
 }
 
 impl NodeLoad {
     fn add(&mut self, pod: &Pod) {
         self.pods += 1;
         self.terminating += usize::from(pod.termination.is_some());
+        self.ready += usize::from(pod.is_ready());
         if !pod.is_finished() {
             self.requested += pod.requests;
         }
@@ -216,6 +221,7 @@ impl NodeLoad {
     fn subtract(&mut self, pod: &Pod) {
         self.pods -= 1;
         self.terminating -= usize::from(pod.termination.is_some());
+        self.ready -= usize::from(pod.is_ready());
         if !pod.is_finished() {
             self.requested -= pod.requests;
         }
@@ -596,27 +602,28 @@ fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
 }
 
 fn index_by_node(delta: &Delta<Pod>, by_node: &mut CowMap<(NodeName, Key), Arc<Pod>>) {
-    let row = |pod: &Arc<Pod>| Some((pod.node.clone()?, pod.key.clone()));
-    let (old, new) = (delta.old.as_ref().and_then(row), delta.new.as_ref().and_then(row));
-    if let Some(old) = old.filter(|old| new.as_ref() != Some(old)) {
-        by_node.remove(&old);
+    let node = |pod: &Option<Arc<Pod>>| pod.as_ref().and_then(|pod| pod.node.clone());
+    let (before, now) = (node(&delta.old), node(&delta.new));
+    if let (Some(node), Some(pod)) = (before.filter(|before| now.as_ref() != Some(before)), &delta.old) {
+        by_node.remove(&(node, pod.key.clone()));
     }
-    if let (Some(new), Some(pod)) = (new, &delta.new) {
-        by_node.insert(new, pod.clone());
+    if let (Some(node), Some(pod)) = (now, &delta.new) {
+        by_node.insert((node, pod.key.clone()), pod.clone());
     }
 }
 
 fn index_by_owner(delta: &Delta<Pod>, by_owner: &mut CowMap<(Uid, Key), ()>) {
-    let row = |pod: &Arc<Pod>| Some((pod.owner.as_ref()?.uid.clone(), pod.key.clone()));
-    let (old, new) = (delta.old.as_ref().and_then(row), delta.new.as_ref().and_then(row));
     // Most changes keep the owner.
-    if old == new {
+    if let (Some(old), Some(new)) = (&delta.old, &delta.new)
+        && old.owner == new.owner
+    {
         return;
     }
-    if let Some(old) = old {
+    let row = |pod: &Arc<Pod>| Some((pod.owner.as_ref()?.uid.clone(), pod.key.clone()));
+    if let Some(old) = delta.old.as_ref().and_then(row) {
         by_owner.remove(&old);
     }
-    if let Some(new) = new {
+    if let Some(new) = delta.new.as_ref().and_then(row) {
         by_owner.insert(new, ());
     }
 }

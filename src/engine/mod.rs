@@ -21,7 +21,6 @@ mod queue;
 mod queue_events;
 pub mod settings;
 mod shadow;
-mod sorted_walk;
 mod taints;
 pub mod view;
 pub mod why;
@@ -51,7 +50,8 @@ pub use zone::ZoneState;
 
 use crate::{
     cluster::{
-        Applied, Cluster, ConditionStatus, Delta, Key, Lease, Node, NodeName, Pod, TaintEffect, Uid, ZoneKey,
+        Applied, Cluster, ConditionStatus, Delta, Key, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect,
+        Uid, ZoneKey,
     },
     time::{Span, Timestamp},
 };
@@ -64,7 +64,6 @@ use metrics::Metrics;
 use outbox::{EffectSubject, Outbox};
 use pass_scope::PassScope;
 use shadow::Shadow;
-use sorted_walk::SortedWalk;
 use zone::Zone;
 
 /// How often upstream's tainting loop runs (`NodeEvictionPeriod`).
@@ -577,9 +576,9 @@ impl Engine {
         self.scope.on_general_change();
     }
 
-    /// Whether a forecast assumes that a node sends heartbeats.
-    pub fn is_assumed_alive(&self, node: &NodeName) -> bool {
-        self.records.get(node).is_some_and(|record| record.assumed_alive)
+    /// The nodes of which a forecast assumes that they send heartbeats, by name.
+    pub fn assumed_alive(&self) -> impl Iterator<Item = &NodeName> {
+        self.records.iter().filter(|(_, record)| record.assumed_alive).map(|(node, _)| node)
     }
 
     /// Whether timers and queues run: only while the watches are live and a controller is active.

@@ -13,13 +13,12 @@ use super::{
     queue::Processed,
     queue_events::QueueEvent,
     settings::{ControllerRules, Profile},
-    sorted_walk::SortedWalk,
     taints,
     why::{Cause, Why},
     zone::{self, Census, Zone, ZoneState},
 };
 use crate::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod, TaintEffect, ZoneKey},
+    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod, SortedWalk, TaintEffect, ZoneKey},
     time::{Span, Timestamp},
 };
 

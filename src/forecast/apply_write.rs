@@ -26,11 +26,15 @@ pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied
             all.extend(labels.iter().cloned());
             node.labels = Arc::new(all);
         }),
-        Write::MarkPodNotReady { pod, .. } => change_pod(cluster, pod, applied, |pod| {
-            pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(written) });
-        }),
+        Write::MarkPodNotReady { pod, .. } => {
+            let Some(pod) = cluster.pod(pod).cloned() else { return };
+            change_pod(cluster, &pod, applied, |pod| {
+                pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(written) });
+            });
+        }
         Write::MarkPodLost { pod, .. } => {
-            change_pod(cluster, pod, applied, |pod| pod.reason = NODE_LOST.into())
+            let Some(pod) = cluster.pod(pod).cloned() else { return };
+            change_pod(cluster, &pod, applied, |pod| pod.reason = NODE_LOST.into());
         }
         Write::DeletePod { pod, deletion, .. } => delete_pod(cluster, pod, *deletion, written, applied),
         Write::RecordEvent(_) => {}
@@ -64,9 +68,8 @@ pub(super) fn change_node(
     cluster.apply(Change::Node(ObjectEvent::Applied(node)), applied);
 }
 
-fn change_pod(cluster: &mut Cluster, key: &Key, applied: &mut Vec<Applied>, change: impl FnOnce(&mut Pod)) {
-    let Some(pod) = cluster.pod(key) else { return };
-    let mut pod = (**pod).clone();
+fn change_pod(cluster: &mut Cluster, pod: &Pod, applied: &mut Vec<Applied>, change: impl FnOnce(&mut Pod)) {
+    let mut pod = pod.clone();
     change(&mut pod);
     pod.version = Version(pod.version.0 + 1);
     cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), applied);
@@ -81,7 +84,7 @@ fn delete_pod(
     now: ClusterTime,
     applied: &mut Vec<Applied>,
 ) {
-    let Some(pod) = cluster.pod(key) else { return };
+    let Some(pod) = cluster.pod(key).cloned() else { return };
     let (grace, is_marked) = match deletion {
         Deletion::ByTaint { disruption_target } => (pod.grace, disruption_target),
         Deletion::WithNode { mark_lost } => (pod.grace, mark_lost.is_some()),
@@ -89,7 +92,7 @@ fn delete_pod(
     };
     let stays = grace.as_secs() > 0 || !pod.finalizers.is_empty();
     if stays || is_marked {
-        change_pod(cluster, key, applied, |pod| {
+        change_pod(cluster, &pod, applied, |pod| {
             mark(pod, deletion);
             if stays {
                 pod.termination.get_or_insert(Termination { deadline: now + grace, grace });

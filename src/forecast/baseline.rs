@@ -14,7 +14,7 @@ impl Forecast {
         };
         let before = self.deletions();
         self.steps.retain(stays);
-        self.deleted = self.deleted.without(before - self.deletions());
+        self.subtracted += before - self.deletions();
         self.by_node = by_node(&self.steps);
     }
 

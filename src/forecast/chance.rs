@@ -70,7 +70,7 @@ pub struct DeletedRange {
 }
 
 /// The chances of all tokens of a forecast.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Chances(BTreeMap<ZoneKey, Contest>);
 
 impl Chances {
@@ -169,7 +169,7 @@ impl fmt::Display for DeletedRange {
 }
 
 /// The nodes that may get the tokens of a zone, over all orders of the waiting nodes.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Contest {
     /// Those that still wait in some order.
     contenders: BTreeMap<NodeName, Contender>,
@@ -188,7 +188,7 @@ struct Contest {
 }
 
 /// A node that may still wait.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Contender {
     /// The first token that it waits for.
     since: usize,
@@ -199,7 +199,7 @@ struct Contender {
 }
 
 /// A token.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Token {
     at: Timestamp,
     /// Who gets it in the order of the forecast.
@@ -209,7 +209,7 @@ struct Token {
 }
 
 /// A node that may have got any of these tokens.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Spell {
     node: NodeName,
     tokens: Range<usize>,

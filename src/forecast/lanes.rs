@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Forecast, ForecastKind, ForecastStep};
+use super::{DeletedRange, Forecast, ForecastKind, ForecastStep};
 use crate::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Why, controllers_own},
@@ -12,6 +12,14 @@ use crate::{
 
 /// Lanes that begin within this time are in the order of zones and names, so that the nodes of one failure stand together.
 const TOGETHER: Span = Span::from_secs(60);
+
+/// What a chart of a forecast shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Chart {
+    pub lanes: Vec<Lane>,
+    /// See [`Forecast::deleted`].
+    pub deleted: DeletedRange,
+}
 
 /// What has happened to a node, or to several, and what is predicted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -160,10 +168,10 @@ impl Lane {
 }
 
 impl Forecast {
-    /// With a lane for each node that something is predicted for, or that is down and not tainted: nothing happens to it until
+    /// With its chart: a lane for each node that something is predicted for, or that is down and not tainted: nothing happens to it until
     /// evictions are resumed. Those that began first come first: as long as they last, their order stays.
     #[must_use]
-    pub fn with_lanes(self, engine: &Engine, cluster: &Cluster) -> Self {
+    pub fn with_chart(self, engine: &Engine, cluster: &Cluster) -> Self {
         if !engine.confidence(self.made).allows_predictions() {
             return self;
         }
@@ -181,7 +189,8 @@ impl Forecast {
         lanes.sort_by(|one, other| {
             (begin(one), &one.zone, &one.nodes).cmp(&(begin(other), &other.zone, &other.nodes))
         });
-        Self { lanes, ..self }
+        let chart = Chart { lanes, deleted: self.deleted(cluster) };
+        Self { chart, ..self }
     }
 
     fn lane_of(&self, name: &NodeName, engine: &Engine, cluster: &Cluster) -> Option<Lane> {
@@ -311,7 +320,7 @@ mod tests {
             taint_turns: turns.iter().map(|(node, turns)| ((*node).into(), *turns)).collect(),
             ..Forecast::default()
         };
-        forecast.with_lanes(&engine, &cluster).lanes
+        forecast.with_chart(&engine, &cluster).chart.lanes
     }
 
     fn step(secs: i64, kind: ForecastKind, by_chance: bool) -> ForecastStep {

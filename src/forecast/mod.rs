@@ -14,17 +14,20 @@ pub use accuracy::{Accuracy, AccuracyReport};
 pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
-pub use lanes::{Lane, LaneFold, LanePods, TimeRange, fold};
+pub use lanes::{Chart, Lane, LaneFold, LanePods, TimeRange, fold};
 pub use outcome::{EvictionOutcome, StuckReason};
 pub use successors::{Succession, Successor, SuccessorState};
 pub use totals::ForecastTotals;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use chance::Chances;
 
 use crate::{
-    cluster::{Applied, Cluster, Key, Name, NodeName, TaintEffect},
+    cluster::{Applied, Cluster, Key, Name, NodeName, SortedWalk, TaintEffect},
     engine::{Deletion, Effect, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
@@ -45,10 +48,12 @@ pub struct Forecast {
     pub zones: Vec<ZoneView>,
     /// The nodes that are not Ready at the end, renew nothing, or were removed.
     pub down: BTreeSet<NodeName>,
-    /// How many pods are deleted until the end, over all orders in which waiting nodes may be tainted.
-    pub deleted: DeletedRange,
-    /// What happens to each node over time, for a chart; empty until [made](Self::with_lanes).
-    pub lanes: Vec<Lane>,
+    /// Empty until [made](Self::with_chart).
+    pub chart: Chart,
+    /// The chances of all tokens.
+    chances: Arc<Chances>,
+    /// How many deletions are not asked about: a failure is compared with the forecast without it.
+    subtracted: usize,
     /// The first and the last time at which each node may be tainted that waits for a token together with others.
     taint_turns: BTreeMap<NodeName, TimeRange>,
     /// The indices of each node in `steps`, in order of time.
@@ -131,14 +136,19 @@ impl Forecast {
             let chances = Chances::new(std::iter::from_fn(|| run.engine.poll_queue_event()));
             chances.add_to(&mut forecast.steps);
             forecast.taint_turns = chances.turns();
-            let deleted = forecast.totals(now).deleted;
-            forecast.deleted = chances.deleted(cluster, deleted, forecast.until);
-            let nodes = cluster.nodes().iter().map(|node| &node.name);
-            forecast.down = nodes.filter(|node| run.is_down(node)).cloned().collect();
+            forecast.chances = Arc::new(chances);
+            forecast.down = run.down_nodes(cluster);
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
         }
         forecast.by_node = baseline::by_node(&forecast.steps);
         forecast
+    }
+
+    /// How many pods are deleted until the end, over all orders in which waiting nodes may be tainted, on the cluster that
+    /// the forecast was made for. It reads all pods of the nodes that wait.
+    pub fn deleted(&self, cluster: &Cluster) -> DeletedRange {
+        let predicted = self.totals(self.made).deleted + self.subtracted;
+        self.chances.deleted(cluster, predicted, self.until).without(self.subtracted)
     }
 
     /// Removes what was predicted from the silence of nodes that are not silent any more. The other steps stay as they
@@ -157,7 +167,7 @@ impl Forecast {
             !fallen.contains(node)
         });
         self.silent.retain(|node| !heard.contains(node));
-        self.lanes.retain(|lane| lane.nodes.iter().all(|node| !fallen.contains(node)));
+        self.chart.lanes.retain(|lane| lane.nodes.iter().all(|node| !fallen.contains(node)));
         self.by_node = baseline::by_node(&self.steps);
     }
 
@@ -215,8 +225,14 @@ impl Run {
         }
     }
 
-    fn is_down(&self, node: &NodeName) -> bool {
-        self.cluster.node(node).is_none_or(|node| !node.is_ready()) || !self.engine.is_assumed_alive(node)
+    /// The nodes of the cluster that are gone by now, not Ready, or without heartbeats.
+    fn down_nodes(&self, cluster: &Cluster) -> BTreeSet<NodeName> {
+        let mut alive = SortedWalk::new(self.engine.assumed_alive().map(|node| (node, ())));
+        let mut ready =
+            SortedWalk::new(self.cluster.nodes().iter().map(|node| (&node.name, node.is_ready())));
+        let mut is_up = |node: &NodeName| alive.get(node).is_some() && ready.get(node) == Some(true);
+        let nodes = cluster.nodes().iter().map(|node| &node.name);
+        nodes.filter(|node| !is_up(node)).cloned().collect()
     }
 
     fn apply_write(&mut self, write: &Write) {
@@ -263,6 +279,6 @@ impl Run {
     /// a node that was Ready.
     fn marked_not_ready(&self, node: &NodeName) -> usize {
         let was_ready = self.cluster.node(node).is_some_and(|node| node.is_ready());
-        self.cluster.pods_on(node).filter(|pod| was_ready && pod.is_ready()).count()
+        if was_ready { self.cluster.load(node).ready } else { 0 }
     }
 }

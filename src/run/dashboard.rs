@@ -511,7 +511,7 @@ impl Loop {
         let (cluster, now) = (model.cluster.clone(), self.clock.now());
         self.forecast_is_old = false;
         self.forecast
-            .start(move |_| Forecast::run(&engine, &cluster, now, HORIZON).with_lanes(&engine, &cluster));
+            .start(move |_| Forecast::run(&engine, &cluster, now, HORIZON).with_chart(&engine, &cluster));
     }
 
     /// Starts a forecast that looks as far ahead as the chart: a new horizon is served at once, a changed cluster at the
@@ -533,7 +533,7 @@ impl Loop {
         };
         let (cluster, now) = (model.cluster.clone(), self.clock.now());
         self.outlook.start(move |_| {
-            Forecast::run(&engine, &cluster, now, horizon.span()).with_lanes(&engine, &cluster)
+            Forecast::run(&engine, &cluster, now, horizon.span()).with_chart(&engine, &cluster)
         });
     }
 

@@ -14,7 +14,7 @@ use kordon::{
         Cause, Certainty, Confidence, Deletion, Due, Effect, Engine, NodeStage, Origin, ServerVersion,
         Settings, WatchHealth, Write, ZoneState,
     },
-    forecast::{self, Assumptions, Forecast, ForecastKind, Incident, IncidentKind},
+    forecast::{self, Assumptions, DeletedRange, Forecast, ForecastKind, Incident, IncidentKind},
     plan::TypicalEnvironment,
     time::{Span, Timestamp},
     why::{Explainer, Step},
@@ -865,7 +865,9 @@ proptest! {
 
 /// Runs a zone in which four nodes fail together and a fifth follows, and in which the controller handles the waiting nodes
 /// in another order with every pass. Returns the forecast of it, and when each step of it happened.
-fn failures_in_random_order(random: &mut fastrand::Rng) -> (Forecast, BTreeSet<(ForecastKind, Timestamp)>) {
+fn failures_in_random_order(
+    random: &mut fastrand::Rng,
+) -> (Forecast, DeletedRange, BTreeSet<(ForecastKind, Timestamp)>) {
     let mut sim = Sim::new();
     for number in 0..12 {
         sim.add_node(&format!("n{number:02}"), "a", Span::from_millis(700 * number));
@@ -886,6 +888,7 @@ fn failures_in_random_order(random: &mut fastrand::Rng) -> (Forecast, BTreeSet<(
     sim.run(SILENT_AFTER);
     let shadow = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(75));
+    let range = forecast.deleted(&sim.cluster);
     let mut order: Vec<NodeName> = (0..12).map(|number| NodeName::from(&*format!("n{number:02}"))).collect();
     for _ in 0..75 {
         random.shuffle(&mut order);
@@ -893,7 +896,7 @@ fn failures_in_random_order(random: &mut fastrand::Rng) -> (Forecast, BTreeSet<(
         sim.run(Span::from_secs(1));
     }
     let happened = sim.done.iter().filter_map(|effect| Some((what(effect)?, effect.at))).collect();
-    (forecast, happened)
+    (forecast, range, happened)
 }
 
 /// Upstream takes any of the nodes that wait for a token. A step of the forecast happens at its time in as many of all
@@ -904,16 +907,16 @@ fn the_chance_of_a_step_is_the_share_of_the_orders_in_which_it_happens_then() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut forecast = Forecast::default();
+    let (mut forecast, mut range) = (Forecast::default(), DeletedRange::default());
     let mut seen: BTreeMap<(ForecastKind, Timestamp), usize> = BTreeMap::new();
     let mut deleted: Vec<usize> = Vec::new();
     for _ in 0..RUNS {
-        let (predicted, happened) = failures_in_random_order(&mut random);
+        let (predicted, of_order, happened) = failures_in_random_order(&mut random);
         let is_deleted =
             |(kind, _): &&(ForecastKind, Timestamp)| matches!(kind, ForecastKind::Deleted { .. });
         deleted.push(happened.iter().filter(is_deleted).count());
         happened.into_iter().for_each(|step| *seen.entry(step).or_default() += 1);
-        forecast = predicted;
+        (forecast, range) = (predicted, of_order);
     }
     let by_chance = forecast.steps.iter().filter(|step| step.chance.is_some()).count();
     assert!(by_chance > 10, "{:?}", forecast.steps);
@@ -927,7 +930,6 @@ fn the_chance_of_a_step_is_the_share_of_the_orders_in_which_it_happens_then() {
         let deviation = (stated * (1.0 - stated) / RUNS as f64).sqrt();
         assert!((share - stated).abs() <= 4.5 * deviation + 1e-9, "{share} of the orders: {step:?}");
     }
-    let range = forecast.deleted;
     assert!(range.least < range.most, "{range:?}");
     assert!(
         deleted.iter().all(|deleted| (range.least..=range.most).contains(deleted)),

@@ -617,7 +617,7 @@ impl DashboardFixture {
         if let Some(engine) = self.app.model.engine.as_ref().filter(|_| self.app.model.is_abnormal()) {
             let cluster = &self.app.model.cluster;
             let forecast =
-                |horizon| Forecast::run(engine, cluster, self.now, horizon).with_lanes(engine, cluster);
+                |horizon| Forecast::run(engine, cluster, self.now, horizon).with_chart(engine, cluster);
             let horizon = self.app.screen.forecast.horizon.span();
             let (forecast, outlook) = (forecast(HORIZON), forecast(horizon));
             self.app.model.forecast = Some(forecast);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use kordon::{
     app::preview::PreviewOutcome,
     cli::StatusReport,
-    cluster::{FeedKind, Owner},
+    cluster::{Cluster, FeedKind, Owner},
     engine::Confidence,
     forecast::{Forecast, ForecastKind},
     plan::failover_gaps,
@@ -85,7 +85,7 @@ fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
         );
     }
     if let Some(forecast) = model.forecast.as_ref().filter(|_| is_live) {
-        found.extend(of_forecast(forecast, knows_pods));
+        found.extend(of_forecast(forecast, cluster, knows_pods));
     }
     fixture.press("2x");
     found.extend(of_what_if(fixture, knows_pods, is_live));
@@ -101,7 +101,7 @@ fn of_what_if(fixture: &DashboardFixture, knows_pods: bool, is_live: bool) -> Ve
     let impact = &view.impact;
     let mut found = Vec::new();
     if is_live {
-        found.extend(of_forecast(&impact.forecast, knows_pods));
+        found.extend(of_forecast(&impact.forecast, &fixture.app.model.cluster, knows_pods));
         if impact.pods_unknown.is_empty() && knows_pods {
             found.push(format!("{} deleted, {:?} stay", impact.totals.deleted, impact.staying));
         }
@@ -192,13 +192,13 @@ fn leaves(path: &str, value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-fn of_forecast(forecast: &Forecast, knows_pods: bool) -> Vec<String> {
+fn of_forecast(forecast: &Forecast, cluster: &Cluster, knows_pods: bool) -> Vec<String> {
     let is_of_pod = |kind: &ForecastKind| kind.pod().is_some();
     let steps = forecast.steps.iter().filter(|step| knows_pods || !is_of_pod(&step.kind));
     let mut found: Vec<String> =
         steps.map(|step| format!("{:?} {:?} {:?}", step.at, step.kind, step.chance)).collect();
     if knows_pods && !forecast.steps.is_empty() {
-        found.push(format!("{:?} deleted", forecast.deleted));
+        found.push(format!("{:?} deleted", forecast.deleted(cluster)));
     }
     found
 }

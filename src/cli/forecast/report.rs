@@ -167,6 +167,7 @@ impl ForecastReport {
     pub fn new(subject: &ForecastSubject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
         let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
+        let range = forecast.deleted(subject.cluster);
         let Succession { successors, pending, trace } = &subject.succession;
         let replacements: Vec<ReplacementReport> =
             successors.iter().map(|successor| replacement(successor, subject.cluster, trace, now)).collect();
@@ -180,9 +181,9 @@ impl ForecastReport {
             unknown,
             tainted,
             deleted: knows_pods.then_some(deleted),
-            deleted_least: knows_pods.then_some(forecast.deleted.least),
-            deleted_expected: knows_pods.then_some(forecast.deleted.expected),
-            deleted_most: knows_pods.then_some(forecast.deleted.most),
+            deleted_least: knows_pods.then_some(range.least),
+            deleted_expected: knows_pods.then_some(range.expected),
+            deleted_most: knows_pods.then_some(range.most),
             placed: count("node"),
             pending: places.then_some(*pending),
             waiting: count("waiting"),

@@ -87,8 +87,9 @@ pub fn note(scene: &Scene) -> Runs {
 pub fn chance_note(scene: &Scene) -> Option<Runs> {
     let forecast = scene.shown.forecast_until(scene.screen.forecast.horizon)?;
     let is_known = scene.shown.eviction_gaps().is_empty();
-    (is_known && forecast.deleted.is_by_chance())
-        .then(|| Runs::new(&format!("{} pods leave", forecast.deleted), scene.style(Role::EvictionPredicted)))
+    (is_known && forecast.chart.deleted.is_by_chance()).then(|| {
+        Runs::new(&format!("{} pods leave", forecast.chart.deleted), scene.style(Role::EvictionPredicted))
+    })
 }
 
 /// Why there is nothing to draw.

@@ -86,7 +86,7 @@ impl Lying {
         let model = &mut self.app.model;
         model.run_forecast(self.now);
         if let (Some(engine), Some(forecast)) = (&model.engine, model.forecast.take()) {
-            model.forecast = Some(forecast.with_lanes(engine, &model.cluster));
+            model.forecast = Some(forecast.with_chart(engine, &model.cluster));
         }
         self.app.refresh(self.now);
         draw(&mut self.app, self.now, (120, 40));
