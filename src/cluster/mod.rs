@@ -631,6 +631,14 @@ fn index_by_owner(delta: &Delta<Pod>, by_owner: &mut CowMap<(Uid, Key), ()>) {
 /// Moves a pod in the totals from its old state and node to the new ones.
 fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, NodeLoad>) {
     let (old_node, new_node) = (old.and_then(|pod| pod.node.as_ref()), new.and_then(|pod| pod.node.as_ref()));
+    if let (Some(node), Some(old), Some(new)) = (new_node, old, new)
+        && old_node == new_node
+    {
+        let load = loads.get_mut(node).expect("a bound pod is counted");
+        load.subtract(old);
+        load.add(new);
+        return;
+    }
     if let (Some(node), Some(pod)) = (new_node, new) {
         loads.entry(node.clone(), NodeLoad::default).add(pod);
     }

@@ -215,7 +215,7 @@ impl Evictor {
         if let Some(Timer::Overdue(_)) = self.timers.get(pod) {
             self.timers.remove(pod);
         }
-        out.forget(&EffectSubject::PodDeleted(pod.clone()));
+        out.forget_deletion(pod);
     }
 
     /// The deletion was recorded and not written (dry-run): see [`Timer::Overdue`].
@@ -414,7 +414,7 @@ impl Evictor {
             context.record_event(pod, "Cancelling deletion of", &why);
             context.out.notice(Severity::Info, format!("eviction of pod {pod} cancelled"), why, context.now);
         }
-        context.out.forget(&EffectSubject::PodDeleted(pod.clone()));
+        context.out.forget_deletion(pod);
     }
 
     /// Ends a timer that is replaced at once: with upstream's event, without a notice.

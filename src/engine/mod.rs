@@ -278,7 +278,7 @@ impl Engine {
             Outcome::Done => self.on_done(cluster, &effect.write, now),
             Outcome::Recorded => {
                 self.on_done(cluster, &effect.write, now);
-                self.on_recorded(cluster, effect, now);
+                self.on_recorded(cluster, &effect, now);
             }
             Outcome::Conflict => self.on_not_written(cluster, &effect.write, now),
             Outcome::Gone => self.on_gone(cluster, &effect.write, now),
@@ -344,7 +344,7 @@ impl Engine {
         }
     }
 
-    pub fn poll_effect(&mut self) -> Option<Effect> {
+    pub fn poll_effect(&mut self) -> Option<Arc<Effect>> {
         self.out.poll_effect()
     }
 
@@ -750,8 +750,8 @@ impl Engine {
 
     /// The effect was recorded and not written: the shadowed controller may write it. The engine does not request it
     /// again until it sees that, or loses the reason.
-    fn on_recorded(&mut self, cluster: &Cluster, effect: Effect, now: Timestamp) {
-        self.out.record(&effect);
+    fn on_recorded(&mut self, cluster: &Cluster, effect: &Effect, now: Timestamp) {
+        self.out.record(effect);
         match &effect.write {
             Write::MarkUnknown { node, .. } => {
                 self.adopt(cluster, node, now);
@@ -763,7 +763,7 @@ impl Engine {
                 }
             }
             Write::DeletePod { pod, deletion: Deletion::ByTaint { .. }, .. } => {
-                self.evictor.on_recorded(pod, effect.at, effect.why);
+                self.evictor.on_recorded(pod, effect.at, effect.why.clone());
             }
             Write::DeletePod { .. }
             | Write::MarkPodLost { .. }

@@ -1,6 +1,9 @@
 //! The effects that the engine requested: queued, in flight, or only recorded.
 
-use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
+    sync::Arc,
+};
 
 use super::{
     effect::{Deletion, Effect, EffectId, Notice, RecordedEvent, Severity, Write},
@@ -15,9 +18,9 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Outbox {
     last: EffectId,
-    effects: VecDeque<Effect>,
+    effects: VecDeque<Arc<Effect>>,
     notices: VecDeque<Notice>,
-    in_flight: BTreeMap<EffectId, Effect>,
+    in_flight: BTreeMap<EffectId, Arc<Effect>>,
     /// The effects in flight, by subject.
     busy: BTreeMap<EffectSubject, EffectId>,
     /// The effects that were recorded and not written.
@@ -104,7 +107,7 @@ impl Outbox {
             place.insert(id);
         }
         self.last = id;
-        let effect = Effect { id, at: now, write, why };
+        let effect = Arc::new(Effect { id, at: now, write, why });
         self.in_flight.insert(id, effect.clone());
         self.effects.push_back(effect);
         true
@@ -162,6 +165,13 @@ impl Outbox {
         self.recorded.remove(subject);
     }
 
+    /// The recorded deletion of a pod was observed, or is not wanted any more.
+    pub fn forget_deletion(&mut self, pod: &Key) {
+        if self.has_recorded() {
+            self.forget(&EffectSubject::PodDeleted(pod.clone()));
+        }
+    }
+
     /// The pod is gone: nothing is wanted of it any more.
     pub fn forget_pod(&mut self, pod: &Key) {
         if self.recorded.is_empty() {
@@ -179,7 +189,7 @@ impl Outbox {
     }
 
     /// Removes an effect from those in flight when its outcome comes back. None if the id is unknown.
-    pub fn complete(&mut self, id: EffectId) -> Option<Effect> {
+    pub fn complete(&mut self, id: EffectId) -> Option<Arc<Effect>> {
         let effect = self.in_flight.remove(&id)?;
         if let Some(subject) = EffectSubject::of(&effect.write) {
             self.busy.remove(&subject);
@@ -200,7 +210,7 @@ impl Outbox {
         self.recorded.values().filter_map(|recorded| recorded.effect.as_ref())
     }
 
-    pub fn poll_effect(&mut self) -> Option<Effect> {
+    pub fn poll_effect(&mut self) -> Option<Arc<Effect>> {
         self.effects.pop_front()
     }
 

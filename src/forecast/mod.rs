@@ -28,7 +28,7 @@ use chance::Chances;
 
 use crate::{
     cluster::{Applied, Cluster, Key, Name, NodeName, SortedWalk, TaintEffect},
-    engine::{Deletion, Effect, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
+    engine::{Deletion, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
 
@@ -208,9 +208,13 @@ impl Run {
         let mut incidents = incidents.into_iter().peekable();
         loop {
             while let Some(effect) = self.engine.poll_effect() {
-                steps.extend(self.step(&effect));
+                let predicted = self.predicted(&effect.write);
                 self.apply_write(&effect.write);
                 self.engine.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
+                if let Some((kind, not_ready)) = predicted {
+                    let why = Arc::unwrap_or_clone(effect).why;
+                    steps.push(ForecastStep { at: self.now, kind, why, not_ready, chance: None });
+                }
             }
             let due = self.engine.poll_timeout().map(|next| next.at).filter(|at| *at <= until);
             let is_before = |incident: &&Incident| incident.at <= due.unwrap_or(until);
@@ -247,9 +251,10 @@ impl Run {
         }
     }
 
-    /// The step for an effect; none for effects that only accompany another.
-    fn step(&self, effect: &Effect) -> Option<ForecastStep> {
-        let kind = match &effect.write {
+    /// What a write is about to do, and how many pods are marked not ready with it; none for writes that only accompany
+    /// another.
+    fn predicted(&self, write: &Write) -> Option<(ForecastKind, usize)> {
+        let kind = match write {
             Write::MarkUnknown { node, .. } => ForecastKind::Unknown { node: node.clone() },
             Write::SwapTaints { node, add, .. } => {
                 let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
@@ -272,7 +277,7 @@ impl Run {
             ForecastKind::Unknown { node } => self.marked_not_ready(node),
             ForecastKind::NoExecute { .. } | ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => 0,
         };
-        Some(ForecastStep { at: self.now, kind, why: effect.why.clone(), not_ready, chance: None })
+        Some((kind, not_ready))
     }
 
     /// How many pods the controller marks not ready when it marks their node Unknown (upstream `MarkPodsNotReady`): those of

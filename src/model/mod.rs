@@ -389,7 +389,7 @@ impl Model {
             any = true;
         }
         while let Some(effect) = engine.poll_effect() {
-            self.outbox.push_back(effect);
+            self.outbox.push_back(Arc::unwrap_or_clone(effect));
             any = true;
         }
         any

@@ -340,12 +340,12 @@ impl Sim {
             let cluster = self.seen_by_controller();
             let controller = self.controller.as_mut().expect("it has just spoken");
             controller.handle_outcome(&cluster, effect.id, Outcome::Done, self.now);
-            self.done.push(effect);
+            self.done.push(Arc::unwrap_or_clone(effect));
         }
         while let Some(effect) = self.shadow.as_mut().and_then(Engine::poll_effect) {
             let shadow = self.shadow.as_mut().expect("it has just spoken");
             shadow.handle_outcome(&self.cluster, effect.id, Outcome::Recorded, self.now);
-            self.recorded.push(effect);
+            self.recorded.push(Arc::unwrap_or_clone(effect));
         }
         while let Some(notice) = self.shadow.as_mut().and_then(Engine::poll_notice) {
             self.notices.push(notice);
