@@ -115,6 +115,11 @@ impl Evictor {
 
     /// Reacts to a node that was added, changed or removed (upstream `NodeUpdated`, `handleNodeUpdate`).
     pub fn on_node(&mut self, delta: &Delta<Node>, health: WatchHealth, context: &mut Context<'_>) {
+        if let (Some(old), Some(new)) = (&delta.old, &delta.new)
+            && Arc::ptr_eq(&old.taints, &new.taints)
+        {
+            return;
+        }
         let before = delta.old.as_ref().map_or_else(Vec::new, |node| no_execute(node));
         let Some(node) = &delta.new else {
             // The timers of its pods continue and still fire (docs/upstream/node-lifecycle.md#12.35).

@@ -235,8 +235,8 @@ pub fn update(
     heartbeats: &Heartbeats,
     settings: &Settings,
 ) -> NodeAssessment {
-    let is_renewed = notice_heartbeats(record, reading);
     let ready = reading.node.ready();
+    let is_renewed = notice_heartbeats(record, reading, ready);
     let mut assessment = NodeAssessment {
         observed: ready.map_or(ConditionStatus::Unknown, |ready| ready.status),
         current: ready.map(|ready| ready.status),
@@ -257,11 +257,11 @@ pub fn update(
 }
 
 /// Steps A to C. Returns whether there was a heartbeat since the last pass.
-fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>) -> bool {
+fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Option<&Condition>) -> bool {
     let Reading { node, lease, now, .. } = reading;
     // The Lease is compared with the one saved before the status post, which drops the saved one.
     let newer = lease.filter(|lease| is_newer(lease, record.lease.as_deref()));
-    let is_posted = read_status(record, node, now);
+    let is_posted = read_status(record, node, ready, now);
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
         (record.probe, record.heartbeat_source, record.certainty) =
@@ -289,13 +289,16 @@ fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownC
 }
 
 /// Steps A and B: reads the node's own status. Returns whether the kubelet posted it since.
-fn read_status(record: &mut NodeHealth, node: &Node, now: Timestamp) -> bool {
-    let Some(ready) = node.ready() else {
+fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, now: Timestamp) -> bool {
+    let Some(ready) = ready else {
         record.conditions = node.conditions.clone();
         record.never_posted = true;
         return false;
     };
     record.never_posted = false;
+    if Arc::ptr_eq(&record.conditions, &node.conditions) {
+        return false;
+    }
     let saved = record.ready();
     if saved.is_some_and(|saved| saved.last_heartbeat == ready.last_heartbeat) {
         return false;
