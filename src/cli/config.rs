@@ -107,7 +107,8 @@ impl Config {
         }
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+    /// Reads the text of the file.
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let reader = Reader { path, text };
         let table = DeTable::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);

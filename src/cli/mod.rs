@@ -28,7 +28,12 @@ mod span;
 mod status;
 mod why;
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::{
     ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand,
@@ -36,11 +41,11 @@ use clap::{
     parser::ValueSource,
 };
 
+pub use config::Config;
 use exit::ErrorFormat;
 pub use exit::{CliError, Exit};
 pub use status::StatusReport;
 
-use config::Config;
 use connection::ConnectionArgs;
 use plan::PlanCommand;
 
@@ -146,12 +151,20 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Checks the text of a configuration file.
+///
+/// # Errors
+/// It is refused, with the text that the program prints.
+pub fn check_configuration(text: &str) -> Result<Config, String> {
+    Config::parse(Path::new("config.toml"), text).map_err(|error| exit::error_text(&error))
+}
+
 /// Checks a command line as far as that needs no cluster.
 ///
 /// # Errors
 /// It is refused, with the text that the program prints.
-pub fn check(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
-    let cli = parse(arguments, &Config::default()).map_err(|error| exit::parse_error_text(&error))?;
+pub fn check(arguments: impl IntoIterator<Item = OsString>, config: &Config) -> Result<(), String> {
+    let cli = parse(arguments, config).map_err(|error| exit::parse_error_text(&error))?;
     cli.check_targets().map_err(|error| exit::error_text(&error))
 }
 

@@ -1,13 +1,45 @@
-//! Command lines.
+//! Command lines, and the file that has the defaults of their flags.
 
-use std::{ffi::OsString, os::unix::ffi::OsStringExt};
+use std::{ffi::OsString, os::unix::ffi::OsStringExt, str};
 
-use kordon::cli;
+use kordon::{
+    cli::{self, Config},
+    engine::{ServerVersion, Settings},
+};
 
 /// The arguments, one a line: they are understood, or refused with an error that is harmless on a terminal.
 pub fn arguments(data: &[u8]) {
     let words = data.split(|byte| *byte == b'\n').map(|word| OsString::from_vec(word.to_vec()));
-    if let Err(error) = cli::check(std::iter::once("kordon".into()).chain(words)) {
+    if let Err(error) = cli::check(std::iter::once("kordon".into()).chain(words), &Config::default()) {
         super::assert_harmless(&error);
     }
+}
+
+/// A configuration file: every command and every release understands what it sets, and what is set reads back.
+pub fn configuration(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    let config = match cli::check_configuration(text) {
+        Ok(config) => config,
+        Err(error) => {
+            assert!(error.starts_with("config.toml:"), "{error:?} does not name the file");
+            return super::assert_harmless(&error);
+        }
+    };
+    for line in ["kordon", "kordon status", "kordon drain n1", "kordon plan drain n1", "kordon demo"] {
+        assert_eq!(cli::check(line.split(' ').map(Into::into), &config), Ok(()), "{line}");
+    }
+    for minor in [20, 26, 36] {
+        config.set("prod", &mut Settings::defaults(ServerVersion::new(1, minor)));
+    }
+    let set = values(&config);
+    let written = set.iter().map(|(key, value)| format!("{key} = {}\n", serde_json::json!(value)));
+    let again = cli::check_configuration(&written.collect::<String>()).expect("what is set is valid");
+    assert_eq!(values(&again), set);
+}
+
+/// What a file sets, except for single contexts: their names may have dots.
+fn values(config: &Config) -> Vec<(String, String)> {
+    let settings = config.effective().into_iter();
+    let of_file = settings.filter(|setting| setting.from == "file" && !setting.key.starts_with("contexts."));
+    of_file.filter_map(|setting| Some((setting.key, setting.value?))).collect()
 }

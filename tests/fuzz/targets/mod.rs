@@ -1,6 +1,7 @@
 //! What is fuzzed: one table for the fuzzer (`fuzz/`) and for the replay of the inputs that it kept.
 
 mod command_line;
+mod demo;
 mod files;
 #[path = "../../common/harmless.rs"]
 mod harmless;
@@ -33,8 +34,11 @@ pub const TARGETS: &[Target] = &[
     target("addresses", files::addresses),
     target("arguments", command_line::arguments),
     target("cluster", screen::cluster),
+    target("configuration", command_line::configuration),
     target("controller-flags", wire::controller_flags),
+    target("demo-api", demo::requests),
     target("edits", texts::edits),
+    target("events", wire::events),
     target("fields", texts::fields),
     target("filter", texts::filter),
     target("guards", files::guards),

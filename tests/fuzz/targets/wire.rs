@@ -16,7 +16,7 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::StreamBody;
 use kordon::{
     clock::Clock,
-    cluster::Cluster,
+    cluster::{Cluster, ClusterEvent, EventSubject, ObjectEvents, event::fold},
     engine::{Origin, ServerVersion, Settings},
     k8s::{
         feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -56,6 +56,52 @@ pub fn watch(data: &[u8]) {
     // The clock is paused: what waits for nothing but time is done at once.
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     runtime.block_on(served.watch());
+}
+
+/// Events about a pod: the list up to an empty line, then the lines of the watch.
+pub fn events(data: &[u8]) {
+    let Some(end) = data.windows(2).position(|pair| pair == b"\n\n") else { return };
+    let (listed, watched) = (Bytes::copy_from_slice(&data[..end]), Bytes::copy_from_slice(&data[end + 2..]));
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    runtime.block_on(async {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let answers = {
+            let asked = asked.clone();
+            move |request: Request<Body>| {
+                let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
+                let body = Body::from(if is_watch { &watched } else { &listed }.clone());
+                let is_last = asked.fetch_add(1, Ordering::Relaxed) >= 6;
+                async move {
+                    if is_last {
+                        std::future::pending::<()>().await;
+                    }
+                    Ok::<_, tower::BoxError>(Response::new(body))
+                }
+            }
+        };
+        let client = Client::new(tower::service_fn(answers), "default");
+        let subject =
+            EventSubject { kind: "Pod", namespace: Some("shop".into()), name: "p".into(), uid: "u".into() };
+        let (sender, mut reports) = mpsc::channel(4);
+        let follower = tokio::spawn(watch::follow_events(client, subject, sender));
+        // Paused time: it waits between tries for some seconds each.
+        while let Ok(Some(report)) = timeout(Duration::from_secs(9), reports.recv()).await {
+            assert_events(&report);
+        }
+        drop(reports);
+        follower.await.expect("it ends without a panic");
+    });
+}
+
+fn assert_events(report: &ObjectEvents) {
+    report.failure.iter().for_each(|failure| assert_harmless(failure));
+    let events = report.events.as_deref().unwrap_or_default();
+    assert!(events.len() <= 500, "{} Events are kept", events.len());
+    assert!(events.iter().all(|event| event.count > 0 && event.message.chars().count() <= 1000));
+    let folded = fold(events);
+    let sum =
+        |events: &[ClusterEvent]| events.iter().fold(0u64, |sum, event| sum.saturating_add(event.count));
+    assert!(folded.len() <= events.len() && sum(&folded) == sum(events), "{folded:?} of {events:?}");
 }
 
 struct Served {

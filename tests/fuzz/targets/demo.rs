@@ -1,0 +1,119 @@
+//! The API server of the demo: paths, parameters, selectors, patches and bodies of requests.
+
+use std::{str, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use kordon::{
+    clock::Clock,
+    demo::api::{Api, ApiOptions, kinds::KINDS},
+    time::Timestamp,
+};
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::{runtime::Builder, time::timeout};
+
+/// Separates the requests of an input (the record separator of ASCII).
+const SEPARATOR: u8 = 0x1E;
+
+/// The most requests that one input makes.
+const MOST: usize = 20;
+
+/// Requests: a line with method, path, media type of the body and accepted type, then the body. Whatever they
+/// did, each is answered, a refusal with the Status that it has, and every object can still be read.
+pub fn requests(data: &[u8]) {
+    // The clock is paused: watches end at once.
+    let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
+    runtime.block_on(async {
+        let client = server().client();
+        for request in data.split(|byte| *byte == SEPARATOR).take(MOST).filter_map(parse) {
+            let (status, body) = answer(&client, request).await;
+            let told = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+            let is_told = told["kind"] == "Status" && told["code"] == status.as_u16();
+            assert!(is_told || !is_error(status), "{status}: {}", String::from_utf8_lossy(&body));
+        }
+        // Access reviews are asked and not kept.
+        for kind in KINDS.iter().filter(|kind| kind.group != "authorization.k8s.io") {
+            let group =
+                if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
+            let path = format!("{group}/{}/{}", kind.version, kind.plural);
+            for accept in ["application/json", "application/json;as=Table;v=v1;g=meta.k8s.io"] {
+                let request = Request::get(&path).header(header::ACCEPT, accept).body(Body::empty());
+                let (status, body) = answer(&client, request.expect("a path")).await;
+                let list = serde_json::from_slice::<Value>(&body);
+                assert!(status == StatusCode::OK && list.is_ok(), "{path}: {status}, {list:?}");
+            }
+        }
+    });
+}
+
+fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
+}
+
+/// A request as an input writes it; none if HTTP would not carry it.
+fn parse(text: &[u8]) -> Option<Request<Body>> {
+    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    let body = text.get(end + 1..).unwrap_or_default();
+    let mut words = str::from_utf8(&text[..end]).ok()?.split(' ');
+    let request = Request::builder().method(words.next()?.parse::<Method>().ok()?).uri(words.next()?);
+    let media = words.next().unwrap_or("application/json");
+    let accept = words.next().unwrap_or("application/json");
+    let request = request.header(header::CONTENT_TYPE, media).header(header::ACCEPT, accept);
+    request.body(Body::from(Bytes::copy_from_slice(body))).ok()
+}
+
+/// The whole answer; of a watch that stays open, what comes within ten minutes.
+async fn answer(client: &Client, request: Request<Body>) -> (StatusCode, Bytes) {
+    let answer = client.send(request).await.expect("the server runs");
+    let (status, mut body) = (answer.status(), answer.into_body());
+    let mut read = Vec::new();
+    while let Ok(Some(frame)) = timeout(Duration::from_secs(600), body.frame()).await {
+        let data = frame.expect("the connection lasts").into_data();
+        read.extend(data.unwrap_or_default());
+    }
+    (status, read.into())
+}
+
+/// A server with a few objects of the kinds that have rules of their own.
+fn server() -> Api {
+    let api = Api::new(Clock::new(Timestamp::from_secs(1_800_000_000), 1.0), ApiOptions::default());
+    let labels = json!({"app": "web"});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    api.load(
+        "nodes",
+        json!({"metadata": {"name": "n1", "labels": {"zone": "a"}},
+        "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+    );
+    api.load(
+        "pods",
+        json!({"metadata": {"name": "p", "labels": labels, "finalizers": ["a/b"]},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}),
+    );
+    api.load(
+        "pods",
+        json!({"metadata": {"name": "q", "labels": labels},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Pending"}}),
+    );
+    api.load(
+        "poddisruptionbudgets",
+        json!({"metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
+        "status": {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2}}),
+    );
+    api.load(
+        "deployments",
+        json!({"metadata": {"name": "d"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template}}),
+    );
+    api.load(
+        "resourcequotas",
+        json!({"metadata": {"name": "r"}, "spec": {"hard": {"pods": "3", "cpu": "2"}},
+        "status": {"hard": {"pods": "3", "cpu": "2"}, "used": {"pods": "2", "cpu": "0"}}}),
+    );
+    api
+}
