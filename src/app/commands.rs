@@ -29,6 +29,8 @@ pub enum UserAction {
     Filter,
     Enter,
     Detail,
+    /// Show the whole object, or the summary of it again.
+    Yaml,
     Back,
     Wide,
     /// Look further ahead in the forecast, or as far as at first.
@@ -345,6 +347,14 @@ pub const COMMANDS: &[Command] = &[
     Command {
         context: KeyContext::In(&[Pane::Detail]),
         ..view("open-plan", "Show the plan of the selected action.", "plan", ENTER, UserAction::Enter)
+    },
+    Command {
+        context: KeyContext::In(&[Pane::Detail]),
+        ..view("yaml", "Show the node or pod as YAML, or close that.", "yaml", &[char('y')], UserAction::Yaml)
+    },
+    Command {
+        context: KeyContext::In(&[Pane::Nodes, Pane::Pods]),
+        ..view("object", "Show the selected node or pod as YAML.", "", &[char('y')], UserAction::Yaml)
     },
     Command {
         context: KeyContext::In(&[Pane::Plan]),

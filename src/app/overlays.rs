@@ -8,7 +8,7 @@ use tui_input::{Input, InputRequest};
 
 use super::{
     commands::COMMANDS,
-    detail::Detail,
+    detail::{Detail, DetailView},
     dialog::Dialog,
     listing::Movement,
     palette::Palette,
@@ -72,6 +72,11 @@ impl Overlay {
             Self::Question(_) => Some(InputTarget::Answer),
             Self::Detail(_) | Self::Progress(_) | Self::Help(_) | Self::Info(_) => None,
         }
+    }
+
+    /// Whether it is a detail that shows the whole object.
+    pub(super) fn is_yaml(&self) -> bool {
+        matches!(self, Self::Detail(detail) if detail.view == DetailView::Yaml)
     }
 
     /// Whether Esc closes it: a question may have gone too far for that.

@@ -267,6 +267,8 @@ impl Screen {
             self.close_overlay();
         } else if !self.filter(focus).is_empty() {
             self.filters.remove(&focus);
+        } else if overlay.is_some_and(Overlay::is_yaml) {
+            self.overlays.detail_mut().into_iter().for_each(Detail::toggle_yaml);
         } else if overlay.is_some() {
             self.close_overlay();
         } else if focus == Pane::Nodes && !self.marked_nodes.is_empty() {

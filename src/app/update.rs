@@ -54,6 +54,7 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::FoldAll => fold_all(app, now),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
+        UserAction::Yaml => toggle_yaml(app),
         UserAction::Back => app.screen.back(),
         UserAction::Horizon => app.screen.forecast.horizon = app.screen.forecast.horizon.next(),
         UserAction::Wide => app.screen.wide = !app.screen.wide,
@@ -263,6 +264,19 @@ fn open_detail(app: &mut App) {
             app.screen.open_view(Overlay::Detail(Box::new(detail)));
         }
         None => say_gone(app),
+    }
+}
+
+/// Shows the whole object of the detail, or its summary again. From a list it opens the detail of the selected row.
+fn toggle_yaml(app: &mut App) {
+    if app.screen.focus != Pane::Detail {
+        open_detail(app);
+    }
+    if app.screen.focus == Pane::Detail
+        && let Some(detail) = app.screen.overlays.detail_mut()
+    {
+        detail.toggle_yaml();
+        app.screen.filters.remove(&Pane::Detail);
     }
 }
 

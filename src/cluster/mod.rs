@@ -38,6 +38,7 @@
 pub mod budget;
 pub mod cow_map;
 pub mod event;
+pub mod fetched_object;
 pub mod knowledge;
 pub mod fields;
 pub mod labels;
@@ -66,6 +67,7 @@ use std::sync::Arc;
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{CordonNote, DrainClaim};
 pub use event::{ClusterEvent, EventSubject, ObjectEvents};
+pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
 pub use knowledge::{FeedKind, Gap, Gaps, Known};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};

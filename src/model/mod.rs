@@ -13,6 +13,7 @@ pub mod journal;
 pub mod node_state;
 pub mod pending_pods;
 pub mod suggestions;
+pub mod timeline;
 pub mod views;
 pub mod watchlist;
 
@@ -31,6 +32,7 @@ pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateRole};
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
+pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use views::{Leadership, NextEvent, NextEventKind, Revision, Views};
 pub use watchlist::NodeWatchlist;
 

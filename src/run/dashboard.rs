@@ -25,11 +25,14 @@ use super::{
 };
 use crate::{
     app::{
-        App, AppOptions, Reaction, commands, detail::DetailResult, operations::JobResult,
-        preview::PreviewResult, update,
+        App, AppOptions, Reaction, commands,
+        detail::{DetailResult, SubjectReport},
+        operations::JobResult,
+        preview::PreviewResult,
+        update,
     },
     clock::Clock,
-    cluster::{EventSubject, ObjectEvents, OperationId, Scope},
+    cluster::{EventSubject, OperationId, Scope},
     engine::{Effect, EffectId, Outcome},
     executor::{guards, write_context::WriteContext},
     forecast::Forecast,
@@ -245,7 +248,7 @@ impl Loop {
         loop {
             self.operations.start_jobs(&mut self.app, self.clock);
             self.tell_wanted();
-            self.events.follow(self.app.shown_event_subject());
+            self.events.follow(self.app.shown_object());
             if self.app.operations.may_quit() {
                 return Ok(self.app);
             }
@@ -274,7 +277,7 @@ impl Loop {
                 () = at(frame) => self.draw(surface)?,
                 plan = self.plan.finished() => self.on_plan(plan),
                 detail = self.detail.finished() => self.on_detail(detail),
-                (subject, events) = self.events.next() => self.on_events(&subject, events),
+                (subject, report) = self.events.next() => self.on_subject_report(&subject, report),
                 forecast = self.forecast.finished() => self.on_forecast(forecast),
                 outlook = self.outlook.finished() => self.on_outlook(outlook),
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
@@ -584,8 +587,8 @@ impl Loop {
         }
     }
 
-    fn on_events(&mut self, subject: &EventSubject, events: ObjectEvents) {
-        self.app.on_events(subject, events, self.clock.now());
+    fn on_subject_report(&mut self, subject: &EventSubject, report: SubjectReport) {
+        self.app.on_subject_report(subject, report, self.clock.now());
         self.undrawn = true;
     }
 

@@ -1,20 +1,21 @@
-//! Follows the Events about the object whose detail is shown, and about no other.
+//! Follows the Events about the object whose detail is shown, and the object itself, and no other.
 
 use std::fmt;
 
 use kube::Client;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    cluster::{EventSubject, ObjectEvents},
-    k8s::watch::follow_events,
+    app::detail::{ShownObject, SubjectReport},
+    cluster::{EventSubject, ObjectEvents, ObjectRead, Version},
+    k8s::watch::{follow_events, follow_object},
 };
 
-/// Reports that wait to be shown. When it is full, the watch waits: each report has all Events.
+/// Reports of a kind that wait to be shown. When it is full, who reports waits: each report has all there is.
 const REPORTS: usize = 4;
 
-/// A server that is asked for Events.
+/// A server that is asked for Events and objects.
 #[derive(Clone)]
 pub struct EventServer(pub(super) Client);
 
@@ -24,18 +25,21 @@ impl fmt::Debug for EventServer {
     }
 }
 
-/// Follows the Events about one object at a time.
+/// Follows one object at a time, and the Events about it.
 pub struct ShownEvents {
     /// None where there is no server to ask.
     server: Option<EventServer>,
     following: Option<Following>,
 }
 
-/// A watch that runs. It ends when this is dropped.
+/// What is followed. It ends when this is dropped.
 struct Following {
     subject: EventSubject,
-    reports: mpsc::Receiver<ObjectEvents>,
-    _task: AbortOnDropHandle<()>,
+    /// Each version of the object that the watches have reported.
+    versions: watch::Sender<Version>,
+    events: mpsc::Receiver<ObjectEvents>,
+    objects: mpsc::Receiver<ObjectRead>,
+    _tasks: [AbortOnDropHandle<()>; 2],
 }
 
 impl ShownEvents {
@@ -43,25 +47,45 @@ impl ShownEvents {
         Self { server, following: None }
     }
 
-    /// Follows the Events about this object from now on, and about no other one.
-    pub fn follow(&mut self, wanted: Option<EventSubject>) {
-        if self.following.as_ref().map(|following| &following.subject) == wanted.as_ref() {
-            return;
+    /// Follows this object from now on, and no other one.
+    pub fn follow(&mut self, wanted: Option<ShownObject>) {
+        match (&self.following, &wanted) {
+            (Some(following), Some(wanted)) if following.subject == wanted.subject => {
+                following.versions.send_if_modified(|version| {
+                    let before = std::mem::replace(version, wanted.version);
+                    before != wanted.version
+                });
+            }
+            (None, None) => {}
+            _ => {
+                let wanted = wanted.zip(self.server.clone());
+                self.following = wanted.map(|(shown, server)| Following::start(server, shown));
+            }
         }
-        self.following = wanted.zip(self.server.clone()).map(|(subject, EventServer(client))| {
-            let (sender, reports) = mpsc::channel(REPORTS);
-            let task = tokio::spawn(follow_events(client, subject.clone(), sender));
-            Following { subject, reports, _task: AbortOnDropHandle::new(task) }
-        });
     }
 
     /// The next report; forever none while nothing is followed. May be dropped and awaited again.
-    pub async fn next(&mut self) -> (EventSubject, ObjectEvents) {
+    pub async fn next(&mut self) -> (EventSubject, SubjectReport) {
         let Some(following) = &mut self.following else { return std::future::pending().await };
-        match following.reports.recv().await {
-            Some(events) => (following.subject.clone(), events),
-            None => std::future::pending().await,
-        }
+        let report = tokio::select! {
+            Some(events) = following.events.recv() => SubjectReport::Events(events),
+            Some(object) = following.objects.recv() => SubjectReport::Object(object),
+            else => std::future::pending().await,
+        };
+        (following.subject.clone(), report)
+    }
+}
+
+impl Following {
+    fn start(EventServer(client): EventServer, shown: ShownObject) -> Self {
+        let ShownObject { subject, version } = shown;
+        let (event_reports, events) = mpsc::channel(REPORTS);
+        let (object_reports, objects) = mpsc::channel(REPORTS);
+        let (versions, seen) = watch::channel(version);
+        let following_events = tokio::spawn(follow_events(client.clone(), subject.clone(), event_reports));
+        let following_object = tokio::spawn(follow_object(client, subject.clone(), seen, object_reports));
+        let _tasks = [following_events, following_object].map(AbortOnDropHandle::new);
+        Self { subject, versions, events, objects, _tasks }
     }
 }
 
@@ -92,19 +116,40 @@ mod tests {
         })
     }
 
-    fn subject(node: &str) -> EventSubject {
-        EventSubject::node(&Node { name: node.into(), uid: "u1".into(), ..Node::default() })
+    fn object(node: &str, version: u64) -> ShownObject {
+        let subject = EventSubject::node(&Node { name: node.into(), uid: "u1".into(), ..Node::default() });
+        ShownObject { subject, version: Version(version) }
     }
 
+    fn node(name: &str, note: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "annotations": {"example.com/note": note}},
+        })
+    }
+
+    /// The next report about Events.
     async fn next(shown: &mut ShownEvents) -> (Vec<String>, Option<String>) {
-        let (_, ObjectEvents { events, failure }) =
-            timeout(Duration::from_secs(30), shown.next()).await.expect("a report");
-        let reasons = events.unwrap_or_default().iter().map(|event| event.reason.to_string()).collect();
-        (reasons, failure)
+        loop {
+            let report = timeout(Duration::from_secs(30), shown.next()).await.expect("a report");
+            let (_, SubjectReport::Events(ObjectEvents { events, failure })) = report else { continue };
+            let reasons = events.unwrap_or_default().iter().map(|event| event.reason.to_string()).collect();
+            return (reasons, failure);
+        }
     }
 
-    fn asked(api: &Api) -> usize {
-        api.log().iter().filter(|request| request.uri.contains("/events?")).count()
+    /// The note of the next report about the object, and why there is none.
+    async fn next_object(shown: &mut ShownEvents) -> (Option<String>, Option<String>) {
+        loop {
+            let report = timeout(Duration::from_secs(90), shown.next()).await.expect("a report");
+            let (_, SubjectReport::Object(ObjectRead { object, failure })) = report else { continue };
+            let note = object.and_then(|object| object.annotations.get("example.com/note").cloned());
+            return (note.map(|note| note.to_string()), failure);
+        }
+    }
+
+    fn asked(api: &Api, path: &str) -> usize {
+        api.log().iter().filter(|request| request.uri.contains(path)).count()
     }
 
     #[tokio::test(start_paused = true)]
@@ -115,22 +160,22 @@ mod tests {
         let mut shown = ShownEvents::new(Some(EventServer(api.client())));
         let tasks = || Handle::current().metrics().num_alive_tasks();
         let before = tasks();
-        shown.follow(Some(subject("n1")));
+        shown.follow(Some(object("n1", 1)));
         assert_eq!(next(&mut shown).await, (vec!["Starting".into()], None));
         assert!(tasks() > before);
         api.load("events", about("n1", "two", "NodeReady"));
         api.load("events", about("n2", "more", "NodeReady"));
         assert_eq!(next(&mut shown).await.0.len(), 2, "its own, as they come");
-        shown.follow(Some(subject("n2")));
+        shown.follow(Some(object("n2", 1)));
         assert_eq!(next(&mut shown).await.0.len(), 2, "those of the other object");
         shown.follow(None);
         for _ in 0..100 {
             yield_now().await;
         }
         assert_eq!(tasks(), before, "a task is left behind");
-        let requests = asked(&api);
+        let requests = asked(&api, "n2");
         sleep(Duration::from_secs(900)).await;
-        assert_eq!(asked(&api), requests, "nobody looks, and it asks on");
+        assert_eq!(asked(&api, "n2"), requests, "nobody looks, and it asks on");
     }
 
     #[tokio::test(start_paused = true)]
@@ -139,12 +184,46 @@ mod tests {
         api.load("events", about("n1", "one", "Starting"));
         api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "events"));
         let mut shown = ShownEvents::new(Some(EventServer(api.client())));
-        shown.follow(Some(subject("n1")));
+        shown.follow(Some(object("n1", 1)));
         let (events, failure) = next(&mut shown).await;
         assert!(events.is_empty() && failure.is_some_and(|why| why.contains("events")));
-        assert!(timeout(Duration::from_secs(30), shown.next()).await.is_err(), "it asks once a minute");
+        let before = asked(&api, "/events?");
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(asked(&api, "/events?"), before, "it asks once a minute");
         api.clear_faults();
         sleep(Duration::from_secs(60)).await;
         assert_eq!(next(&mut shown).await, (vec!["Starting".into()], None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_shown_object_is_read_once_and_again_after_it_has_changed() {
+        let api = Api::new(Clock::system(), ApiOptions::default());
+        api.load("nodes", node("n1", "first"));
+        let mut shown = ShownEvents::new(Some(EventServer(api.client())));
+        shown.follow(Some(object("n1", 1)));
+        assert_eq!(next_object(&mut shown).await, (Some("first".into()), None));
+        sleep(Duration::from_secs(900)).await;
+        shown.follow(Some(object("n1", 1)));
+        assert_eq!(asked(&api, "/nodes/n1"), 1, "nothing has changed");
+        api.load("nodes", node("n1", "second"));
+        shown.follow(Some(object("n1", 2)));
+        assert_eq!(next_object(&mut shown).await, (Some("second".into()), None));
+        assert_eq!(asked(&api, "/nodes/n1"), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_may_not_be_read_is_said_and_read_once_that_is_granted() {
+        let api = Api::new(Clock::system(), ApiOptions::default());
+        api.load("nodes", node("n1", "first"));
+        api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "nodes"));
+        let mut shown = ShownEvents::new(Some(EventServer(api.client())));
+        shown.follow(Some(object("n1", 1)));
+        let (note, failure) = next_object(&mut shown).await;
+        assert!(note.is_none() && failure.is_some_and(|why| why.contains("nodes")));
+        shown.follow(Some(object("n1", 2)));
+        sleep(Duration::from_secs(30)).await;
+        assert_eq!(asked(&api, "/nodes/n1"), 1, "once a minute");
+        api.clear_faults();
+        assert_eq!(next_object(&mut shown).await, (Some("first".into()), None));
     }
 }

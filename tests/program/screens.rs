@@ -8,13 +8,14 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
     app::{
         Detail, Mode, Pane, ThemeName, commands,
+        detail::SubjectReport,
         pane::{InputTarget, KeyFocus},
         preview::Preview,
         update,
     },
     cluster::{
-        Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, Key, ObjectEvent,
-        ObjectEvents, Phase, TaintEffect, WorkloadKind,
+        Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, FetchedObject, Key,
+        ObjectEvent, ObjectEvents, ObjectRead, Phase, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
@@ -233,9 +234,9 @@ fn enter_on_an_action_of_the_detail_opens_its_plan_and_on_what_nobody_can_apply_
         first: at(1500),
         last: at(160),
     };
-    let subject = fixture.app.shown_event_subject().expect("the node");
+    let subject = fixture.app.shown_object().expect("the node").subject;
     let events = ObjectEvents { events: Some(vec![rebooted, not_ready]), failure: None };
-    fixture.app.on_events(&subject, events, fixture.now);
+    fixture.app.on_subject_report(&subject, SubjectReport::Events(events), fixture.now);
     expect(&mut fixture, "detail-unknown", (160, 48));
     let mut opened = Vec::new();
     for _ in 0..40 {
@@ -255,6 +256,57 @@ fn enter_on_an_action_of_the_detail_opens_its_plan_and_on_what_nobody_can_apply_
         fixture.press("j");
     }
     assert_eq!(opened, ["taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"]);
+}
+
+#[test]
+fn the_whole_object_is_shown_with_whole_keys_and_what_is_not_known_of_it_is_said() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2/pool-a-03<Enter>y");
+    let text = |fixture: &mut DashboardFixture| snapshot::plain(&drawn(fixture, (120, 40)));
+    assert!(text(&mut fixture).contains("loading"));
+    let subject = fixture.app.shown_object().expect("the node").subject;
+    let forbidden = "nodes \"pool-a-03\" is forbidden: User \"sre\" cannot get resource";
+    let report = ObjectRead { object: None, failure: Some(forbidden.into()) };
+    fixture.app.on_subject_report(&subject, SubjectReport::Object(report), fixture.now);
+    assert!(text(&mut fixture).contains("unknown: nodes \"pool-a-03\" is forbidden"));
+    let yaml = "apiVersion: v1\nkind: Node\nmetadata:\n  annotations:\n    node.alpha.kubernetes.io/ttl: \"0\"\n    \
+                example.com/hostile: \"\u{1b}[2J\u{202e}\"\n  name: pool-a-03\nspec: {}\nstatus:\n  conditions:\n  - type: \
+                Ready\n    status: Unknown";
+    let annotations = [("node.alpha.kubernetes.io/ttl", "0"), ("example.com/hostile", "\u{1b}[2J\u{202e}")];
+    let object = FetchedObject {
+        annotations: annotations.map(|(key, value)| (key.into(), value.into())).into(),
+        yaml: yaml.lines().map(Into::into).collect(),
+    };
+    let report = ObjectRead { object: Some(object), failure: None };
+    fixture.app.on_subject_report(&subject, SubjectReport::Object(report), fixture.now);
+    expect(&mut fixture, "detail-yaml", (120, 40));
+    let failed = ObjectRead { object: None, failure: Some("connection reset".into()) };
+    fixture.app.on_subject_report(&subject, SubjectReport::Object(failed), fixture.now);
+    let stale = text(&mut fixture);
+    assert!(stale.contains("as it was before: connection reset") && stale.contains("kind: Node"), "{stale}");
+    fixture.press("/ttl<Enter>");
+    assert!(!text(&mut fixture).contains("kind: Node"));
+    // Esc clears the filter, then shows the summary, then closes it.
+    fixture.press("<Esc><Esc>");
+    let summary = text(&mut fixture);
+    assert!(summary.contains("what you can do") && !summary.contains("kind: Node"), "{summary}");
+    fixture.press("<End>");
+    let end = text(&mut fixture);
+    assert!(end.contains("node.kubernetes.io/instance-type=m7i.2xlarge"), "{end}");
+    assert!(end.contains("example.com/hostile=␛[2J�") && !end.contains('\u{1b}'), "{end}");
+    fixture.press("<Esc>");
+    assert_eq!(fixture.app.screen.focus, Pane::Nodes);
+}
+
+#[test]
+fn the_timeline_tells_what_this_session_saw_of_the_node_beside_its_events() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2/pool-a-03<Enter>d/evicted<Enter>");
+    let screen = snapshot::plain(&drawn(&mut fixture, (160, 48)));
+    let lines: Vec<&str> = screen.lines().collect();
+    let title = lines.iter().position(|line| line.contains(" timeline ")).expect("a timeline");
+    assert!(lines[title].contains("this session and Events, newest first · listing Events"), "{screen}");
+    assert!(lines[title + 1].contains("evicted pod edge/gateway"), "{screen}");
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! The detail of one node or pod: what comes next, what can be done about it, then its object.
 
-mod events;
+mod reports;
 mod rows;
 mod suggestions;
+
+use std::sync::Arc;
 
 use super::{
     filter::{Filter, Filterable},
@@ -10,15 +12,16 @@ use super::{
     pane::Pane,
 };
 use crate::{
-    cluster::{Cluster, Key, NodeName, ObjectEvents},
+    cluster::{Cluster, Key, NodeName, ObjectEvents, ObjectRead},
     model::{
-        Model,
+        Model, TimelineEntry, TimelineSource,
         suggestions::{Means, Suggestion},
     },
     time::Timestamp,
     why::{Step, StepTime},
 };
 
+pub use reports::{ShownObject, SubjectReport};
 pub use suggestions::{DetailJob, DetailResult};
 
 /// The subject of a detail.
@@ -40,8 +43,20 @@ pub struct Detail {
     /// What can be done, as it was worked out last.
     suggestions: Option<DetailResult>,
     events: ObjectEvents,
+    object: ObjectRead,
+    /// What is shown of it.
+    pub view: DetailView,
     /// The row that was selected last.
     chosen: Option<DetailRow>,
+}
+
+/// What is shown of the subject of a detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DetailView {
+    /// What comes next, what can be done, what happened, and its properties.
+    Summary,
+    /// The whole object.
+    Yaml,
 }
 
 /// One line.
@@ -61,6 +76,12 @@ pub enum DetailRow {
     Command(String),
     /// A property.
     Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
+    /// Something that happened.
+    Past(Box<TimelineEntry>),
+    /// A label or an annotation.
+    Pair { key: Arc<str>, value: Arc<str> },
+    /// A line of the whole object.
+    Yaml(Arc<str>),
 }
 
 /// How a property looks.
@@ -91,6 +112,8 @@ impl Detail {
             from,
             suggestions: None,
             events: ObjectEvents::default(),
+            object: ObjectRead::default(),
+            view: DetailView::Summary,
             chosen: None,
         }
     }
@@ -112,6 +135,9 @@ impl Detail {
 
     fn rows_of(&self, context: &DetailContext<'_>) -> Option<Vec<DetailRow>> {
         let cluster = &context.model.cluster;
+        if self.view == DetailView::Yaml {
+            return Some(self.yaml_rows());
+        }
         match &self.subject {
             DetailSubject::Node(name) => Some(rows::of_node(cluster.node(name)?, self, context)),
             DetailSubject::Pod(key) => Some(rows::of_pod(cluster.pod(key)?, self, context)),
@@ -121,11 +147,24 @@ impl Detail {
     /// Where a row that was selected at a place is now. An action is that action or none; of the other rows, whose words
     /// change with time, the one in the same place stands for one that is gone.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
-        let found = self.rows.iter().position(|row| row.is_same(chosen));
+        // Lines of an object may be equal.
+        let is_there = |place: &usize| self.rows.get(*place).is_some_and(|row| row.is_same(chosen));
+        let found = place.filter(is_there).or_else(|| self.rows.iter().position(|row| row.is_same(chosen)));
         let is_action = matches!(chosen, DetailRow::Suggestion(_));
         found.or_else(|| {
             place.filter(|_| !is_action).map(|place| place.min(self.rows.len().saturating_sub(1)))
         })
+    }
+
+    /// Shows the whole object, or the summary again, from the first row.
+    pub(super) fn toggle_yaml(&mut self) {
+        self.view = match self.view {
+            DetailView::Summary => DetailView::Yaml,
+            DetailView::Yaml => DetailView::Summary,
+        };
+        self.chosen = None;
+        self.rows.clear();
+        self.list.restart();
     }
 
     /// The selected row.
@@ -142,7 +181,10 @@ impl Detail {
             | DetailRow::Link(_)
             | DetailRow::Caution(_)
             | DetailRow::Command(_)
-            | DetailRow::Fact { .. } => None,
+            | DetailRow::Fact { .. }
+            | DetailRow::Past(_)
+            | DetailRow::Pair { .. }
+            | DetailRow::Yaml(_) => None,
         }
     }
 
@@ -171,6 +213,8 @@ impl DetailRow {
             (Self::Fact { name, text, .. }, Self::Fact { name: other, text: other_text, .. }) => {
                 name == other && (!name.is_empty() || text == other_text)
             }
+            (Self::Past(entry), Self::Past(other)) => entry.is_same(other),
+            (Self::Pair { key, .. }, Self::Pair { key: other, .. }) => key == other,
             _ => self == other,
         }
     }
@@ -179,6 +223,10 @@ impl DetailRow {
 impl Filterable for DetailRow {
     fn field(&self, key: &str) -> Option<String> {
         match (self, key) {
+            (Self::Past(entry), key) => match &entry.source {
+                TimelineSource::Session(entry) => entry.field(key),
+                TimelineSource::Cluster(_) => None,
+            },
             (Self::Link(link), "topic") => Some(link.topic.as_str().into()),
             (Self::Link(link), "tense") => Some(link.tense.as_str().into()),
             _ => None,
@@ -199,6 +247,17 @@ impl Filterable for DetailRow {
                 found(name);
                 found(text);
             }
+            Self::Past(entry) => match &entry.source {
+                TimelineSource::Session(entry) => entry.texts(found),
+                TimelineSource::Cluster(event) => {
+                    [&*event.reason, &event.message, &event.source].into_iter().for_each(found);
+                }
+            },
+            Self::Pair { key, value } => {
+                found(key);
+                found(value);
+            }
+            Self::Yaml(line) => found(line),
         }
     }
 }

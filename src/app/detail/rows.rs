@@ -35,11 +35,11 @@ pub fn of_node(node: &Arc<Node>, detail: &Detail, context: &DetailContext<'_>) -
     rows.extend(detail.suggestion_rows(context));
     rows.extend(conditions(node, cluster));
     rows.extend(taints(node, cluster));
-    rows.extend(detail.event_rows(model));
+    rows.extend(detail.timeline_rows(model));
     rows.extend(pods(node, cluster));
     rows.extend(properties(node, cluster, now));
-    rows.push(DetailRow::section("labels"));
-    rows.extend(node.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
+    rows.extend(Detail::label_rows(&node.labels));
+    rows.extend(detail.annotation_rows());
     rows
 }
 
@@ -148,7 +148,7 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
     let explainer = model.explainer(now);
     let mut rows = chain(explainer.map(|explainer| explainer.pod(pod)).unwrap_or_default());
     rows.extend(detail.suggestion_rows(context));
-    rows.extend(detail.event_rows(model));
+    rows.extend(detail.timeline_rows(model));
     rows.push(DetailRow::section("pod"));
     rows.extend([
         fact("node", pod.node.as_ref().map_or("none yet", |node| node)),
@@ -168,8 +168,8 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
     ]);
     rows.extend(budgets(pod, cluster));
     rows.extend(tolerations(pod));
-    rows.push(DetailRow::section("labels"));
-    rows.extend(pod.labels.iter().map(|(key, value)| fact("", format!("{key}={value}"))));
+    rows.extend(Detail::label_rows(&pod.labels));
+    rows.extend(detail.annotation_rows());
     rows
 }
 

@@ -9,6 +9,7 @@ mod follow;
 mod error;
 mod backoff;
 mod events;
+mod object;
 mod paths;
 mod reporter;
 mod scope;
@@ -31,6 +32,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub use events::{follow_events, read_events};
+pub use object::follow_object;
 pub use scope::{count_pods, read_scope};
 
 use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};

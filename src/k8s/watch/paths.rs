@@ -1,6 +1,10 @@
 //! The path of each kind on an API server, and its queries.
 
-use crate::{cluster::WorkloadKind, engine::ServerVersion, k8s::feed::FeedKind};
+use crate::{
+    cluster::{EventSubject, WorkloadKind},
+    engine::ServerVersion,
+    k8s::feed::FeedKind,
+};
 
 /// The path of a kind's collection.
 pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
@@ -59,6 +63,19 @@ impl CollectionQuery {
         let mut query = Self("/api/v1/namespaces/".into());
         query.push_encoded(namespace);
         query.0.push_str("/events");
+        query
+    }
+
+    /// A node or pod by its name.
+    pub fn of_object(subject: &EventSubject) -> Self {
+        let mut query = Self("/api/v1/".into());
+        if let Some(namespace) = &subject.namespace {
+            query.0.push_str("namespaces/");
+            query.push_encoded(namespace);
+            query.0.push('/');
+        }
+        query.0.push_str(if subject.namespace.is_some() { "pods/" } else { "nodes/" });
+        query.push_encoded(&subject.name);
         query
     }
 

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{draw_full_text, open, plain, say, table_of};
+use super::{draw_below, open, plain, say, table_of};
 use crate::{
     app::{
         Pane, UserAction,
@@ -10,7 +10,13 @@ use crate::{
         detail::{Detail, DetailRow, DetailSubject, Tone},
         preview::PlanKind,
     },
-    model::suggestions::{Suggestion, SuggestionKind},
+    cluster::ClusterEvent,
+    engine::Severity,
+    model::{
+        TimelineEntry, TimelineSource,
+        suggestions::{Suggestion, SuggestionKind},
+    },
+    plan::words::counted,
     time::Timestamp,
     ui::{
         Scene, text,
@@ -33,6 +39,10 @@ use crate::{
 ///                                  $ kubectl cordon n-3
 /// conditions
 ///   Ready                      4d  True · KubeletReady: kubelet is posting ready status
+/// timeline                         this session and Events, newest first
+///   ▲ 03:12:05            40s ago  NodeNotReady · Node n-3 status is now: NodeNotReady · node-controller
+/// labels
+///   topology.kubernetes.io/zone=a
 /// ```
 /// Draws the open detail; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -40,7 +50,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Detail, area, title(scene, detail), buf);
     let row = |place: usize| detail.list.keys().get(place).and_then(|row| detail.rows.get(*row));
     let selected = detail.list.cursor().and_then(row).and_then(full_text);
-    let inner = draw_full_text(scene, Pane::Detail, selected, inner, buf);
+    let inner = draw_below(scene, Pane::Detail, "", selected, inner, buf);
     let page = usize::from(inner.height);
     if detail.list.is_empty() {
         say(scene, "○", "no longer in the cluster", Role::Dim, inner, buf);
@@ -87,6 +97,12 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
             let command = Cell::new("$ ", scene.style(Role::Faint)).and(text, scene.style(Role::Dim));
             vec![Cell::default(), Cell::default(), command]
         }
+        DetailRow::Past(entry) => past_cells(scene, entry),
+        DetailRow::Pair { key, value } => {
+            let key = Cell::new("  ", scene.style(Role::Dim)).and(key, scene.style(Role::Base));
+            vec![key.and("=", scene.style(Role::Faint)).and(value, scene.style(Role::Dim))]
+        }
+        DetailRow::Yaml(line) => vec![yaml_cell(scene, line)],
         DetailRow::Fact { name, at, text: words, tone } => {
             let role = match tone {
                 Tone::Plain => Role::Base,
@@ -100,6 +116,49 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
                 Cell::new(&text::brief(words), scene.style(role)),
             ]
         }
+    }
+}
+
+/// `▲ 03:12:45   10s ago  NodeNotReady · Node n-3 status is now: NodeNotReady · node-controller`
+fn past_cells(scene: &Scene, entry: &TimelineEntry) -> Vec<Cell> {
+    let level = match &entry.source {
+        TimelineSource::Session(entry) => entry.level,
+        TimelineSource::Cluster(event) if event.is_warning => Severity::Warning,
+        TimelineSource::Cluster(_) => Severity::Info,
+    };
+    let (glyph, role) = super::journal::sign(level);
+    let (dim, base) = (scene.style(Role::Dim), scene.style(Role::Base));
+    let clock = entry.at.map_or(String::new(), |at| moment(scene, at));
+    vec![
+        Cell::new("  ", dim).and(glyph, scene.style(role)).and(&format!(" {clock}"), dim),
+        entry.at.map_or_else(Cell::default, |at| distance(scene, at, false)),
+        match &entry.source {
+            TimelineSource::Session(entry) => Cell::new(&super::journal::words(entry), base),
+            TimelineSource::Cluster(event) => Cell::new(&event.reason, scene.style(Role::Strong))
+                .and(&text::brief(&event_words(event)), base),
+        },
+    ]
+}
+
+/// ` · 4 times in 3m20s · disk pressure · kubelet`: all but the reason
+fn event_words(event: &ClusterEvent) -> String {
+    let span = event.first.zip(event.last).map(|(first, last)| last.since(first));
+    let times = span.filter(|_| event.count > 1).map(|span| {
+        format!("{} in {span}", counted(usize::try_from(event.count).unwrap_or(usize::MAX), "time", "times"))
+    });
+    let parts = [times, Some(event.message.clone()), Some(event.source.to_string())];
+    parts.into_iter().flatten().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect()
+}
+
+/// A line of YAML: its key, and what follows in another style.
+fn yaml_cell(scene: &Scene, line: &str) -> Cell {
+    let start = line.len() - line.trim_start_matches([' ', '-']).len();
+    let end = line[start..].find(": ").map(|end| start + end).or(line.strip_suffix(':').map(str::len));
+    match end.filter(|end| line[..*end].bytes().all(|byte| byte != b'"')) {
+        Some(end) => {
+            Cell::new(&line[..end], scene.style(Role::Base)).and(&line[end..], scene.style(Role::Dim))
+        }
+        None => Cell::new(line, scene.style(Role::Dim)),
     }
 }
 
@@ -178,12 +237,20 @@ fn distance(scene: &Scene, at: Timestamp, estimated: bool) -> Cell {
 fn full_text(row: &DetailRow) -> Option<String> {
     match row {
         DetailRow::Section { .. } | DetailRow::Times(_) => None,
-        DetailRow::Link(link) => Some(link.text.clone()),
+        DetailRow::Link(link) => Some(text::brief(&link.text)),
         DetailRow::Suggestion(suggestion) => {
             let parts = [suggestion.outcome()].into_iter().chain(suggestion.cautions());
-            Some(parts.collect::<Vec<_>>().join(" · "))
+            Some(text::brief(&parts.collect::<Vec<_>>().join(" · ")))
         }
-        DetailRow::Caution(text) | DetailRow::Command(text) => Some(text.clone()),
-        DetailRow::Fact { name, text, .. } => Some(format!("{name} {text}").trim().to_owned()),
+        DetailRow::Caution(words) => Some(text::brief(words)),
+        DetailRow::Command(text) => Some(text.clone()),
+        DetailRow::Fact { name, text: words, .. } => Some(text::brief(format!("{name} {words}").trim())),
+        DetailRow::Past(entry) => Some(match &entry.source {
+            TimelineSource::Session(entry) => super::journal::full_text(entry),
+            TimelineSource::Cluster(event) => format!("{}{}", event.reason, event_words(event)),
+        }),
+        // Whole keys.
+        DetailRow::Pair { key, value } => Some(format!("{key}={value}")),
+        DetailRow::Yaml(line) => Some(line.trim_start().to_owned()),
     }
 }

@@ -61,11 +61,7 @@ pub(super) fn nothing() -> Nothing {
 }
 
 fn cells(scene: &Scene, entry: &JournalEntry, room: usize) -> Vec<Cell> {
-    let (glyph, role) = match entry.level {
-        Severity::Info => ("•", Role::LevelInfo),
-        Severity::Warning => ("▲", Role::LevelWarning),
-        Severity::Error => ("✗", Role::LevelError),
-    };
+    let (glyph, role) = sign(entry.level);
     let (dim, base, strong) = (scene.style(Role::Dim), scene.style(Role::Base), scene.style(Role::Strong));
     let phrase = Phrase::of(entry, room.saturating_sub(2));
     let what = Cell::new(glyph, scene.style(role))
@@ -78,6 +74,20 @@ fn cells(scene: &Scene, entry: &JournalEntry, room: usize) -> Vec<Cell> {
         .and(&phrase.judgement, scene.style(if phrase.is_miss { Role::LevelWarning } else { Role::Dim }))
         .and(&phrase.times, strong);
     vec![Cell::new(&text::moment(entry.last, scene.now), dim), what]
+}
+
+/// The glyph of a level and its role.
+pub(super) const fn sign(level: Severity) -> (&'static str, Role) {
+    match level {
+        Severity::Info => ("•", Role::LevelInfo),
+        Severity::Warning => ("▲", Role::LevelWarning),
+        Severity::Error => ("✗", Role::LevelError),
+    }
+}
+
+/// All that an entry says.
+pub(super) fn words(entry: &JournalEntry) -> String {
+    Phrase::whole(entry).parts().concat()
 }
 
 /// The parts of an entry in their order. Where there is no room for all, how it was predicted and the detail give way, then the
@@ -165,11 +175,11 @@ fn judgement(judgement: Option<Judgement>) -> (String, bool) {
     }
 }
 
-/// The full text of the selected entry.
-fn full_text(entry: &JournalEntry) -> String {
+/// All that an entry says, and its cause.
+pub(super) fn full_text(entry: &JournalEntry) -> String {
     let why = entry.why.to_string();
     let why = if why.is_empty() { String::new() } else { format!(" ← {why}") };
-    format!("{}{why}", Phrase::whole(entry).parts().concat())
+    format!("{}{why}", words(entry))
 }
 
 #[cfg(test)]

@@ -331,12 +331,12 @@ fn say(scene: &Scene, glyph: &str, text: &str, role: Role, area: Rect, buf: &mut
 /// Draws why the selected row is as it is, below the rows of a focused pane that is high enough; returns the area that
 /// is left.
 fn draw_cause(scene: &Scene, pane: Pane, why: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
-    draw_below(scene, pane, "why ", why, area, buf)
+    draw_below(scene, pane, "why ", why.map(|why| text::brief(&why)), area, buf)
 }
 
 /// Draws the full text of the selected row, which may be cut, in the same place.
-fn draw_full_text(scene: &Scene, pane: Pane, text: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
-    draw_below(scene, pane, "", text, area, buf)
+fn draw_full_text(scene: &Scene, pane: Pane, full: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
+    draw_below(scene, pane, "", full.map(|full| text::brief(&full)), area, buf)
 }
 
 fn draw_below(
@@ -353,7 +353,7 @@ fn draw_below(
     }
     let indent = u16::try_from(label.len()).unwrap_or(0);
     let room = usize::from(area.width.saturating_sub(indent));
-    let lines = text::wrap(&text::brief(&visible::text(&text)), room, if area.height >= 12 { 2 } else { 1 });
+    let lines = text::wrap(&visible::text(&text), room, if area.height >= 12 { 2 } else { 1 });
     let height = u16::try_from(lines.len()).unwrap_or(1);
     let top = area.bottom() - height;
     buf.set_string(area.x, top, label, scene.style(Role::Heading));

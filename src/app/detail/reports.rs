@@ -1,0 +1,131 @@
+//! What is read about the subject of the detail while it is shown: the Events about it, and the whole object.
+
+use std::sync::Arc;
+
+use super::{Detail, DetailRow, DetailSubject};
+use crate::{
+    app::App,
+    cluster::{EventSubject, FetchedObject, Labels, Name, ObjectEvents, ObjectRead, Version},
+    model::{Model, Timeline},
+    time::Timestamp,
+};
+
+/// The object whose detail is shown, as the watches have reported it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownObject {
+    pub subject: EventSubject,
+    pub version: Version,
+}
+
+/// What was read about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubjectReport {
+    Events(ObjectEvents),
+    Object(ObjectRead),
+}
+
+impl App {
+    /// The object that is shown now; none where no detail is, and on a frozen screen.
+    pub fn shown_object(&self) -> Option<ShownObject> {
+        let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
+        detail.shown_object(&self.model)
+    }
+
+    /// Shows what was read about an object, if its detail is still open.
+    pub fn on_subject_report(&mut self, subject: &EventSubject, report: SubjectReport, now: Timestamp) {
+        let model = &self.model;
+        let detail = self.screen.overlays.detail_mut();
+        let is_shown =
+            |detail: &Detail| detail.shown_object(model).is_some_and(|shown| shown.subject == *subject);
+        let Some(detail) = detail.filter(|detail| is_shown(detail)) else { return };
+        match report {
+            // What was listed before stays beside the failure.
+            SubjectReport::Events(events) => {
+                let before = std::mem::take(&mut detail.events).events;
+                detail.events = ObjectEvents { events: events.events.or(before), failure: events.failure };
+            }
+            SubjectReport::Object(object) => {
+                detail.object = object.after(std::mem::take(&mut detail.object));
+            }
+        }
+        self.arrange(now);
+    }
+}
+
+impl Detail {
+    fn shown_object(&self, model: &Model) -> Option<ShownObject> {
+        match &self.subject {
+            DetailSubject::Node(name) => {
+                let node = model.cluster.node(name)?;
+                Some(ShownObject { subject: EventSubject::node(node), version: node.version })
+            }
+            DetailSubject::Pod(key) => {
+                let pod = model.cluster.pod(key)?;
+                Some(ShownObject { subject: EventSubject::pod(pod), version: pod.version })
+            }
+        }
+    }
+
+    /// What happened, the newest first; and why Events are not known, if so.
+    pub(super) fn timeline_rows(&self, model: &Model) -> Vec<DetailRow> {
+        let ObjectEvents { events, failure } = &self.events;
+        let known = events.as_deref().unwrap_or_default();
+        let Timeline { entries, total } = match &self.subject {
+            DetailSubject::Node(node) => model.timeline_of_node(node, known),
+            DetailSubject::Pod(pod) => model.timeline_of_pod(pod, known),
+        };
+        let state = match (failure, events) {
+            (Some(why), _) => Some(format!("Events unknown: {why}")),
+            (None, None) => Some("listing Events".into()),
+            (None, Some(_)) if entries.is_empty() => Some("nothing in this session, and no Events".into()),
+            (None, Some(_)) => None,
+        };
+        let order = match (entries.len(), total) {
+            (0, _) => None,
+            (shown, total) if shown < total => Some(format!("the newest {shown} of {total}")),
+            _ => Some("this session and Events, newest first".into()),
+        };
+        let note = order.into_iter().chain(state).collect::<Vec<_>>().join(" · ");
+        let title = DetailRow::Section { title: "timeline", note };
+        std::iter::once(title)
+            .chain(entries.into_iter().map(|entry| DetailRow::Past(Box::new(entry))))
+            .collect()
+    }
+
+    /// The labels, as the watches report them.
+    pub(super) fn label_rows(labels: &Labels) -> Vec<DetailRow> {
+        let note = if labels.is_empty() { "none" } else { "" };
+        let row =
+            |(key, value): (&Name, &Name)| DetailRow::Pair { key: (**key).into(), value: (**value).into() };
+        let title = DetailRow::Section { title: "labels", note: note.into() };
+        std::iter::once(title).chain(labels.iter().map(row)).collect()
+    }
+
+    /// The annotations, as far as the object could be read.
+    pub(super) fn annotation_rows(&self) -> Vec<DetailRow> {
+        let empty = |object: &FetchedObject| object.annotations.is_empty().then(|| "none".into());
+        let title = DetailRow::Section { title: "annotations", note: self.object_note(empty) };
+        let pairs = self.object.object.iter().flat_map(|object| &object.annotations);
+        let row =
+            |(key, value): (&Arc<str>, &Arc<str>)| DetailRow::Pair { key: key.clone(), value: value.clone() };
+        std::iter::once(title).chain(pairs.map(row)).collect()
+    }
+
+    /// The whole object.
+    pub(super) fn yaml_rows(&self) -> Vec<DetailRow> {
+        let hint = |_: &FetchedObject| Some("without managedFields · / finds · y closes".into());
+        let title = DetailRow::Section { title: "yaml", note: self.object_note(hint) };
+        let lines = self.object.object.iter().flat_map(|object| &object.yaml);
+        std::iter::once(title).chain(lines.map(|line| DetailRow::Yaml(line.clone()))).collect()
+    }
+
+    /// Why the object is not known, or not as it is now; otherwise what there is to say of it.
+    fn object_note(&self, of_object: impl Fn(&FetchedObject) -> Option<String>) -> String {
+        match &self.object {
+            ObjectRead { object: None, failure: None } => "loading".into(),
+            ObjectRead { object: None, failure: Some(why) } => format!("unknown: {why}"),
+            ObjectRead { object: Some(_), failure: Some(why) } => format!("as it was before: {why}"),
+            ObjectRead { object: Some(object), failure: None } => of_object(object).unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What happened to a node or a pod: what this session saw of it and the Events about it, in one order of time.
+
+use super::{JournalEntry, JournalSubject, Model};
+use crate::{
+    cluster::{ClusterEvent, Key, NodeName, event::fold},
+    time::Timestamp,
+};
+
+/// Entries of a timeline that are shown; the journal has the others.
+const SHOWN: usize = 60;
+
+/// One thing that happened, the last time that it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimelineEntry {
+    /// None of an Event without a time.
+    pub at: Option<Timestamp>,
+    pub source: TimelineSource,
+}
+
+/// Who said so.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TimelineSource {
+    /// The journal of this session.
+    Session(JournalEntry),
+    /// A component of the cluster: Events of one reason, type and source, folded.
+    Cluster(ClusterEvent),
+}
+
+/// The newest entries, and how many there are in all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timeline {
+    /// The newest first.
+    pub entries: Vec<TimelineEntry>,
+    pub total: usize,
+}
+
+impl Model {
+    /// What happened to a node and to pods while they were on it.
+    pub fn timeline_of_node(&self, node: &NodeName, events: &[ClusterEvent]) -> Timeline {
+        self.timeline(self.journal.about_node(node), |subject| subject.node() == Some(node), events)
+    }
+
+    /// What happened to a pod.
+    pub fn timeline_of_pod(&self, pod: &Key, events: &[ClusterEvent]) -> Timeline {
+        let is_it = |subject: &JournalSubject| matches!(subject, JournalSubject::Pod(own, _) if own == pod);
+        self.timeline(self.journal.about_pod(pod), is_it, events)
+    }
+
+    /// Merges entries of the journal with Events. Of the objects that something happened to at once, only those that are
+    /// meant are named.
+    fn timeline<'a>(
+        &self,
+        seen: impl DoubleEndedIterator<Item = &'a JournalEntry>,
+        is_meant: impl Fn(&JournalSubject) -> bool,
+        events: &[ClusterEvent],
+    ) -> Timeline {
+        let mut seen: Vec<&JournalEntry> = seen.collect();
+        let events = fold(events);
+        let total = seen.len() + events.len();
+        seen.sort_by_key(|entry| std::cmp::Reverse(entry.last));
+        let session = seen.into_iter().take(SHOWN).map(|entry| {
+            let mut entry = entry.clone();
+            entry.subjects.retain(&is_meant);
+            TimelineEntry { at: Some(entry.last), source: TimelineSource::Session(entry) }
+        });
+        let cluster = events.into_iter().map(|event| TimelineEntry {
+            at: event.last.map(|at| self.cluster.local(at)),
+            source: TimelineSource::Cluster(event),
+        });
+        let mut entries: Vec<TimelineEntry> = session.chain(cluster).collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
+        entries.truncate(SHOWN);
+        Timeline { entries, total }
+    }
+}
+
+impl TimelineEntry {
+    /// Whether two entries are of the same thing, which may have happened again in between.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (&self.source, &other.source) {
+            (TimelineSource::Session(one), TimelineSource::Session(other)) => {
+                (one.at, &one.verb, &one.text) == (other.at, &other.verb, &other.text)
+                    && one.subject() == other.subject()
+            }
+            (TimelineSource::Cluster(one), TimelineSource::Cluster(other)) => {
+                (&one.reason, &one.source, one.is_warning) == (&other.reason, &other.source, other.is_warning)
+            }
+            (TimelineSource::Session(_), TimelineSource::Cluster(_))
+            | (TimelineSource::Cluster(_), TimelineSource::Session(_)) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        engine::{ServerVersion, Settings, Severity, Why},
+        model::{ConnectionInfo, ControllerRole, ModelOptions},
+        time::ClusterTime,
+    };
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(secs)
+    }
+
+    fn model() -> Model {
+        let settings = Settings::defaults(ServerVersion::new(1, 36));
+        let (connection, role) = (ConnectionInfo::default(), ControllerRole::Shadow);
+        Model::new(ModelOptions { connection, settings, role }, at(0))
+    }
+
+    fn event(reason: &str, secs: i64) -> ClusterEvent {
+        let last = Some(ClusterTime::new(at(secs)));
+        ClusterEvent { reason: reason.into(), count: 1, first: last, last, ..ClusterEvent::default() }
+    }
+
+    fn seen(secs: i64, verb: &str, subjects: Vec<JournalSubject>) -> JournalEntry {
+        let entry = JournalEntry::new(at(secs), Severity::Info, "", "", Why::default()).with_verb(verb);
+        JournalEntry { subjects, ..entry }
+    }
+
+    fn words(timeline: &Timeline) -> Vec<String> {
+        let word = |entry: &TimelineEntry| match &entry.source {
+            TimelineSource::Session(entry) => {
+                let subjects: Vec<String> = entry.subjects.iter().map(ToString::to_string).collect();
+                format!("{} {}", entry.verb, subjects.join(" "))
+            }
+            TimelineSource::Cluster(event) => event.reason.to_string(),
+        };
+        timeline.entries.iter().map(word).collect()
+    }
+
+    #[test]
+    fn what_the_session_saw_and_events_stand_in_one_order_of_time_and_name_what_is_meant() {
+        let mut model = model();
+        let pod = |name: &str, node: &str| JournalSubject::Pod(Key::new("shop", name), Some(node.into()));
+        model.journal.add(seen(
+            10,
+            "tainted",
+            ["a", "b"].map(|node| JournalSubject::Node(node.into())).into(),
+        ));
+        model.journal.add(seen(
+            100,
+            "evicted",
+            vec![pod("web-1", "a"), pod("web-2", "b"), pod("web-3", "b")],
+        ));
+        model.journal.add(seen(200, "untainted", vec![JournalSubject::Node("a".into())]));
+        let timeless = ClusterEvent { reason: "Odd".into(), ..ClusterEvent::default() };
+        let events = [timeless, event("NodeNotReady", 5), event("Rebooted", 150)];
+        let of_b = model.timeline_of_node(&"b".into(), &events);
+        let expected = ["Rebooted", "evicted shop/web-2 shop/web-3", "tainted b", "NodeNotReady", "Odd"];
+        assert_eq!(words(&of_b), expected);
+        assert_eq!(of_b.total, 5);
+        let of_pod = model.timeline_of_pod(&Key::new("shop", "web-1"), &events[1..2]);
+        assert_eq!(words(&of_pod), ["evicted shop/web-1", "NodeNotReady"]);
+    }
+
+    #[test]
+    fn of_a_long_timeline_the_newest_entries_are_shown() {
+        let mut model = model();
+        for second in 0..100 {
+            let node = JournalSubject::Node("a".into());
+            model.journal.add(seen(second, if second % 2 == 0 { "x" } else { "y" }, vec![node]));
+        }
+        for number in 0..100 {
+            let node = JournalSubject::Node("a".into());
+            model.journal.add(seen(1000 + number * 10, &format!("verb {number}"), vec![node]));
+        }
+        let timeline = model.timeline_of_node(&"a".into(), &[event("Late", 5000)]);
+        assert_eq!((timeline.entries.len(), timeline.total), (SHOWN, 103));
+        assert_eq!(words(&timeline)[..2], ["Late", "verb 99 a"]);
+    }
+}
