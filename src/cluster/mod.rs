@@ -604,13 +604,13 @@ fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
 }
 
 fn index_by_node(delta: &Delta<Pod>, by_node: &mut CowMap<(NodeName, Key), Arc<Pod>>) {
-    let node = |pod: &Option<Arc<Pod>>| pod.as_ref().and_then(|pod| pod.node.clone());
-    let (before, now) = (node(&delta.old), node(&delta.new));
-    if let (Some(node), Some(pod)) = (before.filter(|before| now.as_ref() != Some(before)), &delta.old) {
-        by_node.remove(&(node, pod.key.clone()));
+    let bound = |pod: &Arc<Pod>| pod.node.clone().map(|node| ((node, pod.key.clone()), pod.clone()));
+    let has_moved = |old: &&Arc<Pod>| delta.new.as_ref().is_none_or(|new| new.node != old.node);
+    if let Some((row, _)) = delta.old.as_ref().filter(has_moved).and_then(bound) {
+        by_node.remove(&row);
     }
-    if let (Some(node), Some(pod)) = (now, &delta.new) {
-        by_node.insert((node, pod.key.clone()), pod.clone());
+    if let Some((row, pod)) = delta.new.as_ref().and_then(bound) {
+        by_node.insert(row, pod);
     }
 }
 

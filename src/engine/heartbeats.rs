@@ -1,11 +1,9 @@
 //! The renewals of each node's Lease as they arrive: the last heartbeat, the node's own renewal interval, and from when
 //! on a node without another heartbeat counts as late or silent.
 
-use std::collections::BTreeMap;
-
 use super::WatchHealth;
 use crate::{
-    cluster::{Cluster, Delta, Lease, NodeName},
+    cluster::{Cluster, Delta, Lease, NodeName, cow_map::CowMap},
     time::{ClusterClock, Span, Timestamp},
 };
 
@@ -24,7 +22,7 @@ pub const LIVE_LAG: Span = Span::from_secs(3);
 /// The last renewals of each node's Lease.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats {
-    by_node: BTreeMap<NodeName, Renewals>,
+    by_node: CowMap<NodeName, Renewals>,
 }
 
 /// The last renewal of one node's Lease, and the intervals between the last ones, oldest first; in tenths of a second,
@@ -117,7 +115,7 @@ impl Heartbeats {
     /// The node renewed its Lease then.
     pub fn record(&mut self, node: &NodeName, at: Timestamp) {
         let first = Renewals { last: at, tenths: [0; KEPT], len: 0 };
-        self.by_node.entry(node.clone()).or_insert(first).last = at;
+        self.by_node.entry(node.clone(), || first).last = at;
     }
 
     fn push(&mut self, node: &NodeName, interval: Span) {

@@ -27,7 +27,7 @@ use std::{
 use chance::Chances;
 
 use crate::{
-    cluster::{Applied, Cluster, Key, Name, NodeName, SortedWalk, TaintEffect},
+    cluster::{Applied, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
     engine::{Deletion, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
@@ -197,7 +197,8 @@ impl Run {
         let mut run = Self { engine: engine_copy, cluster: cluster.clone(), now, applied: Vec::new() };
         run.engine.assume_alive(cluster, |node| !silent.contains(&node.name));
         for write in in_flight {
-            run.apply_write(&write);
+            apply_write(&mut run.cluster, &write, now, &mut run.applied);
+            run.pass_changes_on();
         }
         run
     }
@@ -208,8 +209,9 @@ impl Run {
         let mut incidents = incidents.into_iter().peekable();
         loop {
             while let Some(effect) = self.engine.poll_effect() {
+                apply_write(&mut self.cluster, &effect.write, self.now, &mut self.applied);
                 let predicted = self.predicted(&effect.write);
-                self.apply_write(&effect.write);
+                self.pass_changes_on();
                 self.engine.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
                 if let Some((kind, not_ready)) = predicted {
                     let why = Arc::unwrap_or_clone(effect).why;
@@ -239,11 +241,6 @@ impl Run {
         nodes.filter(|node| !is_up(node)).cloned().collect()
     }
 
-    fn apply_write(&mut self, write: &Write) {
-        apply_write(&mut self.cluster, write, self.now, &mut self.applied);
-        self.pass_changes_on();
-    }
-
     /// Passes the changes of the cluster on to the engine.
     fn pass_changes_on(&mut self) {
         for applied in self.applied.drain(..) {
@@ -251,21 +248,28 @@ impl Run {
         }
     }
 
-    /// What a write is about to do, and how many pods are marked not ready with it; none for writes that only accompany
+    /// What a write has just done, and how many pods are marked not ready with it; none for writes that only accompany
     /// another.
     fn predicted(&self, write: &Write) -> Option<(ForecastKind, usize)> {
         let kind = match write {
-            Write::MarkUnknown { node, .. } => ForecastKind::Unknown { node: node.clone() },
+            Write::MarkUnknown { node, .. } => {
+                return Some((ForecastKind::Unknown { node: node.clone() }, self.marked_not_ready(node)));
+            }
             Write::SwapTaints { node, add, .. } => {
                 let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
-                self.cluster.node(node)?;
+                self.applied.first()?;
                 ForecastKind::NoExecute { node: node.clone(), key: taint.key.clone() }
             }
             Write::DeletePod { pod, node, deletion: Deletion::Collected { .. }, .. } => {
                 ForecastKind::Removed { pod: pod.clone(), node: node.clone() }
             }
             Write::DeletePod { pod, node, .. } => {
-                self.cluster.pod(pod).filter(|pod| pod.termination.is_none())?;
+                let Some(Applied::Pod(Delta { old: Some(old), .. })) = self.applied.first() else {
+                    return None;
+                };
+                if old.termination.is_some() {
+                    return None;
+                }
                 ForecastKind::Deleted { pod: pod.clone(), node: node.clone() }
             }
             Write::SetLabels { .. }
@@ -273,17 +277,13 @@ impl Run {
             | Write::MarkPodNotReady { .. }
             | Write::RecordEvent(_) => return None,
         };
-        let not_ready = match &kind {
-            ForecastKind::Unknown { node } => self.marked_not_ready(node),
-            ForecastKind::NoExecute { .. } | ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => 0,
-        };
-        Some((kind, not_ready))
+        Some((kind, 0))
     }
 
     /// How many pods the controller marks not ready when it marks their node Unknown (upstream `MarkPodsNotReady`): those of
     /// a node that was Ready.
     fn marked_not_ready(&self, node: &NodeName) -> usize {
-        let was_ready = self.cluster.node(node).is_some_and(|node| node.is_ready());
-        if was_ready { self.cluster.load(node).ready } else { 0 }
+        let Some(Applied::Node(Delta { old: Some(old), .. })) = self.applied.first() else { return 0 };
+        if old.is_ready() { self.cluster.load(node).ready } else { 0 }
     }
 }

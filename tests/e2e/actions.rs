@@ -77,6 +77,12 @@ async fn operations_behave_as_documented_on_the_real_control_plane() {
             scenarios::replacements_are_created_immediately_but_a_statefulsets_when_the_old_pod_is_gone,
         )
         .await;
+    plane
+        .scenario(
+            "a quota refuses replacements",
+            scenarios::a_quota_refuses_replacements_until_the_old_pods_are_gone,
+        )
+        .await;
     plane.scenario("dry-runs write nothing but access reviews", dry_runs_write_nothing).await;
     plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;
 }

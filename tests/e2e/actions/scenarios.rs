@@ -1,7 +1,10 @@
 //! Scenarios of docs/upstream/operator-actions.md#10 that only a real control plane shows.
 
 use anyhow::{Context, Result, bail, ensure};
-use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudgetStatus};
+use k8s_openapi::api::{
+    core::v1::{Event, Pod, ResourceQuota},
+    policy::v1::PodDisruptionBudgetStatus,
+};
 use kordon::{
     cluster::{Key, Uid},
     k8s::requests::{DryRun, send_request},
@@ -11,7 +14,7 @@ use kordon::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     core::{ApiResource, DynamicObject},
 };
 use serde_json::{Value, json};
@@ -286,6 +289,60 @@ pub async fn replacements_are_created_immediately_but_a_statefulsets_when_the_ol
         Ok(now.first().is_some_and(|pod| pod.uid() != old[1].uid()).then_some(()))
     })
     .await
+}
+
+/// Where a quota is used up, the replacement of an evicted pod is refused as long as the old pod counts, and comes with an
+/// attempt of its controller after that, as the plan says (docs/plan.md#resourcequota).
+pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
+    plane.grant(OPERATOR, &may_drain()).await?;
+    let client = plane.client();
+    let all = pods(&client).await?.len().to_string();
+    let quotas = Api::<ResourceQuota>::namespaced(client.clone(), "default");
+    let quota = json!({"metadata": {"name": "full"}, "spec": {"hard": {"pods": all}}});
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota)?).await?;
+    eventually("a quota that is used up", Span::from_secs(20), async || {
+        let status = quotas.get("full").await?.status.unwrap_or_default();
+        Ok((status.used.is_some() && status.used == status.hard).then_some(()))
+    })
+    .await?;
+
+    let db = of_app(&client, "db").await?;
+    let pod = db.first().context("a pod")?;
+    let shell = UserShell::new(plane.kubeconfig(OPERATOR)?);
+    let (namespaced, line) = (format!("default/{}", pod.name_any()), ["-o", "json"]);
+    let output = shell.run(&[&["plan", "evict", &namespaced][..], &line].concat()).await;
+    let plan: Value = serde_json::from_str(&output.out).with_context(|| output.err.clone())?;
+    let refusal = &plan["pods"][0]["quotaRefusal"];
+    ensure!(refusal["quota"] == "full" && refusal["used"] == all.as_str(), "{refusal}");
+    ensure!(refusal["untilSeconds"].as_f64().is_some_and(|until| until > 0.0), "{refusal}");
+
+    let evicted = kordon::clock::wall();
+    let answer = evict(&client, pod, DryRun::Off).await;
+    ensure!(answer == RequestOutcome::Done, "{answer:?}");
+    let events = Api::<Event>::namespaced(client.clone(), "default");
+    eventually("a replacement that is refused", Span::from_secs(20), async || {
+        ensure!(of_app(&client, "db").await?.len() <= db.len(), "the replacement was admitted at once");
+        let failed = ListParams::default().fields("reason=FailedCreate");
+        let events = events.list(&failed).await?.items;
+        let names_quota =
+            |event: &Event| event.message.as_ref().is_some_and(|text| text.contains("exceeded quota: full"));
+        Ok(events.iter().any(names_quota).then_some(()))
+    })
+    .await?;
+    let gone = eventually("the old pod is gone", Span::from_secs(30), async || {
+        let now = of_app(&client, "db").await?;
+        Ok(now.iter().all(|now| now.uid() != pod.uid()).then(kordon::clock::wall))
+    })
+    .await?;
+    // At most as long after as it had been refused before, with time for a busy machine.
+    let within = gone.since(evicted) * 2 + Span::from_secs(20);
+    eventually("the replacement", within, async || {
+        Ok((of_app(&client, "db").await?.len() == db.len()).then_some(()))
+    })
+    .await?;
+    quotas.delete("full", &DeleteParams::default()).await?;
+    Ok(())
 }
 
 /// The number of evictions that the operator has requested so far, dry runs included.
