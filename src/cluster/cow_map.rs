@@ -20,12 +20,12 @@ pub struct CowMap<K, V> {
 }
 
 /// A row that was found: to be read, and perhaps written.
-pub struct Slot<'a, K, V> {
+pub struct FoundRow<'a, K, V> {
     rows: &'a mut Arc<Vec<(K, V)>>,
     row: usize,
 }
 
-impl<'a, K: Clone, V: Clone> Slot<'a, K, V> {
+impl<'a, K: Clone, V: Clone> FoundRow<'a, K, V> {
     pub fn value(&self) -> &V {
         &self.rows[self.row].1
     }
@@ -69,17 +69,17 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.slot(key).map(Slot::into_mut)
+        self.find_row(key).map(FoundRow::into_mut)
     }
 
     /// The row under `key`, for those who decide by its value whether to write: only then a shared chunk is copied.
-    pub fn slot<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<Slot<'_, K, V>>
+    pub fn find_row<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<FoundRow<'_, K, V>>
     where
         K: Borrow<Q>,
     {
         let (chunk, place) = self.find(key);
         let row = place.ok()?;
-        Some(Slot { rows: &mut self.chunks[chunk], row })
+        Some(FoundRow { rows: &mut self.chunks[chunk], row })
     }
 
     /// The value under `key`, made by `make` where there is none.

@@ -126,18 +126,18 @@ impl<T: TableObject + PartialEq> Table<T> {
 
     fn put(&mut self, object: T, epoch: u32, on_change: &mut impl FnMut(Delta<T>)) {
         let key = object.key();
-        let Some(slot) = self.rows.slot(&key) else {
+        let Some(found) = self.rows.find_row(&key) else {
             let object = Arc::new(object);
             self.rows.insert(key, Row { object: object.clone(), epoch });
             return on_change(Delta { old: None, new: Some(object) });
         };
-        let row = slot.value();
+        let row = found.value();
         let outdated = object.version() < row.object.version();
         let unchanged = outdated || *row.object == object;
         if unchanged && row.epoch == epoch {
             return;
         }
-        let row = slot.into_mut();
+        let row = found.into_mut();
         row.epoch = row.epoch.max(epoch);
         if !unchanged {
             let object = Arc::new(object);

@@ -231,7 +231,7 @@ impl Run {
         }
     }
 
-    /// The nodes of the cluster that are gone by now, not Ready, or without heartbeats.
+    /// The nodes of the cluster that are gone, not Ready, or without heartbeats.
     fn down_nodes(&self, cluster: &Cluster) -> BTreeSet<NodeName> {
         let mut alive = SortedWalk::new(self.engine.assumed_alive().map(|node| (node, ())));
         let mut ready =

@@ -29,9 +29,9 @@ pub fn requests(data: &[u8]) {
         let client = server().client();
         for request in data.split(|byte| *byte == SEPARATOR).take(MOST).filter_map(parse) {
             let (status, body) = answer(&client, request).await;
-            let told = serde_json::from_slice::<Value>(&body).unwrap_or_default();
-            let is_told = told["kind"] == "Status" && told["code"] == status.as_u16();
-            assert!(is_told || !is_error(status), "{status}: {}", String::from_utf8_lossy(&body));
+            let answered = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+            let is_explained = answered["kind"] == "Status" && answered["code"] == status.as_u16();
+            assert!(is_explained || !is_error(status), "{status}: {}", String::from_utf8_lossy(&body));
         }
         // Access reviews are asked and not kept.
         for kind in KINDS.iter().filter(|kind| kind.group != "authorization.k8s.io") {
