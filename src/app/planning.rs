@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cluster::{FeedKind, Known, Scope},
     placement::SnapshotLease,
-    plan::PlanJob,
+    plan::{EvictionRules, PlanJob},
     time::Timestamp,
 };
 
@@ -32,7 +32,7 @@ impl App {
                 PreviewWork::Plan(Box::new(PlanJob {
                     action,
                     cluster: self.shown().cluster.clone(),
-                    version: self.model.settings.version,
+                    rules: EvictionRules::from(&self.model.settings),
                     snapshot,
                     now: self.shown_at(now),
                 }))

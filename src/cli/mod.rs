@@ -204,7 +204,13 @@ fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, S
     let subcommand = matches.subcommand_name()?;
     let given =
         |arg: &&clap::Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    let arg = command.get_arguments().filter(|arg| !arg.is_global_set()).find(given)?;
+    // clap reports a flag that the subcommand shares with those below it as given everywhere.
+    let below = command.find_subcommand(subcommand)?;
+    let is_shared = |arg: &&clap::Arg| {
+        arg.is_global_set()
+            || below.get_arguments().any(|own| own.is_global_set() && own.get_id() == arg.get_id())
+    };
+    let arg = command.get_arguments().filter(|arg| !is_shared(arg)).find(given)?;
     Some((format!("--{}", arg.get_long()?), subcommand.to_owned()))
 }
 
@@ -288,7 +294,8 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
 
 /// The definition of the command line, for the parser, completions and the manual page.
 fn definition() -> clap::Command {
-    Cli::command()
+    // Its flags may stand after the node or pod too.
+    Cli::command().mut_subcommand("why", |why| why.mut_args(|arg| arg.global(true)))
 }
 
 #[cfg(test)]
@@ -313,11 +320,44 @@ mod tests {
     }
 
     #[test]
+    fn every_command_that_predicts_takes_the_controllers_settings() {
+        let commands = [
+            "status",
+            "why node n1",
+            "why pod p1",
+            "forecast",
+            "plan node-failure n1",
+            "plan zone-failure a",
+            "plan drain n1",
+            "plan cordon n1",
+            "plan uncordon n1",
+            "plan taint n1 a:NoExecute",
+            "plan label n1 a=b",
+            "plan evict p1",
+            "plan delete p1",
+            "drain n1",
+            "cordon n1",
+            "uncordon n1",
+            "taint n1 a:NoExecute",
+            "label n1 a=b",
+            "evict p1",
+            "delete p1",
+            "demo",
+        ];
+        for command in commands {
+            let line = format!("kordon {command} --node-eviction-rate=1 --controllers=*");
+            parsed(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+
+    #[test]
     fn a_flag_of_the_dashboard_before_a_subcommand_is_refused_and_not_ignored() {
         let error = parsed("kordon --no-pods demo").expect_err("misplaced");
         assert_eq!(error.kind(), ErrorKind::ArgumentConflict);
         assert!(error.to_string().contains("--no-pods is a flag of the dashboard"), "{error}");
         assert!(parsed("kordon --node-monitor-period=3s status").is_err());
+        let why = parsed("kordon --node-monitor-period=3s why node n1").expect("it takes effect");
+        assert!(format!("{why:?}").contains("node_monitor_period: Some(\"3s\")"), "{why:?}");
         assert!(parsed("kordon demo --no-pods").is_ok() && parsed("kordon --no-pods").is_ok());
     }
 }

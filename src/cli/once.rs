@@ -7,12 +7,13 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CliError, connection::ConnectionArgs, dashboard::settings_of, output::OutputArgs, settings::SettingsArgs,
-    show::connection_info, span,
+    CliError, config::Config, connection::ConnectionArgs, dashboard::settings_of, output::OutputArgs,
+    settings::SettingsArgs, show::connection_info, span,
 };
 use crate::{
     clock::Clock,
     cluster::{Change, Cluster, Known, Scope},
+    engine::Settings,
     executor::effects::EffectExecutor,
     k8s::{
         connect::{self, Connection},
@@ -93,6 +94,17 @@ impl Patience {
             Some(connection) => Ok(connection?),
             None => Err(self.late("a connection, with credentials and the server's version")),
         }
+    }
+
+    /// The controller's settings.
+    pub async fn settings(
+        self,
+        connection: &Connection,
+        config: &Config,
+        given: &SettingsArgs,
+    ) -> Result<Settings, CliError> {
+        let found = self.wait(settings_of(connection, config, given)).await;
+        found.map(|(settings, _)| settings).ok_or_else(|| self.late("the controller's settings"))
     }
 }
 
@@ -188,8 +200,7 @@ impl OneShot {
     ) -> Result<(Connection, ModelOptions), CliError> {
         let config = connection.config.clone();
         let connection = patience.connect(connection).await?;
-        let settings = patience.wait(settings_of(&connection, &config, &args.settings)).await;
-        let (settings, _) = settings.ok_or_else(|| patience.late("the controller's settings"))?;
+        let settings = patience.settings(&connection, &config, &args.settings).await?;
         let options =
             ModelOptions { connection: connection_info(&connection), settings, role: ControllerRole::Shadow };
         Ok((connection, options))

@@ -1,9 +1,8 @@
 //! A plan to be made on another thread: over many nodes it takes a while.
 
-use super::{action::Action, plan::Plan, targets::PlanError};
+use super::{action::Action, plan::Plan, rules::EvictionRules, targets::PlanError};
 use crate::{
     cluster::Cluster,
-    engine::ServerVersion,
     placement::{Snapshot, SnapshotLease},
     time::Timestamp,
 };
@@ -13,7 +12,7 @@ use crate::{
 pub struct PlanJob {
     pub action: Action,
     pub cluster: Cluster,
-    pub version: ServerVersion,
+    pub rules: EvictionRules,
     /// None if the plan need not say where pods land.
     pub snapshot: Option<SnapshotLease>,
     pub now: Timestamp,
@@ -29,9 +28,9 @@ pub struct PlanResult {
 
 impl PlanJob {
     pub fn work(self) -> PlanResult {
-        let Self { action, cluster, version, snapshot, now } = self;
-        let snapshot = snapshot.map(|lease| lease.of(&cluster, version));
-        let plan = Plan::over(action, &cluster, snapshot.clone(), version, now).map(Box::new);
+        let Self { action, cluster, rules, snapshot, now } = self;
+        let snapshot = snapshot.map(|lease| lease.of(&cluster, rules.version));
+        let plan = Plan::over(action, &cluster, snapshot.clone(), rules, now).map(Box::new);
         PlanResult { plan, snapshot }
     }
 }

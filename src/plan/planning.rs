@@ -13,7 +13,7 @@ use super::{
     taint,
     targets::PlanError,
 };
-use crate::{cluster::Cluster, engine::ServerVersion, placement::Snapshot, time::Timestamp};
+use crate::{cluster::Cluster, placement::Snapshot, time::Timestamp};
 
 impl Plan {
     /// Computes the plan of an action; with a snapshot of the same cluster, with the landings of pods, where all pods and
@@ -25,14 +25,14 @@ impl Plan {
         action: Action,
         cluster: &Cluster,
         snapshot: Option<Snapshot>,
-        version: ServerVersion,
+        rules: impl Into<EvictionRules>,
         now: Timestamp,
     ) -> Result<Self, PlanError> {
         match snapshot.filter(|_| gaps::can_place(cluster)) {
             Some(snapshot) => {
-                Self::new(action, cluster, &PlacingEnvironment::new(cluster, snapshot, now), version, now)
+                Self::new(action, cluster, &PlacingEnvironment::new(cluster, snapshot, now), rules, now)
             }
-            None => Self::new(action, cluster, &TypicalEnvironment { cluster, now }, version, now),
+            None => Self::new(action, cluster, &TypicalEnvironment { cluster, now }, rules, now),
         }
     }
 
@@ -44,10 +44,10 @@ impl Plan {
         action: Action,
         cluster: &Cluster,
         environment: &E,
-        version: ServerVersion,
+        rules: impl Into<EvictionRules>,
         now: Timestamp,
     ) -> Result<Self, PlanError> {
-        let context = PlanContext { cluster, environment, rules: EvictionRules::of(version), now };
+        let context = PlanContext { cluster, environment, rules: rules.into(), now };
         match &action {
             Action::Cordon { nodes } => cordon::cordon(&action, nodes, &context),
             Action::Uncordon { nodes } => cordon::uncordon(&action, nodes, &context),

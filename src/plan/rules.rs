@@ -1,6 +1,7 @@
-//! Differences between releases of the API server, the disruption controller and kubectl.
+//! Differences between releases of the API server, the disruption controller and kubectl, and what the settings of the
+//! node lifecycle controller decide for plans.
 
-use crate::engine::ServerVersion;
+use crate::engine::{ServerVersion, Settings};
 
 /// The rules of one release (docs/upstream/operator-actions.md#0, version timeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +21,12 @@ pub struct EvictionRules {
     pub says_no_controller: bool,
     /// The taint `node.kubernetes.io/out-of-service` lets pods be removed by force (beta, on, from 1.26).
     pub out_of_service: bool,
+    /// Whether NoExecute taints evict pods: the controller for it runs, unless its settings say otherwise.
+    pub taints_evict: bool,
 }
 
 impl EvictionRules {
+    /// The rules with the controller's default settings.
     pub fn of(version: ServerVersion) -> Self {
         let since = |minor| version >= ServerVersion::new(1, minor);
         Self {
@@ -34,6 +38,19 @@ impl EvictionRules {
             daemonsets_by_group: since(34),
             says_no_controller: since(24),
             out_of_service: since(26),
+            taints_evict: true,
         }
+    }
+}
+
+impl From<ServerVersion> for EvictionRules {
+    fn from(version: ServerVersion) -> Self {
+        Self::of(version)
+    }
+}
+
+impl From<&Settings> for EvictionRules {
+    fn from(settings: &Settings) -> Self {
+        Self { taints_evict: settings.rules().evicts_by_taint, ..Self::of(settings.version) }
     }
 }

@@ -36,11 +36,15 @@ pub(super) fn plan<E: Environment>(
     context: &PlanContext<'_, E>,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(context.cluster, names)?;
-    let evicting = nodes.iter().filter(|node| changes_evictions(edits, node));
+    let changing = nodes.iter().filter(|node| changes_evictions(edits, node));
+    let evicting = changing.clone().filter(|_| context.rules.taints_evict);
     let evicting: Vec<NodeName> = evicting.map(|node| node.name.clone()).collect();
     let gaps = gaps::of_pods_on(context.cluster, &evicting);
     require(&gaps)?;
     let mut plan = Plan::blank(action, context);
+    if !context.rules.taints_evict && changing.count() > 0 {
+        plan.warnings.push(Warning::TaintsDoNotEvict);
+    }
     let mut environment = context.environment.clone();
     for node in &nodes {
         let change = match edits.over(node) {
@@ -78,7 +82,7 @@ impl Plan {
         context: &PlanContext<'_, E>,
     ) {
         let (before, after) = (no_execute(&node.taints), no_execute(after));
-        if before != after {
+        if before != after && context.rules.taints_evict {
             let pods = context.cluster.pods_on(&node.name);
             self.pods.extend(pods.map(|pod| pod_of_tainted(pod, &before, &after, context)));
         }

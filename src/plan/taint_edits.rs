@@ -45,6 +45,15 @@ impl TaintEdits {
         word.contains(['=', ':']) || word.ends_with('-')
     }
 
+    /// Whether these edits may change which pods are evicted.
+    pub fn may_evict(&self) -> bool {
+        self.add.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
+            || self
+                .remove
+                .iter()
+                .any(|removal| removal.effect.is_none_or(|effect| effect == TaintEffect::NoExecute))
+    }
+
     /// Parses kubectl's arguments: `key=value:effect`, `key:effect`, `key:effect-`, `key-`.
     ///
     /// # Errors

@@ -156,6 +156,8 @@ pub enum Warning {
         node: NodeName,
         key: Name,
     },
+    /// The controller that evicts pods by NoExecute taints does not run.
+    TaintsDoNotEvict,
     /// kordon cordoned the node, and the time for which that was meant is not over.
     CordonStands {
         node: NodeName,
@@ -200,6 +202,7 @@ impl Warning {
             Self::StatusDiffers { .. } => "statusDiffers",
             Self::OutOfService { .. } => "outOfService",
             Self::ControllersTaint { .. } => "controllersTaint",
+            Self::TaintsDoNotEvict => "taintsDoNotEvict",
             Self::CordonStands { .. } => "cordonStands",
             Self::CordonNoted { .. } => "cordonNoted",
             Self::Claimed { .. } => "claimedByOther",
@@ -262,6 +265,10 @@ impl fmt::Display for Warning {
             Self::ControllersTaint { node, key } => write!(
                 f,
                 "the node lifecycle controller adds and removes {key} on {node}: this change does not last"
+            ),
+            Self::TaintsDoNotEvict => f.write_str(
+                "NoExecute taints evict no pods here: the controller for it does not run (settings enable-taint-manager \
+                 and controllers)",
             ),
             Self::CordonStands { node, note } => {
                 write!(f, "the cordon of {node} is meant to stand: {note}")

@@ -7,7 +7,7 @@ use kordon::{
         CordonNote, DrainClaim, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Pod, Selector,
         UnhealthyPolicy, WorkloadKind,
     },
-    engine::ServerVersion,
+    engine::{Origin, ServerVersion, Settings},
     plan::{
         Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate, FreeEviction,
         LabelEdits, Landing, LeaveReason, NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent,
@@ -974,6 +974,35 @@ fn a_noexecute_taint_names_every_deleted_pod_with_its_time_and_ignores_budgets()
     fixture.pod("web-1", "n1", |pod| tolerates(pod, "", Some(30)));
     let again = edit(&fixture, &["other:NoExecute"], false);
     assert_eq!(at(of(&again, "web-1").leaves.likely), Some(10), "a timer that runs is not lengthened");
+}
+
+#[test]
+fn a_noexecute_taint_deletes_nobody_where_the_settings_say_that_no_controller_does() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 1, &["n1"]).sync();
+    let plan_of = |minor, flag, value| {
+        let mut settings = Settings::defaults(ServerVersion::new(1, minor));
+        settings.set(flag, value, Origin::Override).expect("valid");
+        let edits = TaintEdits::parse(["maintenance:NoExecute"], false).expect("a taint");
+        let action = Action::Taint { nodes: nodes(&["n1"]), edits };
+        Plan::new(action, &fixture.cluster, &fixture.environment, &settings, NOW).expect("the node is there")
+    };
+    for (minor, flag, value, deletes) in [
+        (26, "enable-taint-manager", "false", false),
+        (28, "controllers", "*,-node-lifecycle-controller", false),
+        (28, "controllers", "*,-taint-eviction-controller", true),
+        (36, "controllers", "*,-taint-eviction-controller", false),
+        (36, "controllers", "*,-node-lifecycle-controller", true),
+        (36, "node-eviction-rate", "0", true),
+    ] {
+        let plan = plan_of(minor, flag, value);
+        assert_eq!(plan.pods.len(), usize::from(deletes), "1.{minor} --{flag}={value}");
+        assert_eq!(
+            plan.warnings.contains(&Warning::TaintsDoNotEvict),
+            !deletes,
+            "1.{minor} --{flag}={value}"
+        );
+    }
 }
 
 /// Scenario 65: When a replacement cannot be placed, the next pod of its budget never gets its turn and is

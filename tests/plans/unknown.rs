@@ -216,6 +216,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::UnselectedRemain { .. }
         | Warning::OutOfService { .. }
         | Warning::ControllersTaint { .. }
+        | Warning::TaintsDoNotEvict
         | Warning::CordonStands { .. }
         | Warning::CordonNoted { .. }
         | Warning::Claimed { .. } => true,

@@ -54,6 +54,27 @@ async fn predictions_rest_on_the_settings_that_are_configured_for_their_context(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn plans_of_operations_rest_on_the_settings_of_flags_and_configuration_too() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    server.govern().await;
+    let off = "--controllers=*,-taint-eviction-controller";
+    let cases: [(&str, &[&str], bool); 4] = [
+        ("", &["taint"], true),
+        ("", &["plan", "taint", off], false),
+        ("", &["taint", off], false),
+        ("[controller]\ncontrollers = \"*,-taint-eviction-controller\"", &["plan", "taint"], false),
+    ];
+    for (config, command, evicts) in cases {
+        let line = [command, &["nodes", "general-1a-02", "away=now:NoExecute", "-s", &server.url]].concat();
+        let table = configured(config).run(&line).await.done();
+        let warning = "NoExecute taints evict no pods here: the controller for it does not run";
+        assert_eq!(table.contains(warning), !evicts, "{line:?}: {table}");
+        assert_eq!(table.contains("shop/"), evicts, "{line:?}: {table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_configuration_is_printed_with_its_origins_and_an_error_names_file_and_line() {
     let mut shell = configured("theme = \"light\"\n[drain]\nparallel = 3\nignore-daemonsets = true");
     shell.environment.push(("KORDON_DRAIN_PARALLEL".into(), "4".into()));

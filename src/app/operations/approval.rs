@@ -19,7 +19,7 @@ use crate::{
             Terms, plan_job,
         },
     },
-    plan::Plan,
+    plan::{EvictionRules, Plan},
     time::Timestamp,
 };
 
@@ -168,8 +168,9 @@ impl App {
     fn start_job(&mut self, number: u64, need: Need, now: Timestamp) {
         let job = match need {
             Need::Plan(action) => {
-                let (cluster, version) = (self.model.cluster.clone(), self.model.settings.version);
-                Job::Plan { number, job: Box::new(plan_job(action, cluster, version, now)) }
+                let rules = EvictionRules::from(&self.model.settings);
+                let job = plan_job(action, self.model.cluster.clone(), rules, now);
+                Job::Plan { number, job: Box::new(job) }
             }
             Need::Checks(permissions) => Job::Check { number, permissions },
             Need::Start(request) => Job::Start { number, request },

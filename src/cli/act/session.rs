@@ -6,6 +6,7 @@ use super::{HowArgs, print_line, print_notice, report};
 use crate::{
     cli::{
         CliError,
+        config::Config,
         connection::ConnectionArgs,
         once::OneShot,
         plan::{PlacementMode, PlanTarget, PrintArgs, source, table_of, unknown_plan},
@@ -63,6 +64,7 @@ pub struct OperationSession {
     guards: Guards,
     /// How long the cluster's objects may take, whenever they are read.
     print: PrintArgs,
+    config: Config,
     source: Source,
     /// The lock of the operation once it has started.
     lock: Option<OperationLock>,
@@ -85,7 +87,7 @@ impl OperationSession {
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
         let guards = how.guards()?;
-        let patience = print.patience();
+        let (patience, config) = (print.patience(), connection.config.clone());
         let connection = patience.connect(connection).await?;
         let context = WriteContext::of(&connection, patience.clock).await?;
         if let Some(notice) = &context.notice {
@@ -105,7 +107,7 @@ impl OperationSession {
                 (known, Source::Scopes { action: None })
             }
         };
-        Ok(Self { known, context, guards, print: print.clone(), source, lock: None })
+        Ok(Self { known, context, guards, print: print.clone(), config, source, lock: None })
     }
 
     /// Resolves the selectors of a target, and reads what the action depends on.
@@ -118,6 +120,8 @@ impl OperationSession {
         if !unselected.is_empty() {
             return Err(unknown_plan(unselected));
         }
+        let Self { known: OneShot { connection, .. }, print, config, .. } = &*self;
+        self.known.model.settings = source::settings(target, print, connection, config).await?;
         let action = target.action(self.cluster(), self.namespace());
         self.read(action.clone()).await?;
         Ok(action)
@@ -134,7 +138,7 @@ impl OperationSession {
 
     /// Reads again what is not watched.
     async fn bring_up_to_date(&mut self) -> Result<(), CliError> {
-        let rules = EvictionRules::of(self.known.model.settings.version);
+        let rules = EvictionRules::from(&self.known.model.settings);
         match &self.source {
             Source::Scopes { action: Some(action) } => {
                 self.known.follow(action, &rules, self.print.patience()).await
@@ -273,9 +277,8 @@ impl ApprovalHost for OperationSession {
 
     async fn plan(&mut self, action: Action) -> Result<Box<Plan>, String> {
         self.bring_up_to_date().await.map_err(|error| error.to_string())?;
-        let (cluster, version, now) =
-            (self.cluster().clone(), self.known.model.settings.version, ApprovalHost::now(self));
-        let mut job = plan_job(action, cluster, version, now);
+        let rules = EvictionRules::from(&self.known.model.settings);
+        let mut job = plan_job(action, self.cluster().clone(), rules, ApprovalHost::now(self));
         if let Source::Scopes { .. } = self.source {
             job.snapshot = None;
         }

@@ -10,6 +10,7 @@ use super::{
         forecast::{NodeFailureArgs, ZoneFailureArgs},
         once::Patience,
         output::OutputArgs,
+        settings::SettingsArgs,
         span,
     },
     targets::{MissingPods, NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
@@ -75,6 +76,8 @@ pub struct PrintArgs {
     /// Accepted for kubectl's sake; the size of pages is kordon's own
     #[arg(long, value_name = "OBJECTS", hide = true)]
     chunk_size: Option<u32>,
+    #[command(flatten)]
+    pub settings: SettingsArgs,
 }
 
 /// kubectl's `--dry-run`.

@@ -52,7 +52,7 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     }
     let version = shot.connection.version;
     let snapshot = (landings == Landings::Known).then(|| Snapshot::new(cluster, version));
-    let plan = match Plan::over(action.clone(), cluster, snapshot, version, now) {
+    let plan = match Plan::over(action.clone(), cluster, snapshot, &shot.model.settings, now) {
         Ok(plan) => plan,
         Err(PlanError::Unknown(gaps)) => return refuse(&action, gaps, print, shot),
         Err(error) => return Err(not_found(error)),

@@ -7,10 +7,12 @@ use super::{
 };
 use crate::{
     cli::{
+        config::Config,
         connection::ConnectionArgs,
         exit::CliError,
         once::{OneShot, Patience, Watched},
     },
+    engine::Settings,
     k8s::{connect::Connection, feed::FeedKind, watch::count_pods},
     model::Model,
     plan::EvictionRules,
@@ -47,18 +49,23 @@ impl PlanSource {
         default: PlacementMode,
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
-        let patience = print.patience();
+        let (patience, config) = (print.patience(), connection.config.clone());
         let connection = patience.connect(connection).await?;
+        let settings = settings(target, print, &connection, &config).await?;
         let landings = if target.moves_pods() {
             match whole(&connection, print.placement.unwrap_or(default), patience).await? {
-                Ok(shot) => return Ok(Self { shot, landings: Landings::Known }),
+                Ok(mut shot) => {
+                    shot.model.settings = settings;
+                    return Ok(Self { shot, landings: Landings::Known });
+                }
                 Err(why) => Landings::LeftOut(why),
             }
         } else {
             Landings::None
         };
-        let rules = EvictionRules::of(connection.version);
+        let rules = EvictionRules::from(&settings);
         let mut shot = OneShot::unread(connection, patience.clock);
+        shot.model.settings = settings;
         if let Landings::LeftOut(flag) = landings {
             leave_out_placement(&mut shot, flag);
         }
@@ -66,6 +73,20 @@ impl PlanSource {
         let needs = |model: &Model, namespace: &str| target.needs(&model.cluster, namespace, &rules, now);
         shot.read(patience, needs).await?;
         Ok(Self { shot, landings })
+    }
+}
+
+/// The settings of the cluster's controllers, read where a plan depends on them; else upstream's defaults.
+pub async fn settings(
+    target: &PlanTarget,
+    print: &PrintArgs,
+    connection: &Connection,
+    config: &Config,
+) -> Result<Settings, CliError> {
+    if target.depends_on_settings() {
+        print.patience().settings(connection, config, &print.settings).await
+    } else {
+        Ok(Settings::defaults(connection.version))
     }
 }
 

@@ -81,6 +81,15 @@ impl PlanTarget {
         }
     }
 
+    /// Whether its plan depends on the settings of the cluster's controllers: whether NoExecute taints evict.
+    pub fn depends_on_settings(&self) -> bool {
+        match self {
+            Self::Taint(_, edits) => edits.may_evict(),
+            Self::Cordon(_) | Self::Uncordon(_) | Self::Label(..) => false,
+            Self::Drain(..) | Self::Evict(..) | Self::Delete(..) => false,
+        }
+    }
+
     /// Whether pods leave, or find a node.
     pub const fn moves_pods(&self) -> bool {
         match self {

@@ -60,6 +60,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::StatusDiffers { .. }
         | Warning::OutOfService { .. }
         | Warning::ControllersTaint { .. }
+        | Warning::TaintsDoNotEvict
         | Warning::CordonStands { .. }
         | Warning::CordonNoted { .. } => false,
     }

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Node, NodeName, Pod, Scope},
-    engine::ServerVersion,
     model::{Model, NodeState},
     operation::Guards,
     placement::{Constraint, Snapshot},
@@ -37,7 +36,7 @@ pub enum Numbers {
 pub struct SuggestionJob {
     case: Case,
     cluster: Cluster,
-    version: ServerVersion,
+    rules: EvictionRules,
     now: Timestamp,
 }
 
@@ -59,7 +58,8 @@ impl Model {
     }
 
     fn suggestion_job(&self, case: Case, now: Timestamp) -> SuggestionJob {
-        SuggestionJob { case, cluster: self.cluster.clone(), version: self.settings.version, now }
+        let rules = EvictionRules::from(&self.settings);
+        SuggestionJob { case, cluster: self.cluster.clone(), rules, now }
     }
 
     fn node_case(&self, node: &Arc<Node>, now: Timestamp) -> Option<NodeCase> {
@@ -125,7 +125,7 @@ impl SuggestionJob {
         self.add_budgets(&mut suggestions);
         let places = [Scope::Nodes, Scope::Pods].iter().all(|scope| self.cluster.knows(scope));
         let places = places && numbers == Numbers::OfPlans;
-        let snapshot = places.then(|| Snapshot::new(&self.cluster, self.version));
+        let snapshot = places.then(|| Snapshot::new(&self.cluster, self.rules.version));
         if let (Some(snapshot), Case::Pod(PodCase { pod, state: PodTrouble::Pending, .. })) =
             (&snapshot, &self.case)
         {
@@ -141,14 +141,13 @@ impl SuggestionJob {
 
     /// Adds what can be done about budgets that refuse evictions.
     fn add_budgets(&self, suggestions: &mut Vec<Suggestion>) {
-        let rules = EvictionRules::of(self.version);
-        let Self { cluster, now, .. } = self;
+        let Self { cluster, rules, now, .. } = self;
         let refusing = match &self.case {
             Case::Pod(PodCase { pod, state: PodTrouble::Blocked, .. }) => {
-                budgets::refusing(cluster, [pod], &rules, *now)
+                budgets::refusing(cluster, [pod], rules, *now)
             }
             Case::Node(NodeCase { node, state: NodeState::Draining | NodeState::Cordoned, .. }) => {
-                let mut refusing = budgets::refusing(cluster, cluster.pods_on(&node.name), &rules, *now);
+                let mut refusing = budgets::refusing(cluster, cluster.pods_on(&node.name), rules, *now);
                 // The others allow the next eviction once a replacement is Ready.
                 refusing.retain(|budget| budget.is_final);
                 refusing
@@ -162,7 +161,7 @@ impl SuggestionJob {
         }
         let after_wait =
             usize::from(suggestions.first().is_some_and(|first| first.kind == SuggestionKind::Wait));
-        let found = budgets::suggestions(&refusing, cluster, &rules, *now);
+        let found = budgets::suggestions(&refusing, cluster, rules, *now);
         suggestions.splice(after_wait..after_wait, found);
     }
 
@@ -189,10 +188,10 @@ impl SuggestionJob {
 
     /// What its plan says; none where nothing is planned or predicted.
     fn effect(&self, suggestion: &Suggestion, snapshot: &Snapshot, guards: &Guarding) -> Option<PlanEffect> {
-        let Self { cluster, version, now, .. } = self;
+        let Self { cluster, rules, now, .. } = self;
         match (&suggestion.means, suggestion.kind) {
             (Means::Plan(action), _) => {
-                let plan = Plan::over(action.clone(), cluster, Some(snapshot.clone()), *version, *now);
+                let plan = Plan::over(action.clone(), cluster, Some(snapshot.clone()), *rules, *now);
                 Some(match plan {
                     Ok(plan) => PlanEffect::of(&plan, guards, cluster),
                     Err(error) => PlanEffect { text: error.to_string(), cautions: Vec::new() },

@@ -715,9 +715,9 @@ const fn touches_pods(action: &Action) -> bool {
 }
 
 /// The plan that [`Need::Plan`] asks for, to be made on another thread. It says where pods land where some may leave.
-pub fn plan_job(action: Action, cluster: Cluster, version: ServerVersion, now: Timestamp) -> PlanJob {
+pub fn plan_job(action: Action, cluster: Cluster, rules: EvictionRules, now: Timestamp) -> PlanJob {
     let snapshot = touches_pods(&action).then(SnapshotLease::default);
-    PlanJob { action, cluster, version, snapshot, now }
+    PlanJob { action, cluster, rules, snapshot, now }
 }
 
 /// As in `drain general-1a-02`.
