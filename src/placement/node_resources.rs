@@ -53,6 +53,12 @@ impl Share {
     pub fn free(self) -> i64 {
         self.allocatable.saturating_sub(self.requested)
     }
+
+    /// The part of it that is requested, from 0; above 1 where the node is overcommitted.
+    #[expect(clippy::cast_precision_loss, reason = "a share on screen")]
+    pub fn part(self) -> f64 {
+        if self.allocatable > 0 { self.requested as f64 / self.allocatable as f64 } else { 0.0 }
+    }
 }
 
 impl NodeResources {

@@ -67,6 +67,20 @@ impl Receiver {
     }
 }
 
+impl Receiver {
+    /// The shares, before and after, of the resource of which the greatest part is requested after.
+    pub fn fullest(&self) -> (f64, f64) {
+        let Self { before, after, .. } = self;
+        let shares = [
+            (before.pods, after.pods),
+            (before.cpu_milli, after.cpu_milli),
+            (before.memory_bytes, after.memory_bytes),
+        ]
+        .map(|(before, after)| (before.part(), after.part()));
+        shares.into_iter().max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or_default()
+    }
+}
+
 /// `3 -> 5 of 110 (4 %)`
 pub fn share(resource: &str, before: i64, after: Share) -> String {
     let amount = |amount| quantity::amount(resource, amount);

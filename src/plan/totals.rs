@@ -1,5 +1,7 @@
 //! Counts over a plan.
 
+use std::collections::BTreeMap;
+
 use super::{
     landing::Landing,
     pod_plan::{PodPlan, Window},
@@ -41,7 +43,7 @@ pub struct PlanTotals {
 }
 
 /// What is counted of pods and their replacements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodCount {
     LeaveNow,
     LeaveLater,
@@ -57,7 +59,34 @@ pub enum PodCount {
     Preempted,
 }
 
+/// What becomes of pods, in the order of the counts: every pod is in one part.
+pub fn parts<'a>(pods: impl IntoIterator<Item = &'a PodPlan>, made: Timestamp) -> Vec<(PodCount, usize)> {
+    let mut parts: BTreeMap<PodCount, usize> = BTreeMap::new();
+    for pod in pods {
+        *parts.entry(PodCount::of(&pod.verdict, made)).or_default() += 1;
+    }
+    parts.into_iter().collect()
+}
+
 impl PodCount {
+    /// What a pod with this verdict is counted as, in a plan that was made at `made`.
+    fn of(verdict: &Verdict, made: Timestamp) -> Self {
+        match verdict {
+            Verdict::Refused { .. } => Self::Refused,
+            Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => Self::Stay,
+            Verdict::Terminating => Self::AlreadyTerminating,
+            Verdict::Leaves(_) => Self::LeaveNow,
+            Verdict::LeavesAfter { .. } => Self::LeaveLater,
+            Verdict::Deleted { at, .. } if *at <= made => Self::LeaveNow,
+            Verdict::Deleted { .. } => Self::LeaveLater,
+            Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => {
+                Self::Wait
+            }
+            Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => Self::Blocked,
+            Verdict::Undecided { .. } => Self::Undecided,
+        }
+    }
+
     /// The words behind the number.
     pub const fn words(self) -> &'static str {
         match self {
@@ -120,25 +149,16 @@ impl PlanTotals {
     fn add(&mut self, pod: &PodPlan, made: Timestamp) {
         self.refused_pods += usize::from(matches!(pod.verdict, Verdict::Refused { .. }));
         let verdict = pod.verdict.as_if_granted();
-        let counter = match verdict {
-            Verdict::Skipped(_)
-            | Verdict::Tolerates
-            | Verdict::DeletionCancelled
-            | Verdict::Refused { .. } => &mut self.stay,
-            Verdict::Terminating => &mut self.already_terminating,
-            Verdict::Leaves(_) => &mut self.leave_now,
-            Verdict::LeavesAfter { .. } => &mut self.leave_later,
-            Verdict::Deleted { at, .. } if *at <= made => &mut self.leave_now,
-            Verdict::Deleted { .. } => &mut self.leave_later,
-            Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => {
-                &mut self.wait
-            }
-            Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => {
-                &mut self.blocked
-            }
-            Verdict::Undecided { .. } => &mut self.undecided,
-        };
-        *counter += 1;
+        match PodCount::of(verdict, made) {
+            PodCount::LeaveNow => self.leave_now += 1,
+            PodCount::LeaveLater => self.leave_later += 1,
+            PodCount::AlreadyTerminating => self.already_terminating += 1,
+            PodCount::Stay | PodCount::Refused => self.stay += 1,
+            PodCount::Wait => self.wait += 1,
+            PodCount::Blocked => self.blocked += 1,
+            PodCount::Undecided => self.undecided += 1,
+            PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted => {}
+        }
         match &pod.landing {
             Some(Landing::Node { .. }) => self.placed += 1,
             Some(Landing::Pending { .. }) => self.pending += 1,

@@ -1,10 +1,14 @@
 //! The rows of a plan.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::rows::{Row, Rows};
 use crate::{
     app::filter::Filterable,
     cluster::Key,
-    plan::{Action, NodeChange, Plan, PlanStep, PodPlan, Verdict},
+    plan::{
+        self, Action, NodeChange, Plan, PlanStep, PlannedWorkload, PodCount, PodPlan, Verdict, by_workload,
+    },
     time::Timestamp,
 };
 
@@ -13,6 +17,12 @@ use crate::{
 pub struct PlanView {
     pub plan: Box<Plan>,
     pub rows: Vec<Row<PlanRow>>,
+    /// What becomes of the pods: the parts add up to their number.
+    pub parts: Vec<(PodCount, usize)>,
+    /// The workloads of several pods each.
+    pub workloads: Vec<PlannedWorkload>,
+    /// The pods that stand under a workload.
+    grouped: BTreeSet<usize>,
 }
 
 /// A row of a plan: an index into one of its lists.
@@ -20,6 +30,8 @@ pub struct PlanView {
 pub enum PlanRow {
     Warning(usize),
     Node(usize),
+    /// A workload; its pods follow.
+    Workload(usize),
     Pod(usize),
     /// What would let the replacement of a pod be placed: the pod, and the number of the proposal.
     Help(usize, usize),
@@ -38,7 +50,19 @@ pub enum PlanRow {
 
 impl PlanView {
     pub fn new(plan: Box<Plan>) -> Self {
-        Self { rows: rows(&plan), plan }
+        let mut order: Vec<usize> = (0..plan.pods.len()).collect();
+        order.sort_by_key(|place| urgency(&plan.pods[*place]));
+        let mut workloads = by_workload(&plan.pods, &order, plan.made);
+        workloads.retain(|workload| workload.pods.len() > 1);
+        let pods = pod_rows(&order, &workloads);
+        let parts = plan::parts(&plan.pods, plan.made);
+        let grouped = workloads.iter().flat_map(|workload| &workload.pods).copied().collect();
+        Self { rows: rows(&plan, &order, pods), plan, parts, workloads, grouped }
+    }
+
+    /// Whether a pod stands under its workload.
+    pub fn is_grouped(&self, pod: usize) -> bool {
+        self.grouped.contains(&pod)
     }
 
     /// The pod that a row is about.
@@ -49,6 +73,7 @@ impl PlanView {
             PlanRow::Moment(place) => self.plan.timeline.get(place)?.event.pod(),
             PlanRow::Warning(_)
             | PlanRow::Node(_)
+            | PlanRow::Workload(_)
             | PlanRow::Receiver(_)
             | PlanRow::Budget(_)
             | PlanRow::Kubectl
@@ -61,7 +86,7 @@ impl PlanView {
 
     /// A row for a filter.
     pub(super) fn filterable(&self, row: PlanRow) -> impl Filterable + '_ {
-        FilterableRow { plan: &self.plan, row }
+        FilterableRow { view: self, row }
     }
 }
 
@@ -71,15 +96,31 @@ pub fn call(step: &PlanStep) -> String {
     format!("{} {} {}", call.method, call.path, call.body)
 }
 
-fn rows(plan: &Plan) -> Vec<Row<PlanRow>> {
+/// The pods in their order, those of a workload with several under it.
+fn pod_rows(order: &[usize], workloads: &[PlannedWorkload]) -> Vec<PlanRow> {
+    let groups = workloads.iter().enumerate();
+    let group_of: BTreeMap<usize, usize> =
+        groups.flat_map(|(group, workload)| workload.pods.iter().map(move |pod| (*pod, group))).collect();
+    let rows_of = |pod: &usize| match group_of.get(pod) {
+        None => vec![PlanRow::Pod(*pod)],
+        Some(group) => {
+            let pods = &workloads[*group].pods;
+            if pods.first() != Some(pod) {
+                return Vec::new();
+            }
+            [PlanRow::Workload(*group)].into_iter().chain(pods.iter().copied().map(PlanRow::Pod)).collect()
+        }
+    };
+    order.iter().flat_map(rows_of).collect()
+}
+
+fn rows(plan: &Plan, pods: &[usize], pod_rows: Vec<PlanRow>) -> Vec<Row<PlanRow>> {
     let mut rows = Rows::new();
     rows.section("warnings", (0..plan.warnings.len()).map(PlanRow::Warning));
     // A drain cordons its nodes: with one node, that row adds nothing.
     let drains_one = matches!(plan.action, Action::Drain { .. }) && plan.nodes.len() == 1;
     rows.section("nodes", (0..plan.nodes.len()).filter(|_| !drains_one).map(PlanRow::Node));
-    let mut pods: Vec<usize> = (0..plan.pods.len()).collect();
-    pods.sort_by_key(|place| urgency(&plan.pods[*place]));
-    rows.section("pods", pods.iter().copied().map(PlanRow::Pod));
+    rows.section("pods", pod_rows);
     let helps = |pod: &usize| {
         let pod = *pod;
         (0..plan.pods[pod].help().len()).map(move |help| PlanRow::Help(pod, help))
@@ -116,14 +157,14 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
 }
 
 struct FilterableRow<'a> {
-    plan: &'a Plan,
+    view: &'a PlanView,
     row: PlanRow,
 }
 
 impl Filterable for FilterableRow<'_> {
     fn field(&self, key: &str) -> Option<String> {
         let (PlanRow::Pod(place) | PlanRow::Help(place, _)) = self.row else { return None };
-        let pod = self.plan.pods.get(place)?;
+        let pod = self.view.plan.pods.get(place)?;
         match key {
             "pod" | "name" => Some(pod.pod.name.to_string()),
             "ns" | "namespace" => Some(pod.pod.namespace.to_string()),
@@ -135,8 +176,13 @@ impl Filterable for FilterableRow<'_> {
     }
 
     fn texts(&self, found: &mut dyn FnMut(&str)) {
-        let plan = self.plan;
+        let plan = &self.view.plan;
         match self.row {
+            PlanRow::Workload(place) => {
+                let workload = &self.view.workloads[place];
+                [&*workload.namespace, &*workload.owner.1].into_iter().for_each(&mut *found);
+                [workload.destinations(), workload.risks()].iter().for_each(|words| found(words));
+            }
             PlanRow::Warning(place) => found(&plan.warnings[place].to_string()),
             PlanRow::Node(place) => {
                 found(&plan.nodes[place].node);

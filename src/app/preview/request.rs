@@ -137,6 +137,26 @@ impl Targets {
 }
 
 impl PlanRequest {
+    /// Whether an option is set so that pods or data are lost, or that budgets or grace periods are ignored.
+    pub fn is_dangerous(&self, option: PlanOption) -> bool {
+        let drain = &self.drain;
+        match option {
+            PlanOption::Force => drain.force,
+            PlanOption::DeleteEmptydirData => drain.delete_emptydir_data,
+            PlanOption::DisableEviction => drain.disable_eviction,
+            PlanOption::Grace => self.grace() == Some(Span::ZERO),
+            PlanOption::IgnoreDaemonsets
+            | PlanOption::Parallel
+            | PlanOption::Overwrite
+            | PlanOption::WholeZones => false,
+        }
+    }
+
+    /// The grace period that pods get instead of their own.
+    pub fn grace(&self) -> Option<Span> {
+        if self.kind == PlanKind::Drain { self.drain.grace } else { self.removal.grace }
+    }
+
     pub fn new(kind: PlanKind, targets: Targets) -> Self {
         Self {
             kind,

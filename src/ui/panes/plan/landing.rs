@@ -5,7 +5,7 @@
 //! ── how to place Pending pods ─────────────────────────────────────────────────────────────
 //!            shop/web-7d4b9   help       but for cordons, n-2 and 3 more would take it
 //!            shop/web-5c2aa   lands      → n-3 (best of 12 by 7)
-//!            n-4              +2         pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %)
+//!            n-4              +2         ███▒▒───────  pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %)
 //!      ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)
 //! ```
 
@@ -71,12 +71,12 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Event
     }
 }
 
-/// `           n-4   +2   pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %) · memory …`
+/// `           n-4   +2   ███▒▒───────  pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %) · memory …`
 pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
     let more = receiver.after.pods.requested - receiver.before.pods.requested;
-    let mut shares = Cell::default();
+    let mut shares = receiver_bar(scene, receiver);
     for (place, (resource, share)) in receiver.shares().into_iter().enumerate() {
-        let gap = if place > 0 { " · " } else { "" };
+        let gap = if place > 0 { " · " } else { "  " };
         shares = shares
             .and(gap, scene.style(Role::Faint))
             .and(resource, scene.style(Role::Dim))
@@ -88,6 +88,25 @@ pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
         text: shares,
         ..EventRow::default()
     }
+}
+
+/// Cells of the bar of a receiver.
+const BAR: usize = 12;
+
+/// `███▒▒───────`: of the resource that is used most after the plan, what is requested before it, and what is added.
+fn receiver_bar(scene: &Scene, receiver: &Receiver) -> Cell {
+    let (before, after) = receiver.fullest();
+    let cells = |share: f64| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a short bar")]
+        let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+        cells
+    };
+    let (old, all) = (cells(before), cells(after));
+    let old = old.min(all);
+    let role = if after >= 0.9 { Role::GaugeHigh } else { Role::GaugeFill };
+    Cell::new(&"█".repeat(old), scene.style(Role::Dim))
+        .and(&"▒".repeat(all - old), scene.style(role))
+        .and(&"─".repeat(BAR - all), scene.style(Role::GaugeRest))
 }
 
 /// `     ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)`

@@ -31,10 +31,14 @@ pub use summary::{prospect, totals};
 /// The widest word about a subject.
 const STATE: u16 = 9;
 
+/// A bar needs this many lines for itself and what stands below it.
+const ROWS_BELOW_BAR: u16 = 10;
+
 /// ```text
 /// ─ 2 Plan  drain n-3 · refused: 2 pods are refused without --ignore-daemonsets ── dry-run: nothing is written ─
 /// D ! ignore-daemonsets  E ○ delete-emptydir-data  F ● force  B ○ disable-eviction  P grace: pod's own  N parallel: 1
-/// 12 pods · 9 leave now · 1 leave later · 2 refused
+/// ██████████████████▓▓!!!!
+/// 12 pods: █ 9 leave now · ▓ 1 leave later · ! 2 refused
 /// warnings
 ///   n-3: its kubelet is down …
 /// pods
@@ -120,18 +124,27 @@ fn names<T: std::fmt::Display>(
     }
 }
 
+/// Draws what becomes of the pods as a bar, where there is room, and in words.
 fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
-    let runs = match preview.outcome() {
-        Some(PreviewOutcome::Plan(view)) => totals(scene, &view.plan),
-        Some(PreviewOutcome::Failure(view)) => summary::failure_totals(scene, &view.impact),
-        Some(PreviewOutcome::Fault(_)) | None => return area,
+    let room = usize::from(area.width);
+    let lines = match preview.outcome() {
+        Some(PreviewOutcome::Plan(view)) if area.height >= ROWS_BELOW_BAR && view.plan.pods.len() > 1 => {
+            vec![summary::stacked_bar(scene, view, room), summary::legend(scene, view)]
+        }
+        Some(PreviewOutcome::Plan(view)) => vec![summary::legend(scene, view)],
+        Some(PreviewOutcome::Failure(view)) => vec![summary::failure_totals(scene, &view.impact)],
+        Some(PreviewOutcome::Fault(_)) | None => Vec::new(),
     };
-    if runs.is_empty() || area.height < 3 {
+    let lines: Vec<Runs> = lines.into_iter().filter(|runs| !runs.is_empty()).collect();
+    if area.height < 3 {
         return area;
     }
-    let line = cut_line(runs.line(), usize::from(area.width));
-    buf.set_line(area.x, area.y, &line, area.width);
-    Rect { y: area.y + 1, height: area.height - 1, ..area }
+    let used = u16::try_from(lines.len()).unwrap_or(0);
+    for (y, runs) in (area.y..).zip(lines) {
+        let line = cut_line(runs.line(), room);
+        buf.set_line(area.x, y, &line, area.width);
+    }
+    Rect { y: area.y + used, height: area.height - used, ..area }
 }
 
 /// What is shown where there are no rows.
@@ -163,7 +176,7 @@ fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     match preview.outcome()? {
         PreviewOutcome::Plan(view) => Some(match view.rows.get(row)? {
             Row::Section(title) => section(title),
-            Row::Item(item) => plan_rows::cells(scene, &view.plan, *item),
+            Row::Item(item) => plan_rows::cells(scene, view, *item),
         }),
         PreviewOutcome::Failure(view) => Some(match view.rows.get(row)? {
             Row::Section(title) => section(title),
@@ -181,7 +194,7 @@ fn full_text(preview: &Preview, width: u16) -> Option<String> {
             let Row::Item(item) = *view.rows.get(row)? else { return None };
             // A warning that fits into its row is not repeated.
             let is_cut = |text: &String| text::width(text) + 4 > usize::from(width);
-            let full = plan_rows::full_text(&view.plan, item);
+            let full = plan_rows::full_text(view, item);
             full.filter(|text| !matches!(item, PlanRow::Warning(_)) || is_cut(text))
         }
         PreviewOutcome::Failure(view) => {

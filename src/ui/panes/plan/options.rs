@@ -93,7 +93,7 @@ pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buff
     Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area }
 }
 
-/// `D ● ignore-daemonsets`, with `!` where the plan is refused without it.
+/// `D ● ignore-daemonsets`, with `!` where the plan is refused without it, and `▲` where it is on and may do harm.
 fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs {
     let toggles = |command: &&Command| command.action == UserAction::Toggle(option);
     let key = COMMANDS.iter().find(toggles).and_then(|command| command.keys.first());
@@ -102,6 +102,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
     let (value, words) = value_of(&preview.request, option);
     let (sign, role) = match value {
         _ if is_needed => ("! ", Role::NodeWarning),
+        _ if preview.request.is_dangerous(option) => ("▲ ", Role::LevelError),
         Value::On => ("● ", Role::Strong),
         Value::Off => ("○ ", Role::Dim),
         Value::OneOfMany => ("", Role::Base),
@@ -119,7 +120,7 @@ enum Value {
 
 fn value_of(request: &PlanRequest, option: PlanOption) -> (Value, String) {
     let drain = &request.drain;
-    let grace = if request.kind == PlanKind::Drain { drain.grace } else { request.removal.grace };
+    let grace = request.grace();
     let on_or_off = |is_on: bool, words: &str| (if is_on { Value::On } else { Value::Off }, words.to_owned());
     match option {
         PlanOption::Force => on_or_off(drain.force, "force"),

@@ -3,14 +3,17 @@
 //! ```text
 //! ── pods ──────────────────────────────────────────────────────────────────────
 //!       –  shop/proxy-k9x     refused  of a DaemonSet (--ignore-daemonsets)
-//!     now  shop/web-7d4b9     leaves   shop/web allows 1
-//!     ~9s  shop/web-x2x       later    leaves after 1 recovery of shop/web, behind shop/web-7d4b9
+//!          shop/web-7d4b9     2 pods   1 leave now, 1 leave later → n-4 ×2
+//!     now    shop/web-7d4b9-1 leaves   shop/web allows 1
+//!     ~9s    shop/web-7d4b9-2 later    leaves after 1 recovery of shop/web, behind shop/web-7d4b9
 //! ```
 
-use super::{after, landing, pod_name, since_made};
+use super::{after, landing, pod_name, since_made, summary::fates};
 use crate::{
-    app::preview::{PlanRow, call},
-    plan::{BudgetPlan, Landing, NodeChange, NodePlan, NotModelled, Plan, PodPlan, Verdict, words},
+    app::preview::{PlanRow, PlanView, call},
+    plan::{
+        BudgetPlan, Landing, NodeChange, NodePlan, NotModelled, PlannedWorkload, PodPlan, Verdict, words,
+    },
     time::Timestamp,
     ui::{
         Scene,
@@ -22,7 +25,8 @@ use crate::{
 };
 
 /// The cells of a row; where they are fewer than the columns, the last one takes the room of the rest.
-pub fn cells(scene: &Scene, plan: &Plan, row: PlanRow) -> Vec<Cell> {
+pub fn cells(scene: &Scene, view: &PlanView, row: PlanRow) -> Vec<Cell> {
+    let plan = &view.plan;
     let base = scene.style(Role::Base);
     let line = |text: &str, role| {
         vec![Cell::new("  ", scene.style(role)).and(&text::brief(text), scene.style(role))]
@@ -30,7 +34,12 @@ pub fn cells(scene: &Scene, plan: &Plan, row: PlanRow) -> Vec<Cell> {
     match row {
         PlanRow::Warning(place) => line(&format!("▲ {}", plan.warnings[place]), Role::LevelWarning),
         PlanRow::Node(place) => node(scene, &plan.nodes[place], plan.made).cells(),
-        PlanRow::Pod(place) => pod(scene, &plan.pods[place], plan.made).cells(),
+        PlanRow::Workload(place) => workload(scene, &view.workloads[place]).cells(),
+        PlanRow::Pod(place) => {
+            let row = pod(scene, &plan.pods[place], plan.made);
+            let indent = if view.is_grouped(place) { "  " } else { "" };
+            EventRow { subject: Cell::new(indent, base).join(row.subject), ..row }.cells()
+        }
         PlanRow::Help(pod, place) => {
             let pod = &plan.pods[pod];
             landing::help(scene, &pod.pod, &pod.help(), place).cells()
@@ -101,6 +110,24 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
     }
 }
 
+/// `shop/web-7d4b9   4 pods   3 leave now, 1 blocked → n-4 ×2, n-2 · only replica`
+fn workload(scene: &Scene, workload: &PlannedWorkload) -> EventRow {
+    let dim = scene.style(Role::Dim);
+    let name = Cell::new(&workload.namespace, dim)
+        .and("/", scene.style(Role::Faint))
+        .and(&workload.owner.1, scene.style(Role::Strong));
+    let mut text = fates(scene, &workload.parts);
+    let (destinations, risks) = (workload.destinations(), workload.risks());
+    if !destinations.is_empty() {
+        text = text.and(" → ", dim).and(&destinations, scene.style(Role::Base));
+    }
+    if !risks.is_empty() {
+        text = text.and(" · ", scene.style(Role::Faint)).and(&risks, scene.style(Role::NodeNotice));
+    }
+    let state = Cell::new(&words::counted(workload.pods.len(), "pod", "pods"), scene.style(Role::Strong));
+    EventRow { subject: name, state, text, ..EventRow::default() }
+}
+
 fn pod(scene: &Scene, pod: &PodPlan, made: Timestamp) -> EventRow {
     let stays = matches!(
         pod.verdict,
@@ -158,8 +185,16 @@ fn budget(scene: &Scene, budget: &BudgetPlan) -> EventRow {
 }
 
 /// The full text of a selected row, and of a pod what else is known; none if the row says everything.
-pub fn full_text(plan: &Plan, row: PlanRow) -> Option<String> {
+pub fn full_text(view: &PlanView, row: PlanRow) -> Option<String> {
+    let plan = &view.plan;
     match row {
+        PlanRow::Workload(place) => {
+            let workload = view.workloads.get(place)?;
+            let (kind, name) = &workload.owner;
+            let risks = workload.risks();
+            let parts = [format!("{} {}/{name}", kind.as_str(), workload.namespace), risks];
+            Some(parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · "))
+        }
         PlanRow::Pod(place) => Some(full_pod(plan.pods.get(place)?, plan.made)),
         PlanRow::Help(pod, place) => plan.pods.get(pod)?.help().get(place).cloned(),
         PlanRow::Moment(place) => {

@@ -2,13 +2,18 @@
 //!
 //! ```text
 //! ── drain n-3 · completes in ~35s ─────────────────
-//! 12 pods · 9 leave now · 1 leave later · 2 refused
+//! ██████████████████▓▓!!!!
+//! 12 pods: █ 9 leave now · ▓ 1 leave later · ! 2 refused
 //! ```
 
 use crate::{
-    app::preview::FailureImpact,
+    app::preview::{FailureImpact, PlanView},
     plan::{Plan, PodCount, Prospect},
-    ui::{Scene, text, theme::Role, widgets::segments::Runs},
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{Cell, segments::Runs, stacked},
+    },
 };
 
 /// Whether a plan completes, in words.
@@ -52,6 +57,65 @@ pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
         runs = count(scene, runs, number, pods.words(), role(pods));
     }
     runs
+}
+
+/// The widest bar.
+const BAR: usize = 72;
+
+/// `████████████████████████▓▓▓▓····✖✖✖✖`: the parts of the pods, which add up.
+pub fn stacked_bar(scene: &Scene, view: &PlanView, room: usize) -> Runs {
+    let numbers: Vec<usize> = view.parts.iter().map(|(_, number)| *number).collect();
+    let lengths = stacked(&numbers, room.min(BAR));
+    let bar = view.parts.iter().zip(lengths);
+    bar.fold(Runs::default(), |runs, ((part, _), cells)| {
+        runs.and(&glyph(*part).repeat(cells), scene.style(role(*part)))
+    })
+}
+
+/// `9 pods: █ 6 leave now · ▓ 1 leave later · ✖ 2 blocked   1 lost · 1 lose data`
+pub fn legend(scene: &Scene, view: &PlanView) -> Runs {
+    let totals = &view.plan.totals;
+    let mut runs = Runs::default();
+    if totals.nodes > 1 {
+        runs = count(scene, runs, totals.nodes, "nodes", Role::Base);
+        runs = count(scene, runs, totals.refused_nodes, "refused", Role::NodeWarning);
+    }
+    runs = count(scene, runs, totals.pods, if totals.pods == 1 { "pod" } else { "pods" }, Role::Base);
+    for (place, (part, number)) in view.parts.iter().enumerate() {
+        let (gap, style) = (if place == 0 { ": " } else { " · " }, scene.style(role(*part)));
+        runs = runs.and(gap, scene.style(Role::Faint)).and(glyph(*part), style);
+        runs = runs.and(&format!(" {} {}", text::count(*number), part.words()), style);
+    }
+    let mut consequences = Runs::default();
+    for (part, number) in totals.counts() {
+        if let PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted = part {
+            consequences = count(scene, consequences, number, part.words(), role(part));
+        }
+    }
+    if consequences.is_empty() { runs } else { runs.and("   ", scene.style(Role::Dim)).join(consequences) }
+}
+
+/// `3 leave now, 1 blocked`
+pub fn fates(scene: &Scene, parts: &[(PodCount, usize)]) -> Cell {
+    parts.iter().enumerate().fold(Cell::default(), |cell, (place, (part, number))| {
+        let cell = if place > 0 { cell.and(", ", scene.style(Role::Dim)) } else { cell };
+        cell.and(&format!("{} {}", text::count(*number), part.words()), scene.style(role(*part)))
+    })
+}
+
+/// The sign of a part in the bar.
+const fn glyph(pods: PodCount) -> &'static str {
+    match pods {
+        PodCount::LeaveNow => "█",
+        PodCount::LeaveLater => "▓",
+        PodCount::Wait => "▒",
+        PodCount::AlreadyTerminating => "◇",
+        PodCount::Stay => "·",
+        PodCount::Blocked => "✖",
+        PodCount::Undecided => "?",
+        PodCount::Refused => "!",
+        PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted => "▲",
+    }
 }
 
 const fn role(pods: PodCount) -> Role {
