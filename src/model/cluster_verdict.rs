@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{EvictionCounts, EvictionState, KnownHeadroom, Model, NextEventKind, NodeState, StateRole};
+use super::{
+    EvictionCounts, EvictionState, KnownHeadroom, Model, NextEventKind, NodeState, StateRole,
+    zone_names::ZoneNames,
+};
 use crate::{
     cluster::{FeedKind, Known, NodeName, ZoneKey},
     engine::{Confidence, ZoneState, ZoneView},
@@ -143,7 +146,7 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
 /// What is wrong with zones and nodes.
 fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let zones = &model.views.zones;
-    let mut findings = zones_down(zones);
+    let mut findings = zones_down(zones, model.watchlist.zone_names());
     let named: BTreeSet<&ZoneKey> =
         zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
     let mut by_state: BTreeMap<NodeState, Vec<&NodeName>> = BTreeMap::new();
@@ -161,7 +164,8 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
             state => VerdictLevel::of(state.role()),
         };
         if level > VerdictLevel::Healthy {
-            let zones = if state == NodeState::Silent { zone_names(&silent_zones) } else { String::new() };
+            let zones =
+                if state == NodeState::Silent { zone_names(model, &silent_zones) } else { String::new() };
             findings.push(Finding::new(level, format!("{}{zones}", some_nodes(model, state, &names, now))));
         }
     }
@@ -179,10 +183,10 @@ fn some_nodes(model: &Model, state: NodeState, names: &[&NodeName], now: Timesta
 }
 
 /// ` in zone a`, ` in 3 zones`
-fn zone_names(zones: &[ZoneKey]) -> String {
+fn zone_names(model: &Model, zones: &[ZoneKey]) -> String {
     match zones {
         [] => String::new(),
-        [one] => format!(" in zone {}", one.short()),
+        [one] => format!(" in zone {}", model.watchlist.zone_names().short(one)),
         several => format!(" in {} zones", several.len()),
     }
 }
@@ -206,7 +210,7 @@ pub fn pause(zones: &[ZoneView]) -> Option<String> {
 }
 
 /// `zone b down (8 of 8)`, `zone b partly down (6 of 10), evictions stopped there`
-fn zones_down(zones: &[ZoneView]) -> Vec<Finding> {
+fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     let total = |zones: &[&ZoneView]| {
         let down: usize = zones.iter().map(|zone| zone.not_ready).sum();
         format!("({down} of {})", zones.iter().map(|zone| zone.size).sum::<usize>())
@@ -217,7 +221,7 @@ fn zones_down(zones: &[ZoneView]) -> Vec<Finding> {
     match down.as_slice() {
         [] => {}
         _ if is_every_zone_down(zones) => texts.extend(pause(zones)),
-        [zone] => texts.push(format!("zone {} down {}", zone.key.short(), total(&down))),
+        [zone] => texts.push(format!("zone {} down {}", names.short(&zone.key), total(&down))),
         several => texts.push(format!("{} zones down {}", several.len(), total(&down))),
     }
     for zone in in_state(ZoneState::PartialDisruption) {
@@ -226,7 +230,7 @@ fn zones_down(zones: &[ZoneView]) -> Vec<Finding> {
         } else {
             "evictions stopped there".into()
         };
-        texts.push(format!("zone {} partly down {}, {rate}", zone.key.short(), total(&[zone])));
+        texts.push(format!("zone {} partly down {}, {rate}", names.short(&zone.key), total(&[zone])));
     }
     texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)).collect()
 }
@@ -307,23 +311,17 @@ fn next(model: &Model, now: Timestamp) -> Vec<Finding> {
     texts.into_iter().map(|text| Finding::new(VerdictLevel::Notice, text)).collect()
 }
 
-/// `10 of them find no node`, `5 stuck until their node is back`, `2 lost`: what becomes of the pods that leave, apart from
-/// those that move.
+/// `10 find no node`, `5 stay Terminating`, `2 lost`: what becomes of the pods that leave, apart from those that move; in few
+/// words, so that it fits a line of 80 columns beside what is wrong.
 fn consequences(counts: &EvictionCounts) -> Vec<String> {
-    let is_one = counts.leaving == 1;
-    let find = |pods: usize| match pods {
-        1 if is_one => "it finds no node".into(),
-        1 => "1 of them finds no node".into(),
-        pods => format!("{pods} of them find no node"),
+    let whose = |pods: usize, one: &str, several: &str| match pods {
+        1 if counts.leaving == 1 => format!("it {one}"),
+        1 => format!("1 {one}"),
+        pods => format!("{pods} {several}"),
     };
-    let stuck = |pods: usize| match pods {
-        1 if is_one => "stuck until its node is back".into(),
-        1 => "1 stuck until its node is back".into(),
-        pods => format!("{pods} stuck until their node is back"),
-    };
-    let lost = |pods: usize| {
-        format!("{pods} lost: no controller recreates {}", if pods == 1 { "it" } else { "them" })
-    };
+    let find = |pods| whose(pods, "finds no node", "find no node");
+    let stuck = |pods| whose(pods, "stays Terminating", "stay Terminating");
+    let lost = |pods| whose(pods, "is lost", "are lost");
     let text = |pods: usize, text: &dyn Fn(usize) -> String| (pods > 0).then(|| text(pods));
     let texts = [text(counts.pending, &find), text(counts.stuck, &stuck), text(counts.lost, &lost)];
     texts.into_iter().flatten().collect()

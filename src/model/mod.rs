@@ -16,6 +16,7 @@ pub mod suggestions;
 pub mod timeline;
 pub mod views;
 pub mod watchlist;
+mod zone_names;
 
 use std::{
     collections::{BTreeMap, VecDeque},

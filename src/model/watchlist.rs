@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::node_state::{Flaps, NodeFacts, NodeState};
+use super::{
+    node_state::{Flaps, NodeFacts, NodeState},
+    zone_names::ZoneNames,
+};
 use crate::{
     cluster::{Applied, Cluster, Node, NodeName, TaintEffect, ZoneKey},
     engine::Engine,
@@ -21,6 +24,7 @@ pub struct NodeWatchlist {
     /// The same by zone. No zone is empty.
     zones: BTreeMap<ZoneKey, BTreeMap<NodeName, NodeState>>,
     zone_of: BTreeMap<NodeName, ZoneKey>,
+    zone_names: ZoneNames,
     /// The longest name of a node so far, in characters.
     longest_name: usize,
     /// The nodes that are not Ready.
@@ -91,6 +95,11 @@ impl NodeWatchlist {
         &self.zones
     }
 
+    /// What the zones are called where room is short.
+    pub fn zone_names(&self) -> &ZoneNames {
+        &self.zone_names
+    }
+
     /// The zone of a node; none before the first update that knows the node.
     pub fn zone(&self, node: &NodeName) -> Option<&ZoneKey> {
         self.zone_of.get(node)
@@ -149,7 +158,11 @@ impl NodeWatchlist {
             self.zone_of.insert(name.clone(), zone.clone());
             self.longest_name = self.longest_name.max(name.chars().count());
         }
+        let zones = self.zones.len();
         self.zones.entry(zone).or_default().insert(name.clone(), state);
+        if self.zones.len() > zones {
+            self.zone_names = ZoneNames::of(self.zones.keys());
+        }
     }
 
     fn leave_zone(&mut self, name: &NodeName) {
@@ -158,6 +171,7 @@ impl NodeWatchlist {
             nodes.remove(name);
             if nodes.is_empty() {
                 self.zones.remove(&zone);
+                self.zone_names = ZoneNames::of(self.zones.keys());
             }
         }
     }

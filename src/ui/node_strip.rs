@@ -58,16 +58,14 @@ pub fn counts(scene: &Scene) -> Runs {
     runs
 }
 
-/// The states of all nodes by zone, each zone under the end of its name in which the zones differ.
+/// The states of all nodes by zone, each zone under its short name.
 fn zones(scene: &Scene) -> Vec<StripZone> {
-    let zones = scene.shown.watchlist.zones();
-    let names: Vec<String> = zones.keys().map(ZoneKey::short).collect();
-    let common = common_prefix(&names);
-    let zone = |(name, nodes): (&String, &BTreeMap<NodeName, NodeState>)| StripZone {
-        name: name[common..].to_owned(),
+    let watchlist = &scene.shown.watchlist;
+    let zone = |(key, nodes): (&ZoneKey, &BTreeMap<NodeName, NodeState>)| StripZone {
+        name: watchlist.zone_names().short(key),
         states: nodes.values().copied().collect(),
     };
-    names.iter().zip(zones.values()).map(zone).collect()
+    watchlist.zones().iter().map(zone).collect()
 }
 
 /// The states in cells that stand for this many nodes each: a cell has the worst of its states. Equal cells next to each
@@ -88,20 +86,6 @@ pub fn cells<'a>(
     }
     runs.into_iter()
         .map(|(state, count)| (state.glyph().repeat(count), scene.style(Role::of_state(state.role()))))
-}
-
-/// How many bytes all names begin with, so that a part of each is left.
-fn common_prefix(names: &[String]) -> usize {
-    let [first, rest @ ..] = names else { return 0 };
-    if rest.is_empty() {
-        return 0;
-    }
-    let is_common = |end: &usize| {
-        names
-            .iter()
-            .all(|name| name.len() > *end && name.is_char_boundary(*end) && name[..*end] == first[..*end])
-    };
-    (0..first.len()).rev().find(is_common).unwrap_or(0)
 }
 
 /// The strip in this many cells: zones without names where the names leave no room, and in the end no zones.
@@ -182,19 +166,5 @@ mod tests {
                 assert_eq!(worst, Some(&NodeState::Evicting), "{nodes} nodes in {width} cells");
             }
         }
-    }
-
-    #[test]
-    fn zones_are_named_by_what_tells_them_apart() {
-        let names = |names: &[&str]| {
-            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            let common = common_prefix(&names);
-            names.iter().map(|name| name[common..].to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(names(&["eu-1/a", "eu-1/b"]), ["a", "b"]);
-        assert_eq!(names(&["eu-1a", "eu-1"]), ["1a", "1"]);
-        assert_eq!(names(&["zone"]), ["zone"]);
-        assert_eq!(names(&["ä", "ö"]), ["ä", "ö"]);
-        assert_eq!(names(&[]), Vec::<String>::new());
     }
 }

@@ -44,7 +44,7 @@ const WORST: [(&str, [&str; 2]); 12] = [
     ("healthy", ["all 24 nodes Ready", "all 24 nodes Ready"]),
     ("silent-node", ["node general-1a-01 Silent", "node general-1a-01 Evicting"]),
     ("flapping", ["node memory-1b-01 NotReady", "node memory-1b-01 Evicting"]),
-    ("zone-outage", ["nodes Silent", "zone eu-central-1b down (8 of 8)"]),
+    ("zone-outage", ["nodes Silent", "zone b down (8 of 8)"]),
     ("partial-disruption", ["of 190 nodes Silent", "of 190 nodes Evicting"]),
     ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24)"]),
     ("kernel-upgrade", ["Draining", "Draining"]),

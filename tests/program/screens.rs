@@ -120,7 +120,10 @@ fn columns_depend_on_the_size_of_the_screen_and_not_on_what_is_in_them() {
 fn a_table_that_is_cut_says_that_all_the_rest_is_ready() {
     let mut fixture = DashboardFixture::incident();
     let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
-    let shown = screen.lines().filter(|line| line.contains(" pool-") && line.contains("eu-1/")).count();
+    let is_row = |line: &&str| {
+        line.contains(" pool-") && ["  a  ", "  b  ", "  c  "].iter().any(|zone| line.contains(zone))
+    };
+    let shown = screen.lines().filter(is_row).count();
     assert!(screen.contains(&format!("… {} more, all Ready", 30 - shown)), "{screen}");
     // Below the end of the list nothing is left.
     fixture.press("2<End>");
@@ -1091,7 +1094,7 @@ fn a_silent_node_never_looks_ready_and_one_that_comes_and_goes_is_counted() {
     fixture.silence("pool-b-05");
     let row = |fixture: &mut DashboardFixture| {
         let screen = snapshot::plain(&drawn(fixture, (160, 48)));
-        let is_row = |line: &&str| line.contains("pool-b-05") && line.contains("eu-1/b");
+        let is_row = |line: &&str| line.contains("pool-b-05") && line.contains("  b   ");
         screen.lines().find(is_row).expect("its row").to_owned()
     };
     fixture.run(18);

@@ -2,14 +2,18 @@
 
 use serde::Serialize;
 
-use super::super::{
-    connection::ConnectionArgs,
-    exit::{self, CliError},
-    once::{OnceArgs, OneShot},
-    output::OutputArgs,
-    page::Emphasis,
+use super::{
+    super::{
+        connection::ConnectionArgs,
+        exit::{self, CliError},
+        once::{OnceArgs, OneShot},
+        output::OutputArgs,
+        page::Emphasis,
+    },
+    predictions::PredictionsReport,
 };
 use crate::{
+    forecast::AccuracyReport,
     model::ClusterVerdict,
     run::Ended,
     time::{Span, Timestamp},
@@ -25,6 +29,7 @@ struct VerdictChangeReport {
     /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
     level: &'static str,
     text: String,
+    predictions: PredictionsReport,
 }
 
 /// How often the verdict is looked at.
@@ -43,7 +48,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
         let verdict = ClusterVerdict::of(&session.model, now);
         let outline = verdict.outline();
         if printed.as_ref() != Some(&outline) {
-            print(args.output, &verdict, now)?;
+            print(args.output, &verdict, &session.model.accuracy.report(), now)?;
             printed = Some(outline);
         }
         let next = now + PERIOD;
@@ -56,7 +61,12 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
     }
 }
 
-fn print(output: OutputArgs, verdict: &ClusterVerdict, now: Timestamp) -> Result<(), CliError> {
+fn print(
+    output: OutputArgs,
+    verdict: &ClusterVerdict,
+    accuracy: &AccuracyReport,
+    now: Timestamp,
+) -> Result<(), CliError> {
     if output.is_for_people() {
         let mut page = output.page();
         let line = format!("{} {} {}", now.to_time(), verdict.level.glyph(), verdict.text());
@@ -68,6 +78,7 @@ fn print(output: OutputArgs, verdict: &ClusterVerdict, now: Timestamp) -> Result
         at: now,
         level: verdict.level.as_str(),
         text: verdict.text(),
+        predictions: accuracy.into(),
     };
     exit::print(output.one_line(&report).as_bytes())
 }
@@ -75,15 +86,33 @@ fn print(output: OutputArgs, verdict: &ClusterVerdict, now: Timestamp) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::documented;
+    use crate::{
+        cli::documented,
+        cluster::Key,
+        forecast::accuracy::{EventKind, Miss},
+    };
 
     #[test]
     fn every_field_is_documented() {
+        let miss = Miss {
+            at: Timestamp::EPOCH,
+            kind: EventKind::Deletion,
+            node: "n1".into(),
+            pod: Some(Key::new("shop", "web-0")),
+            off: Some(Span::from_secs(7)),
+        };
+        let accuracy = AccuracyReport {
+            median: Some(Span::from_secs(1)),
+            worst: Some(Span::from_secs(2)),
+            misses: vec![miss],
+            ..AccuracyReport::default()
+        };
         let report = VerdictChangeReport {
             schema: "kordon.verdict/v1",
             at: Timestamp::EPOCH,
             level: "critical",
             text: "all nodes down".into(),
+            predictions: (&accuracy).into(),
         };
         documented::check(&report, include_str!("../../../docs/verdict.md"));
     }

@@ -1,6 +1,7 @@
 //! `kordon status`: the state of the cluster, once.
 
 mod follow;
+mod predictions;
 mod report;
 mod table;
 

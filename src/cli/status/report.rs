@@ -560,7 +560,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
 }
 
 /// Seconds to the millisecond.
-fn seconds(span: Span) -> f64 {
+pub fn seconds(span: Span) -> f64 {
     (span.as_secs_f64() * 1000.0).round() / 1000.0
 }
 

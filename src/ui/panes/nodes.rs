@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, table_of};
 use crate::{
     app::{NodeColumn, Pane, Sort, groups::NodeRow, order},
-    cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect},
+    cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
     engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
     k8s::feed::FeedKind,
     model::{NextEvent, NextEventKind, NodeState, StateRole},
@@ -97,7 +97,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let name = u16::try_from(scene.shown.watchlist.longest_name()).unwrap_or(u16::MAX);
     // Sign and mark before the name, badges behind it.
     let name = name.saturating_add(5).clamp(14, width / 4 + 2);
-    let zones = scene.shown.views.zones.iter().map(|zone| text::width(&zone.key.short()));
+    let zones = scene.shown.views.zones.iter().map(|zone| text::width(&zone_name(scene, &zone.key)));
     let zone = u16::try_from(zones.max().unwrap_or(0)).unwrap_or(u16::MAX).clamp(4, 20);
     let (heartbeat, state, next) = match width {
         _ if !has_bars(width) => (Width::Fixed(6), 14, 20),
@@ -137,6 +137,11 @@ fn columns(scene: &Scene) -> Vec<Column> {
     columns
 }
 
+/// The whole name in the wide table, else the one of the strip.
+fn zone_name(scene: &Scene, zone: &ZoneKey) -> String {
+    if scene.screen.wide { zone.short() } else { scene.shown.watchlist.zone_names().short(zone) }
+}
+
 /// Room for the two taints that the controller sets, with their ages.
 const WHOLE_TAINTS: u16 = 54;
 
@@ -157,7 +162,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         renewals(scene, node, health),
         grace(scene, node, health),
         next(scene, node, health),
-        Cell::new(&node.zone().short(), dim),
+        Cell::new(&zone_name(scene, &node.zone()), dim),
         pods(scene, node, load),
         share(scene, node, load.requested.cpu_milli, node.allocatable.cpu_milli),
         share(scene, node, load.requested.memory_bytes, node.allocatable.memory_bytes),

@@ -1,0 +1,82 @@
+//! Names of zones, as short as they can be told apart.
+
+use crate::cluster::ZoneKey;
+
+/// What the names of all zones begin with, so that it need not be repeated: `b` is zone `eu-central-1b`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneNames {
+    prefix: String,
+}
+
+impl ZoneNames {
+    pub fn of<'a>(zones: impl IntoIterator<Item = &'a ZoneKey>) -> Self {
+        let names: Vec<String> = zones.into_iter().map(ZoneKey::short).collect();
+        Self { prefix: common_prefix(&names).to_owned() }
+    }
+
+    /// The name of a zone without what all share.
+    pub fn short(&self, zone: &ZoneKey) -> String {
+        let name = zone.short();
+        match name.strip_prefix(&self.prefix) {
+            Some("") | None => name,
+            Some(rest) => rest.to_owned(),
+        }
+    }
+}
+
+/// What all names begin with, up to the end of a word or number, so that a part of each is left.
+fn common_prefix(names: &[String]) -> &str {
+    let [first, rest @ ..] = names else { return "" };
+    if rest.is_empty() {
+        return "";
+    }
+    let is_common = |end: &usize| {
+        names
+            .iter()
+            .all(|name| name.len() > *end && name.is_char_boundary(*end) && name[..*end] == first[..*end])
+    };
+    let is_end = |end: &usize| names.iter().all(|name| is_end_of_word(name, *end));
+    let end = (0..first.len()).rev().filter(is_common).find(is_end).unwrap_or(0);
+    &first[..end]
+}
+
+fn is_end_of_word(name: &str, end: usize) -> bool {
+    let (before, after) = (name[..end].chars().next_back(), name[end..].chars().next());
+    match (before, after) {
+        (Some(before), Some(after)) if before.is_ascii_digit() => !after.is_ascii_digit(),
+        (Some(before), Some(after)) => !(before.is_alphabetic() && after.is_alphabetic()),
+        (None, _) | (_, None) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_named_by_what_tells_them_apart() {
+        let short = |names: &[&str]| {
+            let zones: Vec<ZoneKey> = names
+                .iter()
+                .map(|name| ZoneKey { region: Default::default(), zone: (*name).into() })
+                .collect();
+            let names = ZoneNames::of(&zones);
+            zones.iter().map(|zone| names.short(zone)).collect::<Vec<_>>()
+        };
+        assert_eq!(short(&["eu-central-1a", "eu-central-1b"]), ["a", "b"]);
+        assert_eq!(short(&["eu-1/a", "eu-1/b"]), ["a", "b"]);
+        assert_eq!(short(&["us-east-1a", "us-west-2b"]), ["east-1a", "west-2b"]);
+        assert_eq!(short(&["zone-10", "zone-11"]), ["10", "11"], "no number is cut");
+        assert_eq!(short(&["alpha", "apple"]), ["alpha", "apple"], "no word is cut");
+        assert_eq!(short(&["eu-1a", "eu-1"]), ["1a", "1"]);
+        assert_eq!(short(&["zone"]), ["zone"]);
+        assert_eq!(short(&["ä", "ö"]), ["ä", "ö"]);
+        assert_eq!(short(&[]), Vec::<String>::new());
+        let names = ZoneNames::of(&[
+            ZoneKey { region: "eu".into(), zone: "eu-a".into() },
+            ZoneKey { region: "eu".into(), zone: "eu-b".into() },
+        ]);
+        let elsewhere = ZoneKey { region: "us".into(), zone: "us-a".into() };
+        assert_eq!(names.short(&elsewhere), "us-a", "a zone that was not among them keeps its name");
+    }
+}
