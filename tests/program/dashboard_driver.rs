@@ -50,6 +50,22 @@ impl Harness {
         self.with_dashboard_of(mode, true, script).await;
     }
 
+    /// Runs a script on the dashboard, quits it with `q`, and waits until it has ended.
+    pub async fn with_dashboard_that_quits(&self, mode: Mode, script: impl AsyncFnOnce(&DashboardDriver)) {
+        let dashboard = self.dashboard(mode, false, CancellationToken::new()).await;
+        let (driver, typed) = DashboardDriver::new();
+        let mut screen = driver.recording.clone();
+        let script = async {
+            script(&driver).await;
+            driver.type_in("q");
+            tokio::time::sleep(Duration::from_secs(20)).await;
+        };
+        tokio::select! {
+            exit = run::run_dashboard(dashboard, &mut screen, typed) => drop(exit.expect("it quits")),
+            () = script => panic!("it did not quit:\n{}", driver.screen()),
+        }
+    }
+
     async fn with_dashboard_of(&self, mode: Mode, no_pods: bool, script: impl AsyncFnOnce(&DashboardDriver)) {
         let cancel = CancellationToken::new();
         let _ends = cancel.clone().drop_guard();

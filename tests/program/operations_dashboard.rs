@@ -144,7 +144,7 @@ async fn without_pods_a_drain_reads_those_of_its_node_and_is_applied() {
 async fn a_cordon_needs_a_yes_that_is_not_the_default_and_the_command_line_undoes_it() {
     let harness = Harness::start(SPEED).await;
     harness
-        .with_dashboard(Mode::DryRun, async |dashboard| {
+        .with_dashboard_that_quits(Mode::DryRun, async |dashboard| {
             dashboard.ready().await;
             dashboard.press(":enforce 12h<Enter>2/general-1a-02<Enter>c").await;
             dashboard.wait("2 Plan  cordon general-1a-02").await;

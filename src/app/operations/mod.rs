@@ -191,7 +191,11 @@ impl Operations {
 
     /// Whether a program that was asked to quit may end: every operation has ended, and the journal has all of it.
     pub fn may_quit(&self) -> bool {
-        self.quitting && self.entries.iter().all(|entry| entry.state == EntryState::Closed)
+        self.quitting && self.are_closed()
+    }
+
+    fn are_closed(&self) -> bool {
+        self.entries.iter().all(|entry| entry.state == EntryState::Closed)
     }
 
     /// Whether operations have something new to look at.
@@ -429,14 +433,20 @@ impl App {
         }
     }
 
-    /// Quits, unless an operation is in progress: then it asks first. Pressed once more, it quits.
+    /// Quits, unless an operation is in progress: then it asks first; and not before the journal has all of those that have
+    /// ended. Pressed once more, it quits.
     pub(super) fn quit(&mut self) -> Reaction {
         let asked =
             matches!(self.screen.overlays.question(), Some(Dialog { subject: DialogSubject::Quit, .. }));
-        if asked || self.operations.quitting || self.operations.running().next().is_none() {
+        let again = asked || self.operations.quitting;
+        if again || self.operations.are_closed() {
             return Reaction::Quit;
         }
-        self.open_dialog(DialogSubject::Quit);
+        if self.operations.running().next().is_none() {
+            self.operations.quitting = true;
+        } else {
+            self.open_dialog(DialogSubject::Quit);
+        }
         Reaction::Draw
     }
 
