@@ -37,7 +37,7 @@ pub use options::{AppOptions, Mode, ThemeName};
 pub use pane::Pane;
 pub use preview::Preview;
 pub use reaction::Reaction;
-pub use screen::Screen;
+pub use screen::{Glyphs, Screen};
 pub use snapshot_cache::SnapshotCache;
 pub use update::update;
 

@@ -64,8 +64,18 @@ pub struct Screen {
     pub frozen: Option<Frozen>,
     /// Kept while a plan is open.
     pub plan_snapshot: SnapshotCache,
+    pub glyphs: Glyphs,
     themes: Vec<ThemeName>,
     theme: usize,
+}
+
+/// Which characters the screen is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Glyphs {
+    #[default]
+    Unicode,
+    /// For terminals that show nothing else.
+    Ascii,
 }
 
 /// What was known when the user froze the screen.

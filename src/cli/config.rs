@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Flags of several commands that the file may set.
-const FLAGS: [&str; 5] = ["theme", "no-pods", "read-only", "placement", "list-timeout"];
+const FLAGS: [&str; 6] = ["theme", "ascii", "no-pods", "read-only", "placement", "list-timeout"];
 
 /// Flags of a drain that the file may set. Those by which pods without a controller are lost, or budgets ignored, are not
 /// among them: they are to be typed.

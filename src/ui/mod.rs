@@ -1,5 +1,6 @@
 //! Draws the screen: `draw(frame, &App, now)`. It reads the app and decides nothing.
 
+mod ascii;
 pub mod banner;
 pub mod dialog;
 pub mod footer;
@@ -24,7 +25,7 @@ pub use scene::Scene;
 pub use theme::{Role, Theme, ThemeError};
 
 use crate::{
-    app::{App, Pane, overlays::Overlay},
+    app::{App, Glyphs, Pane, overlays::Overlay},
     model::ClusterVerdict,
     time::Timestamp,
     visible,
@@ -43,7 +44,11 @@ pub struct Drawn {
 /// Draws everything.
 pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
     let area = frame.area();
-    let (drawn, cursor) = paint(frame.buffer_mut(), area, app, now);
+    let (mut drawn, cursor) = paint(frame.buffer_mut(), area, app, now);
+    if app.screen.glyphs == Glyphs::Ascii {
+        ascii::replace(frame.buffer_mut());
+        drawn.title = ascii::text(&drawn.title);
+    }
     if let Some(cursor) = cursor {
         frame.set_cursor_position(cursor);
     }

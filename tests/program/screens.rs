@@ -2,12 +2,12 @@
 //!
 //! `UPDATE=1` rewrites the golden files; read the difference. `GALLERY=FOLDER` writes every screen as SVG too.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
     app::{
-        Detail, Mode, Pane, ThemeName, commands,
+        Detail, Glyphs, Mode, Pane, ThemeName, commands,
         detail::SubjectReport,
         pane::{InputTarget, KeyFocus},
         preview::Preview,
@@ -1067,6 +1067,15 @@ fn drawn(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Buffer 
     terminal.backend().buffer().clone()
 }
 
+/// With `--ascii` no frame has another character; only the cluster's own text has.
+fn expect_ascii(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
+    fixture.app.screen.glyphs = Glyphs::Ascii;
+    let text = snapshot::plain(&drawn(fixture, size));
+    fixture.app.screen.glyphs = Glyphs::Unicode;
+    let others: BTreeSet<char> = text.chars().filter(|letter| !letter.is_ascii()).collect();
+    assert!(others.is_empty() || name.starts_with("hostile"), "{name} has {others:?}:\n{text}");
+}
+
 /// Compares a screen with its golden file.
 fn expect(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
     let buffer = drawn(fixture, size);
@@ -1079,6 +1088,7 @@ fn expect(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
     }
     let golden = fs::read_to_string(&path).unwrap_or_default();
     assert!(golden == text, "{name} differs; with UPDATE=1 read the difference\n{text}");
+    expect_ascii(fixture, &name, size);
 }
 
 /// Writes a screen for looking at, where that is asked for.
