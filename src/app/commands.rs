@@ -92,7 +92,7 @@ pub enum TypedCommand {
 }
 
 /// One row of the table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     pub name: &'static str,
     /// One sentence, for help and docs.
@@ -585,7 +585,13 @@ pub const COMMANDS: &[Command] = &[
         &[char('i')],
         UserAction::Info,
     ),
-    view("help", "Show this help, or close it.", "help", &[char('?')], UserAction::Help),
+    view(
+        "help",
+        "Show the keys, what applies here first, or close that; `/` searches.",
+        "help",
+        &[char('?')],
+        UserAction::Help,
+    ),
     view("redraw", "Draw the whole screen again.", "", &[ctrl('l')], UserAction::Redraw),
     Command {
         danger: Danger::Leaves,
@@ -728,6 +734,20 @@ pub fn action(key: KeyEvent, focus: KeyFocus) -> Option<UserAction> {
     match focus {
         KeyFocus::Pane(_) => command.map(|command| command.action),
         KeyFocus::Input(_) => command.map(|command| command.action).or_else(|| typed(chord)),
+    }
+}
+
+/// What to say of a key that runs nothing here.
+pub fn unknown(key: KeyEvent) -> String {
+    let chord = Chord::from(key);
+    let elsewhere = COMMANDS
+        .iter()
+        .find(|command| matches!(command.context, KeyContext::In(_)) && command.keys.contains(&chord));
+    match elsewhere {
+        Some(command) => {
+            format!("{chord} ({}) is a key {}: ? shows those of this pane", command.name, command.context)
+        }
+        None => format!("{chord} is not a key: ? shows them all"),
     }
 }
 

@@ -10,6 +10,7 @@ use super::{
     commands::COMMANDS,
     detail::{Detail, DetailView},
     dialog::Dialog,
+    help::HelpSheet,
     listing::Movement,
     palette::Palette,
     pane::{InputTarget, Pane},
@@ -32,8 +33,8 @@ pub enum Overlay {
     Palette(Palette),
     /// A question that has to be answered first.
     Question(Box<Dialog>),
-    /// Every command with its keys, scrolled by this many rows. Whatever is opened next closes it.
-    Help(usize),
+    /// Every command with its keys. Whatever is opened next closes it.
+    Help(HelpSheet),
     /// The information sheet, from the line that it is scrolled to.
     Info(usize),
 }
@@ -70,7 +71,8 @@ impl Overlay {
             Self::Filter(_) => Some(InputTarget::Filter),
             Self::Palette(_) => Some(InputTarget::Command),
             Self::Question(_) => Some(InputTarget::Answer),
-            Self::Detail(_) | Self::Progress(_) | Self::Help(_) | Self::Info(_) => None,
+            Self::Help(sheet) => sheet.is_typing.then_some(InputTarget::Filter),
+            Self::Detail(_) | Self::Progress(_) | Self::Info(_) => None,
         }
     }
 
@@ -102,7 +104,8 @@ impl Overlay {
             }
             Self::Palette(palette) => palette.edit(request),
             Self::Question(dialog) => dialog.edit(request),
-            Self::Detail(_) | Self::Progress(_) | Self::Help(_) | Self::Info(_) => {}
+            Self::Help(sheet) => sheet.edit(request),
+            Self::Detail(_) | Self::Progress(_) | Self::Info(_) => {}
         }
     }
 
@@ -136,7 +139,8 @@ impl Overlay {
             Self::Detail(detail) => detail.list.step(step),
             Self::Plan(preview) => preview.step(step),
             Self::Progress(progress) => progress.list.step(step),
-            Self::Help(scrolled) | Self::Info(scrolled) => *scrolled = scroll(*scrolled, step),
+            Self::Help(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
+            Self::Info(scrolled) => *scrolled = scroll(*scrolled, step),
             Self::Filter(_) | Self::Palette(_) | Self::Question(_) => {}
         }
     }
@@ -165,7 +169,8 @@ impl Overlay {
 /// The first row of the help after a move.
 fn scroll(scrolled: usize, step: Movement) -> usize {
     const PAGE: usize = 10;
-    let last = COMMANDS.len();
+    // With the titles of its groups; what is drawn ends earlier.
+    let last = COMMANDS.len() + 6;
     let scrolled = match step {
         Movement::Up => scrolled.saturating_sub(1),
         Movement::Down => scrolled + 1,
@@ -235,8 +240,12 @@ impl Overlays {
         self.iter_mut().rfind(|overlay| overlay.pane().is_some())
     }
 
-    pub fn is_help_open(&self) -> bool {
-        matches!(self.top(), Some(Overlay::Help(_)))
+    /// The help, if it is open.
+    pub(super) fn help_mut(&mut self) -> Option<&mut HelpSheet> {
+        match self.top_mut()? {
+            Overlay::Help(sheet) => Some(sheet),
+            _ => None,
+        }
     }
 
     /// Opens an overlay, and closes those that cannot be open beside it: one plan or operation is looked at at a time,

@@ -1,4 +1,4 @@
-//! The rows of an operation: nodes, pods in progress, finished pods, its log.
+//! The rows of an operation: blocked pods with their budgets, nodes, pods in progress, finished pods, its log.
 
 use super::{
     filter::{Filter, Filterable},
@@ -27,6 +27,8 @@ pub enum ProgressRow {
     Section(&'static str),
     Node(usize),
     Pod(usize),
+    /// A budget that blocks pods.
+    Budget(usize),
     Notice(usize),
 }
 
@@ -44,7 +46,10 @@ impl Progress {
     pub fn selected_pod<'a>(&self, report: &'a OperationProgress) -> Option<&'a Key> {
         match *self.list.selected()? {
             ProgressRow::Pod(place) => report.pods.get(place).map(|row| &row.pod),
-            ProgressRow::Section(_) | ProgressRow::Node(_) | ProgressRow::Notice(_) => None,
+            ProgressRow::Section(_)
+            | ProgressRow::Node(_)
+            | ProgressRow::Budget(_)
+            | ProgressRow::Notice(_) => None,
         }
     }
 
@@ -63,16 +68,22 @@ impl Progress {
     }
 }
 
-fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 4] {
+fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 5] {
     let report = &entry.progress;
     let mut pods: Vec<usize> = (0..report.pods.len()).collect();
     // What is waited for first; what ended badly before what is well.
     pods.sort_by_key(|place| urgency(&report.pods[*place]));
     let over = |place: &usize| matches!(report.pods[*place].stage, PodProgressStage::Ended(_));
     let (over, there): (Vec<usize>, Vec<usize>) = pods.into_iter().partition(over);
-    let rows = |places: Vec<usize>| places.into_iter().map(ProgressRow::Pod).collect();
+    let is_blocked = |place: &usize| matches!(report.pods[*place].stage, PodProgressStage::Blocked { .. });
+    let (blocked, there): (Vec<usize>, Vec<usize>) = there.into_iter().partition(is_blocked);
+    let rows = |places: Vec<usize>| places.into_iter().map(ProgressRow::Pod).collect::<Vec<_>>();
+    let budgets = (0..entry.blocking.len()).map(ProgressRow::Budget);
+    let blocked =
+        if blocked.is_empty() { Vec::new() } else { rows(blocked).into_iter().chain(budgets).collect() };
     let said = (0..entry.notices.len()).rev().map(|place| ProgressRow::Notice(entry.dropped + place));
     [
+        ("blocked", blocked),
         ("nodes", (0..report.nodes.len()).map(ProgressRow::Node).collect()),
         ("in progress", rows(there)),
         ("finished", rows(over)),
@@ -124,6 +135,11 @@ impl Filterable for FilterableRow<'_> {
                 found(&report.pods[place].pod.to_string());
                 report.pods[place].node.iter().for_each(|node| found(node));
                 found(&report.pods[place].stage.to_string());
+            }
+            ProgressRow::Budget(place) => {
+                let blocking = &self.entry.blocking[place];
+                found(&blocking.budget.to_string());
+                found(&blocking.numbers);
             }
             ProgressRow::Notice(number) => {
                 if let Some(notice) = self.entry.notice(number) {

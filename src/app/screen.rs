@@ -6,24 +6,23 @@ use tui_input::InputRequest;
 
 use super::{
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
-    commands::{Command, UserAction},
     detail::Detail,
     dialog::Dialog,
     filter::Filter,
     groups::{Grouping, NodeGroups, NodeRow},
+    help::HelpSheet,
     listing::{ListUse, Listing, Movement},
     opening::Opening,
     options::ThemeName,
     overlays::{Overlay, Overlays},
     pane::{KeyFocus, Pane},
-    preview::PlanKind,
     progress::Progress,
     snapshot_cache::SnapshotCache,
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
     forecast::Lane,
-    model::{Horizon, Model, suggestions::Means},
+    model::{Horizon, Model},
     time::Timestamp,
 };
 
@@ -222,20 +221,6 @@ impl Screen {
         input.map_or(KeyFocus::Pane(self.focus), KeyFocus::Input)
     }
 
-    /// Whether a key runs the command now, and it would do something.
-    pub fn offers(&self, command: &Command) -> bool {
-        let is_what_if = self.overlays.plan().is_some_and(|plan| plan.request.kind == PlanKind::Failure);
-        let is_useless = match command.action {
-            UserAction::Apply => is_what_if,
-            UserAction::Enter if self.focus == Pane::Detail => {
-                let means = self.overlays.detail().and_then(Detail::selected_means);
-                !matches!(means, Some(Means::Plan(_) | Means::WhatIf(_)))
-            }
-            _ => false,
-        };
-        command.context.applies(self.key_focus()) && !is_useless
-    }
-
     /// The overlay that keys go to: the topmost one, unless it is a view and another pane has the focus.
     fn focused_overlay(&self) -> Option<&Overlay> {
         let focus = self.focus;
@@ -272,6 +257,9 @@ impl Screen {
     /// One step back, for Esc: closes what lies over all panes; else undoes one thing about the focused pane.
     pub(super) fn back(&mut self) {
         let focus = self.focus;
+        if self.overlays.help_mut().is_some_and(HelpSheet::leave_search) {
+            return;
+        }
         let overlay = self.focused_overlay();
         if overlay.is_some_and(|overlay| overlay.pane().is_none()) {
             self.close_overlay();
@@ -291,6 +279,17 @@ impl Screen {
         } else if self.zoomed {
             self.zoomed = false;
         }
+    }
+
+    /// Whether there is such a step.
+    pub(super) fn can_go_back(&self) -> bool {
+        let overlay = self.focused_overlay();
+        overlay.is_some_and(Overlay::can_be_closed)
+            || overlay.is_none_or(|overlay| overlay.pane().is_some())
+                && (!self.filter(self.focus).is_empty()
+                    || self.focus == Pane::Pods
+                    || (self.focus == Pane::Nodes && !self.marked_nodes.is_empty())
+                    || self.zoomed)
     }
 
     /// Closes the topmost overlay, where it can be closed. A filter that is typed is dropped with it.

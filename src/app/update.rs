@@ -10,6 +10,7 @@ use super::{
     detail::{Detail, DetailSubject},
     filter::Filter,
     groups::NodeRow,
+    help::HelpSheet,
     listing::{ListUse, Movement},
     order::zone_word,
     overlays::Overlay,
@@ -30,7 +31,11 @@ use crate::{
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     app.screen.message = None;
     app.screen.before_key(now);
+    let would_act = app.would_act(action);
     let reaction = run(app, action, now);
+    if !would_act {
+        app.on_idle_action(action);
+    }
     app.screen.after_key();
     reaction
 }
@@ -79,7 +84,10 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::Complete => with_overlay(app, Overlay::complete),
         UserAction::ChooseNext => with_overlay(app, |overlay| overlay.choose(1)),
         UserAction::ChoosePrevious => with_overlay(app, |overlay| overlay.choose(-1)),
-        UserAction::KeepFilter => drop(app.screen.overlays.close_top()),
+        UserAction::KeepFilter => match app.screen.overlays.help_mut() {
+            Some(help) => help.is_typing = false,
+            None => drop(app.screen.overlays.close_top()),
+        },
         UserAction::KeepEdits => edit_plan(app, false),
         UserAction::RunCommand => return run_command(app, now),
         UserAction::Typed(typed) => {
@@ -114,10 +122,10 @@ fn with_overlay(app: &mut App, change: impl FnOnce(&mut Overlay)) {
 
 fn toggle_help(app: &mut App) {
     let overlays = &mut app.screen.overlays;
-    if overlays.is_help_open() {
+    if overlays.help_mut().is_some() {
         overlays.close_top();
     } else {
-        overlays.open(Overlay::Help(0));
+        overlays.open(Overlay::Help(HelpSheet::default()));
     }
 }
 
@@ -131,6 +139,10 @@ fn toggle_info(app: &mut App) {
 }
 
 fn open_filter(app: &mut App) {
+    if let Some(help) = app.screen.overlays.help_mut() {
+        help.is_typing = true;
+        return;
+    }
     let filter = app.screen.filter(app.screen.focus).text().to_owned();
     app.screen.overlays.open(Overlay::Filter(Input::new(filter)));
 }
@@ -226,8 +238,23 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
 }
 
 fn open_detail(app: &mut App) {
+    match subject_of_row(app) {
+        Ok(Some(subject)) => {
+            let detail = Detail::new(subject, app.screen.focus);
+            app.screen.open_view(Overlay::Detail(Box::new(detail)));
+        }
+        Ok(None) => say_gone(app),
+        Err(why) => app.screen.message = Some(why),
+    }
+}
+
+/// The node or pod that the selected row of the focused pane is about.
+///
+/// # Errors
+/// The row is about something that has no detail, or no longer exists.
+pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String> {
     let screen = &app.screen;
-    let subject = match screen.focus {
+    Ok(match screen.focus {
         Pane::Nodes => screen.selected_node().cloned().map(DetailSubject::Node),
         Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
         Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
@@ -235,8 +262,7 @@ fn open_detail(app: &mut App) {
         Pane::Forecast => {
             let lane = screen.forecast.selected();
             if lane.is_some_and(|lane| lane.fold == LaneFold::Zone) {
-                app.screen.message = Some("this lane is of a whole zone: Enter shows its nodes".into());
-                return;
+                return Err("this lane is of a whole zone: Enter shows its nodes".into());
             }
             screen.forecast.node().cloned().map(DetailSubject::Node)
         }
@@ -249,22 +275,9 @@ fn open_detail(app: &mut App) {
             let pod = shown.and_then(|(shown, entry)| shown.selected_pod(&entry.progress));
             pod.cloned().map(DetailSubject::Pod)
         }
-        Pane::Journal => match subject_of_entry(app) {
-            Ok(subject) => subject,
-            Err(gone) => {
-                app.screen.message = Some(gone);
-                return;
-            }
-        },
+        Pane::Journal => subject_of_entry(app)?,
         Pane::Zones | Pane::Detail => None,
-    };
-    match subject {
-        Some(subject) => {
-            let detail = Detail::new(subject, app.screen.focus);
-            app.screen.open_view(Overlay::Detail(Box::new(detail)));
-        }
-        None => say_gone(app),
-    }
+    })
 }
 
 /// Shows the whole object of the detail, or its summary again. From a list it opens the detail of the selected row.

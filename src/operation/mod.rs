@@ -13,6 +13,7 @@ pub mod approval;
 pub mod confirmation;
 pub mod request;
 pub mod guard;
+mod landings;
 mod nodes;
 mod pods;
 pub mod report;
@@ -24,6 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use agreed::{Agreed, Drift};
 pub use confirmation::{Confirmation, Overrides};
 pub use guard::{Breach, Guards};
+pub use landings::{LandedReplacement, landings};
 pub use report::{
     NodeIncomplete, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodEnd, PodProgress,
     PodProgressStage,

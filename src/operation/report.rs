@@ -59,6 +59,15 @@ impl OperationProgress {
         (gone, stay, self.pods.len() - gone - stay)
     }
 
+    /// The pods that wait for a budget.
+    pub fn blocked_by_budgets(&self) -> Vec<Key> {
+        let is_blocked = |pod: &&PodProgress| {
+            let by_budget = |by: &BlockedBy| matches!(by, BlockedBy::Budget(_) | BlockedBy::StaleBudget(_));
+            matches!(&pod.stage, PodProgressStage::Blocked { by, .. } if by_budget(by))
+        };
+        self.pods.iter().filter(is_blocked).map(|pod| pod.pod.clone()).collect()
+    }
+
     /// Counts, in one line.
     pub fn in_short(&self) -> String {
         let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage.word() == stage).count();

@@ -313,6 +313,8 @@ impl Loop {
             }
         };
         let Some(action) = commands::action(key, self.app.screen.key_focus()) else {
+            self.app.on_unknown_key(key);
+            self.draw(surface)?;
             return Ok(Next::GoOn);
         };
         match update(&mut self.app, action, self.clock.now()) {

@@ -28,7 +28,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let runs = Runs::new(message, scene.style(Role::LevelWarning));
         line = if typing { line.right(1, runs) } else { line.left(0, runs) };
     }
-    let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && scene.screen.offers(command));
+    let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && scene.app.offers(command));
     for (place, command) in hints.enumerate() {
         let key = command.keys.first().map(ToString::to_string).unwrap_or_default();
         let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
@@ -59,6 +59,7 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
     scene.screen.overlays.iter().rev().find_map(|overlay| match overlay {
         Overlay::Palette(palette) => Some((":", &palette.input)),
         Overlay::Filter(input) => Some(("/", input)),
+        Overlay::Help(sheet) if sheet.is_typing => Some(("/", &sheet.search)),
         Overlay::Detail(_)
         | Overlay::Plan(_)
         | Overlay::Progress(_)

@@ -1,6 +1,10 @@
-//! The help: every command with its keys, from the command table.
+//! The help: every command with its keys, from the command table, what applies here first.
 
-use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
+use ratatui::{
+    buffer::Buffer,
+    layout::{Constraint, Rect},
+    widgets::Block,
+};
 
 use super::{
     Scene,
@@ -8,55 +12,79 @@ use super::{
     widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
 use crate::{
-    app::commands::{COMMANDS, KeyContext},
+    app::{
+        commands::{Command, KeyContext},
+        help::{HelpGroup, HelpRow, HelpSheet},
+    },
     visible,
 };
 
 /// ```text
-/// ╭ Keys ───────────────────────────────────────────╮
-/// │  ↓ j         Select the next row.                │
-/// │  Enter       Show the pods of the selected node. │  in the nodes
+/// ╭ Keys  Nodes ─────────────────────────────────────╮
+/// │ move                                             │
+/// │   Enter     Show the pods of the selected node.  │
+/// │   ↓ j       Select the next row.                 │
+/// │ elsewhere                                        │
+/// │   p         Pause the operation, or resume it.   │  in the progress
 /// ╰──────────────────────────────────────────────────╯
 /// ```
-/// Draws the table over the middle of the screen, from the row that it is scrolled to.
-pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
-    let rows = COMMANDS.len();
-    let height = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
-    let area = area.centered(
-        ratatui::layout::Constraint::Max(118.min(area.width.saturating_sub(4))),
-        ratatui::layout::Constraint::Length(height),
-    );
-    let title = Runs::new(" Keys ", scene.style(Role::TitleFocus)).line();
-    let frame = Block::bordered().border_style(scene.style(Role::BorderFocus)).title(title).title_bottom(
-        Runs::new(" Esc closes · no key changes a cluster without a question ", scene.style(Role::Dim))
-            .line(),
-    );
+/// Draws the table over the middle of the screen, from the row that it is scrolled to, above the footer.
+pub fn draw(scene: &Scene, help: &HelpSheet, area: Rect, buf: &mut Buffer) {
+    let rows = help.rows(scene.app);
+    let area = Rect { height: area.height.saturating_sub(1), ..area };
+    // It keeps its size while something is searched for.
+    let height = area.height.saturating_sub(1);
+    let area =
+        area.centered(Constraint::Max(118.min(area.width.saturating_sub(4))), Constraint::Length(height));
+    let title = Runs::new(" Keys ", scene.style(Role::TitleFocus))
+        .and(&format!(" {} ", scene.screen.focus.title()), scene.style(Role::Accent));
+    let title = match help.search.value() {
+        "" => title,
+        search => title.and(&format!("/{search} "), scene.style(Role::Strong)),
+    };
+    let bottom = " / searches · Esc closes · no key changes a cluster without a question ";
+    let frame = Block::bordered()
+        .border_style(scene.style(Role::BorderFocus))
+        .title(title.line())
+        .title_bottom(Runs::new(bottom, scene.style(Role::Dim)).line());
     let inner = sheet(frame, scene.style(Role::Base), area, buf);
     let page = usize::from(inner.height);
+    if rows.is_empty() {
+        let words = Runs::new("no command matches (Esc shows all)", scene.style(Role::Dim));
+        buf.set_line(inner.x, inner.y, &words.line(), inner.width);
+        return;
+    }
     let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
     let table = TableWidget {
         columns: vec![
-            column(Width::Fit(6, 19), 0),
+            column(Width::Fixed(21), 0),
             column(Width::Grow(20, 1), 0),
-            column(Width::Fit(10, 33), 1),
+            column(Width::Fixed(33), 1),
         ],
-        rows,
-        first: scrolled.min(rows.saturating_sub(page)),
+        rows: rows.len(),
+        first: help.scrolled.min(rows.len().saturating_sub(page)),
         selected: None,
         looks: scene.looks(scene.screen.focus),
     };
-    table.render_bare(inner, buf, |row| {
-        let command = &COMMANDS[row];
-        let keys = command.shortcuts();
-        let context = if command.context == KeyContext::Everywhere {
-            String::new()
-        } else {
-            command.context.to_string()
-        };
-        vec![
-            Cell::new(&keys.join(" "), scene.style(Role::Key)),
-            Cell::new(&visible::text(command.doc).replace('`', ""), scene.style(Role::Base)),
-            Cell::new(&context, scene.style(Role::Dim)),
-        ]
+    table.render_bare(inner, buf, |row| match &rows[row] {
+        HelpRow::Title(group) => vec![Cell::new(group.title(), scene.style(Role::Heading))],
+        HelpRow::Command(command, group) => cells(scene, command, *group),
     });
+}
+
+fn cells(scene: &Scene, command: &Command, group: HelpGroup) -> Vec<Cell> {
+    let context = match (group, command.context) {
+        (HelpGroup::Elsewhere, KeyContext::Everywhere) => "nothing to do now".into(),
+        (HelpGroup::Elsewhere | HelpGroup::Typing, context) => context.to_string(),
+        (HelpGroup::Move | HelpGroup::Look | HelpGroup::Act | HelpGroup::Session, _) => String::new(),
+    };
+    let mut cells = vec![
+        Cell::new("  ", scene.style(Role::Dim)).and(&command.shortcuts().join(" "), scene.style(Role::Key)),
+        Cell::new(&visible::text(command.doc).replace('`', ""), scene.style(Role::Base)),
+    ];
+    // Where nothing is said of the place, the words have its room.
+    if !context.is_empty() {
+        cells.push(Cell::new(&context, scene.style(Role::Dim)));
+    }
+    cells
 }

@@ -84,7 +84,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
     let mut cursor = footer::draw(&scene, plan.footer, buf);
     for overlay in app.screen.overlays.iter() {
         match overlay {
-            Overlay::Help(scrolled) => help::draw(&scene, *scrolled, area, buf),
+            Overlay::Help(sheet) => help::draw(&scene, sheet, area, buf),
             Overlay::Info(scrolled) => info::draw(&scene, *scrolled, area, buf),
             Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),
             Overlay::Question(dialog) => cursor = dialog::draw(&scene, dialog, area, buf),

@@ -14,6 +14,7 @@ mod geometry;
 mod harness;
 mod hostile;
 mod journals;
+mod keys;
 mod knowledge;
 mod lying_server;
 mod n_minus_one;

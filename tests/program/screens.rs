@@ -9,6 +9,7 @@ use kordon::{
     app::{
         Detail, Glyphs, Mode, Pane, ThemeName, commands,
         detail::SubjectReport,
+        overlays::Overlay,
         pane::{InputTarget, KeyFocus},
         preview::Preview,
         update,
@@ -374,7 +375,7 @@ fn the_journal_tells_what_happened_and_leads_to_what_it_is_about() {
 }
 
 /// The maintenance story with the focus on the node that is to be worked on.
-fn at_work() -> DashboardFixture {
+pub fn at_work() -> DashboardFixture {
     let mut fixture = DashboardFixture::maintenance();
     fixture.press("2/pool-a-01<Enter>");
     fixture
@@ -441,10 +442,13 @@ fn keys_and_esc_go_to_the_topmost_overlay_and_esc_goes_back_one_by_one() {
     fixture.press("dedicated:NoExecute<Enter>/postgres<Enter>d");
     assert_eq!(at(&fixture), KeyFocus::Pane(Pane::Detail), "the detail of a pod of the plan");
     fixture.press("?");
-    assert!(fixture.app.screen.overlays.is_help_open());
+    assert!(matches!(fixture.app.screen.overlays.top(), Some(Overlay::Help(_))));
     fixture.press(":");
     assert_eq!(at(&fixture), KeyFocus::Input(InputTarget::Command));
-    assert!(!fixture.app.screen.overlays.is_help_open(), "what is opened closes the help");
+    assert!(
+        !matches!(fixture.app.screen.overlays.top(), Some(Overlay::Help(_))),
+        "what is opened closes the help"
+    );
     let focuses = [
         KeyFocus::Pane(Pane::Detail),
         KeyFocus::Pane(Pane::Plan),
@@ -611,10 +615,23 @@ fn a_filter_is_typed_in_the_footer_and_named_in_the_title() {
 }
 
 #[test]
-fn help_is_the_command_table() {
+fn help_is_the_command_table_with_what_applies_here_first() {
     let mut fixture = DashboardFixture::well();
     fixture.press("?");
     expect(&mut fixture, "help", (120, 48));
+    fixture.press("/drain pods");
+    let found = snapshot::plain(&drawn(&mut fixture, (120, 48)));
+    assert!(
+        found.contains("Drain: include pods with emptyDir volumes") && !found.contains("Quit."),
+        "{found}"
+    );
+    fixture.press("<Enter>q");
+    assert!(snapshot::plain(&drawn(&mut fixture, (120, 48))).contains("/drain pods"), "q is a command again");
+    fixture.press("<Esc>");
+    let all = snapshot::plain(&drawn(&mut fixture, (120, 48)));
+    assert!(all.contains(" Keys ") && !all.contains("/drain pods"), "{all}");
+    fixture.press("<Esc>");
+    assert!(!snapshot::plain(&drawn(&mut fixture, (120, 48))).contains(" Keys "));
 }
 
 #[test]
@@ -839,7 +856,7 @@ fn a_plan_reads_without_colours() {
 }
 
 /// The maintenance story in enforce, before the plan to drain the node that is to be worked on.
-fn about_to_drain() -> DashboardFixture {
+pub fn about_to_drain() -> DashboardFixture {
     let mut fixture = at_work();
     fixture.press(":reason new kernel<Enter>:enforce 30m<Enter>rDEF");
     fixture
@@ -887,6 +904,7 @@ fn the_progress_shows_what_it_waits_for_and_why() {
     fixture.serve();
     assert_eq!(fixture.app.screen.focus, Pane::Progress);
     fixture.now += Span::from_secs(3);
+    fixture.app.refresh(fixture.now);
     for size in [(80, 24), (120, 40), (220, 60)] {
         expect(&mut fixture, "acting-progress", size);
     }
@@ -944,7 +962,7 @@ fn an_interrupted_drain_is_shown_on_a_line_until_it_is_handled() {
 }
 
 /// A drain of the node that was interrupted after it had cordoned it.
-fn interrupted(fixture: &DashboardFixture) -> JournaledOperation {
+pub fn interrupted(fixture: &DashboardFixture) -> JournaledOperation {
     let node = fixture.app.model.cluster.node(&"pool-a-01".into()).expect("there");
     let uid = node.uid.clone();
     let line = |kind| JournalLine {
@@ -1056,7 +1074,7 @@ fn hostile() -> DashboardFixture {
     fixture
 }
 
-fn drawn(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Buffer {
+pub fn drawn(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);

@@ -8,7 +8,7 @@
 mod approval;
 mod mode;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{
     App,
@@ -18,12 +18,14 @@ use super::{
     reaction::Reaction,
 };
 use crate::{
-    cluster::{Cluster, OperationId},
+    cluster::{Cluster, Key, OperationId},
     engine::{Severity, Why},
-    model::JournalEntry,
+    model::{JournalEntry, Model, suggestions::BlockingBudget},
     operation::{
-        Operation, OperationEnd, OperationNotice, OperationProgress, Request, RequestId, RequestOutcome,
+        LandedReplacement, Operation, OperationEnd, OperationNotice, OperationProgress, Request, RequestId,
+        RequestOutcome,
         approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
+        landings,
     },
     plan::{Permission, Plan, PlanJob, TimeLeft},
     time::{Span, Timestamp},
@@ -76,7 +78,11 @@ pub struct OperationEntry {
     pub progress: OperationProgress,
     /// When what is left of it ends; none where that is not predicted.
     pub left: Option<TimeLeft>,
-    /// When that was worked out.
+    /// The budgets that block it now, and what would free it.
+    pub blocking: Vec<BlockingBudget>,
+    /// Where the replacements of removed pods are, by removed pod.
+    pub landings: BTreeMap<Key, LandedReplacement>,
+    /// When these were worked out.
     left_at: Timestamp,
     /// Newest last.
     pub notices: VecDeque<OperationNotice>,
@@ -148,6 +154,14 @@ pub enum JobResult {
 }
 
 impl OperationEntry {
+    /// Works out what only its progress shows.
+    fn look_at(&mut self, model: &Model, now: Timestamp) {
+        let blocked = self.progress.blocked_by_budgets();
+        self.blocking = if blocked.is_empty() { Vec::new() } else { model.blocking_budgets(&blocked, now) };
+        let planned = self.plan.as_ref().map_or(&[][..], |plan| &plan.pods);
+        self.landings = landings(&self.progress, planned, &model.cluster);
+    }
+
     pub fn id(&self) -> &OperationId {
         &self.operation.options().id
     }
@@ -348,13 +362,22 @@ impl App {
 
     /// Brings the progress of operations up to date.
     pub(super) fn refresh_operations(&mut self, now: Timestamp) {
+        let shown = self.screen.overlays.progress().map(|progress| progress.operation.clone());
         for entry in &mut self.operations.entries {
             if std::mem::take(&mut entry.stale) {
                 entry.progress = entry.operation.progress();
             }
             let is_old = now.since(entry.left_at) >= LEFT_EVERY || entry.operation.is_paused();
-            if entry.is_running() && is_old {
+            if !is_old {
+                continue;
+            }
+            if entry.is_running() {
                 entry.left = entry.operation.time_left(&self.model.cluster, now);
+                entry.left_at = now;
+            }
+            // Replacements come after the last pod is gone, too.
+            if shown.as_ref() == Some(entry.id()) {
+                entry.look_at(&self.model, now);
                 entry.left_at = now;
             }
         }
@@ -375,6 +398,8 @@ impl App {
             undoes,
             progress,
             left,
+            blocking: Vec::new(),
+            landings: BTreeMap::new(),
             left_at,
             notices,
             dropped,

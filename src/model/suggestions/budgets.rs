@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Of how many budgets it is said how they would allow a disruption.
-const MOST_BUDGETS: usize = 2;
+pub const MOST_BUDGETS: usize = 2;
 
 /// A budget that refuses the eviction of a pod.
 #[derive(Clone, Debug)]
@@ -28,6 +28,12 @@ pub struct RefusingBudget<'a> {
     pub is_final: bool,
     /// `needs 2 healthy, has 2`
     pub numbers: String,
+}
+
+impl RefusingBudget<'_> {
+    pub fn key(&self) -> &Key {
+        &self.budget.key
+    }
 }
 
 /// The budgets that refuse the eviction of any of these pods.

@@ -4,12 +4,14 @@
 //! Which actions a state has is decided by `nodes` and `pods`; [`SuggestionJob`] adds what takes longer, beside the
 //! loop: the numbers of the plans, budgets, and how a Pending pod could be placed.
 
+mod blocked;
 mod budgets;
 mod effect;
 mod job;
 mod nodes;
 mod pods;
 
+pub use blocked::BlockingBudget;
 pub use effect::PlanEffect;
 pub use job::{Guarding, Numbers, SuggestionJob};
 

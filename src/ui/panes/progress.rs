@@ -10,6 +10,7 @@ use super::{
 use crate::{
     app::{Pane, operations::OperationEntry, progress::ProgressRow},
     engine::Severity,
+    model::suggestions::BlockingBudget,
     operation::{
         NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd, PodProgress, PodProgressStage,
     },
@@ -21,6 +22,7 @@ use crate::{
         widgets::{
             Cell, bar,
             segments::{Runs, cut_line},
+            stacked,
         },
     },
 };
@@ -37,10 +39,13 @@ const BEHIND: Span = Span::from_secs(5);
 /// ```text
 /// ─ 2 Progress  drain n-3 · for 1m12s ─────────────────────────── p pause  C cancel ─
 /// ━━━━━━━━━━━━────────────  12 of 30 pods gone · 2 blocked · 1 terminating   done in ~35s (at most 1m4s) · 12s behind the plan
-/// nodes
-///     1m12s  n-3               draining    12 of 30 pods gone
-/// in progress
+/// blocked
 ///     in 3s  shop/web-7d4b9    blocked     shop/web needs 3 and has 3; 4 tries
+///            shop/web          budget      web needs 3 healthy, has 3; freed if one more of its pods is Ready
+/// nodes
+///     1m12s  n-3               draining    ██████◇✖✖───────  12 of 30 pods gone
+/// finished
+///         –  shop/web-5c2aa    gone        → n-4, Ready
 /// ```
 /// Draws the entry that is shown; returns how many rows there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -210,7 +215,12 @@ fn cells(scene: &Scene, entry: &OperationEntry, row: ProgressRow) -> Vec<Cell> {
         ProgressRow::Node(place) => {
             report.nodes.get(place).map(|row| node(scene, entry, row)).unwrap_or_default()
         }
-        ProgressRow::Pod(place) => report.pods.get(place).map(|row| pod(scene, row)).unwrap_or_default(),
+        ProgressRow::Pod(place) => {
+            report.pods.get(place).map(|row| pod(scene, entry, row)).unwrap_or_default()
+        }
+        ProgressRow::Budget(place) => {
+            entry.blocking.get(place).map(|budget| blocking(scene, budget)).unwrap_or_default()
+        }
         ProgressRow::Notice(number) => {
             entry.notice(number).map(|notice| said(scene, notice)).unwrap_or_default()
         }
@@ -245,6 +255,7 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
             .count(),
         of_node().filter(goes).count(),
     );
+    let bar = node_bar(scene, entry, row);
     if all > 0 {
         parts.push(format!("{gone} of {all} pods gone"));
     }
@@ -255,12 +266,41 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
         when: when(&since, scene.style(Role::CountdownFar)),
         subject: Cell::new(&row.node, scene.style(Role::Strong)),
         state: Cell::new(word, scene.style(role)),
-        text: Cell::new(&text::brief(&parts.join(" · ")), scene.style(Role::Base)),
+        text: bar.and(&text::brief(&parts.join(" · ")), scene.style(Role::Base)),
     }
     .cells()
 }
 
-fn pod(scene: &Scene, row: &PodProgress) -> Vec<Cell> {
+/// Cells of the bar of a node.
+const NODE_BAR: usize = 16;
+
+/// `████████◇◇✖✖────  `: gone, terminating, blocked and waiting pods of a node; nothing where none leaves it.
+fn node_bar(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Cell {
+    let mut counts = [0; 4];
+    for pod in entry.progress.pods.iter().filter(|pod| pod.node.as_ref() == Some(&row.node)) {
+        let part = match &pod.stage {
+            PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced) => 0,
+            PodProgressStage::Terminating { .. } => 1,
+            PodProgressStage::Blocked { .. } => 2,
+            PodProgressStage::Ended(PodEnd::Stays(_)) => continue,
+            PodProgressStage::Ended(_) | PodProgressStage::Waiting | PodProgressStage::Requested => 3,
+        };
+        counts[part] += 1;
+    }
+    let looks = [
+        ("█", Role::NodeReady),
+        ("◇", Role::EvictionTerminating),
+        ("✖", Role::LevelError),
+        ("─", Role::GaugeRest),
+    ];
+    let bar = stacked(&counts, NODE_BAR).into_iter().zip(looks);
+    let bar = bar.fold(Cell::default(), |cell, (cells, (glyph, role))| {
+        cell.and(&glyph.repeat(cells), scene.style(role))
+    });
+    if bar.is_empty() { bar } else { bar.and("  ", scene.style(Role::Dim)) }
+}
+
+fn pod(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Vec<Cell> {
     let (at, role) = match &row.stage {
         PodProgressStage::Blocked { until, .. } => {
             (format!("in {}", text::left(*until, scene.now)), Role::CountdownSoon)
@@ -283,9 +323,46 @@ fn pod(scene: &Scene, row: &PodProgress) -> Vec<Cell> {
         when: when(&at, scene.style(role)),
         subject: name,
         state: Cell::new(word, scene.style(role_of_word)),
-        text: Cell::new(&text::brief(&why(scene, row)), scene.style(Role::Base)),
+        text: landing(scene, entry, row).and(&text::brief(&why(scene, row)), scene.style(Role::Base)),
     }
     .cells()
+}
+
+/// `→ n-4, Ready · `: where its replacement is, if one came.
+fn landing(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Cell {
+    let Some(landed) = entry.landings.get(&row.pod) else { return Cell::default() };
+    let dim = scene.style(Role::Dim);
+    let cell = Cell::new("→ ", dim);
+    let cell = match (&landed.node, landed.is_ready) {
+        (None, _) => cell.and("Pending", scene.style(Role::NodeNotice)),
+        (Some(node), true) => {
+            cell.and(node, scene.style(Role::Base)).and(", Ready", scene.style(Role::NodeReady))
+        }
+        (Some(node), false) => cell.and(node, scene.style(Role::Base)).and(", not Ready yet", dim),
+    };
+    if why(scene, row).is_empty() { cell } else { cell.and(" · ", scene.style(Role::Faint)) }
+}
+
+/// A budget that blocks, and what would free its pods.
+fn blocking(scene: &Scene, blocking: &BlockingBudget) -> Vec<Cell> {
+    let name = Cell::new(&blocking.budget.namespace, scene.style(Role::Dim))
+        .and("/", scene.style(Role::Faint))
+        .and(&blocking.budget.name, scene.style(Role::Strong));
+    EventRow {
+        subject: name,
+        state: Cell::new("budget", scene.style(Role::LevelError)),
+        text: Cell::new(&freed(blocking), scene.style(Role::Base)),
+        ..EventRow::default()
+    }
+    .cells()
+}
+
+/// `needs 2 healthy, has 2; freed when one more of its pods is Ready, or: …`
+fn freed(blocking: &BlockingBudget) -> String {
+    if blocking.freed_by.is_empty() {
+        return format!("{}: nothing frees it", blocking.numbers);
+    }
+    format!("{}; freed if {}", blocking.numbers, blocking.freed_by.join(", or if "))
 }
 
 /// What the pod waits for, or how it ended.
@@ -376,6 +453,9 @@ fn whole(entry: &OperationEntry, row: ProgressRow) -> Option<String> {
             let row = report.pods.get(place)?;
             let node = row.node.as_ref().map_or(String::new(), |node| format!(" on {node}"));
             Some(format!("{}{node}: {} · {} requests", row.pod, row.stage, row.tries))
+        }
+        ProgressRow::Budget(place) => {
+            entry.blocking.get(place).map(|blocking| format!("{}: {}", blocking.budget, freed(blocking)))
         }
         ProgressRow::Notice(number) => {
             entry.notice(number).map(|notice| format!("{} {}", notice.subject, notice.text))

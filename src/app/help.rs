@@ -1,0 +1,157 @@
+//! The help: what applies here first, in groups, then what applies elsewhere; and what is searched for in it.
+
+use tui_input::{Input, InputRequest};
+
+use super::{
+    App,
+    commands::{COMMANDS, Command, KeyContext, TypedCommand, UserAction},
+    pane::KeyFocus,
+};
+
+/// The help while it is open.
+#[derive(Clone, Debug, Default)]
+pub struct HelpSheet {
+    /// The first row that is shown.
+    pub scrolled: usize,
+    /// What is searched for; empty shows everything.
+    pub search: Input,
+    /// Whether the next key is typed into that.
+    pub is_typing: bool,
+}
+
+/// A row of the help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HelpRow {
+    Title(HelpGroup),
+    Command(&'static Command, HelpGroup),
+}
+
+/// What the commands of a group have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HelpGroup {
+    Move,
+    Look,
+    Act,
+    Session,
+    /// They do nothing where the focus is.
+    Elsewhere,
+    Typing,
+}
+
+impl HelpGroup {
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Move => "move",
+            Self::Look => "look",
+            Self::Act => "act",
+            Self::Session => "session",
+            Self::Elsewhere => "elsewhere",
+            Self::Typing => "while something is typed",
+        }
+    }
+
+    const fn of(action: UserAction) -> Self {
+        match action {
+            UserAction::Move(_)
+            | UserAction::Focus(_)
+            | UserAction::NextPane
+            | UserAction::PreviousPane
+            | UserAction::Enter
+            | UserAction::Back => Self::Move,
+            UserAction::Zoom
+            | UserAction::NextSort
+            | UserAction::FlipSort
+            | UserAction::Group
+            | UserAction::FoldAll
+            | UserAction::Filter
+            | UserAction::Detail
+            | UserAction::Yaml
+            | UserAction::Wide
+            | UserAction::Horizon
+            | UserAction::Freeze
+            | UserAction::Info
+            | UserAction::Typed(TypedCommand::Group) => Self::Look,
+            UserAction::Mark
+            | UserAction::MarkAll
+            | UserAction::Plan(_)
+            | UserAction::Toggle(_)
+            | UserAction::Apply
+            | UserAction::Progress
+            | UserAction::Pause
+            | UserAction::Cancel
+            | UserAction::Undo
+            | UserAction::Resume
+            | UserAction::Dismiss => Self::Act,
+            UserAction::Theme
+            | UserAction::Help
+            | UserAction::Redraw
+            | UserAction::Suspend
+            | UserAction::Quit
+            | UserAction::Palette
+            | UserAction::Typed(_) => Self::Session,
+            UserAction::Edit(_)
+            | UserAction::Complete
+            | UserAction::ChooseNext
+            | UserAction::ChoosePrevious
+            | UserAction::KeepFilter
+            | UserAction::KeepEdits
+            | UserAction::RunCommand
+            | UserAction::Answer => Self::Typing,
+        }
+    }
+}
+
+impl HelpSheet {
+    pub(super) fn edit(&mut self, request: InputRequest) {
+        self.search.handle(request);
+        self.scrolled = 0;
+    }
+
+    /// One step back: drops the search. Returns whether there was one.
+    pub(super) fn leave_search(&mut self) -> bool {
+        let was_open = self.is_typing || !self.search.value().is_empty();
+        if was_open {
+            *self = Self::default();
+        }
+        was_open
+    }
+
+    /// The commands that match the search, those that would do something first; of a group, those of the focused pane first.
+    pub fn rows(&self, app: &App) -> Vec<HelpRow> {
+        let words = self.search.value().to_lowercase();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let mut found: Vec<(HelpGroup, bool, &'static Command)> = COMMANDS
+            .iter()
+            .filter(|command| matches(command, &words))
+            .map(|command| (group(app, command), command.context == KeyContext::Everywhere, command))
+            .collect();
+        found.sort_by_key(|(group, is_general, _)| (*group, *is_general && *group < HelpGroup::Elsewhere));
+        let mut rows = Vec::with_capacity(found.len() + 6);
+        let mut before = None;
+        for (group, _, command) in found {
+            if before.replace(group) != Some(group) {
+                rows.push(HelpRow::Title(group));
+            }
+            rows.push(HelpRow::Command(command, group));
+        }
+        rows
+    }
+}
+
+fn group(app: &App, command: &Command) -> HelpGroup {
+    if matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_)) {
+        return HelpGroup::Typing;
+    }
+    let applies = command.context.applies(KeyFocus::Pane(app.screen.focus));
+    if applies && app.would_act(command.action) {
+        HelpGroup::of(command.action)
+    } else {
+        HelpGroup::Elsewhere
+    }
+}
+
+fn matches(command: &Command, words: &[&str]) -> bool {
+    let text = format!("{} {} {}", command.name, command.doc, command.context).to_lowercase();
+    let is_key = |word: &str| command.shortcuts().iter().any(|key| key.to_lowercase() == word);
+    words.iter().all(|word| text.contains(word) || is_key(word))
+}

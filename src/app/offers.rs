@@ -1,0 +1,186 @@
+//! Which commands would do something now: footer and help offer these, and a key of another one is answered.
+
+use crossterm::event::KeyEvent;
+
+use super::{
+    App,
+    commands::{self, COMMANDS, Command, UserAction},
+    detail::{Detail, DetailSubject},
+    dialog::DialogPrompt,
+    operations::OperationEntry,
+    overlays::Overlay,
+    pane::{KeyFocus, Pane},
+    preview::PlanKind,
+    update::subject_of_row,
+};
+use crate::model::suggestions::Means;
+
+impl App {
+    /// Whether a key runs the command now, and it would do something.
+    pub fn offers(&self, command: &Command) -> bool {
+        let covers = match self.screen.overlays.top() {
+            Some(Overlay::Help(_)) => !matches!(
+                command.action,
+                UserAction::Back
+                    | UserAction::Help
+                    | UserAction::Filter
+                    | UserAction::KeepFilter
+                    | UserAction::Quit
+            ),
+            Some(Overlay::Info(_)) => {
+                !matches!(command.action, UserAction::Back | UserAction::Help | UserAction::Quit)
+            }
+            _ => false,
+        };
+        !covers && command.context.applies(self.screen.key_focus()) && self.would_act(command.action)
+    }
+
+    /// Whether the action would do something where it applies.
+    pub fn would_act(&self, action: UserAction) -> bool {
+        let screen = &self.screen;
+        let plan = screen.overlays.plan();
+        let has_subject = || matches!(subject_of_row(self), Ok(Some(_)));
+        match action {
+            UserAction::Enter => self.would_enter(),
+            UserAction::Detail => has_subject(),
+            UserAction::Yaml => screen.focus == Pane::Detail || has_subject(),
+            UserAction::Mark => match screen.focus {
+                Pane::Nodes => !screen.selected_nodes().is_empty(),
+                _ => screen.pods.list.selected().is_some(),
+            },
+            UserAction::MarkAll => match screen.focus {
+                Pane::Nodes => screen.listed_count() > 0,
+                _ => !screen.pods.list.is_empty(),
+            },
+            UserAction::Plan(kind) => self.has_targets(kind),
+            UserAction::Toggle(option) => {
+                plan.is_some_and(|plan| plan.request.kind.options().contains(&option))
+            }
+            UserAction::Apply => plan.is_some_and(|plan| plan.request.kind != PlanKind::Failure),
+            UserAction::Pause | UserAction::Cancel => {
+                self.shown_operation().is_some_and(OperationEntry::is_running)
+            }
+            UserAction::Progress => match self.operations.entries.len() {
+                0 => false,
+                1 => screen.focus != Pane::Progress,
+                _ => true,
+            },
+            UserAction::Resume | UserAction::Dismiss => !self.operations.interrupted.is_empty(),
+            UserAction::NextSort | UserAction::FlipSort => match screen.focus {
+                Pane::Zones => !screen.zones.list.is_empty(),
+                Pane::Nodes => !screen.nodes.list.is_empty(),
+                Pane::Pods => !screen.pods.list.is_empty(),
+                Pane::Evictions => !screen.evictions.list.is_empty(),
+                _ => false,
+            },
+            UserAction::Group => !screen.nodes.list.is_empty(),
+            // Only the nodes have more columns.
+            UserAction::Wide => {
+                let is_covered = screen.overlays.view().is_some() || screen.pods_of.is_some();
+                let is_hidden = screen.zoomed && screen.focus != Pane::Nodes;
+                !is_covered && !is_hidden && !screen.nodes.list.is_empty()
+            }
+            UserAction::Horizon => self.shown().forecast.is_some(),
+            UserAction::ChooseNext | UserAction::ChoosePrevious => match screen.overlays.top() {
+                Some(Overlay::Question(dialog)) => matches!(dialog.prompt(), Some(DialogPrompt::Choice(_))),
+                Some(Overlay::Palette(palette)) => palette.found.len() > 1,
+                _ => self.proposals() > 1,
+            },
+            UserAction::Complete => match screen.overlays.top() {
+                Some(Overlay::Palette(palette)) => !palette.found.is_empty(),
+                _ => self.proposals() > 0,
+            },
+            UserAction::FoldAll => !screen.groups.grouping().is_none(),
+            UserAction::Back => screen.can_go_back(),
+            UserAction::Move(_)
+            | UserAction::Focus(_)
+            | UserAction::NextPane
+            | UserAction::PreviousPane
+            | UserAction::Zoom
+            | UserAction::Filter
+            | UserAction::Freeze
+            | UserAction::Theme
+            | UserAction::Help
+            | UserAction::Info
+            | UserAction::Redraw
+            | UserAction::Suspend
+            | UserAction::Quit
+            | UserAction::Edit(_)
+            | UserAction::KeepFilter
+            | UserAction::KeepEdits
+            | UserAction::Palette
+            | UserAction::RunCommand
+            | UserAction::Typed(_)
+            | UserAction::Answer
+            | UserAction::Undo => true,
+        }
+    }
+
+    /// How many proposals there are for the taints or labels that are typed.
+    fn proposals(&self) -> usize {
+        let line = self.screen.overlays.plan().and_then(|plan| plan.line.as_ref());
+        line.map_or(0, |line| line.candidates.len())
+    }
+
+    fn would_enter(&self) -> bool {
+        let screen = &self.screen;
+        match screen.focus {
+            Pane::Zones => screen.zones.list.selected().is_some(),
+            Pane::Nodes => screen.nodes.list.selected().is_some(),
+            Pane::Evictions => screen.evictions.list.selected().is_some(),
+            Pane::Forecast => screen.forecast.selected().is_some(),
+            Pane::Plan => screen.overlays.plan().is_some_and(|plan| plan.line.is_some()),
+            Pane::Detail => {
+                let means = screen.overlays.detail().and_then(Detail::selected_means);
+                matches!(means, Some(Means::Plan(_) | Means::WhatIf(_)))
+            }
+            Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending => false,
+        }
+    }
+
+    /// Whether there is something that a plan of this kind would be for.
+    fn has_targets(&self, kind: PlanKind) -> bool {
+        let screen = &self.screen;
+        let subject = screen.overlays.detail().map(|detail| &detail.subject);
+        match kind {
+            PlanKind::Evict | PlanKind::Delete => match screen.focus {
+                Pane::Pods => !screen.marked_pods.is_empty() || screen.pods.list.selected().is_some(),
+                Pane::Evictions => screen.evictions.list.selected().is_some(),
+                Pane::Detail => matches!(subject, Some(DetailSubject::Pod(_))),
+                _ => false,
+            },
+            PlanKind::Cordon
+            | PlanKind::Uncordon
+            | PlanKind::Drain
+            | PlanKind::Taint
+            | PlanKind::Label
+            | PlanKind::Failure => match screen.focus {
+                Pane::Nodes => !screen.marked_nodes.is_empty() || !screen.selected_nodes().is_empty(),
+                Pane::Pods => screen.pods_of.is_some(),
+                Pane::Detail => matches!(subject, Some(DetailSubject::Node(_))),
+                Pane::Zones => screen.zones.list.selected().is_some(),
+                Pane::Forecast => screen.forecast.selected().is_some(),
+                _ => false,
+            },
+        }
+    }
+
+    /// Says in the footer that a key is none here, and where it is one.
+    pub fn on_unknown_key(&mut self, key: KeyEvent) {
+        if let KeyFocus::Pane(_) = self.screen.key_focus() {
+            self.screen.message = Some(commands::unknown(key));
+        }
+    }
+
+    /// Says in the footer that a key did nothing, unless something says why already. Esc may be pressed once too often, and
+    /// nodes that stand beside a view may have become wider.
+    pub(super) fn on_idle_action(&mut self, action: UserAction) {
+        if self.screen.message.is_some() || matches!(action, UserAction::Back | UserAction::Wide) {
+            return;
+        }
+        let focus = self.screen.key_focus();
+        let is_it = |command: &&Command| command.action == action && command.context.applies(focus);
+        let key = COMMANDS.iter().find(is_it).and_then(|command| command.keys.first());
+        self.screen.message = key.map(|key| format!("{key} does nothing here: ? shows what does"));
+    }
+}

@@ -1,0 +1,42 @@
+//! What would free the evictions of an operation that budgets refuse now.
+
+use std::sync::Arc;
+
+use super::budgets;
+use crate::{
+    cluster::{Key, Pod},
+    model::Model,
+    plan::EvictionRules,
+    time::Timestamp,
+};
+
+/// A budget that refuses evictions now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockingBudget {
+    pub budget: Key,
+    /// `needs 2 healthy, has 2`
+    pub numbers: String,
+    /// What would let it allow an eviction, the least first.
+    pub freed_by: Vec<String>,
+}
+
+impl Model {
+    /// The budgets that refuse to evict any of these pods, and what would free them.
+    pub fn blocking_budgets(&self, pods: &[Key], now: Timestamp) -> Vec<BlockingBudget> {
+        let rules = EvictionRules::from(&self.settings);
+        let pods: Vec<&Arc<Pod>> = pods.iter().filter_map(|pod| self.cluster.pod(pod)).collect();
+        let refusing = budgets::refusing(&self.cluster, pods, &rules, now);
+        let of_budget = |refusing: &budgets::RefusingBudget<'_>| {
+            let by_itself = (!refusing.is_final).then(|| "one more of its pods is Ready".to_owned());
+            let suggestions =
+                budgets::suggestions(std::slice::from_ref(refusing), &self.cluster, &rules, now);
+            let ways = suggestions.into_iter().map(|suggestion| suggestion.text);
+            BlockingBudget {
+                budget: refusing.key().clone(),
+                numbers: refusing.numbers.clone(),
+                freed_by: by_itself.into_iter().chain(ways).collect(),
+            }
+        };
+        refusing.iter().take(budgets::MOST_BUDGETS).map(of_budget).collect()
+    }
+}
