@@ -1,4 +1,4 @@
-//! Names of zones, as short as they can be told apart.
+//! Names of zones, as short as tells them apart.
 
 use crate::cluster::ZoneKey;
 

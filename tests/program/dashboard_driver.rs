@@ -61,7 +61,7 @@ impl Harness {
             tokio::time::sleep(Duration::from_secs(20)).await;
         };
         tokio::select! {
-            exit = run::run_dashboard(dashboard, &mut screen, typed) => drop(exit.expect("it quits")),
+            exit = run::run_dashboard(dashboard, &mut screen, typed) => exit.expect("it quits"),
             () = script => panic!("it did not quit:\n{}", driver.screen()),
         }
     }

@@ -8,12 +8,11 @@ use kordon::app::{
     commands::{self, COMMANDS, Chord, Command, UserAction},
     update,
 };
-use kordon::run::Surface;
-use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, layout::Position};
+use ratatui::{buffer::Buffer, layout::Position};
 
 use crate::{
     dashboard_fixture::DashboardFixture,
-    screens::{about_to_drain, drawn, interrupted},
+    screens::{about_to_drain, interrupted, terminal_of},
 };
 
 /// Large enough for a plan beside the nodes, so that zooming shows.
@@ -107,10 +106,8 @@ fn event(chord: Chord) -> KeyEvent {
 
 /// What is shown, and where the cursor stands.
 fn picture(fixture: &mut DashboardFixture) -> (Buffer, Position) {
-    let buffer = drawn(fixture, SIZE);
-    let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a buffer");
-    terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
-    (buffer, terminal.get_cursor_position().expect("a buffer"))
+    let mut terminal = terminal_of(fixture, SIZE);
+    (terminal.backend().buffer().clone(), terminal.get_cursor_position().expect("a buffer"))
 }
 
 /// Whether a key changes what is shown, or what happens to the program; and what the footer says of it.

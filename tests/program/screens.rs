@@ -1074,7 +1074,12 @@ fn hostile() -> DashboardFixture {
     fixture
 }
 
-pub fn drawn(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Buffer {
+pub fn drawn(fixture: &mut DashboardFixture, size: (u16, u16)) -> Buffer {
+    terminal_of(fixture, size).backend().buffer().clone()
+}
+
+/// A terminal that shows the dashboard.
+pub fn terminal_of(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
@@ -1082,7 +1087,7 @@ pub fn drawn(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Buf
     fixture.app.arrange(fixture.now);
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
-    terminal.backend().buffer().clone()
+    terminal
 }
 
 /// With `--ascii` no frame has another character; only the cluster's own text has.
