@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    fs,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -121,7 +122,18 @@ fn read(
 }
 
 fn read_file(path: &Path) -> Result<Kubeconfig, ConnectError> {
+    // kube 5.0 panics there.
+    if ends_within_utf16(path) {
+        let why = "UTF-16 that ends within a character".into();
+        return Err(ConnectError::BadKubeconfig { path: path.to_owned(), why });
+    }
     Kubeconfig::read_from(path).map_err(|error| malformed(path, &error))
+}
+
+/// Whether a file begins as UTF-16 and has an odd number of bytes.
+fn ends_within_utf16(path: &Path) -> bool {
+    let contents = fs::read(path).unwrap_or_default();
+    matches!(contents.as_slice(), [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]) && contents.len() % 2 == 1
 }
 
 fn malformed(path: &Path, error: &KubeconfigError) -> ConnectError {
@@ -336,8 +348,6 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     const FIRST: &str = "
@@ -450,6 +460,20 @@ contexts: [{name: b, context: {cluster: two, user: bob}}]
         let none = files(&[]);
         let text = choose(&none, ConnectOptions::default()).await.expect_err("nothing there").to_string();
         assert!(text.contains("missing") && text.contains("kordon demo"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn utf16_is_read_and_named_where_it_ends_within_a_character() {
+        let files = files(&[""]);
+        let path = files.folder.path().join("config0");
+        let utf16: Vec<u8> = FIRST.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let choose = async |tail: &[u8]| {
+            fs::write(&path, [&[0xFF, 0xFE], &*utf16, tail].concat()).expect("written");
+            choose(&files, ConnectOptions::default()).await
+        };
+        assert_eq!(choose(&[]).await.expect("it is read").context, "a");
+        let error = choose(&[b'x']).await.expect_err("it has half a character").to_string();
+        assert!(error.contains("config0") && error.contains("UTF-16"), "{error}");
     }
 
     #[tokio::test]
