@@ -19,6 +19,9 @@ use crate::{
 /// Flags of several commands that the file may set.
 const FLAGS: [&str; 6] = ["theme", "ascii", "no-pods", "read-only", "placement", "list-timeout"];
 
+/// The tables of the file.
+const TABLES: [&str; 3] = ["drain", "controller", "contexts"];
+
 /// Flags of a drain that the file may set. Those by which pods without a controller are lost, or budgets ignored, are not
 /// among them: they are to be typed.
 const DRAIN_FLAGS: [&str; 6] = [
@@ -130,8 +133,10 @@ impl Config {
                     }
                 }
                 _ => {
-                    let known = [&FLAGS[..], &["drain", "controller", "contexts"]].concat();
-                    reader.know(&key, &known)?;
+                    reader.know(&key, &[&FLAGS[..], &TABLES].concat())?;
+                    if TABLES.contains(&name) {
+                        return Err(reader.error(value.span().start, format!("{name} is not a table")));
+                    }
                     values.push(reader.value(&key, &value, ConfigPart::Flags)?);
                 }
             }
@@ -463,6 +468,9 @@ mod tests {
         assert!(error("theme = \"pink\"").starts_with(":1: theme = \"pink\" is not one of dark, light"));
         assert!(error("placement = \"now\"").contains("is not one of wait, skip, auto"));
         assert!(error("[drain]\nparallel = 0").starts_with(":2: parallel = \"0\" is not valid"));
+        for table in TABLES {
+            assert_eq!(error(&format!("{table} = \"2s\"")), format!(":1: {table} is not a table"));
+        }
         assert_eq!(error("theme = [1]"), ":1: theme is not a text, a number, true or false");
         assert!(error("theme = \"dark").starts_with(":1: "));
     }

@@ -166,7 +166,8 @@ impl ForecastChecker {
         self.events.iter().filter(of_node).rfind(|real| real.at > made && real.at <= event.at)
     }
 
-    /// The last action until `until` that affects the event and that a forecast made at `made` could not include.
+    /// The action until `until` that affects the event and that a forecast made at `made` could not include; of several the
+    /// one that forecasts can include last.
     fn action(&self, made: Timestamp, event: &ControllerEvent, until: Timestamp) -> Option<&CompletedAction> {
         let tolerates = |done: &&CompletedAction| {
             // A new pod explains its own unpredicted deletion, and no other mismatch.
@@ -176,7 +177,7 @@ impl ForecastChecker {
                 && (self.concerns(done, event, made) || done.node == EVERYWHERE)
                 && done.action != IncidentAction::StartStandby
         };
-        self.actions.iter().filter(tolerates).max_by_key(|done| done.finished)
+        self.actions.iter().filter(tolerates).max_by_key(|done| done.finished + unknown_for(&done.action))
     }
 
     fn concerns(&self, done: &CompletedAction, event: &ControllerEvent, made: Timestamp) -> bool {
@@ -290,6 +291,8 @@ fn unknown_for(action: &IncidentAction) -> Span {
         }
         // Its passes skip nodes until its caches have caught up (docs/upstream/node-lifecycle.md#3.11).
         IncidentAction::ResumeController => Span::from_secs(8),
+        // Its first pass begins when its caches are filled: within a period nobody has seen when its passes begin.
+        IncidentAction::BecomeLeader => Span::from_secs(5),
         _ => Span::from_secs(1),
     }
 }
