@@ -472,7 +472,7 @@ contexts: [{name: b, context: {cluster: two, user: bob}}]
             choose(&files, ConnectOptions::default()).await
         };
         assert_eq!(choose(&[]).await.expect("it is read").context, "a");
-        let error = choose(&[b'x']).await.expect_err("it has half a character").to_string();
+        let error = choose(b"x").await.expect_err("it has half a character").to_string();
         assert!(error.contains("config0") && error.contains("UTF-16"), "{error}");
     }
 
