@@ -146,7 +146,7 @@ impl Heartbeats {
         self.by_node.iter()
     }
 
-    /// The node's own renewal interval ([`interval`]).
+    /// The node's own renewal interval: the median of its last ones, or a quarter of the Lease's duration until that is known.
     pub fn interval(&self, node: &NodeName, lease: Option<&Lease>) -> Span {
         interval(self.of(node), lease)
     }
