@@ -41,7 +41,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Evictions, why, inner, buf);
     let inner = draw_note(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Evictions, list, columns(scene), page);
+    let table = table_of(scene, Pane::Evictions, list, columns(scene, inner.width), page);
     let style = if inner.width >= WHOLE_OUTCOMES { OutcomeStyle::Whole } else { OutcomeStyle::Short };
     table.render(inner, buf, |row| {
         let key = list.keys().get(row);
@@ -136,12 +136,16 @@ fn draw_note(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     Rect { height: area.height - 1, ..area }
 }
 
-fn columns(scene: &Scene) -> Vec<Column> {
+/// Below this width pods have shorter names, so that outcomes have the room for the name of a node.
+const WHOLE_PODS: u16 = 76;
+
+fn columns(scene: &Scene, width: u16) -> Vec<Column> {
     let sort = scene.screen.evictions.sort;
+    let pod = if width < WHOLE_PODS { 26 } else { 48 };
     vec![
         plain("", Width::Fixed(1)),
         column(sort, EvictionColumn::Due, "in", Width::Fit(6, 14)).right(),
-        column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, 48)),
+        column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, pod)),
         column(sort, EvictionColumn::Node, "node", Width::Fit(6, 28)).gives_way(1),
         column(sort, EvictionColumn::Outcome, "outcome", Width::Grow(32, 1)),
     ]
