@@ -8,8 +8,18 @@ pub fn median<T>(given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
 }
 
 /// The same of this many runs.
-#[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
 pub fn median_of<T>(runs: usize, given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
+    percentile_of(50, runs, given, run)
+}
+
+/// What this percentage of the runs do not exceed.
+#[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
+pub fn percentile_of<T>(
+    percent: usize,
+    runs: usize,
+    given: impl Fn() -> T,
+    run: impl Fn(&mut T),
+) -> Duration {
     let mut times: Vec<Duration> = (0..runs)
         .map(|_| {
             let mut given = given();
@@ -19,5 +29,5 @@ pub fn median_of<T>(runs: usize, given: impl Fn() -> T, run: impl Fn(&mut T)) ->
         })
         .collect();
     times.sort();
-    times[runs / 2]
+    times[runs * percent / 100]
 }
