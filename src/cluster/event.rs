@@ -63,6 +63,14 @@ pub struct ObjectEvents {
     pub failure: Option<String>,
 }
 
+impl ObjectEvents {
+    /// What is known after a newer try: what was listed before stays beside a failure.
+    #[must_use]
+    pub fn after(self, before: Self) -> Self {
+        Self { events: self.events.or(before.events), failure: self.failure }
+    }
+}
+
 /// Folds Events of one reason, type and source into one with the message of the last; the newest first.
 pub fn fold(events: &[ClusterEvent]) -> Vec<ClusterEvent> {
     let mut folded: BTreeMap<(&Name, bool, &Name), ClusterEvent> = BTreeMap::new();

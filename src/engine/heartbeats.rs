@@ -145,14 +145,10 @@ impl Heartbeats {
     pub(super) fn all(&self) -> impl Iterator<Item = (&NodeName, &Renewals)> {
         self.by_node.iter()
     }
-
-    /// The node's own renewal interval: the median of its last ones, or a quarter of the Lease's duration until that is known.
-    pub fn interval(&self, node: &NodeName, lease: Option<&Lease>) -> Span {
-        interval(self.of(node), lease)
-    }
 }
 
-/// The renewal interval of a node: the median of its last ones, or a quarter of the Lease's duration until that is known.
+/// The node's own renewal interval: the median of its last ones, or a quarter of the Lease's duration until that is
+/// known.
 pub(super) fn interval(renewals: Option<&Renewals>, lease: Option<&Lease>) -> Span {
     if let Some(renewals) = renewals.filter(|renewals| renewals.tenths().len() >= KNOWN_FROM) {
         return Span::from_millis(i64::from(renewals.median()) * 100);
@@ -221,7 +217,7 @@ mod tests {
     }
 
     fn interval(beats: &Heartbeats) -> Span {
-        beats.interval(&NODE.into(), lease(0).as_deref())
+        super::interval(beats.of(&NODE.into()), lease(0).as_deref())
     }
 
     #[test]
@@ -238,7 +234,7 @@ mod tests {
         assert_eq!(interval(&after(&[0, 4, 8])), Span::from_secs(10), "a quarter of 40 s");
         assert_eq!(interval(&after(&[0, 4, 8, 12])), Span::from_secs(4));
         assert_eq!(interval(&after(&[0, 4, 8, 12, 600, 604, 608])), Span::from_secs(4));
-        assert_eq!(Heartbeats::default().interval(&NODE.into(), None), Span::from_secs(10));
+        assert_eq!(super::interval(None, None), Span::from_secs(10));
     }
 
     #[test]

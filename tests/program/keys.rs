@@ -26,9 +26,7 @@ fn pressed(mut fixture: DashboardFixture, keys: &str) -> DashboardFixture {
 }
 
 fn operating() -> DashboardFixture {
-    let mut fixture = about_to_drain();
-    fixture.press("A");
-    fixture.serve();
+    let mut fixture = about_to_drain_asked();
     fixture.press("prod-eu try-blocked<Enter>");
     fixture.serve();
     fixture

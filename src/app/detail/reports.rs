@@ -39,10 +39,8 @@ impl App {
             |detail: &Detail| detail.shown_object(model).is_some_and(|shown| shown.subject == *subject);
         let Some(detail) = detail.filter(|detail| is_shown(detail)) else { return };
         match report {
-            // What was listed before stays beside the failure.
             SubjectReport::Events(events) => {
-                let before = std::mem::take(&mut detail.events).events;
-                detail.events = ObjectEvents { events: events.events.or(before), failure: events.failure };
+                detail.events = events.after(std::mem::take(&mut detail.events));
             }
             SubjectReport::Object(object) => {
                 detail.object = object.after(std::mem::take(&mut detail.object));

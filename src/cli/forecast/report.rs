@@ -167,11 +167,11 @@ impl ForecastReport {
     pub fn new(subject: &ForecastSubject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
         let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
-        let range = forecast.deleted(subject.cluster);
         let Succession { successors, pending, trace } = &subject.succession;
         let replacements: Vec<ReplacementReport> =
             successors.iter().map(|successor| replacement(successor, subject.cluster, trace, now)).collect();
         let knows_pods = subject.gaps().is_empty();
+        let range = knows_pods.then(|| forecast.deleted(subject.cluster));
         // Where pods land depends on all pods.
         let places = subject.cluster.gaps([FeedKind::Pods]).unknown().is_empty();
         let gaps = succession_gaps(subject.cluster);
@@ -181,9 +181,9 @@ impl ForecastReport {
             unknown,
             tainted,
             deleted: knows_pods.then_some(deleted),
-            deleted_least: knows_pods.then_some(range.least),
-            deleted_expected: knows_pods.then_some(range.expected),
-            deleted_most: knows_pods.then_some(range.most),
+            deleted_least: range.map(|range| range.least),
+            deleted_expected: range.map(|range| range.expected),
+            deleted_most: range.map(|range| range.most),
             placed: count("node"),
             pending: places.then_some(*pending),
             waiting: count("waiting"),

@@ -31,6 +31,19 @@ pub enum WatchError {
     Failed(String),
 }
 
+impl WatchError {
+    /// Why, in words; none of a version that is too old.
+    pub fn words(self) -> Option<String> {
+        match self {
+            Self::Forbidden(words)
+            | Self::Invalid(words)
+            | Self::Failed(words)
+            | Self::Overloaded(words, _) => Some(words),
+            Self::Expired => None,
+        }
+    }
+}
+
 /// The longest body of an error response that is read, in bytes.
 const LONGEST_ERROR: usize = 64 << 10;
 

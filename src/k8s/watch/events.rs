@@ -57,15 +57,13 @@ pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc:
                 PAUSE
             }
             Err(error) => {
-                let (words, pause) = match error {
-                    WatchError::Forbidden(words) => (words, FORBIDDEN_PAUSE),
-                    WatchError::Overloaded(words, asked) => (words, backoff.next(LONGEST_PAUSE, asked)),
-                    WatchError::Invalid(words) | WatchError::Failed(words) => {
-                        (words, backoff.next(LONGEST_PAUSE, None))
-                    }
-                    WatchError::Expired => (String::new(), PAUSE),
+                let pause = match &error {
+                    WatchError::Forbidden(_) => FORBIDDEN_PAUSE,
+                    WatchError::Overloaded(_, asked) => backoff.next(LONGEST_PAUSE, *asked),
+                    WatchError::Invalid(_) | WatchError::Failed(_) => backoff.next(LONGEST_PAUSE, None),
+                    WatchError::Expired => PAUSE,
                 };
-                let failure = Some(words).filter(|words| !words.is_empty());
+                let failure = error.words().filter(|words| !words.is_empty());
                 if follower.report(failure).await.is_err() {
                     return;
                 }
@@ -86,13 +84,7 @@ pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc:
 pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<ClusterEvent>, String> {
     match timeout(PATIENCE, list(client, subject)).await {
         Ok(Ok((events, _))) => Ok(events.into_values().collect()),
-        Ok(Err(
-            WatchError::Forbidden(words)
-            | WatchError::Invalid(words)
-            | WatchError::Failed(words)
-            | WatchError::Overloaded(words, _),
-        )) => Err(words),
-        Ok(Err(WatchError::Expired)) => Err("the list has expired".into()),
+        Ok(Err(error)) => Err(error.words().unwrap_or_else(|| "the list has expired".into())),
         Err(_) => Err(format!("no response within {} s", PATIENCE.as_secs())),
     }
 }

@@ -87,12 +87,12 @@ fn fetched(mut object: Value) -> Result<FetchedObject, WatchError> {
 
 /// Why an object could not be read, and when to try again.
 fn in_words(error: WatchError) -> (String, Duration) {
-    match error {
-        WatchError::Forbidden(words) => (words, FORBIDDEN_PAUSE),
-        WatchError::Overloaded(words, asked) => (words, asked.unwrap_or(FAILED_PAUSE).max(FAILED_PAUSE)),
-        WatchError::Invalid(words) | WatchError::Failed(words) => (words, FAILED_PAUSE),
-        WatchError::Expired => ("the server no longer has it".into(), FAILED_PAUSE),
-    }
+    let pause = match &error {
+        WatchError::Forbidden(_) => FORBIDDEN_PAUSE,
+        WatchError::Overloaded(_, asked) => asked.unwrap_or(FAILED_PAUSE).max(FAILED_PAUSE),
+        WatchError::Invalid(_) | WatchError::Failed(_) | WatchError::Expired => FAILED_PAUSE,
+    };
+    (error.words().unwrap_or_else(|| "the server no longer has it".into()), pause)
 }
 
 #[cfg(test)]

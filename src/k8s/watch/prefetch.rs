@@ -85,13 +85,7 @@ impl Prefetch {
     }
 
     async fn on_error(&self, node: &NodeName, error: WatchError) -> Result<(), Closed> {
-        let words = match error {
-            WatchError::Expired => "the server answered 410".into(),
-            WatchError::Forbidden(words)
-            | WatchError::Invalid(words)
-            | WatchError::Overloaded(words, _)
-            | WatchError::Failed(words) => words,
-        };
+        let words = error.words().unwrap_or_else(|| "the server answered 410".into());
         self.send(FeedEvent::Trouble(format!("pods of node/{node}: {words}; waiting for the whole list")))
             .await
     }
