@@ -75,7 +75,7 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     let leaves = |key: &Key| result.pods.get(key).is_some_and(|pod| pod.leaves.is_some());
     budget::pods_of(cluster, budget, rules)
         .filter(|pod| !pod.is_ready() && !pod.is_finished() && pod.termination.is_none())
-        .filter(|pod| !leaves(&pod.key))
+        .filter(|pod| !leaves(&pod.key) && !result.started.contains(&pod.key))
         .map(|pod| pod.key.clone())
         .collect()
 }

@@ -15,6 +15,7 @@ use super::{
     gaps,
     landing::Landing,
     node_plan::NodeDrain,
+    obstacle::Obstacle,
     outlook,
     owner::{self, Recreation},
     placing_environment::TEMPLATES_ASSUMED,
@@ -273,6 +274,11 @@ impl<'a, E: Environment> Prediction<'a, E> {
         Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
     }
 
+    /// What keeps it from ending, if it likely never does.
+    pub fn obstacle(&self) -> Option<Obstacle> {
+        Obstacle::of(&self.likely, self.input.groups.iter().flat_map(|group| &group.pods).map(|pod| &**pod))
+    }
+
     /// Completes a plan that has its nodes, pods and steps.
     pub fn complete(&self, plan: &mut Plan) {
         plan.budgets = self.budgets();
@@ -310,7 +316,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
 /// The assumptions of the prediction of a removal (docs/upstream/operator-actions.md#6.8).
 const ASSUMPTIONS: [&str; 5] = [
     "nothing else changes pods, budgets, scales or nodes: no autoscaler, no rollout, no other drain",
-    "controllers react within a second; replacements become Ready as fast as their siblings did",
+    "controllers react within a second; new pods become Ready as fast as their siblings did",
     "running kubelets end pods within their grace; admission webhooks allow it",
     TEMPLATES_ASSUMED,
     "no new pod is bound to the nodes by its nodeName",

@@ -21,6 +21,7 @@ use super::{
     quota::{self, QuotaLedger, QuotaRefusal},
     replacement::{LivePods, Replacement},
     rules::EvictionRules,
+    starting::{self, StartingPod},
     timeline::{GiveUpReason, PlanEvent, PlanMoment},
     warning,
 };
@@ -71,6 +72,8 @@ pub struct RunResult {
     /// When all groups have ended; none is never.
     pub ended: Option<Timestamp>,
     pub pods: BTreeMap<Key, PodResult>,
+    /// The pods that were starting, are left alone, and become Ready.
+    pub started: BTreeSet<Key>,
     /// The budgets of the pods at the end.
     pub budgets: BTreeMap<Key, BudgetState>,
     /// In order of time.
@@ -136,6 +139,7 @@ pub struct Simulation<'a> {
     budgets: BTreeMap<Key, BudgetState>,
     /// When entries of `disruptedPods` expire, with their budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
+    starting: Vec<StartingPod>,
     live_pods: LivePods,
 }
 
@@ -183,6 +187,11 @@ enum Event {
     /// The pod's owner creates the replacement that a quota refused.
     Admitted(usize),
     Ready(usize),
+    /// A pod that was starting is Ready; these budgets count it.
+    Started {
+        pod: Key,
+        budgets: Vec<Key>,
+    },
     /// The disruption controller syncs the budget.
     BudgetSynced(Key),
     /// An entry of the budget's `disruptedPods` expires.
@@ -211,11 +220,15 @@ impl<'a> Simulation<'a> {
             tasks: Vec::new(),
             budgets: budgets.clone(),
             disruptions_expire: Vec::new(),
+            starting: Vec::new(),
             live_pods: LivePods::default(),
         };
-        for budget in budgets.keys().filter_map(|key| cluster.budgets().get(key)) {
+        let known = || budgets.keys().filter_map(|key| cluster.budgets().get(key));
+        for budget in known() {
             simulation.disruptions_expire.extend(disruptions_expire(cluster, budget, rules, now));
         }
+        let removed = input.groups.iter().flat_map(|group| &group.pods).map(|pod| &pod.key).collect();
+        simulation.starting = starting::of_budgets(cluster, known(), &removed, rules);
         for (group, members) in input.groups.iter().enumerate() {
             for pod in &members.pods {
                 simulation.add_task(pod, group, rules);
@@ -281,6 +294,7 @@ impl<'a> Simulation<'a> {
         for (at, budget) in &self.disruptions_expire {
             run.schedule(*at, Event::DisruptionExpired(budget.clone()));
         }
+        run.schedule_starting(&self.starting);
         run.finish()
     }
 }
@@ -359,6 +373,7 @@ impl<E: Environment> Run<'_, E> {
             Event::NotCounted(task) => self.stop_counting(task),
             Event::Admitted(task) => self.create(task),
             Event::Ready(task) => self.on_ready(task),
+            Event::Started { pod, budgets } => self.on_started(pod, budgets),
             Event::BudgetSynced(budget) => self.on_budget_synced(&budget),
             Event::DisruptionExpired(budget) => self.on_disruption_expired(&budget),
             Event::SkipWait(task) => self.on_skip_wait(task),
@@ -749,7 +764,27 @@ impl<E: Environment> Run<'_, E> {
     fn on_ready(&mut self, task: usize) {
         let Task { pod, counted_by, .. } = self.tasks[task].clone();
         self.record(PlanEvent::Ready { of: pod.key.clone() });
-        for budget in counted_by {
+        self.count_healthy(counted_by);
+    }
+
+    fn schedule_starting(&mut self, starting: &[StartingPod]) {
+        for new in starting {
+            if let Some(at) = new.ready_at(self.cluster, &self.environment, self.bound, self.now) {
+                let (pod, budgets) = (new.pod.key.clone(), new.budgets.clone());
+                self.schedule(at, Event::Started { pod, budgets });
+            }
+        }
+    }
+
+    fn on_started(&mut self, pod: Key, budgets: Vec<Key>) {
+        self.result.started.insert(pod.clone());
+        self.record(PlanEvent::Started { pod });
+        self.count_healthy(budgets);
+    }
+
+    /// These budgets count one more healthy pod.
+    fn count_healthy(&mut self, budgets: Vec<Key>) {
+        for budget in budgets {
             if let Some(state) = self.budgets.get_mut(&budget) {
                 state.numbers.healthy += 1;
             }

@@ -6,6 +6,7 @@ use super::{
     action::{DrainOptions, RemovalMode},
     context::PlanContext,
     environment::TypicalEnvironment,
+    obstacle::Obstacle,
     pod_plan::Window,
     prediction::Prediction,
     rules::EvictionRules,
@@ -18,27 +19,28 @@ use crate::{
 };
 
 /// When what is left of a removal ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeLeft {
     /// None of `latest`: possibly never.
     Ends { likely: Timestamp, latest: Option<Timestamp> },
     /// It depends on budgets that are not known: not before this.
     NotBefore(Timestamp),
-    /// Not as things are: a budget or a kubelet keeps it from ending.
-    Never,
+    /// Not as things are; what keeps it from ending, where that can be named.
+    Never(Option<Obstacle>),
 }
 
 impl TimeLeft {
     /// In words: `done in ~35s (at most 1m4s)`.
-    pub fn text(self, now: Timestamp) -> String {
+    pub fn text(&self, now: Timestamp) -> String {
         // In whole seconds, as it is shown while time passes.
         let after = |at: Timestamp| Span::from_secs(at.since(now).or_zero().as_secs());
         match self {
             Self::Ends { likely, latest } => {
-                format!("done {}", words::ends(Some(after(likely)), latest.map(after)))
+                format!("done {}", words::ends(Some(after(*likely)), latest.map(after)))
             }
-            Self::NotBefore(at) => format!("done {}", words::not_before(after(at))),
-            Self::Never => words::ends(None, None),
+            Self::NotBefore(at) => format!("done {}", words::not_before(after(*at))),
+            Self::Never(Some(obstacle)) => format!("no ETA: {obstacle}"),
+            Self::Never(None) => words::ends(None, None),
         }
     }
 }
@@ -69,7 +71,7 @@ pub fn time_left(
     let prediction = Prediction::new(&context, input);
     let Window { likely, latest, .. } = prediction.ends();
     match likely {
-        None => TimeLeft::Never,
+        None => TimeLeft::Never(prediction.obstacle()),
         Some(at) if prediction.has_undecided() => TimeLeft::NotBefore(at),
         Some(likely) => TimeLeft::Ends { likely, latest },
     }

@@ -32,6 +32,8 @@ pub enum PlanEvent {
     Replaced { of: Key, landing: Landing },
     /// The replacement of this pod is Ready.
     Ready { of: Key },
+    /// A pod that the plan leaves alone, and that was not Ready when it was made, is Ready.
+    Started { pod: Key },
     /// The pod is no longer waited for.
     GaveUp { pod: Key, reason: GiveUpReason },
 }
@@ -59,6 +61,7 @@ impl PlanEvent {
             Self::NotReplaced { quota, .. } => ("not replaced", format!("refused by quota {quota}, retried")),
             Self::Replaced { landing, .. } => ("replaced", landing.text()),
             Self::Ready { .. } => ("ready", "its replacement".into()),
+            Self::Started { .. } => ("ready", "it was starting".into()),
             Self::GaveUp { reason, .. } => ("given up", reason.as_str().into()),
         };
         let subject = match self {
@@ -74,6 +77,7 @@ impl PlanEvent {
             Self::Leaves { pod }
             | Self::Refused { pod, .. }
             | Self::Gone { pod }
+            | Self::Started { pod }
             | Self::GaveUp { pod, .. } => Some(pod),
             Self::NotReplaced { of, .. } | Self::Replaced { of, .. } | Self::Ready { of } => Some(of),
             Self::NodeStarts { .. } | Self::NodeEnds { .. } => None,

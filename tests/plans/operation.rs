@@ -131,6 +131,37 @@ fn a_pod_that_terminates_for_long_likely_uses_up_its_grace() {
     assert!(likely(1) < 20 && likely(20) == 60, "{} {}", likely(1), likely(20));
 }
 
+/// While one eviction waits for the replacement of another pod, the operator sees when that is likely Ready; without a
+/// replacement, what the end waits for.
+#[test]
+fn the_time_left_counts_on_replacements_that_are_starting() {
+    let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
+    harness.budget(1, 0);
+    let budget = harness.cluster.budgets().iter().next().expect("one").clone();
+    let at_least_one = Budget {
+        max_unavailable: None,
+        min_available: Some(IntOrPercent::Int(1)),
+        version: Version(2),
+        ..(*budget).clone()
+    };
+    harness.apply(Change::Budget(ObjectEvent::Applied(at_least_one)));
+    let operation = harness.drain(&["n1"], DrainOptions::default());
+    let left = |harness: &Harness| {
+        let left = operation.time_left(&harness.cluster, harness.now).expect("it runs");
+        left.text(harness.now)
+    };
+    // The budget wants one of a and b, and b is not Ready.
+    let b = (**harness.cluster.pod(&Key::new("web", "b")).expect("there")).clone();
+    let with = |created: Timestamp, version: u64| {
+        let ready = Some(PodReady { status: ConditionStatus::False, last_transition: None });
+        Pod { created: ClusterTime::new(created), ready, version: Version(version), ..b.clone() }
+    };
+    harness.apply(Change::Pod(ObjectEvent::Applied(with(NOW - Span::from_secs(3600), 9_998))));
+    assert_eq!(left(&harness), "no ETA: blocked by web/budget");
+    harness.apply(Change::Pod(ObjectEvent::Applied(with(NOW - Span::from_secs(1), 9_999))));
+    assert!(left(&harness).starts_with("done in ~"), "{}", left(&harness));
+}
+
 #[test]
 fn guard_rails_name_what_a_plan_would_break() {
     let harness = Harness::new(&["n1", "n2", "n3"], &[("n1", "a"), ("n2", "b")]);

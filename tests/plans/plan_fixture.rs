@@ -275,7 +275,14 @@ pub fn own(pod: &mut Pod, kind: WorkloadKind, name: &str) {
     pod.labels = Arc::new([(Name::from("app"), Name::from(name))].into());
 }
 
+/// It has been there for an hour, and is not expected to be Ready again.
 pub fn not_ready(pod: &mut Pod) {
+    starting(pod, 3600);
+}
+
+/// It was created so many seconds ago, and is not Ready yet.
+pub fn starting(pod: &mut Pod, age: i64) {
+    pod.created = ClusterTime::new(NOW - Span::from_secs(age));
     pod.ready =
         Some(PodReady { status: ConditionStatus::False, last_transition: Some(ClusterTime::new(NOW)) });
 }

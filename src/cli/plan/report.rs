@@ -542,6 +542,7 @@ fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
         PlanEvent::NotReplaced { of, .. } => ("notReplaced", None, Some(of), None),
         PlanEvent::Replaced { of, landing } => ("replaced", landing.node(), Some(of), None),
         PlanEvent::Ready { of } => ("ready", None, Some(of), None),
+        PlanEvent::Started { pod } => ("started", None, Some(pod), None),
         PlanEvent::GaveUp { pod, .. } => ("timedOut", None, Some(pod), None),
     };
     MomentReport {

@@ -193,10 +193,12 @@ fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
 
 /// When what is left of it ends, and how far that is behind its plan.
 fn time_left(scene: &Scene, entry: &OperationEntry) -> String {
-    let Some(left) = entry.left.filter(|_| !entry.operation.is_paused()) else { return "paused".into() };
+    let Some(left) = entry.left.as_ref().filter(|_| !entry.operation.is_paused()) else {
+        return "paused".into();
+    };
     let text = left.text(scene.now);
     let TimeLeft::Ends { likely, .. } = left else { return text };
-    let behind = entry.planned_end().map(|planned| likely.max(scene.now).since(planned));
+    let behind = entry.planned_end().map(|planned| (*likely).max(scene.now).since(planned));
     match behind.filter(|behind| *behind >= BEHIND) {
         Some(behind) => format!("{text} · {} behind the plan", text::age(scene.now, scene.now - behind)),
         None => text,
