@@ -26,9 +26,9 @@ pub trait Environment: Clone {
     /// How long after its creation the replacement of a pod is Ready.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
 
-    /// How likely a pod uses up its grace although it likely ends earlier, from 0 to 1.
-    fn uses_up_grace(&self) -> f64 {
-        0.0
+    /// How pods end that are not gone when they likely are.
+    fn stragglers(&self) -> Stragglers {
+        Stragglers::default()
     }
 
     /// The pod's deletion starts: it no longer counts where pods are spread, but keeps its resources.
@@ -99,6 +99,24 @@ impl Estimate {
     }
 }
 
+/// The shares of pods, from 0 to 1, that are still there after the time by which each single one is likely gone. None by
+/// default.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stragglers {
+    /// Ignore SIGTERM, and are killed at the end of their grace.
+    pub use_up_grace: f64,
+    /// Are gone at any time before that, each equally likely: they finish their work first.
+    pub use_part_of_grace: f64,
+}
+
+impl Stragglers {
+    /// How likely a pod is still there when this share of the time has passed that lies between its likely end and the end
+    /// of its grace.
+    pub fn remain_after(&self, share: f64) -> f64 {
+        if share >= 1.0 { 0.0 } else { self.use_up_grace + self.use_part_of_grace * (1.0 - share.max(0.0)) }
+    }
+}
+
 /// Which bound of its estimates a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
@@ -133,9 +151,8 @@ impl Quality {
 /// How long a pod that handles SIGTERM likely takes to end, where its grace is longer. One that has been terminating for
 /// longer likely uses up its grace.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
-/// The share of containers that ignore SIGTERM and are killed at the end of their grace: unlikely for one pod, likely for
-/// some of the pods of a node. A guess.
-const IGNORES_SIGTERM: f64 = 0.2;
+/// Unlikely for one pod, likely for some of the pods of a node. A guess.
+const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.2 };
 /// How long the kubelet takes beyond the grace period: its own minimum wait, and posting the status.
 const KUBELET: Span = Span::from_secs(4);
 /// How long a container of which nothing is known takes to be Ready.
@@ -185,8 +202,8 @@ impl Environment for TypicalEnvironment<'_> {
         Landing::Unknown
     }
 
-    fn uses_up_grace(&self) -> f64 {
-        IGNORES_SIGTERM
+    fn stragglers(&self) -> Stragglers {
+        STRAGGLERS
     }
 
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {

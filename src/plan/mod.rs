@@ -62,7 +62,7 @@ pub mod warning;
 pub mod words;
 
 pub use action::{Action, DrainOptions, RemovalMode, RemovalOptions, Retry};
-pub use environment::{Bound, Environment, Estimate, Quality, TypicalEnvironment};
+pub use environment::{Bound, Environment, Estimate, Quality, Stragglers, TypicalEnvironment};
 pub use eviction::{EvictionAnswer, EvictionBlock, FreeEviction};
 pub use eviction_note::EvictionNote;
 pub use failover::{CreationTime, Failover, FailoverOutcome, FailoverPod, failover};

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    environment::{Environment, Estimate, TypicalEnvironment},
+    environment::{Environment, Estimate, Stragglers, TypicalEnvironment},
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
@@ -241,8 +241,8 @@ impl Environment for PlacingEnvironment<'_> {
         landing
     }
 
-    fn uses_up_grace(&self) -> f64 {
-        self.typical.uses_up_grace()
+    fn stragglers(&self) -> Stragglers {
+        self.typical.stragglers()
     }
 
     /// A pod that preempts others starts when they are gone.

@@ -33,6 +33,9 @@ use crate::{
 /// How long the disruption controller takes to sync a budget.
 const SYNC_DELAY: Span = Span::from_millis(200);
 
+/// How finely the chance is integrated that some pod straggles: the result is exact to less than half a percent.
+const STRAGGLER_STEPS: u32 = 256;
+
 /// How long kubectl's client retries without telling kubectl, where the server answers with Retry-After: ten times ten
 /// seconds.
 const CLIENT_RETRIES: Span = Span::from_secs(100);
@@ -472,30 +475,34 @@ impl<E: Environment> Run<'_, E> {
         Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
     }
 
-    /// When the last straggler of some tasks is gone on average, if the others are gone at `others_gone`.
-    ///
-    /// Let e(1) ≤ … ≤ e(n) be the ends of the full grace periods of the pods that are likely gone before theirs. Each uses
-    /// up its grace with probability p, whatever the others do; so e(i) is the last with probability p(1 − p)^(n − i).
+    /// When the last straggler of some tasks is gone on average, if the others are gone at `others_gone`: that, and the
+    /// integral of the chance that one is still there, each independent of the others.
     fn last_straggler(&self, tasks: Range<usize>, others_gone: Timestamp) -> Option<Timestamp> {
         if self.bound != Bound::Likely {
             return None;
         }
-        let end_of_grace = |task: usize| {
+        let after = |at: Timestamp| at.since(others_gone).as_secs_f64();
+        // When each is likely gone, and the end of its grace if that is later.
+        let straggles = |task: usize| {
             let Task { pod, group, .. } = &self.tasks[task];
             let result = self.result.pods.get(&pod.key)?;
-            let end = result.leaves? + self.input.grace.unwrap_or(pod.grace);
+            let of_termination = || Some(self.cluster.local(pod.termination.as_ref()?.deadline));
+            let of_grace = |leaves: Timestamp| leaves + self.input.grace.unwrap_or(pod.grace);
+            let end = result.leaves.map(of_grace).or_else(of_termination)?;
             let end = self.deadline(*group).map_or(end, |deadline| end.min(deadline));
-            Some(end).filter(|end| result.gone.is_some_and(|gone| gone < *end))
+            Some((after(result.gone?), after(end))).filter(|(gone, end)| gone < end && *end > 0.0)
         };
-        let mut ends: Vec<Timestamp> = tasks.filter_map(end_of_grace).collect();
-        ends.sort_unstable();
-        let uses_up_grace = self.environment.uses_up_grace();
-        let (mut later, mut none_later) = (0.0, 1.0);
-        for end in ends.iter().rev() {
-            later += none_later * uses_up_grace * end.since(others_gone).or_zero().as_secs_f64();
-            none_later *= 1.0 - uses_up_grace;
-        }
-        Some(others_gone + Span::from_secs_f64(later))
+        let spans: Vec<(f64, f64)> = tasks.filter_map(straggles).collect();
+        let last = spans.iter().map(|(_, end)| *end).fold(0.0, f64::max);
+        let stragglers = self.environment.stragglers();
+        let one_is_left = |at: f64| {
+            let is_gone =
+                |(gone, end): &(f64, f64)| 1.0 - stragglers.remain_after((at - gone) / (end - gone));
+            1.0 - spans.iter().map(is_gone).product::<f64>()
+        };
+        let step = last / f64::from(STRAGGLER_STEPS);
+        let later = (0..STRAGGLER_STEPS).map(|number| one_is_left((f64::from(number) + 0.5) * step) * step);
+        Some(others_gone + Span::from_secs_f64(later.sum()))
     }
 
     /// When all groups have ended. Groups that run at the same time end with the last straggler of all of them, which is

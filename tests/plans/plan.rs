@@ -11,7 +11,7 @@ use kordon::{
     plan::{
         Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate, FreeEviction,
         LabelEdits, Landing, LeaveReason, NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent,
-        PlanStep, Prospect, Quality, RemovalOptions, Retry, Skip, TaintEdits, Verdict, Warning,
+        PlanStep, Prospect, Quality, RemovalOptions, Retry, Skip, Stragglers, TaintEdits, Verdict, Warning,
         warning::PodWarning,
     },
     time::{ClusterTime, Span},
@@ -866,12 +866,12 @@ fn the_second_pod_of_a_statefulset_waits_until_the_first_is_gone_recreated_and_r
     assert_eq!(at(plan.totals.ends.likely), Some(165));
 }
 
-/// Pods that end 5 s after their deletion starts, unless they ignore SIGTERM.
+/// Pods that end 5 s after their deletion starts, unless they straggle.
 #[derive(Clone, Debug)]
 struct SometimesStubborn;
 
-/// The share of pods that ignore SIGTERM.
-const STUBBORN: f64 = 0.2;
+/// The shares of pods that ignore SIGTERM, and that finish their work first.
+const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.3 };
 
 impl Environment for SometimesStubborn {
     fn time_to_terminate(&self, _pod: &Pod, grace: Span) -> Estimate {
@@ -887,12 +887,12 @@ impl Environment for SometimesStubborn {
         Estimate::exactly(Span::from_secs(1))
     }
 
-    fn uses_up_grace(&self) -> f64 {
-        STUBBORN
+    fn stragglers(&self) -> Stragglers {
+        STRAGGLERS
     }
 }
 
-/// Who ignores SIGTERM is chance, and the last of many ends a node, and the slowest of several nodes a drain: the likely end
+/// Which pods straggle is chance, and the last of many ends a node, and the slowest of several nodes a drain: the likely end
 /// is the average over what may happen, also where few pods have a long grace period.
 #[test]
 fn a_drain_likely_ends_when_its_last_straggler_does_on_average() {
@@ -915,7 +915,12 @@ fn a_drain_likely_ends_when_its_last_straggler_does_on_average() {
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let mut node = || {
-        let ends = GRACES.map(|grace| if random.f64() < STUBBORN { grace } else { 5 });
+        let Stragglers { use_up_grace, use_part_of_grace } = STRAGGLERS;
+        let ends = GRACES.map(|grace| match random.f64() {
+            share if share < use_up_grace => grace,
+            share if share < use_up_grace + use_part_of_grace => random.i64(5..=grace),
+            _ => 5,
+        });
         ends.into_iter().max().unwrap_or_default()
     };
     let mut drain = || {
