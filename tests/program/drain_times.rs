@@ -56,16 +56,15 @@ async fn a_drain_under_load_goes_as_its_plan_predicted() {
     let mut town = Town::new(nodes, seed).await;
     let chosen = town.drainable(drained);
     let (plan, facts, notices) = town.drain(chosen).await;
-    check_progress(&notices, &facts);
     let comparison = Comparison::new(&plan, &facts);
     println!("{drained} of {nodes} nodes, {PARALLEL} at a time, seed {seed}\n{comparison}");
+    check_progress(&notices, &facts);
     comparison.check();
 }
 
 /// While the drain runs, the operator is informed every ten seconds how far it is and when it likely ends.
 fn check_progress(notices: &[OperationNotice], facts: &Facts) {
-    let lines: Vec<&OperationNotice> =
-        notices.iter().filter(|notice| notice.text.contains("; done ")).collect();
+    let lines: Vec<&OperationNotice> = notices.iter().filter(|notice| is_progress(notice)).collect();
     let lasted = facts.ended.since(facts.began).as_secs();
     let times: Vec<i64> = lines.iter().map(|line| line.at.since(facts.began).as_secs()).collect();
     let every_ten: Vec<i64> = (1..=lasted / 10).map(|number| number * 10).collect();
@@ -76,13 +75,26 @@ fn check_progress(notices: &[OperationNotice], facts: &Facts) {
         part.and_then(|number| number.parse::<usize>().ok()).unwrap_or(0)
     };
     assert!(lines.iter().map(gone).is_sorted() && lines.iter().map(gone).any(|gone| gone > 0), "{lines:#?}");
-    // The latest end that the last lines state is one.
-    for line in lines.iter().filter(|line| line.at.since(facts.began).as_secs() > lasted / 2) {
-        let (_, rest) = line.text.split_once("(at most ").unwrap_or_else(|| panic!("no time: {}", line.text));
-        let most = rest.split(')').next().and_then(seconds).unwrap_or_else(|| panic!("{}", line.text));
-        let left = facts.ended.since(line.at).as_secs();
-        assert!(left <= most + 2, "{}: {left} s before the end", line.text);
+    // Each says when it ends, or what keeps it from ending; the latest end that the later ones state is one.
+    for line in lines {
+        let (_, left) = line.text.rsplit_once("; ").expect("how far it is; when it ends");
+        let latest = left.strip_prefix("done in ~").and_then(|ends| ends.split_once("(at most "));
+        let Some((_, latest)) = latest else {
+            let blocks = |budget: &str| facts.refused.keys().any(|(_, refused)| refused == budget);
+            let budget = left.strip_prefix("no ETA: blocked by ").and_then(|rest| rest.split(' ').next());
+            let says_when = left == "done immediately" || left.ends_with("(possibly never)");
+            assert!(says_when || budget.is_some_and(blocks), "neither when nor why not: {}", line.text);
+            continue;
+        };
+        let latest = latest.strip_suffix(')').and_then(seconds).unwrap_or_else(|| panic!("{}", line.text));
+        let (after, left) = (line.at.since(facts.began).as_secs(), facts.ended.since(line.at).as_secs());
+        assert!(after <= lasted / 2 || left <= latest + 2, "{}: {left} s before the end", line.text);
     }
+}
+
+/// Whether it says how far the operation is and when it ends.
+fn is_progress(notice: &OperationNotice) -> bool {
+    notice.subject.is_empty() && notice.text.contains(" gone; ")
 }
 
 /// The seconds of `1m05s` or `35s`.

@@ -30,8 +30,8 @@ pub struct Facts {
     /// When deletions were first seen.
     pub left: BTreeMap<String, Timestamp>,
     pub gone: BTreeMap<String, Timestamp>,
-    /// Pods (`namespace/name`) and the budgets that refused them.
-    pub refused: BTreeSet<(String, String)>,
+    /// Pods (`namespace/name`) and the budgets that refused them, and when each did so first.
+    pub refused: BTreeMap<(String, String), Timestamp>,
     /// Pods whose eviction was granted to us.
     pub granted: BTreeSet<String>,
 }
@@ -75,7 +75,8 @@ impl Watcher {
                         "budgetExhausted" | "budgetStale" => {
                             let name = text.split(' ').nth(3).unwrap_or_default();
                             let namespace = pod.split('/').next().unwrap_or_default();
-                            facts.refused.insert(((*pod).to_owned(), format!("{namespace}/{name}")));
+                            let refused = ((*pod).to_owned(), format!("{namespace}/{name}"));
+                            facts.refused.entry(refused).or_insert(line.at);
                         }
                         _ => {}
                     }
