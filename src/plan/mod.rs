@@ -74,7 +74,7 @@ pub use label_edits::LabelEdits;
 pub use landing::Landing;
 pub use node_plan::{NodeChange, NodeDrain, NodePlan};
 pub use not_modelled::{NotModelled, NotModelledKind};
-pub use obstacle::Obstacle;
+pub use obstacle::RemovalObstacle;
 pub use owner::NotRecreated;
 pub use permission::Permission;
 pub use placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace};

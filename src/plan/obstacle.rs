@@ -7,7 +7,7 @@ use crate::cluster::{Key, Pod};
 
 /// What keeps a removal from ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
+pub enum RemovalObstacle {
     /// A budget, and this many others.
     Budget { budget: Key, others: usize },
     /// This pod stays Terminating: its kubelet does not run, a finalizer holds it, or its deletion is overdue.
@@ -16,7 +16,7 @@ pub enum Obstacle {
     Refused(Key),
 }
 
-impl Obstacle {
+impl RemovalObstacle {
     /// Of the pods of a run that never ends. Budgets first, as they may be relaxed.
     pub(super) fn of<'a>(run: &RunResult, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Self> {
         let (mut budgets, mut first) = (BTreeSet::new(), None);
@@ -34,14 +34,11 @@ impl Obstacle {
     }
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for RemovalObstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Budget { budget, others: 0 } => write!(f, "blocked by {budget}"),
-            Self::Budget { budget, others } => {
-                let others = words::counted(*others, "other budget", "other budgets");
-                write!(f, "blocked by {budget} and {others}")
-            }
+            Self::Budget { budget, others } => write!(f, "blocked by {budget} and {others} more"),
             Self::Terminating(pod) => write!(f, "{pod} stays Terminating"),
             Self::Refused(pod) => write!(f, "the eviction of {pod} is refused"),
         }

@@ -15,7 +15,7 @@ use super::{
     gaps,
     landing::Landing,
     node_plan::NodeDrain,
-    obstacle::Obstacle,
+    obstacle::RemovalObstacle,
     outlook,
     owner::{self, Recreation},
     placing_environment::TEMPLATES_ASSUMED,
@@ -275,8 +275,11 @@ impl<'a, E: Environment> Prediction<'a, E> {
     }
 
     /// What keeps it from ending, if it likely never does.
-    pub fn obstacle(&self) -> Option<Obstacle> {
-        Obstacle::of(&self.likely, self.input.groups.iter().flat_map(|group| &group.pods).map(|pod| &**pod))
+    pub fn obstacle(&self) -> Option<RemovalObstacle> {
+        RemovalObstacle::of(
+            &self.likely,
+            self.input.groups.iter().flat_map(|group| &group.pods).map(|pod| &**pod),
+        )
     }
 
     /// Completes a plan that has its nodes, pods and steps.

@@ -43,7 +43,7 @@ pub(super) fn of_budgets<'a>(
     starting.into_values().collect()
 }
 
-/// Whether nothing that is known keeps a pod from being Ready soon, but for its age.
+/// Whether nothing that is known, apart from its age, keeps a pod from being Ready soon.
 fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
     let runs = pod.node.as_ref().is_none_or(|node| environment::has_running_kubelet(cluster, node));
     !pod.is_ready() && pod.termination.is_none() && !pod.is_finished() && pod.unscheduled.is_none() && runs

@@ -6,7 +6,7 @@ use super::{
     action::{DrainOptions, RemovalMode},
     context::PlanContext,
     environment::TypicalEnvironment,
-    obstacle::Obstacle,
+    obstacle::RemovalObstacle,
     pod_plan::Window,
     prediction::Prediction,
     rules::EvictionRules,
@@ -26,7 +26,7 @@ pub enum TimeLeft {
     /// It depends on budgets that are not known: not before this.
     NotBefore(Timestamp),
     /// Not as things are; what keeps it from ending, where that can be named.
-    Never(Option<Obstacle>),
+    Never(Option<RemovalObstacle>),
 }
 
 impl TimeLeft {

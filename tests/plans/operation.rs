@@ -168,6 +168,12 @@ fn the_time_left_counts_on_replacements_that_are_starting() {
     assert_eq!(left(&harness), "no ETA: blocked by web/budget");
     harness.apply(Change::Pod(ObjectEvent::Applied(with(NOW - Span::from_secs(1), 9_999))));
     assert!(left(&harness).starts_with("done in ~"), "{}", left(&harness));
+    let a = (**harness.cluster.pod(&Key::new("web", "a")).expect("there")).clone();
+    let overdue =
+        Termination { deadline: ClusterTime::new(NOW - Span::from_secs(60)), grace: Span::from_secs(30) };
+    let a = Pod { termination: Some(overdue), version: Version(10_000), ..a };
+    harness.apply(Change::Pod(ObjectEvent::Applied(a)));
+    assert_eq!(left(&harness), "no ETA: web/a stays Terminating");
 }
 
 #[test]

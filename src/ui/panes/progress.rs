@@ -14,7 +14,7 @@ use crate::{
     operation::{
         NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd, PodProgress, PodProgressStage,
     },
-    plan::TimeLeft,
+    plan::{TimeLeft, words},
     time::Span,
     ui::{
         Scene, text,
@@ -138,12 +138,14 @@ fn draw_totals(scene: &Scene, entry: &OperationEntry, area: Rect, buf: &mut Buff
     if area.height < 3 {
         return area;
     }
-    let line = cut_line(totals(scene, entry).line(), usize::from(area.width));
+    let width = usize::from(area.width);
+    let line = cut_line(totals(scene, entry, width).line(), width);
     buf.set_line(area.x, area.y, &line, area.width);
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 
-fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
+/// In as many words about its end as fit.
+fn totals(scene: &Scene, entry: &OperationEntry, width: usize) -> Runs {
     let report = &entry.progress;
     let dim = scene.style(Role::Dim);
     if report.ended.is_some() {
@@ -188,21 +190,29 @@ fn totals(scene: &Scene, entry: &OperationEntry) -> Runs {
                 .and(&format!("{} {words}", text::count(count)), scene.style(role));
         }
     }
-    runs.and("   ", dim).and(&time_left(scene, entry), dim)
+    let with = |end: &str| runs.clone().and("   ", dim).and(end, dim);
+    let [long, short] = time_left(scene, entry);
+    let all = with(&long);
+    if all.width() <= width { all } else { with(&short) }
 }
 
-/// When what is left of it ends, and how far that is behind its plan.
-fn time_left(scene: &Scene, entry: &OperationEntry) -> String {
+/// When what is left of it ends, and how far that is behind its plan or what keeps it from ending; then without the latter.
+fn time_left(scene: &Scene, entry: &OperationEntry) -> [String; 2] {
     let Some(left) = entry.left.as_ref().filter(|_| !entry.operation.is_paused()) else {
-        return "paused".into();
+        return ["paused".into(), "paused".into()];
     };
     let text = left.text(scene.now);
-    let TimeLeft::Ends { likely, .. } = left else { return text };
-    let behind = entry.planned_end().map(|planned| (*likely).max(scene.now).since(planned));
-    match behind.filter(|behind| *behind >= BEHIND) {
-        Some(behind) => format!("{text} · {} behind the plan", text::age(scene.now, scene.now - behind)),
-        None => text,
-    }
+    let long = match left {
+        TimeLeft::Ends { likely, .. } => {
+            let behind = entry.planned_end().map(|planned| (*likely).max(scene.now).since(planned));
+            behind.filter(|behind| *behind >= BEHIND).map(|behind| {
+                format!("{text} · {} behind the plan", text::age(scene.now, scene.now - behind))
+            })
+        }
+        TimeLeft::NotBefore(_) => None,
+        TimeLeft::Never(_) => return [text, words::ends(None, None)],
+    };
+    [long.unwrap_or_else(|| text.clone()), text]
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share of a bar")]
