@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use super::{eviction::EvictionBlock, simulation::RunResult, words};
+use super::{eviction::EvictionBlock, simulation::RunResult};
 use crate::cluster::{Key, Pod};
 
 /// What keeps a removal from ending.
