@@ -8,9 +8,10 @@ use super::{
     heartbeats::Heartbeats,
     settings::Settings,
     why::{Cause, Certainty, HeartbeatSource, Why},
+    zone::NodeZone,
 };
 use crate::{
-    cluster::{Condition, ConditionStatus, Labels, Lease, Node, READY, ZoneKey},
+    cluster::{Condition, ConditionStatus, Lease, Node, READY},
     time::{ClusterClock, ClusterTime, Span, Timestamp},
 };
 
@@ -32,8 +33,7 @@ pub struct NodeHealth {
     conditions: Arc<[Condition]>,
     /// The Lease last accepted as newer; a status post drops it (docs/upstream/node-lifecycle.md#12.3).
     lease: Option<Arc<Lease>>,
-    /// The node's zone for these labels, cached: computing it for every node would take most of a pass.
-    zone: (Labels, ZoneKey),
+    zone: NodeZone,
     /// Whether the kubelet never posted the node's status: then the startup grace period applies.
     never_posted: bool,
     /// Whether a pass could not list or mark the node's pods: the next pass tries again.
@@ -92,7 +92,7 @@ impl NodeHealth {
             ready_transition: at,
             conditions: node.conditions.clone(),
             lease: None,
-            zone: (node.labels.clone(), node.zone()),
+            zone: NodeZone::of(node),
             never_posted: node.ready().is_none(),
             pods_to_retry: false,
             assumed_alive: false,
@@ -196,11 +196,9 @@ impl NodeHealth {
     }
 
     /// The node's zone.
-    pub fn zone(&mut self, node: &Node) -> &ZoneKey {
-        if !Arc::ptr_eq(&self.zone.0, &node.labels) {
-            self.zone = (node.labels.clone(), node.zone());
-        }
-        &self.zone.1
+    pub fn zone(&mut self, node: &Node) -> &NodeZone {
+        self.zone.refresh(node);
+        &self.zone
     }
 
     /// The status of Ready last read or written; none if the node never had one.

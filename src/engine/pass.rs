@@ -12,7 +12,7 @@ use super::{
     pass_scope::{PassScope, UnsettledNodes},
     queue::Processed,
     queue_events::QueueEvent,
-    settings::{ControllerRules, Profile},
+    settings::Profile,
     taints,
     why::{Cause, Why},
     zone::{self, Census, Zone, ZoneState},
@@ -31,7 +31,7 @@ impl Engine {
         if std::mem::take(&mut self.nodes_changed) {
             self.classify(cluster, &self.in_order(cluster), now);
         }
-        let PassFindings { census, assessed } = self.assess_nodes(cluster, now);
+        let PassFindings { census, assessed, .. } = self.assess_nodes(cluster, now);
         for (node, assessment) in &assessed {
             self.react(cluster, node, assessment, now);
         }
@@ -64,7 +64,7 @@ impl Engine {
         records: &mut BTreeMap<NodeName, NodeHealth>,
         now: Timestamp,
     ) -> PassFindings {
-        let mut findings = PassFindings::default();
+        let mut findings = PassFindings::new(&self.zones);
         let mut records = SortedWalk::new(records);
         let mut leases = SortedWalk::new(cluster.leases().iter().map(|lease| (&lease.node, lease)));
         for node in cluster.nodes().iter() {
@@ -84,7 +84,7 @@ impl Engine {
         records: &mut BTreeMap<NodeName, NodeHealth>,
         now: Timestamp,
     ) -> PassFindings {
-        let mut findings = PassFindings::default();
+        let mut findings = PassFindings::new(&self.zones);
         for name in &unsettled.nodes {
             if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
                 let reading = Reading { node, lease: cluster.lease(name), clock: cluster.clock(), now };
@@ -102,11 +102,12 @@ impl Engine {
         let node = reading.node;
         let assessment = health::update(record, reading, &self.heartbeats, &self.settings);
         let zone = record.zone(node);
-        if !is_excluded(node, &self.rules) {
-            zone::count(&mut findings.census, zone, self.counted_status(node, &assessment));
+        if !zone.excludes(node, &self.rules) {
+            zone::count(&mut findings.census, &zone.key, self.counted_status(node, &assessment));
         }
         let in_forecast = !self.out.sends_all();
-        if in_forecast || self.must_act(node, zone, &assessment) {
+        let is_queued = || findings.queues_know_nodes && self.is_queued(node, &zone.key);
+        if in_forecast || self.must_act(node, &assessment) || is_queued() {
             findings.assessed.push((node.clone(), assessment));
         }
     }
@@ -121,13 +122,16 @@ impl Engine {
         }
     }
 
-    /// Whether the pass has to act on a node: it is not healthy, or a taint, a queue entry or an eviction is left.
-    fn must_act(&self, node: &Node, zone: &ZoneKey, assessment: &NodeAssessment) -> bool {
+    /// Whether the pass has to act on a node: it is not healthy, or a taint or an eviction is left.
+    fn must_act(&self, node: &Node, assessment: &NodeAssessment) -> bool {
         !assessment.is_healthy()
             || taints::controllers_own(node).next().is_some()
-            || self.zones.get(zone).is_some_and(|zone| zone.queue.knows(&node.name))
             || self.out.has_recorded_no_execute(&node.name)
             || self.legacy.status(&node.name) != EvictionStatus::Unmarked
+    }
+
+    fn is_queued(&self, node: &Node, zone: &ZoneKey) -> bool {
+        self.zones.get(zone).is_some_and(|zone| zone.queue.knows(&node.name))
     }
 
     /// In a forecast, decides which nodes the next passes can leave out.
@@ -148,8 +152,9 @@ impl Engine {
                 continue;
             };
             let grace_ends = record.grace_ends(&self.settings).filter(|ends| *ends >= now);
-            let zone = (!is_excluded(node, &self.rules)).then(|| record.zone(node));
-            unsettled.settle(node, zone, grace_ends);
+            let zone = record.zone(node);
+            let counted_in = (!zone.excludes(node, &self.rules)).then_some(&zone.key);
+            unsettled.settle(node, counted_in, grace_ends);
         }
         self.scope = PassScope::Unsettled(unsettled);
     }
@@ -245,7 +250,7 @@ impl Engine {
     /// The node's zone, created if it does not exist.
     pub(super) fn ensure_zone(&mut self, node: &Node, now: Timestamp) -> &mut Zone {
         let key = match self.records.get_mut(&node.name) {
-            Some(record) => record.zone(node).clone(),
+            Some(record) => record.zone(node).key.clone(),
             None => node.zone(),
         };
         self.zones.entry(key).or_insert_with_key(|key| {
@@ -401,7 +406,7 @@ impl Engine {
         if let Some(shadow) = &mut self.shadow {
             shadow.stop_expecting(&node.name);
         }
-        let zone = self.records.get_mut(&node.name).map(|record| record.zone(node));
+        let zone = self.records.get_mut(&node.name).map(|record| &record.zone(node).key);
         if let Some(zone) = zone.and_then(|zone| self.zones.get_mut(zone)) {
             zone.queue.remove(&node.name);
         }
@@ -497,11 +502,23 @@ impl Engine {
 }
 
 /// The findings of a pass, before it acts on them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct PassFindings {
+    /// Whether a queue knows any node; otherwise none is looked for there.
+    queues_know_nodes: bool,
     census: BTreeMap<ZoneKey, Census>,
     /// The nodes that the pass may have to act on, in the order of the pass.
     assessed: Vec<(Arc<Node>, NodeAssessment)>,
+}
+
+impl PassFindings {
+    fn new(zones: &BTreeMap<ZoneKey, Zone>) -> Self {
+        Self {
+            queues_know_nodes: zones.values().any(|zone| zone.queue.knows_any()),
+            census: BTreeMap::new(),
+            assessed: Vec::new(),
+        }
+    }
 }
 
 /// A NodeNotReady event, of a node or of a pod on it.
@@ -509,32 +526,7 @@ fn not_ready(object: EventObject, warning: bool, message: String) -> RecordedEve
     RecordedEvent { object, warning, reason: "NodeNotReady", message, source: "node-controller" }
 }
 
-/// Whether zone statistics exclude the node (docs/upstream/node-lifecycle.md#3.8).
-pub(super) fn is_excluded(node: &Node, rules: &ControllerRules) -> bool {
-    (rules.excludes_labelled && node.labels.contains_key("node.kubernetes.io/exclude-disruption"))
-        || (rules.excludes_master_names && is_master_name(&node.name))
-}
-
 pub(super) fn queued(key: &ZoneKey, zone: &Zone) -> Cause {
     let state = zone.state.unwrap_or(ZoneState::Initial);
     Cause::Queued { zone: key.clone(), state, rate: zone.limiter.rate() }
-}
-
-/// Whether releases up to 1.20 treat the name as that of a master: it ends in "master", or in "master-" and three more
-/// bytes.
-fn is_master_name(name: &str) -> bool {
-    let cut = name.len().checked_sub(3).filter(|_| name.len() >= 10);
-    name.ends_with("master") || cut.is_some_and(|cut| name.as_bytes()[..cut].ends_with(b"master-"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn master_names_are_recognized_as_in_1_19() {
-        let recognized =
-            ["k8s-master-abc", "k8s-master-ab", "master-abc", "a-master", "worker"].map(is_master_name);
-        assert_eq!(recognized, [true, false, true, true, false]);
-    }
 }

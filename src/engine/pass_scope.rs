@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    pass::is_excluded,
     settings::ControllerRules,
-    zone::{self, Census},
+    zone::{self, Census, NodeZone},
 };
 use crate::{
     cluster::{Cluster, Node, NodeName, ZoneKey},
@@ -87,15 +86,15 @@ impl UnsettledNodes {
     }
 
     fn unsettle(&mut self, node: &Node, rules: &ControllerRules) {
-        if !self.nodes.insert(node.name.clone()) || is_excluded(node, rules) {
+        let zone = NodeZone::of(node);
+        if !self.nodes.insert(node.name.clone()) || zone.excludes(node, rules) {
             return;
         }
-        let zone = node.zone();
-        let census = self.settled.get_mut(&zone).expect("a settled node is counted in its zone");
+        let census = self.settled.get_mut(&zone.key).expect("a settled node is counted in its zone");
         census.discount(node.ready().map(|ready| ready.status));
         // A pass knows only zones in which it counts a node.
         if census.size() == 0 {
-            self.settled.remove(&zone);
+            self.settled.remove(&zone.key);
         }
     }
 }

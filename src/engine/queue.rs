@@ -119,6 +119,11 @@ impl Queue {
         self.known.contains(node)
     }
 
+    /// Whether there is a node that it [knows](Queue::knows).
+    pub fn knows_any(&self) -> bool {
+        !self.known.is_empty()
+    }
+
     pub fn is_waiting(&self, node: &NodeName) -> bool {
         self.positions.contains_key(node)
     }

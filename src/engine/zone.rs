@@ -1,11 +1,15 @@
 //! Zones: how many of their nodes are not ready, and the eviction rate that follows
 //! (docs/upstream/node-lifecycle.md#5).
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use super::{limiter::Limiter, queue::Queue, settings::Settings};
+use super::{
+    limiter::Limiter,
+    queue::Queue,
+    settings::{ControllerRules, Settings},
+};
 use crate::{
-    cluster::{ConditionStatus, ZoneKey},
+    cluster::{ConditionStatus, Labels, Node, ZoneKey},
     time::Timestamp,
 };
 
@@ -37,6 +41,44 @@ impl fmt::Display for ZoneState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
+}
+
+/// What a node's labels say of its zone, kept: reading them for every node would take most of a pass.
+#[derive(Clone, Debug)]
+pub struct NodeZone {
+    labels: Labels,
+    pub key: ZoneKey,
+    has_exclusion_label: bool,
+}
+
+impl NodeZone {
+    pub fn of(node: &Node) -> Self {
+        Self {
+            labels: node.labels.clone(),
+            key: node.zone(),
+            has_exclusion_label: node.labels.contains_key("node.kubernetes.io/exclude-disruption"),
+        }
+    }
+
+    /// Reads the labels again if they changed.
+    pub fn refresh(&mut self, node: &Node) {
+        if !Arc::ptr_eq(&self.labels, &node.labels) {
+            *self = Self::of(node);
+        }
+    }
+
+    /// Whether the statistics of the zone exclude the node (docs/upstream/node-lifecycle.md#3.8).
+    pub fn excludes(&self, node: &Node, rules: &ControllerRules) -> bool {
+        (rules.excludes_labelled && self.has_exclusion_label)
+            || (rules.excludes_master_names && is_master_name(&node.name))
+    }
+}
+
+/// Whether releases up to 1.20 treat the name as that of a master: it ends in "master", or in "master-" and three more
+/// bytes.
+fn is_master_name(name: &str) -> bool {
+    let cut = name.len().checked_sub(3).filter(|_| name.len() >= 10);
+    name.ends_with("master") || cut.is_some_and(|cut| name.as_bytes()[..cut].ends_with(b"master-"))
 }
 
 /// How many counted nodes of a zone are ready and how many are not.
@@ -212,6 +254,13 @@ mod tests {
             assert_eq!(state(not_ready, size), ZoneState::Normal, "{not_ready} of {size}");
         }
         assert_eq!((state(2, 2), state(1, 1)), (ZoneState::FullDisruption, ZoneState::FullDisruption));
+    }
+
+    #[test]
+    fn master_names_are_recognized_as_in_1_19() {
+        let recognized =
+            ["k8s-master-abc", "k8s-master-ab", "master-abc", "a-master", "worker"].map(is_master_name);
+        assert_eq!(recognized, [true, false, true, true, false]);
     }
 
     #[test]
