@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 
 use super::{config::Config, exit::CliError, span};
-use crate::k8s::connect::ConnectOptions;
+use crate::k8s::{connect::ConnectOptions, error};
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Connection, as in kubectl")]
@@ -87,7 +87,7 @@ impl ConnectionArgs {
 
     /// Whether the flags mean the cluster with these names, as far as they say.
     pub fn means(&self, context: &str, server: &str) -> bool {
-        let address = |text: &str| text.trim_end_matches('/').to_owned();
+        let address = |text: &str| error::address(text.trim_end_matches('/'));
         self.context.as_deref().is_none_or(|name| name == context)
             && self.server.as_deref().is_none_or(|url| address(url) == address(server))
     }

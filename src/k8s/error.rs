@@ -60,6 +60,18 @@ pub fn plain(text: &str) -> String {
     visible::one_line(text, LONGEST)
 }
 
+/// An address from outside without its credentials, in one line. Of one that is broken, only a scheme is kept of what
+/// stands before the last `@`.
+pub fn address(text: &str) -> String {
+    let Some((before, host)) = text.rsplit_once('@') else { return plain(text) };
+    let is_scheme =
+        |text: &&str| text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    match before.split_once("://").map(|(scheme, _)| scheme).filter(is_scheme) {
+        Some(scheme) => plain(&format!("{scheme}://…@{host}")),
+        None => plain(&format!("…@{host}")),
+    }
+}
+
 /// The error in one line.
 pub fn words(error: &kube::Error) -> String {
     match error {
@@ -136,6 +148,15 @@ mod tests {
     fn text_from_outside_cannot_command_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\r\nc\u{202e}"), "a␛[2Jb␍ c�");
         assert_eq!(plain(&"x".repeat(1000)).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn an_address_is_shown_without_its_credentials() {
+        assert_eq!(address("https://me:secret@proxy:3128"), "https://…@proxy:3128");
+        assert_eq!(address("https://proxy:3128"), "https://proxy:3128");
+        for broken in ["f:/secret@tp://x@host", "me:secret@tp://@host", "//me:secret@@@host", "secret@host"] {
+            assert!(address(broken).ends_with("…@host"), "{}", address(broken));
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use kube::{
 };
 
 use super::{
-    error::{ConnectError, plain},
+    error::{ConnectError, address, plain},
     proxy::Proxies,
 };
 
@@ -254,7 +254,7 @@ impl Choice {
         let made = Config::from_custom_kubeconfig(single, &KubeConfigOptions::default()).await;
         let mut config = made.map_err(|error| match error {
             KubeconfigError::ParseClusterUrl(error) => {
-                ConnectError::BadServer { server: plain(&server), why: error.to_string() }
+                ConnectError::BadServer { server: address(&server), why: error.to_string() }
             }
             other => ConnectError::Credentials { why: plain(&other.to_string()) },
         })?;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 
-use super::error::{ConnectError, plain};
+use super::error::{ConnectError, address};
 
 /// The proxy variables of the environment.
 #[derive(Clone, Debug, Default)]
@@ -47,8 +47,7 @@ impl Proxies {
         };
         let text = text.replacen("socks5h://", "socks5://", 1);
         let whole = if text.contains("://") { text } else { format!("http://{text}") };
-        let bad =
-            |why: &str| ConnectError::BadProxy { origin, proxy: without_password(&whole), why: why.into() };
+        let bad = |why: &str| ConnectError::BadProxy { origin, proxy: address(&whole), why: why.into() };
         let uri: Uri = whole.parse().map_err(|_| bad("it is not an address"))?;
         match uri.scheme_str() {
             Some("http" | "https" | "socks5") => Ok(Some(uri)),
@@ -110,14 +109,6 @@ fn same_network(address: IpAddr, network: IpAddr, bits: u32) -> bool {
         0 => true,
         bits if bits <= width => (left ^ right) >> (width - bits) == 0,
         _ => false,
-    }
-}
-
-/// The address of a proxy without its credentials.
-fn without_password(proxy: &str) -> String {
-    match (proxy.split_once("://"), proxy.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, host))) => plain(&format!("{scheme}://…@{host}")),
-        _ => plain(proxy),
     }
 }
 
