@@ -114,6 +114,7 @@ impl Screen {
         let basis = LanesBasis {
             forecast: forecast.map(|forecast| (forecast.made, forecast.until)),
             states: shown.views.revision.states,
+            outcomes: shown.outcomes.as_ref().map(|outcomes| outcomes.at),
             filter: self.filter(Pane::Forecast).clone(),
             horizon,
             room: self.forecast.room,
@@ -123,7 +124,9 @@ impl Screen {
         }
         let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
         let passing = lanes.filter(|lane| basis.filter.is_empty() || basis.filter.matches(*lane));
-        self.forecast.replace(forecast::fold(passing.cloned().collect(), basis.room, horizon.alike()));
+        let unreplaced = |node: &NodeName, pod: &Key| shown.outcomes.as_ref()?.unreplaced(node, pod);
+        let lanes = passing.cloned().map(|lane| lane.with_unreplaced(unreplaced)).collect();
+        self.forecast.replace(forecast::fold(lanes, basis.room, horizon.alike()));
         self.forecast.arranged = Some(basis);
     }
 }

@@ -107,6 +107,8 @@ pub(super) struct LanesBasis {
     pub forecast: Option<(Timestamp, Timestamp)>,
     /// Changes of the nodes' states: what was predicted from the silence of a node falls with it.
     pub states: u64,
+    /// When it was worked out what becomes of the pods that leave.
+    pub outcomes: Option<Timestamp>,
     pub filter: Filter,
     pub horizon: Horizon,
     pub room: usize,

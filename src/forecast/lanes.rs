@@ -1,11 +1,14 @@
 //! The forecast as lanes of a chart: one for each node that something happens to; one for several nodes, or for a zone,
 //! where there is no room for all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use super::{DeletedRange, Forecast, ForecastKind, ForecastStep};
+use super::{DeletedRange, Forecast, ForecastKind, ForecastStep, OutcomeClass};
 use crate::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, TaintEffect, ZoneKey},
+    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Why, controllers_own},
     time::{Span, Timestamp},
 };
@@ -36,8 +39,8 @@ pub struct Lane {
     pub unknown: Option<TimeRange>,
     /// When it gets a NoExecute taint: several times where several nodes wait for one token.
     pub tainted: Option<TimeRange>,
-    /// The pods that leave the endpoints of their Services, in order of time.
-    pub endpoints: Vec<LanePods>,
+    /// When how many pods leave the endpoints of their Services, in order of time.
+    pub endpoints: Vec<(Timestamp, usize)>,
     /// The pods that are deleted, in order of time.
     pub pods: Vec<LanePods>,
     /// Why the next of these happens.
@@ -56,13 +59,15 @@ pub enum LaneFold {
 }
 
 /// Pods of a lane that leave together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LanePods {
     /// When, in the order in which the forecast taints the nodes.
     pub at: Timestamp,
     /// When in any order.
     pub range: TimeRange,
-    pub count: usize,
+    pub pods: Arc<Vec<Key>>,
+    /// The outcomes by which [nothing runs in their place](OutcomeClass::is_unreplaced); empty until they are [known](Lane::with_unreplaced).
+    pub unreplaced: BTreeSet<OutcomeClass>,
 }
 
 /// The first and the last time at which something may happen, or happens to the first and the last of several nodes.
@@ -93,6 +98,16 @@ impl Lane {
         states.into_iter().flatten().chain(pods).map(|range| range.first).min().unwrap_or_default()
     }
 
+    /// With the outcomes of those of its pods in whose place nothing runs.
+    #[must_use]
+    pub fn with_unreplaced(mut self, outcome: impl Fn(&NodeName, &Key) -> Option<OutcomeClass>) -> Self {
+        let [node] = self.nodes.as_slice() else { return self };
+        for pods in &mut self.pods {
+            pods.unreplaced = pods.pods.iter().filter_map(|pod| outcome(node, pod)).collect();
+        }
+        self
+    }
+
     fn of_node(name: &NodeName, cluster: &Cluster) -> Self {
         let node = cluster.node(name);
         let zone = node.map(|node| node.zone()).unwrap_or_default();
@@ -118,14 +133,14 @@ impl Lane {
             ForecastKind::Unknown { .. } => {
                 self.unknown.get_or_insert(at.into());
                 if step.not_ready > 0 {
-                    self.endpoints.push(LanePods { at, range: at.into(), count: step.not_ready });
+                    self.endpoints.push((at, step.not_ready));
                 }
             }
             ForecastKind::NoExecute { .. } => {
                 self.tainted = self.tainted.or(turns).or(Some(at.into()));
                 *tainted = Some(at);
             }
-            ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => {
+            ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. } => {
                 let after = |turn: Timestamp, taint: Timestamp| turn + at.since(taint);
                 let range = match (turns, *tainted, &step.chance) {
                     (Some(turns), Some(taint), Some(_)) => {
@@ -134,8 +149,11 @@ impl Lane {
                     _ => at.into(),
                 };
                 match self.pods.last_mut() {
-                    Some(last) if last.range == range => last.count += 1,
-                    _ => self.pods.push(LanePods { at, range, count: 1 }),
+                    Some(last) if last.range == range => Arc::make_mut(&mut last.pods).push(pod.clone()),
+                    _ => {
+                        let pods = Arc::new(vec![pod.clone()]);
+                        self.pods.push(LanePods { at, range, pods, unreplaced: BTreeSet::new() });
+                    }
                 }
             }
         }
@@ -152,7 +170,7 @@ impl Lane {
         both(&mut self.unknown, other.unknown);
         both(&mut self.tainted, other.tainted);
         self.endpoints.extend(&other.endpoints);
-        self.pods.extend(&other.pods);
+        self.pods.extend(other.pods.iter().cloned());
     }
 
     /// What lanes that may be folded have in common: the zone, and all times in units of `unit`.
@@ -258,11 +276,9 @@ fn fold_by<K: Ord>(lanes: &[Lane], fold: LaneFold, key: impl Fn(&Lane) -> K) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::{
-        cluster::{Change, Condition, Key, ObjectEvent, READY, Taint},
+        cluster::{Change, Condition, ObjectEvent, READY, Taint},
         engine::{ServerVersion, Settings, UNREACHABLE},
         forecast::Chance,
         time::ClusterTime,
@@ -333,6 +349,12 @@ mod tests {
         ForecastKind::NoExecute { node: node.into(), key: UNREACHABLE.into() }
     }
 
+    /// The pods that are [`deleted`] together.
+    fn leave(secs: i64, range: TimeRange, count: usize) -> LanePods {
+        let pods = Arc::new(vec![Key::new("d", "p"); count]);
+        LanePods { at: at(secs), range, pods, unreplaced: BTreeSet::new() }
+    }
+
     fn deleted(node: &str) -> ForecastKind {
         ForecastKind::Deleted { pod: Key::new("d", "p"), node: node.into() }
     }
@@ -343,7 +365,7 @@ mod tests {
         let lanes = lanes(vec![node("n", Some(-5), Some(-2))], steps, &[]);
         let [lane] = lanes.as_slice() else { panic!("{lanes:?}") };
         assert_eq!((lane.unknown, lane.tainted), (Some(range(-5, -5)), Some(range(-2, -2))));
-        assert_eq!(lane.pods, [LanePods { at: at(300), range: range(300, 300), count: 2 }]);
+        assert_eq!(lane.pods, [leave(300, range(300, 300), 2)]);
     }
 
     #[test]
@@ -352,7 +374,22 @@ mod tests {
         let turns = [("n", range(10, 40)), ("other", range(10, 40))];
         let lanes = lanes(vec![node("n", Some(-5), None), node("other", Some(-5), None)], steps, &turns);
         assert!(lanes.iter().all(|lane| lane.tainted == Some(range(10, 40))), "{lanes:?}");
-        assert_eq!(lanes[0].pods, [LanePods { at: at(320), range: range(310, 340), count: 1 }]);
+        assert_eq!(lanes[0].pods, [leave(320, range(310, 340), 1)]);
+    }
+
+    #[test]
+    fn a_lane_knows_its_pods_in_whose_place_nothing_runs() {
+        let steps = vec![step(300, deleted("n"), false), step(310, deleted("n"), false)];
+        let lanes = lanes(vec![node("n", Some(-5), Some(-2))], steps, &[]);
+        let stuck = |node: &NodeName, _: &Key| (**node == *"n").then_some(OutcomeClass::Stuck);
+        let lane = lanes[0].clone().with_unreplaced(stuck);
+        assert!(
+            lane.pods.iter().all(|pods| pods.unreplaced == BTreeSet::from([OutcomeClass::Stuck])),
+            "{lane:?}"
+        );
+        assert!(
+            lanes[0].clone().with_unreplaced(|_, _| None).pods.iter().all(|pods| pods.unreplaced.is_empty())
+        );
     }
 
     #[test]
@@ -374,7 +411,7 @@ mod tests {
             nodes: vec![name.into()],
             zone: ZoneKey { region: "".into(), zone: zone.into() },
             unknown: Some(at(unknown).into()),
-            pods: vec![LanePods { at: at(pods), range: at(pods).into(), count: 1 }],
+            pods: vec![leave(pods, at(pods).into(), 1)],
             ..Lane::default()
         };
         let all = vec![

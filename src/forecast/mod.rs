@@ -15,7 +15,7 @@ pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
 pub use lanes::{Chart, Lane, LaneFold, LanePods, TimeRange, fold};
-pub use outcome::{EvictionOutcome, StuckReason};
+pub use outcome::{EvictionOutcome, OutcomeClass, StuckReason};
 pub use successors::{Succession, Successor, SuccessorState};
 pub use totals::ForecastTotals;
 

@@ -11,7 +11,7 @@ use super::{Forecast, Succession, Successor, SuccessorState};
 use crate::{
     cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope},
     plan::{
-        CreationTime, Environment, EvictionNote, Landing, environment, eviction_note,
+        CreationTime, Environment, EvictionNote, Landing, QuotaRefusal, environment, eviction_note,
         owner::{self, Recreation},
         placement_trace,
     },
@@ -30,6 +30,8 @@ pub enum EvictionOutcome {
         why: Name,
         /// The claim whose volume has to be detached from the old node first.
         volume: Option<Name>,
+        /// The quota that refuses it at first.
+        quota: Option<Box<QuotaRefusal>>,
     },
     /// No node takes its replacement.
     Pending {
@@ -40,6 +42,8 @@ pub enum EvictionOutcome {
         /// What would let a node take it.
         help: Vec<String>,
     },
+    /// A quota refuses its replacement until the end of the forecast.
+    Refused(Box<QuotaRefusal>),
     /// Its replacement does not run before its node is back, deleted or tainted out-of-service.
     Stuck(StuckReason),
     /// No controller recreates it.
@@ -58,6 +62,34 @@ pub enum EvictionOutcome {
     LeftOut,
 }
 
+/// A class of outcomes: how they are counted and drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OutcomeClass {
+    /// The replacement lands on a node.
+    Moves,
+    /// No node takes the replacement.
+    Pending,
+    /// A quota refuses the replacement.
+    Refused,
+    /// The replacement waits for the old node.
+    Stuck,
+    /// Nothing replaces it.
+    Lost,
+    /// It needs no replacement on another node.
+    NotReplaced,
+    /// What it rests on is not known.
+    Unknown,
+    /// It is not worked out, as there are too many.
+    LeftOut,
+}
+
+impl OutcomeClass {
+    /// Whether the pod leaves and nothing runs in its place.
+    pub const fn is_unreplaced(self) -> bool {
+        matches!(self, Self::Pending | Self::Refused | Self::Stuck | Self::Lost)
+    }
+}
+
 /// Why the replacement of a pod waits for the old node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StuckReason {
@@ -68,11 +100,27 @@ pub enum StuckReason {
 }
 
 impl EvictionOutcome {
+    pub const fn class(&self) -> OutcomeClass {
+        match self {
+            Self::Moves { .. } => OutcomeClass::Moves,
+            Self::Pending { .. } => OutcomeClass::Pending,
+            Self::Refused(_) => OutcomeClass::Refused,
+            Self::Stuck(_) => OutcomeClass::Stuck,
+            Self::Lost => OutcomeClass::Lost,
+            Self::SameNode | Self::NotReplaced | Self::Replaced | Self::ReplacedWhenGone => {
+                OutcomeClass::NotReplaced
+            }
+            Self::Unknown { .. } => OutcomeClass::Unknown,
+            Self::LeftOut => OutcomeClass::LeftOut,
+        }
+    }
+
     /// A stable word for it.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Moves { .. } => "moves",
             Self::Pending { .. } => "pending",
+            Self::Refused(_) => "refused",
             Self::Stuck(_) => "stuck",
             Self::Lost => "lost",
             Self::SameNode => "sameNode",
@@ -89,14 +137,15 @@ impl EvictionOutcome {
         match self {
             Self::Lost => 0,
             Self::Stuck(_) => 1,
-            Self::Pending { .. } => 2,
-            Self::Unknown { .. } => 3,
-            Self::LeftOut => 4,
-            Self::NotReplaced => 5,
-            Self::ReplacedWhenGone => 6,
-            Self::Replaced => 7,
-            Self::SameNode => 8,
-            Self::Moves { .. } => 9,
+            Self::Refused(_) => 2,
+            Self::Pending { .. } => 3,
+            Self::Unknown { .. } => 4,
+            Self::LeftOut => 5,
+            Self::NotReplaced => 6,
+            Self::ReplacedWhenGone => 7,
+            Self::Replaced => 8,
+            Self::SameNode => 9,
+            Self::Moves { .. } => 10,
         }
     }
 
@@ -104,8 +153,9 @@ impl EvictionOutcome {
     pub fn short(&self) -> String {
         match self {
             Self::Moves { node, among: ..=1, .. } => format!("→ {node}"),
-            Self::Moves { node, among, .. } => format!("→ {node} (tie of {among})"),
+            Self::Moves { among, .. } => format!("→ any of {among} nodes"),
             Self::Pending { cause, .. } => format!("→ Pending: {cause}"),
+            Self::Refused(refusal) => format!("→ refused: quota {}", refusal.quota.name),
             Self::Stuck(StuckReason::OldPod) => "stuck: waits for its node".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
             Self::Lost => "lost".into(),
@@ -129,12 +179,14 @@ impl EvictionOutcome {
     /// Why, and what would help, one line each.
     pub fn reasons(&self) -> Vec<String> {
         match self {
-            Self::Moves { why, volume, .. } => {
+            Self::Moves { why, volume, quota, .. } => {
                 let volume = volume.iter().map(|claim| {
                     format!("starts once volume {claim} is detached from the old node, by force after 6m")
                 });
-                [why.to_string()].into_iter().chain(volume).collect()
+                let quota = quota.iter().map(ToString::to_string);
+                [why.to_string()].into_iter().chain(volume).chain(quota).collect()
             }
+            Self::Refused(refusal) => vec![refusal.to_string()],
             Self::Pending { why, help, .. } => [why.to_string()].into_iter().chain(help.clone()).collect(),
             Self::Stuck(_)
             | Self::Lost
@@ -174,7 +226,18 @@ impl EvictionOutcome {
 impl fmt::Display for EvictionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Moves { volume: Some(_), .. } => write!(f, "{}, once its volume is detached", self.short()),
+            Self::Moves { node, among, volume, quota, .. } => {
+                write!(f, "→ {node}")?;
+                if *among > 1 {
+                    write!(f, " (tie of {among})")?;
+                }
+                match (quota, volume) {
+                    (Some(refusal), _) => write!(f, ", once quota {} allows it", refusal.quota.name),
+                    (None, Some(_)) => f.write_str(", once its volume is detached"),
+                    (None, None) => Ok(()),
+                }
+            }
+            Self::Refused(refusal) => write!(f, "{} ({})", self.short(), refusal.numbers()),
             Self::Stuck(StuckReason::OldPod) => f.write_str(
                 "stuck Terminating: no replacement until the node is back, deleted or tainted out-of-service",
             ),
@@ -191,7 +254,7 @@ impl fmt::Display for EvictionOutcome {
             Self::ReplacedWhenGone => f.write_str("replaced when its kubelet has ended it"),
             Self::Unknown { why } => write!(f, "not known: {why}"),
             Self::LeftOut => f.write_str("not worked out: too many pods"),
-            Self::Moves { .. } | Self::Pending { .. } => f.write_str(&self.short()),
+            Self::Pending { .. } => f.write_str(&self.short()),
         }
     }
 }
@@ -248,17 +311,15 @@ fn of_successor(successor: &Successor, pod: &Pod, succession: &Succession) -> Ev
             why: why.clone(),
             help: successor.help(&succession.trace),
         },
+        (_, None, _) if let Some(refusal) = quota => EvictionOutcome::Refused(refusal.clone()),
         (_, None, _) if *created == CreationTime::WhenGone => EvictionOutcome::Stuck(StuckReason::OldPod),
         (_, _, Some(claim)) if ready.is_none() => {
             EvictionOutcome::Stuck(StuckReason::Volume { claim: claim.clone() })
         }
         (Landing::Node { node, why }, _, volume) => {
             let among = trace.map_or(1, |trace| trace.best.max(1));
-            let why = match quota {
-                Some(refusal) => format!("{refusal}; {why}").as_str().into(),
-                None => why.clone(),
-            };
-            EvictionOutcome::Moves { node: node.clone(), among, why, volume: volume.clone() }
+            let (node, why) = (node.clone(), why.clone());
+            EvictionOutcome::Moves { node, among, why, volume: volume.clone(), quota: quota.clone() }
         }
         (Landing::Unknown, ..) => {
             let why =

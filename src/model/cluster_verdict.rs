@@ -323,7 +323,13 @@ fn consequences(counts: &EvictionCounts) -> Vec<String> {
     let stuck = |pods| whose(pods, "stays Terminating", "stay Terminating");
     let lost = |pods| whose(pods, "is lost", "are lost");
     let text = |pods: usize, text: &dyn Fn(usize) -> String| (pods > 0).then(|| text(pods));
-    let texts = [text(counts.pending, &find), text(counts.stuck, &stuck), text(counts.lost, &lost)];
+    let refused = |pods| whose(pods, "is refused by a quota", "are refused by quotas");
+    let texts = [
+        text(counts.pending, &find),
+        text(counts.refused, &refused),
+        text(counts.stuck, &stuck),
+        text(counts.lost, &lost),
+    ];
     texts.into_iter().flatten().collect()
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
-    forecast::{EvictionOutcome, Forecast},
+    forecast::{EvictionOutcome, Forecast, OutcomeClass},
     placement::Snapshot,
     plan::{
         EvictionRules, PlacingEnvironment, budget,
@@ -31,6 +31,8 @@ pub struct EvictionOutcomes {
     pub at: Timestamp,
     basis: OutcomesBasis,
     by_pod: BTreeMap<Key, EvictionOutcome>,
+    /// The pods in whose place nothing runs, by their node.
+    unreplaced: BTreeMap<NodeName, BTreeMap<Key, OutcomeClass>>,
     /// The pods whose eviction a budget would refuse, the earlier ones granted; none if budgets are not known.
     refused: Option<BTreeSet<Key>>,
 }
@@ -39,6 +41,11 @@ impl EvictionOutcomes {
     /// Those of the pods that leave.
     pub const fn by_pod(&self) -> &BTreeMap<Key, EvictionOutcome> {
         &self.by_pod
+    }
+
+    /// The outcome of a pod of a node, where nothing runs in its place.
+    pub fn unreplaced(&self, node: &NodeName, pod: &Key) -> Option<OutcomeClass> {
+        self.unreplaced.get(node)?.get(pod).copied()
     }
 }
 
@@ -71,6 +78,8 @@ pub struct EvictionCounts {
     pub leaving: usize,
     pub moves: usize,
     pub pending: usize,
+    /// Those whose replacement a quota refuses.
+    pub refused: usize,
     /// Those that wait for their old node.
     pub stuck: usize,
     pub lost: usize,
@@ -80,7 +89,7 @@ pub struct EvictionCounts {
     pub left_out: usize,
     pub working_out: usize,
     /// Evictions that a budget would refuse; none if budgets, or the outcomes, are not known.
-    pub refused: Option<usize>,
+    pub against_budgets: Option<usize>,
     pub terminating: usize,
     pub cancelled: usize,
     /// Pods that tolerate the taint without a limit.
@@ -167,8 +176,23 @@ impl OutcomesJob {
         let environment = PlacingEnvironment::new(&cluster, snapshot, at);
         let by_pod = forecast.outcomes(&leaving, most, &cluster, environment);
         let refused = refused(&cluster, &leaving, version, at);
-        EvictionOutcomes { at, basis, by_pod, refused }
+        let unreplaced = unreplaced(&cluster, &by_pod);
+        EvictionOutcomes { at, basis, by_pod, unreplaced, refused }
     }
+}
+
+/// The pods in whose place nothing runs, by their node.
+fn unreplaced(
+    cluster: &Cluster,
+    by_pod: &BTreeMap<Key, EvictionOutcome>,
+) -> BTreeMap<NodeName, BTreeMap<Key, OutcomeClass>> {
+    let mut unreplaced: BTreeMap<NodeName, BTreeMap<Key, OutcomeClass>> = BTreeMap::new();
+    for (key, outcome) in by_pod.iter().filter(|(_, outcome)| outcome.class().is_unreplaced()) {
+        if let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone()) {
+            unreplaced.entry(node).or_default().insert(key.clone(), outcome.class());
+        }
+    }
+    unreplaced
 }
 
 /// The pods whose eviction a budget would refuse now if all were asked for in order of time, each granted one using up a
@@ -217,7 +241,8 @@ impl EvictionCounts {
             let of_state = match row.state {
                 EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
                     refused += is_refused(key).map_or(0, |()| 1);
-                    *counts.of_outcome(outcomes.and_then(|outcomes| outcomes.by_pod.get(key))) += 1;
+                    let outcome = outcomes.and_then(|outcomes| outcomes.by_pod.get(key));
+                    *counts.of_class(outcome.map(EvictionOutcome::class)) += 1;
                     &mut counts.leaving
                 }
                 EvictionState::Terminating { .. } => &mut counts.terminating,
@@ -226,26 +251,23 @@ impl EvictionCounts {
             };
             *of_state += 1;
         }
-        counts.refused = outcomes.is_some_and(|outcomes| outcomes.refused.is_some()).then_some(refused);
+        counts.against_budgets =
+            outcomes.is_some_and(|outcomes| outcomes.refused.is_some()).then_some(refused);
         counts
     }
 
-    /// The count of an outcome; none is worked out now.
-    const fn of_outcome(&mut self, outcome: Option<&EvictionOutcome>) -> &mut usize {
-        match outcome {
+    /// The count of a class of outcomes; none is worked out now.
+    const fn of_class(&mut self, class: Option<OutcomeClass>) -> &mut usize {
+        match class {
             None => &mut self.working_out,
-            Some(EvictionOutcome::Moves { .. }) => &mut self.moves,
-            Some(EvictionOutcome::Pending { .. }) => &mut self.pending,
-            Some(EvictionOutcome::Stuck(_)) => &mut self.stuck,
-            Some(EvictionOutcome::Lost) => &mut self.lost,
-            Some(
-                EvictionOutcome::SameNode
-                | EvictionOutcome::NotReplaced
-                | EvictionOutcome::Replaced
-                | EvictionOutcome::ReplacedWhenGone,
-            ) => &mut self.not_replaced,
-            Some(EvictionOutcome::Unknown { .. }) => &mut self.not_known,
-            Some(EvictionOutcome::LeftOut) => &mut self.left_out,
+            Some(OutcomeClass::Moves) => &mut self.moves,
+            Some(OutcomeClass::Pending) => &mut self.pending,
+            Some(OutcomeClass::Refused) => &mut self.refused,
+            Some(OutcomeClass::Stuck) => &mut self.stuck,
+            Some(OutcomeClass::Lost) => &mut self.lost,
+            Some(OutcomeClass::NotReplaced) => &mut self.not_replaced,
+            Some(OutcomeClass::Unknown) => &mut self.not_known,
+            Some(OutcomeClass::LeftOut) => &mut self.left_out,
         }
     }
 }

@@ -13,9 +13,10 @@ use kordon::{
     },
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Labels, LeaderLease, Lease,
-        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PodUnscheduled,
-        Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination,
-        Toleration, TolerationOperator, Uid, Version, Workload, WorkloadKind, scheduling::Requests,
+        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PodUnscheduled, Quota,
+        QuotaCount, QuotaLimit, Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint,
+        TaintEffect, Termination, Toleration, TolerationOperator, Uid, Version, Workload, WorkloadKind,
+        scheduling::Requests,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
@@ -482,6 +483,15 @@ impl DashboardFixture {
             ..Pod::default()
         };
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
+    }
+
+    /// A namespace may have so many pods, and is said to have so many.
+    pub fn add_quota(&mut self, namespace: &str, hard: i64, used: i64) {
+        let counts = QuotaCount::of("pods").expect("pods use it");
+        let limits = [QuotaLimit { resource: "pods".into(), counts, hard, used }].into();
+        let version = self.next_version();
+        let quota = Quota { key: Key::new(namespace, "few-pods"), version, scopes: [].into(), limits };
+        self.put(Change::Quota(ObjectEvent::Applied(quota)));
     }
 
     /// Tells the app everything, as first lists do, and that all watches are live.

@@ -45,7 +45,7 @@ fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
         let word = match &*outcome {
             EvictionOutcome::Moves { .. } => "node",
             EvictionOutcome::Pending { .. } => "pending",
-            EvictionOutcome::Stuck(_) => "waiting",
+            EvictionOutcome::Stuck(_) | EvictionOutcome::Refused(_) => "waiting",
             EvictionOutcome::Lost => "lost",
             other => panic!("{}: {other:?}", successor.of),
         };
@@ -69,6 +69,28 @@ fn an_outcome_says_where_the_pod_goes_or_why_it_does_not() {
     assert_eq!(outcome(&fixture, "kube-system/proxy-13-k9x"), None, "it is never evicted");
     let counts = fixture.app.model.views.counts;
     assert_eq!((counts.leaving, counts.moves, counts.pending, counts.stuck, counts.lost), (5, 2, 1, 1, 1));
+}
+
+#[test]
+fn a_replacement_that_a_quota_refuses_is_told_apart_from_one_that_lands() {
+    let of_cart = |hard, used| {
+        let mut fixture = DashboardFixture::well();
+        fixture.add_quota("shop", hard, used);
+        fixture.silence("pool-b-05");
+        fixture.run(80);
+        let outcome = outcome(&fixture, "shop/cart-13-x7f2q").expect("it is worked out");
+        (outcome.to_string(), outcome.reasons(), fixture.app.model.views.counts.refused)
+    };
+    let (text, reasons, refused) = of_cart(4, 9);
+    assert_eq!((text.as_str(), refused), ("→ refused: quota few-pods (pods 9 of 4 used, needs 1)", 2));
+    assert_eq!(reasons, ["replacement refused by quota few-pods (pods 9 of 4 used, needs 1)"]);
+    // One that is full only until the old pod no longer counts.
+    let (text, reasons, refused) = of_cart(9, 9);
+    assert!(text.starts_with("→ pool-") && text.ends_with(", once quota few-pods allows it"), "{text}");
+    let quota = "replacement refused by quota few-pods until the old pod is gone (pods 9 of 9 used)";
+    assert_eq!((reasons.last().map(String::as_str), refused), (Some(quota), 0));
+    let (text, ..) = of_cart(11, 9);
+    assert!(!text.contains("quota"), "{text}");
 }
 
 #[test]
@@ -100,7 +122,7 @@ fn what_an_outcome_rests_on_and_is_not_known_is_named() {
     assert_eq!(outcome(&fixture, "default/store-0").map(|outcome| outcome.word()), Some("stuck"));
     assert_eq!(outcome(&fixture, "default/bare-0"), Some(EvictionOutcome::Lost), "it has no owner");
     let counts = fixture.app.model.views.counts;
-    assert_eq!((counts.not_known, counts.refused), (1, None), "not known is not zero");
+    assert_eq!((counts.not_known, counts.against_budgets), (1, None), "not known is not zero");
 }
 
 #[test]
@@ -112,7 +134,7 @@ fn evictions_that_a_budget_would_refuse_are_counted_in_the_order_in_which_they_c
     let refused = |pod: &str| model.would_be_refused(&Key::new("shop", pod));
     // The budget of checkout lets one of three go.
     assert_eq!((refused("checkout-5kd8x"), refused("checkout-9vbnm")), (Some(false), Some(true)));
-    assert_eq!(model.views.counts.refused, Some(2), "and the one of postgres");
+    assert_eq!(model.views.counts.against_budgets, Some(2), "and the one of postgres");
 }
 
 #[test]

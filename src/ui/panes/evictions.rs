@@ -7,7 +7,7 @@ use crate::{
     app::{EvictionColumn, Pane},
     cluster::Key,
     engine::Confidence,
-    forecast::EvictionOutcome,
+    forecast::{EvictionOutcome, OutcomeClass},
     k8s::feed::{FeedKind, FeedState},
     model::{EvictionCounts, EvictionRow, EvictionState, cluster_verdict},
     ui::{
@@ -63,6 +63,15 @@ enum OutcomeStyle {
 /// From this width on there is room for whole statements.
 const WHOLE_OUTCOMES: u16 = 150;
 
+/// The most cells of a pod's name, so that an outcome has the room for the name of a node.
+const fn longest_pod(width: u16) -> u16 {
+    match width {
+        0..76 => 26,
+        76..100 => 38,
+        _ => 48,
+    }
+}
+
 /// Why there is none.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let listing = !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Live));
@@ -86,11 +95,12 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
 fn facts(scene: &Scene, area: Rect) -> Runs {
     let room = usize::from(area.width).saturating_sub(6 + tabs(scene, Pane::Evictions).width());
     let counts = &scene.shown.views.counts;
-    let EvictionCounts { leaving, moves, pending, stuck, lost, not_replaced, .. } = *counts;
-    let parts: [(usize, &str, Role); 12] = [
+    let EvictionCounts { leaving, moves, pending, refused, stuck, lost, not_replaced, .. } = *counts;
+    let parts: [(usize, &str, Role); 13] = [
         (leaving, "leave", Role::CountdownSoon),
         (moves, "move", Role::Base),
         (pending, "Pending", Role::NodeWarning),
+        (refused, "refused by quota", Role::NodeWarning),
         (stuck, "stuck", Role::NodeCritical),
         (lost, "lost", Role::NodeCritical),
         (not_replaced, "not replaced", Role::Dim),
@@ -120,11 +130,11 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
 /// Draws, below the rows, why there are no others, or what the evictions ignore; returns the area that is left.
 fn draw_note(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     let pause = cluster_verdict::pause(&scene.shown.views.zones);
-    let refused = scene.shown.views.counts.refused.filter(|refused| *refused > 0);
-    let (note, role) = match (pause, refused) {
+    let against = scene.shown.views.counts.against_budgets.filter(|pods| *pods > 0);
+    let (note, role) = match (pause, against) {
         (Some(pause), _) => (pause, Role::NodeCritical),
-        (None, Some(refused)) => {
-            (format!("taint eviction ignores budgets: {refused} would have refused"), Role::NodeNotice)
+        (None, Some(pods)) => {
+            (format!("taint eviction ignores budgets: {pods} would have refused"), Role::NodeNotice)
         }
         (None, None) => return area,
     };
@@ -136,16 +146,12 @@ fn draw_note(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     Rect { height: area.height - 1, ..area }
 }
 
-/// Below this width pods have shorter names, so that outcomes have the room for the name of a node.
-const WHOLE_PODS: u16 = 76;
-
 fn columns(scene: &Scene, width: u16) -> Vec<Column> {
     let sort = scene.screen.evictions.sort;
-    let pod = if width < WHOLE_PODS { 26 } else { 48 };
     vec![
         plain("", Width::Fixed(1)),
         column(sort, EvictionColumn::Due, "in", Width::Fit(6, 14)).right(),
-        column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, pod)),
+        column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, longest_pod(width))),
         column(sort, EvictionColumn::Node, "node", Width::Fit(6, 28)).gives_way(1),
         column(sort, EvictionColumn::Outcome, "outcome", Width::Grow(32, 1)),
     ]
@@ -229,7 +235,7 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
     let outcome = scene.shown.outcome(key, row);
     let with_outcome = |cell: Cell, outcome: &EvictionOutcome| {
         let text = if style == OutcomeStyle::Whole { outcome.to_string() } else { outcome.short() };
-        cell.and(&text, scene.style(role(outcome)))
+        cell.and(&text, scene.style(role(outcome.class())))
     };
     match &row.state {
         EvictionState::Never => Cell::new("tolerates the taint", dim),
@@ -272,17 +278,14 @@ fn waits_for(state: &EvictionState, scene: &Scene) -> (String, Role) {
     }
 }
 
-/// How an outcome looks.
-const fn role(outcome: &EvictionOutcome) -> Role {
-    match outcome {
-        EvictionOutcome::Moves { .. } => Role::Base,
-        EvictionOutcome::Pending { .. } => Role::NodeWarning,
-        EvictionOutcome::Stuck(_) | EvictionOutcome::Lost => Role::NodeCritical,
-        EvictionOutcome::Unknown { .. } | EvictionOutcome::LeftOut => Role::NodeNotice,
-        EvictionOutcome::SameNode
-        | EvictionOutcome::NotReplaced
-        | EvictionOutcome::Replaced
-        | EvictionOutcome::ReplacedWhenGone => Role::Dim,
+/// How a class of outcomes looks.
+pub(super) const fn role(class: OutcomeClass) -> Role {
+    match class {
+        OutcomeClass::Moves => Role::Base,
+        OutcomeClass::Pending | OutcomeClass::Refused => Role::NodeWarning,
+        OutcomeClass::Stuck | OutcomeClass::Lost => Role::NodeCritical,
+        OutcomeClass::Unknown | OutcomeClass::LeftOut => Role::NodeNotice,
+        OutcomeClass::NotReplaced => Role::Dim,
     }
 }
 

@@ -1,12 +1,14 @@
 //! The forecast: what happens to which node when, if nobody acts, as a Gantt chart.
 
+use std::collections::BTreeSet;
+
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
-use super::{Nothing, draw_cause, open, say};
+use super::{Nothing, draw_cause, evictions, open, say};
 use crate::{
     app::Pane,
     engine::Confidence,
-    forecast::{Lane, LaneFold, LanePods, TimeRange},
+    forecast::{Lane, LaneFold, OutcomeClass, TimeRange},
     model::Horizon,
     time::{Span, Timestamp},
     ui::{
@@ -31,10 +33,10 @@ const NARROW: u16 = 20;
 /// ─ 4 Forecast ──────────────────── 10 min · nothing done ─
 ///              now    +2m    +4m    +6m    +8m    +10m
 ///           03:02  03:04  03:06  03:08  03:10  03:12
-/// pool-a-03 ══│══════▌     ┊      ┊      ┊      ┊
+/// pool-a-03 ══│══════▌PS   ┊      ┊      ┊      ┊
 /// pool-c-09   │·UT▌════════════▌  ┊      ┊      ┊
 /// pods gone 9   ▁▁▁▁▂▂▂▂▂▂▅▅▅▅▅█████████████████
-/// ··· silent  U Unknown  T taint  ▌ pods leave
+/// ··· silent  U Unknown  T taint  ▌ pods leave  P Pending  S stuck
 /// ```
 /// Draws the forecast; returns how many lanes there is room for.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -261,6 +263,8 @@ enum LaneCell {
     UnknownMark,
     TaintMark,
     Pods,
+    /// Nothing runs in the place of some of the pods that leave here.
+    Unreplaced(OutcomeClass),
     /// Pods leave at any time here.
     PodsRange,
 }
@@ -268,7 +272,9 @@ enum LaneCell {
 impl LaneCell {
     const fn is_mark(self) -> bool {
         match self {
-            Self::NotReadyMark | Self::UnknownMark | Self::TaintMark | Self::Pods => true,
+            Self::NotReadyMark | Self::UnknownMark | Self::TaintMark | Self::Pods | Self::Unreplaced(_) => {
+                true
+            }
             Self::Blank | Self::Silent | Self::Down | Self::Range | Self::Tainted | Self::PodsRange => false,
         }
     }
@@ -284,7 +290,34 @@ impl LaneCell {
             Self::UnknownMark => ("U", Role::NodeCritical),
             Self::TaintMark => ("T", Role::TaintNoExecute),
             Self::Pods => ("▌", Role::EvictionPredicted),
+            Self::Unreplaced(class) => (class_sign(class), evictions::role(class)),
             Self::PodsRange => ("░", Role::EvictionPredicted),
+        }
+    }
+}
+
+/// The letter of a class of outcomes by which nothing runs in a pod's place.
+const fn class_sign(class: OutcomeClass) -> &'static str {
+    match class {
+        OutcomeClass::Pending => "P",
+        OutcomeClass::Refused => "R",
+        OutcomeClass::Stuck => "S",
+        OutcomeClass::Lost => "L",
+        OutcomeClass::Moves | OutcomeClass::NotReplaced | OutcomeClass::Unknown | OutcomeClass::LeftOut => {
+            "▌"
+        }
+    }
+}
+
+/// What the letter stands for.
+const fn class_words(class: OutcomeClass) -> &'static str {
+    match class {
+        OutcomeClass::Pending => "Pending",
+        OutcomeClass::Refused => "refused by quota",
+        OutcomeClass::Stuck => "stuck",
+        OutcomeClass::Lost => "lost",
+        OutcomeClass::Moves | OutcomeClass::NotReplaced | OutcomeClass::Unknown | OutcomeClass::LeftOut => {
+            "pods leave"
         }
     }
 }
@@ -317,14 +350,18 @@ fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
     cells
 }
 
+/// So many marks that fall into one cell are shown, in the cells after it.
+const MARKS_BESIDE: usize = 4;
+
 fn put_marks(lane: &Lane, axis: &TimeAxis, until: Timestamp, cells: &mut [LaneCell]) {
     let mut put = |at: Timestamp, mark: LaneCell| {
         let Some(cell) = axis.cell(at).map(usize::from).filter(|_| at <= until) else { return };
-        let is_free = |cell: &usize| cells.get(*cell).is_some_and(|here| !here.is_mark());
-        if cells[cell] != mark
-            && let Some(free) = (cell..cell + 3).find(is_free)
+        let beside = cells[cell..].iter().take(MARKS_BESIDE).take_while(|here| here.is_mark());
+        let free = cell + beside.clone().count();
+        if !beside.clone().any(|here| *here == mark)
+            && let Some(here) = cells.get_mut(free).filter(|here| !here.is_mark())
         {
-            cells[free] = mark;
+            *here = mark;
         }
     };
     let marks = [
@@ -343,6 +380,9 @@ fn put_marks(lane: &Lane, axis: &TimeAxis, until: Timestamp, cells: &mut [LaneCe
     for pods in &lane.pods {
         if axis.cell(pods.range.first) == axis.cell(pods.range.last) {
             put(pods.range.first, LaneCell::Pods);
+        }
+        for class in &pods.unreplaced {
+            put(pods.range.first, LaneCell::Unreplaced(*class));
         }
     }
 }
@@ -367,13 +407,18 @@ fn draw_lane(scene: &Scene, axis: &TimeAxis, cells: &[LaneCell], (x, y): (u16, u
 struct Sum {
     name: &'static str,
     role: Role,
-    /// What of a lane it adds up.
-    of: fn(&Lane) -> &[LanePods],
+    /// What of a lane it adds up: how many pods when.
+    of: fn(&Lane) -> Vec<(Timestamp, usize)>,
 }
 
 impl Sum {
-    const ENDPOINTS: Self = Self { name: "endpoints", role: Role::NodeCritical, of: |lane| &lane.endpoints };
-    const GONE: Self = Self { name: "pods gone", role: Role::EvictionPredicted, of: |lane| &lane.pods };
+    const ENDPOINTS: Self =
+        Self { name: "endpoints", role: Role::NodeCritical, of: |lane| lane.endpoints.clone() };
+    const GONE: Self = Self {
+        name: "pods gone",
+        role: Role::EvictionPredicted,
+        of: |lane| lane.pods.iter().map(|pods| (pods.at, pods.pods.len())).collect(),
+    };
 }
 
 /// `pods gone 14     ▁▁▂▂▂▅▅▅▅▅█████`: how many of all have left until each cell.
@@ -382,9 +427,9 @@ fn draw_sum(scene: &Scene, axis: &TimeAxis, sum: &Sum, (parts, y): (&Parts, u16)
     let until = scene.shown.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
     let mut counts = vec![0; usize::from(axis.cells)];
     let pods = shown.lanes.iter().flat_map(|lane| (sum.of)(lane));
-    for pods in pods.filter(|pods| pods.at > scene.now) {
-        if let Some(count) = axis.cell(pods.at).and_then(|cell| counts.get_mut(usize::from(cell))) {
-            *count += pods.count;
+    for (at, pods) in pods.filter(|(at, _)| *at > scene.now) {
+        if let Some(count) = axis.cell(at).and_then(|cell| counts.get_mut(usize::from(cell))) {
+            *count += pods;
         }
     }
     let total: usize = counts.iter().sum();
@@ -405,17 +450,35 @@ fn draw_sum(scene: &Scene, axis: &TimeAxis, sum: &Sum, (parts, y): (&Parts, u16)
     }
 }
 
-/// `··· silent  U Unknown  T taint  T╌T between  ▌ pods leave  ░ any time`
+/// `U Unknown  T taint  ▌ pods leave  S stuck  ╌ ░ any time between  ·· silent`: of most signs, those that are shown.
 fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
-    let entry = |sign: &str, role: Role, words: &str| {
-        Runs::new(sign, scene.style(role)).and(&format!(" {words}"), scene.style(Role::Dim))
+    let lanes = &scene.screen.forecast.lanes;
+    let is_range = |range: &TimeRange| range.first < range.last;
+    let has_range = |lane: &Lane| {
+        let states = [lane.unknown, lane.tainted].into_iter().flatten();
+        states.chain(lane.pods.iter().map(|pods| pods.range)).any(|range| is_range(&range))
     };
-    Segments::default()
-        .left(0, entry("U", Role::NodeCritical, "Unknown"))
-        .left(0, entry("T", Role::TaintNoExecute, "taint"))
-        .left(0, entry("▌", Role::EvictionPredicted, "pods leave"))
-        .left(2, entry("╌ ░", Role::TaintNoExecute, "any time between"))
-        .left(1, entry("··", Role::NodeWarning, "silent"))
-        .left(3, entry("N", Role::NodeCritical, "not ready"))
-        .render(area, &Run::raw("  "), buf);
+    let classes: BTreeSet<OutcomeClass> =
+        lanes.iter().flat_map(|lane| &lane.pods).flat_map(|pods| pods.unreplaced.iter().copied()).collect();
+    let mut legend = Segments::default();
+    let mut add = |priority: u8, sign: &str, role: Role, words: &str| {
+        let entry = Runs::new(sign, scene.style(role)).and(&format!(" {words}"), scene.style(Role::Dim));
+        legend = std::mem::take(&mut legend).left(priority, entry);
+    };
+    add(0, "U", Role::NodeCritical, "Unknown");
+    add(0, "T", Role::TaintNoExecute, "taint");
+    add(0, "▌", Role::EvictionPredicted, "pods leave");
+    for class in classes {
+        add(0, class_sign(class), evictions::role(class), class_words(class));
+    }
+    if lanes.iter().any(|lane| lane.not_ready.is_some()) {
+        add(1, "N", Role::NodeCritical, "not ready");
+    }
+    if lanes.iter().any(has_range) {
+        add(2, "╌ ░", Role::TaintNoExecute, "any time between");
+    }
+    if lanes.iter().any(|lane| lane.silent.is_some()) {
+        add(3, "··", Role::NodeWarning, "silent");
+    }
+    legend.render(area, &Run::raw("  "), buf);
 }
