@@ -46,7 +46,7 @@ columns! {
     /// Columns of the nodes. State: by urgency, and within a state those first that something happens to first.
     NodeColumn {
         State = "state", Name = "node", Zone = "zone", Roles = "roles", Heartbeat = "heartbeat", Due = "next", Pods = "pods", Cpu = "cpu req", Memory = "mem req",
-        Taints = "taints", Conditions = "conditions", Address = "address", Version = "kubelet", Kind = "type",
+        Taints = "taints", Conditions = "conditions", Address = "address", Version = "kubelet", Kernel = "kernel", Kind = "type",
         Age = "age",
     }
 }

@@ -27,6 +27,7 @@ pub mod progress;
 pub mod reaction;
 pub mod screen;
 pub mod snapshot_cache;
+mod targets;
 pub mod update;
 
 pub use columns::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};

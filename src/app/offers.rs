@@ -5,7 +5,7 @@ use crossterm::event::KeyEvent;
 use super::{
     App,
     commands::{self, COMMANDS, Command, UserAction},
-    detail::{Detail, DetailSubject},
+    detail::Detail,
     dialog::DialogPrompt,
     operations::OperationEntry,
     overlays::Overlay,
@@ -135,33 +135,6 @@ impl App {
                 matches!(means, Some(Means::Plan(_) | Means::WhatIf(_)))
             }
             Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending => false,
-        }
-    }
-
-    /// Whether there is something that a plan of this kind would be for.
-    fn has_targets(&self, kind: PlanKind) -> bool {
-        let screen = &self.screen;
-        let subject = screen.overlays.detail().map(|detail| &detail.subject);
-        match kind {
-            PlanKind::Evict | PlanKind::Delete => match screen.focus {
-                Pane::Pods => !screen.marked_pods.is_empty() || screen.pods.list.selected().is_some(),
-                Pane::Evictions => screen.evictions.list.selected().is_some(),
-                Pane::Detail => matches!(subject, Some(DetailSubject::Pod(_))),
-                _ => false,
-            },
-            PlanKind::Cordon
-            | PlanKind::Uncordon
-            | PlanKind::Drain
-            | PlanKind::Taint
-            | PlanKind::Label
-            | PlanKind::Failure => match screen.focus {
-                Pane::Nodes => !screen.marked_nodes.is_empty() || !screen.selected_nodes().is_empty(),
-                Pane::Pods => screen.pods_of.is_some(),
-                Pane::Detail => matches!(subject, Some(DetailSubject::Node(_))),
-                Pane::Zones => screen.zones.list.selected().is_some(),
-                Pane::Forecast => screen.forecast.selected().is_some(),
-                _ => false,
-            },
         }
     }
 

@@ -35,6 +35,7 @@ fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBas
         | NodeColumn::Conditions
         | NodeColumn::Address
         | NodeColumn::Version
+        | NodeColumn::Kernel
         | NodeColumn::Kind
         | NodeColumn::Age => false,
     };
@@ -203,6 +204,7 @@ fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
         NodeColumn::Conditions => Rank::Number(-i64::try_from(node.problems().count()).unwrap_or(i64::MAX)),
         NodeColumn::Address => Rank::Text(node.address.clone()),
         NodeColumn::Version => Rank::Text(node.kubelet_version.clone()),
+        NodeColumn::Kernel => Rank::Text(node.kernel_version.clone()),
         NodeColumn::Kind => Rank::Text(instance_type(node).cloned().unwrap_or_default()),
         NodeColumn::Age => Rank::Number(-node.created.as_nanos()),
     }

@@ -21,7 +21,7 @@ use super::{
     screen::Frozen,
 };
 use crate::{
-    cluster::{Key, NodeName, ZoneKey},
+    cluster::{NodeName, ZoneKey},
     forecast::LaneFold,
     model::{JournalSubject, Model, suggestions::Means},
     time::Timestamp,
@@ -410,22 +410,7 @@ fn toggle_all<K: Ord + Clone>(marked: &mut BTreeSet<K>, shown: &[K]) {
 
 /// Opens a plan for the marked or selected nodes or pods; does nothing where there are none.
 fn open_plan(app: &mut App, kind: PlanKind) {
-    let targets = match kind {
-        PlanKind::Evict | PlanKind::Delete => Targets::Pods(target_pods(app)),
-        PlanKind::Cordon
-        | PlanKind::Uncordon
-        | PlanKind::Drain
-        | PlanKind::Taint
-        | PlanKind::Label
-        | PlanKind::Failure => Targets::Nodes(target_nodes(app)),
-    };
-    let is_empty = match &targets {
-        Targets::Nodes(nodes) => nodes.is_empty(),
-        Targets::Pods(pods) => pods.is_empty(),
-    };
-    if is_empty {
-        return say_gone(app);
-    }
+    let Some(targets) = app.targets(kind) else { return say_gone(app) };
     let mut request = PlanRequest::new(kind, targets);
     request.drain.ignore_daemonsets = app.screen.ignore_daemonsets;
     request.whole_zones = app.screen.focus == Pane::Zones;
@@ -442,51 +427,6 @@ fn open_suggested(app: &mut App) {
     };
     let preview = Preview::new(request, app.screen.focus, &app.shown().cluster);
     app.screen.open_view(Overlay::Plan(Box::new(preview)));
-}
-
-/// The nodes that a plan opened from the focused pane is for: the marked ones, or else the selected one.
-fn target_nodes(app: &App) -> Vec<NodeName> {
-    let screen = &app.screen;
-    match screen.focus {
-        Pane::Nodes if !screen.marked_nodes.is_empty() => screen.marked_nodes.iter().cloned().collect(),
-        Pane::Nodes => screen.selected_nodes().to_vec(),
-        Pane::Pods => screen.pods_of.clone().into_iter().collect(),
-        Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
-            Some(DetailSubject::Node(node)) => vec![node.clone()],
-            Some(DetailSubject::Pod(_)) | None => Vec::new(),
-        },
-        Pane::Zones => {
-            let Some(zone) = screen.zones.list.selected() else { return Vec::new() };
-            let nodes = app.shown().cluster.nodes().iter().filter(|node| node.zone() == *zone);
-            nodes.map(|node| node.name.clone()).collect()
-        }
-        Pane::Forecast => {
-            let lane = screen.forecast.selected();
-            lane.map(|lane| lane.nodes.clone()).unwrap_or_default()
-        }
-        Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal | Pane::Pending => Vec::new(),
-    }
-}
-
-/// The pods that a plan opened from the focused pane is for.
-fn target_pods(app: &App) -> Vec<Key> {
-    let screen = &app.screen;
-    match screen.focus {
-        Pane::Pods if !screen.marked_pods.is_empty() => screen.marked_pods.iter().cloned().collect(),
-        Pane::Pods => screen.pods.list.selected().cloned().into_iter().collect(),
-        Pane::Evictions => screen.evictions.list.selected().cloned().into_iter().collect(),
-        Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
-            Some(DetailSubject::Pod(pod)) => vec![pod.clone()],
-            Some(DetailSubject::Node(_)) | None => Vec::new(),
-        },
-        Pane::Zones
-        | Pane::Nodes
-        | Pane::Plan
-        | Pane::Progress
-        | Pane::Journal
-        | Pane::Forecast
-        | Pane::Pending => Vec::new(),
-    }
 }
 
 fn toggle_option(app: &mut App, option: PlanOption) {

@@ -13,6 +13,7 @@ mod documented;
 mod exit;
 mod forecast;
 mod gaps;
+mod glyphs;
 mod keys;
 mod kubectl_flags;
 mod log;

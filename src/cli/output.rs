@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{
     CliError, exit,
+    glyphs::glyphs,
     page::{Layout, Page},
 };
 
@@ -18,6 +19,10 @@ pub struct OutputArgs {
     /// When to use colours: `auto` on a terminal unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorMode::Auto, global = true)]
     color: ColorMode,
+    /// Print with characters of ASCII only; by default on a terminal whose locale is not UTF-8
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        hide_possible_values = true, global = true)]
+    ascii: Option<bool>,
 }
 
 /// How an answer is printed.
@@ -53,7 +58,8 @@ impl OutputArgs {
 
     /// An empty page for standard output.
     pub fn page(self) -> Page {
-        Page::new(Layout::of_stdout(self.output == Output::Wide, self.has_color()))
+        let glyphs = glyphs(self.ascii, std::io::stdout().is_terminal());
+        Page::new(Layout::of_stdout(self.output == Output::Wide, self.has_color(), glyphs))
     }
 
     /// A report among others that follow: JSON in one line, YAML as one document.

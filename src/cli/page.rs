@@ -8,9 +8,10 @@ use std::{fmt, io::IsTerminal};
 use crossterm::style::{ContentStyle, Stylize};
 
 use crate::{
+    app::Glyphs,
     cluster::ZoneKey,
     model::{StateRole, VerdictLevel},
-    ui::text,
+    ui::{ascii, text},
     visible,
 };
 
@@ -29,14 +30,16 @@ pub struct Layout {
     /// The width of the terminal in cells; none if it is none, or if everything is to be printed.
     pub width: Option<usize>,
     pub has_color: bool,
+    pub glyphs: Glyphs,
 }
 
 impl Layout {
     /// The layout for standard output.
-    pub fn of_stdout(is_wide: bool, has_color: bool) -> Self {
+    pub fn of_stdout(is_wide: bool, has_color: bool, glyphs: Glyphs) -> Self {
         let is_cut = !is_wide && std::io::stdout().is_terminal();
         let size = crossterm::terminal::size().ok().filter(|_| is_cut);
-        Self { width: size.map(|(columns, _)| usize::from(columns)).filter(|width| *width > 0), has_color }
+        let width = size.map(|(columns, _)| usize::from(columns)).filter(|width| *width > 0);
+        Self { width, has_color, glyphs }
     }
 }
 
@@ -162,7 +165,10 @@ impl Page {
                 "\u{2026} shortened to the width of the terminal; -o wide prints everything",
             );
         }
-        self.text
+        match self.layout.glyphs {
+            Glyphs::Unicode => self.text,
+            Glyphs::Ascii => ascii::text(&self.text),
+        }
     }
 
     fn colored(&self, tone: Emphasis, text: &str) -> String {
@@ -308,7 +314,7 @@ mod tests {
     use super::*;
 
     fn page(width: Option<usize>, has_color: bool) -> Page {
-        Page::new(Layout { width, has_color })
+        Page::new(Layout { width, has_color, glyphs: Glyphs::Unicode })
     }
 
     fn rows<const N: usize>(rows: &[[&str; N]]) -> Vec<[String; N]> {
@@ -362,6 +368,14 @@ mod tests {
         let text = out.into_text();
         let lines: Vec<&str> = text.lines().skip(2).take(3).collect();
         assert_eq!(lines, ["web-1 and 2 more  4m", "db-0              5m", "web-4             4m"]);
+    }
+
+    #[test]
+    fn a_page_of_ascii_has_no_other_characters_than_the_clusters_own() {
+        let mut out = Page::new(Layout { glyphs: Glyphs::Ascii, ..Layout::default() });
+        out.line(Emphasis::Critical, "✖ 2 nodes down · 3 pods leave");
+        section(&mut out, ["POD", "OUTCOME"], rows(&[["café", "→ node-1"]]));
+        assert_eq!(out.into_text(), "X 2 nodes down - 3 pods leave\n\nPOD   OUTCOME\ncafé  > node-1\n");
     }
 
     #[test]

@@ -7,9 +7,9 @@ use clap::{Args, builder::PossibleValuesParser};
 use crossterm::event::KeyEvent;
 use tokio_util::sync::CancellationToken;
 
-use super::{exit::CliError, keys, span};
+use super::{exit::CliError, glyphs::glyphs, keys, span};
 use crate::{
-    app::{AppOptions, Glyphs, Mode, ThemeName},
+    app::{AppOptions, Mode, ThemeName},
     clock::Clock,
     engine::Settings,
     executor::{effects::EffectExecutor, write_context::WriteContext},
@@ -96,9 +96,7 @@ pub async fn show(
     let mut dashboard = Dashboard::over(session, AppOptions { mode, themes }, context);
     dashboard.app.operations.locked = locked;
     // What a terminal can show does not matter for a file.
-    let locale = || args.snapshot.is_none() && !is_utf8(|name| std::env::var(name).ok());
-    dashboard.app.screen.glyphs =
-        if args.ascii.unwrap_or_else(locale) { Glyphs::Ascii } else { Glyphs::Unicode };
+    dashboard.app.screen.glyphs = glyphs(args.ascii, args.snapshot.is_none());
     let Some(file) = args.snapshot else { return Ok(run::terminal(dashboard).await?) };
     let until = clock.now() + args.after;
     let keys = args.keys.map_or_else(Vec::new, |Typed(keys)| keys);
@@ -119,15 +117,6 @@ pub fn connection_info(connection: &Connection) -> ConnectionInfo {
 }
 
 /// The themes that fit the terminal, the requested one first. A file has all colours.
-/// Whether the locale of the environment is UTF-8, or none is set.
-fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
-    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable).find(|text| !text.is_empty());
-    set.is_none_or(|locale| {
-        let locale = locale.to_lowercase();
-        locale.contains("utf-8") || locale.contains("utf8")
-    })
-}
-
 fn themes(args: &ShowArgs) -> Vec<ThemeName> {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colours = if args.snapshot.is_some() { u16::MAX } else { crossterm::style::available_color_count() };
@@ -164,18 +153,4 @@ fn frame_file(text: &str) -> Result<PathBuf, String> {
 
 fn typed(text: &str) -> Result<Typed, String> {
     keys::keys(text).map(Typed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_locale_that_is_set_and_not_utf8_asks_for_ascii() {
-        let utf8 = |set: &[(&str, &str)]| {
-            is_utf8(|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
-        };
-        assert!(utf8(&[]) && utf8(&[("LANG", "de_DE.UTF-8")]) && utf8(&[("LC_ALL", ""), ("LANG", "C.utf8")]));
-        assert!(!utf8(&[("LANG", "C")]) && !utf8(&[("LC_ALL", "POSIX"), ("LANG", "de_DE.UTF-8")]));
-    }
 }

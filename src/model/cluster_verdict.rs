@@ -209,11 +209,11 @@ pub fn pause(zones: &[ZoneView]) -> Option<String> {
         .then(|| format!("evictions paused: every zone is down ({} of {})", down(), size()))
 }
 
-/// `zone b down (8 of 8)`, `zone b partly down (6 of 10), evictions stopped there`
+/// `zone b down (8 of 8)`, `zone b 6 of 10 down, no new evictions`
 fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     let total = |zones: &[&ZoneView]| {
         let down: usize = zones.iter().map(|zone| zone.not_ready).sum();
-        format!("({down} of {})", zones.iter().map(|zone| zone.size).sum::<usize>())
+        format!("{down} of {}", zones.iter().map(|zone| zone.size).sum::<usize>())
     };
     let in_state = |state| zones.iter().filter(move |zone| zone.state == state && zone.size > 0);
     let down: Vec<&ZoneView> = in_state(ZoneState::FullDisruption).collect();
@@ -221,16 +221,13 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     match down.as_slice() {
         [] => {}
         _ if is_every_zone_down(zones) => texts.extend(pause(zones)),
-        [zone] => texts.push(format!("zone {} down {}", names.short(&zone.key), total(&down))),
-        several => texts.push(format!("{} zones down {}", several.len(), total(&down))),
+        [zone] => texts.push(format!("zone {} down ({})", names.short(&zone.key), total(&down))),
+        several => texts.push(format!("{} zones down ({})", several.len(), total(&down))),
     }
     for zone in in_state(ZoneState::PartialDisruption) {
-        let rate = if zone.rate > 0.0 {
-            format!("eviction rate reduced to {}/s", zone.rate)
-        } else {
-            "evictions stopped there".into()
-        };
-        texts.push(format!("zone {} partly down {}, {rate}", names.short(&zone.key), total(&[zone])));
+        let rate =
+            if zone.rate > 0.0 { format!("evictions at {}/s", zone.rate) } else { "no new evictions".into() };
+        texts.push(format!("zone {} {} down, {rate}", names.short(&zone.key), total(&[zone])));
     }
     texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)).collect()
 }

@@ -15,6 +15,7 @@ pub mod pending_pods;
 pub mod suggestions;
 pub mod timeline;
 pub mod views;
+pub mod upgrades;
 pub mod watchlist;
 mod zone_names;
 
@@ -34,6 +35,7 @@ pub use journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateRole};
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
+pub use upgrades::{NodeUpgrade, NodeUpgrades};
 pub use views::{Leadership, NextEvent, NextEventKind, Revision, Views};
 pub use watchlist::NodeWatchlist;
 
@@ -77,6 +79,7 @@ pub struct Model {
     /// How right the forecasts of the session have been.
     pub accuracy: Accuracy,
     pub watchlist: NodeWatchlist,
+    pub upgrades: NodeUpgrades,
     /// What the cluster could lose when that was last worked out.
     pub headroom: Option<HeadroomSnapshot>,
     /// What becomes of the pods that are evicted when that was last worked out.
@@ -156,6 +159,7 @@ impl Model {
             outlook: None,
             accuracy,
             watchlist: NodeWatchlist::default(),
+            upgrades: NodeUpgrades::default(),
             headroom: None,
             outcomes: None,
             pending: None,
@@ -299,6 +303,7 @@ impl Model {
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
         let AppliedChange { applied, impact } = change;
         self.watchlist.on_applied(applied);
+        self.upgrades.on_applied(applied);
         let judged = self.accuracy.on_change(applied, &self.cluster, now);
         self.record(change, &judged, now);
         self.node_changes += u64::from(*impact == Impact::Node);

@@ -1,6 +1,6 @@
 //! Draws the screen: `draw(frame, &App, now)`. It reads the app and decides nothing.
 
-mod ascii;
+pub mod ascii;
 pub mod banner;
 pub mod dialog;
 pub mod footer;

@@ -72,7 +72,7 @@ fn an_outcome_says_where_the_pod_goes_or_why_it_does_not() {
 }
 
 #[test]
-fn a_replacement_that_a_quota_refuses_is_told_apart_from_one_that_lands() {
+fn a_replacement_that_a_quota_refuses_differs_from_one_that_lands() {
     let of_cart = |hard, used| {
         let mut fixture = DashboardFixture::well();
         fixture.add_quota("shop", hard, used);

@@ -36,7 +36,7 @@ const CASES: &[Case] = &[
     (
         |it| fail(it, &ZONE_B[..8], 90),
         VerdictLevel::Critical,
-        "zone b partly down (8 of 10), evictions stopped there · ",
+        "zone b 8 of 10 down, no new evictions · ",
     ),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone b down (10 of 10) · "),
     (

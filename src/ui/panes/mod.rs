@@ -32,6 +32,7 @@ use super::{
 use crate::{
     app::{EvictionColumn, Listing, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay},
     k8s::feed::{FeedKind, FeedState},
+    model::NodeUpgrade,
     visible,
 };
 
@@ -155,6 +156,10 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     if pane == Pane::Nodes && !grouping.is_none() {
         let note = format!("grouped by {}", grouping.as_str());
         notes.push((2, Runs::new(&note, scene.style(Role::HeadingSorted))));
+    }
+    if pane == Pane::Nodes {
+        let note = |upgrade: NodeUpgrade| (4, Runs::new(&upgrade.to_string(), scene.style(Role::Dim)));
+        notes.extend(scene.shown.upgrades.running().map(note));
     }
     if let Some(sort) = sort_note(scene, pane) {
         notes.push((3, Runs::new(&sort, scene.style(Role::HeadingSorted))));

@@ -123,6 +123,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
             plain("probe", Width::Fixed(9)).gives_way(14),
             column(sort, By::Address, "address", Width::Fixed(15)).gives_way(15),
             column(sort, By::Version, "kubelet", Width::Fixed(9)).gives_way(12),
+            column(sort, By::Kernel, "kernel", Width::Fixed(20)).gives_way(17),
             column(sort, By::Kind, "type", Width::Fixed(14)).gives_way(16),
             column(sort, By::Age, "age", Width::Fixed(6)).right().gives_way(11),
         ]);
@@ -130,9 +131,9 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let taints = if scene.screen.wide { WHOLE_TAINTS } else { 14 };
     columns.extend([
         column(sort, By::Taints, "taints", Width::Grow(taints, 2)).gives_way(7),
-        column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(17),
-        plain("reason", Width::Fixed(18)).gives_way(18),
-        plain("message", Width::Grow(24, 1)).gives_way(19),
+        column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(18),
+        plain("reason", Width::Fixed(18)).gives_way(19),
+        plain("message", Width::Grow(24, 1)).gives_way(20),
     ]);
     columns
 }
@@ -173,6 +174,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
             probe(scene, health),
             Cell::new(&node.address, dim),
             Cell::new(&node.kubelet_version, dim),
+            Cell::new(&node.kernel_version, dim),
             Cell::new(order::instance_type(node).map_or("", |name| name.as_str()), dim),
             Cell::new(&scene.age(node.created), dim),
         ]);

@@ -1,0 +1,87 @@
+//! What a plan that is opened now would be for: the marked nodes or pods, or else the selected one.
+
+use std::iter;
+
+use super::{
+    App,
+    detail::DetailSubject,
+    pane::Pane,
+    preview::{PlanKind, Targets},
+};
+use crate::cluster::{Key, NodeName};
+
+impl App {
+    /// Whether a plan of this kind would be for anything.
+    pub(super) fn has_targets(&self, kind: PlanKind) -> bool {
+        if is_for_pods(kind) {
+            self.target_pods().next().is_some()
+        } else {
+            self.target_nodes().next().is_some()
+        }
+    }
+
+    /// What a plan of this kind would be for; none if there is nothing.
+    pub(super) fn targets(&self, kind: PlanKind) -> Option<Targets> {
+        self.has_targets(kind).then(|| {
+            if is_for_pods(kind) {
+                Targets::Pods(self.target_pods().cloned().collect())
+            } else {
+                Targets::Nodes(self.target_nodes().cloned().collect())
+            }
+        })
+    }
+
+    fn target_nodes(&self) -> Box<dyn Iterator<Item = &NodeName> + '_> {
+        let screen = &self.screen;
+        match screen.focus {
+            Pane::Nodes if !screen.marked_nodes.is_empty() => Box::new(screen.marked_nodes.iter()),
+            Pane::Nodes => Box::new(screen.selected_nodes().iter()),
+            Pane::Pods => Box::new(screen.pods_of.iter()),
+            Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
+                Some(DetailSubject::Node(node)) => Box::new(iter::once(node)),
+                Some(DetailSubject::Pod(_)) | None => Box::new(iter::empty()),
+            },
+            Pane::Zones => {
+                let zones = self.shown().watchlist.zones();
+                let nodes = screen.zones.list.selected().and_then(|zone| zones.get(zone));
+                Box::new(nodes.into_iter().flat_map(|nodes| nodes.keys()))
+            }
+            Pane::Forecast => Box::new(screen.forecast.selected().into_iter().flat_map(|lane| &lane.nodes)),
+            Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal | Pane::Pending => {
+                Box::new(iter::empty())
+            }
+        }
+    }
+
+    fn target_pods(&self) -> Box<dyn Iterator<Item = &Key> + '_> {
+        let screen = &self.screen;
+        match screen.focus {
+            Pane::Pods if !screen.marked_pods.is_empty() => Box::new(screen.marked_pods.iter()),
+            Pane::Pods => Box::new(screen.pods.list.selected().into_iter()),
+            Pane::Evictions => Box::new(screen.evictions.list.selected().into_iter()),
+            Pane::Detail => match screen.overlays.detail().map(|detail| &detail.subject) {
+                Some(DetailSubject::Pod(pod)) => Box::new(iter::once(pod)),
+                Some(DetailSubject::Node(_)) | None => Box::new(iter::empty()),
+            },
+            Pane::Zones
+            | Pane::Nodes
+            | Pane::Plan
+            | Pane::Progress
+            | Pane::Journal
+            | Pane::Forecast
+            | Pane::Pending => Box::new(iter::empty()),
+        }
+    }
+}
+
+const fn is_for_pods(kind: PlanKind) -> bool {
+    match kind {
+        PlanKind::Evict | PlanKind::Delete => true,
+        PlanKind::Cordon
+        | PlanKind::Uncordon
+        | PlanKind::Drain
+        | PlanKind::Taint
+        | PlanKind::Label
+        | PlanKind::Failure => false,
+    }
+}
