@@ -153,22 +153,23 @@ impl Forecast {
 
     /// Removes what was predicted from the silence of nodes that are not silent any more. The other steps stay as they
     /// are until the next forecast.
-    pub fn forget_heard(&mut self, is_silent: impl Fn(&NodeName) -> bool) {
+    pub fn forget_heard(self: &mut Arc<Self>, is_silent: impl Fn(&NodeName) -> bool) {
         let heard: BTreeSet<NodeName> = self.silent.iter().filter(|node| !is_silent(node)).cloned().collect();
         if heard.is_empty() {
             return;
         }
+        let forecast = Arc::make_mut(self);
         let mut fallen: BTreeSet<NodeName> = BTreeSet::new();
-        self.steps.retain(|step| {
+        forecast.steps.retain(|step| {
             let node = step.kind.node();
             if heard.contains(node) && matches!(step.kind, ForecastKind::Unknown { .. }) {
                 fallen.insert(node.clone());
             }
             !fallen.contains(node)
         });
-        self.silent.retain(|node| !heard.contains(node));
-        self.chart.lanes.retain(|lane| lane.nodes.iter().all(|node| !fallen.contains(node)));
-        self.by_node = baseline::by_node(&self.steps);
+        forecast.silent.retain(|node| !heard.contains(node));
+        forecast.chart.lanes.retain(|lane| lane.nodes.iter().all(|node| !fallen.contains(node)));
+        forecast.by_node = baseline::by_node(&forecast.steps);
     }
 
     /// What will happen to a node and its pods, in order of time.

@@ -65,7 +65,7 @@ struct OutcomesBasis {
 pub struct OutcomesJob {
     cluster: Cluster,
     version: ServerVersion,
-    forecast: Forecast,
+    forecast: Arc<Forecast>,
     leaving: BTreeMap<Key, Timestamp>,
     basis: OutcomesBasis,
     at: Timestamp,

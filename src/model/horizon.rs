@@ -53,7 +53,7 @@ impl Horizon {
 impl Model {
     /// The forecast that looks so far ahead; the usual one while there is no other.
     pub fn forecast_until(&self, horizon: Horizon) -> Option<&Forecast> {
-        let far = self.outlook.as_ref().filter(|_| horizon != Horizon::TenMinutes);
-        far.or(self.forecast.as_ref())
+        let far = self.outlook.as_deref().filter(|_| horizon != Horizon::TenMinutes);
+        far.or(self.forecast.as_deref())
     }
 }

@@ -73,9 +73,9 @@ pub struct Model {
     pub journal: SessionJournal,
     /// What the shadow decided that has not happened yet.
     expectations: Expectations,
-    pub forecast: Option<Forecast>,
+    pub forecast: Option<Arc<Forecast>>,
     /// A forecast that looks further ahead, for a chart of more than ten minutes; nothing else rests on it.
-    pub outlook: Option<Forecast>,
+    pub outlook: Option<Arc<Forecast>>,
     /// How right the forecasts of the session have been.
     pub accuracy: Accuracy,
     pub watchlist: NodeWatchlist,
@@ -257,7 +257,7 @@ impl Model {
     pub fn explainer(&self, now: Timestamp) -> Option<Explainer<'_>> {
         let Self { cluster, engine, forecast, .. } = self;
         let outcomes = self.outcomes.as_ref().map(|outcomes| outcomes.by_pod());
-        Some(Explainer { engine: engine.as_ref()?, cluster, forecast: forecast.as_ref(), outcomes, now })
+        Some(Explainer { engine: engine.as_ref()?, cluster, forecast: forecast.as_deref(), outcomes, now })
     }
 
     /// Makes the forecast of the next ten minutes and brings the views up to it.
@@ -270,9 +270,14 @@ impl Model {
     }
 
     /// Takes a new forecast, and returns the one before.
-    pub fn set_forecast(&mut self, forecast: Forecast) -> Option<Forecast> {
+    pub fn set_forecast(&mut self, forecast: Forecast) -> Option<Arc<Forecast>> {
         self.accuracy.on_forecast(&forecast, &self.cluster);
-        self.forecast.replace(forecast)
+        self.forecast.replace(Arc::new(forecast))
+    }
+
+    /// Takes a new forecast that looks further ahead, and returns the one before.
+    pub fn set_outlook(&mut self, outlook: Forecast) -> Option<Arc<Forecast>> {
+        self.outlook.replace(Arc::new(outlook))
     }
 
     /// Counts changes that plans may differ by.

@@ -425,7 +425,7 @@ impl Loop {
     fn on_outlook(&mut self, outlook: Result<Forecast, Failed>) {
         match outlook {
             Ok(outlook) => {
-                if let Some(before) = self.app.model.outlook.replace(outlook) {
+                if let Some(before) = self.app.model.set_outlook(outlook) {
                     drop_in_background(before);
                 }
                 self.unrefreshed = true;

@@ -630,8 +630,8 @@ impl DashboardFixture {
                 |horizon| Forecast::run(engine, cluster, self.now, horizon).with_chart(engine, cluster);
             let horizon = self.app.screen.forecast.horizon.span();
             let (forecast, outlook) = (forecast(HORIZON), forecast(horizon));
-            self.app.model.forecast = Some(forecast);
-            self.app.model.outlook = Some(outlook);
+            self.app.model.set_forecast(forecast);
+            self.app.model.set_outlook(outlook);
         }
         self.app.refresh(self.now);
         self.plan();

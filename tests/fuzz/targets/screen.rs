@@ -1,6 +1,6 @@
 //! The dashboard: what a lying server puts into it, and what is typed.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use kordon::{
@@ -86,7 +86,8 @@ impl Lying {
         let model = &mut self.app.model;
         model.run_forecast(self.now);
         if let (Some(engine), Some(forecast)) = (&model.engine, model.forecast.take()) {
-            model.forecast = Some(forecast.with_chart(engine, &model.cluster));
+            let forecast = Arc::unwrap_or_clone(forecast).with_chart(engine, &model.cluster);
+            model.set_forecast(forecast);
         }
         self.app.refresh(self.now);
         draw(&mut self.app, self.now, (120, 40));
