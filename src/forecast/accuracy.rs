@@ -6,12 +6,12 @@ use std::{
     fmt,
 };
 
-use super::{Forecast, ForecastKind, ForecastStep};
+use super::{ControllerEvent, EventKind, Forecast, comparison};
 use crate::{
     cluster::{
         Applied, Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, ZoneKey,
     },
-    engine::{Cause, DELETION_BY_TAINT, controllers_own},
+    engine::{DELETION_BY_TAINT, controllers_own},
     time::{Span, Timestamp},
 };
 
@@ -25,6 +25,11 @@ const DELAY: Span = Span::from_secs(1);
 const ERRORS: usize = 10_000;
 /// Misses that are kept, the last ones.
 const MISSES: usize = 100;
+
+/// By how much a predicted time may be off where the controller's passes are a `period` apart: by that and a second.
+pub fn tolerance(period: Span) -> Span {
+    period + Span::from_secs(1)
+}
 
 /// Compares what the controller does with the forecasts.
 ///
@@ -50,48 +55,6 @@ pub struct Accuracy {
 struct Predictions {
     made: Timestamp,
     events: Vec<ControllerEvent>,
-}
-
-/// Something that the controller did, or is predicted to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct ControllerEvent {
-    at: Timestamp,
-    kind: EventKind,
-    node: NodeName,
-    zone: ZoneKey,
-    /// The pod, if one is deleted.
-    pod: Option<Key>,
-}
-
-/// What the controller does to nodes and pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EventKind {
-    /// The node becomes Unknown.
-    Unknown,
-    /// The node gets a NoExecute taint, with a token of its zone.
-    NoExecute,
-    /// The node gets a NoExecute taint in place of the opposite one, which needs no token.
-    Swap,
-    /// A pod is deleted because of its node's taints.
-    Deletion,
-}
-
-impl EventKind {
-    /// The word for reports.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unknown => "Unknown",
-            Self::NoExecute => "NoExecute taint",
-            Self::Swap => "swapped taint",
-            Self::Deletion => "pod deletion",
-        }
-    }
-}
-
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }
 
 /// Something that somebody other than the controller did to a node.
@@ -182,10 +145,10 @@ impl AccuracyReport {
 }
 
 impl Accuracy {
-    /// For a controller whose passes are a `period` apart: a predicted time may be off by that and a second.
+    /// For a controller whose passes are a `period` apart.
     pub fn new(period: Span) -> Self {
         Self {
-            tolerance: period + Span::from_secs(1),
+            tolerance: tolerance(period),
             predictions: VecDeque::new(),
             events: VecDeque::new(),
             surprises: VecDeque::new(),
@@ -198,7 +161,9 @@ impl Accuracy {
     /// Takes a new forecast over this cluster.
     pub fn on_forecast(&mut self, forecast: &Forecast, cluster: &Cluster) {
         let near = forecast.steps.iter().take_while(|step| step.at <= forecast.made + AHEAD);
-        let events = near.filter_map(|step| ControllerEvent::predicted(step, cluster)).collect();
+        let zone = |node: &NodeName| cluster.node(node).map(|node| node.zone()).unwrap_or_default();
+        let predicted = |step| ControllerEvent::predicted(step, zone);
+        let events = near.filter_map(predicted).collect();
         self.predictions.push_back(Predictions { made: forecast.made, events });
         let needed = forecast.made - NOTICE;
         while self.predictions.get(1).is_some_and(|second| second.made <= needed) {
@@ -283,7 +248,9 @@ impl Accuracy {
         let predictions = self.predictions.iter().rev().find(|older| older.made + NOTICE <= event.at);
         let judged = predictions.map(|predictions| {
             let before = event.at.since(predictions.made);
-            let off = self.find(predictions, &event).map(|at| at.since(event.at));
+            let earlier = self.events.iter().filter(|other| other.at > predictions.made);
+            let predicted = comparison::predicted_time(&predictions.events, earlier, &event);
+            let off = predicted.map(|(_, at)| at.since(event.at));
             let is_foreseeable = !self.is_surprised(&event, predictions.made - DELAY);
             (off, self.judgement(off, before, is_foreseeable))
         });
@@ -297,7 +264,7 @@ impl Accuracy {
 
     fn judgement(&self, off: Option<Span>, before: Span, is_foreseeable: bool) -> Judgement {
         match off {
-            Some(off) if magnitude(off) <= self.tolerance => Judgement::Predicted { before },
+            Some(off) if comparison::magnitude(off) <= self.tolerance => Judgement::Predicted { before },
             _ if !is_foreseeable => Judgement::Unforeseeable,
             Some(off) => Judgement::Off(off),
             None => Judgement::NotPredicted,
@@ -309,7 +276,7 @@ impl Accuracy {
         match judgement {
             Judgement::Predicted { .. } => {
                 counts.predicted += 1;
-                keep(&mut self.errors, off.map(magnitude).unwrap_or_default(), ERRORS);
+                keep(&mut self.errors, off.map(comparison::magnitude).unwrap_or_default(), ERRORS);
             }
             Judgement::Off(_) | Judgement::NotPredicted => {
                 counts.missed += 1;
@@ -317,40 +284,6 @@ impl Accuracy {
                 keep(&mut self.misses, Miss { at, kind, node, pod, off }, MISSES);
             }
             Judgement::Unforeseeable => counts.unforeseeable += 1,
-        }
-    }
-
-    /// The time for which an event was predicted; none if it was not.
-    fn find(&self, predictions: &Predictions, event: &ControllerEvent) -> Option<Timestamp> {
-        match event.kind {
-            // The order in which the nodes of a zone are tainted is random: the nth time is compared with the nth.
-            EventKind::NoExecute => {
-                let is_like = |other: &&ControllerEvent| other.kind == event.kind && other.zone == event.zone;
-                let since = self.events.iter().filter(|other| other.at > predictions.made);
-                let place = since.filter(is_like).count();
-                predictions.events.iter().filter(is_like).nth(place).map(|predicted| predicted.at)
-            }
-            EventKind::Unknown | EventKind::Swap | EventKind::Deletion => {
-                let is_same = |other: &&ControllerEvent| {
-                    other.kind == event.kind && other.node == event.node && other.pod == event.pod
-                };
-                let same = predictions.events.iter().filter(is_same).map(|predicted| predicted.at);
-                let at = same.min_by_key(|at| magnitude(at.since(event.at)))?;
-                Some(at + self.taint_delay(predictions, event, at))
-            }
-        }
-    }
-
-    /// How much later than predicted the node of a deleted pod was tainted since: the deletion counts from there.
-    fn taint_delay(&self, predictions: &Predictions, event: &ControllerEvent, until: Timestamp) -> Span {
-        let is_taint = |other: &&ControllerEvent| {
-            other.kind == EventKind::NoExecute && other.node == event.node && other.at <= until.max(event.at)
-        };
-        let predicted = predictions.events.iter().rfind(is_taint);
-        let since = self.events.iter().filter(|other| other.at > predictions.made).rfind(is_taint);
-        match (event.kind, predicted, since) {
-            (EventKind::Deletion, Some(predicted), Some(since)) => since.at.since(predicted.at),
-            _ => Span::ZERO,
         }
     }
 
@@ -362,22 +295,6 @@ impl Accuracy {
             EventKind::NoExecute | EventKind::Swap | EventKind::Deletion => surprise.zone == event.zone,
         };
         self.surprises.iter().filter(|surprise| surprise.at >= since).any(|surprise| affects(&surprise))
-    }
-}
-
-impl ControllerEvent {
-    /// The event of a step; none for what the pod garbage collector does, whose passes nobody can observe.
-    fn predicted(step: &ForecastStep, cluster: &Cluster) -> Option<Self> {
-        let kind = match &step.kind {
-            ForecastKind::Unknown { .. } => EventKind::Unknown,
-            ForecastKind::NoExecute { .. } if step.why.0.contains(&Cause::Swapped) => EventKind::Swap,
-            ForecastKind::NoExecute { .. } => EventKind::NoExecute,
-            ForecastKind::Deleted { .. } => EventKind::Deletion,
-            ForecastKind::Removed { .. } => return None,
-        };
-        let node = step.kind.node().clone();
-        let zone = cluster.node(&node).map(|node| node.zone()).unwrap_or_default();
-        Some(Self { at: step.at, kind, node, zone, pod: step.kind.pod().cloned() })
     }
 }
 
@@ -410,10 +327,6 @@ fn others_taints(node: &Node) -> impl Iterator<Item = &Taint> {
 
 fn status(node: &Node) -> Option<ConditionStatus> {
     node.ready().map(|ready| ready.status)
-}
-
-fn magnitude(off: Span) -> Span {
-    off.max(-off)
 }
 
 /// Appends a value and drops the oldest ones beyond the most that are kept.

@@ -12,7 +12,7 @@ use crate::{
         Applied, Cluster, ConditionStatus, Key, Node, NodeName, Pod, Taint, TaintEffect, Uid, ZoneKey,
     },
     engine::{DELETION_BY_TAINT, Effect, Engine, Severity, Write, controllers_own},
-    forecast::accuracy::{EventKind, Judgement},
+    forecast::{EventKind, accuracy::Judgement},
     time::{Span, Timestamp},
 };
 

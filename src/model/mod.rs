@@ -44,10 +44,7 @@ use history::{Expectations, HistoryContext};
 use crate::{
     cluster::{Change, Cluster, Gaps},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
-    forecast::{
-        Accuracy, Forecast,
-        accuracy::{EventKind, Judgement},
-    },
+    forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     plan::failover_gaps,
     time::{ClusterClock, Span, Timestamp},

@@ -152,7 +152,7 @@ fn settings(scene: &Scene) -> impl Iterator<Item = Runs> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forecast::accuracy::{EventCounts, EventKind};
+    use crate::forecast::{EventKind, accuracy::EventCounts};
 
     #[test]
     fn the_record_of_the_predictions_has_counts_and_errors() {

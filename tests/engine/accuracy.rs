@@ -3,10 +3,7 @@
 use kordon::{
     cluster::{ConditionStatus, NodeName},
     engine::{Origin, ServerVersion, Settings},
-    forecast::{
-        Accuracy,
-        accuracy::{EventCounts, EventKind},
-    },
+    forecast::{Accuracy, EventKind, accuracy::EventCounts},
     time::Span,
 };
 

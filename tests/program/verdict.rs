@@ -33,11 +33,7 @@ const CASES: &[Case] = &[
         VerdictLevel::Critical,
         "8 of 30 nodes Silent in zone b · 2 pods leave, first in ",
     ),
-    (
-        |it| fail(it, &ZONE_B[..8], 90),
-        VerdictLevel::Critical,
-        "zone b 8 of 10 down, no new evictions · ",
-    ),
+    (|it| fail(it, &ZONE_B[..8], 90), VerdictLevel::Critical, "zone b 8 of 10 down, no new evictions · "),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone b down (10 of 10) · "),
     (
         |it| {

@@ -89,7 +89,7 @@ mod tests {
     use crate::{
         cli::documented,
         cluster::Key,
-        forecast::accuracy::{EventKind, Miss},
+        forecast::{EventKind, accuracy::Miss},
     };
 
     #[test]

@@ -4,10 +4,7 @@ use serde::Serialize;
 
 use super::report::seconds;
 use crate::{
-    forecast::{
-        AccuracyReport,
-        accuracy::{EventKind, Miss},
-    },
+    forecast::{AccuracyReport, EventKind, accuracy::Miss},
     time::Timestamp,
 };
 

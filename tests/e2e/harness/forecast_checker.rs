@@ -9,8 +9,13 @@ use std::{
 };
 
 use kordon::{
+    cluster::{Key, NodeName, ZoneKey},
     engine::{Cause, Why},
-    forecast::{Forecast, ForecastKind, ForecastStep},
+    forecast::{
+        ControllerEvent, EventKind, Forecast, ForecastStep,
+        accuracy::{self, NOTICE},
+        comparison::predicted_time,
+    },
     time::{Span, Timestamp},
 };
 
@@ -24,8 +29,6 @@ use super::{
     script::{EVERYWHERE, IncidentAction, zone_of},
 };
 
-/// How long in advance an event must be predicted.
-const NOTICE: Span = Span::from_secs(5);
 /// A larger error is not noise: another event was predicted.
 pub const GROSS: Span = Span::from_secs(15);
 /// How old an event is when it is checked. By then the test's actions that affect it are known, and what was predicted
@@ -73,28 +76,6 @@ pub struct ForecastChecker {
     pub out_of_order: Vec<String>,
 }
 
-/// Something that the controllers did, or are predicted to do.
-#[derive(Clone, Debug)]
-struct ControllerEvent {
-    at: Timestamp,
-    kind: EventKind,
-    node: String,
-    /// The pod, if one is deleted.
-    pod: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EventKind {
-    Unknown,
-    /// A NoExecute taint that waited for a token of its zone.
-    NoExecute,
-    /// A NoExecute taint in place of the opposite one, which is not rate limited.
-    Swap,
-    Deletion,
-    /// A pod that the garbage collector deletes. It does not run here.
-    Collection,
-}
-
 /// The results for the events of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -138,7 +119,7 @@ impl ForecastChecker {
             *sizes.entry(zone_of(node).into()).or_default() += 1;
         }
         Self {
-            tolerance: period + Span::from_secs(1),
+            tolerance: accuracy::tolerance(period),
             period,
             grace: manager.grace_period,
             rates: [manager.eviction_rate, manager.secondary_eviction_rate],
@@ -179,15 +160,20 @@ impl ForecastChecker {
     }
 
     fn on_effect(&mut self, at: Timestamp, kind: EffectKind) {
-        let event =
-            |kind, node: &str, pod: &str| ControllerEvent { at, kind, node: node.into(), pod: pod.into() };
+        let event = |kind, node: &str, pod| ControllerEvent {
+            at,
+            kind,
+            node: node.into(),
+            zone: zone_key(&node.into()),
+            pod,
+        };
         match kind {
             EffectKind::Condition { node, condition, status } if condition == "Ready" => {
                 if status == "True" {
                     self.on_ready(node, at);
                 } else {
                     self.on_not_ready(&node, at);
-                    self.events.extend((status == "Unknown").then(|| event(EventKind::Unknown, &node, "")));
+                    self.events.extend((status == "Unknown").then(|| event(EventKind::Unknown, &node, None)));
                 }
             }
             EffectKind::NodeGone { node } => {
@@ -198,7 +184,7 @@ impl ForecastChecker {
                 let taints = self.tainted.entry(node.clone()).or_default();
                 let kind = if taints.is_empty() { EventKind::NoExecute } else { EventKind::Swap };
                 taints.insert(key);
-                self.events.push(event(kind, &node, ""));
+                self.events.push(event(kind, &node, None));
             }
             EffectKind::TaintRemoved { node, key, effect } if effect == "NoExecute" => {
                 self.tainted.entry(node).or_default().remove(&key);
@@ -207,7 +193,8 @@ impl ForecastChecker {
                 self.marked.insert(pod.name);
             }
             EffectKind::PodDeleted(pod) if self.marked.contains(&pod.name) => {
-                self.events.push(event(EventKind::Deletion, &pod.node.unwrap_or_default(), &pod.name));
+                let key = Key::new(&pod.namespace, &pod.name);
+                self.events.push(event(EventKind::Deletion, &pod.node.unwrap_or_default(), Some(key)));
             }
             EffectKind::LeaderChanged { .. } => {
                 self.leaders.push(at);
@@ -316,8 +303,12 @@ impl ForecastChecker {
             Some(reason) => Verdict::Explained(reason),
             None => {
                 let why = found.map_or_else(String::new, |(at, why)| format!("predicted for {at}: {why}"));
-                let text =
-                    format!("{event} was not predicted so at {}: {why}{}", forecast.made, self.around(event));
+                let text = format!(
+                    "{} was not predicted so at {}: {why}{}",
+                    words(event),
+                    forecast.made,
+                    self.around(event)
+                );
                 Verdict::Unexplained(Miss { off: off.filter(|_| is_right), text })
             }
         }
@@ -333,40 +324,13 @@ impl ForecastChecker {
         forecasts.rev().find(|forecast| forecast.made <= at && !in_that_moment(forecast.made))
     }
 
-    /// The time at which a forecast has the event, and its cause.
+    /// The time for which a forecast has the event, by the rule of kordon's own accuracy, and its cause.
     fn find<'a>(&self, forecast: &'a Forecast, event: &ControllerEvent) -> Option<(Timestamp, &'a Why)> {
-        let mut steps: Vec<(ControllerEvent, &ForecastStep)> =
-            forecast.steps.iter().map(|step| (ControllerEvent::of(step), step)).collect();
-        match event.kind {
-            EventKind::NoExecute => {
-                // The order in which the nodes of a zone are tainted is random: the nth time is compared with the nth.
-                let zone = zone_of(&event.node);
-                steps.retain(|(step, _)| step.kind == event.kind && zone_of(&step.node) == zone);
-                let in_zone =
-                    |real: &&ControllerEvent| real.kind == event.kind && zone_of(&real.node) == zone;
-                let earlier = self.events.iter().filter(in_zone).filter(|real| real.at > forecast.made);
-                let place = earlier.filter(|real| real.at < event.at).count();
-                steps.get(place).map(|(step, of)| (step.at, &of.why))
-            }
-            EventKind::Unknown | EventKind::Swap | EventKind::Collection => {
-                steps.retain(|(step, _)| step.kind == event.kind && step.node == event.node);
-                nearest(&steps, event.at).map(|(at, step)| (at, &step.why))
-            }
-            EventKind::Deletion => {
-                let taint = |(step, _): &&(ControllerEvent, &ForecastStep)| {
-                    step.kind == EventKind::NoExecute && step.node == event.node
-                };
-                let predicted = steps.iter().rfind(taint).map(|(step, _)| step.at);
-                steps.retain(|(step, _)| step.kind == event.kind && step.pod == event.pod);
-                let (at, step) = nearest(&steps, event.at)?;
-                let later = predicted.filter(|taint| *taint <= at).and_then(|taint| {
-                    // The time at which the pod's own node is tainted is random: deletions count from there.
-                    let real = self.taint_since(forecast.made, event);
-                    Some(real?.at.since(taint))
-                });
-                Some((at + later.unwrap_or(Span::ZERO), &step.why))
-            }
-        }
+        let (steps, predicted): (Vec<&ForecastStep>, Vec<ControllerEvent>) =
+            forecast.steps.iter().filter_map(|step| Some((step, predicted(step)?))).unzip();
+        let earlier = self.events.iter().filter(|real| real.at > forecast.made && real.at < event.at);
+        let (place, at) = predicted_time(&predicted, earlier, event)?;
+        Some((at, &steps[place].why))
     }
 
     /// Whether the causes, predicted at `made`, are those of such an event at that time: none is later than its effect.
@@ -388,7 +352,6 @@ impl ForecastChecker {
                     && any(&|cause| matches!(cause, Cause::Token { .. }))
             }
             EventKind::Swap => any(&|cause| matches!(cause, Cause::Swapped)),
-            EventKind::Collection => false,
             EventKind::Deletion => {
                 any(&|cause| matches!(cause, Cause::Tainted { .. }))
                     && any(&|cause| matches!(cause, Cause::Tolerated { .. } | Cause::NotTolerated { .. }))
@@ -411,12 +374,15 @@ impl ForecastChecker {
     fn check_steps(&mut self, forecast: &Forecast, next: Timestamp) -> Vec<String> {
         let mut unexplained = Vec::new();
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-        let steps: Vec<ControllerEvent> = forecast.steps.iter().map(ControllerEvent::of).collect();
+        let is_due = |at: Timestamp| at >= forecast.made + NOTICE && at < next + NOTICE;
+        let collected = forecast.steps.iter().filter(|step| is_due(step.at) && predicted(step).is_none());
+        unexplained.extend(collected.map(|step| format!("{:?}: no garbage collector runs here", step.kind)));
+        let steps: Vec<ControllerEvent> = forecast.steps.iter().filter_map(predicted).collect();
         for step in &steps {
             let zone = zone_of(&step.node);
             let waits = step.kind == EventKind::NoExecute;
             let place = waits.then(|| places.entry(zone).and_modify(|place| *place += 1).or_default());
-            if step.at < forecast.made + NOTICE || step.at >= next + NOTICE {
+            if !is_due(step.at) {
                 continue;
             }
             // A swapped taint and the deletion of pods depend on the node's taint: checked once the node has it.
@@ -442,7 +408,8 @@ impl ForecastChecker {
                 *self.predictions.explained.entry(reason).or_default() += 1;
             } else {
                 let text = format!(
-                    "{step} was predicted at {}, and did not happen{}",
+                    "{} was predicted at {}, and did not happen{}",
+                    words(step),
                     forecast.made,
                     self.around(step)
                 );
@@ -463,7 +430,7 @@ impl ForecastChecker {
         let actions = actions.map(|done| (done.started, format!("{:?} {}", done.action, done.node)));
         let events = self.events.iter().filter(|other| near(other.at) && zone_of(&other.node) == zone);
         let own = |other: &&ControllerEvent| other.kind != EventKind::Deletion || other.node == event.node;
-        let events = events.filter(own).map(|other| (other.at, other.to_string()));
+        let events = events.filter(own).map(|other| (other.at, words(other)));
         let late = self.late.iter().filter(|(at, _)| near(*at));
         let late = late.map(|(at, late)| (*at, format!("a forecast was late by {late}")));
         let mut all: Vec<(Timestamp, String)> = actions.chain(events).chain(late).collect();
@@ -497,45 +464,18 @@ fn is_within(off: Span, tolerance: Span) -> bool {
     off <= tolerance && -off <= tolerance
 }
 
-fn nearest<'a>(
-    steps: &[(ControllerEvent, &'a ForecastStep)],
-    at: Timestamp,
-) -> Option<(Timestamp, &'a ForecastStep)> {
-    let off = |step: &ControllerEvent| step.at.since(at).max(at.since(step.at));
-    steps.iter().min_by_key(|(step, _)| off(step)).map(|(step, of)| (step.at, *of))
+/// The event that a step predicts; none for what the garbage collector does, which does not run here.
+fn predicted(step: &ForecastStep) -> Option<ControllerEvent> {
+    ControllerEvent::predicted(step, zone_key)
 }
 
-impl ControllerEvent {
-    fn of(step: &ForecastStep) -> Self {
-        let (kind, pod) = match &step.kind {
-            ForecastKind::Unknown { .. } => (EventKind::Unknown, String::new()),
-            ForecastKind::NoExecute { .. } if step.why.0.contains(&Cause::Swapped) => {
-                (EventKind::Swap, String::new())
-            }
-            ForecastKind::NoExecute { .. } => (EventKind::NoExecute, String::new()),
-            ForecastKind::Deleted { pod, .. } => (EventKind::Deletion, pod.name.to_string()),
-            ForecastKind::Removed { pod, .. } => (EventKind::Collection, pod.name.to_string()),
-        };
-        Self { at: step.at, kind, node: step.kind.node().to_string(), pod }
-    }
+fn zone_key(node: &NodeName) -> ZoneKey {
+    ZoneKey { region: "".into(), zone: zone_of(node).into() }
 }
 
-impl fmt::Display for ControllerEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {} {} at {}", self.kind, self.node, self.pod, self.at)
-    }
-}
-
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Unknown => "Unknown",
-            Self::NoExecute => "NoExecute taint",
-            Self::Swap => "swapped taint",
-            Self::Deletion => "deletion",
-            Self::Collection => "collection",
-        })
-    }
+fn words(event: &ControllerEvent) -> String {
+    let pod = event.pod.as_ref().map(|pod| format!(" {pod}")).unwrap_or_default();
+    format!("{} of {}{pod} at {}", event.kind, event.node, event.at)
 }
 
 /// Counts, the distribution of errors, and the explanations.

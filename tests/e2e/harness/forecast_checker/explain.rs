@@ -3,11 +3,11 @@
 
 use kordon::{
     engine::{Cause, Why},
-    forecast::Forecast,
+    forecast::{ControllerEvent, EventKind, Forecast, accuracy::NOTICE},
     time::{Span, Timestamp},
 };
 
-use super::{ControllerEvent, EventKind, ForecastChecker, NOTICE, THAT_MOMENT, is_within};
+use super::{ForecastChecker, THAT_MOMENT, is_within, predicted};
 use crate::harness::{
     incident_player::CompletedAction,
     plane::LEASE_DURATION,
@@ -59,8 +59,7 @@ impl ForecastChecker {
     /// Whether the forecast said that the node may get its taint about then.
     fn is_said_to_be_chance(&self, forecast: &Forecast, taint: &ControllerEvent) -> bool {
         forecast.uncertain_taints.iter().any(|taints| {
-            is_within(taints.at.since(taint.at), self.tolerance)
-                && taints.among.iter().any(|node| **node == *taint.node)
+            is_within(taints.at.since(taint.at), self.tolerance) && taints.among.contains(&taint.node)
         })
     }
 
@@ -156,7 +155,7 @@ impl ForecastChecker {
         let same = |step: &ControllerEvent| {
             step.kind == EventKind::NoExecute && step.node == taint.node && step.at == at
         };
-        let is_other = !forecast.steps.iter().map(ControllerEvent::of).any(|step| same(&step));
+        let is_other = !forecast.steps.iter().filter_map(predicted).any(|step| same(&step));
         is_other.then(|| "its node got the taint that was predicted for another of its zone".into())
     }
 
@@ -199,13 +198,11 @@ impl ForecastChecker {
             | IncidentAction::ResumeController
             | IncidentAction::BecomeLeader => false,
         };
-        let is_own = done.node == event.node;
+        let is_own = *event.node == *done.node;
         match event.kind {
             EventKind::NoExecute => affects_zone || is_own && !adds_pods(&done.action),
             EventKind::Deletion => is_own || affects_zone && self.taint_since(made, event).is_some(),
-            EventKind::Unknown | EventKind::Swap | EventKind::Collection => {
-                is_own && !adds_pods(&done.action)
-            }
+            EventKind::Unknown | EventKind::Swap => is_own && !adds_pods(&done.action),
         }
     }
 
@@ -299,7 +296,7 @@ fn unknown_for(action: &IncidentAction) -> Span {
 
 fn reason(action: &CompletedAction, event: &ControllerEvent) -> String {
     let whose = match action.node.as_str() {
-        node if node == event.node => "the node itself",
+        node if *event.node == *node => "the node itself",
         EVERYWHERE if action.action == IncidentAction::ComeBack => "the first node of all that were down",
         EVERYWHERE => "the controller manager",
         _ => "another node of its zone",
