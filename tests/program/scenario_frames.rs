@@ -24,6 +24,8 @@ use kordon::{
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
 use tokio_util::sync::CancellationToken;
 
+use crate::screens::expect_picture;
+
 const EPOCH: &str = "2026-11-22T03:00:00Z";
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
@@ -151,6 +153,9 @@ async fn play(scenario: &'static Scenario) -> Frames {
 /// The golden files of a scenario, remade with `UPDATE=1`.
 async fn expect_frames(name: &str) {
     let frames = play(Scenario::named(name).expect("there is one")).await;
+    if name == "default" {
+        expect_picture("dashboard", &frames[&(TIMES[1], SIZES[0])]);
+    }
     let worst = WORST.iter().find(|(of, _)| *of == name).expect("what it shows is in the table").1;
     let mut wrong = Vec::new();
     for ((at, (width, height)), frame) in &frames {

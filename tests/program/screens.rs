@@ -16,7 +16,7 @@ use kordon::{
     },
     cluster::{
         Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, FetchedObject, Key,
-        ObjectEvent, ObjectEvents, ObjectRead, Phase, TaintEffect, WorkloadKind,
+        ObjectEvent, ObjectEvents, ObjectRead, Phase, PodReady, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
@@ -389,6 +389,7 @@ fn a_drain_is_refused_until_its_options_are_turned_and_then_tells_each_pods_fate
     expect(&mut fixture, "plan-drain-refused", (120, 40));
     fixture.press("DEF");
     expect(&mut fixture, "plan-drain", (120, 40));
+    expect_picture("plan", &drawn(&mut fixture, (120, 40)));
     expect(&mut fixture, "plan-drain", (80, 24));
     fixture.press("BP");
     expect(&mut fixture, "plan-drain-deletes", (120, 40));
@@ -928,7 +929,20 @@ fn the_report_replaces_the_progress_and_the_mode_ends_by_itself() {
     fixture.serve();
     fixture.agree();
     assert_eq!(fixture.app.operations.running().count(), 1);
-    fixture.run(20);
+    fixture.run(2);
+    for (name, node, is_ready) in [("web-10-new4z", "pool-c-07", true), ("cart-10-new8q", "pool-a-02", false)]
+    {
+        fixture.add_pod(&format!("shop/{name}"), node, WorkloadKind::ReplicaSet, Vec::new(), 200, 256);
+        let created = ClusterTime::new(fixture.now);
+        fixture.change_pod(&format!("shop/{name}"), |pod| {
+            pod.created = created;
+            let status = if is_ready { ConditionStatus::True } else { ConditionStatus::False };
+            pod.ready = Some(PodReady { status, last_transition: Some(created) });
+        });
+    }
+    fixture.run(1);
+    expect(&mut fixture, "acting-landings", (120, 40));
+    fixture.run(17);
     fixture.reap();
     assert_eq!(fixture.app.operations.running().count(), 0);
     expect(&mut fixture, "acting-report", (120, 40));
@@ -1112,6 +1126,17 @@ fn expect(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
     let golden = fs::read_to_string(&path).unwrap_or_default();
     assert!(golden == text, "{name} differs; with UPDATE=1 read the difference\n{text}");
     expect_ascii(fixture, &name, size);
+}
+
+/// Compares a picture of the documentation with the screen that it shows.
+pub fn expect_picture(name: &str, buffer: &Buffer) {
+    let picture = snapshot::svg(buffer, Theme::bundled(ThemeName::ALL[0]));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(format!("{name}.svg"));
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &picture).expect("docs can be written");
+    }
+    let known = fs::read_to_string(&path).unwrap_or_default();
+    assert!(known == picture, "docs/{name}.svg is older than the screen; UPDATE=1 remakes it");
 }
 
 /// Writes a screen for looking at, where that is asked for.
