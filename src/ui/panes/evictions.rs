@@ -22,7 +22,7 @@ use crate::{
 ///           in  pod                    node  outcome
 /// ▶        12s  shop/web-7d4b9-x2x     n-3   → n-7
 /// ◇ 11 % ~1m2s  shop/api-5c9f6-k8d     n-4   → Pending: no node has 4 CPU free
-/// ·       5m2s  shop/db-0              n-4   stuck: waits for its node
+/// ·       5m2s  shop/db-0              n-4   stuck: waits for node
 /// ⊗        28s  shop/cache-1           n-3   kubelet down · replaced
 /// ∞      never  kube-system/proxy-zz   n-3   tolerates the taint
 /// taint eviction ignores budgets: 3 would have refused
