@@ -1,10 +1,13 @@
 //! The verdict on the cluster: how bad it is, in one line. The worst thing comes first, then what happens next, then the
 //! consequence. The dashboard's header, `kordon status` and the terminal's title say it in the same words.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use super::{
-    EvictionCounts, EvictionState, KnownHeadroom, Model, NextEventKind, NodeState, StateRole,
+    EvictionCounts, EvictionState, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
     zone_names::ZoneNames,
 };
 use crate::{
@@ -68,6 +71,8 @@ pub struct ClusterVerdict {
     pub level: VerdictLevel,
     /// The worst thing first; never empty. Where there is no room, the last are left out.
     pub parts: Vec<String>,
+    /// All parts without what changes only because time passes: countdowns and ages.
+    pub outline: String,
 }
 
 impl ClusterVerdict {
@@ -85,26 +90,44 @@ impl ClusterVerdict {
         findings.extend(gaps(model, now));
         let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.level).max();
         findings.extend(headroom(model, worst(&findings), now));
-        Self {
-            level: worst(&findings).unwrap_or(VerdictLevel::Notice),
-            parts: findings.into_iter().map(|finding| finding.text).collect(),
-        }
+        let level = worst(&findings).unwrap_or(VerdictLevel::Notice);
+        let (parts, outlines): (Vec<String>, Vec<String>) =
+            findings.into_iter().map(|finding| (finding.phrase.text, finding.phrase.outline)).unzip();
+        Self { level, parts, outline: outlines.join(SEPARATOR) }
     }
 
     pub fn text(&self) -> String {
-        self.parts.join(" · ")
+        self.parts.join(SEPARATOR)
+    }
+}
+
+const SEPARATOR: &str = " · ";
+
+/// Words, some of which are times.
+#[derive(Debug)]
+struct Phrase {
+    text: String,
+    /// Without the times.
+    outline: String,
+}
+
+impl<T: Into<String>> From<T> for Phrase {
+    fn from(words: T) -> Self {
+        let text = words.into();
+        Self { outline: text.clone(), text }
+    }
+}
+
+impl Phrase {
+    fn time(mut self, time: impl fmt::Display) -> Self {
+        self.text += &time.to_string();
+        self
     }
 
-    /// The verdict without what changes only because time passes: countdowns and ages.
-    pub fn outline(&self) -> (VerdictLevel, String) {
-        let is_time = |word: &str| {
-            let word = word.trim_end_matches([',', ':', ')']);
-            word == "now"
-                || word.ends_with(['d', 'h', 'm', 's']) && word.starts_with(|c: char| c.is_ascii_digit())
-        };
-        let text = self.text();
-        let words = text.split(' ').filter(|word| !is_time(word));
-        (self.level, words.collect::<Vec<_>>().join(" "))
+    fn and(mut self, words: &str) -> Self {
+        self.text += words;
+        self.outline += words;
+        self
     }
 }
 
@@ -112,12 +135,12 @@ impl ClusterVerdict {
 #[derive(Debug)]
 struct Finding {
     level: VerdictLevel,
-    text: String,
+    phrase: Phrase,
 }
 
 impl Finding {
-    fn new(level: VerdictLevel, text: impl Into<String>) -> Self {
-        Self { level, text: text.into() }
+    fn new(level: VerdictLevel, phrase: impl Into<Phrase>) -> Self {
+        Self { level, phrase: phrase.into() }
     }
 }
 
@@ -127,13 +150,13 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = match confidence {
         Some(Confidence::Live | Confidence::Assumed) => None,
         Some(Confidence::Disconnected { since }) => {
-            let text = format!("disconnected {}: states frozen", seconds(now.since(since)));
-            Some(Finding::new(VerdictLevel::Disconnected, text))
+            let phrase = Phrase::from("disconnected ").time(seconds(now.since(since))).and(": states frozen");
+            Some(Finding::new(VerdictLevel::Disconnected, phrase))
         }
         Some(Confidence::NoController { since }) => {
-            let lasting = seconds(now.since(since));
-            let text = format!("no active kube-controller-manager for {lasting}: no evictions");
-            Some(Finding::new(VerdictLevel::Critical, text))
+            let phrase = Phrase::from("no active kube-controller-manager for ");
+            let phrase = phrase.time(seconds(now.since(since))).and(": no evictions");
+            Some(Finding::new(VerdictLevel::Critical, phrase))
         }
         None if model.cluster.nodes().is_synced() => {
             Some(Finding::new(VerdictLevel::Disconnected, "waiting for the Leases of nodes and controller"))
@@ -166,20 +189,24 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         if level > VerdictLevel::Healthy {
             let zones =
                 if state == NodeState::Silent { zone_names(model, &silent_zones) } else { String::new() };
-            findings.push(Finding::new(level, format!("{}{zones}", some_nodes(model, state, &names, now))));
+            findings.push(Finding::new(level, some_nodes(model, state, &names, now).and(&zones)));
         }
     }
     findings
 }
 
 /// `node n-3 Silent 33s`, `23 of 24 nodes Silent`
-fn some_nodes(model: &Model, state: NodeState, names: &[&NodeName], now: Timestamp) -> String {
+fn some_nodes(model: &Model, state: NodeState, names: &[&NodeName], now: Timestamp) -> Phrase {
     let [name] = names else {
-        return format!("{} of {} nodes {state}", names.len(), model.cluster.nodes().len());
+        return format!("{} of {} nodes {state}", names.len(), model.cluster.nodes().len()).into();
     };
-    let node = model.cluster.node(name);
-    let status = node.and_then(|node| model.node_status(node)).map(|status| status.text(now));
-    format!("node {name} {}", status.unwrap_or_else(|| state.to_string()))
+    let phrase = Phrase::from(format!("node {name} {state}"));
+    let status = model.cluster.node(name).and_then(|node| model.node_status(node));
+    match status.and_then(|status| status.detail(now)) {
+        Some(StateDetail::Progress(count)) => phrase.and(&format!(" {count}")),
+        Some(StateDetail::Lasting(span)) => phrase.time(format!(" {span}")),
+        None => phrase,
+    }
 }
 
 /// ` in zone a`, ` in 3 zones`
@@ -292,20 +319,21 @@ fn next(model: &Model, now: Timestamp) -> Vec<Finding> {
             EvictionState::Never | EvictionState::Cancelled { .. } => {}
         }
     }
-    let mut texts = Vec::new();
+    let mut phrases: Vec<Phrase> = Vec::new();
     if let Some(first) = leaving.iter().min() {
         let verb = if leaving.len() == 1 { "leaves" } else { "leave, first" };
-        texts.push(format!("{} {verb} {}", counted(leaving.len(), "pod", "pods"), time_until(*first, now)));
-        texts.extend(consequences(&views.counts));
+        let phrase = Phrase::from(format!("{} {verb} ", counted(leaving.len(), "pod", "pods")));
+        phrases.push(phrase.time(time_until(*first, now)));
+        phrases.extend(consequences(&views.counts).into_iter().map(Phrase::from));
     } else {
-        texts.extend(next_event(model, now));
+        phrases.extend(next_event(model, now));
     }
     if terminating > 0 {
-        texts.push(format!("{} stuck Terminating", counted(terminating, "pod", "pods")));
+        phrases.push(format!("{} stuck Terminating", counted(terminating, "pod", "pods")).into());
     }
     let slots = views.zones.iter().filter(|zone| !zone.queue.is_empty()).filter_map(|zone| zone.next_token);
-    texts.extend(slots.min().map(|slot| format!("next eviction slot {}", time_until(slot, now))));
-    texts.into_iter().map(|text| Finding::new(VerdictLevel::Notice, text)).collect()
+    phrases.extend(slots.min().map(|slot| Phrase::from("next eviction slot ").time(time_until(slot, now))));
+    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
 /// `10 find no node`, `5 stay Terminating`, `2 lost`: what becomes of the pods that leave, apart from those that move; in few
@@ -331,7 +359,7 @@ fn consequences(counts: &EvictionCounts) -> Vec<String> {
 }
 
 /// `n-3 Unknown in 17s`: the next change of a node.
-fn next_event(model: &Model, now: Timestamp) -> Option<String> {
+fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     let timed = model.views.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
     let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;
     let what = match what {
@@ -339,7 +367,7 @@ fn next_event(model: &Model, now: Timestamp) -> Option<String> {
         NextEventKind::Taint => "tainted NoExecute",
         NextEventKind::Evict { .. } => return None,
     };
-    Some(format!("{node} {what} {}", time_until(at, now)))
+    Some(Phrase::from(format!("{node} {what} ")).time(time_until(at, now)))
 }
 
 /// What is not known of the pods.
@@ -351,8 +379,8 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     let gap = model.cluster.gap(FeedKind::Pods)?;
     let text = match gap.known {
         Known::Stale { since } => {
-            let text = format!("pods stale for {}", seconds(now.since(since)));
-            return Some(Finding::new(VerdictLevel::Warning, text));
+            let phrase = Phrase::from("pods stale for ").time(seconds(now.since(since)));
+            return Some(Finding::new(VerdictLevel::Warning, phrase));
         }
         Known::NotListed => "pods not listed yet",
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",

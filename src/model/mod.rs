@@ -32,7 +32,7 @@ pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
 pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};
-pub use node_state::{DrainCount, NodeState, NodeStateView, StateRole};
+pub use node_state::{DrainCount, NodeState, NodeStateView, StateDetail, StateRole};
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use upgrades::{NodeUpgrade, NodeUpgrades};

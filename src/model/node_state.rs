@@ -209,15 +209,28 @@ impl fmt::Display for DrainCount {
 }
 
 impl NodeStateView {
-    /// `Evicting 12s`, `Draining 3/8`, `Ready`: the state, and for how long or how far where that is known.
-    pub fn text(&self, now: Timestamp) -> String {
-        let detail = match (self.drain, self.since) {
-            (Some(count), _) => format!(" {count}"),
-            (None, Some(since)) => format!(" {}", Span::from_secs(now.since(since).or_zero().as_secs())),
-            (None, None) => String::new(),
-        };
-        format!("{}{detail}", self.state)
+    /// How far it is, or else how long it has lasted; none where neither is known.
+    pub fn detail(&self, now: Timestamp) -> Option<StateDetail> {
+        let lasting = |since| StateDetail::Lasting(Span::from_secs(now.since(since).or_zero().as_secs()));
+        self.drain.map(StateDetail::Progress).or(self.since.map(lasting))
     }
+
+    /// `Evicting 12s`, `Draining 3/8`, `Ready`: the state with its detail.
+    pub fn text(&self, now: Timestamp) -> String {
+        match self.detail(now) {
+            Some(StateDetail::Progress(count)) => format!("{} {count}", self.state),
+            Some(StateDetail::Lasting(span)) => format!("{} {span}", self.state),
+            None => self.state.to_string(),
+        }
+    }
+}
+
+/// What is said of a state beside its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateDetail {
+    Progress(DrainCount),
+    /// Whole seconds.
+    Lasting(Span),
 }
 
 impl Model {

@@ -210,6 +210,18 @@ fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, see
 }
 
 #[test]
+fn the_outline_stays_the_same_while_nothing_but_time_passes() {
+    let mut fixture = DashboardFixture::incident();
+    let before = verdict(&mut fixture);
+    assert!(before.text().contains("first in ") && !before.outline.contains("in 50s"), "{before:?}");
+    fixture.run(1);
+    let after = verdict(&mut fixture);
+    assert!(after.text() != before.text() && after.outline == before.outline, "{before:?}\n{after:?}");
+    fail(&mut fixture, &ZONE_B, 40);
+    assert_ne!(verdict(&mut fixture).outline, before.outline);
+}
+
+#[test]
 fn what_becomes_of_the_pods_that_leave_fits_a_line_of_80_columns() {
     let mut fixture = DashboardFixture::incident();
     let verdict = verdict(&mut fixture);

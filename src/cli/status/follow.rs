@@ -46,7 +46,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
         session.model.run_forecast(now);
         session.model.run_outcomes(now);
         let verdict = ClusterVerdict::of(&session.model, now);
-        let outline = verdict.outline();
+        let outline = (verdict.level, verdict.outline.clone());
         if printed.as_ref() != Some(&outline) {
             print(args.output, &verdict, &session.model.accuracy.report(), now)?;
             printed = Some(outline);
