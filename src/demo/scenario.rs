@@ -100,7 +100,7 @@ pub static SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "stuck-statefulset",
         doc: "a lost node: its pods of StatefulSets stay Terminating, and get no successors",
-        history: |machines| lost(machines, "memory", 1, 330),
+        history: |machines| lost(machines, "memory", 0, 330),
         ..QUIET
     },
     Scenario {

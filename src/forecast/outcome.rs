@@ -156,7 +156,7 @@ impl EvictionOutcome {
             Self::Moves { among, .. } => format!("→ any of {among} nodes"),
             Self::Pending { cause, .. } => format!("→ Pending: {cause}"),
             Self::Refused(refusal) => format!("→ refused: quota {}", refusal.quota.name),
-            Self::Stuck(StuckReason::OldPod) => "stuck: waits for node".into(),
+            Self::Stuck(StuckReason::OldPod) => "stuck with its node".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
             Self::Lost => "lost".into(),
             Self::SameNode => "→ the same node".into(),

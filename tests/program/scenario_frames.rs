@@ -170,6 +170,9 @@ async fn expect_frames(name: &str) {
         }
         let place = TIMES.iter().position(|time| time == at).expect("one of them");
         let head: String = text.lines().take(2).collect::<Vec<_>>().join("\n");
+        if name == "stuck-statefulset" && !text.contains("stuck with its node") {
+            wrong.push(format!("{file} shows no pod of a StatefulSet that is stuck:\n{text}"));
+        }
         if !head.contains(worst[place]) {
             wrong.push(format!("{file} does not say {:?}:\n{head}", worst[place]));
         }

@@ -22,8 +22,8 @@ use crate::{
 ///           in  pod                    node  outcome
 /// ▶        12s  shop/web-7d4b9-x2x     n-3   → n-7
 /// ◇ 11 % ~1m2s  shop/api-5c9f6-k8d     n-4   → Pending: no node has 4 CPU free
-/// ·       5m2s  shop/db-0              n-4   stuck: waits for node
-/// ⊗        28s  shop/cache-1           n-3   kubelet down · replaced
+/// ·       5m2s  shop/db-0              n-4   stuck with its node
+/// ⊗        28s  shop/cache-1           n-3   replaced · kubelet down
 /// ∞      never  kube-system/proxy-zz   n-3   tolerates the taint
 /// taint eviction ignores budgets: 3 would have refused
 /// ```
@@ -254,10 +254,16 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
         },
         EvictionState::Terminating { .. } => {
             let (what, role) = waits_for(&row.state, scene);
-            let cell = Cell::new(&what, scene.style(role));
-            outcome.map_or(cell.clone(), |outcome| {
-                with_outcome(cell.and(" · ", scene.style(Role::Faint)), &outcome)
-            })
+            match outcome {
+                // Its node being down is what it is stuck by.
+                Some(outcome) if outcome.class() == OutcomeClass::Stuck && style == OutcomeStyle::Short => {
+                    with_outcome(Cell::default(), &outcome)
+                }
+                Some(outcome) => with_outcome(Cell::default(), &outcome)
+                    .and(" · ", scene.style(Role::Faint))
+                    .and(&what, scene.style(role)),
+                None => Cell::new(&what, scene.style(role)),
+            }
         }
     }
 }

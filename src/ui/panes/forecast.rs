@@ -103,6 +103,9 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
         Some(Confidence::Live | Confidence::Assumed) if !scene.shown.eviction_gaps().is_empty() => {
             ("○", "all nodes healthy; evictions unknown", Role::Dim)
         }
+        Some(Confidence::Live | Confidence::Assumed) if scene.shown.is_abnormal() => {
+            ("○", "nothing more is expected", Role::Dim)
+        }
         Some(Confidence::Live | Confidence::Assumed) => {
             ("○", "nothing expected: all nodes healthy, no evictions", Role::Dim)
         }
