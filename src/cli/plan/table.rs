@@ -72,15 +72,16 @@ fn summary(out: &mut Page, report: &PlanReport) {
         Some(seconds) => format!(", {}", words::not_before(Span::from_secs_f64(seconds))),
         None => format!(" {}", ends(&totals.ends)),
     };
+    let ends = match report.required_flags.as_slice() {
+        [] => ends,
+        flags => format!(" without {}; otherwise{ends}", flags.join(" ")),
+    };
     let _ = writeln!(out, "{} {}: {likely}{}{ends}", report.action, shown(&targets), report.outcome);
     for gap in &report.unknown {
         let _ = writeln!(out, "{}", shown(&gap.text));
     }
     if let Some(command) = &report.command {
         let _ = writeln!(out, "kubectl equivalent: {}", shown(command));
-    }
-    if !report.required_flags.is_empty() {
-        let _ = writeln!(out, "requires: {}", report.required_flags.join(" "));
     }
     let counts = [
         (PodCount::LeaveNow, totals.leave_now),
