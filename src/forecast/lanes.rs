@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{DeletedRange, Forecast, ForecastKind, ForecastStep, OutcomeClass};
+use super::{DeletedRange, Forecast, ForecastKind, ForecastStep, Unreplaced};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Why, controllers_own},
@@ -66,8 +66,8 @@ pub struct LanePods {
     /// When in any order.
     pub range: TimeRange,
     pub pods: Arc<Vec<Key>>,
-    /// The outcomes by which [nothing runs in their place](OutcomeClass::is_unreplaced); empty until they are [known](Lane::with_unreplaced).
-    pub unreplaced: BTreeSet<OutcomeClass>,
+    /// Why nothing runs in the place of some of them; empty until that is [known](Lane::with_unreplaced).
+    pub unreplaced: BTreeSet<Unreplaced>,
 }
 
 /// The first and the last time at which something may happen, or happens to the first and the last of several nodes.
@@ -98,12 +98,12 @@ impl Lane {
         states.into_iter().flatten().chain(pods).map(|range| range.first).min().unwrap_or_default()
     }
 
-    /// With the outcomes of those of its pods in whose place nothing runs.
+    /// With why nothing runs in the place of some of its pods.
     #[must_use]
-    pub fn with_unreplaced(mut self, outcome: impl Fn(&NodeName, &Key) -> Option<OutcomeClass>) -> Self {
+    pub fn with_unreplaced(mut self, why: impl Fn(&NodeName, &Key) -> Option<Unreplaced>) -> Self {
         let [node] = self.nodes.as_slice() else { return self };
         for pods in &mut self.pods {
-            pods.unreplaced = pods.pods.iter().filter_map(|pod| outcome(node, pod)).collect();
+            pods.unreplaced = pods.pods.iter().filter_map(|pod| why(node, pod)).collect();
         }
         self
     }
@@ -381,10 +381,10 @@ mod tests {
     fn a_lane_knows_its_pods_in_whose_place_nothing_runs() {
         let steps = vec![step(300, deleted("n"), false), step(310, deleted("n"), false)];
         let lanes = lanes(vec![node("n", Some(-5), Some(-2))], steps, &[]);
-        let stuck = |node: &NodeName, _: &Key| (**node == *"n").then_some(OutcomeClass::Stuck);
+        let stuck = |node: &NodeName, _: &Key| (**node == *"n").then_some(Unreplaced::Stuck);
         let lane = lanes[0].clone().with_unreplaced(stuck);
         assert!(
-            lane.pods.iter().all(|pods| pods.unreplaced == BTreeSet::from([OutcomeClass::Stuck])),
+            lane.pods.iter().all(|pods| pods.unreplaced == BTreeSet::from([Unreplaced::Stuck])),
             "{lane:?}"
         );
         assert!(

@@ -67,14 +67,8 @@ pub enum EvictionOutcome {
 pub enum OutcomeClass {
     /// The replacement lands on a node.
     Moves,
-    /// No node takes the replacement.
-    Pending,
-    /// A quota refuses the replacement.
-    Refused,
-    /// The replacement waits for the old node.
-    Stuck,
-    /// Nothing replaces it.
-    Lost,
+    /// The pod leaves, and nothing runs in its place.
+    Unreplaced(Unreplaced),
     /// It needs no replacement on another node.
     NotReplaced,
     /// What it rests on is not known.
@@ -83,10 +77,26 @@ pub enum OutcomeClass {
     LeftOut,
 }
 
+/// Why nothing runs in the place of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unreplaced {
+    /// No node takes the replacement.
+    Pending,
+    /// A quota refuses the replacement.
+    Refused,
+    /// The replacement waits for the old node.
+    Stuck,
+    /// There is no replacement.
+    Lost,
+}
+
 impl OutcomeClass {
-    /// Whether the pod leaves and nothing runs in its place.
-    pub const fn is_unreplaced(self) -> bool {
-        matches!(self, Self::Pending | Self::Refused | Self::Stuck | Self::Lost)
+    /// Why nothing runs in the place of the pod; none where something does, or need not, or that is not known.
+    pub const fn unreplaced(self) -> Option<Unreplaced> {
+        match self {
+            Self::Unreplaced(why) => Some(why),
+            Self::Moves | Self::NotReplaced | Self::Unknown | Self::LeftOut => None,
+        }
     }
 }
 
@@ -103,10 +113,10 @@ impl EvictionOutcome {
     pub const fn class(&self) -> OutcomeClass {
         match self {
             Self::Moves { .. } => OutcomeClass::Moves,
-            Self::Pending { .. } => OutcomeClass::Pending,
-            Self::Refused(_) => OutcomeClass::Refused,
-            Self::Stuck(_) => OutcomeClass::Stuck,
-            Self::Lost => OutcomeClass::Lost,
+            Self::Pending { .. } => OutcomeClass::Unreplaced(Unreplaced::Pending),
+            Self::Refused(_) => OutcomeClass::Unreplaced(Unreplaced::Refused),
+            Self::Stuck(_) => OutcomeClass::Unreplaced(Unreplaced::Stuck),
+            Self::Lost => OutcomeClass::Unreplaced(Unreplaced::Lost),
             Self::SameNode | Self::NotReplaced | Self::Replaced | Self::ReplacedWhenGone => {
                 OutcomeClass::NotReplaced
             }

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
-    forecast::{EvictionOutcome, Forecast, OutcomeClass},
+    forecast::{EvictionOutcome, Forecast, OutcomeClass, Unreplaced},
     placement::Snapshot,
     plan::{
         EvictionRules, PlacingEnvironment, budget,
@@ -32,7 +32,7 @@ pub struct EvictionOutcomes {
     basis: OutcomesBasis,
     by_pod: BTreeMap<Key, EvictionOutcome>,
     /// The pods in whose place nothing runs, by their node.
-    unreplaced: BTreeMap<NodeName, BTreeMap<Key, OutcomeClass>>,
+    unreplaced: BTreeMap<NodeName, BTreeMap<Key, Unreplaced>>,
     /// The pods whose eviction a budget would refuse, the earlier ones granted; none if budgets are not known.
     refused: Option<BTreeSet<Key>>,
 }
@@ -43,8 +43,8 @@ impl EvictionOutcomes {
         &self.by_pod
     }
 
-    /// The outcome of a pod of a node, where nothing runs in its place.
-    pub fn unreplaced(&self, node: &NodeName, pod: &Key) -> Option<OutcomeClass> {
+    /// Why nothing runs in the place of a pod of a node.
+    pub fn unreplaced(&self, node: &NodeName, pod: &Key) -> Option<Unreplaced> {
         self.unreplaced.get(node)?.get(pod).copied()
     }
 }
@@ -185,11 +185,13 @@ impl OutcomesJob {
 fn unreplaced(
     cluster: &Cluster,
     by_pod: &BTreeMap<Key, EvictionOutcome>,
-) -> BTreeMap<NodeName, BTreeMap<Key, OutcomeClass>> {
-    let mut unreplaced: BTreeMap<NodeName, BTreeMap<Key, OutcomeClass>> = BTreeMap::new();
-    for (key, outcome) in by_pod.iter().filter(|(_, outcome)| outcome.class().is_unreplaced()) {
-        if let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone()) {
-            unreplaced.entry(node).or_default().insert(key.clone(), outcome.class());
+) -> BTreeMap<NodeName, BTreeMap<Key, Unreplaced>> {
+    let mut unreplaced: BTreeMap<NodeName, BTreeMap<Key, Unreplaced>> = BTreeMap::new();
+    for (key, outcome) in by_pod {
+        if let Some(why) = outcome.class().unreplaced()
+            && let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone())
+        {
+            unreplaced.entry(node).or_default().insert(key.clone(), why);
         }
     }
     unreplaced
@@ -261,10 +263,10 @@ impl EvictionCounts {
         match class {
             None => &mut self.working_out,
             Some(OutcomeClass::Moves) => &mut self.moves,
-            Some(OutcomeClass::Pending) => &mut self.pending,
-            Some(OutcomeClass::Refused) => &mut self.refused,
-            Some(OutcomeClass::Stuck) => &mut self.stuck,
-            Some(OutcomeClass::Lost) => &mut self.lost,
+            Some(OutcomeClass::Unreplaced(Unreplaced::Pending)) => &mut self.pending,
+            Some(OutcomeClass::Unreplaced(Unreplaced::Refused)) => &mut self.refused,
+            Some(OutcomeClass::Unreplaced(Unreplaced::Stuck)) => &mut self.stuck,
+            Some(OutcomeClass::Unreplaced(Unreplaced::Lost)) => &mut self.lost,
             Some(OutcomeClass::NotReplaced) => &mut self.not_replaced,
             Some(OutcomeClass::Unknown) => &mut self.not_known,
             Some(OutcomeClass::LeftOut) => &mut self.left_out,

@@ -7,7 +7,7 @@ use crate::{
     app::{EvictionColumn, Pane},
     cluster::Key,
     engine::Confidence,
-    forecast::{EvictionOutcome, OutcomeClass},
+    forecast::{EvictionOutcome, OutcomeClass, Unreplaced},
     k8s::feed::{FeedKind, FeedState},
     model::{EvictionCounts, EvictionRow, EvictionState, cluster_verdict},
     ui::{
@@ -256,7 +256,10 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
             let (what, role) = waits_for(&row.state, scene);
             match outcome {
                 // Its node being down is what it is stuck by.
-                Some(outcome) if outcome.class() == OutcomeClass::Stuck && style == OutcomeStyle::Short => {
+                Some(outcome)
+                    if outcome.class().unreplaced() == Some(Unreplaced::Stuck)
+                        && style == OutcomeStyle::Short =>
+                {
                     with_outcome(Cell::default(), &outcome)
                 }
                 Some(outcome) => with_outcome(Cell::default(), &outcome)
@@ -285,13 +288,19 @@ fn waits_for(state: &EvictionState, scene: &Scene) -> (String, Role) {
 }
 
 /// How a class of outcomes looks.
-pub(super) const fn role(class: OutcomeClass) -> Role {
+const fn role(class: OutcomeClass) -> Role {
     match class {
         OutcomeClass::Moves => Role::Base,
-        OutcomeClass::Pending | OutcomeClass::Refused => Role::NodeWarning,
-        OutcomeClass::Stuck | OutcomeClass::Lost => Role::NodeCritical,
+        OutcomeClass::Unreplaced(why) => unreplaced_role(why),
         OutcomeClass::Unknown | OutcomeClass::LeftOut => Role::NodeNotice,
         OutcomeClass::NotReplaced => Role::Dim,
+    }
+}
+
+pub(super) const fn unreplaced_role(why: Unreplaced) -> Role {
+    match why {
+        Unreplaced::Pending | Unreplaced::Refused => Role::NodeWarning,
+        Unreplaced::Stuck | Unreplaced::Lost => Role::NodeCritical,
     }
 }
 

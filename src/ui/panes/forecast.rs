@@ -8,7 +8,7 @@ use super::{Nothing, draw_cause, evictions, open, say};
 use crate::{
     app::Pane,
     engine::Confidence,
-    forecast::{Lane, LaneFold, OutcomeClass, TimeRange},
+    forecast::{Lane, LaneFold, TimeRange, Unreplaced},
     model::Horizon,
     time::{Span, Timestamp},
     ui::{
@@ -267,7 +267,7 @@ enum LaneCell {
     TaintMark,
     Pods,
     /// Nothing runs in the place of some of the pods that leave here.
-    Unreplaced(OutcomeClass),
+    Unreplaced(Unreplaced),
     /// Pods leave at any time here.
     PodsRange,
 }
@@ -293,35 +293,19 @@ impl LaneCell {
             Self::UnknownMark => ("U", Role::NodeCritical),
             Self::TaintMark => ("T", Role::TaintNoExecute),
             Self::Pods => ("▌", Role::EvictionPredicted),
-            Self::Unreplaced(class) => (class_sign(class), evictions::role(class)),
+            Self::Unreplaced(why) => (letter(why).0, evictions::unreplaced_role(why)),
             Self::PodsRange => ("░", Role::EvictionPredicted),
         }
     }
 }
 
-/// The letter of a class of outcomes by which nothing runs in a pod's place.
-const fn class_sign(class: OutcomeClass) -> &'static str {
-    match class {
-        OutcomeClass::Pending => "P",
-        OutcomeClass::Refused => "R",
-        OutcomeClass::Stuck => "S",
-        OutcomeClass::Lost => "L",
-        OutcomeClass::Moves | OutcomeClass::NotReplaced | OutcomeClass::Unknown | OutcomeClass::LeftOut => {
-            "▌"
-        }
-    }
-}
-
-/// What the letter stands for.
-const fn class_words(class: OutcomeClass) -> &'static str {
-    match class {
-        OutcomeClass::Pending => "Pending",
-        OutcomeClass::Refused => "refused by quota",
-        OutcomeClass::Stuck => "stuck",
-        OutcomeClass::Lost => "lost",
-        OutcomeClass::Moves | OutcomeClass::NotReplaced | OutcomeClass::Unknown | OutcomeClass::LeftOut => {
-            "pods leave"
-        }
+/// The letter of a pod in whose place nothing runs, and what it stands for.
+const fn letter(why: Unreplaced) -> (&'static str, &'static str) {
+    match why {
+        Unreplaced::Pending => ("P", "Pending"),
+        Unreplaced::Refused => ("R", "refused by quota"),
+        Unreplaced::Stuck => ("S", "stuck"),
+        Unreplaced::Lost => ("L", "lost"),
     }
 }
 
@@ -384,8 +368,8 @@ fn put_marks(lane: &Lane, axis: &TimeAxis, until: Timestamp, cells: &mut [LaneCe
         if axis.cell(pods.range.first) == axis.cell(pods.range.last) {
             put(pods.range.first, LaneCell::Pods);
         }
-        for class in &pods.unreplaced {
-            put(pods.range.first, LaneCell::Unreplaced(*class));
+        for why in &pods.unreplaced {
+            put(pods.range.first, LaneCell::Unreplaced(*why));
         }
     }
 }
@@ -461,7 +445,7 @@ fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
         let states = [lane.unknown, lane.tainted].into_iter().flatten();
         states.chain(lane.pods.iter().map(|pods| pods.range)).any(|range| is_range(&range))
     };
-    let classes: BTreeSet<OutcomeClass> =
+    let shown: BTreeSet<Unreplaced> =
         lanes.iter().flat_map(|lane| &lane.pods).flat_map(|pods| pods.unreplaced.iter().copied()).collect();
     let mut legend = Segments::default();
     let mut add = |priority: u8, sign: &str, role: Role, words: &str| {
@@ -471,8 +455,9 @@ fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
     add(0, "U", Role::NodeCritical, "Unknown");
     add(0, "T", Role::TaintNoExecute, "taint");
     add(0, "▌", Role::EvictionPredicted, "pods leave");
-    for class in classes {
-        add(0, class_sign(class), evictions::role(class), class_words(class));
+    for why in shown {
+        let (sign, words) = letter(why);
+        add(0, sign, evictions::unreplaced_role(why), words);
     }
     if lanes.iter().any(|lane| lane.not_ready.is_some()) {
         add(1, "N", Role::NodeCritical, "not ready");
