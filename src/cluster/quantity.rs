@@ -48,14 +48,45 @@ fn parse(text: &str, places: i32) -> Option<i64> {
     if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
         return None;
     }
-    let scale = Scale::parse(suffix)?;
-    // 10^18 leaves room for binary suffixes in i128; further digits make no difference in the result.
+    let amount = match Scale::parse(suffix)? {
+        Scale::Decimal(exponent) => decimal(whole, fraction, places + exponent),
+        Scale::Binary(power) => binary(whole, fraction, places, power),
+    };
+    Some(if negative { -amount } else { amount })
+}
+
+/// `whole.fraction * 10^exponent`, rounded up. The point is moved in the text: no number is too long.
+fn decimal(whole: &str, fraction: &str, exponent: i32) -> i64 {
+    let zeros = "0".repeat(usize::try_from(exponent.abs()).unwrap_or(0));
+    let (whole, fraction) = if exponent >= 0 {
+        (whole.to_owned(), format!("{fraction}{zeros}"))
+    } else {
+        (format!("{zeros}{whole}"), fraction.to_owned())
+    };
+    let digits = format!("{whole}{fraction}");
+    let point = if exponent >= 0 { whole.len() + zeros.len() } else { whole.len() - zeros.len() };
+    let (units, rest) = digits.split_at(point);
+    let units = match units.trim_start_matches('0') {
+        "" => 0,
+        units => units.parse().unwrap_or(i64::MAX),
+    };
+    units.saturating_add(i64::from(rest.bytes().any(|digit| digit != b'0')))
+}
+
+/// `whole.fraction * 1024^power * 10^places`, rounded up. What saturates on the way is beyond `i64` in the end too.
+fn binary(whole: &str, fraction: &str, places: i32, power: u32) -> i64 {
+    // 10^18 leaves room for the power in i128; further digits make no difference in the result.
     let fraction = &fraction[..fraction.len().min(18)];
     let mantissa: i128 = format!("{whole}{fraction}").parse().unwrap_or(i128::MAX);
+    let amount = mantissa.saturating_mul(1_i128 << (10 * power));
     let decimals = i32::try_from(fraction.len()).expect("at most 18");
-    let amount = scale.apply(mantissa, places - decimals);
-    let amount = i64::try_from(amount).unwrap_or(i64::MAX);
-    Some(if negative { -amount } else { amount })
+    let factor = 10_i128.pow((places - decimals).unsigned_abs());
+    let amount = if places >= decimals {
+        amount.saturating_mul(factor)
+    } else {
+        amount.saturating_add(factor - 1) / factor
+    };
+    i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
 /// What a suffix multiplies by: a power of ten or of 1024.
@@ -90,20 +121,6 @@ impl Scale {
             }
         })
     }
-
-    /// `mantissa * scale * 10^decimal`, rounded up, saturating.
-    fn apply(self, mantissa: i128, decimal: i32) -> i128 {
-        let (mantissa, decimal) = match self {
-            Self::Decimal(exponent) => (mantissa, decimal + exponent),
-            Self::Binary(power) => (mantissa.saturating_mul(1_i128 << (10 * power)), decimal),
-        };
-        let factor = 10_i128.saturating_pow(decimal.unsigned_abs());
-        if decimal >= 0 {
-            mantissa.saturating_mul(factor)
-        } else {
-            mantissa.saturating_add(factor - 1) / factor
-        }
-    }
 }
 
 #[cfg(test)]
@@ -123,6 +140,13 @@ mod tests {
         assert_eq!(parse_units("1500m"), Some(2), "rounds up");
         assert_eq!(parse_milli("1n"), Some(1), "rounds up");
         assert_eq!(parse_units("8Gi"), Some(8 << 30));
+        assert_eq!(parse_units("1000000000000000000000000000000000001.00000000e-12"), Some(i64::MAX));
+        assert_eq!(
+            parse_units("10000000000000000000000000001.000000000000e-22"),
+            Some(1_000_001),
+            "rounds up"
+        );
+        assert_eq!(parse_milli("0.0000000000000000000001"), Some(1), "rounds up");
     }
 
     #[test]
