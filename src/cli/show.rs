@@ -112,7 +112,7 @@ pub fn connection_info(connection: &Connection) -> ConnectionInfo {
         context: connection.context.clone(),
         server: connection.server.clone(),
         identity: Some(connection.identity.to_string()).filter(|user| !user.is_empty()),
-        server_version: Some(format!("v{}", connection.version)),
+        server_version: Some(connection.release.clone()),
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Connection {
     pub server: String,
     pub identity: Identity,
     pub version: ServerVersion,
+    /// The release as the server names it: `v1.36.3`, `v1.33.1+k3s1`.
+    pub release: String,
     /// The namespace of the context, for commands that need one.
     pub namespace: String,
     pub request_timeout: Option<Duration>,
@@ -83,10 +85,11 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
             ..Identity::default()
         },
         version: ServerVersion::new(1, 0),
+        release: String::new(),
         namespace,
         request_timeout: options.request_timeout,
     };
-    connection.version = check(&connection).await?;
+    (connection.version, connection.release) = check(&connection).await?;
     connection.introduce().await;
     Ok(connection)
 }
@@ -141,11 +144,11 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Asks the server for its version: the cheapest request that shows that the connection works.
+/// Asks the server for its version and the name of its release: the cheapest request that shows that the connection works.
 ///
 /// # Errors
 /// The server was not reached, or it refused the request.
-pub async fn check(connection: &Connection) -> Result<ServerVersion, ConnectError> {
+pub async fn check(connection: &Connection) -> Result<(ServerVersion, String), ConnectError> {
     let limit = connection.request_timeout.unwrap_or(FIRST_ANSWER);
     let request = Request::get("/version").body(Vec::new()).expect("a constant path");
     let server = || connection.server.clone();
@@ -155,10 +158,14 @@ pub async fn check(connection: &Connection) -> Result<ServerVersion, ConnectErro
         Err(_) => return Err(ConnectError::Timeout { server: server(), seconds: limit.as_secs() }),
     };
     let field = |name: &str| info[name].as_str().unwrap_or_default().to_owned();
-    let numbers = format!("{}.{}", field("major"), field("minor"));
-    ServerVersion::parse(&numbers).or_else(|| ServerVersion::parse(&field("gitVersion"))).ok_or_else(|| {
-        ConnectError::NotKubernetes { server: server(), why: "its /version has no version".into() }
-    })
+    let (numbers, release) = (format!("{}.{}", field("major"), field("minor")), field("gitVersion"));
+    let version = ServerVersion::parse(&numbers).or_else(|| ServerVersion::parse(&release));
+    let version = version.ok_or_else(|| ConnectError::NotKubernetes {
+        server: server(),
+        why: "its /version has no version".into(),
+    })?;
+    let release = if release.is_empty() { format!("v{version}") } else { plain(&release) };
+    Ok((version, release))
 }
 
 /// The meaning of an error of the first request.
@@ -224,6 +231,7 @@ impl Connection {
             server: "in process".into(),
             identity: Identity { user: "you".into(), ..Identity::default() },
             version: ServerVersion::new(1, 36),
+            release: "v1.36.3".into(),
             request_timeout: None,
         }
     }

@@ -171,6 +171,7 @@ async fn status_has_every_node_in_every_format() {
     assert_eq!(json["schema"], "kordon.status/v1");
     assert_eq!(json["cluster"]["context"], "here");
     assert_eq!(json["cluster"]["server"], *server.url);
+    assert_eq!(json["cluster"]["version"], "v1.36.3+kordon-demo", "with its patch");
     assert_eq!(json["controller"]["confidence"]["state"], "live");
     assert_eq!(json["controller"]["lease"], "held");
     assert_eq!(json["controller"]["leader"]["holder"], "the-leader");

@@ -13,7 +13,7 @@ use super::{
 /// The response to `/version`.
 pub fn version(options: &ApiOptions) -> Value {
     let minor = options.minor_version;
-    json!({"major": "1", "minor": minor.to_string(), "gitVersion": format!("v1.{minor}.0+kordon-demo"),
+    json!({"major": "1", "minor": minor.to_string(), "gitVersion": format!("v1.{minor}.3+kordon-demo"),
         "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z", "goVersion": "none",
         "compiler": "rustc", "platform": "demo/any"})
 }

@@ -37,10 +37,15 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     }
 }
 
+/// `v1.36.3` of `v1.36.3-eks-1a2b3c` and `v1.36.3+k3s1`.
+fn short_release(release: &str) -> &str {
+    release.split(['-', '+']).next().unwrap_or(release)
+}
+
 fn identity(scene: &Scene) -> Segments {
     let facts = &scene.app.model.connection;
     let dim = scene.style(Role::Dim);
-    let version = facts.server_version.as_deref().unwrap_or("version unknown");
+    let version = facts.server_version.as_deref().map_or("version unknown", short_release);
     let name = if facts.context.is_empty() { &facts.server } else { &facts.context };
     let (badge, badge_role) = mode(scene);
     let (fresh, role) = freshness(scene);
@@ -201,4 +206,15 @@ pub fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
 
 const fn is_broken(state: &FeedState) -> bool {
     matches!(state, FeedState::Broken { .. } | FeedState::Forbidden { .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_release;
+
+    #[test]
+    fn a_release_is_short_in_the_header_and_keeps_its_patch() {
+        let short = ["v1.36.3", "v1.36.3-eks-1a2b3c", "v1.33.1+k3s1"].map(short_release);
+        assert_eq!(short, ["v1.36.3", "v1.36.3", "v1.33.1"]);
+    }
 }
