@@ -317,6 +317,15 @@ impl Flaps {
         self.0.remove(node);
     }
 
+    /// The watches broke then: what seemed to happen since was that nothing was seen.
+    pub fn undo_after(&mut self, broke: Timestamp) {
+        for known in self.0.values_mut() {
+            while known.changes.pop_if(|at| *at > broke).is_some() {
+                known.is_failing = !known.is_failing;
+            }
+        }
+    }
+
     /// How often the node went down or came back within ten minutes, if that is three times or more.
     pub fn count(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
         let changes = self.0.get(node)?.changes.iter();

@@ -41,6 +41,8 @@ pub struct NodeWatchlist {
     late_at: BTreeMap<NodeName, Timestamp>,
     /// The clock that those times were worked out with; none before the first update.
     clock: Option<ClusterClock>,
+    /// The time of the last update.
+    updated: Timestamp,
 }
 
 impl NodeWatchlist {
@@ -62,6 +64,9 @@ impl NodeWatchlist {
     pub fn update(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
         if self.clock.replace(cluster.clock()) != Some(cluster.clock()) {
             self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone()));
+        }
+        if now < std::mem::replace(&mut self.updated, now) {
+            self.flaps.undo_after(now);
         }
         let mut looked_at = std::mem::take(&mut self.changed);
         looked_at.extend(self.abnormal.iter().chain(&self.notable).cloned());
@@ -363,6 +368,18 @@ mod tests {
         assert_eq!(state(&mut world, 27), Some(NodeState::Ready));
         world.apply(Change::Node(ObjectEvent::Deleted("n-7".into())), at(28));
         assert_eq!(state(&mut world, 28), None);
+    }
+
+    #[test]
+    fn what_seemed_to_happen_while_the_watches_were_down_is_no_flapping() {
+        let mut world = World::new();
+        for outage in (0..400).step_by(100) {
+            (0..20).for_each(|node| world.renew(&format!("n-{node}"), outage));
+            assert!(world.abnormal(outage).is_empty());
+            assert_eq!(world.abnormal(outage + 40).len(), 20, "nobody knows yet that the watches broke");
+            assert!(world.abnormal(outage + 5).is_empty(), "that was when they did");
+        }
+        assert_eq!(world.watchlist.flaps(&"n-7".into(), at(400)), None);
     }
 
     #[test]

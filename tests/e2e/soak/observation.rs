@@ -122,7 +122,8 @@ pub fn node_rows(screen: &str) -> Vec<(String, bool, usize)> {
         let line = line.get(..end)?;
         let mut words = text(line).trim_start_matches(['│', ' ']).to_owned();
         let pods = words.split_off(words.rfind(' ')?).trim().parse().ok()?;
-        let mut words = words.split_whitespace().skip(1);
+        // A sign before the name, and behind it the badge of a node that comes and goes.
+        let mut words = words.split_whitespace().skip(1).filter(|word| !word.starts_with('⇅'));
         let (name, ready) = (words.next()?.to_owned(), words.next()?.to_owned());
         Some((name, ready == "Ready", pods))
     };
