@@ -9,7 +9,7 @@ use kordon::{
     cluster::{
         Change, Cluster, Condition, ConditionStatus, Image, Key, Labels, Name, Node, NodeName, ObjectEvent,
         Owner, OwnerKind, Phase, Pod, READY, Requirement, Resources, SchedulingSpec, Selector,
-        SelectorOperator, Workload, WorkloadKind,
+        SelectorOperator, TableObject, Workload, WorkloadKind,
         scheduling::{
             NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, Requests, SpreadConstraint,
         },
@@ -156,8 +156,27 @@ impl Kind {
     }
 }
 
+/// A kind is listed, so that plans know that there is nothing more of it.
+fn list<T: TableObject>(cluster: &mut Cluster, of: impl Fn(ObjectEvent<T>) -> Change) {
+    cluster.apply(of(ObjectEvent::ListStarted), &mut Vec::new());
+    cluster.apply(of(ObjectEvent::ListDone), &mut Vec::new());
+}
+
 fn cluster(nodes: usize, zones: usize) -> Cluster {
     let mut cluster = Cluster::default();
+    list(&mut cluster, Change::Node);
+    list(&mut cluster, Change::Pod);
+    list(&mut cluster, Change::Budget);
+    list(&mut cluster, Change::Namespace);
+    list(&mut cluster, Change::Service);
+    list(&mut cluster, Change::Claim);
+    list(&mut cluster, Change::Volume);
+    list(&mut cluster, Change::StorageClass);
+    list(&mut cluster, Change::CsiNode);
+    list(&mut cluster, Change::Quota);
+    for kind in WorkloadKind::ALL {
+        list(&mut cluster, |event| Change::Workload(kind, event));
+    }
     let mut apply = |change| cluster.apply(change, &mut Vec::new());
     let images: Vec<Image> = (0..4 * IMAGES_OF_A_NODE).map(image).collect();
     for number in 0..nodes {
