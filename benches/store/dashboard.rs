@@ -15,7 +15,7 @@ use super::process::Process;
 const ROWS: u16 = 48;
 const COLUMNS: u16 = 160;
 /// `selected` of themes/dark.toml.
-const SELECTED: vt100::Color = vt100::Color::Rgb(0x24, 0x32, 0x44);
+const SELECTED: vt100::Color = vt100::Color::Rgb(0x1f, 0x2c, 0x3d);
 /// Each frame begins so: a synchronised update.
 const FRAME: &[u8] = b"\x1b[?2026h";
 /// A program that shows nothing for so long has failed.
@@ -85,9 +85,12 @@ impl Dashboard {
         self.wait("all nodes", |screen| screen.text().contains(&title)) - self.begun
     }
 
-    /// Waits until the watch of pods has its whole list.
-    pub fn wait_for_pods(&self) -> Duration {
-        self.wait("all pods", |screen| screen.text().contains("● pods ")) - self.begun
+    /// Waits until the watch of pods has its whole list, as the information sheet says.
+    pub fn wait_for_pods(&mut self) -> Duration {
+        self.type_in("i");
+        let took = self.wait("all pods", |screen| screen.text().contains("● pods ")) - self.begun;
+        self.press("\x1b");
+        took
     }
 
     /// Moves the selection down and up in turn; returns how long it took to show.

@@ -72,7 +72,7 @@ fn measure(nodes: usize, pods: usize) {
 /// From the start of the process to all nodes and to all pods: the bare client, the dashboard, the bare client again.
 fn loading(demo: &Demo, nodes: usize) {
     let first = Bare::measure(&demo.server);
-    let dashboard = Dashboard::start(&demo.server);
+    let mut dashboard = Dashboard::start(&demo.server);
     let nodes_shown = dashboard.wait_for_nodes(nodes);
     let pods_shown = dashboard.wait_for_pods();
     let peak = dashboard.process().peak_mib();
