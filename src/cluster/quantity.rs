@@ -57,14 +57,10 @@ fn parse(text: &str, places: i32) -> Option<i64> {
 
 /// `whole.fraction * 10^exponent`, rounded up. The point is moved in the text: no number is too long.
 fn decimal(whole: &str, fraction: &str, exponent: i32) -> i64 {
-    let zeros = "0".repeat(usize::try_from(exponent.abs()).unwrap_or(0));
-    let (whole, fraction) = if exponent >= 0 {
-        (whole.to_owned(), format!("{fraction}{zeros}"))
-    } else {
-        (format!("{zeros}{whole}"), fraction.to_owned())
-    };
-    let digits = format!("{whole}{fraction}");
-    let point = if exponent >= 0 { whole.len() + zeros.len() } else { whole.len() - zeros.len() };
+    let exponent = isize::try_from(exponent).expect("at most 33");
+    let zeros = "0".repeat(exponent.unsigned_abs());
+    let digits = format!("{zeros}{whole}{fraction}{zeros}");
+    let point = (zeros.len() + whole.len()).strict_add_signed(exponent);
     let (units, rest) = digits.split_at(point);
     let units = match units.trim_start_matches('0') {
         "" => 0,

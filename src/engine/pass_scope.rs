@@ -86,8 +86,11 @@ impl UnsettledNodes {
     }
 
     fn unsettle(&mut self, node: &Node, rules: &ControllerRules) {
+        if !self.nodes.insert(node.name.clone()) {
+            return;
+        }
         let zone = NodeZone::of(node);
-        if !self.nodes.insert(node.name.clone()) || zone.excludes(node, rules) {
+        if zone.excludes(node, rules) {
             return;
         }
         let census = self.settled.get_mut(&zone.key).expect("a settled node is counted in its zone");

@@ -14,8 +14,8 @@ pub mod node_state;
 pub mod pending_pods;
 pub mod suggestions;
 pub mod timeline;
-pub mod views;
 pub mod upgrades;
+pub mod views;
 pub mod watchlist;
 mod zone_names;
 

@@ -27,14 +27,14 @@ pub(super) struct StartingPod {
 
 /// The pods of these budgets that are starting, without those that are removed.
 pub(super) fn of_budgets<'a>(
-    cluster: &Cluster,
+    cluster: &'a Cluster,
     budgets: impl IntoIterator<Item = &'a Arc<Budget>>,
     removed: &BTreeSet<&Key>,
-    rules: &EvictionRules,
+    rules: &'a EvictionRules,
 ) -> Vec<StartingPod> {
     let mut starting: BTreeMap<&Key, StartingPod> = BTreeMap::new();
     for budget in budgets {
-        let pods = cluster.pods_in(&budget.key.namespace).filter(|pod| budget::selects(budget, pod, rules));
+        let pods = budget::pods_of(cluster, budget, rules);
         for pod in pods.filter(|pod| is_starting(cluster, pod) && !removed.contains(&pod.key)) {
             let new = || StartingPod { pod: pod.clone(), budgets: Vec::new() };
             starting.entry(&pod.key).or_insert_with(new).budgets.push(budget.key.clone());

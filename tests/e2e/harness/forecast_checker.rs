@@ -14,7 +14,7 @@ use kordon::{
     forecast::{
         ControllerEvent, EventKind, Forecast, ForecastStep,
         accuracy::{self, NOTICE},
-        comparison::predicted_time,
+        comparison::{magnitude, predicted_time},
     },
     time::{Span, Timestamp},
 };
@@ -461,7 +461,7 @@ fn times(why: &Why) -> impl Iterator<Item = Timestamp> {
 
 /// Whether a predicted time is near enough.
 fn is_within(off: Span, tolerance: Span) -> bool {
-    off <= tolerance && -off <= tolerance
+    magnitude(off) <= tolerance
 }
 
 /// The event that a step predicts; none for what the garbage collector does, which does not run here.
