@@ -87,7 +87,10 @@ impl ConnectionArgs {
 
     /// Whether the flags mean the cluster with these names, as far as they say.
     pub fn means(&self, context: &str, server: &str) -> bool {
-        let address = |text: &str| error::address(text.trim_end_matches('/'));
+        let address = |text: &str| match text.parse() {
+            Ok(server) => error::server_address(&server),
+            Err(_) => error::address(text.trim_end_matches('/')),
+        };
         self.context.as_deref().is_none_or(|name| name == context)
             && self.server.as_deref().is_none_or(|url| address(url) == address(server))
     }

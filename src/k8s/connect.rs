@@ -70,7 +70,7 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
     config.connect_timeout = Some(CONNECT);
     let agent = concat!("kordon/", env!("CARGO_PKG_VERSION"));
     config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
-    let server = error::address(config.cluster_url.to_string().trim_end_matches('/'));
+    let server = error::server_address(&config.cluster_url);
     let namespace = config.default_namespace.clone();
     let impersonated = config.auth_info.impersonate.clone();
     let client = client(config, &server).await?;

@@ -2,6 +2,7 @@
 
 use std::{error::Error as _, path::PathBuf};
 
+use http::Uri;
 use kube::core::Status;
 
 use crate::visible;
@@ -70,6 +71,17 @@ pub fn address(text: &str) -> String {
         Some(scheme) => plain(&format!("{scheme}://…@{host}")),
         None => plain(&format!("…@{host}")),
     }
+}
+
+/// The address of a server without its credentials and without a slash at its end, in one line.
+pub fn server_address(server: &Uri) -> String {
+    let whole = server.to_string();
+    let credentials = server.authority().and_then(|authority| authority.as_str().rsplit_once('@'));
+    let shown = match credentials {
+        Some((credentials, _)) => whole.replacen(&format!("{credentials}@"), "…@", 1),
+        None => whole,
+    };
+    plain(shown.trim_end_matches('/'))
 }
 
 /// The error in one line.
@@ -157,6 +169,14 @@ mod tests {
         for broken in ["f:/secret@tp://x@host", "me:secret@tp://@host", "//me:secret@@@host", "secret@host"] {
             assert!(address(broken).ends_with("…@host"), "{}", address(broken));
         }
+    }
+
+    #[test]
+    fn of_a_servers_address_only_the_credentials_are_left_out() {
+        let shown = |server: &str| server_address(&server.parse().expect("an address"));
+        assert_eq!(shown("https://me:secret@api:6443/"), "https://…@api:6443");
+        assert_eq!(shown("https://p@api"), "https://…@api", "and not the p of https");
+        assert_eq!(shown("https://gateway/clusters/a@b"), "https://gateway/clusters/a@b");
     }
 
     #[test]
