@@ -9,7 +9,7 @@ use kordon::{
     cluster::{
         Change, Cluster, Condition, ConditionStatus, Image, Key, Labels, Name, Node, NodeName, ObjectEvent,
         Owner, OwnerKind, Phase, Pod, READY, Requirement, Resources, SchedulingSpec, Selector,
-        SelectorOperator, TableObject, Workload, WorkloadKind,
+        SelectorOperator, TableObject, Workload, WorkloadKind, WorkloadStage,
         scheduling::{
             NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, Requests, SpreadConstraint,
         },
@@ -277,6 +277,7 @@ fn workload(pod: &Pod) -> Workload {
         selector: Some(selector(&pod.key.name)),
         owner: None,
         replaces_only_failed: false,
+        stage: WorkloadStage::Active,
     }
 }
 

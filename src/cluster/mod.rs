@@ -76,7 +76,7 @@ pub use names::{Interner, Key, Name, Namespace, NodeName, Uid};
 pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use operation_id::{NotAnOperationId, OperationId};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
-pub use pod::{LocalStorage, Phase, Pod, PodReady, PodUnscheduled, Termination};
+pub use pod::{ContainerExit, LocalStorage, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Termination};
 pub use quota::{Quota, QuotaCount, QuotaLimit, QuotaScope};
 pub use resources::Resources;
 pub use scheduling::{QuotaSpec, SchedulingSpec};
@@ -87,7 +87,7 @@ pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumePrope
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;
-pub use workload::{NamespaceObject, PriorityClass, Workload};
+pub use workload::{NamespaceObject, PriorityClass, Workload, WorkloadStage};
 
 use crate::time::{ClusterClock, ClusterTime, Timestamp};
 use cow_map::CowMap;

@@ -50,6 +50,8 @@ pub struct Pod {
     /// The reason of the DisruptionTarget condition, if that is True.
     pub disruption_target: Option<Name>,
     pub termination: Option<Termination>,
+    /// Why it ended or is about to, beyond `reason` and `disruption_target`; none for most pods.
+    pub ending: Option<Arc<PodEnding>>,
     /// `metadata.annotations` has `kubernetes.io/config.mirror`: the mirror pod of a static pod.
     pub mirror: bool,
     /// `metadata.finalizers`: they keep the object after its grace period.
@@ -146,6 +148,37 @@ pub struct Termination {
     pub deadline: ClusterTime,
     /// `metadata.deletionGracePeriodSeconds`.
     pub grace: Span,
+}
+
+/// What the status of a pod says of why it ended or is about to, and of containers that the kernel killed for memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodEnding {
+    /// `status.message`, shortened.
+    pub message: Name,
+    /// When the DisruptionTarget condition became True.
+    pub disrupted: Option<ClusterTime>,
+    /// Of its containers: how those of a finished pod ended, and those that were killed for memory.
+    pub exits: Box<[ContainerExit]>,
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContainerExit {
+    pub container: Name,
+    /// Completed, Error, OOMKilled, …
+    pub reason: Name,
+    /// The exit code; 137 is SIGKILL.
+    pub code: i32,
+    pub at: Option<ClusterTime>,
+    /// Whether it was started again, or is about to be: `lastState`, not `state`.
+    pub restarted: bool,
+}
+
+impl ContainerExit {
+    /// Whether the kernel killed it because there was no memory for it.
+    pub fn is_oom_kill(&self) -> bool {
+        self.reason == *"OOMKilled"
+    }
 }
 
 /// Whether a pod has volumes whose data stays on the node or is deleted with the pod.

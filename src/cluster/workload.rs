@@ -21,6 +21,18 @@ pub struct Workload {
     pub owner: Option<Owner>,
     /// Of a Job: whether a replacement waits until the old pod is finished (`podReplacementPolicy: Failed`).
     pub replaces_only_failed: bool,
+    pub stage: WorkloadStage,
+}
+
+/// Whether a workload still wants its pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WorkloadStage {
+    #[default]
+    Active,
+    /// A Job that is complete or has failed: it deletes the pods that still run.
+    Finished,
+    /// Its own deletion has started.
+    Deleting,
 }
 
 impl TableObject for Workload {

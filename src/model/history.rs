@@ -14,6 +14,7 @@ use crate::{
     engine::{DELETION_BY_TAINT, Effect, Engine, Severity, Write, controllers_own},
     forecast::{EventKind, accuracy::Judgement},
     time::{Span, Timestamp},
+    why::departure::{BY_API, BY_COLLECTOR, BY_KUBELET},
 };
 
 /// What a shadow decided has happened by then, or is missed: two monitor passes.
@@ -291,11 +292,6 @@ fn of_problems(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observat
     });
     begun.chain(over).collect()
 }
-
-/// Reasons of the condition DisruptionTarget.
-const BY_API: &str = "EvictionByEvictionAPI";
-const BY_COLLECTOR: &str = "DeletionByPodGC";
-const BY_KUBELET: &str = "TerminationByKubelet";
 
 fn of_pod(old: &Pod, new: Option<&Arc<Pod>>, context: &HistoryContext) -> Option<Observation> {
     let pod = new.map_or(old, |new| new);

@@ -81,7 +81,7 @@ fn landed(pod: &Pod) -> LandedReplacement {
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Change, ObjectEvent, OperationId, Owner, Version, Workload, WorkloadKind},
+        cluster::{Change, ObjectEvent, OperationId, Owner, Version, Workload, WorkloadKind, WorkloadStage},
         engine::ServerVersion,
         operation::PodProgress,
         plan::{Action, Plan, RemovalOptions, TypicalEnvironment},
@@ -112,6 +112,7 @@ mod tests {
                 selector: None,
                 owner: None,
                 replaces_only_failed: false,
+                stage: WorkloadStage::Active,
             };
             self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));
         }

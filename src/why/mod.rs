@@ -1,6 +1,7 @@
 //! The explanation of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
 //! not come and why, each with its time.
 
+pub mod departure;
 pub mod needs;
 
 use std::collections::BTreeMap;

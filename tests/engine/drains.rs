@@ -10,6 +10,7 @@ use kordon::{
         Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, LocalStorage, Name, NamespaceObject,
         Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PriorityClass, Requirement,
         Selector, SelectorOperator, Termination, Uid, UnhealthyPolicy, Version, Workload, WorkloadKind,
+        WorkloadStage,
     },
     engine::ServerVersion,
     plan::{
@@ -349,6 +350,7 @@ impl OwnerSpec {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            stage: WorkloadStage::Active,
         }
     }
 }

@@ -7,7 +7,7 @@ use kordon::{
         AccessModes, Budget, Change, Claim, Cluster, Condition, ConditionStatus, Key, LeaderLease, Lease,
         Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, READY, Scope, Selector,
         Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid, Version, Volume,
-        VolumeProperties, Workload, WorkloadKind,
+        VolumeProperties, Workload, WorkloadKind, WorkloadStage,
         scheduling::{PodVolume, SchedulingSpec},
     },
     engine::{Origin, ServerVersion, Settings, UNREACHABLE},
@@ -194,6 +194,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
                 selector: Some(selector.clone()),
                 owner: None,
                 replaces_only_failed: number.is_multiple_of(2),
+                stage: WorkloadStage::Active,
             }),
         ));
     }

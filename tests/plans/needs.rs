@@ -9,6 +9,7 @@ use kordon::{
     cluster::{
         Budget, Change, Cluster, IntOrPercent, Key, LocalStorage, Name, ObjectEvent, Owner, OwnerKind, Phase,
         Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
+        WorkloadStage,
     },
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanGap, PlanPart, PodPlan, RemovalOptions, TaintEdits,
@@ -108,6 +109,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
         selector: Some(selector.clone()),
         owner,
         replaces_only_failed: false,
+        stage: WorkloadStage::Active,
     };
     let mut changes = Vec::new();
     if let Some(kind) = app.owner.filter(|_| app.exists) {

@@ -1,7 +1,7 @@
 //! What plans name as not modelled, where it matters.
 
 use kordon::{
-    cluster::{Change, Key, ObjectEvent, Owner, OwnerKind, Version, Workload, WorkloadKind},
+    cluster::{Change, Key, ObjectEvent, Owner, OwnerKind, Version, Workload, WorkloadKind, WorkloadStage},
     plan::{DrainOptions, NotModelledKind, Plan, PodWarning},
 };
 
@@ -51,6 +51,7 @@ fn revision(fixture: &mut PlanFixture, name: &str, replicas: i32) {
         selector: None,
         owner: Some(deployment),
         replaces_only_failed: false,
+        stage: WorkloadStage::Active,
     };
     let change = Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(replica_set));
     fixture.cluster.apply(change, &mut Vec::new());

@@ -9,7 +9,7 @@ use kordon::{
     cluster::{
         Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, CordonNote, DrainClaim,
         IntOrPercent, Key, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Selector,
-        Termination, Uid, Version, Workload, WorkloadKind, claim,
+        Termination, Uid, Version, Workload, WorkloadKind, WorkloadStage, claim,
     },
     engine::ServerVersion,
     operation::{
@@ -918,6 +918,7 @@ fn replica_set() -> Workload {
         selector: None,
         owner: None,
         replaces_only_failed: false,
+        stage: WorkloadStage::Active,
     }
 }
 

@@ -7,7 +7,7 @@ use kordon::{
         Budget, Change, Cluster, Condition, ConditionStatus, FeedKind, IntOrPercent, Key, Known, Name,
         NamespaceObject, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Quota,
         QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector, SelectorOperator, TableObject,
-        Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind,
+        Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
     },
     engine::ServerVersion,
     plan::{
@@ -138,6 +138,7 @@ impl PlanFixture {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            stage: WorkloadStage::Active,
         };
         self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));
         self

@@ -16,7 +16,7 @@ use kordon::{
         Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PodUnscheduled, Quota,
         QuotaCount, QuotaLimit, Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint,
         TaintEffect, Termination, Toleration, TolerationOperator, Uid, Version, Workload, WorkloadKind,
-        scheduling::Requests,
+        WorkloadStage, scheduling::Requests,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
@@ -296,6 +296,7 @@ impl DashboardFixture {
                     selector: None,
                     owner: None,
                     replaces_only_failed: false,
+                    stage: WorkloadStage::Active,
                 };
                 self.put(Change::Workload(*kind, ObjectEvent::Applied(workload)));
             }
@@ -318,6 +319,7 @@ impl DashboardFixture {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            stage: WorkloadStage::Active,
         };
         self.put(Change::Workload(kind, ObjectEvent::Applied(workload)));
     }

@@ -16,8 +16,9 @@ use super::{
 };
 use crate::{
     cluster::{
-        Change, ConditionStatus, Name, NodeName, Phase, Pod, PodReady, PodUnscheduled, QuotaSpec, Resources,
-        SchedulingSpec, TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
+        Change, ConditionStatus, ContainerExit, Name, NodeName, Phase, Pod, PodEnding, PodReady,
+        PodUnscheduled, QuotaSpec, Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator,
+        scheduling::HostPort,
     },
     time::Span,
 };
@@ -82,6 +83,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
             },
         ),
         disruption_target: target.map(|condition| pool.name(&condition.reason)),
+        ending: status.ending(target, pool).map(Arc::new),
         termination: metadata.termination(),
         mirror: metadata.annotations.mirror,
         finalizers: pool.names(&metadata.finalizers),
@@ -314,4 +316,73 @@ struct Status<'a> {
     nominated_node_name: Text<'a>,
     #[serde(borrow)]
     conditions: LenientList<WireCondition<'a>>,
+    #[serde(borrow)]
+    message: Text<'a>,
+    #[serde(borrow)]
+    container_statuses: LenientList<WireContainerStatus<'a>>,
+}
+
+/// The longest `status.message` that is kept, in characters.
+const LONGEST: usize = 300;
+
+impl Status<'_> {
+    /// None for the pods, which are most, that neither end nor have a container that was killed for memory.
+    fn ending(&self, target: Option<&WireCondition<'_>>, pool: &mut SharedParts) -> Option<PodEnding> {
+        let is_finished = matches!(Phase::parse(&self.phase), Phase::Succeeded | Phase::Failed);
+        let exits: Box<[ContainerExit]> = self
+            .container_statuses
+            .iter()
+            .flat_map(|container| {
+                [(&container.state, false), (&container.last_state, true)].into_iter().filter_map(
+                    move |(state, restarted)| Some((container, state.terminated.as_ref()?, restarted)),
+                )
+            })
+            .filter(|(_, ended, restarted)| is_finished && !restarted || *ended.reason == *"OOMKilled")
+            .map(|(container, ended, restarted)| ContainerExit {
+                container: pool.name(&container.name),
+                reason: pool.name(&ended.reason),
+                code: ended.exit_code.narrow().unwrap_or_default(),
+                at: ended.finished_at.time(),
+                restarted,
+            })
+            .collect();
+        let has_message = is_finished && !self.message.is_empty();
+        (target.is_some() || has_message || !exits.is_empty()).then(|| PodEnding {
+            message: if self.message.chars().nth(LONGEST).is_none() {
+                pool.name(&self.message)
+            } else {
+                pool.name(&self.message.chars().take(LONGEST).collect::<String>())
+            },
+            disrupted: target.and_then(|target| target.last_transition_time.time()),
+            exits,
+        })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireContainerStatus<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    state: WireContainerState<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    last_state: WireContainerState<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireContainerState<'a> {
+    #[serde(borrow)]
+    terminated: Option<WireTerminated<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireTerminated<'a> {
+    exit_code: Int,
+    #[serde(borrow)]
+    reason: Text<'a>,
+    #[serde(borrow)]
+    finished_at: Text<'a>,
 }

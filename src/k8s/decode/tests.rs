@@ -8,7 +8,9 @@ use super::{
     workload::WorkloadDecoder, *,
 };
 use crate::{
-    cluster::{IntOrPercent, Key, Node, OwnerKind, Phase, Pod, Resources, TaintEffect, WorkloadKind},
+    cluster::{
+        IntOrPercent, Key, Node, OwnerKind, Phase, Pod, Resources, TaintEffect, WorkloadKind, WorkloadStage,
+    },
     time::{ClusterTime, Span},
 };
 
@@ -31,6 +33,53 @@ fn a_node_keeps_what_is_read() {
     assert_eq!(node.taints[0].time_added, ClusterTime::parse("2026-01-01T00:00:05Z"));
     assert_eq!(node.allocatable, Resources { cpu_milli: 3920, memory_bytes: 16 << 30, pods: 110 });
     assert_eq!((&*node.address, &*node.kubelet_version, &*node.zone().zone), ("10.0.0.1", "v1.36.3", "a"));
+}
+
+#[test]
+fn a_pod_keeps_why_it_ended_and_a_healthy_one_nothing_of_it() {
+    let terminated = |reason: &str, code: i32| {
+        json!({"terminated": {"reason": reason, "exitCode": code,
+        "finishedAt": "2026-01-01T00:00:09Z"}})
+    };
+    let status = |phase: &str, containers: Value| {
+        let status = json!({"phase": phase, "reason": "Evicted", "message": "low on memory",
+            "containerStatuses": containers});
+        pod(json!({"metadata": {"name": "p", "namespace": "d"}, "status": status})).ending
+    };
+    let running = json!({"running": {"startedAt": "2026-01-01T00:00:10Z"}});
+    let restarted =
+        |reason: &str| json!([{"name": "c", "state": running, "lastState": terminated(reason, 137)}]);
+    assert_eq!(status("Running", restarted("Error")), None, "a restart alone is kept by nobody");
+    let killed = status("Running", restarted("OOMKilled")).expect("kept");
+    assert_eq!(
+        (&*killed.message, killed.exits[0].restarted, killed.exits[0].code),
+        ("low on memory", true, 137)
+    );
+    assert!(killed.exits[0].is_oom_kill());
+    let ended = status("Failed", json!([{"name": "c", "state": terminated("Error", 1)}])).expect("kept");
+    assert_eq!(
+        (&*ended.exits[0].container, &*ended.exits[0].reason, ended.exits[0].restarted),
+        ("c", "Error", false)
+    );
+    assert_eq!(ended.exits[0].at, ClusterTime::parse("2026-01-01T00:00:09Z"));
+    let long = pod(json!({"status": {"phase": "Failed", "message": "é".repeat(5000)}})).ending.expect("kept");
+    assert_eq!(long.message.chars().count(), 300);
+}
+
+#[test]
+fn a_job_that_is_over_and_an_owner_that_is_being_deleted_are_known() {
+    let stage = |kind: WorkloadKind, object| match change(&mut WorkloadDecoder::new(kind), "ADDED", &object) {
+        Some(Change::Workload(_, ObjectEvent::Applied(workload))) => workload.stage,
+        other => panic!("{other:?}"),
+    };
+    let condition =
+        |kind: &str, status: &str| json!({"status": {"conditions": [{"type": kind, "status": status}]}});
+    assert_eq!(stage(WorkloadKind::Job, condition("Complete", "True")), WorkloadStage::Finished);
+    assert_eq!(stage(WorkloadKind::Job, condition("Failed", "True")), WorkloadStage::Finished);
+    assert_eq!(stage(WorkloadKind::Job, condition("Complete", "False")), WorkloadStage::Active);
+    assert_eq!(stage(WorkloadKind::Deployment, condition("Failed", "True")), WorkloadStage::Active);
+    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:09Z"}});
+    assert_eq!(stage(WorkloadKind::ReplicaSet, deleted), WorkloadStage::Deleting);
 }
 
 #[test]

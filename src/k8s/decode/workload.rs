@@ -11,9 +11,12 @@ use super::{
     Decoder, WatchEvent, Wire,
     leaf::{Int, LenientList, Pairs, Text, or_default},
     meta::Meta,
+    node::WireCondition,
     pool::SharedParts,
 };
-use crate::cluster::{Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind};
+use crate::cluster::{
+    Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind, WorkloadStage,
+};
 
 /// Reads workloads of one kind.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ impl WorkloadDecoder {
     }
 
     fn workload(&mut self, wire: &WireWorkload<'_>) -> Workload {
-        let WireWorkload { metadata, spec } = wire;
+        let WireWorkload { metadata, spec, status } = wire;
         let replicas = match self.kind {
             WorkloadKind::Job => spec.parallelism,
             WorkloadKind::DaemonSet => Int(None),
@@ -46,6 +49,13 @@ impl WorkloadDecoder {
             selector: spec.selector.as_ref().map(|selector| selector.selector(&mut self.pool)),
             owner: metadata.owner(&mut self.pool),
             replaces_only_failed: *spec.pod_replacement_policy == *"Failed",
+            stage: if metadata.termination().is_some() {
+                WorkloadStage::Deleting
+            } else if self.kind == WorkloadKind::Job && status.is_finished() {
+                WorkloadStage::Finished
+            } else {
+                WorkloadStage::Active
+            },
         }
     }
 }
@@ -70,6 +80,23 @@ pub struct WireWorkload<'a> {
     metadata: Meta<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
     spec: Spec<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    status: Status<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status<'a> {
+    #[serde(borrow)]
+    conditions: LenientList<WireCondition<'a>>,
+}
+
+impl Status<'_> {
+    /// Of a Job: whether it is complete or has failed.
+    fn is_finished(&self) -> bool {
+        let ends = |kind: &str| kind == "Complete" || kind == "Failed";
+        self.conditions.iter().any(|condition| ends(&condition.kind) && *condition.status == *"True")
+    }
 }
 
 impl Wire for WireWorkload<'_> {
