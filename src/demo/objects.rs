@@ -11,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference, Time},
 };
 use kube::{Resource, core::ObjectMeta};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::Value;
 
 #[derive(Resource, Clone, Debug, Deserialize)]
@@ -36,6 +36,7 @@ pub struct NodeSpec {
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
     pub allocatable: BTreeMap<String, String>,
+    pub capacity: BTreeMap<String, String>,
     pub conditions: Vec<Condition>,
     pub node_info: NodeInfo,
 }
@@ -101,6 +102,49 @@ pub struct PodSpec {
     pub host_network: bool,
     pub priority_class_name: String,
     pub active_deadline_seconds: Option<i64>,
+    pub volumes: Vec<PodVolume>,
+}
+
+/// A volume of a pod, with the sources that pods of the embedded cluster have.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodVolume {
+    pub name: String,
+    empty_dir: Option<IgnoredAny>,
+    config_map: Option<IgnoredAny>,
+    secret: Option<IgnoredAny>,
+    projected: Option<IgnoredAny>,
+    persistent_volume_claim: Option<ClaimVolume>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClaimVolume {
+    claim_name: String,
+}
+
+/// Where a volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeSource<'a> {
+    EmptyDir,
+    ConfigMap,
+    /// A secret, or a projected volume.
+    InMemory,
+    /// The name of a PersistentVolumeClaim.
+    Claim(&'a str),
+    Other,
+}
+
+impl PodVolume {
+    pub fn source(&self) -> VolumeSource<'_> {
+        match self {
+            Self { empty_dir: Some(_), .. } => VolumeSource::EmptyDir,
+            Self { config_map: Some(_), .. } => VolumeSource::ConfigMap,
+            Self { secret: Some(_), .. } | Self { projected: Some(_), .. } => VolumeSource::InMemory,
+            Self { persistent_volume_claim: Some(claim), .. } => VolumeSource::Claim(&claim.claim_name),
+            _ => VolumeSource::Other,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -166,6 +210,26 @@ pub struct ContainerStatus {
     pub name: String,
     pub ready: bool,
     pub restart_count: i64,
+    state: ContainerState,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ContainerState {
+    running: RunningState,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RunningState {
+    started_at: String,
+}
+
+impl ContainerStatus {
+    /// When it started; empty while it does not run.
+    pub fn started_at(&self) -> &str {
+        &self.state.running.started_at
+    }
 }
 
 /// A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job.

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{clock::Clock, time::Timestamp};
 
-/// The bound of an agent's inbox; when it is full, the watch waits.
+/// The bound of an agent's inbox; when it is full, the watch or request waits.
 const INBOX: usize = 1024;
 
 /// The agents of one embedded cluster. They stop when their token is cancelled.
@@ -89,7 +89,9 @@ impl World {
         let initial: Vec<InitialKubelet> =
             seed.machines.iter().map(|machine| start(machine, random, epoch)).collect();
         let all = Kubelets::new(clock, writer("kubelets"), random, errors.clone(), initial);
-        tasks.spawn(all.run(kubelet_inbox, cancel.clone()));
+        let (forward, requests) = mpsc::channel(INBOX);
+        api.forward_to(forward);
+        tasks.spawn(all.run(kubelet_inbox, requests, cancel.clone()));
         let all = Workloads::new(clock, writer("workloads"), random, errors.clone());
         tasks.spawn(all.run(changes, cancel.clone()));
         let mut nodes = Feed::new()

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     ApiOptions,
-    kinds::{KINDS, Kind, ResourceScope, Subresource},
+    kinds::{KINDS, Kind, METRICS_GROUP, METRICS_KINDS, ResourceScope, Subresource},
     refusal::Refusal,
     reply::{self, Reply},
     request::ApiRequest,
@@ -19,43 +19,49 @@ pub fn version(options: &ApiOptions) -> Value {
 }
 
 /// Answers `/api`, `/apis` and the paths of groups and versions.
-pub fn answer(request: &ApiRequest) -> Result<Reply, Refusal> {
+pub fn answer(request: &ApiRequest, has_metrics: bool) -> Result<Reply, Refusal> {
+    let metrics = if has_metrics { METRICS_KINDS } else { &[] };
+    let kinds: Vec<&Kind> = KINDS.iter().chain(metrics).collect();
+    let groups = groups(&kinds);
     let parts: Vec<&str> = request.path.split('/').skip(1).collect();
     let found = match parts.as_slice() {
         ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         ["apis"] => json!({"kind": "APIGroupList", "apiVersion": "v1",
-            "groups": groups().into_iter().map(group).collect::<Vec<_>>()}),
-        ["apis", name] if groups().contains(name) => {
-            let mut group = group(name);
+            "groups": groups.iter().map(|(name, version)| group(name, version)).collect::<Vec<_>>()}),
+        ["apis", name] => {
+            let found = groups.iter().find(|(group, _)| group == name);
+            let (name, version) = found.ok_or_else(Refusal::no_such_path)?;
+            let mut group = group(name, version);
             group["kind"] = "APIGroup".into();
             group["apiVersion"] = "v1".into();
             group
         }
-        ["api", version] => resources("", version)?,
-        ["apis", name, version] => resources(name, version)?,
+        ["api", version] => resources(&kinds, "", version)?,
+        ["apis", name, version] => resources(&kinds, name, version)?,
         _ => return Err(Refusal::no_such_path()),
     };
     Ok(reply::json(200, &found))
 }
 
-/// The groups other than core, in the order of the table.
-fn groups() -> Vec<&'static str> {
-    let mut names: Vec<&str> = Vec::new();
-    for kind in KINDS {
-        if !kind.group.is_empty() && !names.contains(&kind.group) {
-            names.push(kind.group);
+/// The groups other than core with their versions, in the order of the table.
+fn groups(kinds: &[&Kind]) -> Vec<(&'static str, &'static str)> {
+    let mut names: Vec<(&str, &str)> = Vec::new();
+    for kind in kinds {
+        let group = (kind.group, kind.version);
+        if !kind.group.is_empty() && !names.contains(&group) {
+            names.push(group);
         }
     }
     names
 }
 
-fn group(name: &str) -> Value {
-    let version = json!({"groupVersion": format!("{name}/v1"), "version": "v1"});
+fn group(name: &str, version: &str) -> Value {
+    let version = json!({"groupVersion": format!("{name}/{version}"), "version": version});
     json!({"name": name, "versions": [version], "preferredVersion": version})
 }
 
-fn resources(group: &str, version: &str) -> Result<Value, Refusal> {
-    let kinds: Vec<&Kind> = KINDS.iter().filter(|k| k.group == group && k.version == version).collect();
+fn resources(kinds: &[&Kind], group: &str, version: &str) -> Result<Value, Refusal> {
+    let kinds: Vec<&&Kind> = kinds.iter().filter(|k| k.group == group && k.version == version).collect();
     let Some(first) = kinds.first() else { return Err(Refusal::no_such_path()) };
     let resources: Vec<Value> = kinds.iter().flat_map(|kind| resources_of(kind)).collect();
     Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": first.api_version(),
@@ -65,6 +71,7 @@ fn resources(group: &str, version: &str) -> Result<Value, Refusal> {
 fn resources_of(kind: &Kind) -> Vec<Value> {
     let verbs: &[&str] = match kind.scope {
         ResourceScope::Review => &["create"],
+        _ if kind.group == METRICS_GROUP => &["get", "list"],
         ResourceScope::Namespaced | ResourceScope::Cluster => {
             &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
         }
@@ -89,6 +96,7 @@ fn resources_of(kind: &Kind) -> Vec<Value> {
             Subresource::Scale => ("autoscaling", "v1", "Scale", json!(["get", "patch", "update"])),
             Subresource::Eviction => ("policy", "v1", "Eviction", json!(["create"])),
             Subresource::Binding => ("", "v1", "Binding", json!(["create"])),
+            Subresource::Proxy => ("", "v1", "NodeProxyOptions", json!(["get"])),
         };
         resource["kind"] = name.into();
         resource["verbs"] = verbs;

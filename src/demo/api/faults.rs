@@ -18,7 +18,8 @@ pub struct Fault {
     pub user: Option<String>,
     /// Empty for all verbs.
     pub verbs: Vec<Verb>,
-    /// A plural, optionally with a subresource (`pods/eviction`). None for everything, health checks included.
+    /// A plural, optionally with a subresource (`pods/eviction`); of metrics with the group (`pods.metrics.k8s.io`). None
+    /// for everything, health checks included.
     pub resource: Option<String>,
     /// The share of matching requests that fail, 0 to 1.
     pub share: f64,
@@ -107,9 +108,9 @@ impl Fault {
         let its_resource = match (&self.resource, what) {
             (None, _) => true,
             (Some(_), None) => false,
-            (Some(resource), Some((kind, None))) => resource == kind.plural,
+            (Some(resource), Some((kind, None))) => *resource == kind.fault_name(),
             (Some(resource), Some((kind, Some(sub)))) => {
-                *resource == format!("{}/{}", kind.plural, sub.name())
+                *resource == format!("{}/{}", kind.fault_name(), sub.name())
             }
         };
         its_resource

@@ -41,12 +41,19 @@ pub enum Subresource {
     Eviction,
     Binding,
     Finalize,
+    /// GET of the node's kubelet.
+    Proxy,
 }
 
 impl Kind {
     /// As in error messages: `pods`, `deployments.apps`.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
+    }
+
+    /// The name by which a [`Fault`](super::Fault) means it.
+    pub fn fault_name(&self) -> String {
+        if self.group == METRICS_GROUP { self.resource() } else { self.plural.to_owned() }
     }
 
     /// As in `apiVersion`.
@@ -68,7 +75,8 @@ impl Kind {
 }
 
 impl Subresource {
-    pub const ALL: [Self; 5] = [Self::Status, Self::Scale, Self::Eviction, Self::Binding, Self::Finalize];
+    pub const ALL: [Self; 6] =
+        [Self::Status, Self::Scale, Self::Eviction, Self::Binding, Self::Finalize, Self::Proxy];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -77,13 +85,15 @@ impl Subresource {
             Self::Eviction => "eviction",
             Self::Binding => "binding",
             Self::Finalize => "finalize",
+            Self::Proxy => "proxy",
         }
     }
 }
 
 /// The kind at `group/version/plural` of a URL.
 pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
-    KINDS.iter().find(|k| k.group == group && k.version == version && k.plural == plural)
+    let mut all = KINDS.iter().chain(METRICS_KINDS);
+    all.find(|k| k.group == group && k.version == version && k.plural == plural)
 }
 
 /// The kind of an object by its `apiVersion` and `kind`.
@@ -123,7 +133,7 @@ pub const KINDS: &[Kind] = &[
         name: "Node",
         short_names: &["no"],
         scope: ResourceScope::Cluster,
-        subresources: STATUS,
+        subresources: &[Subresource::Status, Subresource::Proxy],
         selectable: &[("spec.unschedulable", "/spec/unschedulable")],
         columns: columns::NODE,
         ..PLAIN
@@ -360,6 +370,22 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
+/// The group of the metrics server.
+pub const METRICS_GROUP: &str = "metrics.k8s.io";
+
+/// The kinds of the metrics server. Nothing of them is stored.
+pub const METRICS_KINDS: &[Kind] = &[
+    Kind {
+        group: METRICS_GROUP,
+        version: "v1beta1",
+        plural: "nodes",
+        name: "NodeMetrics",
+        scope: ResourceScope::Cluster,
+        ..PLAIN
+    },
+    Kind { group: METRICS_GROUP, version: "v1beta1", plural: "pods", name: "PodMetrics", ..PLAIN },
+];
+
 /// Events are stored in the form of the core group, whichever group they were written to.
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("involvedObject.kind", "/involvedObject/kind"),
@@ -386,7 +412,7 @@ mod tests {
     #[test]
     fn no_two_kinds_share_a_path() {
         let mut paths: Vec<String> =
-            KINDS.iter().map(|k| format!("{}/{}", k.api_version(), k.plural)).collect();
+            KINDS.iter().chain(METRICS_KINDS).map(|k| format!("{}/{}", k.api_version(), k.plural)).collect();
         let all = paths.len();
         paths.sort();
         paths.dedup();

@@ -5,12 +5,15 @@
 //! PodDisruptionBudgets, dry runs, and errors as `Status` objects. It authenticates nobody unless it has tokens. It
 //! has no RBAC except for the permissions that [`Fault`]s take away.
 //!
+//! It passes requests on to kubelets and to a metrics server, if somebody answers for them.
+//!
 //! Not implemented: garbage collection of owned objects, field ownership (an apply is a strategic merge), and
 //! protobuf except for a few small kinds.
 //!
 //! One table describes the kinds ([`kinds`]); one generic implementation serves them.
 
 pub mod faults;
+pub mod forward;
 pub mod kinds;
 pub mod object;
 pub mod refusal;
@@ -41,13 +44,14 @@ mod watch;
 use std::{
     collections::{BTreeMap, VecDeque},
     io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use bytes::Bytes;
 use fastrand::Rng;
 use http::request::Parts;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::{clock::Clock, time::Timestamp};
 
@@ -55,6 +59,7 @@ pub use faults::{Fault, FaultAnswer};
 pub use request::Verb;
 
 use faults::{Faults, Health};
+use forward::ForwardedRequest;
 use refusal::Refusal;
 use reply::Reply;
 use request::{ApiRequest, RequestTarget};
@@ -130,6 +135,8 @@ struct Inner {
     /// Held for one request at a time and never across an await.
     state: Mutex<State>,
     health: tokio::sync::watch::Sender<Health>,
+    /// Answers for kubelets and metrics.
+    forward: OnceLock<mpsc::Sender<ForwardedRequest>>,
 }
 
 struct State {
@@ -149,7 +156,9 @@ impl Api {
             log: VecDeque::new(),
         };
         let health = tokio::sync::watch::Sender::new(Health::default());
-        let api = Self { inner: Arc::new(Inner { clock, options, state: Mutex::new(state), health }) };
+        let state = Mutex::new(state);
+        let inner = Inner { clock, options, state, health, forward: OnceLock::new() };
+        let api = Self { inner: Arc::new(inner) };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let namespace = json!({"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
                 "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
@@ -245,7 +254,7 @@ impl Api {
                 Err(io::Error::new(io::ErrorKind::ConnectionReset, "the connection was reset"))
             }
             Some(answer) => Ok(fault_reply(answer, &request)),
-            None => Ok(self.serve_request(&request)),
+            None => Ok(self.serve_request(&request).await),
         };
         self.log_request(&request, uri, answered.as_ref().map_or(0, |reply| reply.status().as_u16()));
         let mut reply = answered?;
@@ -253,14 +262,17 @@ impl Api {
         Ok(reply)
     }
 
-    fn serve_request(&self, request: &ApiRequest) -> Reply {
+    async fn serve_request(&self, request: &ApiRequest) -> Reply {
         let served = match &request.target {
             RequestTarget::Health => {
                 Ok(reply::bytes(200, "text/plain; charset=utf-8", Bytes::from_static(b"ok")))
             }
             RequestTarget::Version => Ok(reply::json(200, &discovery::version(&self.inner.options))),
-            RequestTarget::Discovery => discovery::answer(request),
+            RequestTarget::Discovery => discovery::answer(request, self.inner.forward.get().is_some()),
             RequestTarget::OpenApi => openapi::answer(request),
+            RequestTarget::Resource(resource) if forward::is_forwarded(resource) => {
+                self.forward(request, resource).await
+            }
             RequestTarget::Resource(resource) => resource::answer(self, request, resource),
             RequestTarget::Nothing => Err(Refusal::no_such_path()),
         };

@@ -256,6 +256,10 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> RequestTarget {
             named(find(plural), namespace, rest.first(), rest.get(1))
         }
         [plural] => named(find(plural), "", None, None),
+        // What follows is a path of another server.
+        [plural, name, "proxy", ..] if find(plural).is_some_and(|kind| kind.has(Subresource::Proxy)) => {
+            named(find(plural), "", Some(name), Some(&"proxy"))
+        }
         [plural, name, rest @ ..]
             if rest.len() <= 1 && find(plural).is_some_and(|kind| kind.scope == ResourceScope::Cluster) =>
         {
@@ -347,6 +351,11 @@ mod tests {
             target("/api/v1/namespaces/a/pods/p/eviction"),
             pods("a", Some("p"), Some(Subresource::Eviction))
         );
+        let RequestTarget::Resource(proxied) = target("/api/v1/nodes/n1/proxy/stats/summary") else {
+            panic!("a resource")
+        };
+        assert_eq!((proxied.name.as_deref(), proxied.subresource), (Some("n1"), Some(Subresource::Proxy)));
+        assert_eq!(target("/api/v1/namespaces/a/proxy/x"), RequestTarget::Nothing);
         assert_eq!(target("/api/v1/pods/p"), RequestTarget::Nothing);
         assert_eq!(target("/api/v1/namespaces/a/pods/p/colour"), RequestTarget::Nothing);
         assert_eq!(target("/apis/apps/v1"), RequestTarget::Discovery);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{
     Api, events, eviction,
     json::{metadata, set_condition, text},
-    kinds::{Kind, ResourceScope, Subresource},
+    kinds::{KINDS, Kind, METRICS_KINDS, ResourceScope, Subresource},
     list::List,
     object::{ObjectKey, Stored},
     patch,
@@ -240,7 +240,7 @@ fn is_allowed(api: &Api, request: &ApiRequest, wanted: &Value) -> bool {
         Verb::DeleteCollection,
     ];
     let known = |kind: &&Kind| kind.group == field("group") && kind.plural == field("resource");
-    let Some(kind) = super::kinds::KINDS.iter().find(known) else { return true };
+    let Some(kind) = KINDS.iter().chain(METRICS_KINDS).find(known) else { return true };
     let sub = Subresource::ALL.into_iter().find(|sub| sub.name() == field("subresource"));
     let faults = &api.state().faults;
     verbs

@@ -1,7 +1,10 @@
 //! The kubelets of all nodes, in one task: leases, node status, and the lifecycle of pods.
 
+mod config;
 mod containers;
+mod endpoints;
 mod status;
+mod usage;
 
 use std::{
     cmp::Reverse,
@@ -15,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::containers::{ContainerStep, PendingStep};
 use super::{
+    api::forward::ForwardedRequest,
     errors::ErrorReporter,
     feed::{FeedChange, KnownObjects, ObjectChange},
     objects::{Key, Node, Object, Pod},
@@ -189,7 +193,13 @@ impl Kubelets {
         }
     }
 
-    pub async fn run(mut self, mut inbox: mpsc::Receiver<KubeletMessage>, cancel: CancellationToken) {
+    /// Runs until `cancel`. `requests` are those that the API server passes on.
+    pub async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<KubeletMessage>,
+        mut requests: mpsc::Receiver<ForwardedRequest>,
+        cancel: CancellationToken,
+    ) {
         loop {
             let next = self.timers.peek().map_or(Timestamp::MAX, |Reverse((at, ..))| *at);
             tokio::select! {
@@ -198,6 +208,7 @@ impl Kubelets {
                     None => return,
                     Some(message) => self.on_message(message),
                 },
+                Some(request) = requests.recv() => self.on_request(request),
                 () = self.clock.sleep_until(next) => self.on_timeout().await,
             }
         }

@@ -1,0 +1,143 @@
+//! The configuration of the kubelets, as `/configz` shows it.
+
+use serde_json::{Map, Value, json};
+
+use crate::demo::objects::memory_kib;
+
+/// A threshold of eviction: the signal is met while less than this is available.
+#[derive(Clone, Copy, Debug)]
+pub struct DemoThreshold {
+    pub signal: &'static str,
+    /// A quantity, or a percentage of the capacity.
+    quantity: &'static str,
+}
+
+impl DemoThreshold {
+    const fn new(signal: &'static str, quantity: &'static str) -> Self {
+        Self { signal, quantity }
+    }
+
+    /// The threshold in the signal's unit: bytes, inodes or processes.
+    pub fn bytes(&self, capacity: i64) -> i64 {
+        match self.quantity.strip_suffix('%') {
+            Some(percent) => capacity * percent.parse::<i64>().unwrap_or(0) / 100,
+            None => memory_kib(self.quantity).unwrap_or(0) * 1024,
+        }
+    }
+}
+
+pub const SOFT_MEMORY: DemoThreshold = DemoThreshold::new("memory.available", "1536Mi");
+pub const SOFT_DISK: DemoThreshold = DemoThreshold::new("nodefs.available", "20%");
+pub const SOFT_PROCESSES: DemoThreshold = DemoThreshold::new("pid.available", "10%");
+/// It is part of what is not allocatable.
+pub const HARD_MEMORY: DemoThreshold = DemoThreshold::new("memory.available", "512Mi");
+
+const HARD: [DemoThreshold; 6] = [
+    HARD_MEMORY,
+    DemoThreshold::new("nodefs.available", "10%"),
+    DemoThreshold::new("nodefs.inodesFree", "5%"),
+    DemoThreshold::new("imagefs.available", "15%"),
+    DemoThreshold::new("imagefs.inodesFree", "5%"),
+    DemoThreshold::new("pid.available", "5%"),
+];
+/// The soft thresholds, and how long each may be met before pods are evicted.
+const SOFT: [(DemoThreshold, &str); 3] =
+    [(SOFT_MEMORY, "1m30s"), (SOFT_DISK, "2m0s"), (SOFT_PROCESSES, "1m30s")];
+/// What is reclaimed beyond a threshold.
+const MINIMUM_RECLAIM: [DemoThreshold; 2] =
+    [DemoThreshold::new("memory.available", "512Mi"), DemoThreshold::new("nodefs.available", "1Gi")];
+
+/// The response to `/configz`: the kubelet's effective configuration (kubelet.config.k8s.io/v1beta1).
+pub fn configz() -> Value {
+    let parts = [general(), resources(), eviction()];
+    let fields: Map<String, Value> = parts.into_iter().filter_map(into_map).flatten().collect();
+    json!({"kubeletconfig": fields})
+}
+
+fn into_map(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map),
+        _ => None,
+    }
+}
+
+fn general() -> Value {
+    json!({
+        "enableServer": true,
+        "staticPodPath": "/etc/kubernetes/manifests",
+        "syncFrequency": "1m0s",
+        "fileCheckFrequency": "20s",
+        "address": "0.0.0.0",
+        "port": 10250,
+        "authentication": {
+            "x509": {"clientCAFile": "/etc/kubernetes/pki/ca.crt"},
+            "webhook": {"enabled": true, "cacheTTL": "2m0s"},
+            "anonymous": {"enabled": false},
+        },
+        "eventRecordQPS": 50,
+        "eventBurst": 100,
+        "oomScoreAdj": -999,
+        "clusterDomain": "cluster.local",
+        "clusterDNS": ["10.96.0.10"],
+        "nodeStatusUpdateFrequency": "10s",
+        "nodeStatusReportFrequency": "5m0s",
+        "nodeLeaseDurationSeconds": 40,
+        "shutdownGracePeriod": "0s",
+        "shutdownGracePeriodCriticalPods": "0s",
+        "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+    })
+}
+
+fn resources() -> Value {
+    json!({
+        "imageMinimumGCAge": "2m0s",
+        "imageMaximumGCAge": "0s",
+        "imageGCHighThresholdPercent": 85,
+        "imageGCLowThresholdPercent": 80,
+        "volumeStatsAggPeriod": "1m0s",
+        "cgroupsPerQOS": true,
+        "cgroupDriver": "systemd",
+        "cpuManagerPolicy": "none",
+        "memoryManagerPolicy": "None",
+        "topologyManagerPolicy": "none",
+        "maxPods": 110,
+        "podPidsLimit": -1,
+        "failSwapOn": true,
+        "memorySwap": {},
+        "containerLogMaxSize": "10Mi",
+        "containerLogMaxFiles": 5,
+        "systemReserved": {"cpu": "50m", "memory": "512Mi"},
+        "kubeReserved": {"cpu": "60m", "memory": "512Mi"},
+        "enforceNodeAllocatable": ["pods"],
+        "localStorageCapacityIsolation": true,
+    })
+}
+
+fn eviction() -> Value {
+    let quantities = |thresholds: &[DemoThreshold]| -> Value {
+        let pair = |threshold: &DemoThreshold| (threshold.signal.to_owned(), json!(threshold.quantity));
+        Value::Object(thresholds.iter().map(pair).collect())
+    };
+    let graces: Map<String, Value> =
+        SOFT.iter().map(|(threshold, grace)| (threshold.signal.to_owned(), json!(grace))).collect();
+    json!({
+        "evictionHard": quantities(&HARD),
+        "evictionSoft": quantities(&SOFT.map(|(threshold, _)| threshold)),
+        "evictionSoftGracePeriod": graces,
+        "evictionPressureTransitionPeriod": "5m0s",
+        "evictionMaxPodGracePeriod": 30,
+        "evictionMinimumReclaim": quantities(&MINIMUM_RECLAIM),
+        "mergeDefaultEvictionSettings": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_is_a_quantity_or_a_percentage_of_the_capacity() {
+        assert_eq!(SOFT_MEMORY.bytes(0), 1536 << 20);
+        assert_eq!(SOFT_DISK.bytes(1000), 200);
+    }
+}
