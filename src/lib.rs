@@ -18,6 +18,7 @@ pub mod journal;
 pub mod k8s;
 pub mod demo;
 pub mod why;
+pub mod timing;
 pub mod forecast;
 pub mod operation;
 pub mod plan;

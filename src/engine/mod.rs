@@ -72,7 +72,7 @@ const TAINTING_PERIOD: Span = Span::from_millis(100);
 const TAINTING_PHASE: Span = Span::from_millis(50);
 /// The duration of a pass. Upstream's period starts at the end of a pass, so a grace period that is a multiple of it
 /// ends just before a pass.
-const PASS_TAKES: Span = Span::from_millis(1);
+pub const PASS_TAKES: Span = Span::from_millis(1);
 
 /// The node lifecycle controller as a state machine without clock or IO.
 ///

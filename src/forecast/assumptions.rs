@@ -54,18 +54,15 @@ impl fmt::Display for IncidentKind {
 }
 
 impl Run {
-    pub(super) fn apply_incident(&mut self, incident: &Incident) {
-        let Incident { node, kind, .. } = incident;
+    pub(crate) fn apply_incident(&mut self, incident: &Incident) {
+        let Incident { node, kind, at } = incident;
+        self.now = self.now.max(*at);
         let now = self.now;
         match kind {
             IncidentKind::Fails => self.engine.set_assumed_alive(node, false, now),
             IncidentKind::Recovers => {
                 self.engine.set_assumed_alive(node, true, now);
-                let written = self.cluster.clock().written(now);
-                change_node(&mut self.cluster, node, &mut self.applied, |node| {
-                    node.conditions =
-                        node.conditions.iter().map(|condition| posted(condition, written)).collect();
-                });
+                self.change_status(node);
                 self.end_terminating(node);
             }
             IncidentKind::Removed => {
@@ -74,6 +71,20 @@ impl Run {
             }
         }
         self.pass_changes_on();
+    }
+
+    /// The kubelet writes its status then, with every condition well.
+    pub(crate) fn post_status(&mut self, node: &NodeName, at: Timestamp) {
+        self.now = self.now.max(at);
+        self.change_status(node);
+        self.pass_changes_on();
+    }
+
+    fn change_status(&mut self, node: &NodeName) {
+        let written = self.cluster.clock().written(self.now);
+        change_node(&mut self.cluster, node, &mut self.applied, |node| {
+            node.conditions = node.conditions.iter().map(|condition| posted(condition, written)).collect();
+        });
     }
 
     /// The kubelet is back and ends the terminating pods.

@@ -29,7 +29,7 @@ use std::{
 use chance::Chances;
 
 use crate::{
-    cluster::{Applied, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
+    cluster::{Applied, Change, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
     engine::{Deletion, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
     time::{Span, Timestamp},
 };
@@ -187,7 +187,8 @@ impl Forecast {
 }
 
 /// Copies of engine and cluster on their own clock.
-struct Run {
+#[derive(Clone)]
+pub(crate) struct Run {
     engine: Engine,
     cluster: Cluster,
     now: Timestamp,
@@ -195,7 +196,13 @@ struct Run {
 }
 
 impl Run {
-    fn new(engine: &Engine, cluster: &Cluster, silent: &BTreeSet<NodeName>, now: Timestamp) -> Self {
+    /// Of the nodes, only the silent ones send no heartbeats.
+    pub(crate) fn new(
+        engine: &Engine,
+        cluster: &Cluster,
+        silent: &BTreeSet<NodeName>,
+        now: Timestamp,
+    ) -> Self {
         let (engine_copy, in_flight) = engine.forecast_copy();
         let mut run = Self { engine: engine_copy, cluster: cluster.clone(), now, applied: Vec::new() };
         run.engine.assume_alive(cluster, |node| !silent.contains(&node.name));
@@ -206,7 +213,13 @@ impl Run {
         run
     }
 
-    fn run_until(&mut self, until: Timestamp, assumptions: &Assumptions, steps: &mut Vec<ForecastStep>) {
+    /// Runs until then, and adds what happens to `steps`.
+    pub(crate) fn run_until(
+        &mut self,
+        until: Timestamp,
+        assumptions: &Assumptions,
+        steps: &mut Vec<ForecastStep>,
+    ) {
         let mut incidents: Vec<&Incident> = assumptions.incidents.iter().collect();
         incidents.sort_by_key(|incident| incident.at);
         let mut incidents = incidents.into_iter().peekable();
@@ -224,7 +237,6 @@ impl Run {
             let due = self.engine.poll_timeout().map(|next| next.at).filter(|at| *at <= until);
             let is_before = |incident: &&Incident| incident.at <= due.unwrap_or(until);
             if let Some(incident) = incidents.next_if(is_before) {
-                self.now = self.now.max(incident.at);
                 self.apply_incident(incident);
                 continue;
             }
@@ -232,6 +244,13 @@ impl Run {
             self.now = self.now.max(due);
             self.engine.handle_timeout(&self.cluster, self.now);
         }
+    }
+
+    /// Somebody else writes an object then.
+    pub(crate) fn apply(&mut self, change: Change, at: Timestamp) {
+        self.now = self.now.max(at);
+        self.cluster.apply(change, &mut self.applied);
+        self.pass_changes_on();
     }
 
     /// The nodes of the cluster that are gone, not Ready, or without heartbeats.

@@ -8,6 +8,7 @@ mod drains;
 mod lifecycle;
 mod sim;
 mod simulation;
+mod timing;
 mod explanation;
 mod explanation_needs;
 mod vectors;

@@ -3,7 +3,7 @@
 use crate::{expect_none, repository::sources, source::Source};
 
 /// The modules of the library, top down: each may use those after it.
-pub const LAYERS: [&str; 19] = [
+pub const LAYERS: [&str; 20] = [
     "cli",
     "run",
     "ui",
@@ -14,6 +14,7 @@ pub const LAYERS: [&str; 19] = [
     "k8s",
     "demo",
     "why",
+    "timing",
     "forecast",
     "operation",
     "plan",
@@ -26,8 +27,8 @@ pub const LAYERS: [&str; 19] = [
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 9] =
-    ["why", "forecast", "operation", "plan", "placement", "engine", "cluster", "time", "visible"];
+const PURE: [&str; 10] =
+    ["why", "timing", "forecast", "operation", "plan", "placement", "engine", "cluster", "time", "visible"];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
 const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];
