@@ -23,6 +23,7 @@ pub mod forecast;
 pub mod operation;
 pub mod plan;
 pub mod placement;
+pub mod pressure;
 pub mod engine;
 pub mod cluster;
 pub mod clock;

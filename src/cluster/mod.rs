@@ -79,7 +79,7 @@ pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{ContainerExit, LocalStorage, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Termination};
 pub use quota::{Quota, QuotaCount, QuotaLimit, QuotaScope};
 pub use resources::Resources;
-pub use scheduling::{QuotaSpec, SchedulingSpec};
+pub use scheduling::{ContainerResources, ContainerRole, KubeletSpec, QosClass, QuotaSpec, SchedulingSpec};
 pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
 pub use sorted_walk::SortedWalk;

@@ -4,7 +4,7 @@ use super::{
     names::{Key, Name},
     pod::Pod,
     quantity,
-    scheduling::QuotaSpec,
+    scheduling::{QosClass, QuotaSpec, SchedulingSpec},
     table::{TableObject, Version},
 };
 
@@ -131,10 +131,11 @@ impl QuotaCount {
 impl QuotaScope {
     /// Whether it holds for a pod (upstream `podMatchesScopeFunc`); none if the scope is not known here.
     fn holds(&self, pod: &Pod) -> Option<bool> {
-        let QuotaSpec { priority_class, best_effort, has_deadline, .. } = &pod.scheduling.quota;
+        let SchedulingSpec { quota: QuotaSpec { priority_class, has_deadline, .. }, kubelet, .. } =
+            &*pod.scheduling;
         Some(match self {
             Self::Deadline(with) => has_deadline == with,
-            Self::BestEffort(with) => best_effort == with,
+            Self::BestEffort(with) => (kubelet.qos == QosClass::BestEffort) == *with,
             Self::PriorityClassIn(classes, among) => classes.contains(priority_class) == *among,
             Self::HasPriorityClass(with) => priority_class.is_empty() != *with,
             Self::Other(_) => return None,
@@ -172,11 +173,16 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::{Resources, SchedulingSpec};
+    use crate::cluster::{KubeletSpec, Resources};
 
     fn pod(quota: QuotaSpec) -> Pod {
+        pod_of_class(QosClass::Burstable, quota)
+    }
+
+    fn pod_of_class(qos: QosClass, quota: QuotaSpec) -> Pod {
         let requests = Resources { cpu_milli: 250, memory_bytes: 1 << 20, pods: 1 };
-        let scheduling = Arc::new(SchedulingSpec { quota, ..SchedulingSpec::default() });
+        let kubelet = KubeletSpec { qos, ..KubeletSpec::default() };
+        let scheduling = Arc::new(SchedulingSpec { quota, kubelet, ..SchedulingSpec::default() });
         Pod { requests, scheduling, ..Pod::default() }
     }
 
@@ -211,7 +217,7 @@ mod tests {
         };
         let (plain, best_effort) = (
             pod(QuotaSpec { priority_class: "high".into(), ..QuotaSpec::default() }),
-            pod(QuotaSpec { best_effort: true, has_deadline: true, ..QuotaSpec::default() }),
+            pod_of_class(QosClass::BestEffort, QuotaSpec { has_deadline: true, ..QuotaSpec::default() }),
         );
         for (scopes, of_plain, of_best_effort) in [
             (vec![], Some(true), Some(true)),

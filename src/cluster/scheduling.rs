@@ -42,6 +42,7 @@ pub struct SchedulingSpec {
     /// Whether it has `spec.resourceClaims`.
     pub claims_devices: bool,
     pub quota: QuotaSpec,
+    pub kubelet: KubeletSpec,
 }
 
 impl SchedulingSpec {
@@ -65,10 +66,67 @@ pub struct QuotaSpec {
     pub ephemeral_limit_bytes: i64,
     /// `spec.priorityClassName`.
     pub priority_class: Name,
-    /// `status.qosClass` is BestEffort.
-    pub best_effort: bool,
     /// Whether it has `spec.activeDeadlineSeconds`.
     pub has_deadline: bool,
+}
+
+/// What a kubelet reads of a pod when it ranks pods for eviction and scores their processes for the OOM killer. Equal for
+/// all pods of a workload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct KubeletSpec {
+    /// `status.qosClass`; worked out from the containers where the server has not set it.
+    pub qos: QosClass,
+    /// Its containers, then its init containers, each in their order.
+    pub containers: Box<[ContainerResources]>,
+    /// The names of the volumes that hold data on the node's disk and count as the pod's: `emptyDir` (not in memory),
+    /// `hostPath`, `configMap`, `gitRepo`.
+    pub local_volumes: Box<[Name]>,
+}
+
+/// `status.qosClass`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QosClass {
+    Guaranteed,
+    #[default]
+    Burstable,
+    /// Nothing is requested and nothing is limited.
+    BestEffort,
+}
+
+impl QosClass {
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Guaranteed, Self::Burstable, Self::BestEffort].into_iter().find(|class| class.as_str() == text)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Guaranteed => "Guaranteed",
+            Self::Burstable => "Burstable",
+            Self::BestEffort => "BestEffort",
+        }
+    }
+}
+
+/// `resources` of one container, CPU in thousandths and memory in bytes; zero where nothing is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ContainerResources {
+    pub name: Name,
+    pub role: ContainerRole,
+    pub cpu_request_milli: i64,
+    pub cpu_limit_milli: i64,
+    pub memory_request_bytes: i64,
+    pub memory_limit_bytes: i64,
+}
+
+/// When a container runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ContainerRole {
+    #[default]
+    App,
+    /// An init container with `restartPolicy: Always`: runs beside the others.
+    Sidecar,
+    /// Ends before the others start.
+    Init,
 }
 
 /// The resources that a pod requests (component-helpers `resource.PodRequests`).

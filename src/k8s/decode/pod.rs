@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{
     Decoder, WatchEvent, Wire,
     affinity::{WireAffinity, WireSpread},
-    leaf::{Amounts, Int, LenientList, Pairs, Text, or_default},
+    leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, or_default},
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
@@ -16,10 +16,11 @@ use super::{
 };
 use crate::{
     cluster::{
-        Change, ConditionStatus, ContainerExit, Name, NodeName, Phase, Pod, PodEnding, PodReady,
-        PodUnscheduled, QuotaSpec, Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator,
-        scheduling::HostPort,
+        Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, KubeletSpec, Name, NodeName,
+        Phase, Pod, PodEnding, PodReady, PodUnscheduled, QosClass, QuotaSpec, Resources, SchedulingSpec,
+        TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
     },
+    pressure,
     time::Span,
 };
 
@@ -49,7 +50,8 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     let sum = spec.sum();
     let requests = sum.resources();
     let mut scheduling = spec.scheduling(sum, pool);
-    scheduling.quota = QuotaSpec { best_effort: *status.qos_class == *"BestEffort", ..spec.quota(pool) };
+    scheduling.quota = spec.quota(pool);
+    scheduling.kubelet = spec.kubelet(&status.qos_class, pool);
     let target = condition("DisruptionTarget").filter(|condition| *condition.status == *"True");
     Pod {
         key: metadata.key(pool),
@@ -165,7 +167,7 @@ impl<'a> Spec<'a> {
         requests::requests(containers.map(of), init_containers.map(of), amounts(&self.resources), overhead)
     }
 
-    /// What quotas count, its quality of service apart. Overhead is added to limits that are given.
+    /// What quotas count. Overhead is added to limits that are given.
     fn quota(&self, pool: &mut SharedParts) -> QuotaSpec {
         let none = Amounts::default();
         let limits = self.sum_of(|resources| &resources.limits, &none);
@@ -180,7 +182,6 @@ impl<'a> Spec<'a> {
             memory_limit_bytes: with(memory_bytes, overhead("memory").map(|amount| amount.units())),
             ephemeral_limit_bytes: limits.ephemeral_bytes(),
             priority_class: pool.name(&self.priority_class_name),
-            best_effort: false,
             has_deadline: self.active_deadline_seconds.0.is_some_and(|seconds| seconds >= 0),
         }
     }
@@ -215,6 +216,22 @@ impl<'a> Spec<'a> {
             scheduler: pool.name(scheduler),
             claims_devices: !self.resource_claims.is_empty(),
             quota: QuotaSpec::default(),
+            kubelet: KubeletSpec::default(),
+        }
+    }
+
+    /// What the kubelet reads. Its class is the server's, or worked out where the server has not set it.
+    fn kubelet(&self, class: &str, pool: &mut SharedParts) -> KubeletSpec {
+        let app = self.containers.iter().map(|container| (container, ContainerRole::App));
+        let init = self.init_containers.iter().map(|container| {
+            (container, if container.is_sidecar() { ContainerRole::Sidecar } else { ContainerRole::Init })
+        });
+        let containers: Box<[ContainerResources]> =
+            app.chain(init).map(|(container, role)| container.resources(role, pool)).collect();
+        KubeletSpec {
+            qos: QosClass::parse(class).unwrap_or_else(|| pressure::qos_class(&containers)),
+            containers,
+            local_volumes: self.volumes.iter().filter_map(|volume| volume.local_data(pool)).collect(),
         }
     }
 
@@ -235,6 +252,8 @@ fn image(name: &str, pool: &mut SharedParts) -> Name {
 #[serde(default, rename_all = "camelCase")]
 struct Container<'a> {
     #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
     image: Text<'a>,
     #[serde(borrow)]
     restart_policy: Text<'a>,
@@ -247,6 +266,20 @@ struct Container<'a> {
 impl Container<'_> {
     fn is_sidecar(&self) -> bool {
         *self.restart_policy == *"Always"
+    }
+
+    fn resources(&self, role: ContainerRole, pool: &mut SharedParts) -> ContainerResources {
+        let WireResources { requests, limits } = &self.resources;
+        let cpu = |amounts: &Amounts<'_>| amounts.amount("cpu").map_or(0, Quantity::milli);
+        let memory = |amounts: &Amounts<'_>| amounts.amount("memory").map_or(0, Quantity::units);
+        ContainerResources {
+            name: pool.name(&self.name),
+            role,
+            cpu_request_milli: cpu(requests),
+            cpu_limit_milli: cpu(limits),
+            memory_request_bytes: memory(requests),
+            memory_limit_bytes: memory(limits),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     pool::SharedParts,
 };
 use crate::cluster::{
-    LocalStorage,
+    LocalStorage, Name,
     scheduling::{Disk, DiskKind, PodVolume},
 };
 
@@ -20,6 +20,8 @@ pub struct WireVolume<'a> {
     #[serde(borrow)]
     empty_dir: Option<EmptyDir<'a>>,
     host_path: Option<IgnoredAny>,
+    config_map: Option<IgnoredAny>,
+    git_repo: Option<IgnoredAny>,
     #[serde(borrow)]
     image: Option<WireImage<'a>>,
     #[serde(borrow)]
@@ -52,6 +54,14 @@ pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
 }
 
 impl WireVolume<'_> {
+    /// Its name, if it holds data on the node's disk that counts as the pod's (`eviction.localVolumeNames`).
+    pub fn local_data(&self, pool: &mut SharedParts) -> Option<Name> {
+        let on_disk = self.empty_dir.as_ref().is_some_and(|source| *source.medium != *"Memory");
+        let is_local =
+            on_disk || self.host_path.is_some() || self.config_map.is_some() || self.git_repo.is_some();
+        is_local.then(|| pool.name(&self.name))
+    }
+
     /// The image that is mounted as the volume.
     pub fn image(&self) -> Option<&str> {
         self.image.as_ref().map(|image| &*image.reference)

@@ -1,0 +1,29 @@
+//! Node-pressure eviction: what a kubelet does when its node runs out of memory, disk or process ids
+//! (docs/upstream/placement-and-pressure.md#6).
+//!
+//! A kubelet reads [`NodeStats`] every ten seconds and compares each [`EvictionSignal`] with the [`Threshold`]s of its
+//! [`EvictionSettings`]. [`EvictionManager`] says what it does about that in one pass, [`rank`] which pod goes first, and
+//! [`reclaim`] how many go until the node has enough again. [`oom_score_adj`] is about something else: which process the
+//! kernel kills when memory runs out faster than the kubelet looks.
+
+mod manager;
+mod oom;
+mod qos;
+mod ranking;
+mod reclaim;
+mod rules;
+mod settings;
+mod signal;
+mod stats;
+mod trend;
+
+pub use manager::{EvictionManager, PressurePass};
+pub use oom::oom_score_adj;
+pub use qos::qos_class;
+pub use ranking::{Exemption, RankedPod, Standing, rank};
+pub use reclaim::{NodeReclaim, PodReclaim, Reclaim, node_reclaim, reclaim, unused_images};
+pub use rules::KubeletRules;
+pub use settings::{EvictionSettings, EvictionSettingsText, Threshold, ThresholdKind, ThresholdValue};
+pub use signal::{EvictionSignal, PressureCondition};
+pub use stats::{DiskUsage, Filesystem, FilesystemLayout, NodeStats, PodDisk, PodUsage, SignalLevel};
+pub use trend::Trend;

@@ -1,0 +1,203 @@
+//! Which pod a kubelet evicts first (docs/upstream/placement-and-pressure.md#6.7; `eviction.rank…Pressure`).
+
+use std::{cmp::Reverse, sync::Arc};
+
+use super::{
+    signal::EvictionSignal,
+    stats::{FilesystemLayout, NodeStats, PodUsage},
+};
+use crate::cluster::{Pod, quantity};
+
+/// From this priority on a pod is critical: `system-cluster-critical`.
+const CRITICAL_PRIORITY: i32 = 2_000_000_000;
+
+/// The pods of a node in the order in which they would be evicted for a signal, those that are never evicted among them.
+///
+/// Which of equal pods goes first is chance; they have the same place, and are listed by name.
+pub fn rank<'a>(
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+    stats: &NodeStats,
+    signal: EvictionSignal,
+    layout: FilesystemLayout,
+) -> Vec<RankedPod> {
+    let active = pods.into_iter().filter(|pod| !pod.is_finished());
+    let mut ranked: Vec<RankedPod> = active
+        .map(|pod| RankedPod::new(pod, Measured::new(pod, stats.pods.get(&pod.key), signal, layout), signal))
+        .collect();
+    ranked.sort_by(|one, other| (one.key(), &one.pod.key).cmp(&(other.key(), &other.pod.key)));
+    let mut place = 0;
+    for at in 0..ranked.len() {
+        if at == 0 || ranked[at - 1].key() != ranked[at].key() {
+            place = at + 1;
+        }
+        ranked[at].place = place;
+    }
+    ranked
+}
+
+/// A pod's place in the order of eviction, and what puts it there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankedPod {
+    pub pod: Arc<Pod>,
+    pub signal: EvictionSignal,
+    /// From 1; equal pods share a place.
+    pub place: usize,
+    pub standing: Standing,
+    /// What counts for the signal: bytes, inodes or processes; none if it is not measured.
+    pub usage: Option<i64>,
+    /// What the pod requests of it, in bytes; zero where there are no such requests.
+    pub request: i64,
+    /// Why it is never evicted.
+    pub exemption: Option<Exemption>,
+    /// What the third comparison looks at: how far it is above its request.
+    excess: Option<i64>,
+}
+
+/// Compares a pod's usage with its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Its usage is not known: such pods come first.
+    NotMeasured,
+    AboveRequest,
+    WithinRequest,
+    /// Nothing is requested of this kind (process ids).
+    NotCompared,
+}
+
+/// Why a kubelet never evicts a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exemption {
+    /// The mirror pod of a static pod.
+    Static,
+    /// Its priority is that of system-cluster-critical or more.
+    Critical,
+}
+
+impl Exemption {
+    /// Why a pod is exempt, if it is (`kubelettypes.IsCriticalPod`).
+    pub fn of(pod: &Pod) -> Option<Self> {
+        if pod.mirror {
+            Some(Self::Static)
+        } else if is_critical(pod) {
+            Some(Self::Critical)
+        } else {
+            None
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Static => "static pod",
+            Self::Critical => "critical priority",
+        }
+    }
+}
+
+/// Whether its priority makes it critical (`kubelettypes.IsCriticalPodBasedOnPriority`).
+pub fn is_critical(pod: &Pod) -> bool {
+    pod.priority >= CRITICAL_PRIORITY
+}
+
+impl RankedPod {
+    fn new(pod: &Arc<Pod>, measured: Measured, signal: EvictionSignal) -> Self {
+        let Measured { usage, request, excess, compared } = measured;
+        Self {
+            pod: pod.clone(),
+            signal,
+            place: 0,
+            standing: match usage {
+                _ if !compared => Standing::NotCompared,
+                None => Standing::NotMeasured,
+                Some(usage) if usage > request => Standing::AboveRequest,
+                Some(_) => Standing::WithinRequest,
+            },
+            usage,
+            request,
+            exemption: Exemption::of(pod),
+            excess,
+        }
+    }
+
+    /// The three comparisons: what is less is evicted first.
+    fn key(&self) -> (Standing, i32, Option<Reverse<i64>>) {
+        (self.standing, self.pod.priority, self.excess.map(Reverse))
+    }
+
+    /// How far it is above its request; below it if negative.
+    pub fn above_request(&self) -> Option<i64> {
+        Some(self.usage?.saturating_sub(self.request))
+    }
+
+    /// Why it has its place, in words.
+    pub fn reason(&self) -> String {
+        let amount = |amount: i64| match self.signal.is_in_bytes() {
+            true => quantity::amount("memory", amount),
+            false => amount.to_string(),
+        };
+        let used = self.usage.map(amount);
+        let by = amount(self.above_request().unwrap_or(0).saturating_abs());
+        match (self.standing, used) {
+            (Standing::NotMeasured, _) | (_, None) => "usage not known".into(),
+            (Standing::NotCompared, Some(used)) => format!("{used} processes"),
+            (Standing::AboveRequest, Some(used)) if !self.signal.is_in_bytes() => format!("{used} inodes"),
+            (Standing::AboveRequest, Some(used)) if self.request == 0 => {
+                format!("uses {used}, requests none")
+            }
+            (Standing::AboveRequest, Some(used)) => format!("uses {used}, {by} above its request"),
+            (Standing::WithinRequest, Some(used)) => format!("uses {used}, {by} below its request"),
+        }
+    }
+}
+
+/// What a signal compares of one pod.
+struct Measured {
+    usage: Option<i64>,
+    request: i64,
+    excess: Option<i64>,
+    /// Whether usage is compared with a request first.
+    compared: bool,
+}
+
+impl Measured {
+    fn new(pod: &Pod, usage: Option<&PodUsage>, signal: EvictionSignal, layout: FilesystemLayout) -> Self {
+        let requests = &pod.scheduling.requests;
+        let disk = || {
+            let disk = usage?.disk.as_ref()?;
+            Some(disk.measured(signal, layout, &pod.scheduling.kubelet.local_volumes))
+        };
+        match signal {
+            EvictionSignal::Memory | EvictionSignal::AllocatableMemory => {
+                let usage = usage.and_then(|usage| usage.memory_bytes);
+                let request = requests.memory_bytes;
+                Self {
+                    usage,
+                    request,
+                    excess: usage.map(|used| used.saturating_sub(request)),
+                    compared: true,
+                }
+            }
+            EvictionSignal::NodefsBytes | EvictionSignal::ImagefsBytes | EvictionSignal::ContainerfsBytes => {
+                let usage = disk().map(|disk| disk.bytes);
+                let request = requests.ephemeral_bytes;
+                Self {
+                    usage,
+                    request,
+                    excess: usage.map(|used| used.saturating_sub(request)),
+                    compared: true,
+                }
+            }
+            // Nobody requests inodes; upstream subtracts the request of bytes all the same.
+            EvictionSignal::NodefsInodes
+            | EvictionSignal::ImagefsInodes
+            | EvictionSignal::ContainerfsInodes => {
+                let usage = disk().map(|disk| disk.inodes);
+                let excess = usage.map(|used| used.saturating_sub(requests.ephemeral_bytes));
+                Self { usage, request: 0, excess, compared: true }
+            }
+            EvictionSignal::Pids => {
+                let usage = usage.and_then(|usage| usage.processes);
+                Self { usage, request: 0, excess: usage, compared: false }
+            }
+        }
+    }
+}
