@@ -76,6 +76,10 @@ pub struct QuotaSpec {
 pub struct KubeletSpec {
     /// `status.qosClass`; worked out from the containers where the server has not set it.
     pub qos: QosClass,
+    /// What it requests, in bytes, as its usage is compared with it: the overhead of its runtime class is added only to a
+    /// request that is not zero (component-helpers `GetResourceRequestQuantity`).
+    pub memory_request_bytes: i64,
+    pub ephemeral_request_bytes: i64,
     /// Its containers, then its init containers, each in their order.
     pub containers: Box<[ContainerResources]>,
     /// The names of the volumes that hold data on the node's disk and count as the pod's: `emptyDir` (not in memory),

@@ -160,15 +160,15 @@ struct Measured {
 
 impl Measured {
     fn new(pod: &Pod, usage: Option<&PodUsage>, signal: EvictionSignal, layout: FilesystemLayout) -> Self {
-        let requests = &pod.scheduling.requests;
+        let spec = &pod.scheduling.kubelet;
         let disk = || {
             let disk = usage?.disk.as_ref()?;
-            Some(disk.measured(signal, layout, &pod.scheduling.kubelet.local_volumes))
+            Some(disk.measured(signal, layout, &spec.local_volumes))
         };
         match signal {
             EvictionSignal::Memory | EvictionSignal::AllocatableMemory => {
                 let usage = usage.and_then(|usage| usage.memory_bytes);
-                let request = requests.memory_bytes;
+                let request = spec.memory_request_bytes;
                 Self {
                     usage,
                     request,
@@ -178,7 +178,7 @@ impl Measured {
             }
             EvictionSignal::NodefsBytes | EvictionSignal::ImagefsBytes | EvictionSignal::ContainerfsBytes => {
                 let usage = disk().map(|disk| disk.bytes);
-                let request = requests.ephemeral_bytes;
+                let request = spec.ephemeral_request_bytes;
                 Self {
                     usage,
                     request,
@@ -191,7 +191,7 @@ impl Measured {
             | EvictionSignal::ImagefsInodes
             | EvictionSignal::ContainerfsInodes => {
                 let usage = disk().map(|disk| disk.inodes);
-                let excess = usage.map(|used| used.saturating_sub(requests.ephemeral_bytes));
+                let excess = usage.map(|used| used.saturating_sub(spec.ephemeral_request_bytes));
                 Self { usage, request: 0, excess, compared: true }
             }
             EvictionSignal::Pids => {

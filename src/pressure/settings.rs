@@ -207,7 +207,8 @@ impl ThresholdValue {
         match self {
             Self::Amount(bytes) if signal.is_in_bytes() => quantity::amount("memory", bytes),
             Self::Amount(number) => number.to_string(),
-            Self::Share(share) => format!("{}%", share * 100.0),
+            // Without the digits that a 32-bit fraction cannot hold.
+            Self::Share(share) => format!("{}%", (f64::from(share) * 1e5).round() / 1e3),
         }
     }
 }

@@ -6,6 +6,7 @@ mod accuracy;
 mod controllers;
 mod drains;
 mod lifecycle;
+mod rankings;
 mod sim;
 mod simulation;
 mod timing;

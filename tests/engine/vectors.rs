@@ -16,10 +16,11 @@ use crate::{
     common::placements,
     drains,
     lifecycle::{LifecycleRecording, RecordedEffect},
+    rankings::{PressureRecording, RecordedPod},
 };
 
 /// The folders of recordings that are compared here.
-const KINDS: [&str; 4] = ["drain", "lifecycle", "lifecycle-varying", "placement"];
+const KINDS: [&str; 5] = ["drain", "lifecycle", "lifecycle-varying", "placement", "pressure"];
 
 /// How many differences of one recording are printed.
 const SHOWN: usize = 5;
@@ -52,6 +53,15 @@ fn drain() {
 #[test]
 fn placement() {
     check("placement", placements::PlacementRecording::differences);
+}
+
+/// A file of this kind is a list of recordings.
+#[test]
+fn pressure() {
+    let lists =
+        recordings::<Vec<PressureRecording>>(&root(), "pressure").unwrap_or_else(|error| panic!("{error}"));
+    let recordings = lists.into_values().flatten().map(|recording| (recording.name.clone(), recording));
+    compare("pressure", &recordings.collect(), PressureRecording::differences);
 }
 
 #[test]
@@ -117,6 +127,31 @@ fn a_wrong_recorded_placement_does_not_agree() {
 }
 
 #[test]
+fn a_wrong_recorded_ranking_does_not_agree() {
+    let all: Vec<PressureRecording> =
+        read(&own("pressure").join("pressure.json")).expect("a list of recordings");
+    let right = all.first().expect("one");
+    assert_eq!(right.differences(), Vec::<String>::new());
+    let wrong = |change: fn(&mut PressureRecording)| {
+        let mut wrong = right.clone();
+        change(&mut wrong);
+        wrong.differences().len()
+    };
+    fn order_of(recording: &mut PressureRecording) -> &mut Vec<Vec<String>> {
+        recording.recorded.first_evicted_first.get_mut("memory.available").expect("a ranking")
+    }
+    fn first_pod(recording: &mut PressureRecording) -> &mut RecordedPod {
+        recording.recorded.pods.values_mut().next().expect("a pod")
+    }
+    assert_eq!(wrong(|recording| order_of(recording).swap(0, 1)), 1);
+    assert_eq!(wrong(|recording| drop(order_of(recording).remove(0))), 1);
+    assert_eq!(wrong(|recording| order_of(recording)[0].push("other".into())), 1);
+    assert_eq!(wrong(|recording| first_pod(recording).critical = true), 1);
+    assert_eq!(wrong(|recording| first_pod(recording).oom_score_adj[0] += 1), 1);
+    assert_eq!(wrong(|recording| first_pod(recording).qos = "BestEffort".into()), 1);
+}
+
+#[test]
 fn a_wrong_recording_does_not_agree() {
     let folder = own("lifecycle");
     for name in ["taint--silent-node.json", "modern--daemonset-pods.json", "modern--rate-limited.json"] {
@@ -169,12 +204,16 @@ fn a_wrong_run_is_not_explained() {
     }
 }
 
-/// Compares every recording of a kind, prints how many agree, and fails if one does not.
+/// Compares every recording of a kind whose files are one recording each.
 fn check<R: DeserializeOwned>(kind: &str, differences: impl Fn(&R) -> Vec<String>) {
-    let root = std::env::var_os("KORDON_VECTORS").map_or_else(|| own(""), PathBuf::from);
-    let recordings = recordings::<R>(&root, kind).unwrap_or_else(|error| panic!("{error}"));
+    let recordings = recordings::<R>(&root(), kind).unwrap_or_else(|error| panic!("{error}"));
+    compare(kind, &recordings, differences);
+}
+
+/// Compares recordings, prints how many agree, and fails if one does not.
+fn compare<R>(kind: &str, recordings: &BTreeMap<String, R>, differences: impl Fn(&R) -> Vec<String>) {
     let mut differing = BTreeMap::new();
-    for (name, recording) in &recordings {
+    for (name, recording) in recordings {
         let differences = differences(recording);
         if !differences.is_empty() {
             differing.insert(name, differences);
@@ -187,6 +226,11 @@ fn check<R: DeserializeOwned>(kind: &str, differences: impl Fn(&R) -> Vec<String
         differences.iter().take(SHOWN).for_each(|difference| println!("    {difference}"));
     }
     assert!(differing.is_empty(), "{} recordings differ", differing.len());
+}
+
+/// The folder that has a folder for each kind.
+fn root() -> PathBuf {
+    std::env::var_os("KORDON_VECTORS").map_or_else(|| own(""), PathBuf::from)
 }
 
 /// The folder of a kind in the repository.

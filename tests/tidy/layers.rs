@@ -3,7 +3,7 @@
 use crate::{expect_none, repository::sources, source::Source};
 
 /// The modules of the library, top down: each may use those after it.
-pub const LAYERS: [&str; 20] = [
+pub const LAYERS: [&str; 21] = [
     "cli",
     "run",
     "ui",
@@ -19,6 +19,7 @@ pub const LAYERS: [&str; 20] = [
     "operation",
     "plan",
     "placement",
+    "pressure",
     "engine",
     "cluster",
     "clock",
@@ -27,8 +28,8 @@ pub const LAYERS: [&str; 20] = [
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 10] =
-    ["why", "timing", "forecast", "operation", "plan", "placement", "engine", "cluster", "time", "visible"];
+const PURE: [&str; 11] =
+    ["why", "timing", "forecast", "operation", "plan", "placement", "pressure", "engine", "cluster", "time", "visible"];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
 const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];

@@ -228,7 +228,13 @@ impl<'a> Spec<'a> {
         });
         let containers: Box<[ContainerResources]> =
             app.chain(init).map(|(container, role)| container.resources(role, pool)).collect();
+        let none = Amounts::default();
+        let (sum, own) = (self.sum(), self.sum_of(|resources| &resources.requests, &none));
+        let unless_zero = |own: i64, sum: i64| if own == 0 { 0 } else { sum };
+        let memory = |sum: &RequestSum<'_>| sum.resources().memory_bytes;
         KubeletSpec {
+            memory_request_bytes: unless_zero(memory(&own), memory(&sum)),
+            ephemeral_request_bytes: unless_zero(own.ephemeral_bytes(), sum.ephemeral_bytes()),
             qos: QosClass::parse(class).unwrap_or_else(|| pressure::qos_class(&containers)),
             containers,
             local_volumes: self.volumes.iter().filter_map(|volume| volume.local_data(pool)).collect(),
