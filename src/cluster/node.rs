@@ -28,6 +28,8 @@ pub struct Node {
     pub conditions: Arc<[Condition]>,
     /// `status.allocatable`.
     pub allocatable: Resources,
+    /// The memory in `status.capacity`: what percentages of thresholds and OOM scores are of.
+    pub memory_capacity_bytes: i64,
     /// The rest of `status.allocatable` (ephemeral-storage, huge pages, extended resources), by name.
     pub extended: Arc<[(Name, i64)]>,
     /// `status.images`, as far as the kubelet lists them.

@@ -9,6 +9,7 @@ pub mod error;
 pub mod exec;
 pub mod feed;
 pub mod kubeconfig;
+pub mod kubelet;
 pub mod leadership;
 pub mod proxy;
 pub mod schedule;

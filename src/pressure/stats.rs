@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::signal::EvictionSignal;
-use crate::cluster::{Key, Name};
+use crate::{
+    cluster::{Key, Name},
+    time::ClusterTime,
+};
 
 /// The measurements of one node at one time. What is none was not reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeStats {
+    /// When the kubelet measured the memory of the node.
+    pub measured: Option<ClusterTime>,
     pub memory: Option<SignalLevel>,
     /// Of the cgroup of all pods.
     pub allocatable_memory: Option<SignalLevel>,

@@ -52,6 +52,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         taints: pool.taints(&taints),
         conditions,
         allocatable: resources(&status.allocatable),
+        memory_capacity_bytes: status.capacity.amount("memory").map_or(0, Quantity::units),
         extended: pool.amounts(&requests::extended(&status.allocatable)),
         images: pool.images(&images),
         address: (*address.map_or(Text::default(), |address| address.address.clone())).into(),
@@ -120,6 +121,8 @@ struct Status<'a> {
     conditions: LenientList<WireCondition<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     allocatable: Amounts<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    capacity: Amounts<'a>,
     #[serde(borrow)]
     images: LenientList<WireImage<'a>>,
     #[serde(borrow)]

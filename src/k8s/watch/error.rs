@@ -71,6 +71,18 @@ pub async fn open(client: &Client, path: &str, limit: Duration) -> Result<http::
     Err(response_error(head.status, &head.headers, &said))
 }
 
+/// Reads one answer as a whole.
+///
+/// # Errors
+/// There is none within `limit`, it is longer than `longest` bytes, or the server refuses; in words.
+pub async fn get(client: &Client, path: &str, limit: Duration, longest: usize) -> Result<Vec<u8>, String> {
+    let answer = async {
+        let body = open(client, path, limit).await?.into_body();
+        collect(body, limit, longest).await
+    };
+    answer.await.map_err(|error| error.words().unwrap_or_else(|| "the answer has expired".into()))
+}
+
 /// Reads a whole body.
 ///
 /// # Errors

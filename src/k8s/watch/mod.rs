@@ -31,6 +31,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+pub(in crate::k8s) use error::get;
 pub use events::{follow_events, read_events};
 pub use object::follow_object;
 pub use scope::{count_pods, read_scope};

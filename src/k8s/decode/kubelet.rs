@@ -1,0 +1,420 @@
+//! What a kubelet says of its node: `/stats/summary` and `/configz`; and the usage of metrics.k8s.io.
+//!
+//! Nothing is taken for granted: what is missing or of another type counts as not measured.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, or_default};
+use crate::{
+    cluster::{Key, Name, NodeName},
+    pressure::{
+        DiskUsage, EvictionSettings, EvictionSettingsText, Filesystem, NodeStats, PodDisk, PodUsage,
+        SignalLevel,
+    },
+    time::{ClusterTime, Span},
+};
+
+/// The measurements in `/stats/summary` (v1alpha1); none if the text is not one.
+pub fn summary(json: &[u8]) -> Option<NodeStats> {
+    let WireSummary { node: Some(node), pods } = serde_json::from_slice(json).ok()? else { return None };
+    let images = node.runtime.image_fs.as_ref().and_then(WireFilesystem::levels);
+    Some(NodeStats {
+        measured: node.memory.as_ref().and_then(|memory| memory.time.time()),
+        memory: node.memory.as_ref().and_then(WireMemory::level),
+        allocatable_memory: node
+            .system_containers
+            .iter()
+            .find(|container| *container.name == *"pods")
+            .and_then(|container| container.memory.as_ref()?.level()),
+        nodefs: node.fs.as_ref().and_then(WireFilesystem::levels),
+        imagefs: images,
+        containerfs: node.runtime.container_fs.as_ref().and_then(WireFilesystem::levels),
+        pids: node.rlimit.as_ref().and_then(WireLimit::level),
+        pods: pods.iter().map(|pod| (pod.pod_ref.key(), pod.usage())).collect(),
+    })
+}
+
+/// The thresholds in `/configz`; none if the text is not a kubelet's configuration.
+pub fn settings(json: &[u8]) -> Option<EvictionSettings> {
+    let wire: WireConfigz<'_> = serde_json::from_slice(json).ok()?;
+    let config = wire.kubeletconfig?;
+    let duration = |text: &str| humantime::parse_duration(text).ok().map(Span::from);
+    let map = |pairs: &Pairs<'_>| -> BTreeMap<String, String> {
+        pairs.0.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    };
+    let graces = config.eviction_soft_grace_period.0.iter();
+    Some(EvictionSettings::parse(&EvictionSettingsText {
+        hard: map(&config.eviction_hard),
+        soft: map(&config.eviction_soft),
+        soft_grace: graces.filter_map(|(key, value)| Some((key.to_string(), duration(value)?))).collect(),
+        minimum_reclaim: map(&config.eviction_minimum_reclaim),
+        transition_period: duration(&config.eviction_pressure_transition_period),
+        max_pod_grace: config.eviction_max_pod_grace_period.seconds(),
+        pods_are_limited: config.enforce_node_allocatable.iter().any(|what| **what == *"pods"),
+    }))
+}
+
+/// The usage of nodes in a list of metrics.k8s.io, by name; none if the text is not one.
+pub fn node_metrics(json: &[u8]) -> Option<BTreeMap<NodeName, UsageMetric>> {
+    let list: WireMetrics<'_> = serde_json::from_slice(json).ok()?;
+    let row = |item: &WireMetric<'_>| {
+        Some((NodeName::from(&*item.metadata.name), item.metric([item.usage.as_ref()?])))
+    };
+    Some(list.items?.iter().filter_map(row).collect())
+}
+
+/// The usage of one node.
+pub fn node_metric(json: &[u8]) -> Option<UsageMetric> {
+    let item: WireMetric<'_> = serde_json::from_slice(json).ok()?;
+    Some(item.metric([item.usage.as_ref()?]))
+}
+
+/// The usage of pods in a list of metrics.k8s.io, summed over their containers; none if the text is not one.
+pub fn pod_metrics(json: &[u8]) -> Option<BTreeMap<Key, UsageMetric>> {
+    let list: WireMetrics<'_> = serde_json::from_slice(json).ok()?;
+    let row = |item: &WireMetric<'_>| {
+        let usage = item.containers.iter().filter_map(|container| container.usage.as_ref());
+        (item.metadata.key(), item.metric(usage))
+    };
+    Some(list.items?.iter().map(row).collect())
+}
+
+/// What metrics.k8s.io says of a node or pod: an average over some seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageMetric {
+    pub cpu_milli: i64,
+    /// The working set.
+    pub memory_bytes: i64,
+    pub measured: Option<ClusterTime>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireSummary<'a> {
+    #[serde(borrow)]
+    node: Option<WireNodeStats<'a>>,
+    #[serde(borrow)]
+    pods: LenientList<WirePodStats<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireNodeStats<'a> {
+    #[serde(borrow)]
+    memory: Option<WireMemory<'a>>,
+    fs: Option<WireFilesystem>,
+    #[serde(deserialize_with = "or_default")]
+    runtime: WireRuntime,
+    rlimit: Option<WireLimit>,
+    #[serde(borrow)]
+    system_containers: LenientList<WireContainerStats<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireRuntime {
+    image_fs: Option<WireFilesystem>,
+    container_fs: Option<WireFilesystem>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireMemory<'a> {
+    #[serde(borrow)]
+    time: Text<'a>,
+    available_bytes: Int,
+    working_set_bytes: Int,
+}
+
+impl WireMemory<'_> {
+    /// The capacity is what is available and what is used together.
+    fn level(&self) -> Option<SignalLevel> {
+        let (available, used) = (self.available_bytes.0?, self.working_set_bytes.0?);
+        Some(SignalLevel { available, capacity: available.saturating_add(used) })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireFilesystem {
+    available_bytes: Int,
+    capacity_bytes: Int,
+    used_bytes: Int,
+    inodes_free: Int,
+    inodes: Int,
+    inodes_used: Int,
+}
+
+impl WireFilesystem {
+    fn levels(&self) -> Option<Filesystem> {
+        let level = |available: Int, capacity: Int| {
+            Some(SignalLevel { available: available.0?, capacity: capacity.0? })
+        };
+        let bytes = level(self.available_bytes, self.capacity_bytes);
+        let inodes = level(self.inodes_free, self.inodes);
+        (bytes.is_some() || inodes.is_some()).then_some(Filesystem { bytes, inodes })
+    }
+
+    fn usage(&self) -> DiskUsage {
+        DiskUsage { bytes: self.used_bytes.or(0), inodes: self.inodes_used.or(0) }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireLimit {
+    maxpid: Int,
+    curproc: Int,
+}
+
+impl WireLimit {
+    fn level(&self) -> Option<SignalLevel> {
+        let (capacity, used) = (self.maxpid.0?, self.curproc.0?);
+        Some(SignalLevel { available: capacity.saturating_sub(used), capacity })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WirePodStats<'a> {
+    #[serde(borrow, rename = "podRef", deserialize_with = "or_default")]
+    pod_ref: WireReference<'a>,
+    #[serde(borrow)]
+    containers: LenientList<WireContainerStats<'a>>,
+    #[serde(borrow)]
+    volume: LenientList<WireVolumeStats<'a>>,
+    #[serde(deserialize_with = "or_default")]
+    process_stats: WireProcesses,
+}
+
+impl WirePodStats<'_> {
+    fn usage(&self) -> PodUsage {
+        let containers = || self.containers.iter();
+        let memory = containers().filter_map(|container| container.memory.as_ref()?.working_set_bytes.0);
+        let disk = |of: fn(&WireContainerStats<'_>) -> Option<DiskUsage>| {
+            containers().filter_map(of).fold(DiskUsage::default(), DiskUsage::plus)
+        };
+        let volumes = self.volume.iter().map(|volume| (Name::from(&*volume.name), volume.usage()));
+        PodUsage {
+            memory_bytes: memory.reduce(i64::saturating_add),
+            disk: Some(PodDisk {
+                writable: disk(|container| Some(container.rootfs.as_ref()?.usage())),
+                logs: disk(|container| Some(container.logs.as_ref()?.usage())),
+                volumes: volumes.collect(),
+            }),
+            processes: self.process_stats.process_count.0,
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireReference<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    namespace: Text<'a>,
+}
+
+impl WireReference<'_> {
+    fn key(&self) -> Key {
+        Key::new(&self.namespace, &self.name)
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireContainerStats<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    #[serde(borrow)]
+    memory: Option<WireMemory<'a>>,
+    rootfs: Option<WireFilesystem>,
+    logs: Option<WireFilesystem>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireVolumeStats<'a> {
+    #[serde(borrow)]
+    name: Text<'a>,
+    used_bytes: Int,
+    inodes_used: Int,
+}
+
+impl WireVolumeStats<'_> {
+    fn usage(&self) -> DiskUsage {
+        DiskUsage { bytes: self.used_bytes.or(0), inodes: self.inodes_used.or(0) }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireProcesses {
+    process_count: Int,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireConfigz<'a> {
+    #[serde(borrow)]
+    kubeletconfig: Option<WireConfiguration<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireConfiguration<'a> {
+    #[serde(borrow)]
+    eviction_hard: Pairs<'a>,
+    #[serde(borrow)]
+    eviction_soft: Pairs<'a>,
+    #[serde(borrow)]
+    eviction_soft_grace_period: Pairs<'a>,
+    #[serde(borrow)]
+    eviction_minimum_reclaim: Pairs<'a>,
+    #[serde(borrow)]
+    eviction_pressure_transition_period: Text<'a>,
+    eviction_max_pod_grace_period: Int,
+    #[serde(borrow)]
+    enforce_node_allocatable: LenientList<Text<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireMetrics<'a> {
+    #[serde(borrow)]
+    items: Option<Vec<WireMetric<'a>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireMetric<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: WireReference<'a>,
+    #[serde(borrow)]
+    timestamp: Text<'a>,
+    /// Of a node.
+    #[serde(borrow)]
+    usage: Option<Amounts<'a>>,
+    /// Of a pod.
+    #[serde(borrow)]
+    containers: LenientList<WireContainerMetric<'a>>,
+}
+
+impl WireMetric<'_> {
+    fn metric<'u, 'a: 'u>(&self, usage: impl IntoIterator<Item = &'u Amounts<'a>>) -> UsageMetric {
+        let mut sum = UsageMetric { measured: self.timestamp.time(), ..UsageMetric::default() };
+        for amounts in usage {
+            let cpu = amounts.amount("cpu").map_or(0, Quantity::milli);
+            let memory = amounts.amount("memory").map_or(0, Quantity::units);
+            sum.cpu_milli = sum.cpu_milli.saturating_add(cpu);
+            sum.memory_bytes = sum.memory_bytes.saturating_add(memory);
+        }
+        sum
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireContainerMetric<'a> {
+    #[serde(borrow)]
+    usage: Option<Amounts<'a>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::pressure::{EvictionSignal, FilesystemLayout};
+
+    fn bytes(value: &Value) -> Vec<u8> {
+        value.to_string().into_bytes()
+    }
+
+    #[test]
+    fn a_summary_has_the_levels_of_the_node_and_the_usage_of_its_pods() {
+        let container = json!({
+            "name": "c", "memory": {"workingSetBytes": 100}, "rootfs": {"usedBytes": 7, "inodesUsed": 2},
+            "logs": {"usedBytes": 5, "inodesUsed": 1},
+        });
+        let json = json!({
+            "node": {
+                "nodeName": "n1",
+                "memory": {"time": "2026-01-02T03:00:00Z", "availableBytes": 600, "workingSetBytes": 400},
+                "fs": {"availableBytes": 50, "capacityBytes": 100, "inodesFree": 5, "inodes": 10},
+                "runtime": {"imageFs": {"availableBytes": 70, "capacityBytes": 200}},
+                "rlimit": {"maxpid": 1000, "curproc": 10},
+                "systemContainers": [
+                    {"name": "kubelet", "memory": {"availableBytes": 1, "workingSetBytes": 1}},
+                    {"name": "pods", "memory": {"availableBytes": 300, "workingSetBytes": 200}},
+                ],
+            },
+            "pods": [{
+                "podRef": {"name": "web", "namespace": "shop", "uid": "u"},
+                "containers": [container, container],
+                "volume": [{"name": "data", "usedBytes": 11, "inodesUsed": 3}],
+                "process_stats": {"process_count": 9},
+            }],
+        });
+        let stats = summary(&bytes(&json)).expect("a summary");
+        let level = |signal| stats.level(signal).map(|level| (level.available, level.capacity));
+        assert_eq!(level(EvictionSignal::Memory), Some((600, 1000)));
+        assert_eq!(level(EvictionSignal::AllocatableMemory), Some((300, 500)));
+        assert_eq!(level(EvictionSignal::NodefsInodes), Some((5, 10)));
+        assert_eq!(level(EvictionSignal::ImagefsBytes), Some((70, 200)));
+        assert_eq!(level(EvictionSignal::ImagefsInodes), None);
+        assert_eq!(level(EvictionSignal::Pids), Some((990, 1000)));
+        assert_eq!(stats.layout(), FilesystemLayout::DedicatedImages);
+        let usage = &stats.pods[&Key::new("shop", "web")];
+        assert_eq!((usage.memory_bytes, usage.processes), (Some(200), Some(9)));
+        let disk = usage.disk.as_ref().expect("measured");
+        let sum = disk.measured(EvictionSignal::NodefsBytes, FilesystemLayout::Shared, &["data".into()]);
+        assert_eq!(sum, DiskUsage { bytes: 14 + 10 + 11, inodes: 4 + 2 + 3 });
+    }
+
+    #[test]
+    fn a_configuration_has_its_thresholds() {
+        let json = json!({"kubeletconfig": {
+            "evictionHard": {"memory.available": "200Mi"}, "evictionSoft": {"memory.available": "1Gi"},
+            "evictionSoftGracePeriod": {"memory.available": "1m30s"},
+            "evictionMinimumReclaim": {"memory.available": "500Mi"},
+            "evictionPressureTransitionPeriod": "2m0s", "evictionMaxPodGracePeriod": 60,
+            "enforceNodeAllocatable": ["pods"],
+        }});
+        let settings = settings(&bytes(&json)).expect("a configuration");
+        let written: Vec<String> = settings.thresholds.iter().map(ToString::to_string).collect();
+        let [hard, soft] = ["memory.available<200Mi", "memory.available<1Gi"];
+        assert_eq!(written, [hard, soft, "allocatableMemory.available<200Mi"]);
+        assert_eq!(settings.thresholds[1].grace(), Span::from_secs(90));
+        assert_eq!(settings.transition_period, Span::from_secs(120));
+        assert_eq!(settings.max_pod_grace, Span::from_secs(60));
+    }
+
+    #[test]
+    fn metrics_of_pods_are_summed_over_their_containers() {
+        let usage = json!({"cpu": "250m", "memory": "100Mi"});
+        let pods = json!({"items": [{
+            "metadata": {"name": "web", "namespace": "shop"}, "timestamp": "2026-01-02T03:00:00Z",
+            "containers": [{"name": "a", "usage": usage}, {"name": "b", "usage": usage}],
+        }]});
+        let read = pod_metrics(&bytes(&pods)).expect("a list");
+        let metric = read[&Key::new("shop", "web")];
+        assert_eq!((metric.cpu_milli, metric.memory_bytes), (500, 200 << 20));
+        let nodes = json!({"items": [{"metadata": {"name": "n1"}, "usage": usage}, {"metadata": {}}]});
+        let read = node_metrics(&bytes(&nodes)).expect("a list");
+        assert_eq!(read[&NodeName::from("n1")].cpu_milli, 250);
+    }
+
+    #[test]
+    fn what_is_no_answer_of_a_kubelet_is_none() {
+        for text in ["", "404 page not found", "[]", "{}", "null", "{\"kind\":\"Status\"}"] {
+            assert_eq!(summary(text.as_bytes()), None, "{text}");
+            assert!(settings(text.as_bytes()).is_none(), "{text}");
+            assert_eq!(node_metrics(text.as_bytes()), None, "{text}");
+            assert_eq!(pod_metrics(text.as_bytes()), None, "{text}");
+        }
+    }
+}

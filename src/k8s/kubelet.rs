@@ -1,0 +1,121 @@
+//! What a kubelet measures and how it is configured, asked through the API server (`nodes/proxy`); and what
+//! metrics.k8s.io says instead where that is not permitted.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use futures::future;
+use kube::Client;
+
+use super::{
+    decode::kubelet::{self, UsageMetric},
+    watch::get,
+};
+use crate::{
+    cluster::{Key, Node, NodeName},
+    plan::node_path,
+    pressure::{EvictionSettings, NodeStats, PodUsage, SignalLevel},
+    time::Timestamp,
+};
+
+/// How long one response may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The longest response, in bytes: a node has at most some hundreds of pods.
+const LONGEST: usize = 32 << 20;
+
+/// What could be found out about one node. An error is in words.
+#[derive(Clone, Debug)]
+pub struct KubeletReport {
+    /// What the kubelet measures; with [`UsageSource::Metrics`] only the memory of pods.
+    pub stats: Result<NodeStats, String>,
+    pub source: UsageSource,
+    /// The kubelet's thresholds.
+    pub settings: Result<EvictionSettings, String>,
+    pub at: Timestamp,
+}
+
+/// Where usage comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UsageSource {
+    /// `/stats/summary`: what the kubelet ranks with.
+    Kubelet,
+    /// metrics.k8s.io: memory alone.
+    Metrics,
+}
+
+impl UsageSource {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Kubelet => "kubelet",
+            Self::Metrics => "metrics.k8s.io",
+        }
+    }
+}
+
+/// Asks the kubelet of a node, and metrics.k8s.io for these pods of it if the kubelet's measurements may not be read.
+pub async fn read_kubelet(
+    client: &Client,
+    node: &Node,
+    pods: &BTreeSet<Key>,
+    now: Timestamp,
+) -> KubeletReport {
+    let path = |page: &str| format!("{}/proxy/{page}", node_path(&node.name));
+    let (summary, configz) = (path("stats/summary"), path("configz"));
+    let read = |path| get(client, path, PATIENCE, LONGEST);
+    let (stats, settings) = future::join(read(&summary), read(&configz)).await;
+    let no_answer = || "the response is not one of a kubelet".to_owned();
+    let settings = settings.and_then(|json| kubelet::settings(&json).ok_or_else(no_answer));
+    let (stats, source) = match stats.and_then(|json| kubelet::summary(&json).ok_or_else(no_answer)) {
+        Ok(stats) => (Ok(stats), UsageSource::Kubelet),
+        Err(refused) => match read_metrics(client, node, pods).await {
+            Ok(stats) => (Ok(stats), UsageSource::Metrics),
+            Err(_) => (Err(refused), UsageSource::Kubelet),
+        },
+    };
+    KubeletReport { stats, source, settings, at: now }
+}
+
+/// The usage of all nodes (metrics.k8s.io).
+///
+/// # Errors
+/// It cannot be read, in words.
+pub async fn read_node_metrics(client: &Client) -> Result<BTreeMap<NodeName, UsageMetric>, String> {
+    let json = get(client, &metrics_path("nodes"), PATIENCE, LONGEST).await?;
+    kubelet::node_metrics(&json).ok_or_else(no_metrics)
+}
+
+/// The memory of a node and of its pods. Pods are listed by namespace: metrics.k8s.io knows no nodes of pods.
+async fn read_metrics(client: &Client, node: &Node, pods: &BTreeSet<Key>) -> Result<NodeStats, String> {
+    let of_node = metrics_path(&node_path(&node.name)["/api/v1/".len()..]);
+    let json = get(client, &of_node, PATIENCE, LONGEST).await?;
+    let metric = kubelet::node_metric(&json).ok_or_else(no_metrics)?;
+    let capacity = node.memory_capacity_bytes;
+    let memory = SignalLevel { available: capacity.saturating_sub(metric.memory_bytes), capacity };
+    let mut usage = BTreeMap::new();
+    for namespace in pods.iter().map(|pod| &pod.namespace).collect::<BTreeSet<_>>() {
+        let path = metrics_path(&format!("namespaces/{namespace}/pods"));
+        let json = get(client, &path, PATIENCE, LONGEST).await?;
+        let read = kubelet::pod_metrics(&json).ok_or_else(no_metrics)?;
+        let own = read.into_iter().filter(|(key, _)| pods.contains(key));
+        usage.extend(own.map(|(key, metric)| {
+            (key, PodUsage { memory_bytes: Some(metric.memory_bytes), ..PodUsage::default() })
+        }));
+    }
+    Ok(NodeStats {
+        measured: metric.measured,
+        memory: (capacity > 0).then_some(memory),
+        pods: usage,
+        ..NodeStats::default()
+    })
+}
+
+fn metrics_path(rest: &str) -> String {
+    format!("/apis/metrics.k8s.io/v1beta1/{rest}")
+}
+
+fn no_metrics() -> String {
+    "the response is not one of metrics.k8s.io".into()
+}
