@@ -12,6 +12,7 @@ pub mod impact;
 pub mod journal;
 pub mod node_state;
 pub mod pending_pods;
+pub mod pressure;
 pub mod suggestions;
 pub mod timeline;
 pub mod upgrades;
@@ -34,6 +35,7 @@ pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateDetail, StateRole};
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
+pub use pressure::{NodePressure, PressureReadings, SignalPressure};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use upgrades::{NodeUpgrade, NodeUpgrades};
 pub use views::{Leadership, NextEvent, NextEventKind, Revision, Views};
@@ -83,6 +85,8 @@ pub struct Model {
     pub outcomes: Option<Arc<EvictionOutcomes>>,
     /// What would help the pods that wait for a node when that was last worked out.
     pub pending: Option<Arc<PendingPods>>,
+    /// What the kubelets of nodes that somebody looked at have measured.
+    pub pressure: PressureReadings,
     /// What the engine knew at the last refresh.
     pub views: Views,
     watch_health: WatchHealth,
@@ -160,6 +164,7 @@ impl Model {
             headroom: None,
             outcomes: None,
             pending: None,
+            pressure: PressureReadings::default(),
             views: Views::default(),
             watch_health: WatchHealth::Live,
             started_at: now,

@@ -8,6 +8,7 @@
 
 mod manager;
 mod oom;
+mod order;
 mod qos;
 mod ranking;
 mod reclaim;
@@ -19,6 +20,7 @@ mod trend;
 
 pub use manager::{EvictionManager, PressurePass};
 pub use oom::oom_score_adj;
+pub use order::EvictionOrder;
 pub use qos::qos_class;
 pub use ranking::{Exemption, RankedPod, Standing, rank};
 pub use reclaim::{NodeReclaim, PodReclaim, Reclaim, node_reclaim, reclaim, unused_images};

@@ -1,0 +1,221 @@
+//! Node pressure: what kubelets have measured while somebody looked, and what follows from it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use super::Model;
+use crate::{
+    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod},
+    engine::ServerVersion,
+    k8s::kubelet::{KubeletReport, UsageSource},
+    pressure::{
+        EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
+        PressureCondition, PressurePass, SignalLevel, Threshold, Trend,
+    },
+    time::{Span, Timestamp},
+};
+
+/// How many measurements of a node are kept: an hour of them.
+const MOST_SAMPLES: usize = 360;
+
+/// Of how many nodes measurements are kept; those of the one that was not asked for longest go first.
+const MOST_NODES: usize = 64;
+
+/// What the kubelets that were asked have said.
+#[derive(Clone, Debug, Default)]
+pub struct PressureReadings(BTreeMap<NodeName, Arc<NodeReadings>>);
+
+/// What one kubelet has said.
+#[derive(Clone, Debug)]
+struct NodeReadings {
+    last: KubeletReport,
+    /// The levels, the oldest first.
+    samples: VecDeque<(Timestamp, Vec<(EvictionSignal, i64)>)>,
+    manager: EvictionManager,
+    pass: PressurePass,
+}
+
+impl PressureReadings {
+    /// Keeps what a kubelet said, and follows what it does about that.
+    pub fn on_report(&mut self, node: &Node, report: KubeletReport, version: ServerVersion) {
+        let settings = thresholds(&report, rules_of(node, version));
+        let before = self.0.remove(&node.name).map(Arc::unwrap_or_clone);
+        let mut readings = before.unwrap_or_else(|| NodeReadings {
+            last: report.clone(),
+            samples: VecDeque::new(),
+            manager: EvictionManager::default(),
+            pass: PressurePass::default(),
+        });
+        if let Ok(stats) = &report.stats {
+            let levels = stats.levels().map(|(signal, level)| (signal, level.available));
+            readings.samples.push_back((report.at, levels.collect()));
+            readings.samples.drain(..readings.samples.len().saturating_sub(MOST_SAMPLES));
+            readings.pass = readings.manager.pass(&settings, stats, report.at);
+        }
+        readings.last = report;
+        self.0.insert(node.name.clone(), Arc::new(readings));
+        if self.0.len() > MOST_NODES {
+            let oldest = self.0.iter().min_by_key(|(_, readings)| readings.last.at);
+            let oldest = oldest.map(|(name, _)| name.clone());
+            oldest.and_then(|name| self.0.remove(&name));
+        }
+    }
+}
+
+/// What is known about pressure on a node.
+#[derive(Clone, Debug)]
+pub struct NodePressure {
+    /// The pressure conditions that the node reports as True.
+    pub conditions: Vec<PressureCondition>,
+    /// Where usage comes from, and when it was measured; or why it is not known.
+    pub usage: Result<(UsageSource, Timestamp), String>,
+    /// Why the thresholds are upstream's defaults; none if they are the kubelet's own.
+    pub assumed_thresholds: Option<String>,
+    /// Thresholds of the kubelet that could not be read.
+    pub ignored_thresholds: Vec<String>,
+    /// The signals that are measured or have a threshold.
+    pub signals: Vec<SignalPressure>,
+    /// What happens for the signal that is nearest to its threshold, or the one that was asked for.
+    pub order: EvictionOrder,
+    pub rules: KubeletRules,
+    /// In bytes; none if it is not known.
+    pub memory_capacity: Option<i64>,
+}
+
+/// One signal of a node.
+#[derive(Clone, Debug)]
+pub struct SignalPressure {
+    pub signal: EvictionSignal,
+    pub level: Option<SignalLevel>,
+    pub thresholds: Vec<Threshold>,
+    /// The levels of the session, the oldest first.
+    pub samples: Vec<i64>,
+    /// When the level reaches the nearest threshold, if it goes on to fall as it does.
+    pub reaches_threshold: Option<Span>,
+    /// The threshold that is met and when it evicts.
+    pub evicts: Option<(Threshold, Timestamp)>,
+}
+
+impl SignalPressure {
+    /// The threshold that is met first when the level falls.
+    pub fn nearest(&self) -> Option<&Threshold> {
+        let capacity = self.level?.capacity;
+        self.thresholds.iter().max_by_key(|threshold| threshold.level(capacity))
+    }
+
+    /// How far the level is above its nearest threshold; below it if negative.
+    pub fn distance(&self) -> Option<i64> {
+        let level = self.level?;
+        Some(level.available.saturating_sub(self.nearest()?.level(level.capacity)))
+    }
+
+    /// The distance as a share of the capacity, in thousandths.
+    fn distance_share(&self) -> Option<i64> {
+        let capacity = self.level?.capacity.max(1);
+        Some(i64::try_from(i128::from(self.distance()?) * 1000 / i128::from(capacity)).unwrap_or(i64::MAX))
+    }
+}
+
+impl Model {
+    /// What is known about pressure on a node, looked at for one signal or for the one nearest to its threshold.
+    pub fn node_pressure(&self, node: &Node, signal: Option<EvictionSignal>) -> Option<NodePressure> {
+        let readings = self.pressure.0.get(&node.name)?;
+        let rules = rules_of(node, self.settings.version);
+        let settings = thresholds(&readings.last, rules);
+        let none = NodeStats::default();
+        let stats = readings.last.stats.as_ref().unwrap_or(&none);
+        let signals = readings.signals(&settings, stats);
+        let signal = signal.unwrap_or_else(|| most_pressing(&signals));
+        let pods: Vec<Arc<Pod>> = self.cluster.pods_on(&node.name).cloned().collect();
+        let capacity = Some(node.memory_capacity_bytes).filter(|bytes| *bytes > 0);
+        Some(NodePressure {
+            conditions: reported(node),
+            usage: readings.last.usage(&self.cluster),
+            assumed_thresholds: readings.last.settings.as_ref().err().cloned(),
+            ignored_thresholds: settings.ignored.clone(),
+            order: EvictionOrder::new(node, &pods, stats, &settings, signal),
+            signals,
+            rules,
+            memory_capacity: stats.memory.map(|level| level.capacity).or(capacity),
+        })
+    }
+
+    /// Keeps what a kubelet said.
+    pub fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport) {
+        let Some(node) = self.cluster.node(node).cloned() else { return };
+        self.pressure.on_report(&node, report, self.settings.version);
+    }
+
+    /// The nodes that report pressure: their kubelets are asked even if nobody looks.
+    pub fn nodes_under_pressure(&self) -> BTreeSet<NodeName> {
+        let nodes = self.cluster.nodes().iter().filter(|node| !reported(node).is_empty());
+        nodes.map(|node| node.name.clone()).collect()
+    }
+}
+
+impl NodeReadings {
+    /// The signals that are measured or have a threshold, in their order.
+    fn signals(&self, settings: &EvictionSettings, stats: &NodeStats) -> Vec<SignalPressure> {
+        let signals = EvictionSignal::ALL.into_iter().map(|signal| SignalPressure {
+            signal,
+            level: stats.level(signal),
+            thresholds: settings.of(signal).cloned().collect(),
+            samples: self.samples_of(signal).map(|(_, level)| level).collect(),
+            reaches_threshold: None,
+            evicts: self.pass.met.iter().find(|(threshold, _)| threshold.signal == signal).cloned(),
+        });
+        let mut signals: Vec<SignalPressure> =
+            signals.filter(|signal| signal.level.is_some() || !signal.thresholds.is_empty()).collect();
+        for signal in &mut signals {
+            signal.reaches_threshold = self.reaches(signal);
+        }
+        signals
+    }
+
+    fn samples_of(&self, signal: EvictionSignal) -> impl Iterator<Item = (Timestamp, i64)> {
+        self.samples.iter().filter_map(move |(at, levels)| {
+            levels.iter().find(|(of, _)| *of == signal).map(|(_, level)| (*at, *level))
+        })
+    }
+
+    /// The trend of the last ten minutes, continued.
+    fn reaches(&self, signal: &SignalPressure) -> Option<Span> {
+        const RECENT: Span = Span::from_secs(600);
+        let (level, threshold) = (signal.level?, signal.nearest()?);
+        let recent = self.samples_of(signal.signal).filter(|(at, _)| self.last.at.since(*at) <= RECENT);
+        Trend::of(recent)?.reaches(level.available, threshold.level(level.capacity))
+    }
+}
+
+impl KubeletReport {
+    /// Where usage comes from, and when it was measured on our clock.
+    fn usage(&self, cluster: &Cluster) -> Result<(UsageSource, Timestamp), String> {
+        let stats = self.stats.as_ref().map_err(Clone::clone)?;
+        Ok((self.source, stats.measured.map_or(self.at, |at| cluster.local(at))))
+    }
+}
+
+/// The signal that is nearest to its threshold; memory if none is measured.
+fn most_pressing(signals: &[SignalPressure]) -> EvictionSignal {
+    let distances = signals.iter().filter_map(|signal| Some((signal.distance_share()?, signal.signal)));
+    distances.min().map_or(EvictionSignal::Memory, |(_, signal)| signal)
+}
+
+/// The kubelet's thresholds; upstream's defaults where they may not be read.
+fn thresholds(report: &KubeletReport, rules: KubeletRules) -> EvictionSettings {
+    report.settings.clone().unwrap_or_else(|_| EvictionSettings::defaults(rules))
+}
+
+/// The rules of the node's own kubelet, which may be older than the API server.
+fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
+    KubeletRules::of(ServerVersion::parse(&node.kubelet_version).unwrap_or(version))
+}
+
+fn reported(node: &Node) -> Vec<PressureCondition> {
+    let is_true = |kind: &PressureCondition| {
+        node.condition(kind.as_str()).is_some_and(|condition| condition.status == ConditionStatus::True)
+    };
+    PressureCondition::ALL.into_iter().filter(is_true).collect()
+}

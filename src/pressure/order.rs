@@ -1,0 +1,72 @@
+//! What a kubelet would do about one signal of its node: whom it evicts, in which order, and how far that gets.
+
+use std::sync::Arc;
+
+use super::{
+    ranking::{RankedPod, rank},
+    reclaim::{NodeReclaim, Reclaim, node_reclaim, reclaim, unused_images},
+    settings::{EvictionSettings, Threshold},
+    signal::EvictionSignal,
+    stats::{NodeStats, SignalLevel},
+};
+use crate::cluster::{Node, Pod};
+
+/// The evictions that pressure on one signal brings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvictionOrder {
+    pub signal: EvictionSignal,
+    /// None where the signal is not measured.
+    pub level: Option<SignalLevel>,
+    /// The threshold that is met first: the highest of the signal. None if it has none, so that nothing is evicted.
+    pub threshold: Option<Threshold>,
+    /// Whether it is met now; otherwise `reclaim` begins where it is just met.
+    pub is_met: bool,
+    /// What the kubelet frees on the node itself before any pod is evicted.
+    pub node_reclaim: &'static [NodeReclaim],
+    /// The bytes of unused images, at least; zero where images are not reclaimed for this signal.
+    pub unused_image_bytes: i64,
+    /// All pods of the node, the first to be evicted first.
+    pub ranking: Vec<RankedPod>,
+    /// None without a level or a threshold.
+    pub reclaim: Option<Reclaim>,
+}
+
+impl EvictionOrder {
+    pub fn new<'a>(
+        node: &Node,
+        pods: impl IntoIterator<Item = &'a Arc<Pod>> + Clone,
+        stats: &NodeStats,
+        settings: &EvictionSettings,
+        signal: EvictionSignal,
+    ) -> Self {
+        let (layout, level) = (stats.layout(), stats.level(signal));
+        let capacity = level.map_or(0, |level| level.capacity);
+        let threshold = settings.of(signal).max_by_key(|threshold| threshold.level(capacity)).cloned();
+        let ranking = rank(pods.clone(), stats, signal, layout);
+        let node_reclaim = node_reclaim(signal, layout);
+        let frees_images = node_reclaim.contains(&NodeReclaim::UnusedImages) && signal.is_in_bytes();
+        let is_met = level.zip(threshold.as_ref()).is_some_and(|(level, threshold)| threshold.is_met(level));
+        let start = |level: SignalLevel, threshold: &Threshold| match is_met {
+            true => level,
+            false => SignalLevel { available: threshold.level(level.capacity) - 1, ..level },
+        };
+        let reclaim = level
+            .zip(threshold.as_ref())
+            .map(|(level, threshold)| reclaim(threshold, start(level, threshold), &ranking));
+        Self {
+            signal,
+            level,
+            is_met,
+            node_reclaim,
+            unused_image_bytes: if frees_images { unused_images(node, pods) } else { 0 },
+            ranking,
+            reclaim,
+            threshold,
+        }
+    }
+
+    /// The pods that are evicted, the first first.
+    pub fn evicted(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions).map(|eviction| &eviction.pod.pod)
+    }
+}
