@@ -23,6 +23,7 @@ mod output;
 mod page;
 mod placement;
 mod plan;
+mod pressure;
 mod settings;
 mod show;
 mod span;

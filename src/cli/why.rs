@@ -11,6 +11,7 @@ use super::{
     once::{OnceArgs, OneShot},
     page::{Page, flexible, section, whole},
     placement::{self, PlacementReport},
+    pressure::{self, PressureReport},
 };
 use crate::{
     cluster::{Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, event::fold},
@@ -47,6 +48,9 @@ enum Subject {
         /// Also show what each action would do, by plans over the whole cluster
         #[arg(long)]
         placement: bool,
+        /// Also show how near it is to memory, disk and process id pressure, and which pods its kubelet would evict first
+        #[arg(long)]
+        pressure: bool,
     },
     /// Explain whether and when a pod is evicted
     #[command(visible_alias = "po")]
@@ -83,6 +87,8 @@ struct WhyReport {
     events_error: Option<String>,
     /// With `--placement`.
     placement: Option<WhyPlacementReport>,
+    /// With `--pressure`.
+    pressure: Option<PressureReport>,
 }
 
 /// Where the scheduler would place a pod now.
@@ -165,6 +171,11 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
             OneShot::ask_about(&args.once, connection, needs).await?
         }
     };
+    if let Subject::Node { name, pressure: true, .. } = &args.subject
+        && let Some(node) = shot.model.cluster.node(&NodeName::from(name.as_str())).cloned()
+    {
+        pressure::ask_kubelet(&mut shot, &node).await;
+    }
     shot.run_forecast();
     let events = events(&shot, &args.subject).await;
     let report = report(&shot, &args.subject, events)?;
@@ -196,12 +207,13 @@ fn report(
         return Err(CliError::NotFound("the engine".into()));
     };
     let cluster = explainer.cluster;
-    let (kind, namespace, name, steps, placement, actions) = match subject {
-        Subject::Node { name, placement } => {
+    let (kind, namespace, name, steps, placement, pressure, actions) = match subject {
+        Subject::Node { name, placement, pressure } => {
             let node = cluster.node(&NodeName::from(name.as_str()));
             let node = node.ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
             let actions = shot.model.node_suggestions(node, shot.at).map(|job| suggested(job, *placement));
-            ("node", None, name.clone(), explainer.node(node), None, actions)
+            let pressure = pressure.then(|| pressure::report(shot, node, None));
+            ("node", None, name.clone(), explainer.node(node), None, pressure, actions)
         }
         Subject::Pod { name, placement } => {
             let key = pod_key(name, &shot.namespace);
@@ -210,7 +222,7 @@ fn report(
             let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement);
             let placement = placement.then(|| placed(cluster, pod, version, shot.at));
             let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
-            ("pod", Some(namespace), name, explainer.pod(pod), placement, Some(actions))
+            ("pod", Some(namespace), name, explainer.pod(pod), placement, None, Some(actions))
         }
     };
     Ok(WhyReport {
@@ -227,6 +239,7 @@ fn report(
             .map(|events| events.into_iter().map(|event| EventReport::new(event, cluster)).collect()),
         actions: actions.into_iter().flatten().map(|action| ActionReport::new(action, shot.at)).collect(),
         placement,
+        pressure,
     })
 }
 
@@ -336,6 +349,10 @@ fn table(report: &WhyReport, out: &mut Page) {
     event_table(report, out);
     if let Some(placement) = &report.placement {
         placement_table(out, placement);
+    }
+    if let Some(pressure) = &report.pressure {
+        let _ = writeln!(out);
+        pressure::render(pressure, out);
     }
 }
 

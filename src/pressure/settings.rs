@@ -163,6 +163,15 @@ pub enum ThresholdKind {
     },
 }
 
+impl ThresholdKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hard => "hard",
+            Self::Soft { .. } => "soft",
+        }
+    }
+}
+
 /// An amount, or a share of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ThresholdValue {

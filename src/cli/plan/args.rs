@@ -10,6 +10,7 @@ use super::{
         forecast::{NodeFailureArgs, ZoneFailureArgs},
         once::Patience,
         output::OutputArgs,
+        pressure::PressureArgs,
         settings::SettingsArgs,
         span,
     },
@@ -36,6 +37,8 @@ pub(super) enum PlanSubject {
     NodeFailure(NodeFailureArgs),
     /// Predict the failure of all nodes of a zone
     ZoneFailure(ZoneFailureArgs),
+    /// Predict which pods the kubelet of a node evicts when memory, disk or process ids run out
+    Pressure(PressureArgs),
 }
 
 /// An operation, with kubectl's arguments.
@@ -277,7 +280,7 @@ impl PlanArgs {
         match &self.subject {
             PlanSubject::Operation(PlanCommand::Label(args)) => args.check_targets(),
             PlanSubject::Operation(command) => command.target().map(drop),
-            PlanSubject::NodeFailure(_) | PlanSubject::ZoneFailure(_) => Ok(()),
+            PlanSubject::NodeFailure(_) | PlanSubject::ZoneFailure(_) | PlanSubject::Pressure(_) => Ok(()),
         }
     }
 }

@@ -8,7 +8,7 @@ mod table;
 mod targets;
 mod validate;
 
-use super::{connection::ConnectionArgs, exit::CliError, forecast, once::OneShot, page::Page};
+use super::{connection::ConnectionArgs, exit::CliError, forecast, once::OneShot, page::Page, pressure};
 use crate::{
     cluster::Gaps,
     placement::Snapshot,
@@ -30,6 +30,7 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), CliEr
         PlanSubject::Operation(command) => preview(&command, connection).await,
         PlanSubject::NodeFailure(args) => forecast::node_failure(args, connection).await,
         PlanSubject::ZoneFailure(args) => forecast::zone_failure(args, connection).await,
+        PlanSubject::Pressure(args) => pressure::run(args, connection).await,
     }
 }
 

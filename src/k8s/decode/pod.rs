@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     cluster::{
-        Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, KubeletSpec, Name, NodeName,
-        Phase, Pod, PodEnding, PodReady, PodUnscheduled, QosClass, QuotaSpec, Resources, SchedulingSpec,
-        TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
+        Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, KubeletSpec, Name,
+        NodeName, Phase, Pod, PodEnding, PodReady, PodUnscheduled, QosClass, QuotaSpec, Resources,
+        SchedulingSpec, TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
     },
     pressure,
     time::Span,

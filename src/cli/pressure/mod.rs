@@ -1,0 +1,73 @@
+//! `kordon plan pressure`, and the pressure of a node in `kordon why node --pressure`.
+
+mod report;
+mod table;
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+
+use super::{
+    connection::ConnectionArgs,
+    exit::CliError,
+    once::{OnceArgs, OneShot},
+    page::Page,
+};
+use crate::{
+    cluster::{FeedKind, Key, Node, NodeName},
+    k8s::kubelet::read_kubelet,
+    placement::Snapshot,
+    plan::pressure_failover,
+    pressure::EvictionSignal,
+};
+pub use report::PressureReport;
+pub use table::render;
+
+#[derive(Args, Debug)]
+pub struct PressureArgs {
+    /// Name of the node
+    node: String,
+    /// The signal that falls below its threshold, such as memory.available, nodefs.available or pid.available; by default
+    /// the one that is nearest to it
+    #[arg(long, value_name = "SIGNAL", value_parser = signal)]
+    signal: Option<EvictionSignal>,
+    #[command(flatten)]
+    once: OnceArgs,
+}
+
+/// Predicts which pods the kubelet of a node evicts when a signal falls below its threshold, and where they land.
+pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    let node = shot.model.cluster.node(&NodeName::from(args.node.as_str())).cloned();
+    let node = node.ok_or_else(|| CliError::NotFound(format!("node {}", args.node)))?;
+    ask_kubelet(&mut shot, &node).await;
+    let mut report = report(&shot, &node, args.signal);
+    if let Some(pressure) = shot.model.node_pressure(&node, args.signal) {
+        let cluster = &shot.model.cluster;
+        let snapshot = Snapshot::new(cluster, shot.connection.version);
+        report.add_landings(&pressure_failover(cluster, snapshot, &node, &pressure.order, shot.at));
+    }
+    args.once.output.print(&report, |report: &PressureReport, page: &mut Page| render(report, page))?;
+    shot.done()
+}
+
+/// Asks the kubelet of a node what it measures, once.
+pub async fn ask_kubelet(shot: &mut OneShot, node: &Node) {
+    let pods: BTreeSet<Key> = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
+    let read = read_kubelet(&shot.connection.client, node, &pods, shot.clock.now()).await;
+    shot.model.on_kubelet_report(&node.name, read);
+    shot.at = shot.clock.now();
+}
+
+/// What is known about pressure on the node, whose kubelet has been asked.
+pub fn report(shot: &OneShot, node: &Node, signal: Option<EvictionSignal>) -> PressureReport {
+    let pressure = shot.model.node_pressure(node, signal).expect("its kubelet has been asked");
+    PressureReport::new(&node.name, &pressure, shot.at)
+}
+
+fn signal(text: &str) -> Result<EvictionSignal, String> {
+    EvictionSignal::parse(text).ok_or_else(|| {
+        let known: Vec<&str> = EvictionSignal::ALL.iter().map(|signal| signal.as_str()).collect();
+        format!("no eviction signal; one of {}", known.join(", "))
+    })
+}

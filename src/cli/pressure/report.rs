@@ -1,0 +1,246 @@
+//! What is known about pressure on a node, for scripts (`docs/pressure.md`).
+
+use serde::Serialize;
+
+use crate::{
+    cluster::{NodeName, Pod},
+    model::{NodePressure, SignalPressure},
+    plan::{Failover, FailoverOutcome},
+    pressure::{EvictionOrder, RankedPod, Threshold, oom_score_adj},
+    time::Timestamp,
+};
+
+/// Pressure on one node. Every field is always present; what is not known is null.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PressureReport {
+    /// `kordon.pressure/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    pub(super) taken_at: Timestamp,
+    pub(super) node: NodeName,
+    /// `MemoryPressure`, `DiskPressure`, `PIDPressure`: those that are True.
+    pub(super) conditions: Vec<&'static str>,
+    pub(super) usage: Option<UsageReport>,
+    /// Why usage is not known.
+    pub(super) usage_error: Option<String>,
+    /// `kubelet` or `defaults`.
+    pub(super) thresholds: &'static str,
+    /// Why the kubelet's own are not known.
+    pub(super) thresholds_error: Option<String>,
+    /// Thresholds of the kubelet that could not be read.
+    pub(super) ignored_thresholds: Vec<String>,
+    pub(super) signals: Vec<SignalReport>,
+    pub(super) eviction: EvictionOrderReport,
+}
+
+/// Where usage comes from.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct UsageReport {
+    /// `kubelet` or `metrics.k8s.io`, which knows the memory of pods alone.
+    pub source: &'static str,
+    pub measured_at: Timestamp,
+}
+
+/// One signal. Amounts are in bytes, inodes or processes.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SignalReport {
+    pub signal: &'static str,
+    #[serde(skip)]
+    pub is_in_bytes: bool,
+    pub available: Option<i64>,
+    pub capacity: Option<i64>,
+    pub thresholds: Vec<ThresholdReport>,
+    /// How far it is above the threshold that is met first.
+    pub distance: Option<i64>,
+    /// When it reaches that threshold if it goes on to fall as it did.
+    pub reaches_threshold_in_seconds: Option<f64>,
+    /// When the threshold that is met evicts.
+    pub evicts_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ThresholdReport {
+    /// As configured.
+    pub value: String,
+    /// None where the capacity is not known.
+    pub level: Option<i64>,
+    /// `hard` or `soft`.
+    pub kind: &'static str,
+    pub grace_seconds: f64,
+    /// The level at which evictions stop.
+    pub target: Option<i64>,
+    pub met: Option<bool>,
+}
+
+/// What the kubelet does when a signal falls below its threshold.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EvictionOrderReport {
+    pub signal: &'static str,
+    #[serde(skip)]
+    pub is_in_bytes: bool,
+    /// The condition and the taint that appear immediately.
+    pub condition: &'static str,
+    pub taint: String,
+    /// None where the signal has no threshold: nothing is evicted.
+    pub threshold: Option<String>,
+    /// Whether it is met now; otherwise what follows begins when it is.
+    pub met: bool,
+    /// What is freed on the node first: `dead containers`, `unused images`.
+    pub node_reclaim: Vec<&'static str>,
+    /// At least.
+    pub unused_image_bytes: i64,
+    /// The level at which evictions stop.
+    pub target: Option<i64>,
+    /// Whether evictions get there.
+    pub reaches_target: Option<bool>,
+    /// All pods of the node, the first to be evicted first.
+    pub pods: Vec<RankedPodReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RankedPodReport {
+    pub namespace: String,
+    pub pod: String,
+    /// From 1; pods with the same place go in any order.
+    pub place: usize,
+    pub priority: i32,
+    pub qos: &'static str,
+    pub usage: Option<i64>,
+    pub request: i64,
+    pub reason: String,
+    /// Why it is never evicted: `static pod` or `critical priority`.
+    pub exempt: Option<&'static str>,
+    /// Whether it is evicted before the target is reached.
+    pub evicted: bool,
+    /// The level after its eviction.
+    pub available_after: Option<i64>,
+    /// The highest of its containers: the higher, the sooner the kernel kills it when memory runs out.
+    pub oom_score_adj: Option<i64>,
+    /// `node`, `pending`, `sameNode`, `lost`, `notReplaced` or `unknown`; null if it is not evicted or landings were not
+    /// worked out.
+    pub landing: Option<&'static str>,
+    pub landing_node: Option<NodeName>,
+    pub landing_reason: Option<String>,
+}
+
+impl PressureReport {
+    pub fn new(node: &NodeName, pressure: &NodePressure, at: Timestamp) -> Self {
+        Self {
+            schema: "kordon.pressure/v1",
+            taken_at: at,
+            node: node.clone(),
+            conditions: pressure.conditions.iter().map(|condition| condition.as_str()).collect(),
+            usage: pressure.usage.as_ref().ok().map(|(source, measured_at)| UsageReport {
+                source: source.as_str(),
+                measured_at: *measured_at,
+            }),
+            usage_error: pressure.usage.as_ref().err().cloned(),
+            thresholds: if pressure.assumed_thresholds.is_some() { "defaults" } else { "kubelet" },
+            thresholds_error: pressure.assumed_thresholds.clone(),
+            ignored_thresholds: pressure.ignored_thresholds.clone(),
+            signals: pressure.signals.iter().map(SignalReport::new).collect(),
+            eviction: EvictionOrderReport::new(pressure),
+        }
+    }
+
+    /// Says where the replacements of the evicted pods land.
+    pub fn add_landings(&mut self, failover: &Failover) {
+        for row in self.eviction.pods.iter_mut().filter(|row| row.evicted) {
+            let is_it = |pod: &Pod| *pod.key.namespace == *row.namespace && *pod.key.name == *row.pod;
+            let outcome = failover.pods.iter().find(|other| is_it(&other.pod)).map(|pod| &pod.outcome);
+            row.landing = Some(match outcome {
+                Some(FailoverOutcome::Recreated { landing, .. }) => {
+                    row.landing_node = landing.node().cloned();
+                    row.landing_reason = landing.why().map(ToString::to_string);
+                    landing.word()
+                }
+                Some(FailoverOutcome::OnSameNode) => "sameNode",
+                Some(FailoverOutcome::Lost) => "lost",
+                None => "notReplaced",
+            });
+        }
+    }
+}
+
+impl SignalReport {
+    fn new(pressure: &SignalPressure) -> Self {
+        Self {
+            signal: pressure.signal.as_str(),
+            is_in_bytes: pressure.signal.is_in_bytes(),
+            available: pressure.level.map(|level| level.available),
+            capacity: pressure.level.map(|level| level.capacity),
+            thresholds: pressure.thresholds.iter().map(|one| ThresholdReport::new(one, pressure)).collect(),
+            distance: pressure.distance(),
+            reaches_threshold_in_seconds: pressure.reaches_threshold.map(|span| span.as_secs_f64()),
+            evicts_at: pressure.evicts.as_ref().map(|(_, at)| *at),
+        }
+    }
+}
+
+impl ThresholdReport {
+    fn new(threshold: &Threshold, pressure: &SignalPressure) -> Self {
+        Self {
+            value: threshold.value.words(threshold.signal),
+            level: pressure.level.map(|level| threshold.level(level.capacity)),
+            kind: threshold.kind.as_str(),
+            grace_seconds: threshold.grace().as_secs_f64(),
+            target: pressure.level.map(|level| threshold.target(level.capacity)),
+            met: pressure.level.map(|level| threshold.is_met(level)),
+        }
+    }
+}
+
+impl EvictionOrderReport {
+    fn new(pressure: &NodePressure) -> Self {
+        let order = &pressure.order;
+        let condition = order.signal.condition();
+        let reclaim = order.reclaim.as_ref();
+        Self {
+            signal: order.signal.as_str(),
+            is_in_bytes: order.signal.is_in_bytes(),
+            condition: condition.as_str(),
+            taint: format!("{}:NoSchedule", condition.taint_key()),
+            threshold: order.threshold.as_ref().map(ToString::to_string),
+            met: order.is_met,
+            node_reclaim: order.node_reclaim.iter().map(|kind| kind.as_str()).collect(),
+            unused_image_bytes: order.unused_image_bytes,
+            target: reclaim.map(|reclaim| reclaim.target),
+            reaches_target: reclaim.map(|reclaim| reclaim.reaches_target),
+            pods: order.ranking.iter().map(|pod| RankedPodReport::new(pod, order, pressure)).collect(),
+        }
+    }
+}
+
+impl RankedPodReport {
+    fn new(ranked: &RankedPod, order: &EvictionOrder, pressure: &NodePressure) -> Self {
+        let RankedPod { pod, place, usage, request, exemption, .. } = ranked;
+        let kubelet = &pod.scheduling.kubelet;
+        let evictions = order.reclaim.iter().flat_map(|reclaim| &reclaim.evictions);
+        let eviction = evictions.into_iter().find(|eviction| eviction.pod.pod.key == pod.key);
+        let scores = |capacity| {
+            kubelet.containers.iter().map(move |one| oom_score_adj(pod, one, capacity, pressure.rules))
+        };
+        Self {
+            namespace: pod.key.namespace.to_string(),
+            pod: pod.key.name.to_string(),
+            place: *place,
+            priority: pod.priority,
+            qos: kubelet.qos.as_str(),
+            usage: *usage,
+            request: *request,
+            reason: ranked.reason(),
+            exempt: exemption.map(|exemption| exemption.as_str()),
+            evicted: eviction.is_some(),
+            available_after: eviction.map(|eviction| eviction.available),
+            oom_score_adj: pressure.memory_capacity.and_then(|capacity| scores(capacity).max()),
+            landing: None,
+            landing_node: None,
+            landing_reason: None,
+        }
+    }
+}
