@@ -14,6 +14,7 @@ use super::{
     watch::get,
 };
 use crate::{
+    clock::Clock,
     cluster::{Key, Node, NodeName},
     plan::node_path,
     pressure::{EvictionSettings, NodeStats, PodUsage, SignalLevel},
@@ -34,6 +35,7 @@ pub struct KubeletReport {
     pub source: UsageSource,
     /// The kubelet's thresholds.
     pub settings: Result<EvictionSettings, String>,
+    /// When it was complete.
     pub at: Timestamp,
 }
 
@@ -56,12 +58,7 @@ impl UsageSource {
 }
 
 /// Asks the kubelet of a node, and metrics.k8s.io for these pods of it if the kubelet's measurements may not be read.
-pub async fn read_kubelet(
-    client: &Client,
-    node: &Node,
-    pods: &BTreeSet<Key>,
-    now: Timestamp,
-) -> KubeletReport {
+pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, clock: Clock) -> KubeletReport {
     let path = |page: &str| format!("{}/proxy/{page}", node_path(&node.name));
     let (summary, configz) = (path("stats/summary"), path("configz"));
     let read = |path| get(client, path, PATIENCE, LONGEST);
@@ -75,7 +72,7 @@ pub async fn read_kubelet(
             Err(_) => (Err(refused), UsageSource::Kubelet),
         },
     };
-    KubeletReport { stats, source, settings, at: now }
+    KubeletReport { stats, source, settings, at: clock.now() }
 }
 
 /// The usage of all nodes (metrics.k8s.io).

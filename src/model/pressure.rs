@@ -75,7 +75,7 @@ pub struct NodePressure {
     pub assumed_thresholds: Option<String>,
     /// Thresholds of the kubelet that could not be read.
     pub ignored_thresholds: Vec<String>,
-    /// The signals that are measured or have a threshold.
+    /// The signals that have a threshold; and memory, disk and process ids, if they are measured.
     pub signals: Vec<SignalPressure>,
     /// What happens for the signal that is nearest to its threshold, or the one that was asked for.
     pub order: EvictionOrder,
@@ -85,7 +85,7 @@ pub struct NodePressure {
 }
 
 /// One signal of a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SignalPressure {
     pub signal: EvictionSignal,
     pub level: Option<SignalLevel>,
@@ -156,7 +156,7 @@ impl Model {
 }
 
 impl NodeReadings {
-    /// The signals that are measured or have a threshold, in their order.
+    /// The signals that matter, in their order.
     fn signals(&self, settings: &EvictionSettings, stats: &NodeStats) -> Vec<SignalPressure> {
         let signals = EvictionSignal::ALL.into_iter().map(|signal| SignalPressure {
             signal,
@@ -166,8 +166,14 @@ impl NodeReadings {
             reaches_threshold: None,
             evicts: self.pass.met.iter().find(|(threshold, _)| threshold.signal == signal).cloned(),
         });
-        let mut signals: Vec<SignalPressure> =
-            signals.filter(|signal| signal.level.is_some() || !signal.thresholds.is_empty()).collect();
+        let matters = |signal: &SignalPressure| {
+            let is_of_node = matches!(
+                signal.signal,
+                EvictionSignal::Memory | EvictionSignal::NodefsBytes | EvictionSignal::Pids
+            );
+            !signal.thresholds.is_empty() || is_of_node && signal.level.is_some()
+        };
+        let mut signals: Vec<SignalPressure> = signals.filter(matters).collect();
         for signal in &mut signals {
             signal.reaches_threshold = self.reaches(signal);
         }

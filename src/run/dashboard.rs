@@ -18,6 +18,7 @@ use tokio::{
 use super::{
     background::{Background, COST, Failed, drop_in_background},
     events::ShownEvents,
+    kubelets::{KubeletReader, WantedKubelet},
     operations::{OperationsDriver, room},
     session::{Links, Session},
     surface::Surface,
@@ -32,11 +33,11 @@ use crate::{
         update,
     },
     clock::Clock,
-    cluster::{EventSubject, OperationId, Scope},
+    cluster::{EventSubject, NodeName, OperationId, Scope},
     engine::{Effect, EffectId, Outcome},
     executor::{guards, write_context::WriteContext},
     forecast::Forecast,
-    k8s::feed::FeedEvent,
+    k8s::{feed::FeedEvent, kubelet::KubeletReport},
     model::{EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, PendingPods, suggestions::Guarding},
     operation::Request,
     time::Timestamp,
@@ -185,6 +186,7 @@ struct Loop {
     plan: Background<PreviewResult>,
     detail: Background<DetailResult>,
     events: ShownEvents,
+    kubelets: KubeletReader,
     headroom: Background<Option<HeadroomSnapshot>>,
     eviction_outcomes: Background<EvictionOutcomes>,
     pending_pods: Background<PendingPods>,
@@ -227,6 +229,7 @@ impl Loop {
             outlook: Background::new(FORECAST),
             plan: Background::new(FORECAST),
             detail: Background::new(FORECAST),
+            kubelets: KubeletReader::new(events.clone(), clock),
             events: ShownEvents::new(events),
             headroom: Background::new(HEADROOM),
             eviction_outcomes: Background::new(OUTCOMES),
@@ -249,6 +252,7 @@ impl Loop {
             self.operations.start_jobs(&mut self.app, self.clock);
             self.tell_wanted();
             self.events.follow(self.app.shown_object());
+            self.kubelets.look_at(self.app.shown_node());
             if self.app.operations.may_quit() {
                 return Ok(self.app);
             }
@@ -285,6 +289,8 @@ impl Loop {
                 pending = self.pending_pods.finished() => self.on_pending_pods(pending),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
+                () = sleep_until(self.kubelets.due) => self.ask_kubelets(),
+                (node, report) = self.kubelets.next() => self.on_kubelet_report(&node, report),
                 () = at(vitals) => self.log_vitals(),
                 message = receive(&mut self.feeds) => self.on_feed(message),
                 () = at(tick) => self.on_tick(),
@@ -592,6 +598,28 @@ impl Loop {
     fn on_subject_report(&mut self, subject: &EventSubject, report: SubjectReport) {
         self.app.on_subject_report(subject, report, self.clock.now());
         self.undrawn = true;
+    }
+
+    /// Asks the kubelet of the node that is shown, and those of nodes that report pressure.
+    fn ask_kubelets(&mut self) {
+        let shown = self.app.shown_node();
+        let model = &self.app.model;
+        let under_pressure =
+            if self.app.is_frozen() { BTreeSet::new() } else { model.nodes_under_pressure() };
+        let wanted = shown.into_iter().chain(under_pressure).filter_map(|name| {
+            let node = model.cluster.node(&name)?.clone();
+            let pods = model.cluster.pods_on(&name).map(|pod| pod.key.clone()).collect();
+            Some(WantedKubelet { node, pods })
+        });
+        self.kubelets.ask(wanted.collect());
+    }
+
+    fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport) {
+        self.app.model.on_kubelet_report(node, report);
+        if self.app.shown_node().as_ref() == Some(node) {
+            self.app.arrange(self.clock.now());
+            self.undrawn = true;
+        }
     }
 
     fn on_detail(&mut self, detail: Result<DetailResult, Failed>) {

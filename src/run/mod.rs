@@ -7,6 +7,7 @@ pub mod background;
 pub mod controller;
 pub mod dashboard;
 pub mod events;
+mod kubelets;
 pub mod operation;
 mod operations;
 pub mod read;

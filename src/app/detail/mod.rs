@@ -1,5 +1,6 @@
 //! The detail of one node or pod: what comes next, what can be done about it, then its object.
 
+mod pressure;
 mod reports;
 mod rows;
 mod suggestions;
@@ -14,13 +15,14 @@ use super::{
 use crate::{
     cluster::{Cluster, Key, NodeName, ObjectEvents, ObjectRead},
     model::{
-        Model, TimelineEntry, TimelineSource,
+        Model, SignalPressure, TimelineEntry, TimelineSource,
         suggestions::{Means, Suggestion},
     },
     time::Timestamp,
     why::{Step, StepTime},
 };
 
+pub use pressure::EvictionPlace;
 pub use reports::{ShownObject, SubjectReport};
 pub use suggestions::{DetailJob, DetailResult};
 
@@ -78,6 +80,10 @@ pub enum DetailRow {
     Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
     /// Something that happened.
     Past(Box<TimelineEntry>),
+    /// A signal of the node against its thresholds.
+    Signal(Box<SignalPressure>),
+    /// A pod in the order of eviction under pressure.
+    EvictionPlace(Box<EvictionPlace>),
     /// A label or an annotation.
     Pair { key: Arc<str>, value: Arc<str> },
     /// A line of the whole object.
@@ -183,6 +189,8 @@ impl Detail {
             | DetailRow::Command(_)
             | DetailRow::Fact { .. }
             | DetailRow::Past(_)
+            | DetailRow::Signal(_)
+            | DetailRow::EvictionPlace(_)
             | DetailRow::Pair { .. }
             | DetailRow::Yaml(_) => None,
         }
@@ -214,6 +222,8 @@ impl DetailRow {
                 name == other && (!name.is_empty() || text == other_text)
             }
             (Self::Past(entry), Self::Past(other)) => entry.is_same(other),
+            (Self::Signal(one), Self::Signal(other)) => one.signal == other.signal,
+            (Self::EvictionPlace(one), Self::EvictionPlace(other)) => one.pod.pod.key == other.pod.pod.key,
             (Self::Pair { key, .. }, Self::Pair { key: other, .. }) => key == other,
             _ => self == other,
         }
@@ -253,6 +263,11 @@ impl Filterable for DetailRow {
                     [&*event.reason, &event.message, &event.source].into_iter().for_each(found);
                 }
             },
+            Self::Signal(signal) => found(signal.signal.as_str()),
+            Self::EvictionPlace(place) => {
+                found(&place.pod.pod.key.to_string());
+                found(&place.pod.reason());
+            }
             Self::Pair { key, value } => {
                 found(key);
                 found(value);

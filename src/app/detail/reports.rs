@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Detail, DetailRow, DetailSubject};
 use crate::{
     app::App,
-    cluster::{EventSubject, FetchedObject, Labels, Name, ObjectEvents, ObjectRead, Version},
+    cluster::{EventSubject, FetchedObject, Labels, Name, NodeName, ObjectEvents, ObjectRead, Version},
     model::{Model, Timeline},
     time::Timestamp,
 };
@@ -29,6 +29,15 @@ impl App {
     pub fn shown_object(&self) -> Option<ShownObject> {
         let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
         detail.shown_object(&self.model)
+    }
+
+    /// The node whose detail is shown now; none where no detail of a node is, and on a frozen screen.
+    pub fn shown_node(&self) -> Option<NodeName> {
+        let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
+        match &detail.subject {
+            DetailSubject::Node(node) => Some(node.clone()),
+            DetailSubject::Pod(_) => None,
+        }
     }
 
     /// Shows what was read about an object, if its detail is still open.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Detail, DetailContext, DetailRow, Tone};
+use super::{Detail, DetailContext, DetailRow, Tone, pressure};
 use crate::{
     cluster::{Cluster, ConditionStatus, Node, Pod, Scope, TaintOwner, TolerationOperator},
     plan::words::counted,
@@ -35,6 +35,7 @@ pub fn of_node(node: &Arc<Node>, detail: &Detail, context: &DetailContext<'_>) -
     rows.extend(detail.suggestion_rows(context));
     rows.extend(conditions(node, cluster));
     rows.extend(taints(node, cluster));
+    rows.extend(pressure::rows(node, context));
     rows.extend(detail.timeline_rows(model));
     rows.extend(pods(node, cluster));
     rows.extend(properties(node, cluster, now));

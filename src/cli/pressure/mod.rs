@@ -54,7 +54,7 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
 /// Asks the kubelet of a node what it measures, once.
 pub async fn ask_kubelet(shot: &mut OneShot, node: &Node) {
     let pods: BTreeSet<Key> = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
-    let read = read_kubelet(&shot.connection.client, node, &pods, shot.clock.now()).await;
+    let read = read_kubelet(&shot.connection.client, node, &pods, shot.clock).await;
     shot.model.on_kubelet_report(&node.name, read);
     shot.at = shot.clock.now();
 }

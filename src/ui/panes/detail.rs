@@ -7,21 +7,22 @@ use crate::{
     app::{
         Pane, UserAction,
         commands::COMMANDS,
-        detail::{Detail, DetailRow, DetailSubject, Tone},
+        detail::{Detail, DetailRow, DetailSubject, EvictionPlace, Tone},
         preview::PlanKind,
     },
-    cluster::ClusterEvent,
+    cluster::{ClusterEvent, quantity},
     engine::Severity,
     model::{
-        TimelineEntry, TimelineSource,
+        SignalPressure, TimelineEntry, TimelineSource,
         suggestions::{Suggestion, SuggestionKind},
     },
     plan::words::counted,
-    time::Timestamp,
+    pressure::{EvictionSignal, RankedPod, ThresholdKind},
+    time::{Span, Timestamp},
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Width, segments::Runs},
+        widgets::{Cell, Width, gauge, segments::Runs, strip},
     },
     why::{Step, StepTime},
 };
@@ -49,7 +50,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(detail) = scene.screen.overlays.detail() else { return 0 };
     let inner = open(scene, Pane::Detail, area, title(scene, detail), buf);
     let row = |place: usize| detail.list.keys().get(place).and_then(|row| detail.rows.get(*row));
-    let selected = detail.list.cursor().and_then(row).and_then(full_text);
+    let selected = detail.list.cursor().and_then(row).and_then(|row| full_text(scene, row));
     let inner = draw_below(scene, Pane::Detail, "", selected, inner, buf);
     let page = usize::from(inner.height);
     if detail.list.is_empty() {
@@ -98,6 +99,8 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
             vec![Cell::default(), Cell::default(), command]
         }
         DetailRow::Past(entry) => past_cells(scene, entry),
+        DetailRow::Signal(signal) => signal_cells(scene, signal),
+        DetailRow::EvictionPlace(place) => place_cells(scene, place),
         DetailRow::Pair { key, value } => {
             let key = Cell::new("  ", scene.style(Role::Dim)).and(key, scene.style(Role::Base));
             vec![key.and("=", scene.style(Role::Faint)).and(value, scene.style(Role::Dim))]
@@ -117,6 +120,103 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
             ]
         }
     }
+}
+
+/// The cells of a gauge, and of the trend behind it.
+const GAUGE: usize = 16;
+const TREND: usize = 8;
+
+/// `memory.available   6.1Gi  ━┃━━━╸────── ▇▆▅▄ of 32Gi · evicts below 512Mi · in ~4m`
+fn signal_cells(scene: &Scene, signal: &SignalPressure) -> Vec<Cell> {
+    let dim = scene.style(Role::Dim);
+    let name = Cell::new("  ", dim).and(signal.signal.as_str(), scene.style(Role::Base));
+    let Some(level) = signal.level else { return vec![name] };
+    let role = match (&signal.evicts, signal.reaches_threshold) {
+        (Some(_), _) => Role::NodeCritical,
+        (None, Some(_)) => Role::NodeNotice,
+        (None, None) => Role::Base,
+    };
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    let share = |amount: i64| amount as f32 / level.capacity.max(1) as f32;
+    let thresholds = signal.thresholds.iter().map(|threshold| share(threshold.level(level.capacity)));
+    let (filled, rest) = gauge(share(level.available), thresholds, GAUGE);
+    let available = quantity::amount(unit(signal.signal), level.available);
+    let bars = Cell::new(&filled, scene.style(role)).and(&rest, scene.style(Role::Faint));
+    let trend = trend(signal);
+    vec![
+        name,
+        Cell::new(&available, scene.style(role)),
+        bars.and(&format!(" {trend:TREND$} "), dim).and(&signal_words(scene, signal), dim),
+    ]
+}
+
+/// The newest levels of the session between their lowest and their highest; nothing while they hardly differ.
+fn trend(signal: &SignalPressure) -> String {
+    let newest = &signal.samples[signal.samples.len().saturating_sub(TREND)..];
+    let (low, high) = (newest.iter().min().copied().unwrap_or(0), newest.iter().max().copied().unwrap_or(0));
+    let capacity = signal.level.map_or(0, |level| level.capacity);
+    if high - low <= capacity / 1000 {
+        return String::new();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    let share = |level: i64| (level - low) as f32 / (high - low) as f32;
+    newest.iter().map(|level| strip(share(*level))).collect()
+}
+
+/// `of 32Gi · evicts below 512Mi, below 1.5Gi for 1m30s · in ~4m`
+fn signal_words(scene: &Scene, signal: &SignalPressure) -> String {
+    let thresholds: Vec<String> = signal
+        .thresholds
+        .iter()
+        .map(|threshold| {
+            let value = threshold.value.words(signal.signal);
+            match threshold.kind {
+                ThresholdKind::Hard => format!("below {value}"),
+                ThresholdKind::Soft { grace } => format!("below {value} for {grace}"),
+            }
+        })
+        .collect();
+    let capacity =
+        signal.level.map(|level| format!("of {}", quantity::amount(unit(signal.signal), level.capacity)));
+    let evicts = (!thresholds.is_empty()).then(|| format!("evicts {}", thresholds.join(", ")));
+    let when = match (&signal.evicts, signal.reaches_threshold) {
+        (Some((_, at)), _) if *at <= scene.now => Some("evicting".to_owned()),
+        (Some((_, at)), _) => Some(format!("evicts in {}", text::left(*at, scene.now))),
+        (None, Some(after)) => Some(format!("reached in ~{}", Span::from_secs(after.as_secs()))),
+        (None, None) => None,
+    };
+    when.into_iter().chain(capacity).chain(evicts).collect::<Vec<_>>().join(" · ")
+}
+
+/// What a signal is measured in, as amounts are written.
+const fn unit(signal: EvictionSignal) -> &'static str {
+    if signal.is_in_bytes() { "memory" } else { "number" }
+}
+
+/// `1. BestEffort  shop/web-1 · uses 126Mi, requests none · priority 0 · then 640Mi available`
+fn place_cells(scene: &Scene, place: &EvictionPlace) -> Vec<Cell> {
+    let role = match (place.pod.exemption, place.available) {
+        (Some(_), _) => Role::Dim,
+        (None, Some(_)) => Role::NodeWarning,
+        (None, None) => Role::Base,
+    };
+    vec![
+        Cell::new("  ", scene.style(Role::Dim)).and(&format!("{}.", place.pod.place), scene.style(role)),
+        Cell::new(place.pod.pod.scheduling.kubelet.qos.as_str(), scene.style(Role::Dim)),
+        Cell::new(&text::brief(&place_words(place)), scene.style(role)),
+    ]
+}
+
+fn place_words(place: &EvictionPlace) -> String {
+    let RankedPod { pod, signal, exemption, .. } = &place.pod;
+    let end = match (exemption, place.available) {
+        (Some(why), _) => format!(" · never evicted: {}", why.as_str()),
+        (None, Some(available)) => {
+            format!(" · then {} available", quantity::amount(unit(*signal), available))
+        }
+        (None, None) => String::new(),
+    };
+    format!("{} · {} · priority {}{end}", pod.key, place.pod.reason(), pod.priority)
 }
 
 /// `▲ 03:12:45   10s ago  NodeNotReady · Node n-3 status is now: NodeNotReady · node-controller`
@@ -234,7 +334,7 @@ fn distance(scene: &Scene, at: Timestamp, estimated: bool) -> Cell {
 }
 
 /// The full text of the selected row, which may be cut.
-fn full_text(row: &DetailRow) -> Option<String> {
+fn full_text(scene: &Scene, row: &DetailRow) -> Option<String> {
     match row {
         DetailRow::Section { .. } | DetailRow::Times(_) => None,
         DetailRow::Link(link) => Some(text::brief(&link.text)),
@@ -249,6 +349,8 @@ fn full_text(row: &DetailRow) -> Option<String> {
             TimelineSource::Session(entry) => super::journal::full_text(entry),
             TimelineSource::Cluster(event) => format!("{}{}", event.reason, event_words(event)),
         }),
+        DetailRow::Signal(signal) => Some(format!("{}: {}", signal.signal, signal_words(scene, signal))),
+        DetailRow::EvictionPlace(place) => Some(text::brief(&place_words(place))),
         // Whole keys.
         DetailRow::Pair { key, value } => Some(format!("{key}={value}")),
         DetailRow::Yaml(line) => Some(line.trim_start().to_owned()),

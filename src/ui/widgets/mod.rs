@@ -3,6 +3,7 @@
 pub mod bar;
 pub mod countdown;
 pub mod field;
+pub mod gauge;
 pub mod segments;
 pub mod sheet;
 pub mod stacked;
@@ -12,6 +13,7 @@ pub mod time_axis;
 
 pub use bar::bar;
 pub use countdown::Urgency;
+pub use gauge::gauge;
 pub use segments::Segments;
 pub use sheet::sheet;
 pub use stacked::stacked;

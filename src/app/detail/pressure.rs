@@ -1,0 +1,98 @@
+//! Pressure in the detail of a node: its signals against their thresholds, and who goes first.
+
+use super::{DetailContext, DetailRow};
+use crate::{
+    cluster::{Node, quantity},
+    model::NodePressure,
+    plan::words::counted,
+    pressure::{EvictionOrder, PodReclaim, RankedPod},
+};
+
+/// How many pods of the order of eviction are shown at least; all that are evicted are.
+const FIRST_PODS: usize = 5;
+
+/// A place in the order of eviction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvictionPlace {
+    pub pod: RankedPod,
+    /// The level of the signal after its eviction; none if it is not evicted.
+    pub available: Option<i64>,
+}
+
+/// The rows about pressure on a node.
+pub fn rows(node: &Node, context: &DetailContext<'_>) -> Vec<DetailRow> {
+    let title = |note: String| DetailRow::Section { title: "pressure", note };
+    let Some(pressure) = context.model.node_pressure(node, None) else {
+        return vec![title("asking the kubelet for its measurements".into())];
+    };
+    let mut rows = vec![title(sources(&pressure, context))];
+    let measured = pressure.signals.iter().filter(|signal| signal.level.is_some());
+    rows.extend(measured.cloned().map(|signal| DetailRow::Signal(Box::new(signal))));
+    rows.extend(order(&pressure.order));
+    rows
+}
+
+/// `kubelet, 3s ago · default thresholds: the server forbids it`
+fn sources(pressure: &NodePressure, context: &DetailContext<'_>) -> String {
+    let usage = match &pressure.usage {
+        Ok((source, at)) => {
+            let age = context.now.since(*at).or_zero();
+            format!("{}, {}s ago", source.as_str(), age.as_secs())
+        }
+        Err(why) => format!("usage unknown: {why}"),
+    };
+    match &pressure.assumed_thresholds {
+        None => usage,
+        Some(why) => format!("{usage} · default thresholds: {why}"),
+    }
+}
+
+/// The pods in the order of eviction: those that are evicted, and the next few.
+fn order(order: &EvictionOrder) -> Vec<DetailRow> {
+    if order.ranking.is_empty() {
+        return Vec::new();
+    }
+    let evictions = || order.reclaim.iter().flat_map(|reclaim| &reclaim.evictions);
+    let after = |pod: &RankedPod| {
+        evictions()
+            .find(|eviction: &&PodReclaim| eviction.pod.pod.key == pod.pod.key)
+            .map(|eviction| eviction.available)
+    };
+    let places = order.ranking.iter().map(|pod| EvictionPlace { pod: pod.clone(), available: after(pod) });
+    let shown =
+        places.enumerate().filter(|(number, place)| *number < FIRST_PODS || place.available.is_some());
+    let mut rows = vec![DetailRow::Section { title: "evicted first", note: summary(order) }];
+    rows.extend(shown.map(|(_, place)| DetailRow::EvictionPlace(Box::new(place))));
+    let left = order.ranking.len() + 1 - rows.len();
+    if left > 0 {
+        rows.push(DetailRow::Fact {
+            name: String::new(),
+            at: None,
+            text: format!("and {left} more"),
+            tone: super::Tone::Plain,
+        });
+    }
+    rows
+}
+
+/// `if memory.available falls below 512Mi: 2 pods evicted, until 512Mi is available`
+pub fn summary(order: &EvictionOrder) -> String {
+    let EvictionOrder { signal, threshold, reclaim, is_met, .. } = order;
+    let amount = |value: i64| match signal.is_in_bytes() {
+        true => quantity::amount("memory", value),
+        false => value.to_string(),
+    };
+    let Some(threshold) = threshold else { return format!("{signal} has no threshold: nothing is evicted") };
+    let value = threshold.value.words(*signal);
+    let when = match is_met {
+        true => format!("{signal} is below {value}"),
+        false => format!("if {signal} falls below {value}"),
+    };
+    let Some(reclaim) = reclaim else { return format!("{when}: not measured") };
+    let pods = counted(reclaim.evictions.len(), "pod", "pods");
+    let target = amount(reclaim.target);
+    match reclaim.reaches_target {
+        true => format!("{when}: {pods} evicted, until {target} is available"),
+        false => format!("{when}: {pods} evicted, and {target} is not reached"),
+    }
+}
