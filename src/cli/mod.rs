@@ -28,6 +28,7 @@ mod settings;
 mod show;
 mod span;
 mod status;
+mod timing;
 mod why;
 
 use std::{
@@ -105,6 +106,8 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Predict what the control plane does next if nobody intervenes
     Forecast(forecast::ForecastArgs),
+    /// Compare how soon sets of flags detect a dead node and evict its pods, what they cost, and what they risk
+    Timing(timing::TimingArgs),
     /// Drain nodes: cordon them, evict their pods within PodDisruptionBudgets, verify that they are gone
     Drain(act::DrainActArgs),
     /// Mark nodes as unschedulable
@@ -231,6 +234,7 @@ impl Cli {
                 | Command::Status(_)
                 | Command::Why(_)
                 | Command::Forecast(_)
+                | Command::Timing(_)
                 | Command::Undo(_)
                 | Command::Journal(_)
                 | Command::Config(_)
@@ -274,6 +278,7 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Status(args)) => status::run(args, connection).await,
         Some(Command::Why(args)) => why::run(args, connection).await,
         Some(Command::Forecast(args)) => forecast::run(args, connection).await,
+        Some(Command::Timing(args)) => timing::run(args, connection).await,
         Some(Command::Plan(args)) => plan::run(args, connection).await,
         Some(Command::Drain(args)) => act::drain(args, connection).await,
         Some(Command::Cordon(args)) => act::act(PlanCommand::Cordon(args.what), args.how, connection).await,
@@ -328,6 +333,7 @@ mod tests {
             "why node n1",
             "why pod p1",
             "forecast",
+            "timing",
             "plan node-failure n1",
             "plan zone-failure a",
             "plan drain n1",

@@ -150,6 +150,11 @@ impl Page {
         self.layout.width.is_some()
     }
 
+    /// The width of the terminal in cells; none if everything is to be printed.
+    pub const fn width(&self) -> Option<usize> {
+        self.layout.width
+    }
+
     /// A line in a colour.
     pub fn line(&mut self, tone: Emphasis, line: &str) {
         let line = self.colored(tone, &visible::text(line));

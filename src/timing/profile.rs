@@ -62,6 +62,19 @@ impl KubeletFlags {
         }
     }
 
+    /// The flags that matter, with their values.
+    pub fn rows(&self) -> Vec<(&'static str, Span)> {
+        let status = ("node-status-update-frequency", self.status_update_frequency);
+        match self.heartbeat {
+            HeartbeatKind::Status => vec![status],
+            HeartbeatKind::Lease => vec![
+                status,
+                ("node-status-report-frequency", self.status_report_frequency),
+                ("node-lease-duration", self.lease_duration),
+            ],
+        }
+    }
+
     /// The time between two renewals of the Lease. A kubelet adds up to 4 percent to each.
     pub fn lease_renewal(&self) -> Span {
         Span::from_nanos(self.lease_duration.as_nanos() / 4)

@@ -117,6 +117,11 @@ pub fn left(at: Timestamp, now: Timestamp) -> String {
     whole_seconds(ahead + Span::from_nanos(999_999_999)).to_string()
 }
 
+/// To the nearest second: `48s`, `5m50s`.
+pub fn nearest_second(span: Span) -> String {
+    whole_seconds(span + Span::from_millis(500)).to_string()
+}
+
 fn whole_seconds(span: Span) -> Span {
     Span::from_secs(span.as_secs())
 }

@@ -688,3 +688,36 @@ async fn taints_take_the_validation_of_kubectl_and_dry_runs_are_asked_for_by_its
     let error = shell.refused(&[&taint[..], &["--validate=maybe"]].concat(), USAGE).await;
     assert!(error.contains("strict, true, warn, ignore, false"), "{error}");
 }
+
+#[tokio::test]
+async fn timing_needs_no_cluster_and_shows_its_settings_where_one_is_reached() {
+    let shell = Shell::new();
+    let output = shell.run(&["timing", "-o", "json"]).await.done();
+    let report: Value = serde_json::from_str(&output).expect("JSON");
+    let names = |report: &Value| -> Vec<String> {
+        let profiles = report["profiles"].as_array().expect("profiles").iter();
+        profiles.map(|profile| profile["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(names(&report), ["default", "fast", "medium", "low"]);
+    assert!(report["noCluster"].as_str().expect("why").contains("no kubeconfig"), "{output}");
+    let best = &report["profiles"][0]["unknown"]["bestSeconds"];
+    assert!((best.as_f64().expect("seconds") - 40.0).abs() < 0.5, "{best}");
+
+    let refused = shell.refused(&["timing", "--server", "http://127.0.0.1:1"], NO_CONNECTION).await;
+    assert!(refused.contains("http://127.0.0.1:1"), "a cluster that was named: {refused}");
+
+    let server = Server::start(ApiOptions::default()).await;
+    let line = [
+        "timing",
+        "--server",
+        &server.url,
+        "--node-monitor-grace-period",
+        "20s",
+        "--compare",
+        "cluster",
+        "flags",
+    ];
+    let output = shell.run(&line).await.done();
+    assert!(output.contains("differences: A is cluster, B is flags"), "{output}");
+    assert!(output.contains("--node-monitor-grace-period"), "{output}");
+}

@@ -28,8 +28,19 @@ pub const LAYERS: [&str; 21] = [
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 11] =
-    ["why", "timing", "forecast", "operation", "plan", "placement", "pressure", "engine", "cluster", "time", "visible"];
+const PURE: [&str; 11] = [
+    "why",
+    "timing",
+    "forecast",
+    "operation",
+    "plan",
+    "placement",
+    "pressure",
+    "engine",
+    "cluster",
+    "time",
+    "visible",
+];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
 const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];
