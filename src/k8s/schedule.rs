@@ -3,10 +3,12 @@
 use kube::{Client, api::PostParams};
 use serde_json::json;
 
-use super::write::{WriteFailure, delete, disruption_target, patch_status, pods, preconditions, send};
+use super::write::{
+    WriteFailure, delete, disruption_target, patch_status, pods, preconditions, record, send,
+};
 use crate::{
     cluster::{Key, NodeName, Uid},
-    engine::Outcome,
+    engine::{EventObject, Outcome, RecordedEvent},
     time::Timestamp,
 };
 
@@ -39,15 +41,38 @@ pub async fn refuse(
     outcome(patch_status(client, pod, preconditions(uid, None), status).await)
 }
 
-/// Records the reason on a pod and deletes it with its own grace period, to make room for another.
-pub async fn preempt(client: &Client, victim: &Key, uid: &Uid, now: Timestamp) -> Outcome {
+/// A pod that makes room for another one.
+#[derive(Clone, Copy, Debug)]
+pub struct PreemptionVictim<'a> {
+    pub pod: &'a Key,
+    pub uid: &'a Uid,
+    /// The uid of the pod that needs the room.
+    pub by: &'a Uid,
+    pub node: &'a NodeName,
+}
+
+/// Records the reason on a pod, deletes it with its own grace period, and posts an event about it.
+pub async fn preempt(client: &Client, victim: PreemptionVictim<'_>, now: Timestamp) -> Outcome {
+    let PreemptionVictim { pod: victim, uid, by, node } = victim;
     let target = disruption_target("PreemptionByScheduler", "makes room for a pod of higher priority", now);
     let marked =
         patch_status(client, victim, preconditions(uid, None), json!({"conditions": [target]})).await;
     if marked.is_err() {
         return outcome(marked);
     }
-    outcome(delete(client, victim, uid, None).await)
+    let deleted = delete(client, victim, uid, None).await;
+    if deleted.is_ok() {
+        let event = RecordedEvent {
+            object: EventObject::Pod(victim.clone()),
+            warning: false,
+            reason: "Preempted",
+            message: format!("Preempted by pod {by} on node {node}"),
+            source: "default-scheduler",
+        };
+        // The event is only for people who look.
+        let _ = record(client, &event, now).await;
+    }
+    outcome(deleted)
 }
 
 fn outcome(done: Result<(), WriteFailure>) -> Outcome {

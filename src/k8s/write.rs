@@ -302,7 +302,11 @@ pub(super) async fn patch_status(
     send(client, request).await.map(drop)
 }
 
-async fn record(client: &Client, event: &RecordedEvent, now: Timestamp) -> Result<(), WriteFailure> {
+pub(super) async fn record(
+    client: &Client,
+    event: &RecordedEvent,
+    now: Timestamp,
+) -> Result<(), WriteFailure> {
     let (namespace, name, about) = match &event.object {
         EventObject::Node(name, uid) => {
             ("default", &**name, json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}))

@@ -21,7 +21,7 @@ use crate::{
     k8s::{
         connect::Connection,
         feed::{FeedEvent, FeedKind},
-        schedule,
+        schedule::{self, PreemptionVictim},
     },
     model::{AppliedChange, Model, ModelOptions},
     placement::{self, Preemption, PreemptionCandidate, SchedulingRequest, Snapshot, Unschedulable},
@@ -259,7 +259,9 @@ impl Work {
             candidate.victims.iter().filter(|victim| victim.termination.is_none()).collect();
         for victim in leaving {
             let now = self.clock.now();
-            let gone = schedule::preempt(&self.connection.writer, &victim.key, &victim.uid, now).await;
+            let of =
+                PreemptionVictim { pod: &victim.key, uid: &victim.uid, by: &pod.uid, node: &candidate.node };
+            let gone = schedule::preempt(&self.connection.writer, of, now).await;
             self.is_done("preempt", &victim.key, gone);
         }
         self.refuse(pod, why, Some(&candidate.node)).await;
