@@ -102,13 +102,13 @@ pub struct PodSpec {
     pub host_network: bool,
     pub priority_class_name: String,
     pub active_deadline_seconds: Option<i64>,
-    pub volumes: Vec<PodVolume>,
+    pub volumes: Vec<MountedVolume>,
 }
 
 /// A volume of a pod, with the sources that pods of the embedded cluster have.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PodVolume {
+pub struct MountedVolume {
     pub name: String,
     empty_dir: Option<IgnoredAny>,
     config_map: Option<IgnoredAny>,
@@ -135,7 +135,7 @@ pub enum VolumeSource<'a> {
     Other,
 }
 
-impl PodVolume {
+impl MountedVolume {
     pub fn source(&self) -> VolumeSource<'_> {
         match self {
             Self { empty_dir: Some(_), .. } => VolumeSource::EmptyDir,
@@ -208,8 +208,12 @@ pub struct PodStatus {
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     pub name: String,
+    pub image: String,
     pub ready: bool,
     pub restart_count: i64,
+    /// As written, to keep it.
+    #[serde(default = "empty_object")]
+    pub last_state: Value,
     state: ContainerState,
 }
 
@@ -223,6 +227,10 @@ struct ContainerState {
 #[serde(rename_all = "camelCase", default)]
 struct RunningState {
     started_at: String,
+}
+
+fn empty_object() -> Value {
+    Value::Object(serde_json::Map::new())
 }
 
 impl ContainerStatus {
@@ -364,6 +372,11 @@ impl Pod {
 
     pub fn is_ready(&self) -> bool {
         self.condition("Ready").is_some_and(|ready| ready.status == "True")
+    }
+
+    /// Without any request or limit.
+    pub fn is_best_effort(&self) -> bool {
+        self.status.qos_class == "BestEffort"
     }
 
     /// Succeeded or Failed.

@@ -117,6 +117,10 @@ pub mod path {
         format!("/api/v1/namespaces/{namespace}/pods")
     }
 
+    pub fn events(namespace: &str) -> String {
+        format!("/api/v1/namespaces/{namespace}/events")
+    }
+
     pub fn claims(namespace: &str) -> String {
         format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims")
     }

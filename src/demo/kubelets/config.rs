@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::demo::objects::memory_kib;
+use crate::{demo::objects::memory_kib, time::Span};
 
 /// A threshold of eviction: the signal is met while less than this is available.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +41,59 @@ const HARD: [DemoThreshold; 6] = [
     DemoThreshold::new("pid.available", "5%"),
 ];
 /// The soft thresholds, and how long each may be met before pods are evicted.
-const SOFT: [(DemoThreshold, &str); 3] =
-    [(SOFT_MEMORY, "1m30s"), (SOFT_DISK, "2m0s"), (SOFT_PROCESSES, "1m30s")];
+const SOFT: [(DemoThreshold, Grace); 3] = [
+    (SOFT_MEMORY, Grace { text: "1m30s", span: Span::from_secs(90) }),
+    (SOFT_DISK, Grace { text: "2m0s", span: Span::from_secs(120) }),
+    (SOFT_PROCESSES, Grace { text: "1m30s", span: Span::from_secs(90) }),
+];
 /// What is reclaimed beyond a threshold.
 const MINIMUM_RECLAIM: [DemoThreshold; 2] =
     [DemoThreshold::new("memory.available", "512Mi"), DemoThreshold::new("nodefs.available", "1Gi")];
+
+/// How long a condition stays after its threshold was last met.
+pub const TRANSITION_PERIOD: Span = Span::from_secs(300);
+/// The longest grace period of a pod that a soft threshold evicts, in seconds.
+pub const MAX_POD_GRACE_SECONDS: i64 = 30;
+
+/// How long a soft threshold may be met.
+#[derive(Clone, Copy, Debug)]
+struct Grace {
+    text: &'static str,
+    span: Span,
+}
+
+/// A threshold as the kubelet works with it.
+#[derive(Clone, Copy, Debug)]
+pub struct EvictionRule {
+    pub threshold: DemoThreshold,
+    /// How long it may be met; None for a hard threshold.
+    pub grace: Option<Span>,
+    /// What is reclaimed beyond it.
+    reclaim: Option<DemoThreshold>,
+}
+
+impl EvictionRule {
+    /// What is reclaimed beyond the threshold, in the signal's unit.
+    pub fn reclaim(&self, capacity: i64) -> i64 {
+        self.reclaim.map_or(0, |reclaim| reclaim.bytes(capacity))
+    }
+}
+
+/// All thresholds: hard before soft ones, those of memory first.
+pub fn rules() -> Vec<EvictionRule> {
+    let reclaim = |signal: &str| MINIMUM_RECLAIM.into_iter().find(|reclaim| reclaim.signal == signal);
+    let rule = |threshold: DemoThreshold, grace| EvictionRule {
+        threshold,
+        grace,
+        reclaim: reclaim(threshold.signal),
+    };
+    let allocatable = DemoThreshold { signal: "allocatableMemory.available", ..HARD_MEMORY };
+    let hard = HARD.into_iter().chain([allocatable]).map(|threshold| rule(threshold, None));
+    let soft = SOFT.into_iter().map(|(threshold, grace)| rule(threshold, Some(grace.span)));
+    let mut all: Vec<EvictionRule> = hard.chain(soft).collect();
+    all.sort_by_key(|rule| !rule.threshold.signal.to_lowercase().contains("memory"));
+    all
+}
 
 /// The response to `/configz`: the kubelet's effective configuration (kubelet.config.k8s.io/v1beta1).
 pub fn configz() -> Value {
@@ -119,13 +167,13 @@ fn eviction() -> Value {
         Value::Object(thresholds.iter().map(pair).collect())
     };
     let graces: Map<String, Value> =
-        SOFT.iter().map(|(threshold, grace)| (threshold.signal.to_owned(), json!(grace))).collect();
+        SOFT.iter().map(|(threshold, grace)| (threshold.signal.to_owned(), json!(grace.text))).collect();
     json!({
         "evictionHard": quantities(&HARD),
         "evictionSoft": quantities(&SOFT.map(|(threshold, _)| threshold)),
         "evictionSoftGracePeriod": graces,
         "evictionPressureTransitionPeriod": "5m0s",
-        "evictionMaxPodGracePeriod": 30,
+        "evictionMaxPodGracePeriod": MAX_POD_GRACE_SECONDS,
         "evictionMinimumReclaim": quantities(&MINIMUM_RECLAIM),
         "mergeDefaultEvictionSettings": false,
     })
@@ -139,5 +187,6 @@ mod tests {
     fn a_threshold_is_a_quantity_or_a_percentage_of_the_capacity() {
         assert_eq!(SOFT_MEMORY.bytes(0), 1536 << 20);
         assert_eq!(SOFT_DISK.bytes(1000), 200);
+        assert_eq!(rules()[0].threshold.signal, "memory.available");
     }
 }

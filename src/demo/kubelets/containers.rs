@@ -29,6 +29,8 @@ pub enum ContainerStep {
     Run,
     /// Readiness probes succeed; also after the controller marked the pod as not ready.
     Ready,
+    /// A container that was killed starts again.
+    Restart,
     /// The containers exit by themselves.
     Finish,
     /// The pod was deleted with this grace period: containers exit, the object is removed.
@@ -53,6 +55,7 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
             Some((ContainerStep::Create, between("create", 0.1, 0.5)))
         }
         "" | "Pending" => Some((ContainerStep::Run, between("run", 0.6, 2.2))),
+        "Running" if waits_to_restart(pod) => Some((ContainerStep::Restart, back_off(pod))),
         "Running" if !pod.is_ready() => Some((ContainerStep::Ready, between("ready", 0.4, 1.4))),
         "Running" => {
             let seconds: f64 = pod.annotation(RUN_SECONDS)?.parse().ok()?;
@@ -65,8 +68,19 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
     }
 }
 
+fn waits_to_restart(pod: &Pod) -> bool {
+    pod.status.container_statuses.iter().any(|container| container.started_at().is_empty())
+}
+
+/// How long a container waits after its second and later failures: ten seconds, and each time twice as long.
+fn back_off(pod: &Pod) -> Span {
+    let restarts = pod.status.container_statuses.iter().map(|container| container.restart_count).max();
+    let doublings = u32::try_from(restarts.unwrap_or(0) - 2).unwrap_or(0).min(5);
+    Span::from_secs((10 << doublings).min(300))
+}
+
 /// How long the containers take to stop: most stop quickly, some use up the grace period.
-fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Span {
+pub fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Span {
     let mut rng = random.rng(&["stop", pod.uid()]);
     let wanted = match rng.u8(..10) {
         0..6 => Span::from_secs_f64(0.5 + 3.0 * rng.f64()),
@@ -116,9 +130,15 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
             ]});
             // If the controller marked the pod as not ready, the containers are still ready.
             if !pod.status.container_statuses.iter().all(|container| container.ready) {
-                status["containerStatuses"] = containers(pod, true, &json!({"running": {"startedAt": at}}));
+                let started = pod.status.container_statuses.iter().map(|container| container.started_at());
+                let started = started.max().filter(|started| !started.is_empty()).unwrap_or(&at);
+                status["containerStatuses"] =
+                    containers(pod, true, &json!({"running": {"startedAt": started}}));
             }
             status
+        }
+        ContainerStep::Restart => {
+            json!({"containerStatuses": containers(pod, false, &json!({"running": {"startedAt": at}}))})
         }
         // The pod is removed immediately, so its status need not be written.
         ContainerStep::Stop { .. } if pod.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
@@ -135,6 +155,45 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
         }),
     };
     Some(status)
+}
+
+/// The status of a pod whose first container was killed at its memory limit: it starts again, at first at once.
+pub fn out_of_memory(pod: &Pod, now: Timestamp) -> Value {
+    let at = now.to_time();
+    let statuses = pod.status.container_statuses.iter().map(|container| {
+        let killed = json!({"terminated": {"exitCode": 137, "reason": "OOMKilled",
+            "startedAt": container.started_at(), "finishedAt": at}});
+        let state = if container.restart_count == 0 {
+            json!({"running": {"startedAt": at}})
+        } else {
+            let message = format!("back-off restarting failed container={}", container.name);
+            json!({"waiting": {"reason": "CrashLoopBackOff", "message": message}})
+        };
+        json!({"name": container.name, "image": container.image, "imageID": "", "ready": false, "started": false,
+            "restartCount": container.restart_count + 1, "lastState": killed, "state": state})
+    });
+    json!({
+        "conditions": [unready("Ready", &at), unready("ContainersReady", &at)],
+        "containerStatuses": statuses.collect::<Vec<_>>(),
+    })
+}
+
+/// The status of a pod that was evicted for a pressure.
+pub fn evicted(pod: &Pod, message: &str, now: Timestamp) -> Value {
+    let at = now.to_time();
+    let failed = |kind: &str| json!({"type": kind, "status": "False", "reason": "PodFailed", "lastTransitionTime": at});
+    json!({
+        "phase": "Failed",
+        "reason": "Evicted",
+        "message": message,
+        "conditions": [
+            {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet", "message": message,
+                "lastTransitionTime": at},
+            failed("Ready"), failed("ContainersReady"),
+        ],
+        "containerStatuses":
+            containers(pod, false, &json!({"terminated": {"exitCode": 137, "reason": "Error", "finishedAt": at}})),
+    })
 }
 
 fn unready(kind: &str, at: &str) -> Value {
@@ -157,15 +216,15 @@ fn clear(mut condition: Value) -> Value {
 }
 
 fn containers(pod: &Pod, ready: bool, state: &Value) -> Value {
-    let restarts = |name: &str| {
-        pod.status.container_statuses.iter().find(|status| status.name == name).map_or(0, |s| s.restart_count)
-    };
+    let before = |name: &str| pod.status.container_statuses.iter().find(|status| status.name == name);
+    let restarts = |name: &str| before(name).map_or(0, |status| status.restart_count);
+    let last = |name: &str| before(name).map_or_else(|| json!({}), |status| status.last_state.clone());
     pod.spec
         .containers
         .iter()
         .map(|container| {
             json!({
-                "name": container.name, "image": container.image, "imageID": "", "lastState": {},
+                "name": container.name, "image": container.image, "imageID": "", "lastState": last(&container.name),
                 "ready": ready, "started": ready, "restartCount": restarts(&container.name), "state": state,
             })
         })

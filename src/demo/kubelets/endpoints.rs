@@ -11,7 +11,7 @@ use super::{
 use crate::{
     demo::{
         api::forward::{ForwardFailure, ForwardTarget, ForwardedRequest},
-        objects::{Key, Node, Object, Pod, VolumeSource, memory_kib},
+        objects::{Key, Node, Object, Pod, VolumeSource},
     },
     time::{Span, Timestamp},
 };
@@ -63,7 +63,7 @@ impl Kubelets {
         let node = self.nodes.object(&Key { namespace: String::new(), name: name.to_owned() })?;
         let kubelet = self.kubelets.get(name)?;
         let pods = kubelet.pods.iter().filter_map(|key| self.pods.object(key)).map(|pod| &**pod);
-        let mut sample = MachineSample::of(node, pods, self.random, now);
+        let mut sample = MachineSample::of(node, pods, &kubelet.leaks, self.random, now);
         for condition in &kubelet.pressures {
             sample.add_cause(condition, now);
         }
@@ -99,9 +99,15 @@ impl Kubelets {
     fn pod_metrics(&self, key: &Key) -> Option<Value> {
         let at = self.scraped();
         let pod = self.pods.object(key).filter(|pod| self.answers(&pod.spec.node_name))?;
-        let sample = PodSample::of(pod, self.random, at)?;
+        let has_leaks = |node: &str| self.kubelets.get(node).is_some_and(|kubelet| !kubelet.leaks.is_empty());
+        let sample = if has_leaks(&pod.spec.node_name) {
+            let (_, machine) = self.sample(&pod.spec.node_name, at)?;
+            machine.pods.into_iter().find(|sample| sample.pod.uid() == pod.uid())?
+        } else {
+            PodSample::of(pod, self.random, at)?
+        };
         // A container that has not been read yet has no metrics, nor has its pod.
-        if sample.containers.iter().any(|container| container.started > at) {
+        if sample.containers.is_empty() || sample.containers.iter().any(|container| container.started > at) {
             return None;
         }
         let container = |container: &ContainerSample| json!({"name": container.name, "usage": quantities(container.cpu, container.memory)});
@@ -129,10 +135,7 @@ fn quantities(cpu: CpuSample, memory: MemorySample) -> Value {
 fn summary(node: &Node, sample: &MachineSample, now: Timestamp) -> Value {
     let at = now.to_time();
     let booted = node.metadata.creation_timestamp.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
-    let allocatable = node.status.allocatable.get("memory").and_then(|text| memory_kib(text)).unwrap_or(0);
-    // The limit of the cgroup of all pods leaves out what is reserved, and not what eviction keeps free.
-    let pods_limit = allocatable * 1024 + config::HARD_MEMORY.bytes(sample.memory_capacity);
-    let pods_memory = memory(sample.pods_memory(), pods_limit, &at);
+    let pods_memory = memory(sample.pods_memory(), sample.pods_memory_limit(), &at);
     let system = |name: &str, used: MemorySample| {
         json!({"name": name, "startTime": booted, "memory": memory(used, 0, &at),
             "cpu": {"time": at, "usageNanoCores": 18_000_000, "usageCoreNanoSeconds": 0}})

@@ -3,6 +3,8 @@
 mod config;
 mod containers;
 mod endpoints;
+mod eviction;
+mod pressure;
 mod status;
 mod usage;
 
@@ -16,7 +18,11 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::containers::{ContainerStep, PendingStep};
+use self::{
+    containers::{ContainerStep, PendingStep},
+    pressure::PressureState,
+    usage::MemoryLeak,
+};
 use super::{
     api::forward::ForwardedRequest,
     errors::ErrorReporter,
@@ -69,6 +75,12 @@ pub enum NodeFault {
     StartRuntime,
     /// The kubelet reports this pressure (`MemoryPressure`, `DiskPressure`, `PIDPressure`), or its end.
     Pressure(&'static str, PressureLevel),
+    /// A pod starts to take more memory each second, until the machine has `leaves` bytes left.
+    Leak {
+        pod: Key,
+        bytes_per_second: i64,
+        leaves: i64,
+    },
     /// The node is down for `down` and then runs another kernel.
     Reboot {
         down: Span,
@@ -87,8 +99,12 @@ struct Kubelet {
     connection: Connection,
     /// Whether the container runtime responds.
     runtime: bool,
-    /// The pressures that it reports.
+    /// The pressures that it reports by a fault.
     pressures: BTreeSet<&'static str>,
+    /// The pressures that it finds itself.
+    pressure: PressureState,
+    /// Its pods that leak memory, by uid.
+    leaks: BTreeMap<String, MemoryLeak>,
     /// The kernel since its last reboot; None for the one of its Node object.
     kernel: Option<String>,
     /// Counts disconnections and reconnections: timers of an earlier session are ignored.
@@ -117,6 +133,12 @@ enum Timer {
     Boot {
         node: Arc<str>,
         session: u32,
+    },
+    /// The containers of a pod that is evicted have ended.
+    Evict {
+        key: Key,
+        uid: String,
+        message: String,
     },
     /// A pod's next step, if `number` is still valid.
     Pod {
@@ -179,6 +201,8 @@ impl Kubelets {
             connection,
             runtime: true,
             pressures: start.pressures,
+            pressure: PressureState::default(),
+            leaks: BTreeMap::new(),
             kernel: None,
             session: 0,
             reported: start.reported,
@@ -247,6 +271,12 @@ impl Kubelets {
             }
             NodeFault::Pressure(kind, PressureLevel::High) => drop(kubelet.pressures.insert(kind)),
             NodeFault::Pressure(kind, PressureLevel::Normal) => drop(kubelet.pressures.remove(kind)),
+            NodeFault::Leak { pod, bytes_per_second, leaves } => {
+                if let Some(pod) = self.pods.object(&pod) {
+                    let leak = MemoryLeak { since: self.clock.now(), bytes_per_second, leaves };
+                    kubelet.leaks.insert(pod.uid().to_owned(), leak);
+                }
+            }
             NodeFault::Reboot { down, kernel } => {
                 kubelet.connection = Connection::Down;
                 kubelet.session += 1;
@@ -282,6 +312,7 @@ impl Kubelets {
                     self.renew(node, session).await
                 }
                 Timer::Report { node, session } if self.is_connected(&node, session) => {
+                    self.monitor(&node).await;
                     self.report(node, session).await
                 }
                 Timer::Boot { node, session } => {
@@ -289,6 +320,7 @@ impl Kubelets {
                         self.reconnect(&node);
                     }
                 }
+                Timer::Evict { key, uid, message } => self.on_evicted(&key, &uid, &message).await,
                 Timer::Pod { key, number } => self.on_step_due(&key, number).await,
                 Timer::Renew { .. } | Timer::Report { .. } => {}
             }
@@ -343,7 +375,8 @@ impl Kubelets {
         let Some(known) = self.nodes.object(&key) else { return };
         let kubelet = &self.kubelets[&node];
         let due = now.since(kubelet.reported) >= REPORT_EVERY;
-        let Some(status) = status::report(kubelet, known, due, now) else { return };
+        let conditions = kubelet.conditions(now);
+        let Some(status) = status::report(kubelet, &conditions, known, due, now) else { return };
         let path = format!("{}/status", path::node(&node));
         match self.writer.patch::<Node>(&path, Patch::Strategic, &status).await {
             Ok(written) => {
@@ -362,6 +395,7 @@ impl Kubelets {
         if before != after {
             if let Some(kubelet) = before.and_then(|node| self.kubelets.get_mut(node.as_str())) {
                 kubelet.pods.remove(&key);
+                kubelet.leaks.retain(|uid, _| change.before.as_ref().is_none_or(|pod| pod.uid() != uid));
             }
             if let Some(kubelet) = after.and_then(|node| self.kubelets.get_mut(node.as_str())) {
                 kubelet.pods.insert(key.clone());
@@ -410,6 +444,10 @@ impl Kubelets {
         if !self.kubelets.get(pod.spec.node_name.as_str()).is_some_and(can_act) {
             return;
         }
+        if step == ContainerStep::Create && pressure::rejects(&self.conditions_of(&pod.spec.node_name), &pod)
+        {
+            return self.reject(&pod).await;
+        }
         let done = self.take_step(&pod, step).await;
         match done {
             Ok(Some(written)) => {
@@ -445,6 +483,10 @@ impl Kubelets {
         Ok(None)
     }
 
+    fn conditions_of(&self, node: &str) -> BTreeSet<&'static str> {
+        self.kubelets.get(node).map(|kubelet| kubelet.conditions(self.clock.now())).unwrap_or_default()
+    }
+
     /// Sets a timer and returns its number, which a pod's timer carries.
     fn set_timer(&mut self, at: Timestamp, timer: Timer) -> u64 {
         self.timers_set += 1;
@@ -454,5 +496,12 @@ impl Kubelets {
         };
         self.timers.push(Reverse((at, self.timers_set, timer)));
         self.timers_set
+    }
+}
+
+impl Kubelet {
+    /// The pressures that its node reports.
+    fn conditions(&self, now: Timestamp) -> BTreeSet<&'static str> {
+        self.pressures.iter().copied().chain(self.pressure.conditions(now)).collect()
     }
 }

@@ -1,5 +1,7 @@
 //! The node status that a kubelet writes.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::Kubelet;
@@ -9,8 +11,14 @@ use crate::{
 };
 
 /// The patch of the node's status; None if nothing changed and no report is `due`.
-pub fn report(kubelet: &Kubelet, node: &Node, due: bool, now: Timestamp) -> Option<Value> {
-    let wanted = conditions(kubelet);
+pub fn report(
+    kubelet: &Kubelet,
+    pressures: &BTreeSet<&'static str>,
+    node: &Node,
+    due: bool,
+    now: Timestamp,
+) -> Option<Value> {
+    let wanted = conditions(kubelet, pressures);
     let differs = |(kind, status, reason, _): &(&str, &str, &str, &str)| {
         node.condition(kind).is_none_or(|is| is.status != *status || is.reason != *reason)
     };
@@ -42,9 +50,12 @@ pub fn report(kubelet: &Kubelet, node: &Node, due: bool, now: Timestamp) -> Opti
 }
 
 /// Type, status, reason and message of each condition.
-fn conditions(kubelet: &Kubelet) -> [(&'static str, &'static str, &'static str, &'static str); 4] {
+fn conditions(
+    kubelet: &Kubelet,
+    pressures: &BTreeSet<&'static str>,
+) -> [(&'static str, &'static str, &'static str, &'static str); 4] {
     let [memory, disk, pid] = HEALTHY_CONDITIONS.map(|(kind, reason, message)| {
-        if !kubelet.pressures.contains(kind) {
+        if !pressures.contains(kind) {
             return (kind, "False", reason, message);
         }
         match kind {

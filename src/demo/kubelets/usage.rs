@@ -3,14 +3,14 @@
 //! Nothing is stored. Each number is computed from the seed, the object's uid and the time, and changes slowly around
 //! its own middle: mostly below the request, for a few pods above it.
 
-use std::f64::consts::TAU;
+use std::{collections::BTreeMap, f64::consts::TAU};
 
 use fastrand::Rng;
 
 use super::config;
 use crate::{
     demo::{
-        objects::{Container, Node, Object, Pod, PodVolume, VolumeSource, cpu_milli, memory_kib},
+        objects::{Container, MountedVolume, Node, Object, Pod, VolumeSource, cpu_milli, memory_kib},
         random::RandomSource,
     },
     time::Timestamp,
@@ -66,8 +66,17 @@ pub struct DiskSample {
 
 #[derive(Clone, Debug)]
 pub struct VolumeSample<'a> {
-    pub volume: &'a PodVolume,
+    pub volume: &'a MountedVolume,
     pub used: DiskSample,
+}
+
+/// Memory that a pod's first container takes and does not give back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLeak {
+    pub since: Timestamp,
+    pub bytes_per_second: i64,
+    /// It stops growing when the machine has so many bytes left.
+    pub leaves: i64,
 }
 
 /// What one machine uses, and what it has.
@@ -76,6 +85,7 @@ pub struct MachineSample<'a> {
     pub pods: Vec<PodSample<'a>>,
     /// Bytes of memory.
     pub memory_capacity: i64,
+    pub allocatable_memory: i64,
     pub kubelet: MemorySample,
     pub runtime: MemorySample,
     /// All other processes outside pods.
@@ -91,6 +101,7 @@ pub struct MachineSample<'a> {
 
 const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
+const PAGE: i64 = 4096;
 /// What a pod's sandbox needs.
 const SANDBOX: MemorySample = MemorySample { working_set: MIB / 2, usage: MIB / 2, rss: MIB / 16 };
 
@@ -106,10 +117,14 @@ impl<'a> PodSample<'a> {
             .spec
             .containers
             .iter()
-            .map(|container| {
+            .filter_map(|container| {
                 let status = pod.status.container_statuses.iter().find(|is| is.name == container.name);
-                let started = status.and_then(|status| Timestamp::parse(status.started_at()));
-                ContainerSample::of(container, started.unwrap_or(start), &mut rng, now)
+                let started = match status {
+                    // One that waits to start again uses nothing.
+                    Some(status) => Timestamp::parse(status.started_at())?,
+                    None => start,
+                };
+                Some(ContainerSample::of(container, started, &mut rng, now))
             })
             .collect();
         let volumes = pod.spec.volumes.iter().map(|volume| VolumeSample::of(volume, &mut rng, now)).collect();
@@ -131,6 +146,11 @@ impl<'a> PodSample<'a> {
 }
 
 impl<'a> ContainerSample<'a> {
+    /// Whether it uses all that its limit allows.
+    pub fn is_out_of_memory(&self) -> bool {
+        self.memory_limit > 0 && self.memory.working_set >= self.memory_limit
+    }
+
     fn of(container: &'a Container, started: Timestamp, rng: &mut Rng, now: Timestamp) -> Self {
         let resources = &container.resources;
         let memory = |text: Option<&String>| text.and_then(|text| memory_kib(text)).unwrap_or(0) * 1024;
@@ -143,7 +163,7 @@ impl<'a> ContainerSample<'a> {
         let working_set = if limit > 0 { working_set.min(limit as f64 * 0.97) } else { working_set };
         let cache = 1.05 + 0.3 * rng.f64();
         let memory = MemorySample {
-            working_set: working_set as i64,
+            working_set: working_set as i64 / PAGE * PAGE,
             usage: (working_set * cache) as i64,
             rss: (working_set * (0.7 + 0.2 * rng.f64())) as i64,
         };
@@ -195,7 +215,7 @@ impl DiskSample {
 }
 
 impl<'a> VolumeSample<'a> {
-    fn of(volume: &'a PodVolume, rng: &mut Rng, now: Timestamp) -> Self {
+    fn of(volume: &'a MountedVolume, rng: &mut Rng, now: Timestamp) -> Self {
         let used = match volume.source() {
             VolumeSource::EmptyDir => {
                 let middle = (20 + rng.i64(0..280)) * MIB;
@@ -223,20 +243,22 @@ impl<'a> VolumeSample<'a> {
 }
 
 impl<'a> MachineSample<'a> {
-    /// What a machine with these pods uses.
+    /// What a machine with these pods uses, some of which, by uid, leak memory.
     pub fn of(
         node: &Node,
         pods: impl Iterator<Item = &'a Pod>,
+        leaks: &BTreeMap<String, MemoryLeak>,
         random: RandomSource,
         now: Timestamp,
     ) -> Self {
         let pods: Vec<PodSample> = pods.filter_map(|pod| PodSample::of(pod, random, now)).collect();
         let mut rng = random.rng(&["machine", node.name()]);
-        let capacity = |resource: &str| {
-            let text = node.status.capacity.get(resource).map_or("", String::as_str);
-            memory_kib(text).unwrap_or(0) * 1024
+        let bytes = |list: &BTreeMap<String, String>, resource: &str| {
+            list.get(resource).and_then(|text| memory_kib(text)).unwrap_or(0) * 1024
         };
-        let (memory_capacity, disk_bytes) = (capacity("memory"), capacity("ephemeral-storage"));
+        let memory_capacity = bytes(&node.status.capacity, "memory");
+        let allocatable_memory = bytes(&node.status.allocatable, "memory");
+        let disk_bytes = bytes(&node.status.capacity, "ephemeral-storage");
         let mib = |least: i64, most: i64, rng: &mut Rng| (rng.i64(least..most) * MIB) as f64;
         let (kubelet, runtime, other) =
             (mib(90, 140, &mut rng), mib(80, 190, &mut rng), mib(260, 430, &mut rng));
@@ -249,8 +271,9 @@ impl<'a> MachineSample<'a> {
         let processes = pods.iter().map(|pod| pod.processes).sum::<i64>() + rng.i64(380..620);
         let cpu = pods.iter().map(PodSample::cpu).fold(CpuSample::default(), CpuSample::plus);
         let daemons = CpuSample { nano_cores: slowly(6e7, 0.4, &mut rng, now) as i64, core_nano_seconds: 0 };
-        Self {
+        let mut sample = Self {
             memory_capacity,
+            allocatable_memory,
             kubelet,
             runtime,
             other,
@@ -262,6 +285,28 @@ impl<'a> MachineSample<'a> {
             processes,
             cpu: cpu.plus(daemons),
             pods,
+        };
+        sample.add_leaks(leaks, now);
+        sample
+    }
+
+    fn add_leaks(&mut self, leaks: &BTreeMap<String, MemoryLeak>, now: Timestamp) {
+        for place in 0..self.pods.len() {
+            let free = self.memory_available();
+            let pod = &mut self.pods[place];
+            let (Some(leak), Some(container)) = (leaks.get(pod.pod.uid()), pod.containers.first_mut()) else {
+                continue;
+            };
+            let age = now.since(leak.since.max(container.started)).or_zero().as_secs_f64();
+            let taken = (age * leak.bytes_per_second as f64) as i64;
+            let taken = taken.min((free - leak.leaves).max(0)) / PAGE * PAGE;
+            let allowed = match container.memory_limit {
+                0 => taken,
+                limit => taken.min(limit - container.memory.working_set),
+            };
+            let more = MemorySample { working_set: allowed, usage: allowed, rss: allowed };
+            container.memory = container.memory.plus(more);
+            pod.memory = pod.memory.plus(more);
         }
     }
 
