@@ -38,6 +38,16 @@ pub enum DemoEvent {
     DrainNodeOf { namespace: &'static str, workload: &'static str },
     /// A Deployment gets new pods, as by `kubectl rollout restart`.
     Rollout { namespace: &'static str, deployment: &'static str },
+    /// The first pod of a workload takes more memory each second, until its node has `leaves_mib` left.
+    Leak { namespace: &'static str, workload: &'static str, mib_per_second: i64, leaves_mib: i64 },
+    /// Somebody scales a Deployment.
+    Scale { namespace: &'static str, deployment: &'static str, replicas: usize },
+    /// Somebody deletes the first pod of a workload.
+    DeletePod { namespace: &'static str, workload: &'static str },
+    /// The cloud provider's controller deletes the Node object of a machine that is gone.
+    DeleteNode(String),
+    /// Somebody declares a node out of service.
+    OutOfService(String),
 }
 
 /// The kernel of the rolling upgrade.
@@ -163,12 +173,70 @@ pub fn drain_under_quota(_: &[Machine]) -> Vec<ScriptStep> {
     vec![ScriptStep { after: secs(5), what }]
 }
 
+/// One pod grows until its node has 1200 MiB left, which is below the soft threshold: after its grace period of 90
+/// seconds the kubelet evicts the pods that request nothing and matter least, then the one that grew. Another pod grows
+/// up to its own limit, again and again.
+pub fn memory_pressure(_: &[Machine]) -> Vec<ScriptStep> {
+    vec![
+        step(
+            3,
+            DemoEvent::Leak {
+                namespace: "shop",
+                workload: "session-cache",
+                mib_per_second: 600,
+                leaves_mib: 1200,
+            },
+        ),
+        step(5, DemoEvent::Leak { namespace: "shop", workload: "cart", mib_per_second: 4, leaves_mib: 0 }),
+    ]
+}
+
+/// Each new pod needs the room of two others.
+pub fn preemption(_: &[Machine]) -> Vec<ScriptStep> {
+    vec![step(10, DemoEvent::Scale { namespace: "payments", deployment: "risk-model", replicas: 4 })]
+}
+
+/// Pods leave in each of the ways that there are, one after the other. Jobs complete by themselves.
+pub fn departures(machines: &[Machine]) -> Vec<ScriptStep> {
+    let last_of = |pool: &str, zone: usize| {
+        let mut found =
+            machines.iter().rev().filter(|machine| machine.pool.name == pool && machine.zone == zone);
+        found.next().map(|machine| machine.name.clone())
+    };
+    let mut steps = memory_pressure(machines);
+    steps.extend([
+        step(15, DemoEvent::DeletePod { namespace: "shop", workload: "catalog" }),
+        step(20, DemoEvent::Scale { namespace: "shop", deployment: "frontend", replicas: 7 }),
+        step(25, DemoEvent::Scale { namespace: "payments", deployment: "risk-model", replicas: 2 }),
+    ]);
+    if let Some(tainted) = last_of("memory", 0) {
+        steps.push(fault(30, &tainted, NodeFault::Disconnect));
+        steps.push(fault(240, &tainted, NodeFault::Reconnect));
+    }
+    if let Some(broken) = last_of("memory", 1) {
+        steps.push(fault(35, &broken, NodeFault::Disconnect));
+        steps.push(step(100, DemoEvent::OutOfService(broken)));
+    }
+    if let Some(gone) = last_of("general", 2) {
+        steps.push(fault(40, &gone, NodeFault::Disconnect));
+        steps.push(step(45, DemoEvent::DeleteNode(gone)));
+    }
+    // It takes as long as its budgets want, so it is the last.
+    steps.push(step(245, DemoEvent::DrainNodeOf { namespace: "kube-system", workload: "coredns" }));
+    steps.sort_by_key(|step| step.after);
+    steps
+}
+
 fn secs(secs: i64) -> Span {
     Span::from_secs(secs)
 }
 
 fn fault(after: i64, node: &str, fault: NodeFault) -> ScriptStep {
-    ScriptStep { after: secs(after), what: DemoEvent::NodeFault(node.to_owned(), fault) }
+    step(after, DemoEvent::NodeFault(node.to_owned(), fault))
+}
+
+fn step(after: i64, what: DemoEvent) -> ScriptStep {
+    ScriptStep { after: secs(after), what }
 }
 
 /// Worker nodes that are healthy at the start.
@@ -205,27 +273,69 @@ impl Incidents {
     }
 
     async fn run_event(&self, what: DemoEvent) {
+        let task = format!("{what:?}");
+        match self.perform(what).await {
+            // A small cluster does not have every workload, and others may have been faster.
+            Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
+            Err(error) => self.errors.report(task, &error),
+        }
+    }
+
+    async fn perform(&self, what: DemoEvent) -> Result<(), WriteError> {
         match what {
             DemoEvent::NodeFault(node, fault) => self.inject(node, fault).await,
             DemoEvent::Upgrade { node, kernel, place, of } => {
                 let task = format!("kernel {kernel}, node {place} of {of}");
-                if let Err(error) = self.upgrade(&node, kernel, &task).await {
-                    self.errors.report(format!("upgrade of {node}"), &error);
-                }
+                self.upgrade(&node, kernel, &task).await?;
             }
             DemoEvent::DrainNodeOf { namespace, workload } => {
-                if let Err(error) = self.drain_node_of(namespace, workload).await {
-                    self.errors.report(format!("drain of the node of {namespace}/{workload}"), &error);
-                }
+                let pod = self.first_pod(namespace, workload).await?;
+                self.drain(&pod.spec.node_name, "replace the disk", None).await?;
             }
-            DemoEvent::Rollout { namespace, deployment } => {
-                match self.roll_out(namespace, deployment).await {
-                    // A small cluster does not have every Deployment.
-                    Ok(()) | Err(WriteError::NotFound) => {}
-                    Err(error) => self.errors.report(format!("rollout of {namespace}/{deployment}"), &error),
-                }
+            DemoEvent::Rollout { namespace, deployment } => self.roll_out(namespace, deployment).await?,
+            DemoEvent::Leak { namespace, workload, mib_per_second, leaves_mib } => {
+                let pod = self.first_pod(namespace, workload).await?;
+                let node = pod.spec.node_name.clone();
+                let (bytes_per_second, leaves) = (mib_per_second << 20, leaves_mib << 20);
+                self.inject(node, NodeFault::Leak { pod: Key::of(&pod), bytes_per_second, leaves }).await;
+            }
+            DemoEvent::Scale { namespace, deployment, replicas } => {
+                let patch = json!({"spec": {"replicas": replicas}});
+                self.patch_deployment(namespace, deployment, &patch).await?;
+            }
+            DemoEvent::DeletePod { namespace, workload } => {
+                let pod = self.first_pod(namespace, workload).await?;
+                self.writer.delete(&path::pod(&Key::of(&pod)), pod.uid(), None).await?;
+            }
+            DemoEvent::DeleteNode(node) => {
+                let uid = self.node(&node).await?["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+                self.writer.delete(&path::node(&node), &uid, None).await?;
+            }
+            DemoEvent::OutOfService(node) => {
+                let mut taints =
+                    self.node(&node).await?["spec"]["taints"].as_array().cloned().unwrap_or_default();
+                let (key, effect) = ("node.kubernetes.io/out-of-service", "NoExecute");
+                taints.push(json!({"key": key, "value": "nodeshutdown", "effect": effect}));
+                let patch = json!({"spec": {"taints": taints}});
+                self.writer.patch::<IgnoredAny>(&path::node(&node), Patch::Merge, &patch).await?;
             }
         }
+        Ok(())
+    }
+
+    async fn node(&self, name: &str) -> Result<Value, WriteError> {
+        let request = Request::get(path::node(name)).body(Vec::new()).map_err(kube::Error::HttpError)?;
+        Ok(self.writer.client().request(request).await?)
+    }
+
+    /// The first pod of a workload that is bound to a node.
+    async fn first_pod(&self, namespace: &str, workload: &str) -> Result<Pod, WriteError> {
+        let is_of_it = |pod: &Pod| {
+            let key = Key::of(pod);
+            key.namespace == namespace && key.name.starts_with(workload) && !pod.spec.node_name.is_empty()
+        };
+        let pods = list_pods(&self.writer.client(), "").await?;
+        pods.into_iter().find(is_of_it).ok_or(WriteError::NotFound)
     }
 
     async fn inject(&self, node: String, fault: NodeFault) {
@@ -248,16 +358,6 @@ impl Incidents {
         self.writer.patch::<IgnoredAny>(&path::node(node), Patch::Merge, &patch).await?;
         self.clock.sleep(secs(5)).await;
         Ok(())
-    }
-
-    async fn drain_node_of(&self, namespace: &str, workload: &str) -> Result<(), WriteError> {
-        let pods = list_pods(&self.writer.client(), "").await?;
-        let is_of_it = |pod: &&Pod| {
-            let key = Key::of(*pod);
-            key.namespace == namespace && key.name.starts_with(workload) && !pod.spec.node_name.is_empty()
-        };
-        let Some(pod) = pods.iter().find(is_of_it) else { return Err(WriteError::NotFound) };
-        self.drain(&pod.spec.node_name, "replace the disk", None).await
     }
 
     /// Cordons a node and evicts its pods, until it is empty or the time is over, as `kordon drain` does: with a claim that
@@ -334,11 +434,20 @@ impl Incidents {
     }
 
     async fn roll_out(&self, namespace: &str, deployment: &str) -> Result<(), WriteError> {
-        let key = Key { namespace: namespace.to_owned(), name: deployment.to_owned() };
         let restarted = json!({"kubectl.kubernetes.io/restartedAt": self.clock.now().to_time()});
         let patch = json!({"spec": {"template": {"metadata": {"annotations": restarted}}}});
+        self.patch_deployment(namespace, deployment, &patch).await
+    }
+
+    async fn patch_deployment(
+        &self,
+        namespace: &str,
+        deployment: &str,
+        patch: &Value,
+    ) -> Result<(), WriteError> {
+        let key = Key { namespace: namespace.to_owned(), name: deployment.to_owned() };
         let path = path::workload(WorkloadKind::Deployment, &key);
-        self.writer.patch::<IgnoredAny>(&path, Patch::Merge, &patch).await.map(drop)
+        self.writer.patch::<IgnoredAny>(&path, Patch::Merge, patch).await.map(drop)
     }
 
     /// Changes an annotation of random pods, this often per second.

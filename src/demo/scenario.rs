@@ -2,7 +2,11 @@
 
 use super::{
     incidents::{self, Script},
-    seed::{MachineHistory, nodes::Machine},
+    seed::{
+        MachineHistory,
+        catalogue::{CatalogueService, MODEL_TRAINING, RISK_MODEL, SESSION_CACHE, THUMBNAILS},
+        nodes::Machine,
+    },
 };
 use crate::time::Span;
 
@@ -23,6 +27,8 @@ pub struct Scenario {
     pub(super) history: fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
     /// What happens after the start.
     pub(super) script: Script,
+    /// Services beside those of every cluster.
+    pub(super) services: &'static [CatalogueService],
     /// Namespaces that have a ResourceQuota of as many pods as they have at the start.
     pub(super) quotas: &'static [&'static str],
     /// When the node lifecycle controller stops, and when its successor starts.
@@ -44,6 +50,7 @@ const QUIET: Scenario = Scenario {
     pod_changes_per_second: 0.0,
     history: |_| Vec::new(),
     script: incidents::empty,
+    services: &[],
     quotas: &[],
     controller_away: None,
 };
@@ -122,6 +129,30 @@ pub static SCENARIOS: &[Scenario] = &[
         doc: "a drain where quotas are used up: replacements are refused until the old pods are gone",
         script: incidents::drain_under_quota,
         quotas: &["shop", "payments", "search"],
+        ..QUIET
+    },
+    Scenario {
+        name: "memory-pressure",
+        doc: "a pod without limit uses up its node: the kubelet evicts pods in order; another pod is OOM-killed",
+        pods: 205,
+        script: incidents::memory_pressure,
+        services: &[SESSION_CACHE, THUMBNAILS],
+        ..QUIET
+    },
+    Scenario {
+        name: "preemption",
+        doc: "a workload of high priority is scaled up on full nodes: the scheduler preempts pods, which stay Pending",
+        pods: 210,
+        script: incidents::preemption,
+        services: &[RISK_MODEL, MODEL_TRAINING],
+        ..QUIET
+    },
+    Scenario {
+        name: "departures",
+        doc: "pods leave in every way: drain, pressure, taint, preemption, garbage collection, users, jobs, OOM kill",
+        pods: 235,
+        script: incidents::departures,
+        services: &[SESSION_CACHE, RISK_MODEL, THUMBNAILS, MODEL_TRAINING],
         ..QUIET
     },
 ];

@@ -17,7 +17,7 @@ use super::{
     random::RandomSource,
     scenario::{SCENARIOS, Scenario},
     scheduler::{self, SimpleScheduler},
-    seed::{MachineHistory, Seed, nodes::Machine},
+    seed::{MachineHistory, Seed, SeedSize, nodes::Machine},
     workloads::{self, Workloads},
     writer::Writer,
 };
@@ -75,9 +75,12 @@ impl World {
     pub fn start(api: &Api, clock: Clock, options: &WorldOptions, cancel: CancellationToken) -> Self {
         let random = RandomSource::new(options.seed);
         let epoch = clock.now();
-        let nodes = options.nodes.unwrap_or(options.scenario.nodes);
-        let pods = options.pods.unwrap_or(options.scenario.pods);
-        let mut seed = Seed::new(nodes, pods, options.scenario.history, random, epoch);
+        let size = SeedSize {
+            nodes: options.nodes.unwrap_or(options.scenario.nodes),
+            pods: options.pods.unwrap_or(options.scenario.pods),
+            services: options.scenario.services,
+        };
+        let mut seed = Seed::new(size, options.scenario.history, random, epoch);
         seed.quotas = options.scenario.quotas;
         seed.objects().for_each(|object| load(api, object));
         let tasks = TaskTracker::new();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::StreamExt;
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet, StatefulSet},
     coordination::v1::Lease,
@@ -13,8 +14,11 @@ use kordon::{
     demo::{
         api::{self, Api as Server},
         scenario::Scenario,
-        world::{NodeFault, PressureLevel, World, WorldOptions},
+        world::{NodeFault, PressureLevel, Scheduling, World, WorldOptions},
     },
+    engine::{ServerVersion, Settings},
+    k8s::connect::Connection,
+    run::{controller::Controller, scheduler::PlacementScheduler},
     time::{Span, Timestamp},
 };
 use kube::{
@@ -385,6 +389,178 @@ async fn a_kernel_upgrade_drains_reboots_and_uncordons_node_by_node() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn under_memory_pressure_pods_are_evicted_in_the_order_of_their_kubelet() {
+    let cluster = DemoCluster::with_control_plane("memory-pressure");
+    cluster.pass(2).await;
+    let leaking = cluster.pods("shop", "session-cache").await.remove(0);
+    let node = leaking.spec.as_ref().and_then(|spec| spec.node_name.clone()).expect("bound");
+    let summary = format!("/api/v1/nodes/{node}/proxy/stats/summary");
+    let available = async || {
+        cluster.read(&summary).await["node"]["memory"]["availableBytes"].as_i64().expect("a number") >> 20
+    };
+    assert!(available().await > 20_000);
+    cluster.pass(78).await;
+    let low = available().await;
+    assert!((1000..1536).contains(&low), "{low} MiB");
+    assert_eq!(cluster.condition(&node, "MemoryPressure").await, "True");
+    let tainted = cluster.node(&node).await.spec.and_then(|spec| spec.taints).unwrap_or_default();
+    assert!(tainted.iter().any(|taint| taint.key == "node.kubernetes.io/memory-pressure"));
+    assert!(cluster.events("Evicted").await.is_empty(), "the grace period of the soft threshold runs");
+
+    let predicted = cluster.memory_ranking(&node).await;
+    cluster.pass(170).await;
+    let evicted: Vec<Value> = cluster.events("Evicted").await;
+    let order: Vec<&str> =
+        evicted.iter().filter_map(|event| event["involvedObject"]["name"].as_str()).collect();
+    assert!(order.len() >= 3, "{order:?}");
+    assert_eq!(order, predicted[..order.len()], "as the working sets say");
+    assert_eq!(order.last(), Some(&leaking.name_any().as_str()), "then there is enough");
+    assert_eq!(cluster.condition(&node, "MemoryPressure").await, "True", "for the transition period");
+    assert!(available().await > 20_000);
+
+    let gone = cluster.pod(&leaking).await.expect("a failed pod stays");
+    let status = gone.status.expect("a status");
+    assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("Evicted")));
+    let message = status.message.expect("a message");
+    assert!(
+        message.starts_with("The node was low on resource: memory. Threshold quantity: 1536Mi, available: ")
+            && message.contains("Container app was using ")
+            && message.ends_with("request is 512Mi, has larger consumption of memory. "),
+        "{message}"
+    );
+    let conditions = status.conditions.unwrap_or_default();
+    let target = conditions.iter().find(|condition| condition.type_ == "DisruptionTarget").expect("set");
+    assert_eq!(target.reason.as_deref(), Some("TerminationByKubelet"));
+    let reclaiming = cluster.events("EvictionThresholdMet").await;
+    assert_eq!(reclaiming[0]["involvedObject"]["name"], *node);
+    assert_eq!(reclaiming[0]["message"], "Attempting to reclaim memory");
+    let replacement = cluster.pods("shop", "session-cache").await;
+    let elsewhere =
+        |pod: &&Pod| ready(pod) && pod.spec.as_ref().and_then(|s| s.node_name.as_deref()) != Some(&node);
+    assert_eq!(replacement.iter().filter(elsewhere).count(), 1);
+
+    cluster.pass(310).await;
+    assert_eq!(cluster.condition(&node, "MemoryPressure").await, "False");
+    assert_eq!(cluster.events("Evicted").await.len(), order.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_at_its_limit_is_killed_and_starts_again_on_its_node() {
+    let cluster = DemoCluster::with_control_plane("memory-pressure");
+    cluster.pass(150).await;
+    let pods = cluster.pods("shop", "cart").await;
+    assert_eq!(pods.len(), 5, "none is replaced");
+    let killed: Vec<_> = pods
+        .iter()
+        .filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref()?.first())
+        .filter(|container| container.restart_count > 0)
+        .collect();
+    let [container] = killed.as_slice() else { panic!("{killed:?}") };
+    let last = container.last_state.as_ref().and_then(|state| state.terminated.as_ref()).expect("killed");
+    assert_eq!((last.exit_code, last.reason.as_deref()), (137, Some("OOMKilled")));
+    cluster.pass(600).await;
+    let restarts = cluster.pods("shop", "cart").await;
+    let most = restarts
+        .iter()
+        .filter_map(|pod| Some(pod.status.as_ref()?.container_statuses.as_ref()?.first()?.restart_count));
+    assert!(most.max() >= Some(4));
+    assert!(!cluster.events("BackOff").await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_of_high_priority_preempts_pods_that_then_wait() {
+    let cluster = DemoCluster::with_control_plane("preemption");
+    cluster.pass(8).await;
+    assert_eq!(cluster.pods("batch", "model-training").await.iter().filter(|pod| ready(pod)).count(), 28);
+    cluster.pass(3).await;
+    let critical = cluster.pods("payments", "risk-model").await;
+    let nominated =
+        |pod: &&Pod| pod.status.as_ref().is_some_and(|status| status.nominated_node_name.is_some());
+    assert_eq!(critical.iter().filter(nominated).count(), 3);
+    let preempted = reasons(&cluster.pods("batch", "model-training").await);
+    assert_eq!(preempted.iter().filter(|reason| *reason == "PreemptionByScheduler").count(), 6);
+    let events = cluster.events("Preempted").await;
+    assert_eq!(events.len(), 6);
+    assert!(events.iter().all(|event| {
+        let message = event["message"].as_str().unwrap_or_default();
+        message.starts_with("Preempted by pod ") && message.contains(" on node spot-")
+    }));
+    cluster.pass(60).await;
+    let critical = cluster.pods("payments", "risk-model").await;
+    assert_eq!(critical.iter().filter(|pod| ready(pod)).count(), 4);
+    let waiting = cluster.pods("batch", "model-training").await;
+    assert_eq!(
+        waiting.iter().filter(|pod| pod.spec.as_ref().is_some_and(|s| s.node_name.is_none())).count(),
+        6
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_leave_in_every_way_in_the_scenario_of_departures() {
+    let cluster = DemoCluster::with_control_plane("departures");
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let pods: Api<Pod> = Api::all(cluster.client.clone());
+    let mut changes = Box::pin(kube::runtime::watcher(pods, kube::runtime::watcher::Config::default()));
+    let end = cluster.clock.now() + Span::from_secs(330);
+    loop {
+        use kube::runtime::watcher::Event;
+        tokio::select! {
+            () = cluster.clock.sleep_until(end) => break,
+            change = changes.next() => match change {
+                Some(Ok(Event::Apply(pod) | Event::Delete(pod) | Event::InitApply(pod))) => {
+                    for evidence in evidence(&pod) {
+                        let name = pod.metadata.name.clone().unwrap_or_default();
+                        seen.entry(evidence).or_default().insert(name);
+                    }
+                }
+                Some(Ok(Event::Init | Event::InitDone)) => {}
+                other => panic!("{other:?}"),
+            },
+        }
+    }
+    for kind in [
+        "EvictionByEvictionAPI",
+        "TerminationByKubelet",
+        "DeletionByTaintManager",
+        "PreemptionByScheduler",
+        "DeletionByPodGC",
+        "OOMKilled",
+        "Succeeded",
+        "deleted",
+    ] {
+        assert!(seen.contains_key(kind), "no {kind}: {:?}", seen.keys());
+    }
+    let plain = &seen["deleted"];
+    assert!(plain.iter().any(|pod| pod.starts_with("catalog-")), "by a user: {plain:?}");
+    assert_eq!(plain.iter().filter(|pod| pod.starts_with("frontend-")).count(), 2, "scaled down: {plain:?}");
+    // Of the node that is out of service, and of the one whose object was deleted.
+    let collected = &seen["DeletionByPodGC"];
+    let out_of_service: Vec<_> = seen["DeletionByTaintManager"].intersection(collected).collect();
+    assert!(!out_of_service.is_empty() && out_of_service.len() < collected.len(), "{collected:?}");
+}
+
+/// What tells on a pod why it leaves.
+fn evidence(pod: &Pod) -> Vec<String> {
+    let mut found = reasons(std::slice::from_ref(pod));
+    let status = pod.status.clone().unwrap_or_default();
+    if pod.metadata.deletion_timestamp.is_some() && found.is_empty() {
+        found.push("deleted".into());
+    }
+    found.extend(status.phase.filter(|phase| phase == "Succeeded"));
+    let containers = status.container_statuses.unwrap_or_default();
+    let last = containers.into_iter().filter_map(|container| container.last_state?.terminated?.reason);
+    found.extend(last);
+    found
+}
+
+/// The reasons of the pods' conditions DisruptionTarget.
+fn reasons(pods: &[Pod]) -> Vec<String> {
+    let conditions = pods.iter().filter_map(|pod| pod.status.as_ref()?.conditions.as_ref()).flatten();
+    let targets = conditions.filter(|condition| condition.type_ == "DisruptionTarget");
+    targets.filter_map(|condition| condition.reason.clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_flapping_node_comes_and_goes() {
     let cluster = DemoCluster::of("flapping");
     let mut seen = BTreeSet::new();
@@ -485,6 +661,41 @@ impl DemoCluster {
         Self { client: server.client(), server, clock, world, cancel }
     }
 
+    /// With the controller and the scheduler that `kordon demo` starts.
+    fn with_control_plane(scenario: &str) -> Self {
+        let options = WorldOptions {
+            scenario: named(scenario),
+            scheduling: Scheduling::External,
+            ..WorldOptions::default()
+        };
+        let cluster = Self::with(options);
+        let connection = |user: &str| Connection::embedded(cluster.server.client_as(user), "demo");
+        let controller = Controller {
+            connection: connection("system:kordon-controller"),
+            settings: Settings::defaults(ServerVersion::new(1, 36)),
+            clock: cluster.clock,
+            identity: "kordon-demo".into(),
+        };
+        tokio::spawn(controller.run(cluster.cancel.clone()));
+        let scheduler =
+            PlacementScheduler { connection: connection("system:kordon-scheduler"), clock: cluster.clock };
+        tokio::spawn(scheduler.run(cluster.cancel.clone()));
+        cluster
+    }
+
+    async fn read(&self, path: &str) -> Value {
+        let request = http::Request::get(path).body(Vec::new()).expect("a request");
+        self.client.request(request).await.expect("answered")
+    }
+
+    /// The events with this reason, oldest first.
+    async fn events(&self, reason: &str) -> Vec<Value> {
+        let list = self.read(&format!("/api/v1/events?fieldSelector=reason%3D{reason}")).await;
+        let mut events = list["items"].as_array().cloned().unwrap_or_default();
+        events.sort_by_key(|event| event["firstTimestamp"].as_str().map(ToOwned::to_owned));
+        events
+    }
+
     async fn pass(&self, seconds: i64) {
         self.clock.sleep(Span::from_secs(seconds)).await;
     }
@@ -503,6 +714,31 @@ impl DemoCluster {
             .iter()
             .map(|l| (l.name_any(), age(l)))
             .collect()
+    }
+
+    /// The pods of a node in the order in which memory pressure evicts them, from what its kubelet reports.
+    async fn memory_ranking(&self, node: &str) -> Vec<String> {
+        let summary = self.read(&format!("/api/v1/nodes/{node}/proxy/stats/summary")).await;
+        let pods: Api<Pod> = Api::all(self.client.clone());
+        let here = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let mut ranked = Vec::new();
+        for pod in pods.list(&here).await.expect("listed") {
+            let spec = pod.spec.clone().expect("a spec");
+            let (priority, uid) = (spec.priority.unwrap_or(0), pod.uid());
+            let of = |stats: &&Value| stats["podRef"]["uid"].as_str() == uid.as_deref();
+            let Some(stats) = summary["pods"].as_array().into_iter().flatten().find(of) else { continue };
+            let used = stats["memory"]["workingSetBytes"].as_i64().expect("a number");
+            let requests = spec.containers[0].resources.clone().and_then(|resources| resources.requests);
+            let request = requests.and_then(|all| all.get("memory").map(|quantity| quantity.0.clone()));
+            let request = request.map_or(0, |text| {
+                text.strip_suffix("Mi").and_then(|text| text.parse::<i64>().ok()).expect("MiB") << 20
+            });
+            if priority < 2_000_000_000 {
+                ranked.push((used <= request, priority, request - used, pod.name_any()));
+            }
+        }
+        ranked.sort();
+        ranked.into_iter().map(|(.., name)| name).collect()
     }
 
     async fn node(&self, name: &str) -> Node {

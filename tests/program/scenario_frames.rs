@@ -41,7 +41,7 @@ const IN_MORE_SIZES: [&str; 2] = ["default", "zone-outage"];
 type Frames = BTreeMap<(i64, (u16, u16)), Buffer>;
 
 /// What the first lines of a scenario's frames say after 30 and 120 seconds: the worst state, in words.
-const WORST: [(&str, [&str; 2]); 12] = [
+const WORST: [(&str, [&str; 2]); 15] = [
     ("default", ["node general-1b-01 Evicting", "2 of 24 nodes Evicting"]),
     ("healthy", ["all 24 nodes Ready", "all 24 nodes Ready"]),
     ("silent-node", ["node general-1a-01 Silent", "node general-1a-01 Evicting"]),
@@ -54,6 +54,9 @@ const WORST: [(&str, [&str; 2]); 12] = [
     ("blocked-drain", ["node memory-1b-01 Draining", "node memory-1b-01 Draining"]),
     ("restart", ["no active kube-controller-manager", "2 of 24 nodes Evicting"]),
     ("quota", ["Draining", "Drained"]),
+    ("memory-pressure", ["all 24 nodes Ready", "Pressure"]),
+    ("preemption", ["all 24 nodes Ready", "all 24 nodes Ready"]),
+    ("departures", ["all 24 nodes Ready", "Evicting"]),
 ];
 
 /// A screen that keeps the last frame before each time, in each size.
@@ -211,6 +214,9 @@ scenario_frames! {
     blocked_drain_does_not_end: "blocked-drain",
     restart_of_the_controller_gives_new_grace: "restart",
     quota_refuses_replacements: "quota",
+    memory_pressure_comes_before_its_evictions: "memory-pressure",
+    preemption_leaves_pods_pending: "preemption",
+    departures_of_every_kind_at_once: "departures",
 }
 
 /// The first line tells the freshness of the watches, which is green while they are live.

@@ -13,6 +13,7 @@ pub struct CatalogueService {
     pub cpu_milli: i64,
     /// Memory request in MiB.
     pub memory_mib: i64,
+    pub memory_limit: CatalogueLimit,
     pub tolerance: EvictionTolerance,
     /// The only pool of nodes it may run in.
     pub pool: Option<&'static str>,
@@ -40,6 +41,14 @@ pub enum EvictionTolerance {
     Default,
     Seconds(i64),
     Unlimited,
+}
+
+/// The memory limit of a service with requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CatalogueLimit {
+    /// As much as it requests.
+    Request,
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +129,7 @@ const PLAIN: CatalogueService = CatalogueService {
     image: "",
     cpu_milli: 200,
     memory_mib: 256,
+    memory_limit: CatalogueLimit::Request,
     tolerance: EvictionTolerance::Default,
     pool: None,
     priority: None,
@@ -127,6 +137,55 @@ const PLAIN: CatalogueService = CatalogueService {
     budget: CatalogueBudget::None,
     volume: CatalogueVolume::None,
     finalizer: None,
+};
+
+/// A service without memory limit, which can use up its node.
+pub const SESSION_CACHE: CatalogueService = CatalogueService {
+    namespace: "shop",
+    name: "session-cache",
+    image: "registry.example.com/shop/session-cache:1.12.0",
+    cpu_milli: 300,
+    memory_mib: 512,
+    memory_limit: CatalogueLimit::None,
+    pool: Some("general"),
+    ..PLAIN
+};
+
+/// A pod or two on every node that request nothing and matter least.
+pub const THUMBNAILS: CatalogueService = CatalogueService {
+    namespace: "batch",
+    name: "thumbnails",
+    replicas: 24,
+    image: "registry.example.com/batch/thumbnails:2.5.1",
+    cpu_milli: 0,
+    memory_mib: 0,
+    priority: Some("interruptible"),
+    ..PLAIN
+};
+
+/// A service that makes room for itself on the nodes that `MODEL_TRAINING` fills.
+pub const RISK_MODEL: CatalogueService = CatalogueService {
+    namespace: "payments",
+    name: "risk-model",
+    image: "registry.example.com/payments/risk-model:3.1.0",
+    cpu_milli: 3000,
+    memory_mib: 4096,
+    pool: Some("spot"),
+    priority: Some("business-critical"),
+    ..PLAIN
+};
+
+/// Fills the spot nodes of a cluster of 24 nodes beside one pod of `RISK_MODEL`.
+pub const MODEL_TRAINING: CatalogueService = CatalogueService {
+    namespace: "batch",
+    name: "model-training",
+    replicas: 28,
+    image: "registry.example.com/batch/training:0.9.4",
+    cpu_milli: 1500,
+    memory_mib: 1024,
+    pool: Some("spot"),
+    priority: Some("interruptible"),
+    ..PLAIN
 };
 
 /// All services, the most instructive first: a cluster with few pods has only the first ones.

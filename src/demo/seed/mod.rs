@@ -35,6 +35,15 @@ pub struct Seed {
     epoch: Timestamp,
 }
 
+/// How much there is in a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct SeedSize {
+    pub nodes: usize,
+    pub pods: usize,
+    /// Services beside those of every cluster.
+    pub services: &'static [CatalogueService],
+}
+
 /// What happened to a machine before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineHistory {
@@ -91,21 +100,20 @@ pub enum SeedOwner {
 }
 
 impl Seed {
-    /// A cluster of `nodes` machines with `pods` pods, node agents and control plane included if there are enough.
+    /// A cluster of this size, node agents and control plane included if there are enough pods.
     ///
     /// `histories` returns what happened to machines before, by index.
     pub fn new(
-        nodes: usize,
-        pods: usize,
+        size: SeedSize,
         histories: impl Fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
         random: RandomSource,
         epoch: Timestamp,
     ) -> Self {
-        let mut machines = Machine::all(nodes);
+        let mut machines = Machine::all(size.nodes);
         for (index, history) in histories(&machines) {
             machines[index].history = history;
         }
-        let workloads = workloads_for(&machines, pods);
+        let workloads = workloads_for(&machines, size);
         let pods = InitialPlacement::new(&machines).all(&workloads);
         Self { machines, workloads, pods, quotas: &[], random, epoch }
     }
@@ -319,8 +327,9 @@ impl SeedWorkload {
     }
 }
 
-/// Workloads with `pods` pods in total on these machines.
-fn workloads_for(machines: &[Machine], pods: usize) -> Vec<SeedWorkload> {
+/// Workloads with as many pods as wanted on these machines.
+fn workloads_for(machines: &[Machine], size: SeedSize) -> Vec<SeedWorkload> {
+    let pods = size.pods;
     let control_planes = machines.iter().filter(|machine| machine.is_control_plane()).count();
     let mut made = Vec::new();
     let mut left = pods;
@@ -339,6 +348,11 @@ fn workloads_for(machines: &[Machine], pods: usize) -> Vec<SeedWorkload> {
         }
         left -= machines.len();
         made.push(SeedWorkload::agent(agent, machines.len()));
+    }
+    for service in size.services {
+        let replicas = service.replicas.min(left);
+        left -= replicas;
+        made.push(SeedWorkload::service(service, 0, replicas));
     }
     made.extend(services_for(left));
     made
@@ -588,7 +602,7 @@ mod tests {
             vec![(at, MachineHistory::UnknownFor(since))]
         };
         let epoch = Timestamp::from_secs(1_800_000_000);
-        let seed = Seed::new(24, 180, unknown, RandomSource::new(1), epoch);
+        let seed = Seed::new(size(24, 180), unknown, RandomSource::new(1), epoch);
         let objects: Vec<Value> = seed.objects().collect();
         let node = objects.iter().find(|o| o["kind"] == "Node" && o["metadata"]["name"] == "general-1a-02");
         let taints = node.expect("named above")["spec"]["taints"].as_array().expect("tainted").clone();
@@ -617,7 +631,12 @@ mod tests {
     }
 
     fn seed(nodes: usize, pods: usize, number: u64) -> Seed {
-        Seed::new(nodes, pods, |_| Vec::new(), RandomSource::new(number), Timestamp::from_secs(1_800_000_000))
+        let epoch = Timestamp::from_secs(1_800_000_000);
+        Seed::new(size(nodes, pods), |_| Vec::new(), RandomSource::new(number), epoch)
+    }
+
+    fn size(nodes: usize, pods: usize) -> SeedSize {
+        SeedSize { nodes, pods, services: &[] }
     }
 
     fn count(seed: &Seed, kind: &str) -> usize {

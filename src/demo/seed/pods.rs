@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     InitialPodState, SeedOwner, SeedWorkload,
-    catalogue::{CatalogueService, CatalogueVolume, EvictionTolerance, NodeAgent, PRIORITY_CLASSES},
+    catalogue::{
+        CatalogueLimit, CatalogueService, CatalogueVolume, EvictionTolerance, NodeAgent, PRIORITY_CLASSES,
+    },
     managed_fields::managed,
     nodes::Machine,
 };
@@ -121,10 +123,10 @@ fn app_container(service: &CatalogueService) -> Value {
     container["readinessProbe"] = probe("/readyz", 5);
     container["startupProbe"] = probe("/healthz", 1);
     if service.cpu_milli > 0 {
-        container["resources"] = json!({
-            "limits": {"memory": format!("{}Mi", service.memory_mib)},
-            "requests": requests(service.cpu_milli, service.memory_mib),
-        });
+        container["resources"] = json!({"requests": requests(service.cpu_milli, service.memory_mib)});
+        if service.memory_limit == CatalogueLimit::Request {
+            container["resources"]["limits"] = json!({"memory": format!("{}Mi", service.memory_mib)});
+        }
     }
     container["securityContext"] = json!({
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
