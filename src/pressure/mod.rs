@@ -6,9 +6,9 @@
 //! [`reclaim`] how many go until the node has enough again. [`oom_score_adj`] is about something else: which process the
 //! kernel kills when memory runs out faster than the kubelet looks.
 
-mod manager;
 mod oom;
 mod order;
+mod passes;
 mod qos;
 mod ranking;
 mod reclaim;
@@ -18,9 +18,9 @@ mod signal;
 mod stats;
 mod trend;
 
-pub use manager::{EvictionManager, PressurePass};
 pub use oom::oom_score_adj;
 pub use order::EvictionOrder;
+pub use passes::{EvictionManager, PressurePass};
 pub use qos::qos_class;
 pub use ranking::{Exemption, RankedPod, Standing, rank};
 pub use reclaim::{NodeReclaim, PodReclaim, Reclaim, node_reclaim, reclaim, unused_images};

@@ -1,4 +1,4 @@
-//! What a kubelet would do about one signal of its node: whom it evicts, in which order, and how far that gets.
+//! What a kubelet would do about one signal of its node: which pods it evicts, in which order, and how far that gets.
 
 use std::sync::Arc;
 
@@ -68,5 +68,28 @@ impl EvictionOrder {
     /// The pods that are evicted, the first first.
     pub fn evicted(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions).map(|eviction| &eviction.pod.pod)
+    }
+
+    /// `if memory.available falls below 512Mi: 2 pods evicted, until 512Mi is available`
+    pub fn summary(&self) -> String {
+        let Self { signal, threshold, reclaim, is_met, .. } = self;
+        let Some(threshold) = threshold else {
+            return format!("{signal} has no threshold: nothing is evicted for it");
+        };
+        let value = threshold.value.words(*signal);
+        let when = match is_met {
+            true => format!("{signal} is below {value}"),
+            false => format!("if {signal} falls below {value}"),
+        };
+        let Some(reclaim) = reclaim else { return format!("{when}: its level is not known") };
+        let pods = match reclaim.evictions.len() {
+            1 => "1 pod".to_owned(),
+            several => format!("{several} pods"),
+        };
+        let target = signal.amount(reclaim.target);
+        match reclaim.reaches_target {
+            true => format!("{when}: {pods} evicted, until {target} is available"),
+            false => format!("{when}: {pods} evicted, and {target} is not reached"),
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{
     signal::EvictionSignal,
     stats::{FilesystemLayout, NodeStats, PodUsage},
 };
-use crate::cluster::{Pod, quantity};
+use crate::cluster::Pod;
 
 /// From this priority on a pod is critical: `system-cluster-critical`.
 const CRITICAL_PRIORITY: i32 = 2_000_000_000;
@@ -130,10 +130,7 @@ impl RankedPod {
 
     /// Why it has its place, in words.
     pub fn reason(&self) -> String {
-        let amount = |amount: i64| match self.signal.is_in_bytes() {
-            true => quantity::amount("memory", amount),
-            false => amount.to_string(),
-        };
+        let amount = |amount: i64| self.signal.amount(amount);
         let used = self.usage.map(amount);
         let by = amount(self.above_request().unwrap_or(0).saturating_abs());
         match (self.standing, used) {

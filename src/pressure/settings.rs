@@ -214,8 +214,7 @@ impl ThresholdValue {
     /// As it is written in a configuration.
     pub fn words(self, signal: EvictionSignal) -> String {
         match self {
-            Self::Amount(bytes) if signal.is_in_bytes() => quantity::amount("memory", bytes),
-            Self::Amount(number) => number.to_string(),
+            Self::Amount(amount) => signal.amount(amount),
             // Without the digits that a 32-bit fraction cannot hold.
             Self::Share(share) => format!("{}%", (f64::from(share) * 1e5).round() / 1e3),
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::cluster::quantity;
+
 /// Something that a kubelet measures and compares with thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvictionSignal {
@@ -79,6 +81,11 @@ impl EvictionSignal {
             | Self::ContainerfsBytes => true,
             Self::NodefsInodes | Self::ImagefsInodes | Self::ContainerfsInodes | Self::Pids => false,
         }
+    }
+
+    /// An amount of what it measures, for people: `512Mi`, `5476531`.
+    pub fn amount(self, amount: i64) -> String {
+        if self.is_in_bytes() { quantity::amount("memory", amount) } else { amount.to_string() }
     }
 }
 

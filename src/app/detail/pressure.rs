@@ -2,9 +2,8 @@
 
 use super::{DetailContext, DetailRow};
 use crate::{
-    cluster::{Node, quantity},
+    cluster::Node,
     model::NodePressure,
-    plan::words::counted,
     pressure::{EvictionOrder, PodReclaim, RankedPod},
 };
 
@@ -61,7 +60,7 @@ fn order(order: &EvictionOrder) -> Vec<DetailRow> {
     let places = order.ranking.iter().map(|pod| EvictionPlace { pod: pod.clone(), available: after(pod) });
     let shown =
         places.enumerate().filter(|(number, place)| *number < FIRST_PODS || place.available.is_some());
-    let mut rows = vec![DetailRow::Section { title: "evicted first", note: summary(order) }];
+    let mut rows = vec![DetailRow::Section { title: "evicted first", note: order.summary() }];
     rows.extend(shown.map(|(_, place)| DetailRow::EvictionPlace(Box::new(place))));
     let left = order.ranking.len() + 1 - rows.len();
     if left > 0 {
@@ -73,26 +72,4 @@ fn order(order: &EvictionOrder) -> Vec<DetailRow> {
         });
     }
     rows
-}
-
-/// `if memory.available falls below 512Mi: 2 pods evicted, until 512Mi is available`
-pub fn summary(order: &EvictionOrder) -> String {
-    let EvictionOrder { signal, threshold, reclaim, is_met, .. } = order;
-    let amount = |value: i64| match signal.is_in_bytes() {
-        true => quantity::amount("memory", value),
-        false => value.to_string(),
-    };
-    let Some(threshold) = threshold else { return format!("{signal} has no threshold: nothing is evicted") };
-    let value = threshold.value.words(*signal);
-    let when = match is_met {
-        true => format!("{signal} is below {value}"),
-        false => format!("if {signal} falls below {value}"),
-    };
-    let Some(reclaim) = reclaim else { return format!("{when}: not measured") };
-    let pods = counted(reclaim.evictions.len(), "pod", "pods");
-    let target = amount(reclaim.target);
-    match reclaim.reaches_target {
-        true => format!("{when}: {pods} evicted, until {target} is available"),
-        false => format!("{when}: {pods} evicted, and {target} is not reached"),
-    }
 }

@@ -6,7 +6,7 @@ use crate::{
     cluster::{NodeName, Pod},
     model::{NodePressure, SignalPressure},
     plan::{Failover, FailoverOutcome},
-    pressure::{EvictionOrder, RankedPod, Threshold, oom_score_adj},
+    pressure::{EvictionOrder, EvictionSignal, RankedPod, Threshold, oom_score_adj},
     time::Timestamp,
 };
 
@@ -48,7 +48,7 @@ pub(super) struct UsageReport {
 pub(super) struct SignalReport {
     pub signal: &'static str,
     #[serde(skip)]
-    pub is_in_bytes: bool,
+    pub measure: EvictionSignal,
     pub available: Option<i64>,
     pub capacity: Option<i64>,
     pub thresholds: Vec<ThresholdReport>,
@@ -80,8 +80,11 @@ pub(super) struct ThresholdReport {
 #[serde(rename_all = "camelCase")]
 pub(super) struct EvictionOrderReport {
     pub signal: &'static str,
+    /// All of it in one line.
     #[serde(skip)]
-    pub is_in_bytes: bool,
+    pub summary: String,
+    #[serde(skip)]
+    pub measure: EvictionSignal,
     /// The condition and the taint that appear immediately.
     pub condition: &'static str,
     pub taint: String,
@@ -171,7 +174,7 @@ impl SignalReport {
     fn new(pressure: &SignalPressure) -> Self {
         Self {
             signal: pressure.signal.as_str(),
-            is_in_bytes: pressure.signal.is_in_bytes(),
+            measure: pressure.signal,
             available: pressure.level.map(|level| level.available),
             capacity: pressure.level.map(|level| level.capacity),
             thresholds: pressure.thresholds.iter().map(|one| ThresholdReport::new(one, pressure)).collect(),
@@ -202,7 +205,8 @@ impl EvictionOrderReport {
         let reclaim = order.reclaim.as_ref();
         Self {
             signal: order.signal.as_str(),
-            is_in_bytes: order.signal.is_in_bytes(),
+            summary: order.summary(),
+            measure: order.signal,
             condition: condition.as_str(),
             taint: format!("{}:NoSchedule", condition.taint_key()),
             threshold: order.threshold.as_ref().map(ToString::to_string),
@@ -242,5 +246,75 @@ impl RankedPodReport {
             landing_node: None,
             landing_reason: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn every_field_is_documented() {
+        let (text, at) = (|| "x".to_owned(), Timestamp::EPOCH);
+        let report = PressureReport {
+            schema: "kordon.pressure/v1",
+            taken_at: at,
+            node: "n".into(),
+            conditions: vec!["DiskPressure"],
+            usage: Some(UsageReport { source: "kubelet", measured_at: at }),
+            usage_error: Some(text()),
+            thresholds: "kubelet",
+            thresholds_error: Some(text()),
+            ignored_thresholds: vec![text()],
+            signals: vec![SignalReport {
+                signal: "memory.available",
+                measure: EvictionSignal::Memory,
+                available: Some(1),
+                capacity: Some(2),
+                thresholds: vec![ThresholdReport {
+                    value: text(),
+                    level: Some(1),
+                    kind: "hard",
+                    grace_seconds: 0.0,
+                    target: Some(1),
+                    met: Some(false),
+                }],
+                distance: Some(1),
+                reaches_threshold_in_seconds: Some(1.0),
+                evicts_at: Some(at),
+            }],
+            eviction: EvictionOrderReport {
+                signal: "memory.available",
+                summary: text(),
+                measure: EvictionSignal::Memory,
+                condition: "MemoryPressure",
+                taint: text(),
+                threshold: Some(text()),
+                met: true,
+                node_reclaim: vec!["unused images"],
+                unused_image_bytes: 1,
+                target: Some(1),
+                reaches_target: Some(true),
+                pods: vec![RankedPodReport {
+                    namespace: text(),
+                    pod: text(),
+                    place: 1,
+                    priority: 0,
+                    qos: "Burstable",
+                    usage: Some(1),
+                    request: 1,
+                    reason: text(),
+                    exempt: Some("static pod"),
+                    evicted: true,
+                    available_after: Some(1),
+                    oom_score_adj: Some(1),
+                    landing: Some("node"),
+                    landing_node: Some("m".into()),
+                    landing_reason: Some(text()),
+                }],
+            },
+        };
+        documented::check(&report, include_str!("../../../docs/pressure.md"));
     }
 }

@@ -5,8 +5,6 @@ use std::fmt::Write as _;
 use super::report::{EvictionOrderReport, PressureReport, RankedPodReport, SignalReport};
 use crate::{
     cli::page::{Emphasis, Page, PageRow, flexible, none, section, shown, toned, whole},
-    cluster::quantity,
-    plan::words::counted,
     time::Span,
     ui::text,
 };
@@ -56,7 +54,7 @@ fn sources(report: &PressureReport) -> String {
 }
 
 fn signal_row(signal: &SignalReport, report: &PressureReport) -> PageRow<6> {
-    let amount = |value: Option<i64>| value.map_or_else(none, |value| amount(signal.is_in_bytes, value));
+    let amount = |value: Option<i64>| value.map_or_else(none, |value| signal.measure.amount(value));
     let thresholds: Vec<String> = signal
         .thresholds
         .iter()
@@ -85,33 +83,14 @@ fn signal_row(signal: &SignalReport, report: &PressureReport) -> PageRow<6> {
 
 /// What the kubelet does, and the pods in their order.
 fn eviction(eviction: &EvictionOrderReport, out: &mut Page) {
-    let _ = writeln!(out);
-    let evicted = eviction.pods.iter().filter(|pod| pod.evicted).count();
-    let words = |value: i64| amount(eviction.is_in_bytes, value);
-    match (&eviction.threshold, eviction.target) {
-        (None, _) => {
-            let _ = writeln!(out, "{} has no threshold: the kubelet evicts nothing for it", eviction.signal);
-        }
-        (Some(threshold), None) => {
-            let _ = writeln!(out, "below {threshold}: how many pods are evicted is not known");
-        }
-        (Some(threshold), Some(target)) => {
-            let when = if eviction.met { "now" } else { "if it falls" };
-            let end = match eviction.reaches_target {
-                Some(false) => format!("and {} is not reached", words(target)),
-                _ => format!("until {} is available", words(target)),
-            };
-            let pods = counted(evicted, "pod", "pods");
-            let _ = writeln!(out, "{when} below {threshold}: {pods} evicted, {end}");
-        }
-    }
+    let _ = writeln!(out, "\n{}", eviction.summary);
     if eviction.threshold.is_some() {
         let _ = writeln!(out, "  condition {}, taint {}", eviction.condition, eviction.taint);
     }
     if !eviction.node_reclaim.is_empty() {
         let images = match eviction.unused_image_bytes {
             0 => String::new(),
-            bytes => format!(" (at least {})", words(bytes)),
+            bytes => format!(" (at least {})", eviction.measure.amount(bytes)),
         };
         let _ = writeln!(out, "  the kubelet first removes {}{images}", eviction.node_reclaim.join(" and "));
     }
@@ -134,7 +113,7 @@ fn eviction(eviction: &EvictionOrderReport, out: &mut Page) {
 fn pod_row(pod: &RankedPodReport, eviction: &EvictionOrderReport) -> PageRow<8> {
     let evicted = match (pod.exempt, pod.available_after) {
         (Some(why), _) => format!("never: {why}"),
-        (None, Some(after)) => format!("yes, {} left", amount(eviction.is_in_bytes, after)),
+        (None, Some(after)) => format!("yes, {} left", eviction.measure.amount(after)),
         (None, None) => "no".into(),
     };
     let landing = match (pod.landing, &pod.landing_node) {
@@ -159,8 +138,4 @@ fn pod_row(pod: &RankedPodReport, eviction: &EvictionOrderReport) -> PageRow<8> 
         landing,
     ];
     PageRow::new(cells, if pod.evicted { Emphasis::Warning } else { Emphasis::Plain })
-}
-
-fn amount(is_in_bytes: bool, value: i64) -> String {
-    if is_in_bytes { quantity::amount("memory", value) } else { value.to_string() }
 }

@@ -1,6 +1,6 @@
 //! What a kubelet says of its node: `/stats/summary` and `/configz`; and the usage of metrics.k8s.io.
 //!
-//! Nothing is taken for granted: what is missing or of another type counts as not measured.
+//! What is missing or of another type counts as not measured.
 
 use std::collections::BTreeMap;
 

@@ -10,14 +10,14 @@ use crate::{
         detail::{Detail, DetailRow, DetailSubject, EvictionPlace, Tone},
         preview::PlanKind,
     },
-    cluster::{ClusterEvent, quantity},
+    cluster::ClusterEvent,
     engine::Severity,
     model::{
         SignalPressure, TimelineEntry, TimelineSource,
         suggestions::{Suggestion, SuggestionKind},
     },
     plan::words::counted,
-    pressure::{EvictionSignal, RankedPod, ThresholdKind},
+    pressure::{RankedPod, ThresholdKind},
     time::{Span, Timestamp},
     ui::{
         Scene, text,
@@ -129,7 +129,9 @@ const TREND: usize = 8;
 /// `memory.available   6.1Gi  ━┃━━━╸────── ▇▆▅▄ of 32Gi · evicts below 512Mi · in ~4m`
 fn signal_cells(scene: &Scene, signal: &SignalPressure) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
-    let name = Cell::new("  ", dim).and(signal.signal.as_str(), scene.style(Role::Base));
+    // The column is too narrow for the longest name; the full text of the row has it.
+    let short = signal.signal.as_str().trim_end_matches(".available");
+    let name = Cell::new("  ", dim).and(short, scene.style(Role::Base));
     let Some(level) = signal.level else { return vec![name] };
     let role = match (&signal.evicts, signal.reaches_threshold) {
         (Some(_), _) => Role::NodeCritical,
@@ -140,7 +142,7 @@ fn signal_cells(scene: &Scene, signal: &SignalPressure) -> Vec<Cell> {
     let share = |amount: i64| amount as f32 / level.capacity.max(1) as f32;
     let thresholds = signal.thresholds.iter().map(|threshold| share(threshold.level(level.capacity)));
     let (filled, rest) = gauge(share(level.available), thresholds, GAUGE);
-    let available = quantity::amount(unit(signal.signal), level.available);
+    let available = signal.signal.amount(level.available);
     let bars = Cell::new(&filled, scene.style(role)).and(&rest, scene.style(Role::Faint));
     let trend = trend(signal);
     vec![
@@ -176,8 +178,7 @@ fn signal_words(scene: &Scene, signal: &SignalPressure) -> String {
             }
         })
         .collect();
-    let capacity =
-        signal.level.map(|level| format!("of {}", quantity::amount(unit(signal.signal), level.capacity)));
+    let capacity = signal.level.map(|level| format!("of {}", signal.signal.amount(level.capacity)));
     let evicts = (!thresholds.is_empty()).then(|| format!("evicts {}", thresholds.join(", ")));
     let when = match (&signal.evicts, signal.reaches_threshold) {
         (Some((_, at)), _) if *at <= scene.now => Some("evicting".to_owned()),
@@ -186,11 +187,6 @@ fn signal_words(scene: &Scene, signal: &SignalPressure) -> String {
         (None, None) => None,
     };
     when.into_iter().chain(capacity).chain(evicts).collect::<Vec<_>>().join(" · ")
-}
-
-/// What a signal is measured in, as amounts are written.
-const fn unit(signal: EvictionSignal) -> &'static str {
-    if signal.is_in_bytes() { "memory" } else { "number" }
 }
 
 /// `1. BestEffort  shop/web-1 · uses 126Mi, requests none · priority 0 · then 640Mi available`
@@ -212,7 +208,7 @@ fn place_words(place: &EvictionPlace) -> String {
     let end = match (exemption, place.available) {
         (Some(why), _) => format!(" · never evicted: {}", why.as_str()),
         (None, Some(available)) => {
-            format!(" · then {} available", quantity::amount(unit(*signal), available))
+            format!(" · then {} available", signal.amount(available))
         }
         (None, None) => String::new(),
     };
