@@ -80,6 +80,7 @@ impl ClusterVerdict {
     pub fn of(model: &Model, now: Timestamp) -> Self {
         let mut findings = connection(model, now);
         findings.extend(nodes(model, now));
+        findings.extend(evicting_kubelets(model));
         if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
             findings.extend(all_well(model));
         }
@@ -207,6 +208,21 @@ fn some_nodes(model: &Model, state: NodeState, names: &[&NodeName], now: Timesta
         Some(StateDetail::Lasting(span)) => phrase.time(format!(" {span}")),
         None => phrase,
     }
+}
+
+/// `kubelet of n-3 evicts up to 5 pods (MemoryPressure)`: what no budget and no rate holds back.
+fn evicting_kubelets(model: &Model) -> Option<Finding> {
+    let evicting: Vec<_> = model.evicting_kubelets().collect();
+    let pods = evicting.iter().map(|(_, eviction)| eviction.pods).sum();
+    let pods = counted(pods, "pod", "pods");
+    let text = match evicting[..] {
+        [] => return None,
+        [(name, eviction)] => {
+            format!("kubelet of {name} evicts up to {pods} ({})", eviction.condition.as_str())
+        }
+        ref several => format!("kubelets of {} nodes evict up to {pods}", several.len()),
+    };
+    Some(Finding::new(VerdictLevel::Warning, text))
 }
 
 /// ` in zone a`, ` in 3 zones`

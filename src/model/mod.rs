@@ -35,7 +35,7 @@ pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateDetail, StateRole};
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
-pub use pressure::{NodePressure, PressureReadings, SignalPressure};
+pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use upgrades::{NodeUpgrade, NodeUpgrades};
 pub use views::{Leadership, NextEvent, NextEventKind, Revision, Views};
@@ -87,6 +87,8 @@ pub struct Model {
     pub pending: Option<Arc<PendingPods>>,
     /// What the kubelets of nodes that somebody looked at have measured.
     pub pressure: PressureReadings,
+    /// The live usage of nodes, while somebody looks at it and where it is available.
+    pub usage: Option<Arc<NodeUsage>>,
     /// What the engine knew at the last refresh.
     pub views: Views,
     watch_health: WatchHealth,
@@ -165,6 +167,7 @@ impl Model {
             outcomes: None,
             pending: None,
             pressure: PressureReadings::default(),
+            usage: None,
             views: Views::default(),
             watch_health: WatchHealth::Live,
             started_at: now,

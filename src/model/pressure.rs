@@ -9,7 +9,10 @@ use super::Model;
 use crate::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, Pod},
     engine::ServerVersion,
-    k8s::kubelet::{KubeletReport, UsageSource},
+    k8s::{
+        decode::kubelet::UsageMetric,
+        kubelet::{KubeletReport, UsageSource},
+    },
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
         PressureCondition, PressurePass, SignalLevel, Threshold, Trend,
@@ -35,6 +38,16 @@ struct NodeReadings {
     samples: VecDeque<(Timestamp, Vec<(EvictionSignal, i64)>)>,
     manager: EvictionManager,
     pass: PressurePass,
+    /// What the kubelet evicts now.
+    eviction: Option<KubeletEviction>,
+}
+
+/// What a kubelet evicts now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KubeletEviction {
+    pub condition: PressureCondition,
+    /// How many pods at most: freed images may be enough.
+    pub pods: usize,
 }
 
 impl PressureReadings {
@@ -47,6 +60,7 @@ impl PressureReadings {
             samples: VecDeque::new(),
             manager: EvictionManager::default(),
             pass: PressurePass::default(),
+            eviction: None,
         });
         if let Ok(stats) = &report.stats {
             let levels = stats.levels().map(|(signal, level)| (signal, level.available));
@@ -62,6 +76,14 @@ impl PressureReadings {
             oldest.and_then(|name| self.0.remove(&name));
         }
     }
+}
+
+/// The live usage of nodes (metrics.k8s.io).
+#[derive(Clone, Debug)]
+pub struct NodeUsage {
+    /// When it was read.
+    pub at: Timestamp,
+    pub nodes: BTreeMap<NodeName, UsageMetric>,
 }
 
 /// What is known about pressure on a node.
@@ -146,6 +168,37 @@ impl Model {
     pub fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport) {
         let Some(node) = self.cluster.node(node).cloned() else { return };
         self.pressure.on_report(&node, report, self.settings.version);
+        let eviction = self.kubelet_eviction(&node);
+        if let Some(readings) = self.pressure.0.get_mut(&node.name) {
+            Arc::make_mut(readings).eviction = eviction;
+        }
+    }
+
+    fn kubelet_eviction(&self, node: &Node) -> Option<KubeletEviction> {
+        let signal = self.pressure.0.get(&node.name)?.pass.evicts.as_ref()?.signal;
+        let pods = self.node_pressure(node, Some(signal))?.order.evicted().count();
+        (pods > 0).then_some(KubeletEviction { condition: signal.condition(), pods })
+    }
+
+    /// The nodes whose kubelets evict pods, as far as they were asked and report pressure still.
+    pub fn evicting_kubelets(&self) -> impl Iterator<Item = (&NodeName, KubeletEviction)> {
+        let reports_it = |name: &NodeName, eviction: &KubeletEviction| {
+            self.cluster.node(name).is_some_and(|node| reported(node).contains(&eviction.condition))
+        };
+        let evicting = self.pressure.0.iter().filter_map(|(name, readings)| Some((name, readings.eviction?)));
+        evicting.filter(move |(name, eviction)| reports_it(name, eviction))
+    }
+
+    /// Keeps what metrics.k8s.io said of all nodes. After an error, what it said before is kept for a while.
+    pub fn on_node_usage(&mut self, usage: Result<BTreeMap<NodeName, UsageMetric>, String>, now: Timestamp) {
+        const STALE: Span = Span::from_secs(180);
+        match usage {
+            Ok(nodes) => self.usage = Some(Arc::new(NodeUsage { at: now, nodes })),
+            Err(_) if self.usage.as_ref().is_some_and(|usage| now.since(usage.at) > STALE) => {
+                self.usage = None
+            }
+            Err(_) => {}
+        }
     }
 
     /// The nodes that report pressure: their kubelets are asked even if nobody looks.

@@ -18,7 +18,7 @@ use tokio::{
 use super::{
     background::{Background, COST, Failed, drop_in_background},
     events::ShownEvents,
-    kubelets::{KubeletReader, WantedKubelet},
+    kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
     operations::{OperationsDriver, room},
     session::{Links, Session},
     surface::Surface,
@@ -33,11 +33,11 @@ use crate::{
         update,
     },
     clock::Clock,
-    cluster::{EventSubject, NodeName, OperationId, Scope},
+    cluster::{EventSubject, OperationId, Scope},
     engine::{Effect, EffectId, Outcome},
     executor::{guards, write_context::WriteContext},
     forecast::Forecast,
-    k8s::{feed::FeedEvent, kubelet::KubeletReport},
+    k8s::feed::FeedEvent,
     model::{EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, PendingPods, suggestions::Guarding},
     operation::Request,
     time::Timestamp,
@@ -252,7 +252,7 @@ impl Loop {
             self.operations.start_jobs(&mut self.app, self.clock);
             self.tell_wanted();
             self.events.follow(self.app.shown_object());
-            self.kubelets.look_at(self.app.shown_node());
+            self.kubelets.look_at(self.looked_at());
             if self.app.operations.may_quit() {
                 return Ok(self.app);
             }
@@ -290,7 +290,7 @@ impl Loop {
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
                 () = sleep_until(self.kubelets.due) => self.ask_kubelets(),
-                (node, report) = self.kubelets.next() => self.on_kubelet_report(&node, report),
+                answer = self.kubelets.next() => self.on_usage(answer),
                 () = at(vitals) => self.log_vitals(),
                 message = receive(&mut self.feeds) => self.on_feed(message),
                 () = at(tick) => self.on_tick(),
@@ -614,12 +614,23 @@ impl Loop {
         self.kubelets.ask(wanted.collect());
     }
 
-    fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport) {
-        self.app.model.on_kubelet_report(node, report);
-        if self.app.shown_node().as_ref() == Some(node) {
-            self.app.arrange(self.clock.now());
-            self.undrawn = true;
+    fn looked_at(&self) -> LookedAt {
+        let usage = self.app.screen.wide && !self.app.is_frozen();
+        LookedAt { node: self.app.shown_node(), usage }
+    }
+
+    fn on_usage(&mut self, answer: UsageAnswer) {
+        let now = self.clock.now();
+        match answer {
+            UsageAnswer::Kubelet(node, report) => {
+                self.app.model.on_kubelet_report(&node, *report);
+                if self.app.shown_node().as_ref() == Some(&node) {
+                    self.app.arrange(now);
+                }
+            }
+            UsageAnswer::Nodes(usage) => self.app.model.on_node_usage(usage, now),
         }
+        self.undrawn = true;
     }
 
     fn on_detail(&mut self, detail: Result<DetailResult, Failed>) {

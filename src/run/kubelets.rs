@@ -1,4 +1,5 @@
-//! Asks the kubelets of nodes that somebody looks at, or that report pressure, what they measure; no others.
+//! Asks the kubelets of nodes that somebody looks at, or that report pressure, what they measure; no others. And
+//! metrics.k8s.io while its columns are shown.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,11 +13,20 @@ use super::events::EventServer;
 use crate::{
     clock::Clock,
     cluster::{Key, Node, NodeName},
-    k8s::kubelet::{KubeletReport, read_kubelet},
+    k8s::{
+        decode::kubelet::UsageMetric,
+        kubelet::{KubeletReport, read_kubelet, read_node_metrics},
+    },
 };
 
 /// How often a kubelet is asked: it measures every ten seconds.
 const AGAIN: Duration = Duration::from_secs(10);
+
+/// How often metrics.k8s.io is asked: it has a new value about every 15 to 60 seconds.
+const METRICS_AGAIN: Duration = Duration::from_secs(30);
+
+/// The same while it does not answer: most clusters that have none will not get one now.
+const WITHOUT_METRICS: Duration = Duration::from_secs(300);
 
 /// How many kubelets are asked at the same time. The others wait for the next round.
 const AT_ONCE: usize = 8;
@@ -28,32 +38,57 @@ pub struct WantedKubelet {
     pub pods: BTreeSet<Key>,
 }
 
-/// Asks kubelets, each at most once in a while.
+/// What an answer is about.
+#[derive(Debug)]
+pub enum UsageAnswer {
+    Kubelet(NodeName, Box<KubeletReport>),
+    /// The usage of all nodes (metrics.k8s.io), or why it is not known.
+    Nodes(Result<BTreeMap<NodeName, UsageMetric>, String>),
+}
+
+/// What somebody looks at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LookedAt {
+    /// The node whose detail is shown.
+    pub node: Option<NodeName>,
+    /// Whether the table of nodes has the columns of live usage.
+    pub usage: bool,
+}
+
+/// Asks kubelets and metrics.k8s.io, each at most once in a while.
 pub struct KubeletReader {
     /// None where there is no server to ask.
     server: Option<EventServer>,
     clock: Clock,
-    asking: JoinSet<(NodeName, KubeletReport)>,
+    asking: JoinSet<UsageAnswer>,
     /// When each was asked last.
     asked: BTreeMap<NodeName, Instant>,
-    /// The node that is looked at.
-    shown: Option<NodeName>,
+    metrics_due: Instant,
+    looked_at: LookedAt,
     /// When to look for nodes to ask again.
     pub due: Instant,
 }
 
 impl KubeletReader {
     pub fn new(server: Option<EventServer>, clock: Clock) -> Self {
-        let (asking, asked) = (JoinSet::new(), BTreeMap::new());
-        Self { server, clock, asking, asked, shown: None, due: Instant::now() }
+        let now = Instant::now();
+        Self {
+            server,
+            clock,
+            asking: JoinSet::new(),
+            asked: BTreeMap::new(),
+            metrics_due: now,
+            looked_at: LookedAt::default(),
+            due: now,
+        }
     }
 
-    /// Has a node that is newly looked at asked at once.
-    pub fn look_at(&mut self, shown: Option<NodeName>) {
-        if shown.is_some() && self.shown != shown {
+    /// Has what is newly looked at asked at once.
+    pub fn look_at(&mut self, looked_at: LookedAt) {
+        if self.looked_at != looked_at {
             self.due = Instant::now();
+            self.looked_at = looked_at;
         }
-        self.shown = shown;
     }
 
     /// Asks those that were not asked recently.
@@ -70,16 +105,26 @@ impl KubeletReader {
             let (client, clock) = (client.clone(), self.clock);
             self.asking.spawn(async move {
                 let report = read_kubelet(&client, &node, &pods, clock).await;
-                (node.name.clone(), report)
+                UsageAnswer::Kubelet(node.name.clone(), Box::new(report))
             });
+        }
+        if self.looked_at.usage && self.metrics_due <= now {
+            self.metrics_due = now + METRICS_AGAIN;
+            let client = client.clone();
+            self.asking.spawn(async move { UsageAnswer::Nodes(read_node_metrics(&client).await) });
         }
     }
 
-    /// The next report; forever none while nobody is asked. May be dropped and awaited again.
-    pub async fn next(&mut self) -> (NodeName, KubeletReport) {
+    /// The next answer; forever none while nobody is asked. May be dropped and awaited again.
+    pub async fn next(&mut self) -> UsageAnswer {
         loop {
             match self.asking.join_next().await {
-                Some(Ok(report)) => return report,
+                Some(Ok(answer)) => {
+                    if let UsageAnswer::Nodes(Err(_)) = answer {
+                        self.metrics_due = Instant::now() + WITHOUT_METRICS;
+                    }
+                    return answer;
+                }
                 // It was cancelled: the program ends.
                 Some(Err(_)) => {}
                 None => return std::future::pending().await,

@@ -7,7 +7,7 @@ use crate::{
     app::{NodeColumn, Pane, Sort, groups::NodeRow, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
     engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
-    k8s::feed::FeedKind,
+    k8s::{decode::kubelet::UsageMetric, feed::FeedKind},
     model::{NextEvent, NextEventKind, NodeState, StateRole},
     plan::words::counted,
     time::{Span, Timestamp},
@@ -119,6 +119,8 @@ fn columns(scene: &Scene) -> Vec<Column> {
     ];
     if scene.screen.wide {
         columns.extend([
+            plain("cpu use", Width::Fixed(7)).right().gives_way(9),
+            plain("mem use", Width::Fixed(7)).right().gives_way(10),
             column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(13),
             plain("probe", Width::Fixed(9)).gives_way(14),
             column(sort, By::Address, "address", Width::Fixed(15)).gives_way(15),
@@ -169,7 +171,14 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         share(scene, node, load.requested.memory_bytes, node.allocatable.memory_bytes),
     ];
     if scene.screen.wide {
+        let usage = scene.shown.usage.as_ref().and_then(|usage| usage.nodes.get(&node.name));
+        let used = |amount: fn(&UsageMetric) -> i64, of: i64| match usage {
+            Some(usage) => share(scene, node, amount(usage), of),
+            None => Cell::new("–", scene.style(Role::Faint)),
+        };
         cells.extend([
+            used(|usage| usage.cpu_milli, node.allocatable.cpu_milli),
+            used(|usage| usage.memory_bytes, node.allocatable.memory_bytes),
             Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
             probe(scene, health),
             Cell::new(&node.address, dim),
