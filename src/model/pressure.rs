@@ -278,3 +278,108 @@ fn reported(node: &Node) -> Vec<PressureCondition> {
     };
     PressureCondition::ALL.into_iter().filter(is_true).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{Change, Condition, Key, KubeletSpec, ObjectEvent, QosClass, SchedulingSpec},
+        model::{ClusterVerdict, ModelOptions},
+        pressure::{EvictionSettingsText, PodUsage},
+    };
+
+    const GIBI: i64 = 1 << 30;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_secs(seconds)
+    }
+
+    /// A node with two pods that use 2 GiB each.
+    fn model(memory_pressure: ConditionStatus) -> Model {
+        let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), at(0));
+        let condition = |kind: &str, status| Condition { kind: kind.into(), status, ..Condition::default() };
+        let conditions =
+            [condition("Ready", ConditionStatus::True), condition("MemoryPressure", memory_pressure)];
+        let node = Node { name: "n1".into(), conditions: conditions.into(), ..Node::default() };
+        let pod = |name: &str| {
+            let kubelet = KubeletSpec { qos: QosClass::BestEffort, ..KubeletSpec::default() };
+            Change::Pod(ObjectEvent::Applied(Pod {
+                key: Key::new("default", name),
+                node: Some("n1".into()),
+                scheduling: Arc::new(SchedulingSpec { kubelet, ..SchedulingSpec::default() }),
+                ..Pod::default()
+            }))
+        };
+        let changes = vec![Change::Node(ObjectEvent::Applied(node)), pod("a"), pod("b")];
+        model.apply(changes, at(0));
+        model
+    }
+
+    fn report(available: i64, seconds: i64) -> KubeletReport {
+        let usage = |name: &str| {
+            (Key::new("default", name), PodUsage { memory_bytes: Some(2 * GIBI), ..PodUsage::default() })
+        };
+        let stats = NodeStats {
+            memory: Some(SignalLevel { available, capacity: 16 * GIBI }),
+            pods: [usage("a"), usage("b")].into(),
+            ..NodeStats::default()
+        };
+        let settings = EvictionSettings::parse(&EvictionSettingsText {
+            hard: [("memory.available".to_owned(), "1Gi".to_owned())].into(),
+            ..EvictionSettingsText::default()
+        });
+        KubeletReport {
+            stats: Ok(stats),
+            source: UsageSource::Kubelet,
+            settings: Ok(settings),
+            at: at(seconds),
+        }
+    }
+
+    fn pressure(model: &Model) -> NodePressure {
+        let node = model.cluster.node(&"n1".into()).expect("there").clone();
+        model.node_pressure(&node, None).expect("asked")
+    }
+
+    #[test]
+    fn a_level_that_falls_says_when_it_reaches_the_threshold() {
+        let mut model = model(ConditionStatus::False);
+        for step in 0..4 {
+            model.on_kubelet_report(&"n1".into(), report((7 - step) * GIBI, 10 * step));
+        }
+        let pressure = pressure(&model);
+        let memory = &pressure.signals[0];
+        assert_eq!(memory.samples, [7 * GIBI, 6 * GIBI, 5 * GIBI, 4 * GIBI]);
+        assert_eq!(memory.distance(), Some(3 * GIBI));
+        assert_eq!(memory.reaches_threshold, Some(Span::from_secs(30)));
+        assert!(!pressure.order.is_met && memory.evicts.is_none());
+        assert_eq!(pressure.order.evicted().count(), 1, "if it falls below the threshold");
+        assert_eq!(model.evicting_kubelets().count(), 0);
+    }
+
+    #[test]
+    fn the_verdict_names_a_kubelet_that_evicts() {
+        let mut model = model(ConditionStatus::True);
+        assert_eq!(model.nodes_under_pressure(), ["n1".into()].into());
+        model.on_kubelet_report(&"n1".into(), report(GIBI / 2, 0));
+        let evicting: Vec<_> = model.evicting_kubelets().collect();
+        let eviction = KubeletEviction { condition: PressureCondition::Memory, pods: 1 };
+        assert_eq!(evicting, [(&"n1".into(), eviction)]);
+        let verdict = ClusterVerdict::of(&model, at(1)).text();
+        assert!(verdict.contains("kubelet of n1 evicts up to 1 pod (MemoryPressure)"), "{verdict}");
+    }
+
+    #[test]
+    fn without_an_answer_the_defaults_of_the_release_are_assumed_and_named() {
+        let mut model = model(ConditionStatus::False);
+        let refused = || Err("nodes/proxy is forbidden".to_owned());
+        let answer = KubeletReport { stats: Err("no".into()), settings: refused(), ..report(0, 0) };
+        model.on_kubelet_report(&"n1".into(), answer);
+        let pressure = pressure(&model);
+        assert_eq!(pressure.assumed_thresholds.as_deref(), Some("nodes/proxy is forbidden"));
+        assert_eq!(pressure.usage, Err("no".into()));
+        assert_eq!(pressure.signals.len(), 6, "the defaults");
+        assert_eq!(pressure.order.ranking.len(), 2);
+        assert!(pressure.order.reclaim.is_none());
+    }
+}
