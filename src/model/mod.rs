@@ -2,6 +2,7 @@
 //! controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
 pub mod cluster_verdict;
+pub mod departures;
 pub mod eviction;
 pub mod eviction_outcomes;
 pub mod feeds;
@@ -26,6 +27,7 @@ use std::{
 };
 
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
+pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
 pub use eviction::{EvictionRow, EvictionState};
 pub use eviction_outcomes::{EvictionCounts, EvictionOutcomes, OutcomesJob};
 pub use feeds::Feeds;
@@ -89,6 +91,8 @@ pub struct Model {
     pub pressure: PressureReadings,
     /// The live usage of nodes, while somebody looks at it and where it is available.
     pub usage: Option<Arc<NodeUsage>>,
+    /// The pods that left, and who removed them.
+    pub departures: Departures,
     /// What the engine knew at the last refresh.
     pub views: Views,
     watch_health: WatchHealth,
@@ -168,6 +172,7 @@ impl Model {
             pending: None,
             pressure: PressureReadings::default(),
             usage: None,
+            departures: Departures::default(),
             views: Views::default(),
             watch_health: WatchHealth::Live,
             started_at: now,
@@ -314,6 +319,7 @@ impl Model {
         let AppliedChange { applied, impact } = change;
         self.watchlist.on_applied(applied);
         self.upgrades.on_applied(applied);
+        self.departures.on_applied(applied, &self.cluster, self.feeds.state(FeedKind::Pods), now);
         let judged = self.accuracy.on_change(applied, &self.cluster, now);
         self.record(change, &judged, now);
         self.node_changes += u64::from(*impact == Impact::Node);

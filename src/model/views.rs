@@ -91,6 +91,7 @@ impl Model {
     /// Asks the engine about the nodes and pods that something is about to happen to. It is asked about the others when they
     /// are shown ([`Model::health`]): with 5,000 nodes, most are healthy and few are on screen.
     pub fn refresh(&mut self, now: Timestamp) {
+        self.departures.expire(now);
         let Some(engine) = &self.engine else {
             self.views.taken = now;
             self.views.revision.nodes = self.node_changes;

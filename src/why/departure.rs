@@ -110,6 +110,8 @@ pub enum PodPresence {
     Present,
     /// It was removed; what is known of it is as of then.
     Gone,
+    /// It was missing when a broken watch was back: nobody saw its deletion.
+    Missed,
 }
 
 impl PodDeparture {

@@ -192,7 +192,7 @@ impl Clues {
         let (Some(name), source) = (&pod.node, EvidenceSource::Node) else { return };
         let Some(node) = node else {
             if cluster.nodes().is_synced() {
-                let certainty = if presence == PodPresence::Gone { Likely } else { Possible };
+                let certainty = if presence == PodPresence::Present { Possible } else { Likely };
                 let text = format!("node {name} no longer exists");
                 self.add(DepartureKind::GarbageCollection, certainty, source, text);
             }
@@ -290,14 +290,16 @@ impl Clues {
         let is_explained = !self.0.is_empty();
         let found = pod.owner.as_ref().map(|own| owner::find(cluster, &pod.key.namespace, own));
         let is_known = found != Some(OwnerLookup::Unknown);
+        let is_observed = presence != PodPresence::Missed || pod.termination.is_some();
         let text = match presence {
+            PodPresence::Missed if !is_observed => "missing when the watch of pods was back",
             PodPresence::Gone if pod.termination.is_none() => "removed without a grace period",
-            PodPresence::Gone | PodPresence::Present => "deleted through the API",
+            PodPresence::Present | PodPresence::Gone | PodPresence::Missed => "deleted through the API",
         };
         let (certainty, text) = match (is_explained, is_known) {
-            (true, _) => (Possible, text.to_owned()),
-            (false, true) => (Likely, format!("{text}, and nothing else explains it")),
+            (false, true) if is_observed => (Likely, format!("{text}, and nothing else explains it")),
             (false, false) => (Possible, format!("{text}; its owner is not known")),
+            (true | false, _) => (Possible, text.to_owned()),
         };
         self.add(DepartureKind::Deletion, certainty, EvidenceSource::Deletion, text);
     }

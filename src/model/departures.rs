@@ -1,0 +1,477 @@
+//! The pods that left in the last two hours: who removed each of them, why, and how many of each kind in each minute.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::{
+    cluster::{Applied, Cluster, Delta, Key, NodeName, Pod, Uid},
+    k8s::feed::FeedState,
+    time::{Span, Timestamp},
+    why::departure::{DepartureKind, EvidenceSource, PodDeparture, PodPresence, departed_at},
+};
+
+/// How long a departure is kept.
+const KEPT_FOR: Span = Span::from_secs(2 * 3600);
+
+/// How many departures are kept. Pods that completed go first, then the oldest; the counts stay.
+const CAPACITY: usize = 4000;
+
+const MINUTE: Span = Span::from_secs(60);
+
+/// Identifies a departure; in order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DepartureId(Timestamp, u64);
+
+/// A pod that left, or began to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DepartureEntry {
+    pub pod: Key,
+    uid: Uid,
+    pub node: Option<NodeName>,
+    /// When its deletion began, or when it finished before that.
+    pub at: Timestamp,
+    pub stage: DepartureStage,
+    pub departure: PodDeparture,
+}
+
+/// What is left of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DepartureStage {
+    Terminating,
+    /// Succeeded or Failed; the object remains.
+    Finished,
+    /// Its object is gone since then.
+    Gone {
+        at: Timestamp,
+    },
+    /// It runs on: a container was killed for memory and started again.
+    Restarted,
+}
+
+/// The departures of the last two hours.
+#[derive(Clone, Debug, Default)]
+pub struct Departures {
+    entries: BTreeMap<DepartureId, DepartureEntry>,
+    /// The newest departure of each pod that is kept.
+    by_pod: BTreeMap<Key, DepartureId>,
+    /// How many of each kind left in each minute, the oldest minute first.
+    minutes: VecDeque<Minute>,
+    /// How many departures there have been.
+    count: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Minute {
+    /// Minutes since the epoch.
+    number: i64,
+    counts: [u32; DepartureKind::ALL.len()],
+}
+
+impl Departures {
+    /// Takes a change of the cluster. `feed` is the state of the watch of pods: of pods that are missing after it was broken,
+    /// nobody knows when they left.
+    pub fn on_applied(
+        &mut self,
+        applied: &Applied,
+        cluster: &Cluster,
+        feed: Option<&FeedState>,
+        now: Timestamp,
+    ) {
+        let Applied::Pod(Delta { old, new }) = applied else { return };
+        let removed = match feed {
+            Some(FeedState::Live) | None => PodPresence::Gone,
+            Some(_) => PodPresence::Missed,
+        };
+        match (old.as_deref(), new.as_deref()) {
+            (Some(old), Some(new)) if old.uid == new.uid => self.on_change(Some(old), new, cluster, now),
+            (Some(old), Some(new)) => {
+                self.on_removal(old, removed, cluster, now);
+                self.on_change(None, new, cluster, now);
+            }
+            (None, Some(new)) => self.on_change(None, new, cluster, now),
+            (Some(old), None) => self.on_removal(old, removed, cluster, now),
+            (None, None) => {}
+        }
+    }
+
+    /// Drops what is too old.
+    pub fn expire(&mut self, now: Timestamp) {
+        while let Some(oldest) = self.entries.keys().next().copied()
+            && now.since(oldest.0) > KEPT_FOR
+        {
+            self.drop_entry(oldest);
+        }
+        let first = minute(now) - KEPT_FOR.as_secs() / MINUTE.as_secs();
+        while self.minutes.front().is_some_and(|oldest| oldest.number < first) {
+            self.minutes.pop_front();
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many there were.
+    pub fn total(&self) -> usize {
+        self.minutes.iter().flat_map(|minute| minute.counts).map(|count| count as usize).sum()
+    }
+
+    /// The newest first.
+    pub fn newest(&self) -> impl Iterator<Item = (DepartureId, &DepartureEntry)> {
+        self.entries.iter().rev().map(|(id, entry)| (*id, entry))
+    }
+
+    pub fn entry(&self, id: DepartureId) -> Option<&DepartureEntry> {
+        self.entries.get(&id)
+    }
+
+    /// The newest departure of a pod of this name.
+    pub fn of_pod(&self, pod: &Key) -> Option<&DepartureEntry> {
+        self.entries.get(self.by_pod.get(pod)?)
+    }
+
+    /// The kinds that occurred and how often, those that need attention first.
+    pub fn counts(&self) -> Vec<(DepartureKind, usize)> {
+        let of = |kind: DepartureKind| {
+            self.minutes.iter().map(|minute| minute.counts[kind as usize] as usize).sum::<usize>()
+        };
+        DepartureKind::ALL.into_iter().map(|kind| (kind, of(kind))).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// How many left in each of the last minutes, the present one last: of one kind, or of all.
+    pub fn per_minute(&self, kind: Option<DepartureKind>, minutes: usize, now: Timestamp) -> Vec<u32> {
+        let mut counts = vec![0; minutes];
+        let last = minute(now);
+        for minute in self.minutes.iter().rev() {
+            let Ok(age) = usize::try_from(last - minute.number) else { continue };
+            let Some(place) = minutes.checked_sub(age + 1) else { break };
+            counts[place] = match kind {
+                Some(kind) => minute.counts[kind as usize],
+                None => minute.counts.iter().sum(),
+            };
+        }
+        counts
+    }
+
+    fn on_change(&mut self, old: Option<&Pod>, new: &Pod, cluster: &Cluster, now: Timestamp) {
+        if new.termination.is_none() && !new.is_finished() {
+            return self.on_restart(old, new, cluster, now);
+        }
+        let told = |pod: &Pod| {
+            let Pod { termination, phase, reason, disruption_target, ending, .. } = pod;
+            (termination.clone(), *phase, reason.clone(), disruption_target.clone(), ending.clone())
+        };
+        if old.is_some_and(|old| told(old) == told(new)) {
+            return;
+        }
+        let Some(departure) = PodDeparture::of(new, PodPresence::Present, cluster, &[]) else { return };
+        let stage =
+            if new.termination.is_some() { DepartureStage::Terminating } else { DepartureStage::Finished };
+        // Of a pod that had left when it was first seen, only a known time says whether it is recent.
+        let at = departed_at(new, cluster).or(old.map(|_| now));
+        self.record(new, at, stage, departure, now);
+    }
+
+    /// A container that was killed for memory, and is started again.
+    fn on_restart(&mut self, old: Option<&Pod>, new: &Pod, cluster: &Cluster, now: Timestamp) {
+        let Some((departure, at)) = PodDeparture::oom_kill(new) else { return };
+        let before = old.and_then(PodDeparture::oom_kill).map(|(_, at)| at);
+        if before == Some(at) {
+            return;
+        }
+        let at = at.map(|at| cluster.local(at)).or(old.map(|_| now));
+        let Some(at) = at.filter(|at| now.since(*at) <= KEPT_FOR) else { return };
+        self.insert(new, at.min(now), DepartureStage::Restarted, departure, now);
+    }
+
+    fn on_removal(&mut self, pod: &Pod, presence: PodPresence, cluster: &Cluster, now: Timestamp) {
+        let stage = DepartureStage::Gone { at: now };
+        let finished = pod.is_finished() && pod.termination.is_none();
+        if let Some(known) = self.known(pod)
+            && finished
+        {
+            // It left when it finished: this is only the end of its object.
+            if let Some(entry) = self.entries.get_mut(&known) {
+                entry.stage = stage;
+            }
+        } else if !finished && let Some(departure) = PodDeparture::of(pod, presence, cluster, &[]) {
+            let began = departed_at(pod, cluster).filter(|began| now.since(*began) <= KEPT_FOR);
+            self.record(pod, Some(began.unwrap_or(now)), stage, departure, now);
+        }
+    }
+
+    /// The departure of this very pod, if it has begun.
+    fn known(&self, pod: &Pod) -> Option<DepartureId> {
+        let id = *self.by_pod.get(&pod.key)?;
+        let entry = self.entries.get(&id)?;
+        (entry.uid == pod.uid && entry.stage != DepartureStage::Restarted).then_some(id)
+    }
+
+    /// Notes a departure, or what more is known of it.
+    fn record(
+        &mut self,
+        pod: &Pod,
+        at: Option<Timestamp>,
+        stage: DepartureStage,
+        departure: PodDeparture,
+        now: Timestamp,
+    ) {
+        let Some(known) = self.known(pod) else {
+            if let Some(at) = at.filter(|at| now.since(*at) <= KEPT_FOR) {
+                self.insert(pod, at.min(now), stage, departure, now);
+            }
+            return;
+        };
+        let Some(entry) = self.entries.get_mut(&known) else { return };
+        entry.stage = stage;
+        if tells_more(&departure, &entry.departure) {
+            let before = std::mem::replace(&mut entry.departure, departure).kind;
+            let (after, at) = (entry.departure.kind, entry.at);
+            self.add_to_minute(at, before, -1);
+            self.add_to_minute(at, after, 1);
+        }
+    }
+
+    fn insert(
+        &mut self,
+        pod: &Pod,
+        at: Timestamp,
+        stage: DepartureStage,
+        departure: PodDeparture,
+        now: Timestamp,
+    ) {
+        self.count += 1;
+        let id = DepartureId(at, self.count);
+        self.add_to_minute(at, departure.kind, 1);
+        let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), pod.node.clone());
+        self.by_pod.insert(key.clone(), id);
+        self.entries.insert(id, DepartureEntry { pod: key, uid, node, at, stage, departure });
+        if self.entries.len() > CAPACITY {
+            let completed = self.entries.iter().find(|(_, entry)| is_completion(entry.departure.kind));
+            let least = completed.or_else(|| self.entries.first_key_value()).map(|(id, _)| *id);
+            least.into_iter().for_each(|id| self.drop_entry(id));
+        }
+        self.expire(now);
+    }
+
+    fn drop_entry(&mut self, id: DepartureId) {
+        let Some(entry) = self.entries.remove(&id) else { return };
+        if self.by_pod.get(&entry.pod) == Some(&id) {
+            self.by_pod.remove(&entry.pod);
+        }
+    }
+
+    fn add_to_minute(&mut self, at: Timestamp, kind: DepartureKind, count: i32) {
+        let number = minute(at);
+        let place = self.minutes.partition_point(|minute| minute.number < number);
+        if self.minutes.get(place).is_none_or(|minute| minute.number != number) {
+            self.minutes.insert(place, Minute { number, counts: Default::default() });
+        }
+        let counted = &mut self.minutes[place].counts[kind as usize];
+        *counted = counted.saturating_add_signed(count);
+    }
+}
+
+/// Whether a newer classification replaces an older one: what was seen when the deletion began is not forgotten for want of
+/// an explanation.
+fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
+    let is_fallback = |departure: &PodDeparture| {
+        departure.evidence.first().is_none_or(|evidence| evidence.source == EvidenceSource::Deletion)
+    };
+    new.certainty >= old.certainty && (!is_fallback(new) || is_fallback(old))
+}
+
+const fn is_completion(kind: DepartureKind) -> bool {
+    matches!(kind, DepartureKind::JobCompletion | DepartureKind::Completion)
+}
+
+fn minute(at: Timestamp) -> i64 {
+    at.as_nanos().div_euclid(MINUTE.as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        cluster::{ContainerExit, Phase, PodEnding, Termination},
+        time::ClusterTime,
+        why::departure::DepartureCertainty,
+    };
+
+    const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn at(secs: i64) -> Timestamp {
+        NOW + Span::from_secs(secs)
+    }
+
+    fn running(name: &str) -> Pod {
+        let uid = format!("uid-{name}").as_str().into();
+        Pod { key: Key::new("shop", name), uid, phase: Phase::Running, ..Pod::default() }
+    }
+
+    fn terminating(pod: &Pod, since: i64, reason: Option<&str>) -> Pod {
+        let grace = Span::from_secs(30);
+        let termination = Some(Termination { deadline: ClusterTime::new(at(since)) + grace, grace });
+        Pod { termination, disruption_target: reason.map(Into::into), ..pod.clone() }
+    }
+
+    fn ended(pod: &Pod, phase: Phase, reason: &str, code: i32, secs: i64, restarted: bool) -> Pod {
+        let exit = ContainerExit {
+            container: "app".into(),
+            reason: reason.into(),
+            code,
+            at: Some(ClusterTime::new(at(secs))),
+            restarted,
+        };
+        let ending = PodEnding { exits: [exit].into(), ..PodEnding::default() };
+        Pod { phase, ending: Some(ending.into()), ..pod.clone() }
+    }
+
+    /// Applies the versions of one pod, none for its removal, each at its second.
+    fn record(departures: &mut Departures, versions: &[(i64, Option<Pod>)]) {
+        let mut old: Option<Arc<Pod>> = None;
+        for (secs, version) in versions {
+            let new = version.clone().map(Arc::new);
+            let applied = Applied::Pod(Delta { old: old.take(), new: new.clone() });
+            departures.on_applied(&applied, &Cluster::default(), Some(&FeedState::Live), at(*secs));
+            old = new;
+        }
+    }
+
+    fn listed(departures: &Departures) -> Vec<(String, DepartureKind, DepartureStage)> {
+        departures
+            .newest()
+            .map(|(_, entry)| (entry.pod.name.to_string(), entry.departure.kind, entry.stage))
+            .collect()
+    }
+
+    #[test]
+    fn a_pod_leaves_once_however_often_it_changes() {
+        let mut departures = Departures::default();
+        let pod = running("web");
+        let evicted = terminating(&pod, 10, Some("EvictionByEvictionAPI"));
+        let failed = Pod { phase: Phase::Failed, ..evicted.clone() };
+        let versions = [(0, Some(pod)), (10, Some(evicted)), (12, Some(failed)), (15, None)];
+        record(&mut departures, &versions);
+        let gone = DepartureStage::Gone { at: at(15) };
+        assert_eq!(listed(&departures), [("web".into(), DepartureKind::ApiEviction, gone)]);
+        assert_eq!(departures.counts(), [(DepartureKind::ApiEviction, 1)]);
+        let entry = departures.of_pod(&Key::new("shop", "web")).expect("kept");
+        assert_eq!((entry.at, entry.departure.certainty), (at(10), DepartureCertainty::Certain));
+    }
+
+    #[test]
+    fn what_is_stated_later_replaces_a_guess_and_a_guess_replaces_nothing() {
+        let mut departures = Departures::default();
+        let (pod, other) = (running("web"), running("db"));
+        let guessed = terminating(&pod, 10, None);
+        let stated = terminating(&pod, 10, Some("DeletionByPodGC"));
+        record(&mut departures, &[(0, Some(pod)), (10, Some(guessed)), (11, Some(stated))]);
+        let stated = terminating(&other, 20, Some("DeletionByTaintManager"));
+        let silent = terminating(&other, 20, None);
+        record(&mut departures, &[(0, Some(other)), (20, Some(stated)), (21, Some(silent)), (22, None)]);
+        let kinds: Vec<DepartureKind> = listed(&departures).into_iter().map(|(_, kind, _)| kind).collect();
+        assert_eq!(kinds, [DepartureKind::TaintEviction, DepartureKind::GarbageCollection]);
+        let expected = [(DepartureKind::TaintEviction, 1), (DepartureKind::GarbageCollection, 1)];
+        assert_eq!(departures.counts(), expected, "a kind that was corrected is counted once");
+    }
+
+    #[test]
+    fn a_pod_that_completed_does_not_leave_again_when_its_object_is_removed() {
+        let mut departures = Departures::default();
+        let pod = running("job");
+        let done = ended(&pod, Phase::Succeeded, "Completed", 0, 10, false);
+        let deleted = terminating(&done, 50, None);
+        record(
+            &mut departures,
+            &[(0, Some(pod.clone())), (11, Some(done.clone())), (50, Some(deleted)), (52, None)],
+        );
+        let gone = DepartureStage::Gone { at: at(52) };
+        assert_eq!(listed(&departures), [("job".into(), DepartureKind::Completion, gone)]);
+        record(&mut departures, &[(100, None)]);
+        assert_eq!(departures.total(), 1);
+        let old = ended(&running("old"), Phase::Succeeded, "Completed", 0, -9000, false);
+        record(&mut departures, &[(0, Some(old)), (60, None)]);
+        assert_eq!(departures.total(), 1, "finished long before it was first seen");
+    }
+
+    #[test]
+    fn a_pod_of_the_same_name_is_another_one() {
+        let mut departures = Departures::default();
+        let first = running("db-0");
+        let second = Pod { uid: "second".into(), ..first.clone() };
+        let ending = terminating(&first, 10, None);
+        record(&mut departures, &[(0, Some(first)), (10, Some(ending)), (15, Some(second.clone()))]);
+        let ending = terminating(&second, 30, None);
+        record(&mut departures, &[(16, Some(second)), (30, Some(ending))]);
+        let stages: Vec<DepartureStage> =
+            listed(&departures).into_iter().map(|(_, _, stage)| stage).collect();
+        assert_eq!(stages, [DepartureStage::Terminating, DepartureStage::Gone { at: at(15) }]);
+    }
+
+    #[test]
+    fn each_kill_for_memory_is_counted_though_the_pod_stays() {
+        let mut departures = Departures::default();
+        let pod = running("web");
+        let killed = |secs| ended(&pod, Phase::Running, "OOMKilled", 137, secs, true);
+        let again = Pod { nominated: Some("b".into()), ..killed(10) };
+        let versions =
+            [(0, Some(pod.clone())), (11, Some(killed(10))), (12, Some(again)), (70, Some(killed(69)))];
+        record(&mut departures, &versions);
+        let row = || ("web".to_owned(), DepartureKind::OomKill, DepartureStage::Restarted);
+        assert_eq!(listed(&departures), [row(), row()]);
+    }
+
+    #[test]
+    fn pods_that_are_missing_after_the_watch_was_broken_are_only_possibly_deleted() {
+        let mut departures = Departures::default();
+        let pod = Arc::new(running("web"));
+        let applied = Applied::Pod(Delta { old: Some(pod), new: None });
+        let broken = FeedState::Connecting;
+        departures.on_applied(&applied, &Cluster::default(), Some(&broken), at(10));
+        let entry = departures.newest().next().expect("kept").1;
+        assert_eq!(entry.departure.certainty, DepartureCertainty::Possible);
+        assert!(entry.departure.reason().contains("watch"), "{}", entry.departure.reason());
+    }
+
+    #[test]
+    fn departures_are_counted_by_kind_and_minute_and_kept_for_two_hours() {
+        let mut departures = Departures::default();
+        for (number, secs) in [0, 1, 61, 200].into_iter().enumerate() {
+            let pod = running(&format!("web-{number}"));
+            let reason = if secs == 61 { "PreemptionByScheduler" } else { "EvictionByEvictionAPI" };
+            let ending = terminating(&pod, secs, Some(reason));
+            record(&mut departures, &[(secs, Some(pod)), (secs, Some(ending))]);
+        }
+        let start = NOW.as_nanos().rem_euclid(MINUTE.as_nanos());
+        assert_eq!(start, 0, "the test counts from a full minute");
+        let shown = |kind| departures.per_minute(kind, 5, at(200));
+        assert_eq!(shown(None), [0, 2, 1, 0, 1]);
+        assert_eq!(shown(Some(DepartureKind::Preemption)), [0, 0, 1, 0, 0]);
+        assert_eq!(departures.per_minute(None, 2, at(200)), [0, 1], "only what fits");
+        departures.expire(at(7261));
+        assert_eq!(departures.newest().count(), 1);
+        departures.expire(at(9000));
+        assert!(departures.is_empty());
+        assert_eq!((departures.total(), departures.of_pod(&Key::new("shop", "web-3"))), (0, None));
+    }
+
+    #[test]
+    fn completed_pods_make_room_before_others_do_and_the_counts_stay() {
+        let mut departures = Departures::default();
+        for number in 0..CAPACITY + 10 {
+            let pod = running(&format!("web-{number:05}"));
+            let left = if number % 100 == 50 {
+                ended(&pod, Phase::Succeeded, "Completed", 0, 10, false)
+            } else {
+                terminating(&pod, 10, None)
+            };
+            record(&mut departures, &[(9, Some(pod)), (10, Some(left))]);
+        }
+        assert_eq!((departures.newest().count(), departures.total()), (CAPACITY, CAPACITY + 10));
+        let first = departures.newest().last().expect("kept").1;
+        assert_eq!(first.pod.name, *"web-00000", "pods that were removed are kept");
+        assert_eq!(listed(&departures).iter().filter(|(_, kind, _)| is_completion(*kind)).count(), 30);
+    }
+}
