@@ -27,7 +27,11 @@ use crate::{
     time::Timestamp,
     ui::text,
     visible,
-    why::{Step, needs},
+    why::{
+        Step,
+        departure::{DepartureCertainty, PodDeparture},
+        needs,
+    },
 };
 
 #[derive(Args, Debug)]
@@ -77,6 +81,8 @@ struct WhyReport {
     kind: &'static str,
     namespace: Option<String>,
     name: String,
+    /// Who removed the pod, and why; none of a node, and of a pod that stays.
+    departure: Option<DepartureReport>,
     /// The first cause first.
     steps: Vec<StepReport>,
     /// What can be done about it.
@@ -100,6 +106,34 @@ struct WhyPlacementReport {
     landing_node: Option<NodeName>,
     landing_reason: Option<String>,
     trace: PlacementReport,
+}
+
+/// Who removed a pod, and why.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DepartureReport {
+    /// `apiEviction`, `taintEviction`, `preemption`, …
+    kind: &'static str,
+    /// `certain`, `likely` or `possible`.
+    certainty: &'static str,
+    /// `terminating`, `finished`, `gone` or `restarted`.
+    stage: &'static str,
+    at: Option<Timestamp>,
+    in_seconds: Option<f64>,
+    /// The most telling first.
+    evidence: Vec<EvidenceReport>,
+    #[serde(skip)]
+    title: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EvidenceReport {
+    /// `condition`, `status`, `container`, `event`, `node`, `owner`, `drain` or `deletion`.
+    source: &'static str,
+    /// Whether it speaks for the kind, or for another one.
+    agrees: bool,
+    text: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -178,30 +212,52 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     }
     shot.run_forecast();
     let events = events(&shot, &args.subject).await;
-    let report = report(&shot, &args.subject, events)?;
+    let departure = departure(&shot, &args.subject, events.as_deref().unwrap_or_default()).await;
+    let report = report(&shot, &args.subject, events.map(|events| fold(&events)), departure)?;
     args.once.output.print(&report, table)?;
     shot.done()
 }
 
-/// The Events about the subject, folded by reason.
+/// The Events about the subject; of a pod that is gone, those that are left.
 async fn events(shot: &OneShot, subject: &Subject) -> Result<Vec<ClusterEvent>, String> {
     let cluster = &shot.model.cluster;
     let subject = match subject {
-        Subject::Node { name, .. } => {
-            cluster.node(&NodeName::from(name.as_str())).map(|node| EventSubject::node(node))
-        }
+        Subject::Node { name, .. } => match cluster.node(&NodeName::from(name.as_str())) {
+            Some(node) => EventSubject::node(node),
+            None => return Ok(Vec::new()),
+        },
         Subject::Pod { name, .. } => {
-            cluster.pod(&pod_key(name, &shot.namespace)).map(|pod| EventSubject::pod(pod))
+            let key = pod_key(name, &shot.namespace);
+            cluster.pod(&key).map_or_else(|| EventSubject::gone_pod(&key), |pod| EventSubject::pod(pod))
         }
     };
-    let Some(subject) = subject else { return Ok(Vec::new()) };
-    read_events(&shot.connection.client, &subject).await.map(|events| fold(&events))
+    read_events(&shot.connection.client, &subject).await
+}
+
+/// Who removed a pod, and why. Its owner's Events are read too, if without them that is not certain.
+async fn departure(shot: &OneShot, subject: &Subject, events: &[ClusterEvent]) -> Option<DepartureReport> {
+    let Subject::Pod { name, .. } = subject else { return None };
+    let (cluster, key) = (&shot.model.cluster, pod_key(name, &shot.namespace));
+    let Some(pod) = cluster.pod(&key) else {
+        let is_gone = cluster.gaps_in([Scope::Pod(key.clone())]).is_empty();
+        let departure = PodDeparture::from_events(&key, events).filter(|_| is_gone)?;
+        return Some(DepartureReport::new(departure, "gone", None, shot.at));
+    };
+    let mut entry = shot.model.departure_of(pod, events)?;
+    if entry.departure.certainty != DepartureCertainty::Certain
+        && let Some(owner) = EventSubject::owner_of(pod)
+        && let Ok(of_owner) = read_events(&shot.connection.client, &owner).await
+    {
+        entry = shot.model.departure_of(pod, &[events, &of_owner].concat())?;
+    }
+    Some(DepartureReport::new(entry.departure, entry.stage.as_str(), entry.at, shot.at))
 }
 
 fn report(
     shot: &OneShot,
     subject: &Subject,
     events: Result<Vec<ClusterEvent>, String>,
+    departure: Option<DepartureReport>,
 ) -> Result<WhyReport, CliError> {
     let Some(explainer) = shot.model.explainer(shot.at) else {
         return Err(CliError::NotFound("the engine".into()));
@@ -217,12 +273,17 @@ fn report(
         }
         Subject::Pod { name, placement } => {
             let key = pod_key(name, &shot.namespace);
-            let pod = cluster.pod(&key).ok_or_else(|| not_there(cluster, key.clone()))?;
-            let version = shot.model.settings.version;
-            let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement);
-            let placement = placement.then(|| placed(cluster, pod, version, shot.at));
-            let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
-            ("pod", Some(namespace), name, explainer.pod(pod), placement, None, Some(actions))
+            let (namespace, name) = (Some(key.namespace.to_string()), key.name.to_string());
+            match cluster.pod(&key) {
+                Some(pod) => {
+                    let version = shot.model.settings.version;
+                    let actions = suggested(shot.model.pod_suggestions(pod, shot.at), *placement);
+                    let placement = placement.then(|| placed(cluster, pod, version, shot.at));
+                    ("pod", namespace, name, explainer.pod(pod), placement, None, Some(actions))
+                }
+                None if departure.is_some() => ("pod", namespace, name, Vec::new(), None, None, None),
+                None => return Err(not_there(cluster, key)),
+            }
         }
     };
     Ok(WhyReport {
@@ -232,6 +293,7 @@ fn report(
         kind,
         namespace,
         name,
+        departure,
         steps: steps.into_iter().map(|step| StepReport::new(step, shot.at)).collect(),
         events_error: events.as_ref().err().cloned(),
         events: events
@@ -283,6 +345,25 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     WhyPlacementReport { landing, landing_node, landing_reason, trace: PlacementReport::new(&trace) }
 }
 
+impl DepartureReport {
+    fn new(departure: PodDeparture, stage: &'static str, at: Option<Timestamp>, now: Timestamp) -> Self {
+        let evidence = departure.evidence.into_iter().map(|evidence| EvidenceReport {
+            source: evidence.source.as_str(),
+            agrees: evidence.agrees,
+            text: evidence.text,
+        });
+        Self {
+            kind: departure.kind.as_str(),
+            certainty: departure.certainty.as_str(),
+            stage,
+            at,
+            in_seconds: at.map(|at| at.since(now).as_secs_f64()),
+            evidence: evidence.collect(),
+            title: departure.kind.title(),
+        }
+    }
+}
+
 impl StepReport {
     fn new(step: Step, now: Timestamp) -> Self {
         Self {
@@ -332,6 +413,7 @@ fn table(report: &WhyReport, out: &mut Page) {
     let name =
         report.namespace.iter().chain([&report.name]).map(|part| visible::text(part)).collect::<Vec<_>>();
     let _ = writeln!(out, "{} {}", report.kind, name.join("/"));
+    departure_table(report, out);
     for step in &report.steps {
         let at = step.at.map_or(String::new(), |at| at.utc().format("%H:%M:%S").to_string());
         let about = if step.estimated { "~" } else { "" };
@@ -354,6 +436,19 @@ fn table(report: &WhyReport, out: &mut Page) {
         let _ = writeln!(out);
         pressure::render(pressure, out);
     }
+}
+
+/// Who removed the pod, what says so, and what speaks against it.
+fn departure_table(report: &WhyReport, out: &mut Page) {
+    let Some(departure) = &report.departure else { return };
+    let DepartureReport { title, certainty, stage, .. } = departure;
+    let at = departure.at.map_or(String::new(), |at| format!(", {} ago", text::age(report.taken_at, at)));
+    let _ = writeln!(out, "departure: {title}, {certainty}{at}, {stage}");
+    for evidence in &departure.evidence {
+        let role = if evidence.agrees { "because" } else { "against" };
+        let _ = writeln!(out, "  {role}  {}", visible::text(&evidence.text));
+    }
+    let _ = writeln!(out);
 }
 
 /// What can be done: what it does, its risk, its command.

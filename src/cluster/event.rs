@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{
-    names::{Name, Uid},
+    names::{Key, Name, Uid},
     node::Node,
+    owner::OwnerKind,
     pod::Pod,
 };
 use crate::time::ClusterTime;
@@ -12,11 +13,12 @@ use crate::time::ClusterTime;
 /// The object that Events are about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSubject {
-    /// `Node` or `Pod`.
+    /// `Node`, `Pod`, or the kind of a workload.
     pub kind: &'static str,
     /// None of a node: its Events are in whatever namespace their sources chose.
     pub namespace: Option<Name>,
     pub name: Name,
+    /// Empty of an object that is gone: Events about any object of its name are meant.
     pub uid: Uid,
 }
 
@@ -30,12 +32,29 @@ impl EventSubject {
         Self { kind: "Pod", namespace, name: pod.key.name.clone(), uid: pod.uid.clone() }
     }
 
+    /// A pod that is gone, by its name.
+    pub fn gone_pod(pod: &Key) -> Self {
+        let namespace = Some((*pod.namespace).into());
+        Self { kind: "Pod", namespace, name: pod.name.clone(), uid: Uid::default() }
+    }
+
+    /// The owner of a pod; none if its kind is not watched.
+    pub fn owner_of(pod: &Pod) -> Option<Self> {
+        let owner = pod.owner.as_ref()?;
+        let OwnerKind::Workload(kind) = owner.kind else { return None };
+        let namespace = Some((*pod.key.namespace).into());
+        Some(Self { kind: kind.as_str(), namespace, name: owner.name.clone(), uid: owner.uid.clone() })
+    }
+
     /// Whether an Event about an object of this name is about this one, and not about one before it.
     ///
     /// Kubelets give the name of a node as its uid, and the taint manager gives none
     /// (docs/upstream/node-lifecycle.md#7.10), so that the uid cannot be part of the query.
     pub fn is_meant(&self, uid: &str) -> bool {
-        uid.is_empty() || *uid == *self.uid || (self.kind == "Node" && *uid == *self.name)
+        uid.is_empty()
+            || self.uid.is_empty()
+            || *uid == *self.uid
+            || (self.kind == "Node" && *uid == *self.name)
     }
 }
 
@@ -132,5 +151,7 @@ mod tests {
         let meant = |subject: EventSubject| ["", "u2", "n1", "u1"].map(|uid| subject.is_meant(uid));
         assert_eq!(meant(EventSubject::node(&node)), [true, true, true, false]);
         assert_eq!(meant(EventSubject::pod(&pod)), [true, true, false, false]);
+        let gone = EventSubject::gone_pod(&Key::new("d", "p"));
+        assert_eq!(meant(gone), [true; 4], "nobody knows the uid any more");
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::Model;
 use crate::{
-    cluster::{Applied, Cluster, Delta, Key, NodeName, Pod, Uid},
+    cluster::{Applied, Cluster, ClusterEvent, Delta, Key, NodeName, Pod, Uid},
     k8s::feed::FeedState,
     time::{Span, Timestamp},
     why::departure::{DepartureKind, EvidenceSource, PodDeparture, PodPresence, departed_at},
@@ -27,8 +28,8 @@ pub struct DepartureEntry {
     pub pod: Key,
     uid: Uid,
     pub node: Option<NodeName>,
-    /// When its deletion began, or when it finished before that.
-    pub at: Timestamp,
+    /// When its deletion began, or when it finished before that; none if that is not known.
+    pub at: Option<Timestamp>,
     pub stage: DepartureStage,
     pub departure: PodDeparture,
 }
@@ -64,6 +65,44 @@ struct Minute {
     /// Minutes since the epoch.
     number: i64,
     counts: [u32; DepartureKind::ALL.len()],
+}
+
+impl Model {
+    /// Who removed a pod that is there, by everything that is known, with these Events about it and its owner; none for one
+    /// that stays.
+    pub fn departure_of(&self, pod: &Pod, events: &[ClusterEvent]) -> Option<DepartureEntry> {
+        let cluster = &self.cluster;
+        let entry = |at, stage, departure| {
+            let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), pod.node.clone());
+            DepartureEntry { pod: key, uid, node, at, stage, departure }
+        };
+        if let Some((killed, at)) = PodDeparture::oom_kill(pod) {
+            return Some(entry(at.map(|at| cluster.local(at)), DepartureStage::Restarted, killed));
+        }
+        let departure = PodDeparture::of(pod, PodPresence::Present, cluster, events)?;
+        // What was seen when it began may be more than what can be seen now.
+        let seen = self.departures.known(pod).and_then(|id| self.departures.entry(id));
+        if let Some(seen) = seen.filter(|seen| !tells_more(&departure, &seen.departure)) {
+            return Some(seen.clone());
+        }
+        let at = departed_at(pod, cluster).or(seen.and_then(|seen| seen.at));
+        Some(entry(at, DepartureStage::of(pod), departure))
+    }
+}
+
+impl DepartureStage {
+    fn of(pod: &Pod) -> Self {
+        if pod.termination.is_some() { Self::Terminating } else { Self::Finished }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Terminating => "terminating",
+            Self::Finished => "finished",
+            Self::Gone { .. } => "gone",
+            Self::Restarted => "restarted",
+        }
+    }
 }
 
 impl Departures {
@@ -225,9 +264,9 @@ impl Departures {
         entry.stage = stage;
         if tells_more(&departure, &entry.departure) {
             let before = std::mem::replace(&mut entry.departure, departure).kind;
-            let (after, at) = (entry.departure.kind, entry.at);
-            self.add_to_minute(at, before, -1);
-            self.add_to_minute(at, after, 1);
+            let after = entry.departure.kind;
+            self.add_to_minute(known.0, before, -1);
+            self.add_to_minute(known.0, after, 1);
         }
     }
 
@@ -244,7 +283,7 @@ impl Departures {
         self.add_to_minute(at, departure.kind, 1);
         let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), pod.node.clone());
         self.by_pod.insert(key.clone(), id);
-        self.entries.insert(id, DepartureEntry { pod: key, uid, node, at, stage, departure });
+        self.entries.insert(id, DepartureEntry { pod: key, uid, node, at: Some(at), stage, departure });
         if self.entries.len() > CAPACITY {
             let completed = self.entries.iter().find(|(_, entry)| is_completion(entry.departure.kind));
             let least = completed.or_else(|| self.entries.first_key_value()).map(|(id, _)| *id);
@@ -358,7 +397,7 @@ mod tests {
         assert_eq!(listed(&departures), [("web".into(), DepartureKind::ApiEviction, gone)]);
         assert_eq!(departures.counts(), [(DepartureKind::ApiEviction, 1)]);
         let entry = departures.of_pod(&Key::new("shop", "web")).expect("kept");
-        assert_eq!((entry.at, entry.departure.certainty), (at(10), DepartureCertainty::Certain));
+        assert_eq!((entry.at, entry.departure.certainty), (Some(at(10)), DepartureCertainty::Certain));
     }
 
     #[test]

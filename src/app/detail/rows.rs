@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::{Detail, DetailContext, DetailRow, Tone, pressure};
 use crate::{
     cluster::{Cluster, ConditionStatus, Node, Pod, Scope, TaintOwner, TolerationOperator},
+    model::Model,
     plan::words::counted,
     time::Timestamp,
-    why::Step,
+    why::{Step, departure::PodDeparture},
 };
 
 /// What led here, what applies, what is expected and what is not, each under its title.
@@ -147,7 +148,8 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
     let DetailContext { model, now, .. } = *context;
     let cluster = &model.cluster;
     let explainer = model.explainer(now);
-    let mut rows = chain(explainer.map(|explainer| explainer.pod(pod)).unwrap_or_default());
+    let mut rows = departure(pod, detail, model);
+    rows.extend(chain(explainer.map(|explainer| explainer.pod(pod)).unwrap_or_default()));
     rows.extend(detail.suggestion_rows(context));
     rows.extend(detail.timeline_rows(model));
     rows.push(DetailRow::section("pod"));
@@ -171,6 +173,25 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
     rows.extend(tolerations(pod));
     rows.extend(Detail::label_rows(&pod.labels));
     rows.extend(detail.annotation_rows());
+    rows
+}
+
+/// Who removed the pod, what says so, and what speaks against it; nothing for a pod that stays.
+fn departure(pod: &Pod, detail: &Detail, model: &Model) -> Vec<DetailRow> {
+    let events = detail.events.events.as_deref().unwrap_or_default();
+    let Some(entry) = model.departure_of(pod, events) else { return Vec::new() };
+    let PodDeparture { kind, certainty, evidence } = entry.departure;
+    let head = DetailRow::Fact {
+        name: entry.stage.as_str().into(),
+        at: entry.at,
+        text: format!("{kind}, {}", certainty.as_str()),
+        tone: Tone::Plain,
+    };
+    let mut rows = vec![DetailRow::section("departure"), head];
+    rows.extend(evidence.into_iter().map(|evidence| {
+        let (name, tone) = if evidence.agrees { ("because", Tone::Plain) } else { ("against", Tone::Marked) };
+        DetailRow::Fact { name: name.into(), at: None, text: evidence.text, tone }
+    }));
     rows
 }
 
