@@ -272,6 +272,7 @@ pub const COMMANDS: &[Command] = &[
     view("forecast", "Focus the forecast.", "", &[char('4')], UserAction::Focus(4)),
     view("journal", "Focus the journal.", "", &[char('5')], UserAction::Focus(5)),
     view("pending", "Focus the pods that wait for a node.", "", &[char('6')], UserAction::Focus(6)),
+    view("departures", "Focus the pods that left.", "", &[char('7')], UserAction::Focus(7)),
     Command {
         context: KeyContext::In(&[Pane::Zones]),
         ..view(
@@ -321,7 +322,7 @@ pub const COMMANDS: &[Command] = &[
         )
     },
     Command {
-        context: KeyContext::In(&[Pane::Journal]),
+        context: KeyContext::In(&[Pane::Journal, Pane::Departures]),
         ..view(
             "entry-detail",
             "Show everything about the node or pod of the selected entry.",

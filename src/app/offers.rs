@@ -134,7 +134,7 @@ impl App {
                 let means = screen.overlays.detail().and_then(Detail::selected_means);
                 matches!(means, Some(Means::Plan(_) | Means::WhatIf(_)))
             }
-            Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending => false,
+            Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending | Pane::Departures => false,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
     engine::{Certainty, ZoneView},
     forecast::{self, Lane},
     model::{
-        EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, Revision,
+        DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, Revision,
         pending_pods::pending_since,
     },
     time::Timestamp,
@@ -88,6 +88,9 @@ impl Screen {
         self.arrange_lanes(shown);
         let filter = self.filter(Pane::Pending).clone();
         self.pending.replace(pending(shown, &filter));
+        let filter = self.filter(Pane::Departures).clone();
+        let departures = shown.departures.newest().filter(|(_, entry)| filter.matches(*entry));
+        self.departures.replace(departures.map(|(id, _)| id).collect());
         let filter = self.filter(Pane::Journal).clone();
         let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
         self.journal.replace(entries.map(|(number, _)| number).collect());
@@ -96,6 +99,7 @@ impl Screen {
             (Pane::Forecast, self.is_forecast_empty(shown)),
             (Pane::Journal, shown.journal.is_empty()),
             (Pane::Pending, shown.cluster.unscheduled_count() == 0),
+            (Pane::Departures, shown.departures.is_empty()),
         ];
         for (pane, is_empty) in is_empty {
             self.openings.entry(pane).or_default().on_content(is_empty, now);
@@ -329,6 +333,27 @@ impl Filterable for NodeRow<'_> {
         if let Some(ready) = node.ready() {
             found(&ready.reason);
         }
+    }
+}
+
+impl Filterable for DepartureEntry {
+    fn field(&self, key: &str) -> Option<String> {
+        match key {
+            "pod" | "name" => Some(self.pod.name.to_string()),
+            "ns" | "namespace" => Some(self.pod.namespace.to_string()),
+            "node" => self.node.as_ref().map(ToString::to_string),
+            "kind" => Some(self.departure.kind.to_string()),
+            "certainty" => Some(self.departure.certainty.as_str().into()),
+            "state" => Some(self.stage.as_str().into()),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.pod.to_string());
+        self.node.iter().for_each(|node| found(node));
+        found(self.departure.kind.title());
+        self.departure.evidence.iter().for_each(|evidence| found(&evidence.text));
     }
 }
 

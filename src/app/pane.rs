@@ -19,6 +19,8 @@ pub enum Pane {
     Journal,
     /// The pods that wait for a node.
     Pending,
+    /// The pods that left, and who removed them.
+    Departures,
 }
 
 impl Pane {
@@ -34,6 +36,7 @@ impl Pane {
             Self::Journal => "Journal",
             Self::Forecast => "Forecast",
             Self::Pending => "Pending",
+            Self::Departures => "Departures",
         }
     }
 
@@ -46,6 +49,7 @@ impl Pane {
             Self::Forecast => '4',
             Self::Journal => '5',
             Self::Pending => '6',
+            Self::Departures => '7',
         }
     }
 }

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
     forecast::Lane,
-    model::{Horizon, Model},
+    model::{DepartureId, Horizon, Model},
     time::Timestamp,
 };
 
@@ -56,6 +56,8 @@ pub struct Screen {
     pub evictions: SortedList<Key, EvictionColumn>,
     /// The pods that wait for a node, those that have waited longest first.
     pub pending: Listing<Key>,
+    /// The pods that left, the last one first.
+    pub departures: Listing<DepartureId>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
     pub forecast: ForecastLanes,
@@ -175,12 +177,13 @@ impl<K, C: Default> Default for SortedList<K, C> {
 }
 
 /// The tabs of slots before any of them had the focus.
-const RECENT: [Pane; 5] = [Pane::Evictions, Pane::Forecast, Pane::Zones, Pane::Journal, Pane::Pending];
+const RECENT: [Pane; 6] =
+    [Pane::Evictions, Pane::Forecast, Pane::Zones, Pane::Journal, Pane::Pending, Pane::Departures];
 
 impl Screen {
     pub fn new(themes: Vec<ThemeName>) -> Self {
         let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
-        let openings = [Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending]
+        let openings = [Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures]
             .map(|pane| (pane, Opening::default()));
         Self { themes, recent: RECENT.to_vec(), openings: openings.into(), ..Self::default() }
     }
@@ -202,9 +205,9 @@ impl Screen {
     }
 
     /// The panes that can have the focus now, in the order of their digits.
-    pub fn panes(&self) -> [Pane; 6] {
+    pub fn panes(&self) -> [Pane; 7] {
         let middle = self.overlays.view().and_then(Overlay::pane).unwrap_or(self.node_pane());
-        [Pane::Zones, middle, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending]
+        [Pane::Zones, middle, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures]
     }
 
     /// The pane that takes the place of the nodes while no view is open.
@@ -328,7 +331,9 @@ impl Screen {
     /// The key was handled: until the next one, the selection stays with its row. Nodes and pods are returned to, from
     /// what is opened over them; the other lists go on by themselves.
     pub(super) fn after_key(&mut self) {
-        for pane in [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Pending, Pane::Journal] {
+        for pane in
+            [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Pending, Pane::Journal, Pane::Departures]
+        {
             let list_use = if pane == self.focus { ListUse::Focus } else { ListUse::Unfocus };
             self.on_list_use(pane, list_use);
         }
@@ -344,6 +349,7 @@ impl Screen {
             Pane::Pods => self.pods.list.on_use(list_use),
             Pane::Evictions => self.evictions.list.on_use(list_use),
             Pane::Pending => self.pending.on_use(list_use),
+            Pane::Departures => self.departures.on_use(list_use),
             Pane::Forecast => self.forecast.list.on_use(list_use),
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(|plan| plan.list.on_use(list_use)),
             Pane::Progress => {
@@ -364,6 +370,7 @@ impl Screen {
             Pane::Pods => self.pods.list.is_row_gone(),
             Pane::Evictions => self.evictions.list.is_row_gone(),
             Pane::Pending => self.pending.is_row_gone(),
+            Pane::Departures => self.departures.is_row_gone(),
             Pane::Forecast => self.forecast.list.is_row_gone(),
             Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
             Pane::Progress => self.overlays.progress().is_some_and(|progress| progress.list.is_row_gone()),
@@ -445,6 +452,7 @@ impl Screen {
             Pane::Pods => self.pods.list.step(step),
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Pending => self.pending.step(step),
+            Pane::Departures => self.departures.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
             Pane::Detail | Pane::Plan | Pane::Progress => {}
@@ -457,7 +465,13 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
             Pane::Pods => self.pods.sort.next(PodColumn::ALL),
             Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
-            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast | Pane::Pending => {}
+            Pane::Detail
+            | Pane::Plan
+            | Pane::Progress
+            | Pane::Journal
+            | Pane::Forecast
+            | Pane::Pending
+            | Pane::Departures => {}
         }
     }
 
@@ -467,7 +481,13 @@ impl Screen {
             Pane::Nodes => self.nodes.sort.flip(),
             Pane::Pods => self.pods.sort.flip(),
             Pane::Evictions => self.evictions.sort.flip(),
-            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast | Pane::Pending => {}
+            Pane::Detail
+            | Pane::Plan
+            | Pane::Progress
+            | Pane::Journal
+            | Pane::Forecast
+            | Pane::Pending
+            | Pane::Departures => {}
         }
     }
 
@@ -480,6 +500,7 @@ impl Screen {
                 Pane::Pods => self.pods.list.set_drawn(*rows),
                 Pane::Evictions => self.evictions.list.set_drawn(*rows),
                 Pane::Pending => self.pending.set_drawn(*rows),
+                Pane::Departures => self.departures.set_drawn(*rows),
                 Pane::Journal => self.journal.set_drawn(*rows),
                 Pane::Forecast => self.forecast.set_drawn(*rows),
                 Pane::Detail | Pane::Plan | Pane::Progress => {

@@ -47,9 +47,12 @@ impl App {
                 Box::new(nodes.into_iter().flat_map(|nodes| nodes.keys()))
             }
             Pane::Forecast => Box::new(screen.forecast.selected().into_iter().flat_map(|lane| &lane.nodes)),
-            Pane::Plan | Pane::Progress | Pane::Evictions | Pane::Journal | Pane::Pending => {
-                Box::new(iter::empty())
-            }
+            Pane::Plan
+            | Pane::Progress
+            | Pane::Evictions
+            | Pane::Journal
+            | Pane::Pending
+            | Pane::Departures => Box::new(iter::empty()),
         }
     }
 
@@ -69,7 +72,8 @@ impl App {
             | Pane::Progress
             | Pane::Journal
             | Pane::Forecast
-            | Pane::Pending => Box::new(iter::empty()),
+            | Pane::Pending
+            | Pane::Departures => Box::new(iter::empty()),
         }
     }
 }

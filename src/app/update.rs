@@ -200,7 +200,7 @@ fn enter(app: &mut App) {
         }
         Pane::Plan => edit_plan(app, true),
         Pane::Detail => open_suggested(app),
-        Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending => {}
+        Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending | Pane::Departures => {}
     }
 }
 
@@ -276,6 +276,7 @@ pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String>
             pod.cloned().map(DetailSubject::Pod)
         }
         Pane::Journal => subject_of_entry(app)?,
+        Pane::Departures => subject_of_departure(app)?,
         Pane::Zones | Pane::Detail => None,
     })
 }
@@ -311,6 +312,19 @@ fn subject_of_entry(app: &App) -> Result<Option<DetailSubject>, String> {
         Some(JournalSubject::Node(node)) => Err(format!("node {node} is gone")),
         Some(JournalSubject::Pod(pod, _)) => Err(format!("pod {pod} is gone")),
         Some(JournalSubject::Other(_)) | None => Err("this entry is about neither a node nor a pod".into()),
+    }
+}
+
+/// The pod of the selected departure.
+///
+/// # Errors
+/// It is gone.
+fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
+    let (shown, selected) = (app.shown(), app.screen.departures.selected());
+    let Some(entry) = selected.and_then(|id| shown.departures.entry(*id)) else { return Ok(None) };
+    match shown.cluster.pod(&entry.pod) {
+        Some(pod) if pod.uid == entry.uid => Ok(Some(DetailSubject::Pod(entry.pod.clone()))),
+        Some(_) | None => Err(format!("pod {} is gone", entry.pod)),
     }
 }
 
@@ -369,7 +383,8 @@ fn mark(app: &mut App) {
         | Pane::Evictions
         | Pane::Journal
         | Pane::Forecast
-        | Pane::Pending => {}
+        | Pane::Pending
+        | Pane::Departures => {}
     }
 }
 
@@ -388,7 +403,8 @@ fn mark_all(app: &mut App) {
         | Pane::Evictions
         | Pane::Journal
         | Pane::Forecast
-        | Pane::Pending => {}
+        | Pane::Pending
+        | Pane::Departures => {}
     }
 }
 

@@ -26,7 +26,7 @@ pub struct DepartureId(Timestamp, u64);
 #[derive(Clone, Debug, PartialEq)]
 pub struct DepartureEntry {
     pub pod: Key,
-    uid: Uid,
+    pub uid: Uid,
     pub node: Option<NodeName>,
     /// When its deletion began, or when it finished before that; none if that is not known.
     pub at: Option<Timestamp>,

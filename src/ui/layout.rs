@@ -10,9 +10,10 @@ pub const LEAST: (u16, u16) = (60, 15);
 const BESIDE: (u16, u16) = (150, 44);
 
 /// The tabs of the only slot beside the nodes.
-const LOWER: [Pane; 5] = [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending];
-/// The tabs of the left slot: pods that leave, and pods that wait for a node.
-const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending];
+const LOWER: [Pane; 6] =
+    [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures];
+/// The tabs of the left slot: pods that leave, pods that wait for a node, and pods that left.
+const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending, Pane::Departures];
 
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,9 +53,10 @@ impl ScreenLayout {
     /// header                     header                      header
     /// banner, if there is one    nodes, or pods of one       zones
     /// zones                      zones·evictions·forecast·   nodes
-    /// nodes, or pods of one      journal·pending             evictions·pending | forecast | journal
-    /// evictions·| forecast·      footer                      footer
-    /// pending   | journal
+    /// nodes, or pods of one      journal·pending·departures  evictions·pending· | forecast | journal
+    /// evictions·| forecast·      footer                      departures
+    /// pending·  | journal                                    footer
+    /// departures
     /// footer                     below 120x30                from 200 columns
     /// ```
     /// None if the terminal is too small. When zoomed, the focused pane stands alone; a view does so where there is no
@@ -152,7 +154,7 @@ mod tests {
     /// Every screen of interest: panes open or closed, each in focus, zoomed or not.
     fn screens() -> Vec<Screen> {
         let mut screens = Vec::new();
-        for open in 0..16 {
+        for open in 0..32 {
             for focus in Screen::new(Vec::new()).panes() {
                 for zoomed in [false, true] {
                     let mut screen = Screen::new(Vec::new());

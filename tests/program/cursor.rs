@@ -75,6 +75,7 @@ const ACTING: &[(Pane, &str, &[&str])] = &[
     (Pane::Pods, "2/pool-a-03<Enter><Enter>", &["e", "<Del>", "d", "<Space>"]),
     (Pane::Evictions, "3", &["e", "d", "<Enter>"]),
     (Pane::Pending, "6", &["d"]),
+    (Pane::Departures, "7", &["d", "<Enter>"]),
     (Pane::Forecast, "4", &["x", "d", "<Enter>"]),
     (Pane::Zones, "1", &["x", "<Enter>"]),
     (Pane::Plan, "2/pool-a-01<Enter>r", &["d"]),
@@ -152,6 +153,10 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Pods => screen.pods.list.selected().map(ToString::to_string),
         Pane::Evictions => screen.evictions.list.selected().map(ToString::to_string),
         Pane::Pending => screen.pending.selected().map(ToString::to_string),
+        Pane::Departures => {
+            let entry = fixture.app.model.departures.entry(*screen.departures.selected()?)?;
+            Some(entry.pod.to_string())
+        }
         Pane::Forecast => screen.forecast.node().map(ToString::to_string),
         Pane::Zones => screen.zones.list.selected().map(ToString::to_string),
         Pane::Plan => screen.overlays.plan()?.selected_pod().map(|pod| pod.to_string()),

@@ -1,5 +1,6 @@
 //! The panes, one file each.
 
+pub mod departures;
 pub mod detail;
 mod event_row;
 pub mod evictions;
@@ -51,6 +52,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Evictions => evictions::draw(scene, area, buf),
         Pane::Journal => journal::draw(scene, area, buf),
         Pane::Pending => pending::draw(scene, area, buf),
+        Pane::Departures => departures::draw(scene, area, buf),
         Pane::Forecast => forecast::draw(scene, area, buf),
     }
 }
@@ -65,6 +67,7 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Forecast => Some(forecast::nothing(scene)),
         Pane::Journal => Some(journal::nothing()),
         Pane::Pending => Some(pending::nothing(scene)),
+        Pane::Departures => Some(departures::nothing(scene)),
         Pane::Zones | Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => None,
     };
     let facts = nothing.map(|(glyph, text, role)| Runs::new(&format!("{glyph} {text}"), scene.style(role)));
@@ -145,6 +148,9 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
         notes.push((1, forecast::note(scene)));
         notes.extend(forecast::chance_note(scene).map(|note| (5, note)));
     }
+    if pane == Pane::Departures {
+        notes.extend(departures::note(scene).map(|note| (3, note)));
+    }
     if pane == Pane::Progress {
         notes.push((2, progress::note(scene)));
     }
@@ -181,6 +187,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
         Pane::Pending => screen.pending.len(),
+        Pane::Departures => screen.departures.len(),
         Pane::Forecast => screen.forecast.list.len(),
     }
 }
@@ -190,7 +197,7 @@ const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
         Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
-        Pane::Pods | Pane::Evictions | Pane::Pending => &[FeedKind::Pods],
+        Pane::Pods | Pane::Evictions | Pane::Pending | Pane::Departures => &[FeedKind::Pods],
     }
 }
 
@@ -227,7 +234,13 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
         Pane::Nodes => note(screen.nodes.sort, NodeColumn::title),
         Pane::Pods => note(screen.pods.sort, PodColumn::title),
         Pane::Evictions => note(screen.evictions.sort, EvictionColumn::title),
-        Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast | Pane::Pending => None,
+        Pane::Detail
+        | Pane::Plan
+        | Pane::Progress
+        | Pane::Journal
+        | Pane::Forecast
+        | Pane::Pending
+        | Pane::Departures => None,
     }
 }
 
