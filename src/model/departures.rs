@@ -316,7 +316,11 @@ fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
     let is_fallback = |departure: &PodDeparture| {
         departure.evidence.first().is_none_or(|evidence| evidence.source == EvidenceSource::Deletion)
     };
-    new.certainty >= old.certainty && (!is_fallback(new) || is_fallback(old))
+    let is_same = (new.kind, new.certainty) == (old.kind, old.certainty);
+    match is_same {
+        true => new.evidence.len() >= old.evidence.len(),
+        false => new.certainty >= old.certainty && (!is_fallback(new) || is_fallback(old)),
+    }
 }
 
 const fn is_completion(kind: DepartureKind) -> bool {

@@ -5,6 +5,7 @@ mod actions;
 #[path = "../common/mod.rs"]
 mod common;
 mod control_plane;
+mod departures;
 mod forecasts;
 mod harness;
 mod outage;

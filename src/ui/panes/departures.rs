@@ -48,7 +48,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Departures, selected.map(evidence), inner, buf);
     let inner = draw_counts(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Departures, list, columns(), page);
+    let table = table_of(scene, Pane::Departures, list, columns(inner.width), page);
     table.render(inner, buf, |row| {
         let entry = list.keys().get(row).and_then(|id| scene.shown.departures.entry(*id));
         entry.map(|entry| cells(scene, entry)).unwrap_or_default()
@@ -165,11 +165,16 @@ fn take_line(area: &mut Rect) -> Rect {
     line
 }
 
-fn columns() -> Vec<Column> {
+fn columns(width: u16) -> Vec<Column> {
+    // So that there is room for the name of a node.
+    let longest_pod = match width {
+        0..100 => 30,
+        _ => 44,
+    };
     vec![
         plain("ago", Width::Fit(5, 9)).right(),
         plain("kind", Width::Fit(24, 34)),
-        plain("pod", Width::Fit(16, 40)),
+        plain("pod", Width::Fit(16, longest_pod)),
         plain("node", Width::Fit(6, 24)).gives_way(1),
         plain("evidence", Width::Grow(16, 1)).gives_way(2),
     ]

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Node, OwnerKind, Phase, Pod, Workload,
+        Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OwnerKind, Phase, Pod, Workload,
         WorkloadKind, WorkloadStage,
     },
     engine::{DELETION_BY_TAINT, Tolerance, no_execute, tolerance},
@@ -256,8 +256,11 @@ impl Clues {
             }
             WorkloadStage::Active => {
                 if let Some((wanted, had)) = surplus(pod, &workload, cluster) {
-                    let rollout = if owner::is_rolling_out(cluster, pod) { ", in a rollout" } else { "" };
-                    let text = format!("{name} wants {wanted} pods and had {had}{rollout}");
+                    let rollout = match rolled_out_by(&workload, cluster) {
+                        Some(deployment) => format!(", in a rollout of Deployment {deployment}"),
+                        None => String::new(),
+                    };
+                    let text = format!("{name} wants {wanted} pods and still had {had}{rollout}");
                     self.add(DepartureKind::ScaleDown, Likely, source, text);
                 } else if workload.kind == WorkloadKind::StatefulSet && owner::is_rolling_out(cluster, pod) {
                     let text = format!("{name} replaces its pods in a rollout");
@@ -281,7 +284,8 @@ impl Clues {
                 format!("node {} is drained by {} (operation {})", node.name, claim.by, claim.operation);
             self.add(kind, Likely, EvidenceSource::Drain, text);
         } else if node.unschedulable && kind == DepartureKind::ApiEviction {
-            self.add(kind, Possible, EvidenceSource::Drain, format!("node {} is cordoned", node.name));
+            let by = node.cordon().map(|note| format!(" by {}", note.who())).unwrap_or_default();
+            self.add(kind, Possible, EvidenceSource::Drain, format!("node {} is cordoned{by}", node.name));
         }
     }
 
@@ -410,6 +414,18 @@ fn of_event(pod: &Key, event: &ClusterEvent) -> Option<(DepartureKind, Departure
         ("SuccessfulDelete", _) if names_pod() => (DepartureKind::Deletion, Likely),
         _ => return None,
     })
+}
+
+/// The Deployment that replaces the pods of this ReplicaSet by those of another one.
+fn rolled_out_by(workload: &Workload, cluster: &Cluster) -> Option<Name> {
+    let deployment = workload.owner.as_ref().filter(|_| workload.kind == WorkloadKind::ReplicaSet)?;
+    let mut siblings = cluster.workloads_in(WorkloadKind::ReplicaSet, &workload.key.namespace);
+    let is_another = |other: &Arc<Workload>| {
+        other.uid != workload.uid
+            && other.replicas.is_some_and(|replicas| replicas > 0)
+            && other.owner.as_ref().is_some_and(|owner| owner.uid == deployment.uid)
+    };
+    siblings.any(is_another).then(|| deployment.name.clone())
 }
 
 /// How many pods the owner wants and how many it had, if that was more. Pods that were created since the deletion began
