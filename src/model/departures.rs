@@ -195,11 +195,11 @@ impl Departures {
         if new.termination.is_none() && !new.is_finished() {
             return self.on_restart(old, new, cluster, now);
         }
-        let told = |pod: &Pod| {
+        let stated = |pod: &Pod| {
             let Pod { termination, phase, reason, disruption_target, ending, .. } = pod;
             (termination.clone(), *phase, reason.clone(), disruption_target.clone(), ending.clone())
         };
-        if old.is_some_and(|old| told(old) == told(new)) {
+        if old.is_some_and(|old| stated(old) == stated(new)) {
             return;
         }
         let Some(departure) = PodDeparture::of(new, PodPresence::Present, cluster, &[]) else { return };
@@ -493,7 +493,7 @@ mod tests {
         assert_eq!(shown(None), [0, 2, 1, 0, 1]);
         assert_eq!(shown(Some(DepartureKind::Preemption)), [0, 0, 1, 0, 0]);
         assert_eq!(departures.per_minute(None, 2, at(200)), [0, 1], "only what fits");
-        departures.expire(at(7261));
+        departures.expire(at(7262));
         assert_eq!(departures.newest().count(), 1);
         departures.expire(at(9000));
         assert!(departures.is_empty());

@@ -315,6 +315,55 @@ async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn why_names_who_removed_a_pod_and_what_says_so() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let terminated = json!({"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-01-01T00:00:00Z"});
+    let running = json!({"name": "app", "state": {"running": {}}, "lastState": {"terminated": terminated}});
+    let low = "The node was low on resource: memory.";
+    let statuses = [
+        ("evicted", json!({"phase": "Failed", "reason": "Evicted", "message": low})),
+        ("killed", json!({"phase": "Running", "containerStatuses": [running]})),
+        ("stays", json!({"phase": "Running"})),
+    ];
+    for (name, status) in statuses {
+        let metadata = json!({"name": name, "namespace": "default", "uid": name});
+        server.api.load("pods", json!({"metadata": metadata, "spec": {}, "status": status}));
+    }
+    let preempted = json!({"metadata": {"name": "e1", "namespace": "default"}, "type": "Normal",
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "gone", "uid": "u"},
+        "reason": "Preempted", "message": "Preempted by pod 7 on node n1", "source": {"component": "default-scheduler"}});
+    server.api.load("events", preempted);
+    let ask = async |line: &[&str]| {
+        shell.run(&[&["why", "--server", &server.url, "pod"], line].concat()).await.done()
+    };
+    let departure = async |name: &str| {
+        let json: Value = serde_json::from_str(&ask(&[name, "-o", "json"]).await).expect("JSON");
+        json["departure"].clone()
+    };
+    let evidence = |source: &str, text: &str| json!([{"source": source, "agrees": true, "text": text}]);
+    let evicted = departure("evicted").await;
+    assert_eq!((&evicted["kind"], &evicted["stage"]), (&json!("nodePressureEviction"), &json!("finished")));
+    assert_eq!(evicted["evidence"], evidence("status", &format!("status Evicted: {low}")));
+    let killed = departure("killed").await;
+    assert_eq!((&killed["kind"], &killed["stage"]), (&json!("oomKill"), &json!("restarted")));
+    assert_eq!(killed["at"], json!("2026-01-01T00:00:00.000Z"));
+    assert_eq!(departure("stays").await, Value::Null);
+    let gone = departure("gone").await;
+    assert_eq!(
+        (&gone["kind"], &gone["stage"], &gone["at"]),
+        (&json!("preemption"), &json!("gone"), &Value::Null)
+    );
+    let text = "Event Preempted from default-scheduler: Preempted by pod 7 on node n1";
+    assert_eq!(gone["evidence"], evidence("event", text));
+
+    let table = ask(&["evicted"]).await;
+    assert!(table.contains("departure: node-pressure eviction, certain, finished"), "{table}");
+    assert!(table.contains(&format!("because  status Evicted: {low}")), "{table}");
+    let output = shell.refused(&["why", "--server", &server.url, "pod", "nobody"], FAILED).await;
+    assert!(output.contains("pod default/nobody not found"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn status_without_a_controllers_lease_predicts_and_says_what_is_unknown() {
     let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();

@@ -12,11 +12,11 @@ use kordon::{
         update,
     },
     cluster::{
-        Budget, Change, Cluster, Condition, ConditionStatus, IntOrPercent, Key, Labels, LeaderLease, Lease,
-        Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PodUnscheduled, Quota,
-        QuotaCount, QuotaLimit, Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint,
-        TaintEffect, Termination, Toleration, TolerationOperator, Uid, Version, Workload, WorkloadKind,
-        WorkloadStage, scheduling::Requests,
+        Budget, Change, Cluster, Condition, ConditionStatus, ContainerExit, IntOrPercent, Key, Labels,
+        LeaderLease, Lease, Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodEnding,
+        PodReady, PodUnscheduled, Quota, QuotaCount, QuotaLimit, Requirement, Resources, SchedulingSpec,
+        Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
+        Version, Workload, WorkloadKind, WorkloadStage, scheduling::Requests,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
@@ -812,6 +812,42 @@ impl DashboardFixture {
         });
         pod.finalizers = finalizers.iter().map(|name| Name::from(*name)).collect();
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
+    }
+
+    /// Pods that leave for several reasons, and one whose container is killed for memory.
+    pub fn remove_pods_in_every_way(&mut self) {
+        for (number, reason) in
+            [(0, "EvictionByEvictionAPI"), (1, "EvictionByEvictionAPI"), (2, "PreemptionByScheduler")]
+        {
+            let key = format!("shop/cart-0{number}-x7f2q");
+            self.change_pod(&key, |pod| pod.disruption_target = Some(reason.into()));
+            self.terminate(&key, &[]);
+            self.run(20);
+        }
+        self.reap();
+        let exit = |reason: &str, restarted| ContainerExit {
+            container: "cart".into(),
+            reason: reason.into(),
+            code: 137,
+            restarted,
+            ..ContainerExit::default()
+        };
+        let message = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi.";
+        let evicted = PodEnding {
+            message: message.into(),
+            exits: [exit("Error", false)].into(),
+            ..PodEnding::default()
+        };
+        self.change_pod("shop/cart-04-x7f2q", |pod| {
+            (pod.phase, pod.reason) = (Phase::Failed, "Evicted".into());
+            pod.ending = Some(evicted.into());
+        });
+        let killed = PodEnding { exits: [exit("OOMKilled", true)].into(), ..PodEnding::default() };
+        self.run(15);
+        self.change_pod("shop/cart-06-x7f2q", |pod| pod.ending = Some(killed.into()));
+        self.run(10);
+        self.terminate("data/postgres-1", &[]);
+        self.run(5);
     }
 
     /// One watch's word about itself, and for the journal.

@@ -79,6 +79,18 @@ fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
 }
 
 #[test]
+fn pods_that_left_are_listed_with_who_removed_them_and_counted_by_kind() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.remove_pods_in_every_way();
+    fixture.press("7");
+    for size in SIZES {
+        expect(&mut fixture, "departures", size);
+    }
+    fixture.press("<End>d");
+    expect(&mut fixture, "departures-detail", (120, 40));
+}
+
+#[test]
 fn every_outcome_of_an_eviction_is_shown_and_the_budgets_that_it_ignores() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.fill("pool-a-01");

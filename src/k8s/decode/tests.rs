@@ -62,7 +62,10 @@ fn a_pod_keeps_why_it_ended_and_a_healthy_one_nothing_of_it() {
         ("c", "Error", false)
     );
     assert_eq!(ended.exits[0].at, ClusterTime::parse("2026-01-01T00:00:09Z"));
-    let long = pod(json!({"status": {"phase": "Failed", "message": "é".repeat(5000)}})).ending.expect("kept");
+    let long =
+        pod(json!({"metadata": {"name": "p"}, "status": {"phase": "Failed", "message": "é".repeat(5000)}}))
+            .ending
+            .expect("kept");
     assert_eq!(long.message.chars().count(), 300);
 }
 
@@ -72,13 +75,12 @@ fn a_job_that_is_over_and_an_owner_that_is_being_deleted_are_known() {
         Some(Change::Workload(_, ObjectEvent::Applied(workload))) => workload.stage,
         other => panic!("{other:?}"),
     };
-    let condition =
-        |kind: &str, status: &str| json!({"status": {"conditions": [{"type": kind, "status": status}]}});
+    let condition = |kind: &str, status: &str| json!({"metadata": {"name": "w"}, "status": {"conditions": [{"type": kind, "status": status}]}});
     assert_eq!(stage(WorkloadKind::Job, condition("Complete", "True")), WorkloadStage::Finished);
     assert_eq!(stage(WorkloadKind::Job, condition("Failed", "True")), WorkloadStage::Finished);
     assert_eq!(stage(WorkloadKind::Job, condition("Complete", "False")), WorkloadStage::Active);
     assert_eq!(stage(WorkloadKind::Deployment, condition("Failed", "True")), WorkloadStage::Active);
-    let deleted = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:09Z"}});
+    let deleted = json!({"metadata": {"name": "w", "deletionTimestamp": "2026-01-01T00:00:09Z"}});
     assert_eq!(stage(WorkloadKind::ReplicaSet, deleted), WorkloadStage::Deleting);
 }
 

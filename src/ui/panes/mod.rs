@@ -104,23 +104,26 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// ` 2 Nodes `, ` 4 Forecast [5 Journal]`: the tabs of the pane's slot, always in the same places.
+/// ` 2 Nodes `, ` 4 Forecast [5 Journal]`: the tabs of the pane's slot, always in the same order. Where they would leave no
+/// room for facts, the last ones, the shown one apart, have only their digit.
 fn tabs(scene: &Scene, pane: Pane) -> Runs {
     let slot = scene.slots.iter().find(|slot| slot.active == pane);
     let (plain, alone) = (Style::new(), [pane]);
     let tabs = slot.map_or(alone.as_slice(), |slot| &slot.tabs);
-    tabs.iter().fold(Runs::default(), |runs, tab| {
+    let named = named_tabs(tabs, pane, slot.map_or(u16::MAX, |slot| slot.area.width));
+    tabs.iter().enumerate().fold(Runs::default(), |runs, (place, tab)| {
         let (before, after) = if *tab == pane && tabs.len() > 1 { ("[", "]") } else { (" ", " ") };
         let role = match *tab {
             tab if tab == scene.screen.focus => Role::TitleFocus,
             tab if tab == pane => Role::Title,
             _ => Role::Dim,
         };
-        let runs = runs
-            .and(before, scene.style(role))
-            .and(&tab.digit().to_string(), scene.style(Role::Key))
-            .and(" ", plain)
-            .and(tab.title(), scene.style(role));
+        let runs = runs.and(before, scene.style(role)).and(&tab.digit().to_string(), scene.style(Role::Key));
+        let runs = if place < named || *tab == pane {
+            runs.and(" ", plain).and(tab.title(), scene.style(role))
+        } else {
+            runs
+        };
         let pending = Some(scene.shown.cluster.unscheduled_count()).filter(|_| *tab == Pane::Pending);
         let runs = match pending {
             Some(count @ 1..) if tabs.len() > 1 => {
@@ -130,6 +133,18 @@ fn tabs(scene: &Scene, pane: Pane) -> Runs {
         };
         runs.and(after, scene.style(role))
     })
+}
+
+/// How many of the tabs have their names, from the first on.
+fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
+    let room = if tabs.len() > 3 { width / 4 * 3 } else { width.saturating_sub(36) };
+    let needed = |named: usize| -> usize {
+        let of = |(place, tab): (usize, &Pane)| {
+            if place < named || *tab == shown { text::width(tab.title()) + 4 } else { 3 }
+        };
+        tabs.iter().enumerate().map(of).sum()
+    };
+    (1..=tabs.len()).rev().find(|named| needed(*named) <= usize::from(room)).unwrap_or(1)
 }
 
 /// Notes about a pane's view with their priorities: its watch, filter, order.

@@ -608,6 +608,7 @@ fn a_pod_that_stays_has_no_departure_though_a_container_was_killed_for_memory() 
     assert_eq!((killed.kind, killed.certainty, when), (OomKill, Certain, Some(at(-60))));
     assert!(killed.reason().contains("not evicted"), "{}", killed.reason());
     case.pod.termination = Case::terminating().pod.termination;
+    case.pod.disruption_target = None;
     assert_eq!(
         case.departure().map(|departure| departure.kind),
         Some(Deletion),
