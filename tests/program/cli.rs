@@ -346,7 +346,7 @@ async fn why_names_who_removed_a_pod_and_what_says_so() {
     assert_eq!(evicted["evidence"], evidence("status", &format!("status Evicted: {low}")));
     let killed = departure("killed").await;
     assert_eq!((&killed["kind"], &killed["stage"]), (&json!("oomKill"), &json!("restarted")));
-    assert_eq!(killed["at"], json!("2026-01-01T00:00:00.000Z"));
+    assert!(killed["inSeconds"].as_f64().is_some_and(|age| age < 0.0), "{killed:#}");
     assert_eq!(departure("stays").await, Value::Null);
     let gone = departure("gone").await;
     assert_eq!(

@@ -86,7 +86,7 @@ fn pods_that_left_are_listed_with_who_removed_them_and_counted_by_kind() {
     for size in SIZES {
         expect(&mut fixture, "departures", size);
     }
-    fixture.press("<End>d");
+    fixture.press("<Home>d");
     expect(&mut fixture, "departures-detail", (120, 40));
 }
 

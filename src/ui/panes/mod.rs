@@ -137,7 +137,7 @@ fn tabs(scene: &Scene, pane: Pane) -> Runs {
 
 /// How many of the tabs have their names, from the first on.
 fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
-    let room = if tabs.len() > 3 { width / 4 * 3 } else { width.saturating_sub(36) };
+    let room = if tabs.len() > 2 { width / 4 * 3 } else { width };
     let needed = |named: usize| -> usize {
         let of = |(place, tab): (usize, &Pane)| {
             if place < named || *tab == shown { text::width(tab.title()) + 4 } else { 3 }
