@@ -468,6 +468,28 @@ async fn a_container_at_its_limit_is_killed_and_starts_again_on_its_node() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_under_memory_pressure_admits_no_pod_without_requests() {
+    let cluster = DemoCluster::of("healthy");
+    cluster.pass(1).await;
+    let node = "general-1b-01";
+    cluster.world.inject(node, NodeFault::Pressure("MemoryPressure", PressureLevel::High)).await;
+    cluster.pass(1).await;
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), "default");
+    for (name, resources) in [("none", json!({})), ("some", json!({"requests": {"memory": "8Mi"}}))] {
+        let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": node,
+            "containers": [{"name": "app", "image": "demo/app:1", "resources": resources}]}});
+        let pod = serde_json::from_value(pod).expect("a pod");
+        pods.create(&PostParams::default(), &pod).await.expect("created");
+    }
+    cluster.pass(6).await;
+    let rejected = pods.get("none").await.expect("it stays").status.expect("a status");
+    let said = (rejected.phase.as_deref(), rejected.reason.as_deref(), rejected.message.as_deref());
+    assert_eq!(said, (Some("Failed"), Some("Evicted"), Some("The node had condition: [MemoryPressure]. ")));
+    assert!(ready(&pods.get("some").await.expect("it runs")));
+    assert_eq!(cluster.events("Evicted").await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_workload_of_high_priority_preempts_pods_that_then_wait() {
     let cluster = DemoCluster::with_control_plane("preemption");
     cluster.pass(8).await;

@@ -186,7 +186,7 @@ impl<'a> ContainerSample<'a> {
 
 impl MemorySample {
     fn of_system(middle: f64, rng: &mut Rng, now: Timestamp) -> Self {
-        let working_set = slowly(middle, 0.05, rng, now) as i64;
+        let working_set = slowly(middle, 0.05, rng, now) as i64 / PAGE * PAGE;
         Self { working_set, usage: working_set + working_set / 3, rss: working_set * 3 / 4 }
     }
 
