@@ -39,6 +39,7 @@ pub enum UserAction {
     Theme,
     Help,
     Info,
+    Timing,
     /// Mark the selected row, or unmark it.
     Mark,
     /// Mark every row that is shown, or unmark all if every one is marked.
@@ -585,6 +586,13 @@ pub const COMMANDS: &[Command] = &[
         "",
         &[char('i')],
         UserAction::Info,
+    ),
+    view(
+        "timing",
+        "Show how soon a dead node is noticed, here and with other profiles, or close that.",
+        "",
+        &[char('m')],
+        UserAction::Timing,
     ),
     view(
         "help",

@@ -70,6 +70,7 @@ impl HelpGroup {
             | UserAction::Horizon
             | UserAction::Freeze
             | UserAction::Info
+            | UserAction::Timing
             | UserAction::Typed(TypedCommand::Group) => Self::Look,
             UserAction::Mark
             | UserAction::MarkAll

@@ -28,6 +28,7 @@ pub mod reaction;
 pub mod screen;
 pub mod snapshot_cache;
 mod targets;
+pub mod timing;
 pub mod update;
 
 pub use columns::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};

@@ -27,7 +27,7 @@ impl App {
                     | UserAction::KeepFilter
                     | UserAction::Quit
             ),
-            Some(Overlay::Info(_)) => {
+            Some(Overlay::Info(_) | Overlay::Timing(_)) => {
                 !matches!(command.action, UserAction::Back | UserAction::Help | UserAction::Quit)
             }
             _ => false,
@@ -102,6 +102,7 @@ impl App {
             | UserAction::Theme
             | UserAction::Help
             | UserAction::Info
+            | UserAction::Timing
             | UserAction::Redraw
             | UserAction::Suspend
             | UserAction::Quit

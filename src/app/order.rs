@@ -156,7 +156,8 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
             | Overlay::Palette(_)
             | Overlay::Question(_)
             | Overlay::Help(_)
-            | Overlay::Info(_) => {}
+            | Overlay::Info(_)
+            | Overlay::Timing(_) => {}
         }
     }
 }

@@ -16,6 +16,7 @@ use super::{
     pane::{InputTarget, Pane},
     preview::Preview,
     progress::Progress,
+    timing::TimingSheet,
 };
 
 /// One thing that lies over the panes.
@@ -37,6 +38,8 @@ pub enum Overlay {
     Help(HelpSheet),
     /// The information sheet, from the line that it is scrolled to.
     Info(usize),
+    /// The timing of this cluster and of profiles.
+    Timing(Box<TimingSheet>),
 }
 
 /// The overlays that are open, the topmost last. Views are always below the others.
@@ -50,7 +53,12 @@ impl Overlay {
             Self::Detail(_) => Some(Pane::Detail),
             Self::Plan(_) => Some(Pane::Plan),
             Self::Progress(_) => Some(Pane::Progress),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) | Self::Info(_) => None,
+            Self::Filter(_)
+            | Self::Palette(_)
+            | Self::Question(_)
+            | Self::Help(_)
+            | Self::Info(_)
+            | Self::Timing(_) => None,
         }
     }
 
@@ -60,7 +68,12 @@ impl Overlay {
             Self::Detail(detail) => Some(detail.from),
             Self::Plan(preview) => Some(preview.from),
             Self::Progress(progress) => Some(progress.from),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) | Self::Info(_) => None,
+            Self::Filter(_)
+            | Self::Palette(_)
+            | Self::Question(_)
+            | Self::Help(_)
+            | Self::Info(_)
+            | Self::Timing(_) => None,
         }
     }
 
@@ -72,7 +85,7 @@ impl Overlay {
             Self::Palette(_) => Some(InputTarget::Command),
             Self::Question(_) => Some(InputTarget::Answer),
             Self::Help(sheet) => sheet.is_typing.then_some(InputTarget::Filter),
-            Self::Detail(_) | Self::Progress(_) | Self::Info(_) => None,
+            Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) => None,
         }
     }
 
@@ -91,7 +104,8 @@ impl Overlay {
             | Self::Filter(_)
             | Self::Palette(_)
             | Self::Help(_)
-            | Self::Info(_) => true,
+            | Self::Info(_)
+            | Self::Timing(_) => true,
         }
     }
 
@@ -105,7 +119,7 @@ impl Overlay {
             Self::Palette(palette) => palette.edit(request),
             Self::Question(dialog) => dialog.edit(request),
             Self::Help(sheet) => sheet.edit(request),
-            Self::Detail(_) | Self::Progress(_) | Self::Info(_) => {}
+            Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) => {}
         }
     }
 
@@ -119,7 +133,8 @@ impl Overlay {
             | Self::Filter(_)
             | Self::Question(_)
             | Self::Help(_)
-            | Self::Info(_) => {}
+            | Self::Info(_)
+            | Self::Timing(_) => {}
         }
     }
 
@@ -129,7 +144,12 @@ impl Overlay {
             Self::Plan(preview) => preview.choose(by),
             Self::Palette(palette) => palette.choose(by),
             Self::Question(dialog) => dialog.choose(by),
-            Self::Detail(_) | Self::Progress(_) | Self::Filter(_) | Self::Help(_) | Self::Info(_) => {}
+            Self::Detail(_)
+            | Self::Progress(_)
+            | Self::Filter(_)
+            | Self::Help(_)
+            | Self::Info(_)
+            | Self::Timing(_) => {}
         }
     }
 
@@ -141,6 +161,7 @@ impl Overlay {
             Self::Progress(progress) => progress.list.step(step),
             Self::Help(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
             Self::Info(scrolled) => *scrolled = scroll(*scrolled, step),
+            Self::Timing(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
             Self::Filter(_) | Self::Palette(_) | Self::Question(_) => {}
         }
     }
@@ -151,7 +172,12 @@ impl Overlay {
             Self::Detail(detail) => detail.list.len(),
             Self::Plan(preview) => preview.list.len(),
             Self::Progress(progress) => progress.list.len(),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) | Self::Info(_) => 0,
+            Self::Filter(_)
+            | Self::Palette(_)
+            | Self::Question(_)
+            | Self::Help(_)
+            | Self::Info(_)
+            | Self::Timing(_) => 0,
         }
     }
 
@@ -161,7 +187,12 @@ impl Overlay {
             Self::Detail(detail) => detail.list.set_drawn(rows),
             Self::Plan(preview) => preview.list.set_drawn(rows),
             Self::Progress(progress) => progress.list.set_drawn(rows),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Help(_) | Self::Info(_) => {}
+            Self::Filter(_)
+            | Self::Palette(_)
+            | Self::Question(_)
+            | Self::Help(_)
+            | Self::Info(_)
+            | Self::Timing(_) => {}
         }
     }
 }
@@ -205,6 +236,7 @@ impl Overlays {
     of_kind!(Progress: Progress, progress, progress_mut);
     of_kind!(Palette: Palette, palette, palette_mut);
     of_kind!(Question: Dialog, question, question_mut);
+    of_kind!(Timing: TimingSheet, timing, timing_mut);
 
     /// From the bottom to the top.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Overlay> {
@@ -251,13 +283,17 @@ impl Overlays {
     /// Opens an overlay, and closes those that cannot be open beside it: one plan or operation is looked at at a time,
     /// one question is asked, and a detail lies over a plan only if it was opened from there.
     pub(super) fn open(&mut self, overlay: Overlay) {
-        self.0.retain(|other| !matches!(other, Overlay::Help(_) | Overlay::Info(_)));
+        self.0.retain(|other| !matches!(other, Overlay::Help(_) | Overlay::Info(_) | Overlay::Timing(_)));
         match &overlay {
             Overlay::Detail(detail) if matches!(detail.from, Pane::Plan | Pane::Progress) => {}
             Overlay::Detail(_) | Overlay::Progress(_) => self.close_views(),
             Overlay::Plan(_) => self.close_plan(),
             Overlay::Question(_) => drop(self.close_question()),
-            Overlay::Filter(_) | Overlay::Palette(_) | Overlay::Help(_) | Overlay::Info(_) => {}
+            Overlay::Filter(_)
+            | Overlay::Palette(_)
+            | Overlay::Help(_)
+            | Overlay::Info(_)
+            | Overlay::Timing(_) => {}
         }
         let place = if overlay.pane().is_some() { self.views() } else { self.0.len() };
         self.0.insert(place, overlay);

@@ -80,6 +80,7 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         }
         UserAction::Help => toggle_help(app),
         UserAction::Info => toggle_info(app),
+        UserAction::Timing => toggle_timing(app),
         UserAction::Edit(request) => app.screen.edit(request),
         UserAction::Complete => with_overlay(app, Overlay::complete),
         UserAction::ChooseNext => with_overlay(app, |overlay| overlay.choose(1)),
@@ -135,6 +136,15 @@ fn toggle_info(app: &mut App) {
         overlays.close_top();
     } else {
         overlays.open(Overlay::Info(0));
+    }
+}
+
+fn toggle_timing(app: &mut App) {
+    let overlays = &mut app.screen.overlays;
+    if matches!(overlays.top(), Some(Overlay::Timing(_))) {
+        overlays.close_top();
+    } else {
+        overlays.open(Overlay::Timing(Box::default()));
     }
 }
 

@@ -30,6 +30,7 @@ use crate::{
         detail::{DetailResult, SubjectReport},
         operations::JobResult,
         preview::PreviewResult,
+        timing::TimingResult,
         update,
     },
     clock::Clock,
@@ -154,6 +155,9 @@ pub async fn headless(
     if let Some(job) = app.next_plan(now) {
         app.planned(job.work(), now);
     }
+    if let Some(job) = app.next_timing_job() {
+        app.on_timing(job.work());
+    }
     if !app.is_frozen() {
         app.model.run_outcomes(now);
         app.model.run_pending();
@@ -190,6 +194,7 @@ struct Loop {
     headroom: Background<Option<HeadroomSnapshot>>,
     eviction_outcomes: Background<EvictionOutcomes>,
     pending_pods: Background<PendingPods>,
+    timing: Background<TimingResult>,
     operations: OperationsDriver,
     /// When operations may look at what has changed again.
     next_look: Instant,
@@ -234,6 +239,7 @@ impl Loop {
             headroom: Background::new(HEADROOM),
             eviction_outcomes: Background::new(OUTCOMES),
             pending_pods: Background::new(OUTCOMES),
+            timing: Background::new(OUTCOMES),
             operations: OperationsDriver::new(context),
             next_look: now,
             next_vitals: now + vitals::EVERY,
@@ -287,6 +293,7 @@ impl Loop {
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
                 outcomes = self.eviction_outcomes.finished() => self.on_eviction_outcomes(outcomes),
                 pending = self.pending_pods.finished() => self.on_pending_pods(pending),
+                timing = self.timing.finished() => self.on_timing(timing),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
                 () = sleep_until(self.kubelets.due) => self.ask_kubelets(),
@@ -333,6 +340,7 @@ impl Loop {
         self.start_plan();
         self.start_detail();
         self.start_outlook();
+        self.start_timing();
         self.draw(surface)?;
         Ok(Next::GoOn)
     }
@@ -500,6 +508,7 @@ impl Loop {
         self.start_headroom();
         self.start_eviction_outcomes();
         self.start_pending_pods();
+        self.start_timing();
         if let Some(snapshot) = self.app.take_unneeded_snapshot() {
             drop_in_background(snapshot);
         }
@@ -573,6 +582,23 @@ impl Loop {
         }
         self.undrawn = true;
         self.start_plan();
+    }
+
+    /// Starts to work out the timing sheet, where it is open and behind.
+    fn start_timing(&mut self) {
+        if self.timing.is_due()
+            && let Some(job) = self.app.next_timing_job()
+        {
+            self.timing.start(move |_| job.work());
+        }
+    }
+
+    fn on_timing(&mut self, timing: Result<TimingResult, Failed>) {
+        match timing {
+            Ok(timing) => self.app.on_timing(timing),
+            Err(Failed) => self.report_fault("working out the timing failed"),
+        }
+        self.undrawn = true;
     }
 
     fn start_eviction_outcomes(&mut self) {

@@ -110,6 +110,9 @@ impl BlipRisk {
         let mut lengths = lengths.to_vec();
         lengths.sort_unstable();
         lengths.dedup();
+        if lengths.is_empty() {
+            return Vec::new();
+        }
         let synthetic = SyntheticCluster::new(profile, size);
         let by_scope = BlipScope::ALL
             .map(|scope| (scope, blips(&synthetic, profile, &nodes(&synthetic, size, scope), &lengths)));

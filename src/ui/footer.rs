@@ -65,7 +65,8 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
         | Overlay::Progress(_)
         | Overlay::Question(_)
         | Overlay::Help(_)
-        | Overlay::Info(_) => None,
+        | Overlay::Info(_)
+        | Overlay::Timing(_) => None,
     })
 }
 

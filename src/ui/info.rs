@@ -1,14 +1,8 @@
 //! The information sheet: connection, controller, its settings, watches and traffic.
 
-use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
+use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{
-    Scene,
-    panes::header,
-    text,
-    theme::Role,
-    widgets::{segments::Runs, sheet},
-};
+use super::{Scene, panes::header, text, text_sheet, theme::Role, widgets::segments::Runs};
 use crate::{
     engine::Origin,
     forecast::{
@@ -30,22 +24,8 @@ use crate::{
 /// ```
 /// Draws the sheet over the middle of the screen, from the line that it is scrolled to.
 pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
-    let lines = lines(scene);
-    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
-    let area = area.centered(
-        ratatui::layout::Constraint::Max(100.min(area.width.saturating_sub(4))),
-        ratatui::layout::Constraint::Length(height),
-    );
-    let title = Runs::new(" Information ", scene.style(Role::TitleFocus)).line();
-    let frame = Block::bordered()
-        .border_style(scene.style(Role::BorderFocus))
-        .title(title)
-        .title_bottom(Runs::new(" Esc closes ", scene.style(Role::Dim)).line());
-    let inner = sheet(frame, scene.style(Role::Base), area, buf);
-    let first = scrolled.min(lines.len().saturating_sub(usize::from(inner.height)));
-    for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(first)) {
-        buf.set_line(inner.x, y, &line.line(), inner.width);
-    }
+    let width = 100.min(area.width.saturating_sub(4));
+    text_sheet::draw(scene, "Information", (lines(scene), scrolled), width, area, buf);
 }
 
 fn lines(scene: &Scene) -> Vec<Runs> {

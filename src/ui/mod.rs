@@ -14,7 +14,9 @@ pub mod scene;
 pub mod small;
 pub mod snapshot;
 pub mod text;
+mod text_sheet;
 pub mod theme;
+mod timing;
 pub mod widgets;
 
 use std::collections::BTreeMap;
@@ -86,6 +88,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
         match overlay {
             Overlay::Help(sheet) => help::draw(&scene, sheet, area, buf),
             Overlay::Info(scrolled) => info::draw(&scene, *scrolled, area, buf),
+            Overlay::Timing(sheet) => timing::draw(&scene, sheet, area, buf),
             Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),
             Overlay::Question(dialog) => cursor = dialog::draw(&scene, dialog, area, buf),
             // Views are panes, and the filter is a part of the footer.

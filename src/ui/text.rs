@@ -96,6 +96,21 @@ pub fn bytes(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{amount:.1} {}", UNITS[unit]) }
 }
 
+/// A rate in whole numbers, with commas.
+pub fn rounded(rate: f64) -> String {
+    count(whole(rate))
+}
+
+/// A number of bytes that is not whole, as [`bytes`].
+pub fn rounded_bytes(amount: f64) -> String {
+    bytes(u64::try_from(whole(amount)).unwrap_or(u64::MAX))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float cast saturates")]
+fn whole(number: f64) -> usize {
+    number.round() as usize
+}
+
 /// How long ago something was, to the second: `0s`, `12s`, `4m05s`.
 pub fn age(now: Timestamp, then: Timestamp) -> String {
     whole_seconds(now.since(then).or_zero()).to_string()

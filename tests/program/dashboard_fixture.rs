@@ -769,6 +769,13 @@ impl DashboardFixture {
         }
     }
 
+    /// Works out the open timing sheet, as the loop has it done beside it.
+    pub fn work_out_timing(&mut self) {
+        if let Some(job) = self.app.next_timing_job() {
+            self.app.on_timing(job.work());
+        }
+    }
+
     /// Works out what can be done about the subject of the open detail, as the loop has it done beside it.
     pub fn work_out_detail(&mut self) {
         if let Some(job) = self.app.next_detail_job(self.now) {

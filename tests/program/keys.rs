@@ -89,6 +89,11 @@ const SITUATIONS: &[Situation] = &[
     ("command, typed", || pressed(DashboardFixture::incident(), "2:z")),
     ("help", || pressed(DashboardFixture::incident(), "2?")),
     ("information", || pressed(DashboardFixture::incident(), "2i")),
+    ("timing", || {
+        let mut fixture = pressed(DashboardFixture::incident(), "2m");
+        fixture.work_out_timing();
+        fixture
+    }),
 ];
 
 fn about_to_drain_asked() -> DashboardFixture {

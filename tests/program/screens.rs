@@ -70,6 +70,19 @@ fn the_information_sheet_has_controller_settings_and_watches() {
 }
 
 #[test]
+fn the_timing_sheet_has_this_cluster_beside_the_profiles_of_the_field() {
+    let mut fixture = DashboardFixture::well();
+    fixture.press("m");
+    assert!(fixture.app.next_timing_job().is_some());
+    fixture.work_out_timing();
+    assert!(fixture.app.next_timing_job().is_none(), "nothing has changed");
+    expect(&mut fixture, "timing", (80, 24));
+    expect(&mut fixture, "timing", (160, 48));
+    fixture.press("m");
+    assert!(fixture.app.screen.overlays.top().is_none());
+}
+
+#[test]
 fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
     let mut fixture = DashboardFixture::incident();
     fixture.add_waiting_pods();

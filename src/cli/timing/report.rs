@@ -261,8 +261,8 @@ impl Measure {
     fn text(self) -> String {
         match self {
             Self::Seconds(seconds) => text::nearest_second(Span::from_secs_f64(seconds)),
-            Self::PerMinute(writes) => rounded(writes),
-            Self::Bytes(bytes) => size(bytes),
+            Self::PerMinute(writes) => text::rounded(writes),
+            Self::Bytes(bytes) => text::rounded_bytes(bytes),
             Self::Pods(pods) => text::count(pods),
         }
     }
@@ -278,21 +278,6 @@ impl Measure {
         };
         Some(format!("{}{}", if sign { "-" } else { "+" }, distance.text()))
     }
-}
-
-/// A rate in whole numbers, with commas.
-pub fn rounded(rate: f64) -> String {
-    text::count(whole(rate))
-}
-
-/// `1.5 MiB`
-pub fn size(bytes: f64) -> String {
-    text::bytes(u64::try_from(whole(bytes)).unwrap_or(u64::MAX))
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a float cast saturates")]
-fn whole(number: f64) -> usize {
-    number.round() as usize
 }
 
 impl From<TimingRange> for RangeReport {

@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     super::page::{Emphasis, Page, none, section, shown},
-    report::{
-        BlipReport, CountReport, DifferenceReport, ProfileReport, RangeReport, TimingReport, rounded, size,
-    },
+    report::{BlipReport, CountReport, DifferenceReport, ProfileReport, RangeReport, TimingReport},
 };
 use crate::{
     time::Span,
@@ -78,8 +76,8 @@ pub fn render(report: &TimingReport, out: &mut Page) {
     let _ = writeln!(
         out,
         "etcd growth: writes per minute times object size (assumed: {} a node, {} a Lease);\nit holds up to ten minutes of that until compaction",
-        size(report.node_object_bytes),
-        size(report.lease_object_bytes)
+        text::rounded_bytes(report.node_object_bytes),
+        text::rounded_bytes(report.lease_object_bytes)
     );
     blips(report, out);
     let difference = |row: &DifferenceReport| {
@@ -131,13 +129,13 @@ fn milestones(profile: &ProfileReport) -> [(&'static str, Option<RangeReport>); 
 
 fn load(profile: &ProfileReport) -> [String; 5] {
     let [least, most] =
-        [profile.lease_writes_per_minute_least, profile.lease_writes_per_minute_most].map(rounded);
+        [profile.lease_writes_per_minute_least, profile.lease_writes_per_minute_most].map(text::rounded);
     [
         profile.name.clone(),
-        rounded(profile.status_writes_per_minute),
+        text::rounded(profile.status_writes_per_minute),
         if least == most { most } else { format!("{least}\u{2013}{most}") },
-        size(profile.etcd_bytes_per_minute),
-        size(profile.etcd_bytes_until_compaction),
+        text::rounded_bytes(profile.etcd_bytes_per_minute),
+        text::rounded_bytes(profile.etcd_bytes_until_compaction),
     ]
 }
 

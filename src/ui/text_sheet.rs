@@ -1,0 +1,38 @@
+//! A sheet of lines over the middle of the screen, which can be scrolled.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::{Constraint, Rect},
+    widgets::Block,
+};
+
+use super::{
+    Scene,
+    theme::Role,
+    widgets::{segments::Runs, sheet},
+};
+
+/// The cells that the frame takes of the width of a sheet.
+pub const FRAME: u16 = 4;
+
+/// Draws the lines in a sheet that is at most `width` wide, from the one that it is scrolled to.
+pub fn draw(
+    scene: &Scene,
+    title: &str,
+    (lines, scrolled): (Vec<Runs>, usize),
+    width: u16,
+    area: Rect,
+    buf: &mut Buffer,
+) {
+    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
+    let area = area.centered(Constraint::Max(width), Constraint::Length(height));
+    let frame = Block::bordered()
+        .border_style(scene.style(Role::BorderFocus))
+        .title(Runs::new(&format!(" {title} "), scene.style(Role::TitleFocus)).line())
+        .title_bottom(Runs::new(" Esc closes ", scene.style(Role::Dim)).line());
+    let inner = sheet(frame, scene.style(Role::Base), area, buf);
+    let first = scrolled.min(lines.len().saturating_sub(usize::from(inner.height)));
+    for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(first)) {
+        buf.set_line(inner.x, y, &line.line(), inner.width);
+    }
+}
