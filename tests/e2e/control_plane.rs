@@ -7,7 +7,10 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
     rbac::v1::PolicyRule,
 };
-use kordon::time::{Span, Timestamp};
+use kordon::{
+    time::{Span, Timestamp},
+    timing::{ClusterSize, DeathTimes, Harmless, HeartbeatKind, KubeletFlags, TimingProfile},
+};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
@@ -38,6 +41,9 @@ async fn the_real_control_plane_behaves_as_assumed() {
 
     plane.scenario("silent node is marked, tainted and emptied", silent_node_is_emptied).await;
     plane.scenario("node back in time keeps its pods", node_back_in_time_keeps_its_pods).await;
+    plane
+        .scenario("flags take as long, and blips do, what timing says", flags_take_as_long_as_timing_says)
+        .await;
     plane.scenario("node that reports not ready is tainted immediately", not_ready_is_believed_at_once).await;
     plane.scenario("all components survive an outage of the API server", api_server_outage_is_survived).await;
     plane.scenario("drained deployment moves within its budget", drained_deployment_moves).await;
@@ -101,6 +107,93 @@ async fn node_back_in_time_keeps_its_pods(plane: &mut Plane) -> Result<()> {
     sleep_until(after_both).await;
     ensure!(watcher.time_of(&EffectKind::PodDeleted(on("b1", "saved"))).is_none(), "{watcher}");
     Ok(())
+}
+
+/// Two nodes die, one is back when its pods have not been evicted yet, and one before it becomes Unknown.
+async fn flags_take_as_long_as_timing_says(plane: &mut Plane) -> Result<()> {
+    const TOLERATES: Span = Span::from_secs(12);
+    let client = plane.client();
+    let kubelets = three_zones(&client, 3).await?;
+    let pods = ["a1", "b1", "c1", "c2"].map(|node| {
+        let tolerations = json!([{
+            "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute",
+            "tolerationSeconds": TOLERATES.as_secs(),
+        }]);
+        pod(node, node, Some(tolerations))
+    });
+    create_running(&client, &pods).await?;
+    let (period, grace_period) = (Span::from_secs(2), Span::from_secs(7));
+    let manager = ControllerManager { monitor_period: period, grace_period, ..ControllerManager::default() };
+    let profile = timing_profile(&manager, TOLERATES)?;
+    let size = ClusterSize { nodes: 9, pods_per_node: 1, zones: 3 };
+    let Harmless { without_unknown: Some(quiet), without_eviction: Some(safe) } =
+        Harmless::of(&profile, size)
+    else {
+        bail!("nothing is ever evicted with these flags");
+    };
+    start_controllers(plane, &manager).await?;
+    let mut watcher = EffectWatcher::start(&client).await?;
+
+    let mut beats = Vec::new();
+    for node in ["a1", "b1", "c1", "c2"] {
+        beats.push(kubelets.silence(node).await?);
+    }
+    sleep_until(beats[3] + quiet - period).await;
+    kubelets.come_back("c2").await?;
+    sleep_until(beats[2] + safe - period).await;
+    kubelets.come_back("c1").await?;
+    for (node, last_beat) in [("a1", beats[0]), ("b1", beats[1])] {
+        let deleted = EffectKind::PodDeleted(on(node, node));
+        watcher.wait_for_effect(&deleted, Span::from_secs(30)).await?;
+        let effects = [EffectKind::unknown(node), EffectKind::unreachable_taint(node), deleted];
+        let times: Option<Vec<Timestamp>> = effects.iter().map(|effect| watcher.time_of(effect)).collect();
+        let times = times.with_context(|| format!("{node} is not Unknown and tainted\n{watcher}"))?;
+        ensure!(times.is_sorted(), "{node}: {times:?}\n{watcher}");
+        for (what, (at, [least, most])) in
+            ["Unknown", "taint", "deletion"].into_iter().zip(times.iter().zip(expected(&profile, size)?))
+        {
+            let took = at.since(last_beat);
+            // A busy machine is late by some time; a taint's timeAdded has whole seconds.
+            let is_right = least - Span::from_secs(1) <= took && took <= most + Span::from_secs(3);
+            ensure!(is_right, "{what} of {node} after {took:?} instead of {least:?} to {most:?}\n{watcher}");
+        }
+    }
+    ensure!(
+        watcher.time_of(&EffectKind::unknown("c2")).is_none(),
+        "a blip of {quiet:?} was noticed\n{watcher}"
+    );
+    ensure!(watcher.time_of(&EffectKind::unknown("c1")).is_some(), "a blip was not noticed\n{watcher}");
+    sleep_until(beats[2] + grace_period + TOLERATES + period * 3).await;
+    for node in ["c1", "c2"] {
+        let is_deleted = watcher.time_of(&EffectKind::PodDeleted(on(node, node))).is_some();
+        ensure!(!is_deleted, "a blip shorter than {safe:?} evicted the pod of {node}\n{watcher}");
+    }
+    Ok(())
+}
+
+/// The flags of the controller manager and of the simulated kubelets.
+fn timing_profile(manager: &ControllerManager, toleration: Span) -> Result<TimingProfile> {
+    let Heartbeats { every, status_each } = Heartbeats::default();
+    let kubelet = KubeletFlags {
+        heartbeat: HeartbeatKind::Lease,
+        status_update_frequency: every,
+        status_report_frequency: every * i64::from(status_each),
+        lease_duration: every * 4,
+    };
+    let settings = manager.settings()?;
+    let defaults = TimingProfile::defaults(plane::VERSION, HeartbeatKind::Lease);
+    Ok(TimingProfile { kubelet, toleration, settings, ..defaults })
+}
+
+/// How long after the last heartbeat a node is Unknown, is tainted and loses its pod, at least and at most.
+fn expected(profile: &TimingProfile, size: ClusterSize) -> Result<[[Span; 2]; 3]> {
+    let DeathTimes { unknown: Some(unknown), tainted: Some(tainted), deleted: Some(deleted), .. } =
+        DeathTimes::of(profile, size)
+    else {
+        bail!("nothing happens to a dead node with these flags");
+    };
+    // The best time is that of a node that dies just before its next heartbeat.
+    Ok([unknown, tainted, deleted].map(|range| [range.best + profile.kubelet.interval(), range.worst]))
 }
 
 async fn not_ready_is_believed_at_once(plane: &mut Plane) -> Result<()> {
