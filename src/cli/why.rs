@@ -56,7 +56,7 @@ enum Subject {
         #[arg(long)]
         pressure: bool,
     },
-    /// Explain whether and when a pod is evicted
+    /// Explain whether and when a pod is evicted, or who removed it
     #[command(visible_alias = "po")]
     Pod {
         /// Name of the pod, or NAMESPACE/NAME
