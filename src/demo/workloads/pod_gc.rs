@@ -48,7 +48,7 @@ impl Workloads {
                 missing.insert(name.clone());
                 let since = self.pod_gc.missing.get(name);
                 if since.is_some_and(|since| now.since(*since) >= QUARANTINE) {
-                    removed.push((pod.clone(), FinalStatus::Failed));
+                    removed.push((pod.clone(), FinalStatus::Orphaned));
                 }
             }
         }
@@ -63,11 +63,12 @@ impl Workloads {
     }
 
     async fn remove(&mut self, pod: &Arc<Pod>, status: FinalStatus) -> Result<(), WriteError> {
-        if status == FinalStatus::Failed && !pod.is_finished() {
-            let status = json!({"phase": "Failed", "conditions": [{
-                "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
-                "message": "PodGC: node no longer exists", "lastTransitionTime": self.clock.now().to_time(),
-            }]});
+        if status != FinalStatus::Unchanged && !pod.is_finished() {
+            let target = (status == FinalStatus::Orphaned).then(|| {
+                json!({"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC",
+                    "message": "PodGC: node no longer exists", "lastTransitionTime": self.clock.now().to_time()})
+            });
+            let status = json!({"phase": "Failed", "conditions": Vec::from_iter(target)});
             let patch = json!({"metadata": {"uid": pod.uid()}, "status": status});
             let path = format!("{}/status", path::pod(&Key::of(&**pod)));
             match self.writer.patch::<Pod>(&path, Patch::Strategic, &patch).await {
@@ -82,8 +83,10 @@ impl Workloads {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FinalStatus {
     Unchanged,
-    /// Failed, with the condition DisruptionTarget.
+    /// Failed: what marked it for deletion before is the reason.
     Failed,
+    /// Failed, with the condition DisruptionTarget.
+    Orphaned,
 }
 
 fn is_out_of_service(node: &Node) -> bool {
