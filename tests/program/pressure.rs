@@ -1,9 +1,28 @@
 //! What a kubelet would evict, and where its numbers come from, on a demo cluster.
 
-use kordon::demo::api::{Fault, FaultAnswer};
-use serde_json::Value;
+use std::collections::BTreeSet;
 
-use crate::harness::Harness;
+use kordon::{
+    clock::Clock,
+    cluster::{Cluster, Key, Node, NodeName, QosClass},
+    demo::{
+        api::{Api, ApiOptions, Fault, FaultAnswer},
+        scenario::Scenario,
+        world::{World, WorldOptions},
+    },
+    engine::ServerVersion,
+    k8s::{
+        decode::{node::NodeDecoder, pod::PodDecoder},
+        kubelet::read_kubelet,
+    },
+    model::{Model, ModelOptions},
+    pressure::EvictionSignal,
+    time::{Span, Timestamp},
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{common::placements, harness::Harness};
 
 const NODE: &str = "general-1a-02";
 
@@ -61,4 +80,68 @@ async fn evictions_under_pressure_are_predicted_with_what_may_be_read_and_say_wh
     assert!(why.out.contains("order by priority only"), "{}", why.out);
     let unknown = harness.run(&["plan", "pressure", NODE, "--signal", "cpu"]).await;
     assert!(unknown.code != 0 && unknown.err.contains("one of memory.available"), "{}", unknown.err);
+}
+
+/// Memory runs out on one node: each pod that its kubelet evicts is the one that was predicted just before.
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_evicts_pods_in_the_predicted_order() {
+    let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
+    let api = Api::new(clock, ApiOptions::default());
+    let cancel = CancellationToken::new();
+    let scenario = Scenario::named("memory-pressure").expect("there is one");
+    let _world =
+        World::start(&api, clock, &WorldOptions { scenario, ..WorldOptions::default() }, cancel.clone());
+    let _stop = cancel.drop_guard();
+    let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), clock.now());
+    // The first pod of each node's last prediction; the pods that were evicted, and all that ended with this reason.
+    let mut predicted: BTreeSet<(NodeName, Key)> = BTreeSet::new();
+    let (mut evicted, mut ended) = (Vec::new(), BTreeSet::new());
+    // The leak fills the node for a minute or two, and the soft threshold has a grace period.
+    for _ in 0..150 {
+        clock.sleep(Span::from_secs(2)).await;
+        let before = std::mem::replace(&mut model.cluster, cluster(&api).await);
+        let gone = model.cluster.pods().iter().filter(|pod| *pod.reason == *"Evicted");
+        let new: Vec<_> = gone.filter(|pod| ended.insert(pod.key.clone())).cloned().collect();
+        for pod in new {
+            match before.pod(&pod.key).filter(|before| before.node.is_some()) {
+                Some(_) => {
+                    let place = (pod.node.clone().expect("it ran"), pod.key.clone());
+                    assert!(predicted.contains(&place), "{place:?} was evicted, predicted was {predicted:?}");
+                    evicted.push(place);
+                }
+                // It came under pressure, and was rejected.
+                None => assert_eq!(pod.scheduling.kubelet.qos, QosClass::BestEffort, "{pod:?}"),
+            }
+        }
+        predicted.clear();
+        for node in model.nodes_under_pressure() {
+            let node = model.cluster.node(&node).expect("one of them").clone();
+            let first = first_evicted(&mut model, &api, &node, clock).await;
+            predicted.extend(first.map(|pod| (node.name.clone(), pod)));
+        }
+    }
+    assert!(evicted.len() > 1, "{evicted:?}");
+}
+
+/// The pod that the kubelet of a node would evict first for want of memory.
+async fn first_evicted(model: &mut Model, api: &Api, node: &Node, clock: Clock) -> Option<Key> {
+    let pods: BTreeSet<Key> = model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
+    let report = read_kubelet(&api.client_as("kordon"), node, &pods, clock).await;
+    model.on_kubelet_report(&node.name, report);
+    let pressure = model.node_pressure(node, Some(EvictionSignal::Memory))?;
+    pressure.order.evicted().next().map(|pod| pod.key.clone())
+}
+
+/// The nodes and pods of the cluster as they are now.
+async fn cluster(api: &Api) -> Cluster {
+    let mut cluster = Cluster::default();
+    placements::list(&mut cluster, &mut NodeDecoder::default(), items(api, "/api/v1/nodes").await);
+    placements::list(&mut cluster, &mut PodDecoder::default(), items(api, "/api/v1/pods").await);
+    cluster
+}
+
+async fn items(api: &Api, path: &str) -> Vec<Value> {
+    let request = http::Request::get(path).body(Vec::new()).expect("a path");
+    let list: Value = api.client_as("kordon").request(request).await.expect("a list");
+    list["items"].as_array().expect("items").clone()
 }
