@@ -286,6 +286,7 @@ mod tests {
         cluster::{Change, Condition, Key, KubeletSpec, ObjectEvent, QosClass, SchedulingSpec},
         model::{ClusterVerdict, ModelOptions},
         pressure::{EvictionSettingsText, PodUsage},
+        time::ClusterTime,
     };
 
     const GIBI: i64 = 1 << 30;
@@ -306,6 +307,7 @@ mod tests {
             Change::Pod(ObjectEvent::Applied(Pod {
                 key: Key::new("default", name),
                 node: Some("n1".into()),
+                started: Some(ClusterTime::new(at(0))),
                 scheduling: Arc::new(SchedulingSpec { kubelet, ..SchedulingSpec::default() }),
                 ..Pod::default()
             }))

@@ -25,7 +25,7 @@ pub struct EvictionOrder {
     pub node_reclaim: &'static [NodeReclaim],
     /// The bytes of unused images, at least; zero where images are not reclaimed for this signal.
     pub unused_image_bytes: i64,
-    /// All pods of the node, the first to be evicted first.
+    /// All pods that the kubelet has accepted, the first to be evicted first.
     pub ranking: Vec<RankedPod>,
     /// None without a level or a threshold.
     pub reclaim: Option<Reclaim>,
@@ -42,7 +42,9 @@ impl EvictionOrder {
         let (layout, level) = (stats.layout(), stats.level(signal));
         let capacity = level.map_or(0, |level| level.capacity);
         let threshold = settings.of(signal).max_by_key(|threshold| threshold.level(capacity)).cloned();
-        let ranking = rank(pods.clone(), stats, signal, layout);
+        // A pod that the kubelet has not accepted yet is none of those that it ranks: under pressure it may be rejected.
+        let is_accepted = |pod: &&'a Arc<Pod>| pod.started.is_some() || stats.pods.contains_key(&pod.key);
+        let ranking = rank(pods.clone().into_iter().filter(is_accepted), stats, signal, layout);
         let node_reclaim = node_reclaim(signal, layout);
         let frees_images = node_reclaim.contains(&NodeReclaim::UnusedImages) && signal.is_in_bytes();
         let is_met = level.zip(threshold.as_ref()).is_some_and(|(level, threshold)| threshold.is_met(level));
