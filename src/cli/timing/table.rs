@@ -155,7 +155,7 @@ fn blips(report: &TimingReport, out: &mut Page) {
     section(out, columns, report.profiles.iter().map(harmless).collect());
     let mut rows = Vec::new();
     for profile in &report.profiles {
-        for (place, of_length) in profile.blips.chunk_by(|a, b| same_length(a, b)).enumerate() {
+        for (place, of_length) in profile.blips.chunk_by(same_length).enumerate() {
             let [node, zone, all] = of_length else { continue };
             let name = if place == 0 { profile.name.clone() } else { String::new() };
             let lasts = Span::from_secs_f64(node.lasts_seconds).to_string();
