@@ -103,7 +103,7 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
         let gone = model.cluster.pods().iter().filter(|pod| *pod.reason == *"Evicted");
         let new: Vec<_> = gone.filter(|pod| ended.insert(pod.key.clone())).cloned().collect();
         for pod in new {
-            match before.pod(&pod.key).filter(|before| before.node.is_some()) {
+            match before.pod(&pod.key).filter(|before| before.started.is_some()) {
                 Some(_) => {
                     let place = (pod.node.clone().expect("it ran"), pod.key.clone());
                     assert!(predicted.contains(&place), "{place:?} was evicted, predicted was {predicted:?}");

@@ -118,9 +118,10 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Memory, "mem req", Width::Fixed(7)).right().gives_way(10),
     ];
     if scene.screen.wide {
+        let used = || plain("used", Width::Fixed(4)).right();
+        columns.insert(columns.len() - 1, used().gives_way(9));
+        columns.push(used().gives_way(10));
         columns.extend([
-            plain("cpu use", Width::Fixed(7)).right().gives_way(9),
-            plain("mem use", Width::Fixed(7)).right().gives_way(10),
             column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(13),
             plain("probe", Width::Fixed(9)).gives_way(14),
             column(sort, By::Address, "address", Width::Fixed(15)).gives_way(15),
@@ -176,9 +177,9 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
             Some(usage) => share(scene, node, amount(usage), of),
             None => Cell::new("–", scene.style(Role::Faint)),
         };
+        cells.insert(cells.len() - 1, used(|usage| usage.cpu_milli, node.allocatable.cpu_milli));
+        cells.push(used(|usage| usage.memory_bytes, node.allocatable.memory_bytes));
         cells.extend([
-            used(|usage| usage.cpu_milli, node.allocatable.cpu_milli),
-            used(|usage| usage.memory_bytes, node.allocatable.memory_bytes),
             Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
             probe(scene, health),
             Cell::new(&node.address, dim),
