@@ -72,6 +72,16 @@ impl EvictionOrder {
         self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions).map(|eviction| &eviction.pod.pod)
     }
 
+    /// What is freed on the node first: `dead containers and unused images (at least 343Mi)`; none for memory and pids.
+    pub fn node_reclaim_words(&self) -> Option<String> {
+        let kinds: Vec<&str> = self.node_reclaim.iter().map(|kind| kind.as_str()).collect();
+        let size = match self.unused_image_bytes {
+            0 => String::new(),
+            bytes => format!(" (at least {})", self.signal.amount(bytes)),
+        };
+        (!kinds.is_empty()).then(|| format!("{}{size}", kinds.join(" and ")))
+    }
+
     /// `if memory.available falls below 512Mi: 2 pods evicted, until 512Mi is available`
     pub fn summary(&self) -> String {
         let Self { signal, threshold, reclaim, is_met, .. } = self;

@@ -60,16 +60,17 @@ fn order(order: &EvictionOrder) -> Vec<DetailRow> {
     let places = order.ranking.iter().map(|pod| EvictionPlace { pod: pod.clone(), available: after(pod) });
     let shown =
         places.enumerate().filter(|(number, place)| *number < FIRST_PODS || place.available.is_some());
+    let shown: Vec<DetailRow> = shown.map(|(_, place)| DetailRow::EvictionPlace(Box::new(place))).collect();
+    let left = order.ranking.len() - shown.len();
+    let fact = |name: &str, text: String| DetailRow::Fact {
+        name: name.into(),
+        at: None,
+        text,
+        tone: super::Tone::Plain,
+    };
     let mut rows = vec![DetailRow::Section { title: "evicted first", note: order.summary() }];
-    rows.extend(shown.map(|(_, place)| DetailRow::EvictionPlace(Box::new(place))));
-    let left = order.ranking.len() + 1 - rows.len();
-    if left > 0 {
-        rows.push(DetailRow::Fact {
-            name: String::new(),
-            at: None,
-            text: format!("and {left} more"),
-            tone: super::Tone::Plain,
-        });
-    }
+    rows.extend(order.node_reclaim_words().map(|what| fact("before that", format!("it removes {what}"))));
+    rows.extend(shown);
+    rows.extend((left > 0).then(|| fact("", format!("and {left} more"))));
     rows
 }

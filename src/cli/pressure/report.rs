@@ -83,6 +83,9 @@ pub(super) struct EvictionOrderReport {
     /// All of it in one line.
     #[serde(skip)]
     pub summary: String,
+    /// What is freed on the node first.
+    #[serde(skip)]
+    pub node_reclaim_words: Option<String>,
     #[serde(skip)]
     pub measure: EvictionSignal,
     /// The condition and the taint that appear immediately.
@@ -206,6 +209,7 @@ impl EvictionOrderReport {
         Self {
             signal: order.signal.as_str(),
             summary: order.summary(),
+            node_reclaim_words: order.node_reclaim_words(),
             measure: order.signal,
             condition: condition.as_str(),
             taint: format!("{}:NoSchedule", condition.taint_key()),
@@ -287,6 +291,7 @@ mod tests {
             eviction: EvictionOrderReport {
                 signal: "memory.available",
                 summary: text(),
+                node_reclaim_words: Some(text()),
                 measure: EvictionSignal::Memory,
                 condition: "MemoryPressure",
                 taint: text(),

@@ -87,12 +87,8 @@ fn eviction(eviction: &EvictionOrderReport, out: &mut Page) {
     if eviction.threshold.is_some() {
         let _ = writeln!(out, "  condition {}, taint {}", eviction.condition, eviction.taint);
     }
-    if !eviction.node_reclaim.is_empty() {
-        let images = match eviction.unused_image_bytes {
-            0 => String::new(),
-            bytes => format!(" (at least {})", eviction.measure.amount(bytes)),
-        };
-        let _ = writeln!(out, "  the kubelet first removes {}{images}", eviction.node_reclaim.join(" and "));
+    if let Some(what) = &eviction.node_reclaim_words {
+        let _ = writeln!(out, "  the kubelet first removes {what}");
     }
     section(
         out,
