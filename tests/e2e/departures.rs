@@ -93,7 +93,22 @@ async fn departures_are_named(plane: &mut Plane) -> Result<()> {
     for named in &named {
         check_why(plane, named).await?;
     }
+    check_pressure(plane).await?;
     check_session(observer, &named).await
+}
+
+/// No kubelet listens here, and there is no metrics server: what is not known is named, and nothing else fails.
+async fn check_pressure(plane: &Plane) -> Result<()> {
+    let kubeconfig = plane.kubeconfig(ADMIN)?;
+    let arguments = ["--kubeconfig", program::path(&kubeconfig), "plan", "pressure", "users", "-o", "json"];
+    let output = Shell::new().run(&arguments).await;
+    ensure!(output.code == 0, "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out)?;
+    let why = |field: &str| report[field].as_str().is_some_and(|why| !why.is_empty());
+    ensure!(report["usage"].is_null() && why("usageError"), "{report:#}");
+    ensure!(report["thresholds"] == "defaults" && why("thresholdsError"), "{report:#}");
+    println!("pressure without kubelets: {}; {}", report["usageError"], report["thresholdsError"]);
+    Ok(())
 }
 
 /// What `kordon why pod` says of a pod.
