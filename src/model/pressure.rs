@@ -7,7 +7,7 @@ use std::{
 
 use super::Model;
 use crate::{
-    cluster::{Cluster, Condition, ConditionStatus, Node, NodeName, Pod},
+    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod},
     engine::ServerVersion,
     k8s::{
         decode::kubelet::UsageMetric,
@@ -52,13 +52,13 @@ pub struct KubeletEviction {
 
 impl PressureReadings {
     /// Keeps what a kubelet said, and follows what it does about that.
-    fn on_report(&mut self, node: &Node, report: KubeletReport, cluster: &Cluster, version: ServerVersion) {
+    fn on_report(&mut self, node: &Node, report: KubeletReport, version: ServerVersion) {
         let settings = thresholds(&report, rules_of(node, version));
         let before = self.0.remove(&node.name).map(Arc::unwrap_or_clone);
         let mut readings = before.unwrap_or_else(|| NodeReadings {
             last: report.clone(),
             samples: VecDeque::new(),
-            manager: EvictionManager::of_node_with(reported_since(node, cluster)),
+            manager: EvictionManager::default(),
             pass: PressurePass::default(),
             eviction: None,
         });
@@ -167,7 +167,7 @@ impl Model {
     /// Keeps what a kubelet said.
     pub fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport) {
         let Some(node) = self.cluster.node(node).cloned() else { return };
-        self.pressure.on_report(&node, report, &self.cluster, self.settings.version);
+        self.pressure.on_report(&node, report, self.settings.version);
         let eviction = self.kubelet_eviction(&node);
         if let Some(readings) = self.pressure.0.get_mut(&node.name) {
             Arc::make_mut(readings).eviction = eviction;
@@ -274,27 +274,17 @@ fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
 
 /// The pressure conditions that a node reports as True.
 fn reported(node: &Node) -> Vec<PressureCondition> {
-    true_conditions(node).map(|(kind, _)| kind).collect()
-}
-
-/// The same, with the times since when it does.
-fn reported_since(node: &Node, cluster: &Cluster) -> BTreeMap<PressureCondition, Timestamp> {
-    true_conditions(node)
-        .filter_map(|(kind, condition)| Some((kind, cluster.local(condition.last_transition?))))
-        .collect()
-}
-
-fn true_conditions(node: &Node) -> impl Iterator<Item = (PressureCondition, &Condition)> {
-    let all = PressureCondition::ALL.into_iter();
-    all.filter_map(|kind| Some((kind, node.condition(kind.as_str())?)))
-        .filter(|(_, condition)| condition.status == ConditionStatus::True)
+    let is_true = |kind: &PressureCondition| {
+        node.condition(kind.as_str()).is_some_and(|condition| condition.status == ConditionStatus::True)
+    };
+    PressureCondition::ALL.into_iter().filter(is_true).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Change, Key, KubeletSpec, ObjectEvent, QosClass, SchedulingSpec},
+        cluster::{Change, Condition, Key, KubeletSpec, ObjectEvent, QosClass, SchedulingSpec},
         model::{ClusterVerdict, ModelOptions},
         pressure::{EvictionSettingsText, PodUsage},
         time::ClusterTime,

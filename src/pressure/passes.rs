@@ -12,14 +12,13 @@ use crate::time::{Span, Timestamp};
 /// What a kubelet remembers from pass to pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionManager {
-    /// Since when each threshold is met, or has been evicting.
+    /// Since when each threshold is met, or has been evicting. A kubelet may know of a longer time than whoever begins to look
+    /// later: how long a node has had a condition does not tell, for it stays True for a while after each time.
     met_since: BTreeMap<ThresholdId, Timestamp>,
     /// The thresholds that have started to evict and have not got enough back yet.
     unresolved: BTreeSet<ThresholdId>,
     /// When each condition had a threshold that was met.
     last_met: BTreeMap<PressureCondition, Timestamp>,
-    /// Since when the node had reported conditions before the first pass: their thresholds were met by then.
-    reported: BTreeMap<PressureCondition, Timestamp>,
 }
 
 /// Which threshold of a node: a signal has at most one of each kind.
@@ -37,11 +36,6 @@ pub struct PressurePass {
 }
 
 impl EvictionManager {
-    /// The manager of a node that has reported these conditions since these times.
-    pub fn of_node_with(reported: BTreeMap<PressureCondition, Timestamp>) -> Self {
-        Self { reported, ..Self::default() }
-    }
-
     /// One pass: compares the measurements with the thresholds. Thresholds of memory are served before all others.
     pub fn pass(&mut self, settings: &EvictionSettings, stats: &NodeStats, now: Timestamp) -> PressurePass {
         let mut met = Vec::new();
@@ -53,8 +47,7 @@ impl EvictionManager {
                     false => threshold.is_met(level),
                 });
             if is_met {
-                let reported = self.reported.get(&threshold.signal.condition()).copied();
-                let since = *self.met_since.entry(id).or_insert(reported.unwrap_or(now));
+                let since = *self.met_since.entry(id).or_insert(now);
                 self.last_met.insert(threshold.signal.condition(), now);
                 met.push((threshold.clone(), since + threshold.grace()));
             } else {
@@ -62,8 +55,6 @@ impl EvictionManager {
                 self.unresolved.remove(&id);
             }
         }
-        // What is met later has not been met since then.
-        self.reported.clear();
         let due = met.iter().filter(|(_, at)| *at <= now);
         for (threshold, _) in due.clone() {
             self.unresolved.insert((threshold.signal, threshold.kind));
@@ -123,17 +114,6 @@ mod tests {
         assert_eq!(after(&mut manager, &settings, 1500, 130), (true, true));
         let pass = manager.pass(&settings, &memory(1500), Timestamp::from_secs(140));
         assert_eq!(pass.evicts.map(|threshold| threshold.grace()), Some(Span::from_secs(120)));
-    }
-
-    #[test]
-    fn a_condition_that_was_reported_before_the_first_pass_counts_towards_the_grace_period() {
-        let settings = settings(true, None);
-        let reported = [(PressureCondition::Memory, Timestamp::from_secs(20))].into();
-        let mut manager = EvictionManager::of_node_with(reported);
-        assert_eq!(after(&mut manager, &settings, 1500, 130), (false, true));
-        assert_eq!(after(&mut manager, &settings, 1500, 140), (true, true));
-        after(&mut manager, &settings, 2500, 150);
-        assert_eq!(after(&mut manager, &settings, 1500, 160), (false, true), "it was above meanwhile");
     }
 
     #[test]

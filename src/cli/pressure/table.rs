@@ -66,7 +66,7 @@ fn signal_row(signal: &SignalReport, report: &PressureReport) -> PageRow<6> {
     let is_met = signal.thresholds.iter().any(|threshold| threshold.met == Some(true));
     let reached = match (signal.evicts_at, signal.reaches_threshold_in_seconds) {
         (Some(at), _) if at <= report.taken_at => "evicts now".to_owned(),
-        (Some(at), _) => format!("evicts in {}", text::left(at, report.taken_at)),
+        (Some(at), _) => format!("evicts within {}", text::left(at, report.taken_at)),
         (None, Some(seconds)) => format!("in ~{}", Span::from_secs(Span::from_secs_f64(seconds).as_secs())),
         (None, None) => none(),
     };

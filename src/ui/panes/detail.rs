@@ -182,7 +182,7 @@ fn signal_words(scene: &Scene, signal: &SignalPressure) -> String {
     let evicts = (!thresholds.is_empty()).then(|| format!("evicts {}", thresholds.join(", ")));
     let when = match (&signal.evicts, signal.reaches_threshold) {
         (Some((_, at)), _) if *at <= scene.now => Some("evicting".to_owned()),
-        (Some((_, at)), _) => Some(format!("evicts in {}", text::left(*at, scene.now))),
+        (Some((_, at)), _) => Some(format!("evicts within {}", text::left(*at, scene.now))),
         (None, Some(after)) => Some(format!("reached in ~{}", Span::from_secs(after.as_secs()))),
         (None, None) => None,
     };
