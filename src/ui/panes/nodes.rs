@@ -101,15 +101,17 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let zone = u16::try_from(zones.max().unwrap_or(0)).unwrap_or(u16::MAX).clamp(4, 20);
     let (heartbeat, state, next) = match width {
         _ if !has_bars(width) => (Width::Fixed(6), 14, 20),
-        0..200 => (Width::Fixed(9), 15, 30),
-        200.. => (Width::Fixed(9), 15, 36),
+        200.. if !scene.screen.wide => (Width::Fixed(9), 15, 36),
+        _ => (Width::Fixed(9), 15, 30),
     };
+    // The wide table rather has live usage.
+    let renewals = if scene.screen.wide { 11 } else { 8 };
     let last = if has_bars(width) { "heartbeat" } else { "last" };
     let mut columns = vec![
         column(sort, By::Name, "  node", Width::Fixed(name)),
         column(sort, By::State, "state", Width::Fixed(state)),
         column(sort, By::Heartbeat, last, heartbeat).right().gives_way(5),
-        plain("renewals", Width::Fixed(KEPT as u16 + 1)).gives_way(8),
+        plain("renewals", Width::Fixed(KEPT as u16 + 1)).gives_way(renewals),
         plain("grace", Width::Fixed(14)).gives_way(4),
         column(sort, By::Due, "next", Width::Fixed(next)),
         column(sort, By::Zone, "zone", Width::Fixed(zone)).gives_way(2),
