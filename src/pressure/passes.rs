@@ -12,8 +12,8 @@ use crate::time::{Span, Timestamp};
 /// What a kubelet remembers from pass to pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionManager {
-    /// Since when each threshold is met, or has been evicting. A kubelet may know of a longer time than whoever begins to look
-    /// later: how long a node has had a condition does not tell, for it stays True for a while after each time.
+    /// Since when each threshold is met, or has been evicting, as far as was seen: a kubelet may have seen it earlier. How long
+    /// its node has had the condition does not tell, for that stays True for a while after each time.
     met_since: BTreeMap<ThresholdId, Timestamp>,
     /// The thresholds that have started to evict and have not got enough back yet.
     unresolved: BTreeSet<ThresholdId>,
