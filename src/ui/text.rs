@@ -101,7 +101,7 @@ pub fn rounded(rate: f64) -> String {
     count(whole(rate))
 }
 
-/// A number of bytes that is not whole, as [`bytes`].
+/// A number of bytes that is not whole, as [`bytes()`].
 pub fn rounded_bytes(amount: f64) -> String {
     bytes(u64::try_from(whole(amount)).unwrap_or(u64::MAX))
 }
