@@ -50,7 +50,7 @@ impl EvictionOrder {
         let is_met = level.zip(threshold.as_ref()).is_some_and(|(level, threshold)| threshold.is_met(level));
         let start = |level: SignalLevel, threshold: &Threshold| match is_met {
             true => level,
-            false => SignalLevel { available: threshold.level(level.capacity) - 1, ..level },
+            false => SignalLevel { available: threshold.level(level.capacity).saturating_sub(1), ..level },
         };
         let reclaim = level
             .zip(threshold.as_ref())

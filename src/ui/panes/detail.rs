@@ -157,11 +157,12 @@ fn trend(signal: &SignalPressure) -> String {
     let newest = &signal.samples[signal.samples.len().saturating_sub(TREND)..];
     let (low, high) = (newest.iter().min().copied().unwrap_or(0), newest.iter().max().copied().unwrap_or(0));
     let capacity = signal.level.map_or(0, |level| level.capacity);
-    if high - low <= capacity / 1000 {
+    let range = high.saturating_sub(low);
+    if range <= capacity / 1000 {
         return String::new();
     }
     #[expect(clippy::cast_precision_loss, reason = "a share")]
-    let share = |level: i64| (level - low) as f32 / (high - low) as f32;
+    let share = |level: i64| level.saturating_sub(low) as f32 / range as f32;
     newest.iter().map(|level| strip(share(*level))).collect()
 }
 
