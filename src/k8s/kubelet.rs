@@ -11,7 +11,7 @@ use kube::Client;
 
 use super::{
     decode::kubelet::{self, UsageMetric},
-    watch::get,
+    watch::{CollectionQuery, get},
 };
 use crate::{
     clock::Clock,
@@ -80,21 +80,21 @@ pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, cl
 /// # Errors
 /// It cannot be read, in words.
 pub async fn read_node_metrics(client: &Client) -> Result<BTreeMap<NodeName, UsageMetric>, String> {
-    let json = get(client, &metrics_path("nodes"), PATIENCE, LONGEST).await?;
+    let json = get(client, CollectionQuery::of_node_metrics(None).as_str(), PATIENCE, LONGEST).await?;
     kubelet::node_metrics(&json).ok_or_else(no_metrics)
 }
 
 /// The memory of a node and of its pods. Pods are listed by namespace: metrics.k8s.io knows no nodes of pods.
 async fn read_metrics(client: &Client, node: &Node, pods: &BTreeSet<Key>) -> Result<NodeStats, String> {
-    let of_node = metrics_path(&node_path(&node.name)["/api/v1/".len()..]);
-    let json = get(client, &of_node, PATIENCE, LONGEST).await?;
+    let of_node = CollectionQuery::of_node_metrics(Some(&node.name));
+    let json = get(client, of_node.as_str(), PATIENCE, LONGEST).await?;
     let metric = kubelet::node_metric(&json).ok_or_else(no_metrics)?;
     let capacity = node.memory_capacity_bytes;
     let memory = SignalLevel { available: capacity.saturating_sub(metric.memory_bytes), capacity };
     let mut usage = BTreeMap::new();
     for namespace in pods.iter().map(|pod| &pod.namespace).collect::<BTreeSet<_>>() {
-        let path = metrics_path(&format!("namespaces/{namespace}/pods"));
-        let json = get(client, &path, PATIENCE, LONGEST).await?;
+        let of_pods = CollectionQuery::of_pod_metrics(namespace);
+        let json = get(client, of_pods.as_str(), PATIENCE, LONGEST).await?;
         let read = kubelet::pod_metrics(&json).ok_or_else(no_metrics)?;
         let own = read.into_iter().filter(|(key, _)| pods.contains(key));
         usage.extend(own.map(|(key, metric)| {
@@ -107,10 +107,6 @@ async fn read_metrics(client: &Client, node: &Node, pods: &BTreeSet<Key>) -> Res
         pods: usage,
         ..NodeStats::default()
     })
-}
-
-fn metrics_path(rest: &str) -> String {
-    format!("/apis/metrics.k8s.io/v1beta1/{rest}")
 }
 
 fn no_metrics() -> String {

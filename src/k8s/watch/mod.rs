@@ -34,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub(in crate::k8s) use error::get;
 pub use events::{follow_events, read_events};
 pub use object::follow_object;
+pub(in crate::k8s) use paths::CollectionQuery;
 pub use scope::{count_pods, read_scope};
 
 use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};

@@ -6,6 +6,8 @@ use crate::{
     k8s::feed::FeedKind,
 };
 
+const METRICS: &str = "/apis/metrics.k8s.io/v1beta1";
+
 /// The path of a kind's collection.
 pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
     match kind {
@@ -63,6 +65,24 @@ impl CollectionQuery {
         let mut query = Self("/api/v1/namespaces/".into());
         query.push_encoded(namespace);
         query.0.push_str("/events");
+        query
+    }
+
+    /// The usage of all nodes, or of one (metrics.k8s.io).
+    pub fn of_node_metrics(node: Option<&str>) -> Self {
+        let mut query = Self(format!("{METRICS}/nodes"));
+        if let Some(node) = node {
+            query.0.push('/');
+            query.push_encoded(node);
+        }
+        query
+    }
+
+    /// The usage of the pods of a namespace (metrics.k8s.io).
+    pub fn of_pod_metrics(namespace: &str) -> Self {
+        let mut query = Self(format!("{METRICS}/namespaces/"));
+        query.push_encoded(namespace);
+        query.0.push_str("/pods");
         query
     }
 
@@ -127,6 +147,14 @@ mod tests {
         assert!(query.as_str().ends_with(
             "/leases?fieldSelector=metadata.name%3Dkube-controller-manager&continue=a%20b%2B%2F%3D"
         ));
+    }
+
+    #[test]
+    fn names_of_a_hostile_server_stay_one_part_of_a_path() {
+        let pods = CollectionQuery::of_pod_metrics("a b/../c");
+        assert_eq!(pods.as_str(), "/apis/metrics.k8s.io/v1beta1/namespaces/a%20b%2F..%2Fc/pods");
+        let node = CollectionQuery::of_node_metrics(Some("n\u{1b}1"));
+        assert_eq!(node.as_str(), "/apis/metrics.k8s.io/v1beta1/nodes/n%1B1");
     }
 
     #[test]
