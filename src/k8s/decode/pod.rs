@@ -49,9 +49,8 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     let condition = |kind: &str| status.conditions.iter().find(|condition| *condition.kind == *kind);
     let sum = spec.sum();
     let requests = sum.resources();
-    let mut scheduling = spec.scheduling(sum, pool);
-    scheduling.quota = spec.quota(pool);
-    scheduling.kubelet = spec.kubelet(&status.qos_class, pool);
+    let (quota, kubelet) = (spec.quota(pool), spec.kubelet(&sum, &status.qos_class, pool));
+    let scheduling = SchedulingSpec { quota, kubelet, ..spec.scheduling(sum, pool) };
     let target = condition("DisruptionTarget").filter(|condition| *condition.status == *"True");
     Pod {
         key: metadata.key(pool),
@@ -220,21 +219,22 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// What the kubelet reads. Its class is the server's, or worked out where the server has not set it.
-    fn kubelet(&self, class: &str, pool: &mut SharedParts) -> KubeletSpec {
+    /// What the kubelet reads; `sum` is that of the requests. Its class is the server's, or worked out where the server has
+    /// not set it.
+    fn kubelet(&self, sum: &RequestSum<'_>, class: &str, pool: &mut SharedParts) -> KubeletSpec {
         let app = self.containers.iter().map(|container| (container, ContainerRole::App));
         let init = self.init_containers.iter().map(|container| {
             (container, if container.is_sidecar() { ContainerRole::Sidecar } else { ContainerRole::Init })
         });
         let containers: Box<[ContainerResources]> =
             app.chain(init).map(|(container, role)| container.resources(role, pool)).collect();
-        let none = Amounts::default();
-        let (sum, own) = (self.sum(), self.sum_of(|resources| &resources.requests, &none));
-        let unless_zero = |own: i64, sum: i64| if own == 0 { 0 } else { sum };
-        let memory = |sum: &RequestSum<'_>| sum.resources().memory_bytes;
+        let unless_overhead_alone = |resource: &str, sum: i64| {
+            let overhead = self.overhead.amount(resource).map_or(0, Quantity::units);
+            if sum == overhead { 0 } else { sum }
+        };
         KubeletSpec {
-            memory_request_bytes: unless_zero(memory(&own), memory(&sum)),
-            ephemeral_request_bytes: unless_zero(own.ephemeral_bytes(), sum.ephemeral_bytes()),
+            memory_request_bytes: unless_overhead_alone("memory", sum.resources().memory_bytes),
+            ephemeral_request_bytes: unless_overhead_alone("ephemeral-storage", sum.ephemeral_bytes()),
             qos: QosClass::parse(class).unwrap_or_else(|| pressure::qos_class(&containers)),
             containers,
             local_volumes: self.volumes.iter().filter_map(|volume| volume.local_data(pool)).collect(),
