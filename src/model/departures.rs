@@ -72,10 +72,7 @@ impl Model {
     /// that stays.
     pub fn departure_of(&self, pod: &Pod, events: &[ClusterEvent]) -> Option<DepartureEntry> {
         let cluster = &self.cluster;
-        let entry = |at, stage, departure| {
-            let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), pod.node.clone());
-            DepartureEntry { pod: key, uid, node, at, stage, departure }
-        };
+        let entry = |at, stage, departure| DepartureEntry::new(pod, at, stage, departure);
         if let Some((killed, at)) = PodDeparture::oom_kill(pod) {
             return Some(entry(at.map(|at| cluster.local(at)), DepartureStage::Restarted, killed));
         }
@@ -87,6 +84,13 @@ impl Model {
         }
         let at = departed_at(pod, cluster).or(seen.and_then(|seen| seen.at));
         Some(entry(at, DepartureStage::of(pod), departure))
+    }
+}
+
+impl DepartureEntry {
+    fn new(pod: &Pod, at: Option<Timestamp>, stage: DepartureStage, departure: PodDeparture) -> Self {
+        let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), pod.node.clone());
+        Self { pod: key, uid, node, at, stage, departure }
     }
 }
 
@@ -135,7 +139,7 @@ impl Departures {
     /// Drops what is too old.
     pub fn expire(&mut self, now: Timestamp) {
         while let Some(oldest) = self.entries.keys().next().copied()
-            && now.since(oldest.0) > KEPT_FOR
+            && !is_recent(oldest.0, now)
         {
             self.drop_entry(oldest);
         }
@@ -202,12 +206,14 @@ impl Departures {
         if old.is_some_and(|old| stated(old) == stated(new)) {
             return;
         }
-        let Some(departure) = PodDeparture::of(new, PodPresence::Present, cluster, &[]) else { return };
-        let stage =
-            if new.termination.is_some() { DepartureStage::Terminating } else { DepartureStage::Finished };
         // Of a pod that had left when it was first seen, only a known time says whether it is recent.
         let at = departed_at(new, cluster).or(old.map(|_| now));
-        self.record(new, at, stage, departure, now);
+        // A list has thousands that finished long ago: they are not classified.
+        if self.known(new).is_none() && !at.is_some_and(|at| is_recent(at, now)) {
+            return;
+        }
+        let Some(departure) = PodDeparture::of(new, PodPresence::Present, cluster, &[]) else { return };
+        self.record(new, at, DepartureStage::of(new), departure, now);
     }
 
     /// A container that was killed for memory, and is started again.
@@ -218,7 +224,7 @@ impl Departures {
             return;
         }
         let at = at.map(|at| cluster.local(at)).or(old.map(|_| now));
-        let Some(at) = at.filter(|at| now.since(*at) <= KEPT_FOR) else { return };
+        let Some(at) = at.filter(|at| is_recent(*at, now)) else { return };
         self.insert(new, at.min(now), DepartureStage::Restarted, departure, now);
     }
 
@@ -233,7 +239,7 @@ impl Departures {
                 entry.stage = stage;
             }
         } else if !finished && let Some(departure) = PodDeparture::of(pod, presence, cluster, &[]) {
-            let began = departed_at(pod, cluster).filter(|began| now.since(*began) <= KEPT_FOR);
+            let began = departed_at(pod, cluster).filter(|began| is_recent(*began, now));
             self.record(pod, Some(began.unwrap_or(now)), stage, departure, now);
         }
     }
@@ -255,7 +261,7 @@ impl Departures {
         now: Timestamp,
     ) {
         let Some(known) = self.known(pod) else {
-            if let Some(at) = at.filter(|at| now.since(*at) <= KEPT_FOR) {
+            if let Some(at) = at.filter(|at| is_recent(*at, now)) {
                 self.insert(pod, at.min(now), stage, departure, now);
             }
             return;
@@ -281,9 +287,8 @@ impl Departures {
         self.count += 1;
         let id = DepartureId(at, self.count);
         self.add_to_minute(at, departure.kind, 1);
-        let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), pod.node.clone());
-        self.by_pod.insert(key.clone(), id);
-        self.entries.insert(id, DepartureEntry { pod: key, uid, node, at: Some(at), stage, departure });
+        self.by_pod.insert(pod.key.clone(), id);
+        self.entries.insert(id, DepartureEntry::new(pod, Some(at), stage, departure));
         if self.entries.len() > CAPACITY {
             let completed = self.entries.iter().find(|(_, entry)| is_completion(entry.departure.kind));
             let least = completed.or_else(|| self.entries.first_key_value()).map(|(id, _)| *id);
@@ -321,6 +326,11 @@ fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
         true => new.evidence.len() >= old.evidence.len(),
         false => new.certainty >= old.certainty && (!is_fallback(new) || is_fallback(old)),
     }
+}
+
+/// Whether a departure at this time is kept.
+fn is_recent(at: Timestamp, now: Timestamp) -> bool {
+    now.since(at) <= KEPT_FOR
 }
 
 const fn is_completion(kind: DepartureKind) -> bool {
