@@ -268,7 +268,7 @@ fn report(
             let node = cluster.node(&NodeName::from(name.as_str()));
             let node = node.ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
             let actions = shot.model.node_suggestions(node, shot.at).map(|job| suggested(job, *placement));
-            let pressure = pressure.then(|| pressure::report(shot, node, None));
+            let pressure = pressure.then(|| pressure::report(shot, node));
             ("node", None, name.clone(), explainer.node(node), None, pressure, actions)
         }
         Subject::Pod { name, placement } => {

@@ -9,7 +9,7 @@ use super::{
     signal::EvictionSignal,
     stats::{NodeStats, SignalLevel},
 };
-use crate::cluster::{Node, Pod};
+use crate::cluster::{Key, Node, Pod};
 
 /// The evictions that pressure on one signal brings.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +70,12 @@ impl EvictionOrder {
     /// The pods that are evicted, the first first.
     pub fn evicted(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions).map(|eviction| &eviction.pod.pod)
+    }
+
+    /// The level of the signal after the eviction of a pod; none if it is not evicted.
+    pub fn available_after(&self, pod: &Key) -> Option<i64> {
+        let mut evictions = self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions);
+        evictions.find(|eviction| eviction.pod.pod.key == *pod).map(|eviction| eviction.available)
     }
 
     /// What is freed on the node first: `dead containers and unused images (at least 343Mi)`; none for memory and pids.

@@ -162,26 +162,16 @@ impl Measured {
             let disk = usage?.disk.as_ref()?;
             Some(disk.measured(signal, layout, &spec.local_volumes))
         };
+        let compared_with = |request: i64, usage: Option<i64>| {
+            let excess = usage.map(|used| used.saturating_sub(request));
+            Self { usage, request, excess, compared: true }
+        };
         match signal {
             EvictionSignal::Memory | EvictionSignal::AllocatableMemory => {
-                let usage = usage.and_then(|usage| usage.memory_bytes);
-                let request = spec.memory_request_bytes;
-                Self {
-                    usage,
-                    request,
-                    excess: usage.map(|used| used.saturating_sub(request)),
-                    compared: true,
-                }
+                compared_with(spec.memory_request_bytes, usage.and_then(|usage| usage.memory_bytes))
             }
             EvictionSignal::NodefsBytes | EvictionSignal::ImagefsBytes | EvictionSignal::ContainerfsBytes => {
-                let usage = disk().map(|disk| disk.bytes);
-                let request = spec.ephemeral_request_bytes;
-                Self {
-                    usage,
-                    request,
-                    excess: usage.map(|used| used.saturating_sub(request)),
-                    compared: true,
-                }
+                compared_with(spec.ephemeral_request_bytes, disk().map(|disk| disk.bytes))
             }
             // Nobody requests inodes; upstream subtracts the request of bytes all the same.
             EvictionSignal::NodefsInodes

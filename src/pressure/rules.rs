@@ -7,8 +7,6 @@ use crate::engine::ServerVersion;
 pub struct KubeletRules {
     /// `imagefs.inodesFree` has a default threshold (1.30).
     pub inodes_of_images_have_a_default: bool,
-    /// A hard eviction gives the pod one second; before, it was given its own grace period (1.31).
-    pub hard_evictions_are_immediate: bool,
     /// A sidecar's OOM score counts at least the smallest request of the app containers (1.33).
     pub sidecars_share_oom_scores: bool,
 }
@@ -16,10 +14,6 @@ pub struct KubeletRules {
 impl KubeletRules {
     pub fn of(version: ServerVersion) -> Self {
         let from = |minor| version >= ServerVersion::new(1, minor);
-        Self {
-            inodes_of_images_have_a_default: from(30),
-            hard_evictions_are_immediate: from(31),
-            sidecars_share_oom_scores: from(33),
-        }
+        Self { inodes_of_images_have_a_default: from(30), sidecars_share_oom_scores: from(33) }
     }
 }

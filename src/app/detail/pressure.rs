@@ -4,7 +4,7 @@ use super::{DetailContext, DetailRow};
 use crate::{
     cluster::Node,
     model::NodePressure,
-    pressure::{EvictionOrder, PodReclaim, RankedPod},
+    pressure::{EvictionOrder, RankedPod},
 };
 
 /// How many pods of the order of eviction are shown at least; all that are evicted are.
@@ -51,13 +51,9 @@ fn order(order: &EvictionOrder) -> Vec<DetailRow> {
     if order.ranking.is_empty() {
         return Vec::new();
     }
-    let evictions = || order.reclaim.iter().flat_map(|reclaim| &reclaim.evictions);
-    let after = |pod: &RankedPod| {
-        evictions()
-            .find(|eviction: &&PodReclaim| eviction.pod.pod.key == pod.pod.key)
-            .map(|eviction| eviction.available)
-    };
-    let places = order.ranking.iter().map(|pod| EvictionPlace { pod: pod.clone(), available: after(pod) });
+    let place =
+        |pod: &RankedPod| EvictionPlace { pod: pod.clone(), available: order.available_after(&pod.pod.key) };
+    let places = order.ranking.iter().map(place);
     let shown =
         places.enumerate().filter(|(number, place)| *number < FIRST_PODS || place.available.is_some());
     let shown: Vec<DetailRow> = shown.map(|(_, place)| DetailRow::EvictionPlace(Box::new(place))).collect();

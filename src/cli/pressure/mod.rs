@@ -11,11 +11,11 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     once::{OnceArgs, OneShot},
-    page::Page,
 };
 use crate::{
     cluster::{FeedKind, Key, Node, NodeName},
     k8s::kubelet::read_kubelet,
+    model::NodePressure,
     placement::Snapshot,
     plan::pressure_failover,
     pressure::EvictionSignal,
@@ -41,13 +41,12 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
     let node = shot.model.cluster.node(&NodeName::from(args.node.as_str())).cloned();
     let node = node.ok_or_else(|| CliError::NotFound(format!("node {}", args.node)))?;
     ask_kubelet(&mut shot, &node).await;
-    let mut report = report(&shot, &node, args.signal);
-    if let Some(pressure) = shot.model.node_pressure(&node, args.signal) {
-        let cluster = &shot.model.cluster;
-        let snapshot = Snapshot::new(cluster, shot.connection.version);
-        report.add_landings(&pressure_failover(cluster, snapshot, &node, &pressure.order, shot.at));
-    }
-    args.once.output.print(&report, |report: &PressureReport, page: &mut Page| render(report, page))?;
+    let pressure = pressure(&shot, &node, args.signal);
+    let mut report = PressureReport::new(&node.name, &pressure, shot.at);
+    let cluster = &shot.model.cluster;
+    let snapshot = Snapshot::new(cluster, shot.connection.version);
+    report.add_landings(&pressure_failover(cluster, snapshot, &node, &pressure.order, shot.at));
+    args.once.output.print(&report, render)?;
     shot.done()
 }
 
@@ -60,9 +59,12 @@ pub async fn ask_kubelet(shot: &mut OneShot, node: &Node) {
 }
 
 /// What is known about pressure on the node, whose kubelet has been asked.
-pub fn report(shot: &OneShot, node: &Node, signal: Option<EvictionSignal>) -> PressureReport {
-    let pressure = shot.model.node_pressure(node, signal).expect("its kubelet has been asked");
-    PressureReport::new(&node.name, &pressure, shot.at)
+pub fn report(shot: &OneShot, node: &Node) -> PressureReport {
+    PressureReport::new(&node.name, &pressure(shot, node, None), shot.at)
+}
+
+fn pressure(shot: &OneShot, node: &Node, signal: Option<EvictionSignal>) -> NodePressure {
+    shot.model.node_pressure(node, signal).expect("its kubelet has been asked")
 }
 
 fn signal(text: &str) -> Result<EvictionSignal, String> {

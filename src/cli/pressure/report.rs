@@ -228,8 +228,7 @@ impl RankedPodReport {
     fn new(ranked: &RankedPod, order: &EvictionOrder, pressure: &NodePressure) -> Self {
         let RankedPod { pod, place, usage, request, exemption, .. } = ranked;
         let kubelet = &pod.scheduling.kubelet;
-        let evictions = order.reclaim.iter().flat_map(|reclaim| &reclaim.evictions);
-        let eviction = evictions.into_iter().find(|eviction| eviction.pod.pod.key == pod.key);
+        let available_after = order.available_after(&pod.key);
         let scores = |capacity| {
             kubelet.containers.iter().map(move |one| oom_score_adj(pod, one, capacity, pressure.rules))
         };
@@ -243,8 +242,8 @@ impl RankedPodReport {
             request: *request,
             reason: ranked.reason(),
             exempt: exemption.map(|exemption| exemption.as_str()),
-            evicted: eviction.is_some(),
-            available_after: eviction.map(|eviction| eviction.available),
+            evicted: available_after.is_some(),
+            available_after,
             oom_score_adj: pressure.memory_capacity.and_then(|capacity| scores(capacity).max()),
             landing: None,
             landing_node: None,
