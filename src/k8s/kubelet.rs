@@ -10,14 +10,14 @@ use futures::future;
 use kube::Client;
 
 use super::{
-    decode::kubelet::{self, UsageMetric},
+    decode::kubelet,
     watch::{CollectionQuery, get},
 };
 use crate::{
     clock::Clock,
     cluster::{Key, Node, NodeName},
     plan::node_path,
-    pressure::{EvictionSettings, NodeStats, PodUsage, SignalLevel},
+    pressure::{EvictionSettings, NodeStats, PodUsage, SignalLevel, UsageMetric},
     time::Timestamp,
 };
 

@@ -9,13 +9,10 @@ use super::Model;
 use crate::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, Pod},
     engine::ServerVersion,
-    k8s::{
-        decode::kubelet::UsageMetric,
-        kubelet::{KubeletReport, UsageSource},
-    },
+    k8s::kubelet::{KubeletReport, UsageSource},
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
-        PressureCondition, PressurePass, SignalLevel, Threshold, Trend,
+        PressureCondition, PressurePass, SignalLevel, Threshold, Trend, UsageMetric,
     },
     time::{Span, Timestamp},
 };

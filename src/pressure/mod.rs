@@ -27,5 +27,7 @@ pub use reclaim::{NodeReclaim, PodReclaim, Reclaim, node_reclaim, reclaim, unuse
 pub use rules::KubeletRules;
 pub use settings::{EvictionSettings, EvictionSettingsText, Threshold, ThresholdKind, ThresholdValue};
 pub use signal::{EvictionSignal, PressureCondition};
-pub use stats::{DiskUsage, Filesystem, FilesystemLayout, NodeStats, PodDisk, PodUsage, SignalLevel};
+pub use stats::{
+    DiskUsage, Filesystem, FilesystemLayout, NodeStats, PodDisk, PodUsage, SignalLevel, UsageMetric,
+};
 pub use trend::Trend;

@@ -112,6 +112,15 @@ pub struct PodUsage {
     pub processes: Option<i64>,
 }
 
+/// What metrics.k8s.io says of a node or pod: an average over some seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageMetric {
+    pub cpu_milli: i64,
+    /// The working set.
+    pub memory_bytes: i64,
+    pub measured: Option<ClusterTime>,
+}
+
 /// What one pod uses of the node's disks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodDisk {

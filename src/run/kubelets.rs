@@ -13,10 +13,8 @@ use super::events::EventServer;
 use crate::{
     clock::Clock,
     cluster::{Key, Node, NodeName},
-    k8s::{
-        decode::kubelet::UsageMetric,
-        kubelet::{KubeletReport, read_kubelet, read_node_metrics},
-    },
+    k8s::kubelet::{KubeletReport, read_kubelet, read_node_metrics},
+    pressure::UsageMetric,
 };
 
 /// How often a kubelet is asked: it measures every ten seconds.

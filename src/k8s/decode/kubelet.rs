@@ -11,9 +11,9 @@ use crate::{
     cluster::{Key, Name, NodeName},
     pressure::{
         DiskUsage, EvictionSettings, EvictionSettingsText, Filesystem, NodeStats, PodDisk, PodUsage,
-        SignalLevel,
+        SignalLevel, UsageMetric,
     },
-    time::{ClusterTime, Span},
+    time::Span,
 };
 
 /// The measurements in `/stats/summary` (v1alpha1); none if the text is not one.
@@ -79,15 +79,6 @@ pub fn pod_metrics(json: &[u8]) -> Option<BTreeMap<Key, UsageMetric>> {
         (item.metadata.key(), item.metric(usage))
     };
     Some(list.items?.iter().map(row).collect())
-}
-
-/// What metrics.k8s.io says of a node or pod: an average over some seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UsageMetric {
-    pub cpu_milli: i64,
-    /// The working set.
-    pub memory_bytes: i64,
-    pub measured: Option<ClusterTime>,
 }
 
 #[derive(Default, Deserialize)]

@@ -7,9 +7,10 @@ use crate::{
     app::{NodeColumn, Pane, Sort, groups::NodeRow, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
     engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
-    k8s::{decode::kubelet::UsageMetric, feed::FeedKind},
+    k8s::feed::FeedKind,
     model::{NextEvent, NextEventKind, NodeState, StateRole},
     plan::words::counted,
+    pressure::UsageMetric,
     time::{Span, Timestamp},
     ui::{
         Scene, node_strip, text,
