@@ -11,7 +11,7 @@ use crate::{
     app::timing::{THIS_CLUSTER, TimingResult, TimingSheet},
     engine::Profile,
     time::Span,
-    timing::{HeartbeatKind, Timing, TimingRange},
+    timing::{HeartbeatKind, Timing, TimingProfile, TimingRange},
 };
 
 /// The widest sheet.
@@ -50,11 +50,15 @@ fn lines(scene: &Scene, result: &TimingResult, width: usize) -> Vec<Runs> {
     let of_profile = |timing: &Timing| profile_lines(scene, timing, axis, width);
     let mut lines = vec![heading];
     lines.extend(result.timings.iter().flat_map(of_profile));
-    let note = format!(
-        "{} nodes · assumed: toleration 5m00s, pod startup 10s · `kordon timing` has more: blips of zones, other flags",
-        text::count(result.nodes())
-    );
-    lines.push(Runs::new(&text::cut(&note, width), scene.style(Role::Dim)));
+    if let Some(Timing { profile: TimingProfile { toleration, pod_startup, .. }, .. }) =
+        result.timings.first()
+    {
+        let note = format!(
+            "{} nodes · assumed: toleration {toleration}, pod startup {pod_startup} · `kordon timing` has more: blips of zones, other flags",
+            text::count(result.nodes())
+        );
+        lines.push(Runs::new(&text::cut(&note, width), scene.style(Role::Dim)));
+    }
     lines
 }
 
