@@ -85,7 +85,7 @@ pub use service::Service;
 pub use sorted_walk::SortedWalk;
 pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
-pub use taint::{Taint, TaintEffect, Toleration, TolerationOperator};
+pub use taint::{OUT_OF_SERVICE, Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;
 pub use workload::{NamespaceObject, PriorityClass, Workload, WorkloadStage};
 

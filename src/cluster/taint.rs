@@ -5,6 +5,9 @@ use std::fmt;
 use super::names::Name;
 use crate::time::ClusterTime;
 
+/// The key of the taint by which an operator says that a machine is off.
+pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
 /// One entry of a node's `spec.taints`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Taint {

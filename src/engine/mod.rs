@@ -42,7 +42,7 @@ pub use legacy::EvictionStatus;
 pub use queue::QueueChange;
 pub use queue_events::QueueEvent;
 pub use settings::{ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings};
-pub use taints::{NOT_READY, UNREACHABLE, controllers_own};
+pub use taints::{NOT_READY, UNREACHABLE, condition_taint_key, controllers_own};
 pub use uncertain_taints::UncertainTaints;
 pub use view::{Deadline, Due, NodeStage, NodeView, PendingEviction, ZoneView};
 pub use why::{Cause, Certainty, HeartbeatSource, Why};

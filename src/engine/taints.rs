@@ -30,6 +30,12 @@ const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
 const KEPT_LABELS: [(&str, &str); 2] =
     [("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch")];
 
+/// The key of the NoSchedule taint that the controller adds for a condition with this status; none if it adds none.
+pub fn condition_taint_key(condition: &str, status: ConditionStatus) -> Option<&'static str> {
+    let row = CONDITION_TAINTS.iter().find(|(kind, of, _)| *kind == condition && *of == status);
+    row.map(|(.., key)| *key)
+}
+
 /// The NoExecute taint key of a status of Ready, and its opposite; none for a ready node.
 pub fn no_execute_keys(ready: ConditionStatus) -> Option<(&'static str, &'static str)> {
     match ready {

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::cluster::quantity;
+use crate::{
+    cluster::{ConditionStatus, quantity},
+    engine::condition_taint_key,
+};
 
 /// Something that a kubelet measures and compares with thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,11 +119,19 @@ impl PressureCondition {
     }
 
     /// The key of the NoSchedule taint that the controller adds for the condition.
-    pub const fn taint_key(self) -> &'static str {
-        match self {
-            Self::Memory => "node.kubernetes.io/memory-pressure",
-            Self::Disk => "node.kubernetes.io/disk-pressure",
-            Self::Pid => "node.kubernetes.io/pid-pressure",
-        }
+    pub fn taint_key(self) -> &'static str {
+        condition_taint_key(self.as_str(), ConditionStatus::True).expect("it adds one for every pressure")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pressure_has_its_taint() {
+        let keys = PressureCondition::ALL.map(PressureCondition::taint_key);
+        let taints = ["memory-pressure", "disk-pressure", "pid-pressure"];
+        assert_eq!(keys.map(str::to_owned), taints.map(|name| format!("node.kubernetes.io/{name}")));
     }
 }

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use super::{Means, Suggestion, SuggestionKind, delete_node};
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, Node, Pod},
+    cluster::{Cluster, ConditionStatus, Key, Node, OUT_OF_SERVICE, Pod},
     model::node_state::{DrainCount, NodeState},
     plan::{Action, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted},
+    pressure::PressureCondition,
     time::{Span, Timestamp},
 };
-
-/// The key of the taint by which an operator says that a machine is off.
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// What a node's suggestions follow from.
 #[derive(Clone, Debug)]
@@ -185,7 +183,7 @@ pub fn is_overdue(pod: &Pod, cluster: &Cluster, now: Timestamp) -> bool {
 
 /// Whether a kubelet that has this condition evicts pods (docs/upstream/placement-and-pressure.md#6).
 fn is_kubelets(condition: &str) -> bool {
-    matches!(condition, "MemoryPressure" | "DiskPressure" | "PIDPressure")
+    PressureCondition::ALL.iter().any(|pressure| pressure.as_str() == condition)
 }
 
 /// What the taint does, and that only a machine that is off may have it: docs/upstream/operator-actions.md#2.5.

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OwnerKind, Phase, Pod, Workload,
-        WorkloadKind, WorkloadStage,
+        Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OUT_OF_SERVICE, OwnerKind, Phase,
+        Pod, Workload, WorkloadKind, WorkloadStage,
     },
     engine::{DELETION_BY_TAINT, Tolerance, no_execute, tolerance},
     plan::owner::{self, OwnerLookup},
@@ -19,8 +19,6 @@ use crate::{
 
 /// The reasons of the scheduler. The second is that of releases 1.25 and 1.26.
 const BY_SCHEDULER: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
-
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// How long the condition may be older than the deletion that it announces: after two minutes without one, the disruption
 /// controller takes the condition away.
