@@ -10,6 +10,7 @@ use crate::time::Timestamp;
 use super::{
     kinds::Kind,
     object::Stored,
+    protobuf,
     refusal::Refusal,
     reply::{self, Reply},
     request::{Query, View},
@@ -105,6 +106,7 @@ impl List {
         match form {
             View::Object => self.stream(View::Object),
             View::Metadata => self.stream(View::Metadata),
+            View::Protobuf => self.stream_protobuf(),
             View::Table => {
                 let objects = self.objects.iter().map(|object| object.value());
                 let mut table = table::table(self.kind, objects, query, now);
@@ -117,7 +119,9 @@ impl List {
     fn stream(self, form: View) -> Reply {
         let (api_version, kind) = match form {
             View::Metadata => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned()),
-            View::Object | View::Table => (self.kind.api_version(), format!("{}List", self.kind.name)),
+            View::Object | View::Protobuf | View::Table => {
+                (self.kind.api_version(), format!("{}List", self.kind.name))
+            }
         };
         let head = format!(
             r#"{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{},"items":["#,
@@ -130,7 +134,19 @@ impl List {
         });
         let tail = Bytes::from_static(b"]}\n");
         let pieces = std::iter::once(Bytes::from(head)).chain(items).chain(std::iter::once(tail));
-        reply::stream(futures::stream::iter(reply::chunks(pieces).map(Ok)))
+        reply::stream("application/json", futures::stream::iter(reply::chunks(pieces).map(Ok)))
+    }
+
+    /// The length of all items stands before the first of them.
+    fn stream_protobuf(self) -> Reply {
+        let encoded = |object: &Arc<Stored>| view::shown(self.kind, object, View::Protobuf);
+        let objects: Vec<Bytes> = self.objects.iter().map(encoded).collect();
+        let length = objects.iter().flat_map(protobuf::list_item).map(|piece| piece.len()).sum();
+        let (api_version, kind) = (self.kind.api_version(), format!("{}List", self.kind.name));
+        let head = protobuf::list_head(&api_version, &kind, &self.metadata(), length);
+        let items = objects.into_iter().flat_map(|object| protobuf::list_item(&object));
+        let pieces = std::iter::once(head).chain(items);
+        reply::stream(protobuf::MEDIA, futures::stream::iter(reply::chunks(pieces).map(Ok)))
     }
 
     fn metadata(&self) -> Value {

@@ -276,7 +276,7 @@ impl Api {
             RequestTarget::Resource(resource) => resource::answer(self, request, resource),
             RequestTarget::Nothing => Err(Refusal::no_such_path()),
         };
-        served.unwrap_or_else(|refusal| reply::refusal(&refusal))
+        served.unwrap_or_else(|refusal| reply::refusal(&refusal, request.view))
     }
 
     fn log_request(&self, request: &ApiRequest, uri: String, code: u16) {
@@ -333,5 +333,5 @@ fn fault_reply(answer: FaultAnswer, request: &ApiRequest) -> Reply {
             Refusal::new(500, "InternalError", "Internal error occurred: injected by a fault of the demo")
         }
     };
-    reply::refusal(&refusal)
+    reply::refusal(&refusal, request.view)
 }

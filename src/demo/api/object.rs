@@ -1,12 +1,12 @@
-//! One stored object: ready-made JSON, and the few fields that lists and watches select by.
+//! One stored object: ready-made JSON, protobuf once somebody asks for it, and the few fields that lists and watches select by.
 
-use std::fmt;
+use std::{fmt, sync::OnceLock};
 
 use bytes::Bytes;
 use compact_str::{CompactString, ToCompactString};
 use serde_json::Value;
 
-use super::{json::metadata, kinds::Kind};
+use super::{json::metadata, kinds::Kind, protobuf};
 
 /// Namespace and name of an object. The namespace of a cluster-scoped object is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +44,8 @@ pub struct Stored {
     /// The values of `Kind::selectable`, in its order.
     fields: Box<[CompactString]>,
     pub body: Bytes,
+    /// Encoded when it is first asked for; empty where the kind has no messages.
+    protobuf: OnceLock<Bytes>,
 }
 
 impl Stored {
@@ -55,12 +57,17 @@ impl Stored {
         });
         let fields = kind.selectable.iter().map(|(_, pointer)| field(&value, pointer)).collect();
         let body = serde_json::to_vec(&value).expect("a Value has string keys only").into();
-        Self { key, revision, labels, fields, body }
+        Self { key, revision, labels, fields, body, protobuf: OnceLock::new() }
     }
 
     /// The object as a value.
     pub fn value(&self) -> Value {
         serde_json::from_slice(&self.body).expect("a body was encoded from a Value")
+    }
+
+    /// The object as protobuf.
+    pub fn protobuf(&self) -> Bytes {
+        self.protobuf.get_or_init(|| protobuf::object(&self.value()).unwrap_or_default()).clone()
     }
 
     pub fn label(&self, key: &str) -> Option<&str> {

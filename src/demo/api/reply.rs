@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::time::Timestamp;
 
-use super::refusal::Refusal;
+use super::{protobuf, refusal::Refusal, request::View};
 
 /// A response. Its body fails if the connection is lost.
 pub type Reply = Response<UnsyncBoxBody<Bytes, io::Error>>;
@@ -28,9 +28,9 @@ pub fn bytes(code: u16, media: &'static str, body: Bytes) -> Reply {
     with_headers(Response::new(body), code, media)
 }
 
-pub fn stream(body: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Reply {
+pub fn stream(media: &'static str, body: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Reply {
     let body = StreamBody::new(body.map_ok(Frame::data));
-    with_headers(Response::new(body.boxed_unsync()), 200, "application/json")
+    with_headers(Response::new(body.boxed_unsync()), 200, media)
 }
 
 /// A `Status` object that reports success.
@@ -40,8 +40,13 @@ pub fn success(code: u16) -> Reply {
     json(code, &status)
 }
 
-pub fn refusal(refusal: &Refusal) -> Reply {
-    let mut reply = json(refusal.code, &refusal.to_value());
+pub fn refusal(refusal: &Refusal, view: View) -> Reply {
+    let status = refusal.to_value();
+    let encoded = if view == View::Protobuf { protobuf::object(&status) } else { None };
+    let mut reply = match encoded {
+        Some(body) => bytes(refusal.code, protobuf::MEDIA, body),
+        None => json(refusal.code, &status),
+    };
     if let Some(secs) = refusal.retry_after {
         reply.headers_mut().insert(header::RETRY_AFTER, secs.into());
     }

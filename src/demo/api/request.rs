@@ -80,6 +80,8 @@ pub enum Verb {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     Object,
+    /// The same as [`View::Object`], in protobuf.
+    Protobuf,
     /// meta.k8s.io/v1 Table: the rows that kubectl prints.
     Table,
     /// meta.k8s.io/v1 PartialObjectMetadata.
@@ -102,10 +104,10 @@ impl ApiRequest {
         let target = target(&path);
         let verb = verb(&head.method, &target, &query);
         Self {
-            target,
             verb,
             query,
-            view: view(&head.headers),
+            view: encodable(view(&head.headers), &target),
+            target,
             patch: patch_type(&head.headers),
             protobuf: media_type(&head.headers) == Some(protobuf::MEDIA),
             identity,
@@ -285,6 +287,15 @@ fn verb(method: &Method, target: &RequestTarget, query: &Query) -> Verb {
     }
 }
 
+/// JSON in place of protobuf for what has no message.
+fn encodable(view: View, target: &RequestTarget) -> View {
+    match target {
+        RequestTarget::Resource(resource) if protobuf::is_encodable(resource.kind) => view,
+        _ if view == View::Protobuf => View::Object,
+        _ => view,
+    }
+}
+
 /// The first known form of the Accept header, as in a real server.
 fn view(headers: &HeaderMap) -> View {
     let accept = headers.get(header::ACCEPT).and_then(|a| a.to_str().ok()).unwrap_or_default();
@@ -298,8 +309,10 @@ fn view(headers: &HeaderMap) -> View {
                 .map(|p| p.1)
         };
         let media = range.split(';').next().unwrap_or_default().trim();
-        if !matches!(media, "application/json" | "*/*" | "application/*") {
-            continue;
+        match (media, parameter("as")) {
+            (protobuf::MEDIA, None) => return View::Protobuf,
+            ("application/json" | "*/*" | "application/*", _) => {}
+            _ => continue,
         }
         match (parameter("as"), parameter("g"), parameter("v")) {
             (None, ..) => return View::Object,
@@ -374,7 +387,7 @@ mod tests {
         let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;\
                        g=meta.k8s.io,application/json";
         assert_eq!(view_of(kubectl), View::Table);
-        assert_eq!(view_of("application/vnd.kubernetes.protobuf,application/json"), View::Object);
+        assert_eq!(view_of("application/vnd.kubernetes.protobuf,application/json"), View::Protobuf);
         assert_eq!(
             view_of("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"),
             View::Metadata

@@ -8,7 +8,7 @@ use super::{
     kinds::{KINDS, Kind, METRICS_KINDS, ResourceScope, Subresource},
     list::List,
     object::{ObjectKey, Stored},
-    patch,
+    patch, protobuf,
     refusal::{FieldCause, Refusal},
     reply::{self, Reply},
     request::{ApiRequest, PatchType, Resource, Verb, View, dry_run_in},
@@ -308,7 +308,8 @@ fn shown(api: &Api, code: u16, request: &ApiRequest, kind: &Kind, object: &Store
         let table = table::table(kind, std::iter::once(object.value()), &request.query, now);
         return reply::json(code, &table);
     }
-    reply::bytes(code, "application/json", view::shown(kind, object, request.view))
+    let media = if request.view == View::Protobuf { protobuf::MEDIA } else { "application/json" };
+    reply::bytes(code, media, view::shown(kind, object, request.view))
 }
 
 fn part(resource: &Resource) -> Part {

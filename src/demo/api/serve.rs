@@ -17,6 +17,7 @@ use super::{
     Api, Requester,
     refusal::Refusal,
     reply::{self, Reply},
+    request::View,
 };
 
 /// The user of requests without identity.
@@ -85,13 +86,16 @@ impl Api {
     async fn over_http(self, request: Request<Incoming>) -> io::Result<Reply> {
         let (head, body) = request.into_parts();
         let Some(identity) = self.identity(&head.headers) else {
-            return Ok(reply::refusal(&Refusal::new(401, "Unauthorized", "Unauthorized")));
+            return Ok(reply::refusal(&Refusal::new(401, "Unauthorized", "Unauthorized"), View::Object));
         };
         let body = http_body_util::Limited::new(body, MAX_BODY_BYTES).collect().await;
         let body: Bytes = match body {
             Ok(body) => body.to_bytes(),
             Err(error) => {
-                return Ok(reply::refusal(&Refusal::new(413, "RequestEntityTooLarge", error.to_string())));
+                return Ok(reply::refusal(
+                    &Refusal::new(413, "RequestEntityTooLarge", error.to_string()),
+                    View::Object,
+                ));
             }
         };
         self.answer(head, body, identity).await

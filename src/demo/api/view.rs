@@ -1,9 +1,9 @@
-//! The forms in which an object is sent: whole, or only its metadata.
+//! The forms in which an object is sent: whole, as JSON or protobuf, or only its metadata.
 
 use bytes::Bytes;
 use serde_json::json;
 
-use super::{events, kinds::Kind, object::Stored, request::View};
+use super::{events, kinds::Kind, object::Stored, protobuf, request::View};
 
 /// The body of an object in the requested form. The whole object is not encoded again.
 pub fn shown(kind: &Kind, object: &Stored, form: View) -> Bytes {
@@ -13,6 +13,10 @@ pub fn shown(kind: &Kind, object: &Stored, form: View) -> Bytes {
             serde_json::to_vec(&event).expect("a Value has string keys only").into()
         }
         View::Object | View::Table => object.body.clone(),
+        View::Protobuf if kind.group == events::GROUP => {
+            protobuf::object(&events::from_core(object.value())).expect("Events have a message")
+        }
+        View::Protobuf => object.protobuf(),
         View::Metadata => {
             let metadata = object.value()["metadata"].take();
             let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata});

@@ -12,6 +12,7 @@ use super::{
     faults::Health,
     kinds::Kind,
     object::Stored,
+    protobuf,
     refusal::{FieldCause, Refusal},
     reply::{self, Reply},
     request::{ApiRequest, View},
@@ -74,6 +75,7 @@ pub fn open(
     } else {
         VecDeque::new()
     };
+    let media = if request.view == View::Protobuf { protobuf::WATCH_MEDIA } else { "application/json" };
     let watch = Watch {
         api: api.clone(),
         kind,
@@ -95,7 +97,7 @@ pub fn open(
         let chunk = watch.next().await?;
         Some((chunk, watch))
     });
-    Ok(reply::stream(chunks))
+    Ok(reply::stream(media, chunks))
 }
 
 /// Checks the parameters of a streaming list; a server without them refuses (422).
@@ -205,7 +207,7 @@ impl Watch {
     fn expire(&mut self, oldest: u64) -> Bytes {
         self.closed = true;
         let message = format!("too old resource version: {} ({oldest})", self.cursor);
-        line("ERROR", &Refusal::expired(message).to_value())
+        self.event("ERROR", &Refusal::expired(message).to_value())
     }
 
     /// A bookmark, if it is time for one: everything up to `revision` has been sent.
@@ -238,6 +240,10 @@ impl Watch {
     /// The object's bytes are copied: encoding it again for each watch would be most of the server's work.
     fn write_event(&self, chunk: &mut BytesMut, what: &str, object: &Stored) {
         let body = match self.form {
+            View::Protobuf => {
+                let object = view::shown(self.kind, object, View::Protobuf);
+                return chunk.extend_from_slice(&protobuf::frame(what, &object));
+            }
             View::Object | View::Metadata => view::shown(self.kind, object, self.form),
             View::Table => {
                 let query = [("includeObject", self.include.as_str())].into();
@@ -258,12 +264,16 @@ impl Watch {
         }
         let (kind, api_version) = match self.form {
             View::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1".to_owned()),
-            View::Object | View::Table => (self.kind.name, self.kind.api_version()),
+            View::Object | View::Protobuf | View::Table => (self.kind.name, self.kind.api_version()),
         };
-        line("BOOKMARK", &json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}))
+        self.event("BOOKMARK", &json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}))
     }
-}
 
-fn line(what: &str, object: &Value) -> Bytes {
-    format!("{}\n", json!({"type": what, "object": object})).into()
+    /// An event about an object that is not stored.
+    fn event(&self, what: &str, object: &Value) -> Bytes {
+        match protobuf::object(object).filter(|_| self.form == View::Protobuf) {
+            Some(object) => protobuf::frame(what, &object),
+            None => format!("{}\n", json!({"type": what, "object": object})).into(),
+        }
+    }
 }

@@ -1,0 +1,41 @@
+//! Kubernetes' protobuf encoding of objects, lists, watch events and request bodies, all by one table of messages.
+
+mod decode;
+mod encode;
+mod messages;
+
+pub use decode::decode;
+pub use encode::{frame, list_head, list_item, object};
+
+use messages::{Message, Messages};
+
+use super::kinds::Kind;
+
+/// The media type.
+pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
+/// The same of a watch.
+pub const WATCH_MEDIA: &str = "application/vnd.kubernetes.protobuf;stream=watch";
+
+/// The first bytes of every object; its envelope follows (upstream `runtime.Unknown`).
+const MAGIC: &[u8] = b"k8s\0";
+
+/// Numbers of the fields of the envelope.
+mod envelope {
+    pub const TYPE: u64 = 1;
+    pub const RAW: u64 = 2;
+    pub const API_VERSION: u64 = 1;
+    pub const KIND: u64 = 2;
+}
+
+/// Whether objects of the kind have a protobuf encoding. Those that are served for others (metrics) have none.
+pub fn is_encodable(kind: &Kind) -> bool {
+    message_of(&kind.api_version(), kind.name).is_some()
+}
+
+fn message_of(api_version: &str, kind: &str) -> Option<&'static Message> {
+    Messages::all().named(match (api_version, kind) {
+        ("v1", "Event") => "core.Event",
+        ("events.k8s.io/v1", "Event") => "events.Event",
+        (_, kind) => kind,
+    })
+}
