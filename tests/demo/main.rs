@@ -4,6 +4,7 @@ mod api;
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;
+mod encodings;
 mod scheduler;
 mod tls;
 mod watch;

@@ -6,10 +6,11 @@ use serde::Deserialize;
 
 use super::{
     Decoder, WatchEvent, Wire,
-    leaf::{Int, IntOrText, LenientList, Pairs, Text, or_default},
+    leaf::{Int, IntOrText, LenientList, Text, Times, or_default},
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
+    protobuf::{Message, messages},
     workload::WireSelector,
 };
 use crate::{
@@ -23,6 +24,10 @@ pub struct BudgetDecoder(SharedParts);
 
 impl Decoder for BudgetDecoder {
     type Wire<'a> = WireBudget<'a>;
+
+    fn message(&self) -> Message {
+        messages::BUDGET
+    }
 
     fn change(&mut self, event: WatchEvent<WireBudget<'_>>) -> Option<Change> {
         Some(Change::Budget(event.map(|wire| budget(&wire, &mut self.0))))
@@ -64,9 +69,8 @@ fn int_or_percent(wire: &IntOrText<'_>) -> Option<IntOrPercent> {
     }
 }
 
-fn disrupted(pairs: &Pairs<'_>) -> BTreeMap<Name, ClusterTime> {
-    let granted = |time: &str| ClusterTime::parse(time);
-    pairs.0.iter().filter_map(|(pod, time)| Some(((**pod).into(), granted(time)?))).collect()
+fn disrupted(times: &Times<'_>) -> BTreeMap<Name, ClusterTime> {
+    times.0.iter().filter_map(|(pod, granted)| Some(((**pod).into(), granted.time()?))).collect()
 }
 
 fn sync_failure(condition: &WireCondition<'_>) -> Option<Name> {
@@ -114,7 +118,7 @@ struct Status<'a> {
     desired_healthy: Int,
     expected_pods: Int,
     #[serde(borrow)]
-    disrupted_pods: Pairs<'a>,
+    disrupted_pods: Times<'a>,
     #[serde(borrow)]
     conditions: LenientList<WireCondition<'a>>,
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, or_default};
+use super::leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, Time, or_default};
 use crate::{
     cluster::{Key, Name, NodeName},
     pressure::{
@@ -114,7 +114,7 @@ struct WireRuntime {
 #[serde(default, rename_all = "camelCase")]
 struct WireMemory<'a> {
     #[serde(borrow)]
-    time: Text<'a>,
+    time: Time<'a>,
     available_bytes: Int,
     working_set_bytes: Int,
 }
@@ -285,7 +285,7 @@ struct WireMetric<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     metadata: WireReference<'a>,
     #[serde(borrow)]
-    timestamp: Text<'a>,
+    timestamp: Time<'a>,
     /// Of a node.
     #[serde(borrow)]
     usage: Option<Amounts<'a>>,

@@ -11,7 +11,7 @@ use serde::{
 
 use crate::{
     cluster::quantity,
-    time::{ClusterTime, Span},
+    time::{ClusterTime, Span, Timestamp},
 };
 
 /// A string; empty if absent.
@@ -31,10 +31,27 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-impl Text<'_> {
-    /// The text as a point in time, if it is one.
+/// A point in time, read from text only when it is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Time<'a> {
+    #[default]
+    Absent,
+    Text(Cow<'a, str>),
+    At(ClusterTime),
+}
+
+impl Time<'_> {
+    /// None if it is absent or not a time.
     pub fn time(&self) -> Option<ClusterTime> {
-        if self.is_empty() { None } else { ClusterTime::parse(self) }
+        match self {
+            Self::Absent => None,
+            Self::Text(text) => ClusterTime::parse(text),
+            Self::At(time) => Some(*time),
+        }
+    }
+
+    pub fn is_present(&self) -> bool {
+        *self != Self::Absent
     }
 }
 
@@ -96,6 +113,10 @@ pub struct Pairs<'a>(pub Vec<(Cow<'a, str>, Cow<'a, str>)>);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts<'a>(pub Vec<(Cow<'a, str>, Quantity<'a>)>);
 
+/// Points in time by name, in the received order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times<'a>(pub Vec<(Cow<'a, str>, Time<'a>)>);
+
 impl<'a> Amounts<'a> {
     pub fn amount(&self, resource: &str) -> Option<&Quantity<'a>> {
         self.0.iter().find(|(name, _)| *name == *resource).map(|(_, amount)| amount)
@@ -143,6 +164,10 @@ trait Leaf<'de>: Default {
     fn flag(_: bool) -> Self {
         Self::default()
     }
+    /// A point in time that is not text, as protobuf has it: nanoseconds since the Unix epoch.
+    fn nanos(_: i128) -> Self {
+        Self::default()
+    }
     fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
         drain_map(map)?;
         Ok(Self::default())
@@ -152,6 +177,16 @@ trait Leaf<'de>: Default {
 impl<'de> Leaf<'de> for Text<'de> {
     fn text(text: Cow<'de, str>) -> Self {
         Self(text)
+    }
+}
+
+impl<'de> Leaf<'de> for Time<'de> {
+    fn text(text: Cow<'de, str>) -> Self {
+        if text.is_empty() { Self::Absent } else { Self::Text(text) }
+    }
+    fn nanos(nanos: i128) -> Self {
+        i64::try_from(nanos)
+            .map_or(Self::Absent, |nanos| Self::At(ClusterTime::new(Timestamp::from_nanos(nanos))))
     }
 }
 
@@ -207,6 +242,16 @@ impl<'de> Leaf<'de> for Amounts<'de> {
     }
 }
 
+impl<'de> Leaf<'de> for Times<'de> {
+    fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut times = Vec::with_capacity(map.size_hint().unwrap_or(0));
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            times.push((key.0, map.next_value()?));
+        }
+        Ok(Self(times))
+    }
+}
+
 /// A text, or none if it has another type.
 #[derive(Default)]
 struct MaybeText<'a>(Option<Cow<'a, str>>);
@@ -232,7 +277,7 @@ macro_rules! deserialize_leaves {
     };
 }
 
-deserialize_leaves!(Int, LenientBool; Text, Quantity, IntOrText, Pairs, Amounts, MaybeText);
+deserialize_leaves!(Int, LenientBool; Text, Time, Quantity, IntOrText, Pairs, Amounts, Times, MaybeText);
 
 struct LeafVisitor<L>(PhantomData<L>);
 
@@ -261,6 +306,10 @@ impl<'de, L: Leaf<'de>> Visitor<'de> for LeafVisitor<L> {
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<L, E> {
         Ok(L::int(i64::try_from(number).unwrap_or(i64::MAX)))
+    }
+
+    fn visit_i128<E: Error>(self, nanos: i128) -> Result<L, E> {
+        Ok(L::nanos(nanos))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<L, E> {

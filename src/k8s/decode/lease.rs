@@ -4,9 +4,10 @@ use serde::Deserialize;
 
 use super::{
     Decoder, WatchEvent, Wire,
-    leaf::{Int, Text, or_default},
+    leaf::{Int, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
+    protobuf::{Message, messages},
 };
 use crate::cluster::{Change, LeaderLease, Lease};
 
@@ -16,6 +17,10 @@ pub struct LeaseDecoder(SharedParts);
 
 impl Decoder for LeaseDecoder {
     type Wire<'a> = WireLease<'a>;
+
+    fn message(&self) -> Message {
+        messages::LEASE
+    }
 
     fn change(&mut self, event: WatchEvent<WireLease<'_>>) -> Option<Change> {
         Some(Change::Lease(event.map(|wire| Lease {
@@ -41,6 +46,10 @@ pub struct LeaderDecoder {
 
 impl Decoder for LeaderDecoder {
     type Wire<'a> = WireLease<'a>;
+
+    fn message(&self) -> Message {
+        messages::LEASE
+    }
 
     fn change(&mut self, event: WatchEvent<WireLease<'_>>) -> Option<Change> {
         match event {
@@ -97,7 +106,7 @@ struct Spec<'a> {
     holder_identity: Text<'a>,
     lease_duration_seconds: Int,
     #[serde(borrow)]
-    acquire_time: Text<'a>,
+    acquire_time: Time<'a>,
     #[serde(borrow)]
-    renew_time: Text<'a>,
+    renew_time: Time<'a>,
 }

@@ -8,7 +8,7 @@ use serde::{
 };
 
 use super::{
-    leaf::{Int, LenientBool, LenientList, Pairs, Text},
+    leaf::{Int, LenientBool, LenientList, Pairs, Text, Time},
     pool::SharedParts,
 };
 use crate::{
@@ -34,9 +34,9 @@ pub struct Meta<'a> {
     pub resource_version: Text<'a>,
     pub generation: Int,
     #[serde(borrow)]
-    pub creation_timestamp: Text<'a>,
+    pub creation_timestamp: Time<'a>,
     #[serde(borrow)]
-    pub deletion_timestamp: Text<'a>,
+    pub deletion_timestamp: Time<'a>,
     pub deletion_grace_period_seconds: Int,
     #[serde(borrow)]
     pub labels: Pairs<'a>,

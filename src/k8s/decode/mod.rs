@@ -1,4 +1,4 @@
-//! Decodes the JSON of the server into the types of the cluster, in one pass over the received bytes.
+//! Decodes what the server sends, protobuf or JSON, into the types of the cluster, in one pass over the received bytes.
 //!
 //! Only fields that are used are built. Leaves of the wrong type count as absent ([`leaf`]). An object that cannot be
 //! read is reported by name and skipped; it does not end the watch.
@@ -15,6 +15,7 @@ pub mod node;
 pub mod pod;
 pub mod pool;
 pub mod priority_class;
+pub mod protobuf;
 pub mod quota;
 pub mod requests;
 pub mod service;
@@ -36,6 +37,9 @@ use crate::cluster::{Change, ObjectEvent, TableObject};
 pub trait Decoder: Send + 'static {
     /// The object as it is read, borrowing from the received bytes.
     type Wire<'a>: Deserialize<'a> + Wire;
+
+    /// The fields of its objects in protobuf.
+    fn message(&self) -> protobuf::Message;
 
     /// The change that this event means; none if it changes nothing.
     fn change(&mut self, event: WatchEvent<Self::Wire<'_>>) -> Option<Change>;
@@ -74,10 +78,55 @@ impl<W> WatchEvent<W> {
     }
 }
 
-/// One line of a watch.
+/// What a server can encode objects in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    Json,
+    Protobuf,
+}
+
+impl Encoding {
+    /// The media type of protobuf.
+    pub const PROTOBUF: &'static str = "application/vnd.kubernetes.protobuf";
+
+    /// The encoding of a response with this content type.
+    pub fn of(content_type: &str) -> Self {
+        if content_type.starts_with(Self::PROTOBUF) { Self::Protobuf } else { Self::Json }
+    }
+
+    /// Reads one event of a watch: a line of JSON, or a frame of protobuf without its length. While a list is streamed, its
+    /// objects are listed ones.
+    pub fn event<D: Decoder>(self, decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
+        match self {
+            Self::Json => line(decoder, bytes, listing),
+            Self::Protobuf => protobuf::frame(decoder, bytes, listing),
+        }
+    }
+
+    /// Reads a page of a list into `changes`.
+    ///
+    /// # Errors
+    /// It is not a list in this encoding, in words.
+    pub fn page<D: Decoder>(
+        self,
+        decoder: &mut D,
+        bytes: &[u8],
+        purpose: ListPurpose,
+        changes: &mut Vec<Change>,
+    ) -> Result<PageEnd, String> {
+        match self {
+            Self::Json => page(decoder, bytes, purpose, changes).map_err(|error| error.to_string()),
+            Self::Protobuf => {
+                protobuf::page(decoder, bytes, purpose, changes).map_err(|error| error.to_string())
+            }
+        }
+    }
+}
+
+/// One event of a watch as it is received.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "made for each line and taken apart at once: never kept")]
-pub enum StreamLine {
+#[expect(clippy::large_enum_variant, reason = "made for each event and taken apart at once: never kept")]
+pub enum StreamEvent {
     /// An object, and the version from which to resume after it.
     Object {
         change: Option<Change>,
@@ -91,7 +140,7 @@ pub enum StreamLine {
     Error(StatusError),
     /// An object that cannot be read, by name; it is skipped.
     Bad(String),
-    /// The line is not JSON: it was cut short, or it is not from an API server.
+    /// It is no event: it was cut short, or it is not from an API server.
     Broken(String),
 }
 
@@ -105,51 +154,50 @@ pub struct StatusError {
     pub retry_after: Option<u64>,
 }
 
-/// Reads one line of a watch. While a list is streamed, its objects are listed ones.
-pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamLine {
+/// Reads one line of a watch in JSON. While a list is streamed, its objects are listed ones.
+pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
     match serde_json::from_slice::<WatchLine<'_, D::Wire<'_>>>(bytes) {
-        Ok(line) if *line.kind == *"BOOKMARK" => StreamLine::Bookmark {
-            list_ends: line.object.meta().annotations.list_ends,
-            version: line.object.meta().resource_version.to_string(),
-        },
-        Ok(line) if *line.kind != *"ERROR" => object(decoder, line, listing),
+        Ok(line) if *line.kind != *"ERROR" => on_object(decoder, &line.kind, line.object, listing),
         Ok(_) | Err(_) => unusual_line(bytes),
     }
 }
 
-fn object<D: Decoder>(decoder: &mut D, line: WatchLine<'_, D::Wire<'_>>, listing: bool) -> StreamLine {
-    let version = line.object.meta().resource_version.to_string();
-    if line.object.meta().name.is_empty() {
-        return StreamLine::Bad("an object without a name".into());
+/// An event of this type about an object.
+fn on_object<D: Decoder>(decoder: &mut D, kind: &str, object: D::Wire<'_>, listing: bool) -> StreamEvent {
+    let version = object.meta().resource_version.to_string();
+    if kind == "BOOKMARK" {
+        return StreamEvent::Bookmark { list_ends: object.meta().annotations.list_ends, version };
     }
-    let event = match &*line.kind {
-        "ADDED" | "MODIFIED" if listing => WatchEvent::Listed(line.object),
-        "ADDED" | "MODIFIED" => WatchEvent::Applied(line.object),
-        "DELETED" => WatchEvent::Deleted(line.object),
-        other => return StreamLine::Bad(format!("an event of the unknown type {}", plain(other))),
+    if object.meta().name.is_empty() {
+        return StreamEvent::Bad(NAMELESS.into());
+    }
+    let event = match kind {
+        "ADDED" | "MODIFIED" if listing => WatchEvent::Listed(object),
+        "ADDED" | "MODIFIED" => WatchEvent::Applied(object),
+        "DELETED" => WatchEvent::Deleted(object),
+        other => return StreamEvent::Bad(format!("an event of the unknown type {}", plain(other))),
     };
-    StreamLine::Object { change: decoder.change(event), version }
+    StreamEvent::Object { change: decoder.change(event), version }
 }
 
+/// What an object is called that cannot be named.
+const NAMELESS: &str = "an object without a name";
+
 /// An error event, or an object that cannot be read.
-fn unusual_line(bytes: &[u8]) -> StreamLine {
+fn unusual_line(bytes: &[u8]) -> StreamEvent {
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
-        Err(error) => return StreamLine::Broken(plain(&error.to_string())),
+        Err(error) => return StreamEvent::Broken(plain(&error.to_string())),
     };
     if value["type"] == "ERROR" {
-        return StreamLine::Error(status_error(&value["object"]));
+        return StreamEvent::Error(status_error(&value["object"]));
     }
-    StreamLine::Bad(describe(&value["object"]))
+    StreamEvent::Bad(describe(&value["object"]))
 }
 
 /// Reads a Status object; the default if it is not one.
 pub fn status_error(status: &Value) -> StatusError {
-    StatusError {
-        code: status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
-        message: plain(status["message"].as_str().unwrap_or_default()),
-        retry_after: status["details"]["retryAfterSeconds"].as_u64(),
-    }
+    WireStatus::deserialize(status).map(|status| status.error()).unwrap_or_default()
 }
 
 /// What the end of a page says about the list.
@@ -203,7 +251,7 @@ pub fn page<D: Decoder>(
     let mut end = PageEnd::new(&page.metadata, page.items.len());
     for item in page.items.0 {
         if item.meta().name.is_empty() {
-            end.bad.push("an object without a name".into());
+            end.bad.push(NAMELESS.into());
         } else {
             changes.extend(decoder.change(purpose.event(item)));
         }
@@ -243,11 +291,16 @@ impl PageEnd {
 
 /// Names an object that cannot be read.
 fn describe(object: &Value) -> String {
-    let name = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
-    match (name("namespace"), name("name")) {
-        (Some(namespace), Some(name)) => plain(&format!("{namespace}/{name}")),
-        (None, Some(name)) => plain(name),
-        (_, None) => "an object without a name".into(),
+    let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
+    named(field("namespace"), field("name"))
+}
+
+/// The name of an object, of which either part may be missing.
+fn named(namespace: &str, name: &str) -> String {
+    match (namespace, name) {
+        (_, "") => NAMELESS.into(),
+        ("", name) => plain(name),
+        (namespace, name) => plain(&format!("{namespace}/{name}")),
     }
 }
 
@@ -275,6 +328,38 @@ struct ListMeta<'a> {
     #[serde(rename = "continue", borrow)]
     next: Text<'a>,
     remaining_item_count: Int,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireStatus<'a> {
+    #[serde(borrow)]
+    message: Text<'a>,
+    #[serde(deserialize_with = "or_default")]
+    details: WireStatusDetails,
+    code: Int,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireStatusDetails {
+    retry_after_seconds: Int,
+}
+
+impl WireStatus<'_> {
+    fn error(&self) -> StatusError {
+        StatusError {
+            code: self.code.0.and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
+            message: plain(&self.message),
+            // Protobuf has it always, JSON only where it is not zero.
+            retry_after: self
+                .details
+                .retry_after_seconds
+                .0
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .filter(|seconds| *seconds > 0),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::{
     leaf::{Text, or_default},
     meta::Meta,
     pool::SharedParts,
+    protobuf::{Message, messages},
 };
 use crate::cluster::{Change, Namespace, NamespaceObject};
 
@@ -16,6 +17,10 @@ pub struct NamespaceDecoder(SharedParts);
 
 impl Decoder for NamespaceDecoder {
     type Wire<'a> = WireNamespace<'a>;
+
+    fn message(&self) -> Message {
+        messages::NAMESPACE
+    }
 
     fn change(&mut self, event: WatchEvent<WireNamespace<'_>>) -> Option<Change> {
         Some(Change::Namespace(event.map(|wire| NamespaceObject {

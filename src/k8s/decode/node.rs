@@ -6,9 +6,10 @@ use serde::Deserialize;
 
 use super::{
     Decoder, WatchEvent, Wire,
-    leaf::{Amounts, Int, LenientBool, LenientList, Quantity, Text, or_default},
+    leaf::{Amounts, Int, LenientBool, LenientList, Quantity, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
+    protobuf::{Message, messages},
     requests,
 };
 use crate::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};
@@ -19,6 +20,10 @@ pub struct NodeDecoder(SharedParts);
 
 impl Decoder for NodeDecoder {
     type Wire<'a> = WireNode<'a>;
+
+    fn message(&self) -> Message {
+        messages::NODE
+    }
 
     fn change(&mut self, event: WatchEvent<WireNode<'_>>) -> Option<Change> {
         Some(Change::Node(event.map(|wire| node(&wire, &mut self.0))))
@@ -58,7 +63,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         address: (*address.map_or(Text::default(), |address| address.address.clone())).into(),
         kubelet_version: pool.name(&status.node_info.kubelet_version),
         kernel_version: pool.name(&status.node_info.kernel_version),
-        terminating: !metadata.deletion_timestamp.is_empty(),
+        terminating: metadata.deletion_timestamp.is_present(),
         cordon_note: metadata.annotations.cordon.clone(),
         drain_claim: metadata.annotations.drain.clone(),
     }
@@ -100,7 +105,7 @@ pub(super) struct WireTaint<'a> {
     #[serde(borrow)]
     effect: Text<'a>,
     #[serde(borrow)]
-    time_added: Text<'a>,
+    time_added: Time<'a>,
 }
 
 impl WireTaint<'_> {
@@ -144,9 +149,9 @@ pub(super) struct WireCondition<'a> {
     #[serde(borrow)]
     pub(super) message: Text<'a>,
     #[serde(borrow)]
-    last_heartbeat_time: Text<'a>,
+    last_heartbeat_time: Time<'a>,
     #[serde(borrow)]
-    pub(super) last_transition_time: Text<'a>,
+    pub(super) last_transition_time: Time<'a>,
 }
 
 impl WireCondition<'_> {

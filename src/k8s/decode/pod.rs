@@ -7,10 +7,11 @@ use serde::Deserialize;
 use super::{
     Decoder, WatchEvent, Wire,
     affinity::{WireAffinity, WireSpread},
-    leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, or_default},
+    leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, Time, or_default},
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
+    protobuf::{Message, messages},
     requests::{self, ContainerRequests, RequestSum, WireResources},
     volume::{self, WireVolume},
 };
@@ -33,6 +34,10 @@ pub struct PodDecoder(SharedParts);
 
 impl Decoder for PodDecoder {
     type Wire<'a> = WirePod<'a>;
+
+    fn message(&self) -> Message {
+        messages::POD
+    }
 
     fn change(&mut self, event: WatchEvent<WirePod<'_>>) -> Option<Change> {
         Some(Change::Pod(event.map(|wire| pod(&wire, &mut self.0))))
@@ -350,7 +355,7 @@ struct Status<'a> {
     #[serde(borrow)]
     qos_class: Text<'a>,
     #[serde(borrow)]
-    start_time: Text<'a>,
+    start_time: Time<'a>,
     #[serde(borrow)]
     nominated_node_name: Text<'a>,
     #[serde(borrow)]
@@ -423,5 +428,5 @@ struct WireTerminated<'a> {
     #[serde(borrow)]
     reason: Text<'a>,
     #[serde(borrow)]
-    finished_at: Text<'a>,
+    finished_at: Time<'a>,
 }

@@ -7,6 +7,7 @@ use super::{
     leaf::{Int, LenientBool, Text, or_default},
     meta::Meta,
     pool::SharedParts,
+    protobuf::{Message, messages},
 };
 use crate::cluster::{Change, PriorityClass};
 
@@ -16,6 +17,10 @@ pub struct PriorityClassDecoder(SharedParts);
 
 impl Decoder for PriorityClassDecoder {
     type Wire<'a> = WirePriorityClass<'a>;
+
+    fn message(&self) -> Message {
+        messages::PRIORITY_CLASS
+    }
 
     fn change(&mut self, event: WatchEvent<WirePriorityClass<'_>>) -> Option<Change> {
         Some(Change::PriorityClass(event.map(|wire| PriorityClass {

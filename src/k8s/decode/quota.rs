@@ -7,6 +7,7 @@ use super::{
     leaf::{Amounts, LenientList, Quantity, Text, or_default},
     meta::Meta,
     pool::SharedParts,
+    protobuf::{Message, messages},
 };
 use crate::cluster::{Change, Quota, QuotaCount, QuotaLimit, QuotaScope};
 
@@ -16,6 +17,10 @@ pub struct QuotaDecoder(SharedParts);
 
 impl Decoder for QuotaDecoder {
     type Wire<'a> = WireQuota<'a>;
+
+    fn message(&self) -> Message {
+        messages::QUOTA
+    }
 
     fn change(&mut self, event: WatchEvent<WireQuota<'_>>) -> Option<Change> {
         Some(Change::Quota(event.map(|wire| quota(&wire, &mut self.0))))

@@ -7,6 +7,7 @@ use super::{
     leaf::{Pairs, or_default},
     meta::Meta,
     pool::SharedParts,
+    protobuf::{Message, messages},
 };
 use crate::cluster::{Change, Service};
 
@@ -16,6 +17,10 @@ pub struct ServiceDecoder(SharedParts);
 
 impl Decoder for ServiceDecoder {
     type Wire<'a> = WireService<'a>;
+
+    fn message(&self) -> Message {
+        messages::SERVICE
+    }
 
     fn change(&mut self, event: WatchEvent<WireService<'_>>) -> Option<Change> {
         let pool = &mut self.0;

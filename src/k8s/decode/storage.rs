@@ -8,6 +8,7 @@ use super::{
     leaf::{Amounts, Int, LenientList, Text, or_default},
     meta::Meta,
     pool::SharedParts,
+    protobuf::{Message, messages},
     workload::WireSelector,
 };
 use crate::cluster::{
@@ -35,6 +36,10 @@ pub struct CsiNodeDecoder(SharedParts);
 impl Decoder for ClaimDecoder {
     type Wire<'a> = WireClaim<'a>;
 
+    fn message(&self) -> Message {
+        messages::CLAIM
+    }
+
     fn change(&mut self, event: WatchEvent<WireClaim<'_>>) -> Option<Change> {
         Some(Change::Claim(event.map(|wire| claim(&wire, &mut self.0))))
     }
@@ -47,6 +52,10 @@ impl Decoder for ClaimDecoder {
 impl Decoder for VolumeDecoder {
     type Wire<'a> = WirePersistentVolume<'a>;
 
+    fn message(&self) -> Message {
+        messages::VOLUME_OBJECT
+    }
+
     fn change(&mut self, event: WatchEvent<WirePersistentVolume<'_>>) -> Option<Change> {
         Some(Change::Volume(event.map(|wire| volume(&wire, &mut self.0))))
     }
@@ -58,6 +67,10 @@ impl Decoder for VolumeDecoder {
 
 impl Decoder for StorageClassDecoder {
     type Wire<'a> = WireStorageClass<'a>;
+
+    fn message(&self) -> Message {
+        messages::STORAGE_CLASS
+    }
 
     fn change(&mut self, event: WatchEvent<WireStorageClass<'_>>) -> Option<Change> {
         let pool = &mut self.0;
@@ -77,6 +90,10 @@ impl Decoder for StorageClassDecoder {
 
 impl Decoder for CsiNodeDecoder {
     type Wire<'a> = WireCsiNode<'a>;
+
+    fn message(&self) -> Message {
+        messages::CSI_NODE
+    }
 
     fn change(&mut self, event: WatchEvent<WireCsiNode<'_>>) -> Option<Change> {
         let pool = &mut self.0;
@@ -105,7 +122,7 @@ fn claim(wire: &WireClaim<'_>, pool: &mut SharedParts) -> Claim {
         volume: pool.name(&spec.volume_name),
         is_bound: marks.bound,
         is_lost: *status.phase == *"Lost",
-        is_terminating: !metadata.deletion_timestamp.is_empty(),
+        is_terminating: metadata.deletion_timestamp.is_present(),
         // The annotation is older than the field and takes precedence.
         class: marks.storage_class.clone().unwrap_or_else(|| pool.name(&spec.storage_class_name)),
         selected_node: marks.selected_node.clone().map(NodeName),
@@ -140,7 +157,7 @@ fn volume(wire: &WirePersistentVolume<'_>, pool: &mut SharedParts) -> Volume {
         },
         claim,
         is_available: *status.phase == *"Available",
-        is_terminating: !metadata.deletion_timestamp.is_empty(),
+        is_terminating: metadata.deletion_timestamp.is_present(),
         handle: spec.csi.as_ref().map(|csi| (pool.name(&csi.driver), Name::from(&*csi.volume_handle))),
     }
 }

@@ -202,7 +202,7 @@ fn a_controller_lease_that_is_not_listed_is_absent() {
     let text = json!({"type": "ADDED", "object": object}).to_string();
     assert!(matches!(
         line(&mut leader, text.as_bytes(), true),
-        StreamLine::Object { change: Some(Change::Leader(Some(lease))), .. } if *lease.holder == *"m1"
+        StreamEvent::Object { change: Some(Change::Leader(Some(lease))), .. } if *lease.holder == *"m1"
     ));
     assert!(leader.change(WatchEvent::ListDone).is_none());
 }
@@ -242,14 +242,14 @@ fn a_bad_object_is_named_and_the_rest_of_its_page_read() {
         br#"{"type":"ADDED","object":{"metadata":{"name":"x"},"spec":7}}"#,
         false,
     );
-    assert!(matches!(line, StreamLine::Bad(name) if name == "x"));
+    assert!(matches!(line, StreamEvent::Bad(name) if name == "x"));
 }
 
 #[test]
 fn only_text_that_is_not_json_breaks_a_line() {
     for text in ["", "{\"type\":\"ADDED\",\"obj", "<html>", "\u{0}"] {
         assert!(
-            matches!(line(&mut PodDecoder::default(), text.as_bytes(), false), StreamLine::Broken(_)),
+            matches!(line(&mut PodDecoder::default(), text.as_bytes(), false), StreamEvent::Broken(_)),
             "{text:?}"
         );
     }
@@ -270,7 +270,7 @@ proptest! {
             replace_nth(&mut object, &mut countdown, &value);
             let text = json!({"type": "MODIFIED", "object": object}).to_string();
             for read in [line(&mut PodDecoder::default(), text.as_bytes(), false), line(&mut NodeDecoder::default(), text.as_bytes(), true)] {
-                prop_assert!(matches!(read, StreamLine::Object { .. } | StreamLine::Bad(_)), "{:?}", read);
+                prop_assert!(matches!(read, StreamEvent::Object { .. } | StreamEvent::Bad(_)), "{:?}", read);
             }
         }
     }
@@ -336,7 +336,7 @@ fn pod(object: Value) -> Pod {
 fn change<D: Decoder>(decoder: &mut D, kind: &str, object: &Value) -> Option<Change> {
     let text = json!({"type": kind, "object": object}).to_string();
     match line(decoder, text.as_bytes(), false) {
-        StreamLine::Object { change, .. } => change,
+        StreamEvent::Object { change, .. } => change,
         other => panic!("{other:?}"),
     }
 }

@@ -13,6 +13,7 @@ use super::{
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
+    protobuf::{Message, messages},
 };
 use crate::cluster::{
     Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind, WorkloadStage,
@@ -62,6 +63,17 @@ impl WorkloadDecoder {
 
 impl Decoder for WorkloadDecoder {
     type Wire<'a> = WireWorkload<'a>;
+
+    fn message(&self) -> Message {
+        match self.kind {
+            WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::StatefulSet => {
+                messages::REPLICATED
+            }
+            WorkloadKind::ReplicationController => messages::REPLICATION_CONTROLLER,
+            WorkloadKind::DaemonSet => messages::DAEMON_SET,
+            WorkloadKind::Job => messages::JOB,
+        }
+    }
 
     fn change(&mut self, event: WatchEvent<WireWorkload<'_>>) -> Option<Change> {
         Some(Change::Workload(self.kind, event.map(|wire| self.workload(&wire))))

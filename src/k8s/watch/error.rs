@@ -5,14 +5,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{
     HeaderMap, Request, StatusCode,
-    header::{ACCEPT, ACCEPT_ENCODING, RETRY_AFTER},
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use tokio::time::timeout;
 
 use crate::k8s::{
-    decode::{self, StatusError},
+    decode::{self, Encoding, StatusError},
     error,
 };
 
@@ -47,12 +47,40 @@ impl WatchError {
 /// The longest body of an error response that is read, in bytes.
 const LONGEST_ERROR: usize = 64 << 10;
 
-/// Sends a GET and waits at most `limit` for the head of the response.
+/// What objects are asked for in: protobuf, and JSON of a server that has no protobuf.
+const OBJECTS: &str = "application/vnd.kubernetes.protobuf, application/json";
+
+/// A response with objects that has begun.
+pub struct ObjectBody {
+    pub encoding: Encoding,
+    pub body: Body,
+}
+
+/// Asks for objects and waits at most `limit` for the head of the response.
+///
+/// # Errors
+/// No response, or one that is not a success.
+pub async fn open_objects(client: &Client, path: &str, limit: Duration) -> Result<ObjectBody, WatchError> {
+    let answer = send(client, path, OBJECTS, limit).await?;
+    let encoding = Encoding::of(content_type(answer.headers()));
+    Ok(ObjectBody { encoding, body: answer.into_body() })
+}
+
+/// Sends a GET for JSON and waits at most `limit` for the head of the response.
 ///
 /// # Errors
 /// No response, or one that is not a success.
 pub async fn open(client: &Client, path: &str, limit: Duration) -> Result<http::Response<Body>, WatchError> {
-    let mut request = Request::get(path).header(ACCEPT, "application/json");
+    send(client, path, "application/json", limit).await
+}
+
+async fn send(
+    client: &Client,
+    path: &str,
+    accept: &'static str,
+    limit: Duration,
+) -> Result<http::Response<Body>, WatchError> {
+    let mut request = Request::get(path).header(ACCEPT, accept);
     if path.contains("watch=true") {
         // From 1.37 servers compress each event as one gzip member, which the client does not support.
         request = request.header(ACCEPT_ENCODING, "identity");
@@ -114,15 +142,21 @@ pub fn piece(
     }
 }
 
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
 /// The error that a response means.
 fn response_error(status: StatusCode, headers: &HeaderMap, said: &[u8]) -> WatchError {
-    let mut error = match serde_json::from_slice(said) {
-        Ok(status) => decode::status_error(&status),
-        // Overloaded servers and proxies respond in plain text.
-        Err(_) => {
-            StatusError { message: error::plain(&String::from_utf8_lossy(said)), ..StatusError::default() }
-        }
+    let read = match Encoding::of(content_type(headers)) {
+        Encoding::Json => serde_json::from_slice(said).ok().map(|status| decode::status_error(&status)),
+        Encoding::Protobuf => decode::protobuf::status_error(said),
     };
+    // Overloaded servers and proxies respond in plain text.
+    let mut error = read.unwrap_or_else(|| {
+        let message = error::plain(&String::from_utf8_lossy(said));
+        StatusError { message, ..StatusError::default() }
+    });
     error.code = status.as_u16();
     let header = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     error.retry_after = header.or(error.retry_after);

@@ -13,7 +13,8 @@ use tokio::{
 use super::{
     Closed, Shared,
     backoff::Backoff,
-    error::{self, WatchError},
+    error::{self, ObjectBody, WatchError},
+    framing::Framing,
     paths::CollectionQuery,
     reporter::FeedReporter,
     scope,
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     cluster::{Change, Key, Node, NodeName, ObjectEvent, ReadBy, Scope, ScopeRead, Version},
     k8s::{
-        decode::{self, Decoder, ListPurpose, StreamLine, WatchEvent},
+        decode::{Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent},
         feed::{FeedKind, FeedState},
     },
     time::ClusterTime,
@@ -30,7 +31,7 @@ use crate::{
 /// Objects in one page of a list.
 const PAGE: &str = "500";
 
-/// The longest page or line that is read, in bytes.
+/// The longest page that is read, in bytes.
 const LONGEST: usize = 256 << 20;
 
 /// How long a watch may take to open. The server answers at once, whether or not there are events.
@@ -54,7 +55,7 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 /// How often a forbidden kind is tried again: permissions may be granted later.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many lines are read before unshared names are dropped.
+/// How many events are read before unshared names are dropped.
 const TIDY_EVERY: usize = 1 << 16;
 
 /// How many nodes have their pods prefetched when the nodes have been listed.
@@ -84,8 +85,8 @@ pub struct Follower<D> {
     rows: usize,
     /// The objects of the last list of a scope.
     found: Vec<Key>,
-    /// Lines since names were last tidied.
-    lines: usize,
+    /// Events since names were last tidied.
+    events: usize,
     /// Of the list of nodes: those that are not ready, and since when.
     not_ready: Vec<(Option<ClusterTime>, NodeName)>,
     woken: watch::Receiver<u64>,
@@ -153,7 +154,7 @@ impl<D: Decoder> Follower<D> {
             version: None,
             listed_before: false,
             rows: 0,
-            lines: 0,
+            events: 0,
             not_ready: Vec::new(),
             woken: shared.woken.subscribe(),
             recovered: shared.recovered.subscribe(),
@@ -236,9 +237,10 @@ impl<D: Decoder> Follower<D> {
         if self.kind != FeedKind::Pods {
             return None;
         }
-        let body = self.open(&self.query().with("limit", "1"), COUNTING).await.ok()?;
+        let ObjectBody { encoding, body } =
+            self.open(&self.query().with("limit", "1"), COUNTING).await.ok()?;
         let bytes = error::collect(body, COUNTING, LONGEST).await.ok()?;
-        let end = decode::page(&mut self.decoder, &bytes, ListPurpose::Prefetch, &mut Vec::new()).ok()?;
+        let end = encoding.page(&mut self.decoder, &bytes, ListPurpose::Prefetch, &mut Vec::new()).ok()?;
         end.remaining.map(|remaining| remaining + end.count)
     }
 
@@ -250,13 +252,13 @@ impl<D: Decoder> Follower<D> {
             if !next.is_empty() {
                 query = query.with("continue", &next);
             }
-            let body = self.open(&query, self.shared.request_timeout()).await?;
+            let ObjectBody { encoding, body } = self.open(&query, self.shared.request_timeout()).await?;
             if next.is_empty() {
                 self.report.state(FeedState::Listing { received: 0, expected: None }).await?;
             }
             let bytes = error::collect(body, LIST_SILENCE, LONGEST).await?;
             self.report.heard(bytes.len());
-            let end = self.on_page(&bytes).await?;
+            let end = self.on_page(encoding, &bytes).await?;
             if end.next.is_empty() {
                 break end.version;
             }
@@ -267,10 +269,10 @@ impl<D: Decoder> Follower<D> {
         self.resume(&version).await
     }
 
-    async fn on_page(&mut self, bytes: &[u8]) -> Result<decode::PageEnd, Stop> {
+    async fn on_page(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<PageEnd, Stop> {
         let mut changes = Vec::new();
         let purpose = if self.scope.is_some() { ListPurpose::Part } else { ListPurpose::Whole };
-        let end = decode::page(&mut self.decoder, bytes, purpose, &mut changes).map_err(|error| {
+        let end = encoding.page(&mut self.decoder, bytes, purpose, &mut changes).map_err(|error| {
             WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
         })?;
         if self.scope.is_some() {
@@ -315,23 +317,23 @@ impl<D: Decoder> Follower<D> {
         }
     }
 
-    async fn open(&mut self, query: &CollectionQuery, limit: Duration) -> Result<Body, WatchError> {
+    async fn open(&mut self, query: &CollectionQuery, limit: Duration) -> Result<ObjectBody, WatchError> {
         self.report.requested();
-        let answer = error::open(&self.shared.client, query.as_str(), limit).await?;
+        let answer = error::open_objects(&self.shared.client, query.as_str(), limit).await?;
         self.report.heard(0);
         if matches!(self.report.current(), FeedState::Broken { .. }) {
             self.shared.recovered.send_modify(|count| *count += 1);
         }
-        Ok(answer.into_body())
+        Ok(answer)
     }
 
-    /// Reads a watch line by line until it ends.
-    async fn read_watch(&mut self, mut body: Body, mut phase: Phase<'_>) -> Result<WatchEnd, Stop> {
-        // The start of a line whose end has not come yet.
-        let mut partial: Vec<u8> = Vec::new();
+    /// Reads a watch event by event until it ends.
+    async fn read_watch(&mut self, answer: ObjectBody, mut phase: Phase<'_>) -> Result<WatchEnd, Stop> {
+        let ObjectBody { encoding, mut body } = answer;
+        let mut framing = Framing::new(encoding);
         loop {
             match self.next_piece(&mut body, phase.is_listing()).await? {
-                Piece::Bytes(bytes) => self.on_bytes(&bytes, &mut partial, &mut phase).await?,
+                Piece::Bytes(bytes) => self.on_bytes(&bytes, &mut framing, &mut phase).await?,
                 Piece::End => break,
                 Piece::Silence => return self.on_silence(&phase).await,
             }
@@ -343,29 +345,15 @@ impl<D: Decoder> Follower<D> {
         Ok(WatchEnd::Closed)
     }
 
-    /// Handles the lines that are complete, and keeps the start of the next in `partial`.
+    /// Handles the events that are complete.
     async fn on_bytes(
         &mut self,
-        bytes: &[u8],
-        partial: &mut Vec<u8>,
+        mut bytes: &[u8],
+        framing: &mut Framing,
         phase: &mut Phase<'_>,
     ) -> Result<(), Stop> {
-        let mut rest = bytes;
-        while let Some(end) = memchr::memchr(b'\n', rest) {
-            let line = &rest[..end];
-            rest = &rest[end + 1..];
-            if partial.is_empty() {
-                // The usual case: nothing is copied.
-                self.on_line(line, phase).await?;
-            } else {
-                partial.extend_from_slice(line);
-                self.on_line(partial, phase).await?;
-                partial.clear();
-            }
-        }
-        partial.extend_from_slice(rest);
-        if partial.len() > LONGEST {
-            return Err(WatchError::Failed(format!("a line is longer than {LONGEST} bytes")).into());
+        while let Some(event) = framing.next(&mut bytes)? {
+            self.on_event(framing.encoding(), &event, phase).await?;
         }
         Ok(())
     }
@@ -418,17 +406,22 @@ impl<D: Decoder> Follower<D> {
         }
     }
 
-    async fn on_line(&mut self, line: &[u8], phase: &mut Phase<'_>) -> Result<(), Stop> {
-        if line.is_empty() {
+    async fn on_event(
+        &mut self,
+        encoding: Encoding,
+        event: &[u8],
+        phase: &mut Phase<'_>,
+    ) -> Result<(), Stop> {
+        if event.is_empty() {
             return Ok(());
         }
         let listing = phase.is_listing();
-        self.lines += 1;
+        self.events += 1;
         if !listing {
             self.on_success();
         }
-        match decode::line(&mut self.decoder, line, listing) {
-            StreamLine::Object { change, version } => {
+        match encoding.event(&mut self.decoder, event, listing) {
+            StreamEvent::Object { change, version } => {
                 if listing {
                     self.rows += 1;
                     self.report.listed(1);
@@ -440,17 +433,17 @@ impl<D: Decoder> Follower<D> {
                     self.report.change(change).await?;
                 }
             }
-            StreamLine::Bookmark { version, list_ends } if listing => {
+            StreamEvent::Bookmark { version, list_ends } if listing => {
                 if list_ends {
                     self.on_list_done(version).await?;
                     *phase = Phase::Watching;
                 }
             }
-            StreamLine::Bookmark { version, .. } => self.version = Some(version),
-            StreamLine::Error(status) => return Err(WatchError::from(status).into()),
-            StreamLine::Bad(object) => self.report.trouble(unreadable(&object)).await?,
-            StreamLine::Broken(why) => {
-                let text = format!("a line is not an event of the Kubernetes API: {why}");
+            StreamEvent::Bookmark { version, .. } => self.version = Some(version),
+            StreamEvent::Error(status) => return Err(WatchError::from(status).into()),
+            StreamEvent::Bad(object) => self.report.trouble(unreadable(&object)).await?,
+            StreamEvent::Broken(why) => {
+                let text = format!("what it sent is not an event of the Kubernetes API: {why}");
                 return Err(WatchError::Failed(text).into());
             }
         }
@@ -490,17 +483,17 @@ impl<D: Decoder> Follower<D> {
         }
     }
 
-    /// A list is complete, or a line of a watch came: the next failure counts as the first.
+    /// A list is complete, or an event of a watch came: the next failure counts as the first.
     fn on_success(&mut self) {
         self.backoff.reset();
         self.reported_error = None;
-        if self.lines >= TIDY_EVERY {
+        if self.events >= TIDY_EVERY {
             self.tidy();
         }
     }
 
     fn tidy(&mut self) {
-        self.lines = 0;
+        self.events = 0;
         self.decoder.tidy();
     }
 

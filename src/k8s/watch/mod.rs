@@ -4,6 +4,7 @@
 //! ready follow, then all pods and the other kinds, a few lists at a time. This spares the server and shows first what
 //! is urgent. A watch that fails is reported as [`FeedState::Broken`](super::feed::FeedState) and tried again without a limit.
 
+mod framing;
 mod prefetch;
 mod follow;
 mod error;

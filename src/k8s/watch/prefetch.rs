@@ -13,7 +13,7 @@ use super::{
 use crate::{
     cluster::NodeName,
     k8s::{
-        decode::{self, ListPurpose, pod::PodDecoder},
+        decode::{Encoding, ListPurpose, pod::PodDecoder},
         feed::{FeedEvent, FeedKind},
     },
 };
@@ -57,7 +57,7 @@ impl Prefetch {
         while let Some((answer, node)) = answers.next().await {
             let sent = match answer {
                 Ok(None) => return,
-                Ok(Some(bytes)) => self.on_list(&node, &bytes).await,
+                Ok(Some(list)) => self.on_list(&node, &list).await,
                 Err(error) => self.on_error(&node, error).await,
             };
             if sent.is_err() {
@@ -66,11 +66,11 @@ impl Prefetch {
         }
     }
 
-    async fn on_list(&mut self, node: &NodeName, bytes: &[u8]) -> Result<(), Closed> {
+    async fn on_list(&mut self, node: &NodeName, (encoding, bytes): &EncodedList) -> Result<(), Closed> {
         let mut changes = Vec::new();
-        let end = match decode::page(&mut self.decoder, bytes, ListPurpose::Prefetch, &mut changes) {
+        let end = match encoding.page(&mut self.decoder, bytes, ListPurpose::Prefetch, &mut changes) {
             Ok(end) => end,
-            Err(error) => return self.on_error(node, WatchError::Failed(error.to_string())).await,
+            Err(error) => return self.on_error(node, WatchError::Failed(error)).await,
         };
         // Locked while sending: a pod that is prefetched after the whole list would never be removed.
         let whole = self.shared.pods_whole.lock().await;
@@ -95,8 +95,11 @@ impl Prefetch {
     }
 }
 
+/// A list as it was received.
+type EncodedList = (Encoding, Vec<u8>);
+
 /// The list of the pods of a node; none if the whole list is complete.
-async fn fetch(shared: &Shared, node: &NodeName) -> Result<Option<Vec<u8>>, WatchError> {
+async fn fetch(shared: &Shared, node: &NodeName) -> Result<Option<EncodedList>, WatchError> {
     // Not waited for: the list is being completed, or this very task has locked it.
     if shared.pods_whole.try_lock().is_ok_and(|whole| *whole) {
         return Ok(None);
@@ -105,8 +108,8 @@ async fn fetch(shared: &Shared, node: &NodeName) -> Result<Option<Vec<u8>>, Watc
     let query = CollectionQuery::new(FeedKind::Pods, shared.options.version)
         .with("fieldSelector", &format!("spec.nodeName={node}"))
         .with("resourceVersion", "0");
-    let answer = error::open(&shared.client, query.as_str(), shared.request_timeout()).await;
-    let bytes = error::collect(answer?.into_body(), shared.request_timeout(), LONGEST).await?;
+    let answer = error::open_objects(&shared.client, query.as_str(), shared.request_timeout()).await?;
+    let bytes = error::collect(answer.body, shared.request_timeout(), LONGEST).await?;
     shared.extra.count(bytes.len());
-    Ok(Some(bytes))
+    Ok(Some((answer.encoding, bytes)))
 }

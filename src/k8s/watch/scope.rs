@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::{
     backoff::Backoff,
-    error::{self, WatchError},
+    error::{self, ObjectBody, WatchError},
     paths::CollectionQuery,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     k8s::{
         connect::Connection,
         decode::{
-            self, Decoder, ListPurpose,
+            Decoder, ListPurpose,
             budget::BudgetDecoder,
             namespace::NamespaceDecoder,
             node::NodeDecoder,
@@ -75,10 +75,11 @@ pub async fn read_scope(connection: &Connection, scope: &Scope) -> Result<Vec<Ch
 pub async fn count_pods(connection: &Connection) -> Option<usize> {
     let query = CollectionQuery::new(FeedKind::Pods, connection.version).with("limit", "1");
     let limit = connection.request_timeout.unwrap_or(RESPONSE);
-    let body = error::open(&connection.client, query.as_str(), limit).await.ok()?.into_body();
+    let ObjectBody { encoding, body } =
+        error::open_objects(&connection.client, query.as_str(), limit).await.ok()?;
     let bytes = error::collect(body, limit, LONGEST).await.ok()?;
     let mut changes = Vec::new();
-    let end = decode::page(&mut PodDecoder::default(), &bytes, ListPurpose::Prefetch, &mut changes).ok()?;
+    let end = encoding.page(&mut PodDecoder::default(), &bytes, ListPurpose::Prefetch, &mut changes).ok()?;
     Some(end.remaining.unwrap_or_default() + end.count)
 }
 
@@ -148,10 +149,12 @@ impl ScopeReader<'_> {
             if !next.is_empty() {
                 query = query.with("continue", &next);
             }
-            let answer = error::open(self.client, query.as_str(), self.request_timeout).await?;
-            let bytes = error::collect(answer.into_body(), SILENCE, LONGEST).await?;
-            let end =
-                decode::page(&mut decoder, &bytes, ListPurpose::Prefetch, &mut changes).map_err(|error| {
+            let answer = error::open_objects(self.client, query.as_str(), self.request_timeout).await?;
+            let bytes = error::collect(answer.body, SILENCE, LONGEST).await?;
+            let end = answer
+                .encoding
+                .page(&mut decoder, &bytes, ListPurpose::Prefetch, &mut changes)
+                .map_err(|error| {
                     WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
                 })?;
             if end.next.is_empty() {

@@ -11,7 +11,7 @@ use kordon::{
     clock::Clock,
     cluster::{Change, WorkloadKind},
     k8s::decode::{
-        self, Decoder, StreamLine, WatchEvent,
+        self, Decoder, StreamEvent, WatchEvent,
         budget::BudgetDecoder,
         namespace::NamespaceDecoder,
         node::NodeDecoder,
@@ -101,12 +101,12 @@ async fn follow<D: Decoder>(
         let mut lines = client.request_stream(request.body(Vec::new())?).await?.lines();
         while let Some(line) = lines.next().await {
             match decode::line(&mut decoder, line?.as_bytes(), false) {
-                StreamLine::Object { change, version } => {
+                StreamEvent::Object { change, version } => {
                     let changes = &mut *changes.lock().expect("nobody panics with it");
                     changes.extend(change.map(|change| ReceivedChange { at: clock.now(), change }));
                     from = format!("&resourceVersion={version}");
                 }
-                StreamLine::Bookmark { .. } => {}
+                StreamEvent::Bookmark { .. } => {}
                 other => anyhow::bail!("{other:?}"),
             }
         }

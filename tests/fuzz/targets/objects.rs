@@ -3,7 +3,7 @@
 use kordon::{
     cluster::{Change, Cluster, FeedKind},
     k8s::decode::{
-        self, Decoder, ListPurpose, StreamLine,
+        self, Decoder, ListPurpose, StreamEvent,
         budget::BudgetDecoder,
         lease::{LeaderDecoder, LeaseDecoder},
         namespace::NamespaceDecoder,
@@ -68,10 +68,10 @@ fn read<D: Decoder>(mut decoder: D, form: u8, text: &[u8]) -> Vec<Change> {
     } else {
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match decode::line(&mut decoder, line, form == b'l') {
-                StreamLine::Object { change, .. } => changes.extend(change),
-                StreamLine::Bookmark { .. } => {}
-                StreamLine::Error(status) => assert_harmless(&status.message),
-                StreamLine::Bad(text) | StreamLine::Broken(text) => assert_harmless(&text),
+                StreamEvent::Object { change, .. } => changes.extend(change),
+                StreamEvent::Bookmark { .. } => {}
+                StreamEvent::Error(status) => assert_harmless(&status.message),
+                StreamEvent::Bad(text) | StreamEvent::Broken(text) => assert_harmless(&text),
             }
         }
     }

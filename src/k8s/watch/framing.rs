@@ -1,0 +1,138 @@
+//! Where the events of a watch begin and end in its body: lines of JSON, or frames of protobuf behind their length.
+
+use std::borrow::Cow;
+
+use super::error::WatchError;
+use crate::k8s::decode::Encoding;
+
+/// The longest event that is read, in bytes.
+const LONGEST: usize = 256 << 20;
+
+/// The length before a frame, in bytes; the highest comes first.
+const LENGTH: usize = 4;
+
+/// Splits the body of a watch into events.
+#[derive(Debug)]
+pub struct Framing {
+    encoding: Encoding,
+    /// The start of an event whose end has not come yet.
+    partial: Vec<u8>,
+}
+
+impl Framing {
+    pub const fn new(encoding: Encoding) -> Self {
+        Self { encoding, partial: Vec::new() }
+    }
+
+    pub const fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+
+    /// Takes the next complete event off the received bytes; none once they have no more. What is left of them then is
+    /// kept until the rest comes.
+    ///
+    /// # Errors
+    /// The event is too long.
+    pub fn next<'b>(&mut self, received: &mut &'b [u8]) -> Result<Option<Cow<'b, [u8]>>, WatchError> {
+        match self.encoding {
+            Encoding::Json => self.next_line(received),
+            Encoding::Protobuf => self.next_frame(received),
+        }
+    }
+
+    fn next_line<'b>(&mut self, received: &mut &'b [u8]) -> Result<Option<Cow<'b, [u8]>>, WatchError> {
+        let Some(end) = memchr::memchr(b'\n', received) else {
+            let all = received.len();
+            self.keep(received, all)?;
+            return Ok(None);
+        };
+        let line = take(received, end);
+        take(received, 1);
+        if self.partial.is_empty() {
+            // The usual case: nothing is copied.
+            return Ok(Some(Cow::Borrowed(line)));
+        }
+        self.partial.extend_from_slice(line);
+        Ok(Some(Cow::Owned(std::mem::take(&mut self.partial))))
+    }
+
+    fn next_frame<'b>(&mut self, received: &mut &'b [u8]) -> Result<Option<Cow<'b, [u8]>>, WatchError> {
+        if self.partial.is_empty()
+            && let Some((length, rest)) = received.split_first_chunk::<LENGTH>()
+            && let Some(frame) = rest.get(..checked(*length)?)
+        {
+            *received = &rest[frame.len()..];
+            return Ok(Some(Cow::Borrowed(frame)));
+        }
+        self.keep(received, LENGTH.saturating_sub(self.partial.len()))?;
+        let Some(length) = self.partial.first_chunk::<LENGTH>() else { return Ok(None) };
+        let whole = LENGTH + checked(*length)?;
+        self.keep(received, whole - self.partial.len())?;
+        if self.partial.len() < whole {
+            return Ok(None);
+        }
+        let mut frame = std::mem::take(&mut self.partial);
+        frame.drain(..LENGTH);
+        Ok(Some(Cow::Owned(frame)))
+    }
+
+    /// Keeps up to `most` of the received bytes.
+    fn keep(&mut self, received: &mut &[u8], most: usize) -> Result<(), WatchError> {
+        self.partial.extend_from_slice(take(received, most.min(received.len())));
+        if self.partial.len() > LONGEST { Err(too_long()) } else { Ok(()) }
+    }
+}
+
+fn take<'b>(received: &mut &'b [u8], length: usize) -> &'b [u8] {
+    let (taken, rest) = received.split_at(length);
+    *received = rest;
+    taken
+}
+
+fn checked(length: [u8; LENGTH]) -> Result<usize, WatchError> {
+    usize::try_from(u32::from_be_bytes(length)).ok().filter(|length| *length <= LONGEST).ok_or_else(too_long)
+}
+
+fn too_long() -> WatchError {
+    WatchError::Failed(format!("an event is longer than {LONGEST} bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The events of a body that arrives in pieces of this size.
+    fn events(encoding: Encoding, body: &[u8], piece: usize) -> Vec<Vec<u8>> {
+        let (mut framing, mut events) = (Framing::new(encoding), Vec::new());
+        for mut received in body.chunks(piece) {
+            while let Some(event) = framing.next(&mut received).expect("none is too long") {
+                events.push(event.into_owned());
+            }
+        }
+        events
+    }
+
+    #[test]
+    fn events_are_the_same_however_their_body_is_cut() {
+        let events_before: [&[u8]; 4] = [b"one", b"", b"a longer one", b"z"];
+        let lines: Vec<u8> = events_before.iter().flat_map(|event| [event, &b"\n"[..]].concat()).collect();
+        let frame =
+            |event: &&[u8]| [&u32::try_from(event.len()).expect("short").to_be_bytes(), *event].concat();
+        let frames: Vec<u8> = events_before.iter().flat_map(frame).collect();
+        for piece in 1..40 {
+            assert_eq!(events(Encoding::Json, &lines, piece), events_before, "lines in pieces of {piece}");
+            assert_eq!(
+                events(Encoding::Protobuf, &frames, piece),
+                events_before,
+                "frames in pieces of {piece}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_length_that_no_event_has_ends_the_watch_before_anything_is_kept() {
+        let mut framing = Framing::new(Encoding::Protobuf);
+        assert!(framing.next(&mut &b"<html>"[..]).is_err());
+        assert!(framing.partial.is_empty());
+    }
+}
