@@ -1,6 +1,7 @@
 //! What several test programs share.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub mod encodings;
 pub mod harmless;
 pub mod placements;
 pub mod program;

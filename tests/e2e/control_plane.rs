@@ -17,13 +17,16 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{
-    self,
-    effect_watcher::{EffectKind, EffectWatcher, PodName},
-    eventually::eventually,
-    kubelets::{Heartbeats, Kubelets, NodeSpec},
-    objects::deployment,
-    plane::{self, ControllerManager, Options, Plane},
+use crate::{
+    encodings::both_encodings_mean_the_same,
+    harness::{
+        self,
+        effect_watcher::{EffectKind, EffectWatcher, PodName},
+        eventually::eventually,
+        kubelets::{Heartbeats, Kubelets, NodeSpec},
+        objects::deployment,
+        plane::{self, ControllerManager, Options, Plane},
+    },
 };
 
 /// The tolerationSeconds that admission adds, instead of 300.
@@ -39,6 +42,7 @@ async fn the_real_control_plane_behaves_as_assumed() {
     let options = Options { toleration_seconds: TOLERATION, audit: true, users: vec![VIEWER] };
     let mut plane = Plane::start(&binary, options).await.unwrap();
 
+    plane.scenario("both encodings mean the same objects", both_encodings_mean_the_same).await;
     plane.scenario("silent node is marked, tainted and emptied", silent_node_is_emptied).await;
     plane.scenario("node back in time keeps its pods", node_back_in_time_keeps_its_pods).await;
     plane

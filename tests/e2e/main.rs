@@ -6,6 +6,7 @@ mod actions;
 mod common;
 mod control_plane;
 mod departures;
+mod encodings;
 mod forecasts;
 mod harness;
 mod outage;

@@ -1,0 +1,166 @@
+//! Reads objects from a server in each encoding, with kordon's decoders.
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use kordon::{
+    cluster::{Change, WorkloadKind},
+    k8s::decode::{
+        Decoder, Encoding, ListPurpose, StreamEvent,
+        budget::BudgetDecoder,
+        lease::{LeaderDecoder, LeaseDecoder},
+        namespace::NamespaceDecoder,
+        node::NodeDecoder,
+        pod::PodDecoder,
+        priority_class::PriorityClassDecoder,
+        quota::QuotaDecoder,
+        service::ServiceDecoder,
+        storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+        workload::WorkloadDecoder,
+    },
+};
+use kube::{Client, client::Body};
+
+/// A kind that kordon reads: its name, and its collection.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadKind {
+    pub name: &'static str,
+    pub path: &'static str,
+}
+
+impl ReadKind {
+    pub const ALL: [Self; 18] = [
+        Self { name: "Node", path: "/api/v1/nodes" },
+        Self { name: "Pod", path: "/api/v1/pods" },
+        Self { name: "Namespace", path: "/api/v1/namespaces" },
+        Self { name: "Service", path: "/api/v1/services" },
+        Self { name: "ResourceQuota", path: "/api/v1/resourcequotas" },
+        Self { name: "PersistentVolumeClaim", path: "/api/v1/persistentvolumeclaims" },
+        Self { name: "PersistentVolume", path: "/api/v1/persistentvolumes" },
+        Self { name: "StorageClass", path: "/apis/storage.k8s.io/v1/storageclasses" },
+        Self { name: "CSINode", path: "/apis/storage.k8s.io/v1/csinodes" },
+        Self { name: "PriorityClass", path: "/apis/scheduling.k8s.io/v1/priorityclasses" },
+        Self { name: "PodDisruptionBudget", path: "/apis/policy/v1/poddisruptionbudgets" },
+        Self { name: "Lease", path: "/apis/coordination.k8s.io/v1/leases" },
+        Self { name: "ReplicaSet", path: "/apis/apps/v1/replicasets" },
+        Self { name: "Deployment", path: "/apis/apps/v1/deployments" },
+        Self { name: "StatefulSet", path: "/apis/apps/v1/statefulsets" },
+        Self { name: "DaemonSet", path: "/apis/apps/v1/daemonsets" },
+        Self { name: "ReplicationController", path: "/api/v1/replicationcontrollers" },
+        Self { name: "Job", path: "/apis/batch/v1/jobs" },
+    ];
+
+    /// As in URLs.
+    pub fn plural(self) -> &'static str {
+        self.path.rsplit('/').next().expect("a path has parts")
+    }
+
+    /// Reads all objects as a list and as a watch, in JSON and in protobuf.
+    pub async fn read_both(self, client: &Client) -> [ReadObjects; 2] {
+        match self.name {
+            "Node" => self.both(client, NodeDecoder::default).await,
+            "Pod" => self.both(client, PodDecoder::default).await,
+            "Namespace" => self.both(client, NamespaceDecoder::default).await,
+            "Service" => self.both(client, ServiceDecoder::default).await,
+            "ResourceQuota" => self.both(client, QuotaDecoder::default).await,
+            "PersistentVolumeClaim" => self.both(client, ClaimDecoder::default).await,
+            "PersistentVolume" => self.both(client, VolumeDecoder::default).await,
+            "StorageClass" => self.both(client, StorageClassDecoder::default).await,
+            "CSINode" => self.both(client, CsiNodeDecoder::default).await,
+            "PriorityClass" => self.both(client, PriorityClassDecoder::default).await,
+            "PodDisruptionBudget" => self.both(client, BudgetDecoder::default).await,
+            "Lease" => {
+                let [json, protobuf] = self.both(client, LeaderDecoder::default).await;
+                json.assert_same(&protobuf);
+                self.both(client, LeaseDecoder::default).await
+            }
+            workload => {
+                let kind = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == workload);
+                self.both(client, || WorkloadDecoder::new(kind.expect("it is a workload"))).await
+            }
+        }
+    }
+
+    async fn both<D: Decoder>(self, client: &Client, decoder: impl Fn() -> D) -> [ReadObjects; 2] {
+        let protobuf = "application/vnd.kubernetes.protobuf, application/json";
+        [
+            read(client, self.path, "application/json", decoder()).await,
+            read(client, self.path, protobuf, decoder()).await,
+        ]
+    }
+}
+
+/// What a server has of a kind.
+#[derive(Debug)]
+pub struct ReadObjects {
+    pub encoding: Encoding,
+    pub listed: Vec<Change>,
+    pub watched: Vec<Change>,
+    /// Of the list, and of each event of the watch.
+    pub versions: Vec<String>,
+}
+
+impl ReadObjects {
+    /// Asserts that both read the same.
+    pub fn assert_same(&self, other: &Self) {
+        assert_eq!(self.versions, other.versions, "versions to resume from");
+        for (ours, theirs) in [(&self.listed, &other.listed), (&self.watched, &other.watched)] {
+            assert_eq!(ours.len(), theirs.len());
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+            }
+        }
+    }
+}
+
+async fn read<D: Decoder>(client: &Client, path: &str, accept: &str, mut decoder: D) -> ReadObjects {
+    let (encoding, body) = get(client, path, accept).await;
+    let mut listed = Vec::new();
+    let end = encoding.page(&mut decoder, &body, ListPurpose::Whole, &mut listed).expect("a list");
+    assert!(end.bad.is_empty(), "{path}: {:?}", end.bad);
+    let mut versions = vec![end.version];
+    let watch = format!(
+        "{path}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
+    );
+    let (encoding, body) = get(client, &watch, accept).await;
+    let (mut watched, mut ended) = (Vec::new(), false);
+    for event in events(encoding, &body) {
+        match encoding.event(&mut decoder, event, true) {
+            StreamEvent::Object { change, version } => {
+                watched.extend(change);
+                versions.push(version);
+            }
+            StreamEvent::Bookmark { version, list_ends } => {
+                versions.push(version);
+                ended |= list_ends;
+            }
+            odd @ (StreamEvent::Error(_) | StreamEvent::Bad(_) | StreamEvent::Broken(_)) => {
+                panic!("{path}: {odd:?}")
+            }
+        }
+    }
+    assert!(ended, "the bookmark that ends the list is read");
+    ReadObjects { encoding, listed, watched, versions }
+}
+
+async fn get(client: &Client, path: &str, accept: &str) -> (Encoding, Bytes) {
+    // As kordon asks: the client does not support what a server compresses event by event.
+    let request = http::Request::get(path)
+        .header(http::header::ACCEPT, accept)
+        .header(http::header::ACCEPT_ENCODING, "identity");
+    let answer = client.send(request.body(Body::empty()).expect("a request")).await.expect("an answer");
+    let media = answer.headers()[http::header::CONTENT_TYPE].to_str().expect("text").to_owned();
+    (Encoding::of(&media), answer.into_body().collect().await.expect("a body").to_bytes())
+}
+
+fn events(encoding: Encoding, mut body: &[u8]) -> Vec<&[u8]> {
+    if encoding == Encoding::Json {
+        return body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    }
+    let mut events = Vec::new();
+    while let Some((length, rest)) = body.split_first_chunk() {
+        let (event, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
+        events.push(event);
+        body = rest;
+    }
+    events
+}

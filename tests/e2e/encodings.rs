@@ -1,0 +1,159 @@
+//! The real API server's two encodings of the same objects, read by kordon's decoders.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use http::Request;
+use kordon::{k8s::decode::Encoding, time::Span};
+use kube::Client;
+use serde_json::{Value, json};
+
+use crate::{
+    common::encodings::ReadKind,
+    harness::{eventually::eventually, plane::Plane},
+};
+
+/// Objects with most of what kordon reads are the same in protobuf and in JSON, as lists and as streamed lists.
+pub async fn both_encodings_mean_the_same(plane: &mut Plane) -> Result<()> {
+    let client = plane.client();
+    for (path, object) in objects() {
+        create(&client, path, &object).await.with_context(|| format!("{path}: {object}"))?;
+    }
+    let mut counts = BTreeMap::new();
+    for kind in ReadKind::ALL {
+        // Something may have been written between the two.
+        let [json, protobuf] = eventually("two lists of one version", Span::from_secs(30), async || {
+            let both = kind.read_both(&client).await;
+            Ok((both[0].versions == both[1].versions).then_some(both))
+        })
+        .await?;
+        ensure!((json.encoding, protobuf.encoding) == (Encoding::Json, Encoding::Protobuf), "{kind:?}");
+        json.assert_same(&protobuf);
+        counts.insert(kind.name, json.listed.len());
+    }
+    ensure!(counts.values().all(|count| *count > 0), "a kind without objects proves nothing: {counts:?}");
+    Ok(())
+}
+
+async fn create(client: &Client, path: &str, object: &Value) -> Result<()> {
+    let request = Request::post(path).header("content-type", "application/json");
+    client.request::<Value>(request.body(serde_json::to_vec(object)?)?).await?;
+    Ok(())
+}
+
+fn objects() -> Vec<(&'static str, Value)> {
+    let labels = json!({"app": "web"});
+    let selector = json!({"matchLabels": labels, "matchExpressions": [
+        {"key": "tier", "operator": "NotIn", "values": ["db", "cache"]}]});
+    let container = json!({"name": "c", "image": "img", "ports": [{"containerPort": 80, "hostPort": 8080}],
+        "resources": {"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"memory": "1.5Gi"}}});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+    let node_term = json!({"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]},
+        {"key": "cores", "operator": "Gt", "values": ["4"]}]});
+    let pod_term = json!({"labelSelector": selector, "topologyKey": "zone", "namespaceSelector": {}});
+    let pod_affinity = json!({"requiredDuringSchedulingIgnoredDuringExecution": [pod_term],
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "podAffinityTerm": pod_term}]});
+    let pod = json!({
+        "metadata": {"name": "p", "labels": labels, "annotations": {"note": "x"}, "finalizers": ["example.com/hold"]},
+        "spec": {
+            "containers": [container],
+            "initContainers": [{"name": "i", "image": "img:1", "restartPolicy": "Always"}],
+            "terminationGracePeriodSeconds": 0, "activeDeadlineSeconds": 600, "nodeSelector": {"disk": "ssd"},
+            "priorityClassName": "urgent", "schedulingGates": [{"name": "example.com/wait"}],
+            "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}],
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [node_term]},
+                    "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 3, "preference": node_term}]},
+                "podAffinity": pod_affinity, "podAntiAffinity": pod_affinity,
+            },
+            "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": selector, "minDomains": 2, "nodeTaintsPolicy": "Honor", "matchLabelKeys": ["v"]}],
+            "volumes": [{"name": "a", "emptyDir": {"medium": "Memory"}}, {"name": "b", "hostPath": {"path": "/"}},
+                {"name": "c", "persistentVolumeClaim": {"claimName": "claim"}}, {"name": "d", "configMap": {"name": "m"}},
+                {"name": "e", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"],
+                    "storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}}}},
+                {"name": "f", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:x", "lun": 0, "readOnly": true}}],
+        },
+    });
+    let replicated = json!({"metadata": {"name": "w"}, "spec": {"replicas": 0, "selector": {"matchLabels": labels},
+        "template": template, "serviceName": "w"}});
+    let named = |mut object: Value, fields: &[&str]| {
+        let spec = object["spec"].as_object_mut().expect("a spec");
+        fields.iter().for_each(|field| drop(spec.remove(*field)));
+        object
+    };
+    vec![
+        (
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            json!({"metadata": {"name": "urgent"}, "value": -5, "preemptionPolicy": "Never"}),
+        ),
+        (
+            "/api/v1/nodes",
+            json!({"metadata": {"name": "n", "labels": {"zone": "a"}}, "spec": {"unschedulable": true,
+            "taints": [{"key": "k", "value": "v", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}]}}),
+        ),
+        ("/api/v1/namespaces/default/serviceaccounts", json!({"metadata": {"name": "for-encodings"}})),
+        ("/api/v1/namespaces/default/pods", pod),
+        (
+            "/api/v1/namespaces/default/services",
+            json!({"metadata": {"name": "s"}, "spec": {"selector": labels, "ports": [{"port": 80}]}}),
+        ),
+        (
+            "/api/v1/namespaces/default/resourcequotas",
+            json!({"metadata": {"name": "q"}, "spec": {
+            "hard": {"requests.cpu": "100", "count/pods": "50"}, "scopeSelector": {"matchExpressions": [
+                {"scopeName": "PriorityClass", "operator": "In", "values": ["urgent"]}]}}}),
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            json!({"metadata": {"name": "b"},
+            "spec": {"maxUnavailable": "30%", "selector": selector, "unhealthyPodEvictionPolicy": "AlwaysAllow"}}),
+        ),
+        (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            json!({"metadata": {"name": "b2"}, "spec": {"minAvailable": 0, "selector": {}}}),
+        ),
+        (
+            "/apis/storage.k8s.io/v1/storageclasses",
+            json!({"metadata": {"name": "fast"}, "provisioner": "x.io/y",
+            "volumeBindingMode": "WaitForFirstConsumer", "allowedTopologies": [{"matchLabelExpressions": [
+                {"key": "zone", "values": ["a", "b"]}]}]}),
+        ),
+        (
+            "/apis/storage.k8s.io/v1/csinodes",
+            json!({"metadata": {"name": "n"}, "spec": {"drivers": [
+            {"name": "x.io", "nodeID": "n", "allocatable": {"count": 0}}, {"name": "y.io", "nodeID": "n"}]}}),
+        ),
+        (
+            "/api/v1/persistentvolumes",
+            json!({"metadata": {"name": "v"}, "spec": {"capacity": {"storage": "10Gi"},
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "volumeMode": "Block",
+            "claimRef": {"namespace": "default", "name": "claim"},
+            "csi": {"driver": "x.io", "volumeHandle": "h"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [node_term]}}}}),
+        ),
+        (
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            json!({"metadata": {"name": "claim"}, "spec": {
+            "accessModes": ["ReadWriteOnce", "ReadOnlyMany"], "storageClassName": "fast", "selector": selector,
+            "resources": {"requests": {"storage": "5Gi"}}}}),
+        ),
+        (
+            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+            json!({"metadata": {"name": "n"}, "spec": {
+            "holderIdentity": "n", "leaseDurationSeconds": 40, "renewTime": "2026-01-02T03:04:05.123456Z"}}),
+        ),
+        ("/apis/apps/v1/namespaces/default/replicasets", named(replicated.clone(), &["serviceName"])),
+        ("/apis/apps/v1/namespaces/default/deployments", named(replicated.clone(), &["serviceName"])),
+        ("/apis/apps/v1/namespaces/default/statefulsets", replicated.clone()),
+        ("/apis/apps/v1/namespaces/default/daemonsets", named(replicated, &["serviceName", "replicas"])),
+        (
+            "/api/v1/namespaces/default/replicationcontrollers",
+            json!({"metadata": {"name": "w"}, "spec": {"replicas": 2, "selector": labels, "template": template}}),
+        ),
+        (
+            "/apis/batch/v1/namespaces/default/jobs",
+            json!({"metadata": {"name": "w"}, "spec": {"parallelism": 0,
+            "podReplacementPolicy": "Failed", "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}),
+        ),
+    ]
+}
