@@ -5,6 +5,7 @@ mod demo;
 mod files;
 #[path = "../../common/harmless.rs"]
 mod harmless;
+mod kubelet;
 mod objects;
 mod screen;
 mod texts;
@@ -45,8 +46,10 @@ pub const TARGETS: &[Target] = &[
     target("journal", files::journal),
     Target { name: "keys", run: screen::keys, prepare: screen::prepare },
     target("kubeconfig", files::kubeconfig),
+    target("kubelet", kubelet::kubelet),
     target("objects", objects::objects),
     target("plugin", files::plugin),
+    target("protobuf", objects::protobuf),
     target("quantity", texts::quantity),
     target("selector", texts::selector),
     target("text", texts::text),

@@ -3,7 +3,7 @@
 use kordon::{
     cluster::{Change, Cluster, FeedKind},
     k8s::decode::{
-        self, Decoder, ListPurpose, StreamEvent,
+        Decoder, Encoding, ListPurpose, StreamEvent,
         budget::BudgetDecoder,
         lease::{LeaderDecoder, LeaseDecoder},
         namespace::NamespaceDecoder,
@@ -22,10 +22,19 @@ use super::assert_harmless;
 /// A letter for the kind (`a` is the first), one for what follows (`l`: lines of a list, `p`: a page, else lines of a
 /// watch), and that.
 pub fn objects(data: &[u8]) {
+    apply(Encoding::Json, data);
+}
+
+/// The same in protobuf: frames behind their lengths in place of lines.
+pub fn protobuf(data: &[u8]) {
+    apply(Encoding::Protobuf, data);
+}
+
+fn apply(encoding: Encoding, data: &[u8]) {
     let [kind, form, text @ ..] = data else { return };
     let Some(kind) = kind_of(*kind) else { return };
     let mut cluster = Cluster::default();
-    for change in changes(kind, *form, text) {
+    for change in changes(kind, encoding, *form, text) {
         cluster.apply(change, &mut Vec::new());
     }
 }
@@ -36,38 +45,38 @@ pub fn kind_of(letter: u8) -> Option<FeedKind> {
 }
 
 /// What the text means for the cluster.
-pub fn changes(kind: FeedKind, form: u8, text: &[u8]) -> Vec<Change> {
+pub fn changes(kind: FeedKind, encoding: Encoding, form: u8, text: &[u8]) -> Vec<Change> {
     match kind {
-        FeedKind::Nodes => read(NodeDecoder::default(), form, text),
-        FeedKind::Leases => read(LeaseDecoder::default(), form, text),
-        FeedKind::Pods => read(PodDecoder::default(), form, text),
-        FeedKind::Budgets => read(BudgetDecoder::default(), form, text),
-        FeedKind::Workloads(of) => read(WorkloadDecoder::new(of), form, text),
-        FeedKind::PriorityClasses => read(PriorityClassDecoder::default(), form, text),
-        FeedKind::Namespaces => read(NamespaceDecoder::default(), form, text),
-        FeedKind::Services => read(ServiceDecoder::default(), form, text),
-        FeedKind::Claims => read(ClaimDecoder::default(), form, text),
-        FeedKind::Volumes => read(VolumeDecoder::default(), form, text),
-        FeedKind::StorageClasses => read(StorageClassDecoder::default(), form, text),
-        FeedKind::CsiNodes => read(CsiNodeDecoder::default(), form, text),
-        FeedKind::Leader => read(LeaderDecoder::default(), form, text),
-        FeedKind::Quotas => read(QuotaDecoder::default(), form, text),
+        FeedKind::Nodes => read(NodeDecoder::default(), encoding, form, text),
+        FeedKind::Leases => read(LeaseDecoder::default(), encoding, form, text),
+        FeedKind::Pods => read(PodDecoder::default(), encoding, form, text),
+        FeedKind::Budgets => read(BudgetDecoder::default(), encoding, form, text),
+        FeedKind::Workloads(of) => read(WorkloadDecoder::new(of), encoding, form, text),
+        FeedKind::PriorityClasses => read(PriorityClassDecoder::default(), encoding, form, text),
+        FeedKind::Namespaces => read(NamespaceDecoder::default(), encoding, form, text),
+        FeedKind::Services => read(ServiceDecoder::default(), encoding, form, text),
+        FeedKind::Claims => read(ClaimDecoder::default(), encoding, form, text),
+        FeedKind::Volumes => read(VolumeDecoder::default(), encoding, form, text),
+        FeedKind::StorageClasses => read(StorageClassDecoder::default(), encoding, form, text),
+        FeedKind::CsiNodes => read(CsiNodeDecoder::default(), encoding, form, text),
+        FeedKind::Leader => read(LeaderDecoder::default(), encoding, form, text),
+        FeedKind::Quotas => read(QuotaDecoder::default(), encoding, form, text),
     }
 }
 
-fn read<D: Decoder>(mut decoder: D, form: u8, text: &[u8]) -> Vec<Change> {
+fn read<D: Decoder>(mut decoder: D, encoding: Encoding, form: u8, text: &[u8]) -> Vec<Change> {
     let mut changes = Vec::new();
     if form == b'p' {
-        match decode::page(&mut decoder, text, ListPurpose::Whole, &mut changes) {
+        match encoding.page(&mut decoder, text, ListPurpose::Whole, &mut changes) {
             Ok(end) => {
                 assert!(changes.len() + end.bad.len() <= end.count, "{end:?}");
                 end.bad.iter().for_each(|name| assert_harmless(name));
             }
-            Err(error) => assert!(error.line() > 0),
+            Err(error) => assert!(!error.is_empty()),
         }
     } else {
-        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            match decode::line(&mut decoder, line, form == b'l') {
+        for event in events(encoding, text) {
+            match encoding.event(&mut decoder, event, form == b'l') {
                 StreamEvent::Object { change, .. } => changes.extend(change),
                 StreamEvent::Bookmark { .. } => {}
                 StreamEvent::Error(status) => assert_harmless(&status.message),
@@ -77,4 +86,19 @@ fn read<D: Decoder>(mut decoder: D, form: u8, text: &[u8]) -> Vec<Change> {
     }
     decoder.tidy();
     changes
+}
+
+/// The events of a watch; what is left of a frame that is cut short is one too.
+fn events(encoding: Encoding, mut text: &[u8]) -> Vec<&[u8]> {
+    if encoding == Encoding::Json {
+        return text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+    }
+    let mut events = Vec::new();
+    while let Some((length, rest)) = text.split_first_chunk() {
+        let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+        let (event, rest) = rest.split_at(length.min(rest.len()));
+        events.push(event);
+        text = rest;
+    }
+    events
 }

@@ -7,7 +7,10 @@ use kordon::{
     app::{App, AppOptions, Reaction, commands, update},
     cluster::{Change, FeedKind},
     engine::{Outcome, ServerVersion, Settings},
-    k8s::feed::{FeedEvent, FeedHealth, FeedState},
+    k8s::{
+        decode::Encoding,
+        feed::{FeedEvent, FeedHealth, FeedState},
+    },
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     placement::Snapshot,
     plan::{Action, DrainOptions, Plan},
@@ -66,7 +69,7 @@ impl Lying {
 
     fn tell(&mut self, kind: u8, event: &[u8]) {
         let Some(kind) = objects::kind_of(kind) else { return };
-        let changes = objects::changes(kind, b'w', event);
+        let changes = objects::changes(kind, Encoding::Json, b'w', event);
         self.app.on_watch_event(FeedEvent::Changes(changes), self.now);
     }
 
