@@ -65,6 +65,12 @@ impl<K: PartialEq + Clone> Listing<K> {
         &self.keys
     }
 
+    /// The rows on the page that was drawn last.
+    pub fn shown_keys(&self) -> &[K] {
+        let first = self.first_shown(self.page);
+        &self.keys[first..self.keys.len().min(first + self.page)]
+    }
+
     pub fn len(&self) -> usize {
         self.keys.len()
     }

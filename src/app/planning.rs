@@ -6,6 +6,7 @@ use super::{
     App,
     detail::DetailSubject,
     dialog::Dialog,
+    groups::NodeRow,
     preview::{
         FailureJob, PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult,
         PreviewWork, Targets,
@@ -72,13 +73,16 @@ impl App {
         (!is_known).then_some((&preview.request, basis))
     }
 
-    /// What is to be read because its kind is not watched (`--no-pods`): the pods of the nodes of the open plan, of the
-    /// question about one, of the node of the open detail, of operations, and of the drain that may be resumed.
+    /// What is to be read before all pods are listed, or because they are not watched (`--no-pods`): the pods of the
+    /// nodes of the open plan, of the question about one, of the node of the open detail, of operations, of the drain that
+    /// may be resumed, and, unless pods are not watched, of the nodes in view.
     pub fn wanted_scopes(&self) -> BTreeSet<Scope> {
         let cluster = &self.model.cluster;
-        if !matches!(cluster.known(FeedKind::Pods), Known::Off { .. }) {
-            return BTreeSet::new();
-        }
+        let in_view = match cluster.known(FeedKind::Pods) {
+            Known::Off { .. } => &[][..],
+            Known::NotListed => self.screen.nodes.list.shown_keys(),
+            Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => return BTreeSet::new(),
+        };
         let of_plan =
             self.screen.overlays.plan().map_or(&[][..], |Preview { request, .. }| match &request.targets {
                 Targets::Nodes(nodes) if request.kind.moves_pods() => nodes,
@@ -97,6 +101,7 @@ impl App {
         let of_approval = approval.into_iter().flat_map(|approval| approval.removable(cluster));
         let is_of_node = |scope: &Scope| matches!(scope, Scope::PodsOn(_));
         let of_approval = of_approval.filter(is_of_node).take(MOST_NODES);
+        let nodes = nodes.chain(in_view.iter().filter_map(NodeRow::node));
         nodes.cloned().map(Scope::PodsOn).chain(of_approval).collect()
     }
 

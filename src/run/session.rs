@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{events::EventServer, wanted::WantedReader};
@@ -12,9 +12,10 @@ use crate::{
     engine::{Effect, EffectId, Outcome},
     executor::effects::{EffectExecutor, EffectLink},
     k8s::{
+        self,
         connect::Connection,
         feed::{FeedEvent, FeedKind},
-        watch::{self, WatchOptions},
+        watch::WatchOptions,
     },
     model::{Model, ModelOptions},
 };
@@ -36,8 +37,9 @@ pub struct Links {
     /// Effects for the executor. While it is full, effects wait in the model; nothing else waits.
     pub effects: mpsc::Sender<Effect>,
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
-    /// What is to be read, and again while it stands here, although its kind is not watched.
-    pub wanted: tokio::sync::watch::Sender<BTreeSet<Scope>>,
+    /// What somebody looks at: it is read before the whole list, and, where its kind is not watched, again while it
+    /// stands here.
+    pub wanted: watch::Sender<BTreeSet<Scope>>,
     /// Who is asked for Events; none where there is no server.
     pub events: Option<EventServer>,
 }
@@ -78,14 +80,14 @@ impl Session {
         cancel: CancellationToken,
     ) -> Self {
         let (reports, feeds) = mpsc::channel(EVENTS);
-        let wanted = tokio::sync::watch::Sender::default();
+        let wanted = watch::Sender::default();
         if no_pods {
             let (connection, wanted, reports) = (connection.clone(), wanted.subscribe(), reports.clone());
             let reader = WantedReader { connection, wanted, reports, clock };
             let cancelled = cancel.clone();
             tokio::spawn(async move { cancelled.run_until_cancelled(reader.run()).await });
         }
-        watch_into(reports, connection, kinds, no_pods, clock, cancel);
+        watch_into(reports, connection, kinds, no_pods, wanted.subscribe(), clock, cancel);
         let EffectLink { items: effects, outcomes } = executor.start();
         let model = Model::new(options, clock.now());
         Self {
@@ -141,7 +143,7 @@ pub(super) fn watch_kinds(
     cancel: CancellationToken,
 ) -> mpsc::Receiver<FeedEvent> {
     let (reports, feeds) = mpsc::channel(EVENTS);
-    watch_into(reports, connection, kinds, no_pods, clock, cancel);
+    watch_into(reports, connection, kinds, no_pods, nothing_wanted(), clock, cancel);
     feeds
 }
 
@@ -150,12 +152,17 @@ pub fn watch_scopes(
     connection: &Connection,
     clock: Clock,
     cancel: CancellationToken,
-) -> (tokio::sync::watch::Sender<BTreeSet<Scope>>, mpsc::Receiver<FeedEvent>) {
+) -> (watch::Sender<BTreeSet<Scope>>, mpsc::Receiver<FeedEvent>) {
     let (reports, feeds) = mpsc::channel(EVENTS);
-    let (scopes, wanted) = tokio::sync::watch::channel(BTreeSet::new());
+    let (scopes, wanted) = watch::channel(BTreeSet::new());
     let options = watch_options(connection, &FeedKind::ALL, false);
-    watch::spawn_scopes(connection.client.clone(), options, wanted, clock, reports, cancel);
+    k8s::watch::spawn_scopes(connection.client.clone(), options, wanted, clock, reports, cancel);
     (scopes, feeds)
+}
+
+/// For sessions that nobody looks at.
+fn nothing_wanted() -> watch::Receiver<BTreeSet<Scope>> {
+    watch::Sender::default().subscribe()
 }
 
 fn watch_options(connection: &Connection, kinds: &'static [FeedKind], no_pods: bool) -> WatchOptions {
@@ -168,9 +175,10 @@ fn watch_into(
     connection: &Connection,
     kinds: &'static [FeedKind],
     no_pods: bool,
+    wanted: watch::Receiver<BTreeSet<Scope>>,
     clock: Clock,
     cancel: CancellationToken,
 ) {
     let options = watch_options(connection, kinds, no_pods);
-    watch::spawn(connection.client.clone(), options, clock, reports, cancel);
+    k8s::watch::spawn(connection.client.clone(), options, wanted, clock, reports, cancel);
 }

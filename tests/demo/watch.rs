@@ -196,6 +196,30 @@ async fn pods_of_nodes_that_are_not_ready_come_before_the_whole_list() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pods_of_nodes_in_view_come_before_a_whole_list_that_takes_long() {
+    let api = server();
+    seed(&api, 4, 40);
+    api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Watch], "pods"));
+    let mut session = Session::start(&api);
+    session.wanted.send_replace([Scope::PodsOn("n1".into())].into());
+    session.until("n1's pods", |session| session.cluster.pods().len() == 10).await;
+    session.wanted.send_replace([Scope::PodsOn("n1".into()), Scope::PodsOn("n2".into())].into());
+    session.until("n2's pods", |session| session.cluster.pods().len() == 20).await;
+    let lists = api.log().iter().filter(|request| request.uri.contains("spec.nodeName")).count();
+    assert_eq!(lists, 2, "no node is read twice");
+    api.clear_faults();
+    session.until("all live", Session::all_live).await;
+    session.wanted.send_replace([Scope::PodsOn("n3".into())].into());
+    session.pass(Duration::from_secs(30)).await;
+    let lists = api.log().iter().filter(|request| request.uri.contains("spec.nodeName")).count();
+    assert_eq!(
+        (lists, session.cluster.pods().len()),
+        (2, 40),
+        "nothing is read ahead of a list that is complete"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_overloaded_server_is_left_alone_for_as_long_as_it_asks() {
     let api = server();
     seed(&api, 2, 5);
@@ -203,8 +227,11 @@ async fn an_overloaded_server_is_left_alone_for_as_long_as_it_asks() {
     let mut session = Session::start(&api);
     session.pass(Duration::from_secs(100)).await;
     assert!(session.is_broken(FeedKind::Nodes));
+    let log = api.log();
+    let of_nodes = || log.iter().filter(|request| request.uri.starts_with("/api/v1/nodes"));
     let asked: Vec<Timestamp> =
-        api.log().iter().filter(|request| request.uri.starts_with("/api/v1/nodes")).map(|r| r.at).collect();
+        of_nodes().filter(|request| is_list(request, "/api/v1/nodes")).map(|request| request.at).collect();
+    assert_eq!(of_nodes().count(), asked.len() + 1, "their number is asked for once");
     assert!(asked.len() >= 3);
     assert!(asked.windows(2).all(|pair| pair[1].since(pair[0]) >= Span::from_secs(20)), "{asked:?}");
 }
@@ -231,7 +258,8 @@ async fn watches_that_end_at_once_do_not_spin() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_object_is_named_and_left_out() {
-    let api = server();
+    // In protobuf no field has the wrong type.
+    let api = Api::new(clock(), ApiOptions { protobuf: false, ..ApiOptions::default() });
     seed(&api, 2, 5);
     let mut bad = pod("bad", "n0");
     bad["spec"]["tolerations"] = json!("all\u{1b}[2J");
@@ -240,6 +268,20 @@ async fn a_broken_object_is_named_and_left_out() {
     session.until("all live", Session::all_live).await;
     assert_eq!(session.cluster.pods().len(), 5);
     assert_eq!(session.troubles, ["pods: default/bad cannot be read and is left out"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_protobuf_is_read_in_json() {
+    for (protobuf, streaming_lists) in [(true, true), (true, false), (false, true), (false, false)] {
+        let api = Api::new(clock(), ApiOptions { protobuf, streaming_lists, ..ApiOptions::default() });
+        seed(&api, 3, 700);
+        let mut session = Session::start(&api);
+        session.until("all live", Session::all_live).await;
+        assert_eq!((session.cluster.nodes().len(), session.cluster.pods().len()), (3, 700));
+        api.load("pods", pod("later", "n0"));
+        session.until("a pod of the watch", |session| session.has_pod("later")).await;
+        assert_eq!(session.troubles, Vec::<String>::new());
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -354,6 +396,8 @@ struct Session {
     scopes: BTreeMap<Scope, FeedState>,
     troubles: Vec<String>,
     difference: Option<Span>,
+    /// What is read before the whole list.
+    wanted: tokio::sync::watch::Sender<BTreeSet<Scope>>,
 }
 
 impl Session {
@@ -369,8 +413,9 @@ impl Session {
         let (sender, events) = mpsc::channel(16);
         let (cancel, clock) = (CancellationToken::new(), clock());
         let options = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout: None };
-        let task = watch::spawn(client, options, clock, sender, cancel.clone());
-        Self::receiving(events, task, cancel)
+        let wanted = tokio::sync::watch::Sender::default();
+        let task = watch::spawn(client, options, wanted.subscribe(), clock, sender, cancel.clone());
+        Self { wanted, ..Self::receiving(events, task, cancel) }
     }
 
     fn receiving(events: mpsc::Receiver<FeedEvent>, task: JoinHandle<()>, cancel: CancellationToken) -> Self {
@@ -384,6 +429,7 @@ impl Session {
             scopes: BTreeMap::new(),
             troubles: Vec::new(),
             difference: None,
+            wanted: tokio::sync::watch::Sender::default(),
         }
     }
 

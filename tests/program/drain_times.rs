@@ -191,7 +191,14 @@ impl Town {
         let (heard, feeds) = mpsc::channel(64);
         let options =
             WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
-        watch::spawn(api.client_as("kordon"), options, clock, heard, cancel.clone());
+        watch::spawn(
+            api.client_as("kordon"),
+            options,
+            tokio::sync::watch::Sender::default().subscribe(),
+            clock,
+            heard,
+            cancel.clone(),
+        );
         let model = Model::new(ModelOptions::observer(VERSION), clock.now());
         let mut town = Self { api, clock, model, feeds, cancel, _world: world };
         town.learn().await;

@@ -62,7 +62,7 @@ use faults::{Faults, Health};
 use forward::ForwardedRequest;
 use refusal::Refusal;
 use reply::Reply;
-use request::{ApiRequest, RequestTarget};
+use request::{ApiRequest, RequestTarget, View};
 use store::Store;
 use transaction::Transaction;
 
@@ -85,6 +85,8 @@ pub struct ApiOptions {
     pub taint_new_nodes: bool,
     /// Whether `sendInitialEvents` is supported; servers before 1.32 refuse it.
     pub streaming_lists: bool,
+    /// Whether objects can be had in protobuf; if not, all responses are JSON.
+    pub protobuf: bool,
     /// The minor version that `/version` reports; the major version is 1.
     pub minor_version: u32,
     /// Bearer tokens and their users. If there are any, a request over HTTP needs one of them (else 401).
@@ -101,6 +103,7 @@ impl Default for ApiOptions {
             default_toleration_seconds: Some(300),
             taint_new_nodes: true,
             streaming_lists: true,
+            protobuf: true,
             minor_version: 36,
             tokens: BTreeMap::new(),
             log_entries: 1000,
@@ -233,7 +236,10 @@ impl Api {
     /// Handles one request. An error is a broken connection.
     async fn answer(&self, head: Parts, body: Bytes, identity: Requester) -> io::Result<Reply> {
         let uri = head.uri.to_string();
-        let request = ApiRequest::parse(&head, body, identity);
+        let mut request = ApiRequest::parse(&head, body, identity);
+        if request.view == View::Protobuf && !self.inner.options.protobuf {
+            request.view = View::Object;
+        }
         let fault = {
             let mut state = self.state();
             let resource = match &request.target {

@@ -121,6 +121,45 @@ impl Encoding {
             }
         }
     }
+
+    /// How many objects a list has altogether, of which this is the first page; none if it does not say.
+    pub fn count(self, bytes: &[u8]) -> Option<usize> {
+        let end = self.page(&mut Counter, bytes, ListPurpose::Prefetch, &mut Vec::new()).ok()?;
+        match end.remaining {
+            Some(remaining) => Some(end.count + remaining),
+            None => end.next.is_empty().then_some(end.count),
+        }
+    }
+}
+
+/// Reads nothing but the metadata of objects, which are counted.
+struct Counter;
+
+impl Decoder for Counter {
+    type Wire<'a> = Counted<'a>;
+
+    fn message(&self) -> protobuf::Message {
+        protobuf::messages::NAMED_OBJECT
+    }
+
+    fn change(&mut self, _: WatchEvent<Counted<'_>>) -> Option<Change> {
+        None
+    }
+
+    fn tidy(&mut self) {}
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Counted<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+}
+
+impl Wire for Counted<'_> {
+    fn meta(&self) -> &Meta<'_> {
+        &self.metadata
+    }
 }
 
 /// One event of a watch as it is received.

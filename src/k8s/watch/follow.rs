@@ -216,9 +216,16 @@ impl<D: Decoder> Follower<D> {
 
     /// Lists by a watch that starts with all objects, and continues as that watch.
     async fn stream_list(&mut self, turn: SemaphorePermit<'_>) -> Result<WatchEnd, Stop> {
-        let expected = self.expected().await;
         let query = self.query().watched(lifetime()).streamed();
-        let body = match self.open(&query, self.shared.request_timeout()).await {
+        let shared = self.shared.clone();
+        let counted = self.is_counted().then(|| self.query());
+        if counted.is_some() {
+            self.report.requested();
+        }
+        // Beside each other: the first objects do not wait for their number.
+        let opened = self.open(&query, shared.request_timeout());
+        let (body, expected) = tokio::join!(opened, count(&shared, counted));
+        let body = match body {
             Ok(body) => body,
             Err(WatchError::Invalid(_)) => {
                 // The server does not stream lists: from now on every kind is listed in pages.
@@ -231,17 +238,10 @@ impl<D: Decoder> Follower<D> {
         self.read_watch(body, Phase::Listing(turn)).await
     }
 
-    /// How many objects the list will have, for the kind where that is worth a request. None if the request fails: the
-    /// list itself will report why.
-    async fn expected(&mut self) -> Option<usize> {
-        if self.kind != FeedKind::Pods {
-            return None;
-        }
-        let ObjectBody { encoding, body } =
-            self.open(&self.query().with("limit", "1"), COUNTING).await.ok()?;
-        let bytes = error::collect(body, COUNTING, LONGEST).await.ok()?;
-        let end = encoding.page(&mut self.decoder, &bytes, ListPurpose::Prefetch, &mut Vec::new()).ok()?;
-        end.remaining.map(|remaining| remaining + end.count)
+    /// Whether the number of objects is worth a request beside their list: where somebody waits for them, and the server
+    /// has not failed.
+    fn is_counted(&self) -> bool {
+        matches!(self.kind, FeedKind::Nodes | FeedKind::Pods) && self.reported_error.is_none()
     }
 
     /// Lists page by page, then watches.
@@ -604,6 +604,15 @@ impl<D: Decoder> Follower<D> {
         }
         Ok(())
     }
+}
+
+/// How many objects the list will have. None if nothing is asked or the request fails: the list itself will report why.
+async fn count(shared: &Shared, query: Option<CollectionQuery>) -> Option<usize> {
+    let query = query?.with("limit", "1");
+    let ObjectBody { encoding, body } =
+        error::open_objects(&shared.client, query.as_str(), COUNTING).await.ok()?;
+    let bytes = error::collect(body, COUNTING, LONGEST).await.ok()?;
+    encoding.count(&bytes)
 }
 
 /// How many seconds a watch should last: some minutes, at random.

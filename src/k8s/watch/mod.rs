@@ -2,7 +2,7 @@
 //!
 //! Nodes, leases and the controller's Lease are listed at once. When the nodes are known, the pods of those that are not
 //! ready follow, then all pods and the other kinds, a few lists at a time. This spares the server and shows first what
-//! is urgent. A watch that fails is reported as [`FeedState::Broken`](super::feed::FeedState) and tried again without a limit.
+//! is urgent; where the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails is reported as [`FeedState::Broken`](super::feed::FeedState) and tried again without a limit.
 
 mod framing;
 mod prefetch;
@@ -81,17 +81,19 @@ const PREFETCHES: usize = 128;
 
 /// Starts all watches; they run until `cancel` is cancelled or `events` is closed.
 ///
-/// When `events` is full the watches wait, and through TCP so does the server.
+/// When `events` is full the watches wait, and through TCP so does the server. What stands in `wanted` is read first
+/// where the whole list takes long.
 pub fn spawn(
     client: Client,
     options: WatchOptions,
+    wanted: watch::Receiver<BTreeSet<Scope>>,
     clock: Clock,
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
     let (not_ready, asked) = mpsc::channel(PREFETCHES);
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
-    run(supervise(shared, asked), events, cancel)
+    run(supervise(shared, asked, wanted), events, cancel)
 }
 
 /// The same for scopes. Those that come to stand in `wanted` are watched from then on.
@@ -128,7 +130,11 @@ fn run(
 }
 
 /// Runs all tasks. If one panics, that is reported and the others continue.
-async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
+async fn supervise(
+    shared: Arc<Shared>,
+    not_ready: mpsc::Receiver<NodeName>,
+    wanted: watch::Receiver<BTreeSet<Scope>>,
+) {
     let mut tasks = JoinSet::new();
     let mut kinds = std::collections::BTreeMap::new();
     for kind in shared.options.kinds.iter().copied() {
@@ -136,7 +142,7 @@ async fn supervise(shared: Arc<Shared>, asked: mpsc::Receiver<NodeName>) {
             kinds.insert(task.id(), kind);
         }
     }
-    tasks.spawn(Prefetch::new(shared.clone()).run(asked));
+    tasks.spawn(Prefetch::new(shared.clone()).run(not_ready, wanted));
     tasks.spawn(sleep_detector::run(shared.clone()));
     while let Some(ended) = tasks.join_next_with_id().await {
         let Err(error) = ended else { continue };

@@ -1,9 +1,18 @@
-//! Prefetches the pods of nodes that are not ready: they may be evicted before the whole list is complete.
+//! Prefetches the pods of single nodes while the whole list is not complete: of nodes that are not ready, because their
+//! pods may be evicted before it is, and, where it takes long, of the nodes that somebody looks at.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
-use futures::{StreamExt, stream};
-use tokio::sync::mpsc;
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::{
+    sync::{mpsc, watch},
+    time::sleep,
+};
 
 use super::{
     Closed, Shared,
@@ -11,7 +20,7 @@ use super::{
     paths::CollectionQuery,
 };
 use crate::{
-    cluster::NodeName,
+    cluster::{NodeName, Scope},
     k8s::{
         decode::{Encoding, ListPurpose, pod::PodDecoder},
         feed::{FeedEvent, FeedKind},
@@ -21,8 +30,15 @@ use crate::{
 /// Requests in flight at once.
 const AT_ONCE: usize = 2;
 
-/// The most nodes whose pods are prefetched. With more of them not ready, the whole list costs the server less.
-const MOST: usize = 100;
+/// The most nodes whose pods are prefetched because they are not ready. With more of them, the whole list costs the server
+/// less.
+const MOST_NOT_READY: usize = 100;
+
+/// The most nodes whose pods are prefetched altogether, however far somebody scrolls.
+const MOST: usize = 300;
+
+/// A list that takes longer than this after the nodes are known takes long.
+const LONG: Duration = Duration::from_secs(2);
 
 /// The longest list of the pods of one node, in bytes.
 const LONGEST: usize = 64 << 20;
@@ -33,36 +49,72 @@ const LONGEST: usize = 64 << 20;
 pub struct Prefetch {
     shared: Arc<Shared>,
     decoder: PodDecoder,
+    /// Nodes whose pods have been asked for, or will be.
+    known: BTreeSet<NodeName>,
+    /// Those that will be.
+    queue: VecDeque<NodeName>,
 }
 
 impl Prefetch {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, decoder: PodDecoder::default() }
+        Self { shared, decoder: PodDecoder::default(), known: BTreeSet::new(), queue: VecDeque::new() }
     }
 
-    pub async fn run(mut self, nodes: mpsc::Receiver<NodeName>) {
+    /// `wanted` has the scopes that somebody looks at; of them, the pods on nodes are prefetched.
+    pub async fn run(
+        mut self,
+        mut not_ready: mpsc::Receiver<NodeName>,
+        mut wanted: watch::Receiver<BTreeSet<Scope>>,
+    ) {
         let shared = self.shared.clone();
-        let mut known = BTreeSet::new();
-        let nodes = stream::unfold(nodes, |mut nodes| async { Some((nodes.recv().await?, nodes)) });
-        let mut answers = std::pin::pin!(
-            nodes
-                .filter(move |node| std::future::ready(known.insert(node.clone())))
-                .take(MOST)
-                .map(|node| {
-                    let shared = shared.clone();
-                    async move { (fetch(&shared, &node).await, node) }
-                })
-                .buffer_unordered(AT_ONCE)
-        );
-        while let Some((answer, node)) = answers.next().await {
-            let sent = match answer {
-                Ok(None) => return,
-                Ok(Some(list)) => self.on_list(&node, &list).await,
-                Err(error) => self.on_error(&node, error).await,
-            };
-            if sent.is_err() {
-                return;
+        let mut takes_long = pin!(takes_long(&shared));
+        let (mut follows_wanted, mut is_long) = (true, false);
+        let mut answers = FuturesUnordered::new();
+        loop {
+            while answers.len() < AT_ONCE
+                && let Some(node) = self.queue.pop_front()
+            {
+                let shared = &shared;
+                answers.push(async move { (fetch(shared, &node).await, node) });
             }
+            tokio::select! {
+                node = not_ready.recv() => match node {
+                    Some(node) => self.add(node, MOST_NOT_READY),
+                    None => return,
+                },
+                Some((answer, node)) = answers.next() => {
+                    let sent = match answer {
+                        Ok(None) => return,
+                        Ok(Some(list)) => self.on_list(&node, &list).await,
+                        Err(error) => self.on_error(&node, error).await,
+                    };
+                    if sent.is_err() {
+                        return;
+                    }
+                }
+                () = &mut takes_long, if !is_long => {
+                    is_long = true;
+                    self.add_wanted(&wanted.borrow_and_update());
+                }
+                changed = wanted.changed(), if is_long && follows_wanted => {
+                    follows_wanted = changed.is_ok();
+                    self.add_wanted(&wanted.borrow_and_update());
+                }
+            }
+        }
+    }
+
+    fn add_wanted(&mut self, wanted: &BTreeSet<Scope>) {
+        for scope in wanted {
+            if let Scope::PodsOn(node) = scope {
+                self.add(node.clone(), MOST);
+            }
+        }
+    }
+
+    fn add(&mut self, node: NodeName, most: usize) {
+        if self.known.len() < most && self.known.insert(node.clone()) {
+            self.queue.push_back(node);
         }
     }
 
@@ -93,6 +145,13 @@ impl Prefetch {
     async fn send(&self, event: FeedEvent) -> Result<(), Closed> {
         self.shared.events.send(event).await.map_err(|_| Closed)
     }
+}
+
+/// Waits until the list of all pods takes long.
+async fn takes_long(shared: &Shared) {
+    // The sender is held by `shared`.
+    let _ = shared.nodes_known.subscribe().wait_for(|known| *known).await;
+    sleep(LONG).await;
 }
 
 /// A list as it was received.

@@ -78,9 +78,7 @@ pub async fn count_pods(connection: &Connection) -> Option<usize> {
     let ObjectBody { encoding, body } =
         error::open_objects(&connection.client, query.as_str(), limit).await.ok()?;
     let bytes = error::collect(body, limit, LONGEST).await.ok()?;
-    let mut changes = Vec::new();
-    let end = encoding.page(&mut PodDecoder::default(), &bytes, ListPurpose::Prefetch, &mut changes).ok()?;
-    Some(end.remaining.unwrap_or_default() + end.count)
+    encoding.count(&bytes)
 }
 
 /// The query of the collection that has the objects of a scope and no others.

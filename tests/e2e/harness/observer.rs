@@ -76,7 +76,7 @@ impl Observer {
             no_pods: false,
             request_timeout: None,
         };
-        k8s_watch::spawn(client, options, clock, send, cancel.clone());
+        k8s_watch::spawn(client, options, watch::Sender::default().subscribe(), clock, send, cancel.clone());
         let (connection, role) = (ConnectionInfo::default(), ControllerRole::Shadow);
         let model = Model::new(ModelOptions { connection, settings, role }, clock.now());
         let (show, state) = watch::channel(ObserverState::default());

@@ -169,7 +169,14 @@ impl Served {
         let clock = Clock::new(Timestamp::from_secs(1_800_000_000), 1.0);
         let version = ServerVersion::new(1, minor);
         let options = WatchOptions { version, kinds, no_pods: false, request_timeout: None };
-        let task = watch::spawn(client, options, clock, sender, cancel.clone());
+        let task = watch::spawn(
+            client,
+            options,
+            tokio::sync::watch::Sender::default().subscribe(),
+            clock,
+            sender,
+            cancel.clone(),
+        );
         let mut cluster = Cluster::default();
         // Paused time: it waits between tries for some seconds each.
         while let Ok(Some(event)) = timeout(Duration::from_secs(100), events.recv()).await {

@@ -319,6 +319,9 @@ const SCOPE_SELECTOR: Message = &[(
     List(&Nested(&[(1, "scopeName", Text), (2, "operator", Text), (3, "values", List(&Text))])),
 )];
 
+/// Any object, of which only the metadata is read.
+pub const NAMED_OBJECT: Message = &[(1, "metadata", Nested(OBJECT_META))];
+
 /// `metadata` of every object.
 pub const OBJECT_META: Message = &[
     (1, "name", Text),
