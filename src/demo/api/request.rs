@@ -8,7 +8,7 @@ use super::{
     Requester,
     kinds::{self, Kind, ResourceScope, Subresource},
     object::ObjectKey,
-    protobuf,
+    protobuf::{self, NotDecodable},
     refusal::{FieldCause, Refusal},
 };
 
@@ -121,7 +121,16 @@ impl ApiRequest {
     /// The body as a value.
     pub fn value(&self) -> Result<Value, Refusal> {
         if self.protobuf {
-            return protobuf::decode(&self.body);
+            return protobuf::decode(&self.body).map_err(|error| match error {
+                NotDecodable::Broken => {
+                    Refusal::bad_request("the body of the request is not Kubernetes protobuf")
+                }
+                NotDecodable::Unknown(kind) => {
+                    let message =
+                        format!("{kind} is not understood as protobuf by the embedded API: send JSON");
+                    Refusal::new(415, "UnsupportedMediaType", message)
+                }
+            });
         }
         serde_json::from_slice(&self.body)
             .map_err(|error| Refusal::bad_request(format!("the body of the request is not JSON: {error}")))

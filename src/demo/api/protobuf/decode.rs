@@ -5,20 +5,25 @@ use serde_json::{Map, Value, json};
 
 use super::{
     MAGIC, envelope, message_of,
-    messages::{Field, Form, Message, Messages, ValueType},
+    messages::{Field, Form, MessageType, Messages, ValueType},
 };
-use crate::{demo::api::refusal::Refusal, time::Timestamp};
+use crate::time::Timestamp;
+
+/// Why a body cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotDecodable {
+    /// It is not Kubernetes protobuf.
+    Broken,
+    /// It is an object of this kind, which has no message.
+    Unknown(String),
+}
 
 /// Decodes a protobuf body.
-pub fn decode(body: &[u8]) -> Result<Value, Refusal> {
-    let broken = || Refusal::bad_request("the body of the request is not Kubernetes protobuf");
-    let (api_version, kind, raw) = body.strip_prefix(MAGIC).and_then(opened).ok_or_else(broken)?;
-    let Some(message) = message_of(&api_version, &kind) else {
-        let message = format!("{kind} is not understood as protobuf by the embedded API: send JSON");
-        return Err(Refusal::new(415, "UnsupportedMediaType", message));
-    };
+pub fn decode(body: &[u8]) -> Result<Value, NotDecodable> {
+    let (api_version, kind, raw) = body.strip_prefix(MAGIC).and_then(opened).ok_or(NotDecodable::Broken)?;
+    let Some(message) = message_of(&api_version, &kind) else { return Err(NotDecodable::Unknown(kind)) };
     let mut object = Map::new();
-    read_message(raw, message, &mut object).ok_or_else(broken)?;
+    read_message(raw, message, &mut object).ok_or(NotDecodable::Broken)?;
     object.insert("apiVersion".into(), api_version.into());
     object.insert("kind".into(), kind.into());
     Ok(Value::Object(object))
@@ -29,16 +34,16 @@ fn opened(bytes: &[u8]) -> Option<(String, String, &[u8])> {
     let (mut api_version, mut kind, mut raw) = (String::new(), String::new(), &[][..]);
     for field in fields(bytes) {
         match field? {
-            (envelope::TYPE, Wire::Bytes(meta)) => {
+            (envelope::TYPE, FieldValue::Bytes(meta)) => {
                 for field in fields(meta) {
                     match field? {
-                        (envelope::API_VERSION, Wire::Bytes(bytes)) => api_version = text(bytes)?,
-                        (envelope::KIND, Wire::Bytes(bytes)) => kind = text(bytes)?,
+                        (envelope::API_VERSION, FieldValue::Bytes(bytes)) => api_version = text(bytes)?,
+                        (envelope::KIND, FieldValue::Bytes(bytes)) => kind = text(bytes)?,
                         _ => {}
                     }
                 }
             }
-            (envelope::RAW, Wire::Bytes(bytes)) => raw = bytes,
+            (envelope::RAW, FieldValue::Bytes(bytes)) => raw = bytes,
             _ => {}
         }
     }
@@ -46,7 +51,7 @@ fn opened(bytes: &[u8]) -> Option<(String, String, &[u8])> {
 }
 
 /// Reads the fields that are known into an object; none if the message is broken.
-fn read_message(bytes: &[u8], message: &Message, object: &mut Map<String, Value>) -> Option<()> {
+fn read_message(bytes: &[u8], message: &MessageType, object: &mut Map<String, Value>) -> Option<()> {
     for field in fields(bytes) {
         let (number, wire) = field?;
         let Some(field) = message.fields.iter().find(|field| field.number == number) else { continue };
@@ -55,7 +60,7 @@ fn read_message(bytes: &[u8], message: &Message, object: &mut Map<String, Value>
     Some(())
 }
 
-fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>) -> Option<()> {
+fn read_field(field: &Field, wire: FieldValue<'_>, object: &mut Map<String, Value>) -> Option<()> {
     match field.form {
         Form::Single => {
             // Go also writes empty strings, which mean nothing.
@@ -69,10 +74,10 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>) ->
         }
         Form::Map => {
             let (mut key, mut of_key) = (String::new(), Value::Null);
-            let Wire::Bytes(entry) = wire else { return None };
+            let FieldValue::Bytes(entry) = wire else { return None };
             for part in fields(entry) {
                 match part? {
-                    (1, Wire::Bytes(bytes)) => key = text(bytes)?,
+                    (1, FieldValue::Bytes(bytes)) => key = text(bytes)?,
                     (2, wire) => of_key = value(field.value, wire)?.unwrap_or_default(),
                     _ => {}
                 }
@@ -84,7 +89,9 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>) ->
             map.as_object_mut()?.insert(key, of_key);
         }
         Form::Inline => {
-            let (Wire::Bytes(bytes), ValueType::Message(name)) = (wire, field.value) else { return None };
+            let (FieldValue::Bytes(bytes), ValueType::Message(name)) = (wire, field.value) else {
+                return None;
+            };
             read_message(bytes, Messages::all().named(name)?, object)?;
         }
     }
@@ -92,12 +99,12 @@ fn read_field(field: &Field, wire: Wire<'_>, object: &mut Map<String, Value>) ->
 }
 
 /// The value as JSON; `Some(None)` where it is absent.
-fn value(of: ValueType, wire: Wire<'_>) -> Option<Option<Value>> {
+fn value(of: ValueType, wire: FieldValue<'_>) -> Option<Option<Value>> {
     let bytes = match (of, wire) {
-        (ValueType::Int, Wire::Int(int)) => return Some(Some(int.cast_signed().into())),
-        (ValueType::Bool, Wire::Int(int)) => return Some(Some((int != 0).into())),
-        (ValueType::Int | ValueType::Bool, Wire::Bytes(_)) | (_, Wire::Int(_)) => return None,
-        (_, Wire::Bytes(bytes)) => bytes,
+        (ValueType::Int, FieldValue::Int(int)) => return Some(Some(int.cast_signed().into())),
+        (ValueType::Bool, FieldValue::Int(int)) => return Some(Some((int != 0).into())),
+        (ValueType::Int | ValueType::Bool, FieldValue::Bytes(_)) | (_, FieldValue::Int(_)) => return None,
+        (_, FieldValue::Bytes(bytes)) => bytes,
     };
     Some(match of {
         ValueType::Int | ValueType::Bool => None,
@@ -121,8 +128,8 @@ fn time(bytes: &[u8]) -> Option<Option<Timestamp>> {
     let (mut seconds, mut nanos) = (None, 0);
     for field in fields(bytes) {
         match field? {
-            (1, Wire::Int(int)) => seconds = Some(int.cast_signed()),
-            (2, Wire::Int(int)) => nanos = int.cast_signed(),
+            (1, FieldValue::Int(int)) => seconds = Some(int.cast_signed()),
+            (2, FieldValue::Int(int)) => nanos = int.cast_signed(),
             _ => {}
         }
     }
@@ -135,7 +142,7 @@ fn time(bytes: &[u8]) -> Option<Option<Timestamp>> {
 
 fn first_text(bytes: &[u8]) -> Option<String> {
     for field in fields(bytes) {
-        if let (1, Wire::Bytes(bytes)) = field? {
+        if let (1, FieldValue::Bytes(bytes)) = field? {
             return text(bytes);
         }
     }
@@ -146,9 +153,9 @@ fn int_or_text(bytes: &[u8]) -> Option<Value> {
     let (mut is_text, mut int, mut words) = (false, 0, String::new());
     for field in fields(bytes) {
         match field? {
-            (1, Wire::Int(kind)) => is_text = kind == 1,
-            (2, Wire::Int(value)) => int = value.cast_signed(),
-            (3, Wire::Bytes(bytes)) => words = text(bytes)?,
+            (1, FieldValue::Int(kind)) => is_text = kind == 1,
+            (2, FieldValue::Int(value)) => int = value.cast_signed(),
+            (3, FieldValue::Bytes(bytes)) => words = text(bytes)?,
             _ => {}
         }
     }
@@ -161,14 +168,14 @@ fn text(bytes: &[u8]) -> Option<String> {
 
 /// The value of a field on the wire.
 #[derive(Clone, Copy)]
-pub(super) enum Wire<'a> {
+pub(super) enum FieldValue<'a> {
     Int(u64),
     Bytes(&'a [u8]),
 }
 
 /// The fields of a message with their numbers; None where the message is broken. Fixed-size numbers, of which no message
 /// of the table has any, are skipped.
-pub(super) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, Wire<'_>)>> {
+pub(super) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, FieldValue<'_>)>> {
     let mut broken = false;
     std::iter::from_fn(move || {
         while !bytes.is_empty() && !broken {
@@ -186,10 +193,10 @@ pub(super) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, Wire
 }
 
 /// The next field; `Some(None)` for a fixed-size number.
-fn field<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, Wire<'a>)>> {
+fn field<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, FieldValue<'a>)>> {
     let tag = varint(bytes)?;
     let (number, length) = match (tag >> 3, tag & 7) {
-        (number, 0) => return Some(Some((number, Wire::Int(varint(bytes)?)))),
+        (number, 0) => return Some(Some((number, FieldValue::Int(varint(bytes)?)))),
         (_, 1) => (None, 8),
         (number, 2) => (Some(number), varint(bytes)?),
         (_, 5) => (None, 4),
@@ -197,7 +204,7 @@ fn field<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, Wire<'a>)>> {
     };
     let (taken, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
     *bytes = rest;
-    Some(number.map(|number| (number, Wire::Bytes(taken))))
+    Some(number.map(|number| (number, FieldValue::Bytes(taken))))
 }
 
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
@@ -248,9 +255,9 @@ mod tests {
             // Some prefixes are valid messages with fewer fields; none may panic.
             let _ = decode(&whole[..end]);
         }
-        assert_eq!(decode(&whole[..whole.len() - 1]).map_err(|r| r.code), Err(400));
-        assert_eq!(decode(b"{}").map_err(|r| r.code), Err(400));
-        assert_eq!(decode(&body("v1", "PodMetrics", &[])).map_err(|r| r.code), Err(415));
+        assert_eq!(decode(&whole[..whole.len() - 1]), Err(NotDecodable::Broken));
+        assert_eq!(decode(b"{}"), Err(NotDecodable::Broken));
+        assert_eq!(decode(&body("v1", "PodMetrics", &[])), Err(NotDecodable::Unknown("PodMetrics".into())));
     }
 
     fn body(api_version: &str, kind: &str, object: &[u8]) -> Vec<u8> {

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::{
     MAGIC,
-    decode::{Wire, fields},
+    decode::{FieldValue, fields},
     envelope, message_of,
-    messages::{Field, Form, Message, Messages, ValueType},
+    messages::{Field, Form, MessageType, Messages, ValueType},
 };
 use crate::time::Timestamp;
 
@@ -77,13 +77,13 @@ fn head(api_version: &str, kind: &str, raw: usize) -> Vec<u8> {
 fn without_envelope(object: &[u8]) -> &[u8] {
     let fields = object.strip_prefix(MAGIC).map(fields).into_iter().flatten();
     let raw = fields.flatten().find_map(|field| match field {
-        (envelope::RAW, Wire::Bytes(bytes)) => Some(bytes),
+        (envelope::RAW, FieldValue::Bytes(bytes)) => Some(bytes),
         _ => None,
     });
     raw.unwrap_or_default()
 }
 
-fn plain(message: &Message, value: &Value) -> Vec<u8> {
+fn plain(message: &MessageType, value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(object) = value.as_object() {
         put_message(&mut out, message, object);
@@ -92,7 +92,7 @@ fn plain(message: &Message, value: &Value) -> Vec<u8> {
 }
 
 /// Values of the wrong type are left out.
-fn put_message(out: &mut Vec<u8>, message: &Message, object: &Map<String, Value>) {
+fn put_message(out: &mut Vec<u8>, message: &MessageType, object: &Map<String, Value>) {
     for field in &message.fields {
         if field.form == Form::Inline {
             if let ValueType::Message(name) = field.value

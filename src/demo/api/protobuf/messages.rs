@@ -11,11 +11,11 @@ static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TABLE));
 
 /// All messages, by name.
 #[derive(Debug)]
-pub struct Messages(HashMap<&'static str, Message>);
+pub struct Messages(HashMap<&'static str, MessageType>);
 
 /// The fields of a message, by ascending numbers.
 #[derive(Debug)]
-pub struct Message {
+pub struct MessageType {
     pub fields: Vec<Field>,
 }
 
@@ -61,7 +61,7 @@ impl Messages {
         &MESSAGES
     }
 
-    pub fn named(&self, name: &str) -> Option<&Message> {
+    pub fn named(&self, name: &str) -> Option<&MessageType> {
         self.0.get(name)
     }
 
@@ -69,7 +69,7 @@ impl Messages {
         let message = |line: &'static str| {
             let (name, fields) = line.split_once(':').expect("a name stands before its fields");
             let fields = fields.split(',').map(str::trim).filter(|field| !field.is_empty());
-            (name, Message { fields: fields.map(Field::parse).collect() })
+            (name, MessageType { fields: fields.map(Field::parse).collect() })
         };
         Self(table.lines().map(message).collect())
     }

@@ -4,10 +4,10 @@ mod decode;
 mod encode;
 mod messages;
 
-pub use decode::decode;
+pub use decode::{NotDecodable, decode};
 pub use encode::{frame, list_head, list_item, object};
 
-use messages::{Message, Messages};
+use messages::{MessageType, Messages};
 
 use super::kinds::Kind;
 
@@ -32,7 +32,7 @@ pub fn is_encodable(kind: &Kind) -> bool {
     message_of(&kind.api_version(), kind.name).is_some()
 }
 
-fn message_of(api_version: &str, kind: &str) -> Option<&'static Message> {
+fn message_of(api_version: &str, kind: &str) -> Option<&'static MessageType> {
     Messages::all().named(match (api_version, kind) {
         ("v1", "Event") => "core.Event",
         ("events.k8s.io/v1", "Event") => "events.Event",
