@@ -1,116 +1,232 @@
-//! A client that gets the same lists into the same slim types, and keeps nothing.
+//! A client that streams lists, counts objects and bytes, and throws them away.
 
 use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader},
+    path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use http::Request;
+use clap::ValueEnum;
+use futures::future::join_all;
+use http::{Request, header::CONTENT_TYPE};
 use http_body_util::BodyExt;
-use kordon::k8s::{
-    connect::{self, ConnectOptions, Connection},
-    decode::{self, Decoder, StreamLine, lease::LeaseDecoder, node::NodeDecoder, pod::PodDecoder},
+use kube::{
+    Client, Config,
+    client::Body,
+    config::{KubeConfigOptions, Kubeconfig},
 };
-use kube::client::Body;
 
-use super::process::Process;
-
-/// With this and a server's address, the benchmark is this client.
+/// With this the benchmark is this client.
 pub const ARGUMENT: &str = "bare-client";
+
+/// The media type of Kubernetes' protobuf.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+/// How objects are written on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Json,
+    Protobuf,
+}
+
+/// Which lists are streamed, at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Lists {
+    NodesAndLeases,
+    Pods,
+}
 
 /// What it took, from the start of its process.
 pub struct Bare {
-    pub nodes: usize,
-    pub pods: usize,
-    /// Bytes of a pod on the wire, on average.
-    pub pod_bytes: usize,
-    pub to_nodes: Duration,
-    /// To nodes, leases and pods.
-    pub to_pods: Duration,
-    pub peak_mib: f64,
+    pub objects: usize,
+    pub bytes: usize,
+    /// To the first bytes of the first list.
+    pub to_first: Duration,
+    pub to_all: Duration,
 }
+
+/// The server does not write in this format.
+#[derive(Debug)]
+pub struct Unsupported;
 
 impl Bare {
     /// Runs it in a process of its own.
-    pub fn measure(server: &str) -> Self {
+    pub fn measure(kubeconfig: &Path, format: Format, lists: Lists) -> Result<Self, Unsupported> {
         let begun = Instant::now();
         let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args([ARGUMENT, server])
-            .stdin(Stdio::piped())
+            .args([ARGUMENT, &name_of(format), &name_of(lists)])
+            .arg(kubeconfig)
             .stdout(Stdio::piped())
             .spawn()
             .expect("this program starts again");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
-        let mut reported = BTreeMap::new();
+        let mut to_first = None;
+        let mut ends = BTreeMap::new();
         for line in output.lines().map_while(Result::ok) {
-            let mut words = line.split(' ').map(str::to_owned);
-            let (kind, count, bytes) = (words.next(), words.next(), words.next());
-            let number = |text: Option<String>| -> usize { text.and_then(|t| t.parse().ok()).unwrap_or(0) };
-            let kind = kind.unwrap_or_default();
-            let last = kind == "pods";
-            reported.insert(kind, (number(count), number(bytes), begun.elapsed()));
-            if last {
-                break;
+            let at = begun.elapsed();
+            let words: Vec<&str> = line.split(' ').collect();
+            match words.as_slice() {
+                ["first"] => to_first = to_first.or(Some(at)),
+                [kind, objects, bytes] => {
+                    let number = |text: &str| text.parse::<usize>().expect("a number");
+                    ends.insert((*kind).to_owned(), (number(objects), number(bytes), at));
+                }
+                _ => {}
             }
         }
-        let peak_mib = Process(child.id()).peak_mib();
-        // The end of its input lets it go.
-        drop(child.stdin.take());
         child.wait().expect("it ends");
-        let ((nodes, _, to_nodes), (pods, bytes, to_pods)) = (reported["nodes"], reported["pods"]);
-        Self { nodes, pods, pod_bytes: bytes / pods.max(1), to_nodes, to_pods, peak_mib }
+        let Some(to_first) = to_first else { return Err(Unsupported) };
+        Ok(Self {
+            objects: ends.values().map(|(objects, ..)| objects).sum(),
+            bytes: ends.values().map(|(_, bytes, _)| bytes).sum(),
+            to_first,
+            to_all: ends.values().map(|(.., at)| *at).max().expect("a list"),
+        })
     }
 }
 
-/// Is the client: prints kind, objects and bytes of each list as soon as it has it.
-pub fn run(server: &str) {
+/// As the arguments name it.
+fn name_of(value: impl ValueEnum) -> String {
+    value.to_possible_value().expect("no value is skipped").get_name().to_owned()
+}
+
+/// Is the client: prints when the first bytes have come, and kind, objects and bytes of each list at its end.
+pub fn run(format: Format, lists: Lists, kubeconfig: &Path) {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
-        let options = ConnectOptions { server: Some(server.to_owned()), ..ConnectOptions::default() };
-        let connection = connect::connect(&options).await.expect("the server answers");
-        list(&connection, "nodes", "/api/v1/nodes", NodeDecoder::default()).await;
+        let client = connect(kubeconfig).await;
         let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-        list(&connection, "leases", leases, LeaseDecoder::default()).await;
-        list(&connection, "pods", "/api/v1/pods", PodDecoder::default()).await;
+        let lists: &[(&str, &str)] = match lists {
+            Lists::NodesAndLeases => &[("nodes", "/api/v1/nodes"), ("leases", leases)],
+            Lists::Pods => &[("pods", "/api/v1/pods")],
+        };
+        join_all(lists.iter().map(|(kind, path)| list(&client, format, kind, path))).await;
     });
-    let mut end = String::new();
-    std::io::stdin().read_line(&mut end).expect("the end of the input");
+}
+
+/// A client that retries nothing and asks nothing by itself.
+pub async fn connect(kubeconfig: &Path) -> Client {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .expect("a usable kubeconfig");
+    config.default_retry = false;
+    Client::try_from(config).expect("a client")
 }
 
 /// Reads a streamed list to its end.
-async fn list(connection: &Connection, kind: &str, path: &str, mut decoder: impl Decoder) {
+async fn list(client: &Client, format: Format, kind: &str, path: &str) {
     let query =
         "watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+    let accepted = match format {
+        Format::Json => "application/json",
+        Format::Protobuf => PROTOBUF,
+    };
     let request = Request::get(format!("{path}?{query}"))
+        .header("accept", accepted)
         .header("accept-encoding", "identity")
         .body(Body::empty())
         .expect("a path");
-    let mut body = connection.client.send(request).await.expect("the server answers").into_body();
-    let (mut objects, mut bytes) = (0, 0);
-    let mut begun: Vec<u8> = Vec::new();
+    let Ok(response) = client.send(request).await else { return };
+    let media =
+        response.headers().get(CONTENT_TYPE).and_then(|media| media.to_str().ok()).unwrap_or_default();
+    if !response.status().is_success() || !media.starts_with(accepted) {
+        return;
+    }
+    let mut body = response.into_body();
+    let mut frames = Frames { format, head: Vec::new(), left: 0, objects: 0 };
+    let mut bytes = 0;
     while let Some(frame) = body.frame().await {
         let piece = frame.expect("the connection holds").into_data().unwrap_or_default();
-        bytes += piece.len();
-        let mut rest = &piece[..];
-        while let Some(end) = memchr::memchr(b'\n', rest) {
-            begun.extend_from_slice(&rest[..end]);
-            rest = &rest[end + 1..];
-            match decode::line(&mut decoder, &begun, true) {
-                StreamLine::Object { change, .. } => {
-                    std::hint::black_box(change);
-                    objects += 1;
-                }
-                StreamLine::Bookmark { list_ends: true, .. } => return println!("{kind} {objects} {bytes}"),
-                StreamLine::Bookmark { .. } => {}
-                broken @ (StreamLine::Error(_) | StreamLine::Bad(_) | StreamLine::Broken(_)) => {
-                    panic!("{broken:?}")
-                }
-            }
-            begun.clear();
+        if bytes == 0 {
+            println!("first");
         }
-        begun.extend_from_slice(rest);
+        bytes += piece.len();
+        if frames.read(&piece) {
+            return println!("{kind} {} {bytes}", frames.objects);
+        }
     }
     panic!("the list of {kind} broke off");
+}
+
+/// Counts the frames of a watch: lines of JSON, or messages of protobuf with their length before them.
+struct Frames {
+    format: Format,
+    /// The beginning of the frame that is being read; of protobuf with its length.
+    head: Vec<u8>,
+    /// Bytes that a frame of protobuf still has.
+    left: usize,
+    objects: usize,
+}
+
+/// A bookmark is shorter: it is kept whole.
+const HEAD: usize = 4096;
+
+impl Frames {
+    /// Reads a piece of the stream. Returns whether the list has ended.
+    fn read(&mut self, piece: &[u8]) -> bool {
+        match self.format {
+            Format::Json => self.read_lines(piece),
+            Format::Protobuf => self.read_messages(piece),
+        }
+    }
+
+    fn read_lines(&mut self, mut rest: &[u8]) -> bool {
+        while let Some(end) = memchr::memchr(b'\n', rest) {
+            self.keep(&rest[..end]);
+            rest = &rest[end + 1..];
+            if self.head.starts_with(br#"{"type":"BOOKMARK""#) {
+                if ends_list(&self.head) {
+                    return true;
+                }
+            } else {
+                self.objects += 1;
+            }
+            self.head.clear();
+        }
+        self.keep(rest);
+        false
+    }
+
+    fn read_messages(&mut self, mut rest: &[u8]) -> bool {
+        const LENGTH: usize = 4;
+        while !rest.is_empty() {
+            if self.head.len() < LENGTH {
+                let taken = rest.len().min(LENGTH - self.head.len());
+                self.head.extend_from_slice(&rest[..taken]);
+                rest = &rest[taken..];
+                if let Ok(length) = <[u8; LENGTH]>::try_from(self.head.as_slice()) {
+                    self.left = u32::from_be_bytes(length) as usize;
+                }
+                continue;
+            }
+            let taken = rest.len().min(self.left);
+            self.keep(&rest[..taken]);
+            (self.left, rest) = (self.left - taken, &rest[taken..]);
+            if self.left == 0 {
+                // Field 1 of a WatchEvent is its type: a tag, a length, the text.
+                if self.head.get(LENGTH + 2..).is_some_and(|text| text.starts_with(b"BOOKMARK")) {
+                    if ends_list(&self.head) {
+                        return true;
+                    }
+                } else {
+                    self.objects += 1;
+                }
+                self.head.clear();
+            }
+        }
+        false
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = HEAD.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+/// Whether a bookmark is the one at the end of a list.
+fn ends_list(bookmark: &[u8]) -> bool {
+    memchr::memmem::find(bookmark, b"k8s.io/initial-events-end").is_some()
 }

@@ -1,47 +1,41 @@
-//! Commands that answer and end: medians of 20, from the start of the process to its end.
+//! Commands that answer and end, from the start of the process to its end.
 
-use std::{
-    process::{Command, Stdio},
-    time::Duration,
+use super::{
+    cluster::{TestCluster, program},
+    large_cluster::objects::{node_name, pod_name, pod_namespace},
+    median::median_of,
+    report::{Budget, Figure, Report},
 };
-
-use super::{demo::Demo, median::median};
-
-/// What a command may take, however large the cluster is.
-const BUDGET: Duration = Duration::from_secs(2);
 
 /// Exit codes of a plan that was printed: it completes, or needs more flags.
 const PRINTED: [i32; 2] = [0, 5];
+const RUNS: usize = 5;
 
 /// Measures each command that needs a part of the cluster.
-pub fn measure(demo: &Demo) {
-    let node = demo.first_node();
-    let (namespace, pod) = demo.first_pod_of(&node);
-    let folder = tempfile::tempdir().expect("a folder for the journal");
-    let lines: [&[&str]; 9] = [
-        &["cordon", &node],
-        &["taint", &node, "a=b:NoSchedule", "--placement=skip"],
-        &["taint", &node, "a=b:NoExecute", "--placement=skip"],
-        &["label", &node, "a=b"],
-        &["why", "node", &node],
-        &["why", "pod", &pod, "--namespace", &namespace],
-        &["plan", "drain", &node, "--placement=skip"],
-        &["plan", "drain", &node],
-        &["label", &node, "a=b", "--overwrite", "--enforce", "--yes"],
+pub fn measure(cluster: &TestCluster, report: &mut Report) {
+    report.heading(&format!("Commands that answer and end (medians of {RUNS})"));
+    let node = node_name(7);
+    // On that node.
+    let (namespace, pod) = (pod_namespace(7), pod_name(7, 0));
+    let within = Budget::AtMost(1.0);
+    let lines: [(&[&str], Budget); 9] = [
+        (&["cordon", &node], within),
+        (&["why", "node", &node], within),
+        (&["plan", "drain", &node, "--placement=skip"], within),
+        (&["taint", &node, "a=b:NoSchedule", "--placement=skip"], Budget::None),
+        (&["taint", &node, "a=b:NoExecute", "--placement=skip"], Budget::None),
+        (&["label", &node, "a=b"], Budget::None),
+        (&["why", "pod", &pod, "--namespace", &namespace], Budget::None),
+        (&["plan", "drain", &node], Budget::None),
+        (&["label", &node, "a=b", "--overwrite", "--enforce", "--yes"], Budget::None),
     ];
-    for line in lines {
+    for (line, budget) in lines {
         let run = || {
-            let output = Command::new(env!("CARGO_BIN_EXE_kordon"))
-                .args(line)
-                .args(["--server", &demo.server])
-                .env("HOME", folder.path())
-                .stdin(Stdio::null())
-                .output()
-                .expect("the program starts");
+            let output = program(cluster).args(line).output().expect("the program starts");
             let code = output.status.code().expect("no signal ended it");
             assert!(PRINTED.contains(&code), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
         };
-        let took = median(|| (), |()| run());
-        println!("kordon {}: {took:.2?} (budget {BUDGET:?})", line.join(" "));
+        let took = median_of(RUNS, || (), |()| run());
+        report.add(format!("kordon {}", line.join(" ")), Figure::seconds(took), budget, "");
     }
 }

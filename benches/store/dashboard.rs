@@ -10,7 +10,10 @@ use std::{
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use super::process::Process;
+use super::{
+    cluster::{self, TestCluster},
+    process::Process,
+};
 
 const ROWS: u16 = 48;
 const COLUMNS: u16 = 160;
@@ -45,11 +48,13 @@ struct Screen {
 }
 
 impl Dashboard {
-    pub fn start(server: &str) -> Self {
+    pub fn start(cluster: &TestCluster) -> Self {
         let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_kordon"));
-        command.args(["--server", server, "--theme", "dark"]);
+        let mut command = CommandBuilder::new(cluster::binary());
+        command.args(["--theme", "dark"]);
+        command.env("HOME", cluster.folder.path());
+        command.env("KUBECONFIG", &cluster.kubeconfig);
         command.env("TERM", "xterm-256color");
         command.env("COLORTERM", "truecolor");
         command.env_remove("NO_COLOR");
@@ -79,18 +84,34 @@ impl Dashboard {
         self.seen.lock().text()
     }
 
-    /// Waits for the pane that counts all nodes; returns when that was, from the start of the process.
-    pub fn wait_for_nodes(&self, nodes: usize) -> Duration {
-        let title = format!("2 Nodes  {} ·", thousands(nodes));
-        self.wait("all nodes", |screen| screen.text().contains(&title)) - self.begun
+    /// Waits for a row of a node with the age of its heartbeat; returns when that was, from the start of the process.
+    pub fn wait_for_first_rows(&self) -> Duration {
+        self.wait("a node with its heartbeat", Screen::has_node_with_heartbeat) - self.begun
     }
 
-    /// Waits until the watch of pods has its whole list, as the information sheet says.
-    pub fn wait_for_pods(&mut self) -> Duration {
+    /// Waits until the watches of these kinds have their whole lists, as the information sheet says, which must be open.
+    pub fn wait_for_lists(&self, kinds: &[&str]) -> Duration {
+        let signs: Vec<String> = kinds.iter().map(|kind| format!("● {kind} ")).collect();
+        let holds = |screen: &Screen| {
+            let text = screen.text();
+            signs.iter().all(|sign| text.contains(sign))
+        };
+        self.wait(&kinds.join(" and "), holds) - self.begun
+    }
+
+    /// Waits until all rows of nodes are counted.
+    pub fn wait_for_count(&self, nodes: usize) {
+        let title = format!("2 Nodes  {} ·", thousands(nodes));
+        self.wait("the count of all nodes", |screen| screen.text().contains(&title));
+    }
+
+    /// Opens the information sheet.
+    pub fn open_information(&mut self) {
         self.type_in("i");
-        let took = self.wait("all pods", |screen| screen.text().contains("● pods ")) - self.begun;
+    }
+
+    pub fn close_overlay(&mut self) {
         self.press("\x1b");
-        took
     }
 
     /// Moves the selection down and up in turn; returns how long it took to show.
@@ -178,6 +199,19 @@ impl ScreenLog {
 impl Screen {
     fn text(&self) -> String {
         self.terminal.screen().contents()
+    }
+
+    /// Whether a row of the nodes has something in the column of heartbeats.
+    fn has_node_with_heartbeat(&self) -> bool {
+        let text = self.text();
+        let mut lines = text.lines().skip_while(|line| !line.contains("2 Nodes"));
+        let Some(heading) = lines.find(|line| line.contains("heartbeat")) else { return false };
+        let column = |line: &str, text: &str| Some(line[..line.find(text)?].chars().count());
+        let Some(start) = column(heading, "heartbeat") else { return false };
+        lines.take_while(|line| line.starts_with('│')).any(|line| {
+            let cell: String = line.chars().skip(start).take("heartbeat".len()).collect();
+            line.contains("node-") && cell.ends_with(|last: char| last == 's' || last.is_ascii_digit())
+        })
     }
 
     /// The row of the selection in the focused pane.

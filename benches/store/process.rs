@@ -2,35 +2,55 @@
 
 use std::{fs, time::Duration};
 
+use rustix::process::{Pid, Signal, kill_process};
+
+#[derive(Clone, Copy)]
 pub struct Process(pub u32);
 
-/// Linux counts processor time in hundredths of a second for everybody to see.
-const TICKS_A_SECOND: u64 = 100;
-
 impl Process {
-    /// Peak resident memory in MiB.
-    pub fn peak_mib(&self) -> f64 {
+    /// Resident memory in MiB.
+    pub fn resident_mib(self) -> f64 {
+        self.memory_mib("VmRSS:")
+    }
+
+    /// The most that it has been.
+    pub fn peak_mib(self) -> f64 {
+        self.memory_mib("VmHWM:")
+    }
+
+    fn memory_mib(self, field: &str) -> f64 {
         let status = self.read("status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("it lives");
         let kib = line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number of kB");
         kib / 1024.0
     }
 
-    /// Processor time used so far, by the program itself and by the kernel for it.
-    pub fn cpu(&self) -> Duration {
-        let stat = self.read("stat");
-        // The name before it may have spaces. Fields 14 and 15 of proc(5) are utime and stime.
-        let (_, fields) = stat.rsplit_once(") ").expect("its name in parentheses");
-        let ticks: u64 = fields
-            .split(' ')
-            .skip(11)
-            .take(2)
-            .map(|ticks| ticks.parse::<u64>().expect("a number of ticks"))
-            .sum();
-        Duration::from_millis(ticks * 1000 / TICKS_A_SECOND)
+    /// Processor time that its threads have used, to the nanosecond. Threads that have ended are not counted.
+    pub fn cpu(self) -> Duration {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.0)).expect("it lives, on Linux");
+        let nanos = tasks.flatten().filter_map(|task| {
+            // A thread may end meanwhile.
+            let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            stat.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanos.sum())
     }
 
-    fn read(&self, what: &str) -> String {
+    /// Stops it where it is: its connections stay open, and nothing comes over them.
+    pub fn pause(self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub fn resume(self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(self, signal: Signal) {
+        let pid = i32::try_from(self.0).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("it is a process"), signal).expect("it lives");
+    }
+
+    fn read(self, what: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{what}", self.0)).expect("it lives, on Linux")
     }
 }

@@ -1,0 +1,205 @@
+//! The cluster that is measured against, whichever server it has, and what changes it.
+
+use std::{
+    ffi::OsString,
+    io::{BufRead, BufReader, Read},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
+
+use kordon::clock::Clock;
+use tempfile::TempDir;
+
+use super::{
+    bare,
+    control_plane::ControlPlane,
+    large_cluster::{
+        self,
+        churn::{Churn, ChurnRates},
+        objects::LargeCluster,
+    },
+    leashed::Leashed,
+    process::Process,
+};
+
+/// With this the benchmark is the embedded API.
+pub const SERVER_ARGUMENT: &str = "embedded-server";
+/// With this the benchmark changes a cluster.
+pub const CHURN_ARGUMENT: &str = "churn";
+
+/// A running cluster. Dropping it ends it.
+pub struct TestCluster {
+    pub kubeconfig: PathBuf,
+    pub nodes: usize,
+    pub pods: usize,
+    pub server: Server,
+    /// For kubeconfigs, journals and the like.
+    pub folder: TempDir,
+}
+
+pub enum Server {
+    Embedded(Leashed),
+    Real(ControlPlane),
+}
+
+impl TestCluster {
+    /// The embedded API, in a process of its own.
+    pub fn embedded(nodes: usize, pods: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let kubeconfig = folder.path().join("kubeconfig");
+        let begun = Instant::now();
+        let (leashed, output) = Leashed::start_to_read(
+            Command::new(std::env::current_exe().expect("this program"))
+                .arg(SERVER_ARGUMENT)
+                .args(["--leashed", "--renewals", "0", "--changes", "0"])
+                .args(["--nodes", &nodes.to_string(), "--pods", &pods.to_string(), "--kubeconfig"])
+                .arg(&kubeconfig),
+        );
+        let mut address = String::new();
+        let mut output = BufReader::new(output);
+        output.read_line(&mut address).expect("it prints its address");
+        // It may go on to print.
+        std::thread::spawn(move || output.lines().for_each(drop));
+        println!("embedded API with {nodes} nodes and {pods} pods after {:.1?}", begun.elapsed());
+        Self { kubeconfig, nodes, pods, server: Server::Embedded(leashed), folder }
+    }
+
+    /// A real control plane, whose data is kept in a folder if one is named.
+    pub fn real(nodes: usize, pods: usize, kept: Option<PathBuf>) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = kept.unwrap_or_else(|| folder.path().join("control-plane"));
+        let cluster = LargeCluster { nodes, pods, now: Clock::system().now() };
+        let plane = ControlPlane::start(&data, cluster).expect("a control plane");
+        Self { kubeconfig: plane.kubeconfig.clone(), nodes, pods, server: Server::Real(plane), folder }
+    }
+
+    /// All heartbeats are a moment old.
+    pub fn renew_all(&self) {
+        let mut command = self.churn_command(0, 0);
+        assert!(command.arg("--once").status().expect("it starts").success(), "Leases cannot be renewed");
+    }
+
+    /// Renews Leases and changes pods, in a process of its own.
+    pub fn churn(&self, renewals_per_second: u32, changes_per_second: u32) -> RunningChurn {
+        let (leashed, output) =
+            Leashed::start_to_read(&mut self.churn_command(renewals_per_second, changes_per_second));
+        let (counts, latest) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                let numbers: Vec<u64> = line.split(' ').filter_map(|number| number.parse().ok()).collect();
+                if let [renewals, changes, failures] = numbers[..]
+                    && counts.send((Instant::now(), [renewals, changes, failures])).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        RunningChurn { leashed, latest }
+    }
+
+    fn churn_command(&self, renewals_per_second: u32, changes_per_second: u32) -> Command {
+        let mut command = Command::new(std::env::current_exe().expect("this program"));
+        command.arg(CHURN_ARGUMENT);
+        command.args([self.nodes, self.pods].map(|count| count.to_string()));
+        command.args([renewals_per_second, changes_per_second].map(|rate| rate.to_string()));
+        command.arg(&self.kubeconfig);
+        command
+    }
+}
+
+impl Server {
+    /// The processes that it consists of.
+    pub fn processes(&self) -> Vec<(&'static str, Process)> {
+        match self {
+            Self::Embedded(leashed) => vec![("embedded API", leashed.process())],
+            Self::Real(plane) => plane.processes(),
+        }
+    }
+}
+
+pub struct RunningChurn {
+    leashed: Leashed,
+    latest: std::sync::mpsc::Receiver<(Instant, [u64; 3])>,
+}
+
+impl RunningChurn {
+    /// Waits so long; returns renewals and changes a second meanwhile, and how many writes have failed.
+    pub fn rates_during(&self, wait: impl FnOnce()) -> (f64, f64, u64) {
+        while self.latest.try_recv().is_ok() {}
+        let (begun, before) = self.latest.recv().expect("it counts");
+        wait();
+        let (ended, after) = self.latest.try_iter().last().expect("it counts");
+        let rate = |which: usize| (after[which] - before[which]) as f64 / (ended - begun).as_secs_f64();
+        (rate(0), rate(1), after[2] - before[2])
+    }
+
+    pub fn process(&self) -> Process {
+        self.leashed.process()
+    }
+}
+
+/// What changes a cluster, as arguments.
+#[derive(clap::Parser)]
+pub struct ChurnArguments {
+    nodes: usize,
+    pods: usize,
+    renewals_per_second: u32,
+    changes_per_second: u32,
+    kubeconfig: PathBuf,
+    /// Renew every Lease, once
+    #[arg(long)]
+    once: bool,
+}
+
+/// Is what changes a cluster: prints its counts every half second.
+pub fn run_churn(arguments: &ChurnArguments) {
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    runtime.block_on(async {
+        let client = bare::connect(&arguments.kubeconfig).await;
+        let ChurnArguments { nodes, pods, renewals_per_second, changes_per_second, .. } = *arguments;
+        let cluster = LargeCluster { nodes, pods, now: Clock::system().now() };
+        let churn = Churn::new(client, cluster, ChurnRates { renewals_per_second, changes_per_second });
+        if arguments.once {
+            return churn.renew_all().await;
+        }
+        let counts = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                let count = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+                let done = &churn.done;
+                println!("{} {} {}", count(&done.renewals), count(&done.changes), count(&done.failures));
+            }
+        };
+        let (unleash, unleashed) = tokio::sync::oneshot::channel();
+        std::thread::spawn(|| {
+            // An unreadable input is an ended one.
+            let _ = std::io::stdin().read_to_end(&mut Vec::new());
+            unleash.send(())
+        });
+        tokio::select! {
+            () = churn.run() => {}
+            () = counts => {}
+            _ = unleashed => {}
+        }
+    });
+}
+
+/// Is the embedded API.
+pub fn run_server(arguments: large_cluster::Arguments) {
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    runtime.block_on(large_cluster::serve(arguments)).expect("it serves");
+}
+
+/// The program that is measured: as it was built with the benchmark, or another that `KORDON_BINARY` names.
+pub fn binary() -> OsString {
+    std::env::var_os("KORDON_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_kordon").into())
+}
+
+/// The program, about to be started on a cluster.
+pub fn program(cluster: &TestCluster) -> Command {
+    let mut command = Command::new(binary());
+    command.env("HOME", cluster.folder.path()).env("KUBECONFIG", &cluster.kubeconfig).stdin(Stdio::null());
+    command
+}

@@ -1,0 +1,218 @@
+//! A real etcd and kube-apiserver with a large cluster in it.
+//!
+//! The objects are written into etcd before the API server starts, many at a time, as a backup is restored: 150,000 pods
+//! through the API would be 300,000 writes. What clients see is the same. From then on everything goes over the API.
+
+#[path = "../../tests/e2e/harness/eventually.rs"]
+mod eventually;
+
+use std::{
+    fs::{self, File},
+    net::{Ipv4Addr, TcpListener},
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use http::Request;
+use kordon::time::Span;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use self::eventually::eventually;
+use super::{bare, large_cluster::objects::LargeCluster, leashed::Leashed, process::Process};
+
+/// The server's certificate and the authority that signed it.
+const CERTIFICATE: &str = "certificates/apiserver.crt";
+/// In the folder: the size of the cluster whose objects are all in etcd.
+const FILLED: &str = "filled";
+/// Objects written at once: some 400 KiB.
+const OBJECTS_PER_WRITE: usize = 50;
+const WRITERS: usize = 4;
+
+pub struct ControlPlane {
+    pub kubeconfig: PathBuf,
+    // They end in this order.
+    api_server: Leashed,
+    etcd: Leashed,
+}
+
+impl ControlPlane {
+    /// Starts on the data in a folder, which is made first if it is not there or of another size.
+    pub fn start(folder: &Path, cluster: LargeCluster) -> Result<Self> {
+        let binary = binary()?;
+        let size = format!("{} nodes, {} pods", cluster.nodes, cluster.pods);
+        let is_filled = fs::read_to_string(folder.join(FILLED)).is_ok_and(|filled| filled == size);
+        if !is_filled {
+            // Whatever is there is of another cluster, or not whole.
+            let _ = fs::remove_dir_all(folder.join("etcd"));
+            fs::create_dir_all(folder)?;
+        }
+        let runtime = tokio::runtime::Runtime::new()?;
+        let [clients, peers, port] = free_ports()?;
+        let mut etcd = component(&binary, "etcd", &etcd_flags(folder, clients, peers), folder)?;
+        if !is_filled {
+            let begun = Instant::now();
+            runtime.block_on(fill(clients, cluster))?;
+            fs::write(folder.join(FILLED), &size)?;
+            println!("{size} written to etcd in {:.1?}", begun.elapsed());
+        }
+        fs::write(folder.join("tokens.csv"), "token,admin,admin,\"system:masters\"\n")?;
+        let begun = Instant::now();
+        let mut api_server =
+            component(&binary, "kube-apiserver", &api_server_flags(folder, clients, port), folder)?;
+        let kubeconfig = folder.join("kubeconfig");
+        runtime.block_on(eventually("a ready API server", Span::from_secs(300), async || {
+            check("etcd", &mut etcd, folder)?;
+            check("kube-apiserver", &mut api_server, folder)?;
+            is_ready(folder, port, &kubeconfig).await
+        }))?;
+        println!("kube-apiserver ready after {:.1?}", begun.elapsed());
+        Ok(Self { kubeconfig, api_server, etcd })
+    }
+
+    pub fn processes(&self) -> Vec<(&'static str, Process)> {
+        vec![("kube-apiserver", self.api_server.process()), ("etcd", self.etcd.process())]
+    }
+}
+
+/// `KORDON_CONTROL_PLANE`, or what `tests/control-plane/build` has built.
+fn binary() -> Result<PathBuf> {
+    let named = std::env::var_os("KORDON_CONTROL_PLANE").map(PathBuf::from);
+    let binary = match named {
+        Some(named) => named,
+        None => {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/build");
+            let output = Command::new(script).arg("--path-only").output()?;
+            PathBuf::from(String::from_utf8(output.stdout)?.trim())
+        }
+    };
+    ensure!(binary.is_file(), "{} is not there: run tests/control-plane/build", binary.display());
+    Ok(binary)
+}
+
+/// Starts a component; what it prints goes to the end of `NAME.log`.
+fn component(binary: &Path, name: &str, flags: &[String], folder: &Path) -> Result<Leashed> {
+    let log = File::options().create(true).append(true).open(folder.join(format!("{name}.log")))?;
+    let mut command = Command::new(binary);
+    command.arg(name).args(flags).env("CONTROL_PLANE_LEASH", "1").stdout(log.try_clone()?).stderr(log);
+    Ok(Leashed::start(&mut command))
+}
+
+fn check(name: &str, component: &mut Leashed, folder: &Path) -> Result<()> {
+    match component.ended() {
+        None => Ok(()),
+        Some(status) => bail!("{name} ended ({status}): see {name}.log in {}", folder.display()),
+    }
+}
+
+/// Writes all objects to etcd, as JSON: an API server reads that as well as its own protobuf.
+async fn fill(port: u16, cluster: LargeCluster) -> Result<()> {
+    let client = Client::try_from(Config::new(format!("http://127.0.0.1:{port}").parse()?))?;
+    eventually("etcd", Span::from_secs(30), async || {
+        let request = Request::get("/health").body(Vec::new())?;
+        Ok(client.request_text(request).await.ok())
+    })
+    .await?;
+    let mut writers = JoinSet::new();
+    for part in 0..WRITERS {
+        let client = client.clone();
+        writers.spawn(async move {
+            let mut objects = cluster.objects(part, WRITERS).peekable();
+            while objects.peek().is_some() {
+                let puts: Vec<Value> = objects.by_ref().take(OBJECTS_PER_WRITE).map(put).collect();
+                let request =
+                    Request::post("/v3/kv/txn").body(serde_json::to_vec(&json!({"success": puts}))?)?;
+                let answer = client.request_text(request).await.context("writing to etcd")?;
+                ensure!(answer.contains("\"succeeded\":true"), "etcd: {answer}");
+            }
+            Ok(())
+        });
+    }
+    while let Some(written) = writers.join_next().await {
+        written??;
+    }
+    Ok(())
+}
+
+/// The write of one object where the API server looks for it.
+fn put((plural, object): (&str, Value)) -> Value {
+    let folder = if plural == "nodes" { "minions" } else { plural };
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let key = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("/registry/{folder}/{namespace}/{name}"),
+        None => format!("/registry/{folder}/{name}"),
+    };
+    let value = BASE64_STANDARD.encode(object.to_string());
+    json!({"requestPut": {"key": BASE64_STANDARD.encode(key), "value": value}})
+}
+
+/// Some once the API server is ready for the user of the kubeconfig, which is written when there is a certificate.
+async fn is_ready(folder: &Path, port: u16, kubeconfig: &Path) -> Result<Option<()>> {
+    let whole = |text: String| text.contains("-----END CERTIFICATE-----");
+    if !fs::read_to_string(folder.join(CERTIFICATE)).is_ok_and(whole) {
+        return Ok(None);
+    }
+    let content = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "real",
+        "clusters": [{"name": "real", "cluster": {
+            "server": format!("https://127.0.0.1:{port}"), "certificate-authority": folder.join(CERTIFICATE),
+        }}],
+        "users": [{"name": "admin", "user": {"token": "token"}}],
+        "contexts": [{"name": "real", "context": {"cluster": "real", "user": "admin"}}],
+    });
+    fs::write(kubeconfig, content.to_string())?;
+    let request = Request::get("/readyz").body(Vec::new())?;
+    let asked = bare::connect(kubeconfig).await;
+    let answer = tokio::time::timeout(Duration::from_secs(2), asked.request_text(request)).await;
+    Ok(matches!(answer, Ok(Ok(text)) if text == "ok").then_some(()))
+}
+
+fn free_ports() -> Result<[u16; 3]> {
+    let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port");
+    let listeners = [bind()?, bind()?, bind()?]; // held together, so that they differ
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+fn etcd_flags(folder: &Path, clients: u16, peers: u16) -> Vec<String> {
+    let (clients, peers) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
+    vec![
+        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--listen-client-urls={clients}"),
+        format!("--advertise-client-urls={clients}"),
+        format!("--listen-peer-urls={peers}"),
+        format!("--initial-advertise-peer-urls={peers}"),
+        format!("--initial-cluster=default={peers}"),
+        "--unsafe-no-fsync".into(),
+        // 2 GiB by default, which the objects and some minutes of changes exceed.
+        "--quota-backend-bytes=17179869184".into(),
+        // Our writes are large: with 10,000 of them in memory etcd would not fit.
+        "--snapshot-count=500".into(),
+    ]
+}
+
+fn api_server_flags(folder: &Path, etcd: u16, port: u16) -> Vec<String> {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let key = path("certificates/apiserver.key"); // the server creates it; it also signs service account tokens
+    vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+        "--bind-address=127.0.0.1".into(),
+        "--endpoint-reconciler-type=none".into(),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", path("certificates")),
+        "--service-cluster-ip-range=10.0.0.0/24".into(),
+        "--service-account-issuer=https://localhost".into(),
+        format!("--service-account-key-file={key}"),
+        format!("--service-account-signing-key-file={key}"),
+        format!("--token-auth-file={}", path("tokens.csv")),
+        "--authorization-mode=RBAC".into(),
+        "--disable-admission-plugins=ServiceAccount".into(), // pods would need an account that a controller creates
+    ]
+}

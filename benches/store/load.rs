@@ -1,0 +1,126 @@
+//! With everything loaded: what changes cost, how soon a key shows, and what is drawn when there is nothing to draw.
+
+use std::{
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use super::{
+    cluster::TestCluster,
+    dashboard::Dashboard,
+    process::Process,
+    report::{Budget, ClusterSize, Figure, Report},
+};
+
+const KEYS: usize = 200;
+/// CPU time is judged over each window of this length.
+const WINDOW: usize = 30;
+/// How long it is watched, in seconds.
+const WATCHED: usize = 90;
+/// Shorter than a silence of the leases that makes the dashboard ask what is wrong.
+const QUIET: Duration = Duration::from_secs(8);
+
+pub fn measure(
+    cluster: &TestCluster,
+    size: ClusterSize,
+    (renewals, changes): (u32, u32),
+    report: &mut Report,
+) {
+    report.heading(&format!(
+        "Under load: {renewals} renewals of Leases and {changes} writes to pods a second asked for"
+    ));
+    cluster.renew_all();
+    let churn = cluster.churn(renewals, changes);
+    let mut dashboard = Dashboard::start(cluster);
+    dashboard.wait_for_first_rows();
+    dashboard.open_information();
+    dashboard.wait_for_lists(&["nodes", "leases", "pods"]);
+    dashboard.close_overlay();
+    // What the end of the lists has set off is over.
+    sleep(Duration::from_secs(5));
+    let mut cpu = Vec::new();
+    let servers_before: Vec<_> = cluster.server.processes().iter().map(|(_, server)| server.cpu()).collect();
+    let (renewed, changed, failed) = churn.rates_during(|| cpu = sample(dashboard.process()));
+    report.add("Leases renewed", Figure::PerSecond(renewed), Budget::None, format!("{failed} writes failed"));
+    report.add("pods written", Figure::PerSecond(changed), Budget::None, "");
+    for ((name, server), before) in cluster.server.processes().into_iter().zip(servers_before) {
+        let used = Figure::Percent(100.0 * (server.cpu() - before).as_secs_f64() / WATCHED as f64);
+        report.add(format!("CPU of {name}"), used, Budget::None, "of a core");
+    }
+    let mean = Figure::Percent(share(&cpu));
+    let worst = cpu.windows(WINDOW).map(share).fold(0.0, f64::max);
+    report.add("CPU, any 30 s window", Figure::Percent(worst), Budget::AtMost(8.0), format!("mean {mean}"));
+
+    key_delays(&mut dashboard, "as it starts", report);
+    // Each view, and the keys that lead to it from the one before.
+    for (view, keys) in
+        [("zone map", "1z"), ("nodes by zone", "z2G"), ("groups folded", "F"), ("nodes", "FGGG")]
+    {
+        dashboard.press(keys);
+        key_delays(&mut dashboard, view, report);
+    }
+    let (resident, peak) = (dashboard.process().resident_mib(), dashboard.process().peak_mib());
+    report.add("resident after all that", Figure::MiB(resident), Budget::AtMost(size.memory_mib()), "");
+    report.add("  at its peak", Figure::MiB(peak), Budget::AtMost(size.memory_mib()), "");
+
+    let (frames, took) = dashboard.frames_during(Duration::from_secs(10));
+    let rate = frames as f64 / took.as_secs_f64();
+    report.add("redraws", Figure::PerSecond(rate), Budget::AtMost(30.0), "");
+    dashboard.freeze();
+    let (frames, took) = dashboard.frames_during(QUIET);
+    report.add("redraws while frozen", Figure::Count(frames), Budget::AtMost(0.0), format!("in {took:.1?}"));
+    dashboard.freeze();
+    quiet(&dashboard, churn.process(), report);
+}
+
+/// With nothing arriving.
+fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
+    report.heading("Nothing arriving");
+    churn.pause();
+    // What was on its way has arrived, and what it set off is over.
+    sleep(Duration::from_secs(3));
+    let before = dashboard.process().cpu();
+    let (frames, took) = dashboard.frames_during(QUIET);
+    let used = dashboard.process().cpu() - before;
+    churn.resume();
+    // One more may fall into the time by its phase.
+    let most = (QUIET.as_secs() + 1) as f64;
+    report.add(
+        "redraws",
+        Figure::Count(frames),
+        Budget::AtMost(most),
+        format!("in {took:.1?}: one a second"),
+    );
+    let share = 100.0 * used.as_secs_f64() / took.as_secs_f64();
+    report.add("CPU", Figure::Percent(share), Budget::AtMost(0.3), "of a core");
+}
+
+/// The CPU time of each second.
+fn sample(process: Process) -> Vec<Duration> {
+    let begun = Instant::now();
+    let mut before = process.cpu();
+    (1..=WATCHED)
+        .map(|second| {
+            sleep((begun + Duration::from_secs(second as u64)).saturating_duration_since(Instant::now()));
+            let now = process.cpu();
+            let used = now.saturating_sub(before);
+            before = now;
+            used
+        })
+        .collect()
+}
+
+/// Percent of a core.
+fn share(seconds: &[Duration]) -> f64 {
+    100.0 * seconds.iter().sum::<Duration>().as_secs_f64() / seconds.len() as f64
+}
+
+/// How long it takes until a key shows.
+fn key_delays(dashboard: &mut Dashboard, view: &str, report: &mut Report) {
+    let mut delays: Vec<Duration> = (0..KEYS).map(|number| dashboard.key_to_frame(number)).collect();
+    delays.sort();
+    let quantile = |share: f64| delays[((KEYS - 1) as f64 * share).round() as usize];
+    let note = format!("median {:.1?}, longest {:.1?}", quantile(0.5), quantile(1.0));
+    let p99 = Figure::millis(quantile(0.99));
+    report.add(format!("key to frame, p99: {view}"), p99, Budget::AtMost(8.0), note);
+}

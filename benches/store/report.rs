@@ -1,0 +1,147 @@
+//! What was measured, each beside its budget.
+
+use std::{fmt, time::Duration};
+
+/// The lines so far. Each is printed when it is measured, and those with a budget again at the end.
+#[derive(Default)]
+pub struct Report {
+    judged: Vec<(String, Verdict)>,
+}
+
+/// What the budgets depend on.
+#[derive(Clone, Copy)]
+pub struct ClusterSize {
+    pub nodes: usize,
+    pub pods: usize,
+}
+
+impl ClusterSize {
+    /// Whether it is larger than what the budgets of downloads are for.
+    pub fn is_larger(self) -> bool {
+        self.nodes > 5_000 || self.pods > 150_000
+    }
+
+    /// What the dashboard may take.
+    pub fn memory_mib(self) -> f64 {
+        if self.is_larger() { 1024.0 } else { 250.0 }
+    }
+}
+
+/// What a figure may be.
+#[derive(Clone, Copy)]
+pub enum Budget {
+    AtMost(f64),
+    /// Nothing is asked of it here: another client's figure, or one at another size.
+    None,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Met,
+    Missed,
+}
+
+/// A figure with its unit.
+#[derive(Clone, Copy)]
+pub enum Figure {
+    Seconds(f64),
+    Millis(f64),
+    MiB(f64),
+    /// Of one core.
+    Percent(f64),
+    PerSecond(f64),
+    /// So many times the other.
+    Times(f64),
+    Count(usize),
+}
+
+impl Report {
+    pub fn heading(&self, text: &str) {
+        println!("\n{text}");
+    }
+
+    /// Adds a line; `note` says what else there is to know.
+    pub fn add(&mut self, what: impl Into<String>, figure: Figure, budget: Budget, note: impl fmt::Display) {
+        let what = what.into();
+        let (allowed, verdict) = match budget {
+            Budget::None => (String::new(), None),
+            Budget::AtMost(most) => {
+                let verdict = if figure.value() <= most { Verdict::Met } else { Verdict::Missed };
+                (format!("budget {}", figure.with(most)), Some(verdict))
+            }
+        };
+        let word = match verdict {
+            None => "",
+            Some(Verdict::Met) => "met",
+            Some(Verdict::Missed) => "MISSED",
+        };
+        let line = format!("  {what:<52} {:>12}  {allowed:<18} {word:<6}  {note}", figure.to_string());
+        println!("{}", line.trim_end());
+        if let Some(verdict) = verdict {
+            self.judged.push((line.trim_end().to_owned(), verdict));
+        }
+    }
+
+    /// Prints how many budgets were met, and which were not.
+    pub fn finish(&self) {
+        let missed: Vec<&str> = self
+            .judged
+            .iter()
+            .filter(|(_, verdict)| *verdict == Verdict::Missed)
+            .map(|(line, _)| line.as_str())
+            .collect();
+        println!("\n{} of {} budgets met", self.judged.len() - missed.len(), self.judged.len());
+        for line in missed {
+            println!("{line}");
+        }
+    }
+}
+
+impl Figure {
+    pub fn seconds(time: Duration) -> Self {
+        Self::Seconds(time.as_secs_f64())
+    }
+
+    pub fn millis(time: Duration) -> Self {
+        Self::Millis(time.as_secs_f64() * 1000.0)
+    }
+
+    fn value(self) -> f64 {
+        match self {
+            Self::Seconds(value)
+            | Self::Millis(value)
+            | Self::MiB(value)
+            | Self::Percent(value)
+            | Self::PerSecond(value)
+            | Self::Times(value) => value,
+            Self::Count(count) => count as f64,
+        }
+    }
+
+    /// The same unit with another value.
+    fn with(self, value: f64) -> Self {
+        match self {
+            Self::Seconds(_) => Self::Seconds(value),
+            Self::Millis(_) => Self::Millis(value),
+            Self::MiB(_) => Self::MiB(value),
+            Self::Percent(_) => Self::Percent(value),
+            Self::PerSecond(_) => Self::PerSecond(value),
+            Self::Times(_) => Self::Times(value),
+            Self::Count(_) => Self::Count(value as usize),
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seconds(value) => write!(f, "{value:.2} s"),
+            Self::Millis(value) => write!(f, "{value:.1} ms"),
+            Self::MiB(value) => write!(f, "{value:.0} MiB"),
+            Self::Percent(value) => write!(f, "{value:.2} %"),
+            Self::PerSecond(value) => write!(f, "{value:.2}/s"),
+            Self::Times(value) => write!(f, "{value:.2} x"),
+            Self::Count(count) => write!(f, "{count}"),
+        }
+    }
+}
