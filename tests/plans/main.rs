@@ -8,6 +8,7 @@ mod needs;
 mod not_modelled;
 mod operation;
 mod placement;
+mod placement_plain;
 mod placement_volumes;
 mod plan;
 mod plan_fixture;
