@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, slice, sync::Arc};
 
-use super::{ids::IdsByAddress, pod_classes::NamespaceScope, presence::PresenceList};
+use super::{cow_vec::CowVec, ids::IdsByAddress, pod_classes::NamespaceScope, presence::PresenceList};
 use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm};
 
 /// All classes of pods with affinity terms.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AffinityClasses {
-    all: Vec<Arc<AffinityClass>>,
+    all: CowVec<Arc<AffinityClass>>,
     /// Those whose terms select pods of their own namespace only.
     in_namespace: Arc<BTreeMap<Namespace, Vec<u32>>>,
     /// Those whose terms select pods of other namespaces too.
@@ -56,7 +56,7 @@ impl AffinityClasses {
 
     /// Where the pods of a class are, to be changed.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
-        &mut Arc::make_mut(&mut self.all[number as usize]).on
+        &mut Arc::make_mut(self.all.get_mut(number as usize)).on
     }
 
     /// Sorts all lists after [`PresenceList::push`].

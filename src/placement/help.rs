@@ -224,7 +224,7 @@ fn lacks(resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
     let basic = [
         ("cpu", resources.cpu_milli, requests.cpu_milli),
         ("memory", resources.memory_bytes, requests.memory_bytes),
-        ("ephemeral-storage", resources.ephemeral_bytes, requests.ephemeral_bytes),
+        ("ephemeral-storage", resources.ephemeral_bytes(), requests.ephemeral_bytes),
     ];
     let basic = basic.into_iter().map(|(name, share, asked)| (Name::from(name), share, asked));
     let scalars = requests.scalars.iter().map(|(name, asked)| (name.clone(), resources.scalar(name), *asked));

@@ -9,6 +9,7 @@
 //! device claims, group scheduling, storage capacity; see [`Caveat`].
 
 mod columns;
+mod cow_vec;
 mod pod_classes;
 mod affinity_classes;
 mod filter;
@@ -31,7 +32,7 @@ pub mod volume_topology;
 
 pub use help::{Constraint, Help, Lift, RequiredNode, Shortage, amounts};
 pub use node_resources::{ResourceUse, Share};
-pub use outcome::{Placement, SchedulingOutcome, Scored, Scorer, Unschedulable};
+pub use outcome::{Placement, SchedulingOutcome, Scored, Scorer, TiedNodes, Unschedulable};
 pub use preemption::{Hindrance, Preemption, PreemptionCandidate};
 pub use reason::{NodeRefusal, Reason, Remedy};
 pub use rules::{Balance, SchedulerRules};

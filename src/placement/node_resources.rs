@@ -2,28 +2,22 @@
 
 use std::sync::Arc;
 
-use super::storage::{claims_of, claims_volumes};
+use super::storage::claims_of;
 use crate::cluster::{
     Key, Name, Node, Pod, TaintEffect,
-    scheduling::{Disk, HostPort, PodVolume, SchedulingSpec},
+    scheduling::{Disk, HostPort, PodVolume, Requests, SchedulingSpec},
 };
 
-/// The resources of one node.
+/// The resources of one node. All of them are read for each pod that is placed, so that what few pods ask for is set apart.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeResources {
     pub cpu_milli: Share,
     pub memory_bytes: Share,
-    pub ephemeral_bytes: Share,
     pub pods: Share,
     /// CPU requests, with a default for containers without one.
     pub assumed_cpu_milli: i64,
     pub assumed_memory_bytes: i64,
-    /// Huge pages and extended resources.
-    scalars: Vec<(Name, Share)>,
-    pub ports: Arc<Vec<HostPort>>,
-    pub disks: Arc<Vec<Disk>>,
-    /// The claims that its pods use, one for each use.
-    pub claims: Arc<Vec<Key>>,
+    rare: Arc<RareResources>,
     /// Whether the node exists.
     pub present: bool,
     pub cordoned: bool,
@@ -31,6 +25,17 @@ pub(super) struct NodeResources {
     pub has_hard_taints: bool,
     /// Whether it has PreferNoSchedule taints.
     pub has_soft_taints: bool,
+}
+
+/// What few pods ask for.
+#[derive(Clone, Debug, Default)]
+struct RareResources {
+    ephemeral_bytes: Share,
+    /// Huge pages and extended resources.
+    scalars: Vec<(Name, Share)>,
+    ports: Vec<HostPort>,
+    disks: Vec<Disk>,
+    claims: Vec<Key>,
 }
 
 /// The use of a node's resources.
@@ -74,15 +79,7 @@ impl NodeResources {
         self.cpu_milli.allocatable = node.allocatable.cpu_milli;
         self.memory_bytes.allocatable = node.allocatable.memory_bytes;
         self.pods.allocatable = node.allocatable.pods;
-        self.ephemeral_bytes.allocatable = 0;
-        self.scalars.iter_mut().for_each(|(_, share)| share.allocatable = 0);
-        for (resource, amount) in node.extended.iter() {
-            if *resource == "ephemeral-storage" {
-                self.ephemeral_bytes.allocatable = *amount;
-            } else {
-                self.scalar_mut(resource).allocatable = *amount;
-            }
-        }
+        Arc::make_mut(&mut self.rare).set_allocatable(&node.extended);
         let has = |soft: bool| {
             node.taints.iter().any(|taint| match taint.effect {
                 TaintEffect::NoSchedule | TaintEffect::NoExecute => !soft,
@@ -94,9 +91,63 @@ impl NodeResources {
             (node.unschedulable, has(false), has(true));
     }
 
+    pub fn ephemeral_bytes(&self) -> Share {
+        self.rare.ephemeral_bytes
+    }
+
     /// The share of a named resource.
     pub fn scalar(&self, resource: &Name) -> Share {
-        self.scalars.iter().find(|(name, _)| name == resource).map(|(_, share)| *share).unwrap_or_default()
+        let scalars = &self.rare.scalars;
+        scalars.iter().find(|(name, _)| name == resource).map(|(_, share)| *share).unwrap_or_default()
+    }
+
+    pub fn ports(&self) -> &[HostPort] {
+        &self.rare.ports
+    }
+
+    pub fn disks(&self) -> &[Disk] {
+        &self.rare.disks
+    }
+
+    /// The claims that its pods use, one for each use.
+    pub fn claims(&self) -> &[Key] {
+        &self.rare.claims
+    }
+
+    pub fn add(&mut self, pod: &Pod) {
+        self.count(&pod.scheduling.requests, 1);
+        if asks_for_rare(&pod.scheduling) {
+            Arc::make_mut(&mut self.rare).add(pod);
+        }
+    }
+
+    pub fn remove(&mut self, pod: &Pod) {
+        self.count(&pod.scheduling.requests, -1);
+        if asks_for_rare(&pod.scheduling) {
+            Arc::make_mut(&mut self.rare).remove(pod);
+        }
+    }
+
+    fn count(&mut self, requests: &Requests, sign: i64) {
+        count(&mut self.pods.requested, 1, sign);
+        count(&mut self.cpu_milli.requested, requests.cpu_milli, sign);
+        count(&mut self.memory_bytes.requested, requests.memory_bytes, sign);
+        count(&mut self.assumed_cpu_milli, requests.assumed_cpu_milli, sign);
+        count(&mut self.assumed_memory_bytes, requests.assumed_memory_bytes, sign);
+    }
+}
+
+impl RareResources {
+    fn set_allocatable(&mut self, amounts: &[(Name, i64)]) {
+        self.ephemeral_bytes.allocatable = 0;
+        self.scalars.iter_mut().for_each(|(_, share)| share.allocatable = 0);
+        for (resource, amount) in amounts {
+            if *resource == "ephemeral-storage" {
+                self.ephemeral_bytes.allocatable = *amount;
+            } else {
+                self.scalar_mut(resource).allocatable = *amount;
+            }
+        }
     }
 
     fn scalar_mut(&mut self, resource: &Name) -> &mut Share {
@@ -107,46 +158,39 @@ impl NodeResources {
         &mut self.scalars[place].1
     }
 
-    pub fn add(&mut self, pod: &Pod) {
-        self.count(&pod.scheduling, 1);
-        let spec = &pod.scheduling;
-        if !spec.host_ports.is_empty() {
-            Arc::make_mut(&mut self.ports).extend(spec.host_ports.iter().cloned());
-        }
-        if disks(spec).next().is_some() {
-            Arc::make_mut(&mut self.disks).extend(disks(spec).cloned());
-        }
-        if claims_volumes(spec) {
-            Arc::make_mut(&mut self.claims).extend(claims_of(pod));
-        }
+    fn add(&mut self, pod: &Pod) {
+        self.count(&pod.scheduling.requests, 1);
+        self.ports.extend(pod.scheduling.host_ports.iter().cloned());
+        self.disks.extend(disks(&pod.scheduling).cloned());
+        self.claims.extend(claims_of(pod));
     }
 
-    pub fn remove(&mut self, pod: &Pod) {
-        self.count(&pod.scheduling, -1);
-        for port in &pod.scheduling.host_ports {
-            drop_one(Arc::make_mut(&mut self.ports), port);
-        }
-        for disk in disks(&pod.scheduling) {
-            drop_one(Arc::make_mut(&mut self.disks), disk);
-        }
-        for claim in claims_of(pod) {
-            drop_one(Arc::make_mut(&mut self.claims), &claim);
-        }
+    fn remove(&mut self, pod: &Pod) {
+        self.count(&pod.scheduling.requests, -1);
+        pod.scheduling.host_ports.iter().for_each(|port| drop_one(&mut self.ports, port));
+        disks(&pod.scheduling).for_each(|disk| drop_one(&mut self.disks, disk));
+        claims_of(pod).for_each(|claim| drop_one(&mut self.claims, &claim));
     }
 
-    fn count(&mut self, spec: &SchedulingSpec, sign: i64) {
-        let requests = &spec.requests;
-        let add = |sum: &mut i64, amount: i64| *sum = sum.saturating_add(amount.saturating_mul(sign));
-        add(&mut self.pods.requested, 1);
-        add(&mut self.cpu_milli.requested, requests.cpu_milli);
-        add(&mut self.memory_bytes.requested, requests.memory_bytes);
-        add(&mut self.ephemeral_bytes.requested, requests.ephemeral_bytes);
-        add(&mut self.assumed_cpu_milli, requests.assumed_cpu_milli);
-        add(&mut self.assumed_memory_bytes, requests.assumed_memory_bytes);
+    fn count(&mut self, requests: &Requests, sign: i64) {
+        count(&mut self.ephemeral_bytes.requested, requests.ephemeral_bytes, sign);
         for (resource, amount) in &requests.scalars {
-            add(&mut self.scalar_mut(resource).requested, *amount);
+            count(&mut self.scalar_mut(resource).requested, *amount, sign);
         }
     }
+}
+
+/// Adds an amount to a sum, or subtracts it.
+fn count(sum: &mut i64, amount: i64, sign: i64) {
+    *sum = sum.saturating_add(amount.saturating_mul(sign));
+}
+
+/// Whether a pod changes the [`RareResources`] of its node.
+fn asks_for_rare(spec: &SchedulingSpec) -> bool {
+    spec.requests.ephemeral_bytes != 0
+        || !spec.requests.scalars.is_empty()
+        || !spec.host_ports.is_empty()
+        || !spec.volumes.is_empty()
 }
 
 /// The disks that a spec uses without a claim.

@@ -1,6 +1,6 @@
 //! Where a pod is placed, or why nowhere.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
     preemption::Preemption,
@@ -22,7 +22,7 @@ pub enum SchedulingOutcome {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     /// The nodes with the best score, by name. The scheduler takes any of them.
-    pub best: Vec<NodeName>,
+    pub best: TiedNodes,
     /// The best nodes with the parts of their scores, best first, equals by name.
     pub ranking: Vec<Scored>,
     /// How many nodes are feasible.
@@ -33,7 +33,7 @@ pub struct Placement {
 impl Placement {
     /// The first of the best nodes by name: predictions use it.
     pub fn choice(&self) -> &NodeName {
-        &self.best[0]
+        self.best.first()
     }
 
     /// Whether the best node leads by so little that a small drift would change the result.
@@ -45,6 +45,55 @@ impl Placement {
 
 /// A difference of scores that is not reliable (docs/upstream/placement-and-pressure.md#1.5).
 const CLOSE: i64 = 3;
+
+/// At least one node, in the order of their names, which are not copied: thousands may be equally good.
+#[derive(Clone)]
+pub struct TiedNodes {
+    /// All nodes by name.
+    names: Arc<[NodeName]>,
+    /// Ascending.
+    ranks: Vec<u32>,
+}
+
+impl TiedNodes {
+    /// The nodes at these ranks, at least one, among all names.
+    pub(super) fn new(names: Arc<[NodeName]>, ranks: Vec<u32>) -> Self {
+        Self { names, ranks }
+    }
+
+    /// How many there are.
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// The first by name.
+    pub fn first(&self) -> &NodeName {
+        &self.names[self.ranks[0] as usize]
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &NodeName> {
+        self.ranks.iter().map(|rank| &self.names[*rank as usize])
+    }
+
+    /// Whether a node is one of them.
+    pub fn contains(&self, node: &NodeName) -> bool {
+        self.iter().any(|other| other == node)
+    }
+}
+
+impl PartialEq for TiedNodes {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl fmt::Debug for TiedNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
 
 /// A node and its score.
 #[derive(Clone, Debug, PartialEq, Eq)]

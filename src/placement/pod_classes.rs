@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
+    cow_vec::CowVec,
     ids::{Ids, IdsByAddress},
     presence::PresenceList,
 };
@@ -11,7 +12,7 @@ use crate::cluster::{Labels, Namespace, Pod, Selector};
 /// All classes of pods. The pods of one ReplicaSet are one class: selectors are matched with classes, not with pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodClasses {
-    all: Vec<Arc<PodClass>>,
+    all: CowVec<Arc<PodClass>>,
     in_namespace: Arc<BTreeMap<Namespace, Vec<u32>>>,
     by_content: Arc<Ids<(Namespace, Labels)>>,
     /// Most pods of a class share their labels, and are found here.
@@ -47,9 +48,14 @@ impl PodClasses {
         number
     }
 
+    /// Where the pods of a class are.
+    pub fn on(&self, number: u32) -> &PresenceList {
+        &self.all[number as usize].on
+    }
+
     /// Where the pods of a class are, to be changed.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
-        &mut Arc::make_mut(&mut self.all[number as usize]).on
+        &mut Arc::make_mut(self.all.get_mut(number as usize)).on
     }
 
     /// Sorts all lists after [`PresenceList::push`].

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 use super::{
     filter::{Filters, Hypothesis},
     node_resources::NodeResources,
-    reason::{NodeRefusal, Reason, Remedy},
+    reason::{NodeRefusal, Reason, Remedy, Unexplained},
     snapshot::Resident,
 };
 use crate::{
@@ -158,7 +158,7 @@ impl Candidate {
             resources.remove(&victim.pod);
             filters.assume(victim, node, Hypothesis::Removed);
         }
-        let verdict = filters.check_with(node, &resources);
+        let verdict = filters.check_with::<NodeRefusal>(node, &resources);
         let mut candidate = Self { node, victims: Vec::new(), violations: 0 };
         let mut kept = Vec::new();
         if verdict.is_ok() {
@@ -179,7 +179,7 @@ impl Candidate {
             filters.assume(victim, node, Hypothesis::Added);
         }
         verdict.map_err(|refusal| {
-            refusal.reasons.into_iter().map(Hindrance::StillRefused).collect::<Vec<_>>()
+            refusal.reasons.into_owned().into_iter().map(Hindrance::StillRefused).collect::<Vec<_>>()
         })?;
         let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
         candidate.victims.sort_by_cached_key(rank);
@@ -196,7 +196,7 @@ impl Candidate {
     ) -> bool {
         resources.add(&victim.pod);
         filters.assume(victim, self.node, Hypothesis::Added);
-        let fits = filters.check_with(self.node, resources).is_ok();
+        let fits = filters.check_with::<Unexplained>(self.node, resources).is_ok();
         if !fits {
             resources.remove(&victim.pod);
             filters.assume(victim, self.node, Hypothesis::Removed);

@@ -1,6 +1,6 @@
 //! Why a node is not feasible for a pod.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use crate::cluster::Name;
 
@@ -109,7 +109,7 @@ impl fmt::Display for Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRefusal {
     /// At least one; several resources can be insufficient at once.
-    pub reasons: Vec<Reason>,
+    pub reasons: Cow<'static, [Reason]>,
     /// Whether preemption may help.
     pub remedy: Remedy,
 }
@@ -123,12 +123,33 @@ pub enum Remedy {
     None,
 }
 
-impl NodeRefusal {
-    pub(super) fn resolvable(reason: Reason) -> Self {
-        Self { reasons: vec![reason], remedy: Remedy::FewerPods }
+/// What a caller of a filter wants of a refusal: its reasons, or only that it is one, which costs nothing to make.
+pub(super) trait FilterRefusal: Sized {
+    fn explained(explain: impl FnOnce() -> NodeRefusal) -> Self;
+
+    /// Fewer pods on the node may help.
+    fn resolvable(reasons: &'static [Reason]) -> Self {
+        Self::explained(|| NodeRefusal { reasons: reasons.into(), remedy: Remedy::FewerPods })
     }
 
-    pub(super) fn unresolvable(reason: Reason) -> Self {
-        Self { reasons: vec![reason], remedy: Remedy::None }
+    /// The removal of pods does not help.
+    fn unresolvable(reasons: &'static [Reason]) -> Self {
+        Self::explained(|| NodeRefusal { reasons: reasons.into(), remedy: Remedy::None })
+    }
+}
+
+impl FilterRefusal for NodeRefusal {
+    fn explained(explain: impl FnOnce() -> Self) -> Self {
+        explain()
+    }
+}
+
+/// A refusal without its reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unexplained;
+
+impl FilterRefusal for Unexplained {
+    fn explained(_: impl FnOnce() -> NodeRefusal) -> Self {
+        Self
     }
 }

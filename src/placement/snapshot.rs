@@ -8,17 +8,18 @@ use std::{
 use super::{
     affinity_classes::{AffinityClasses, NamespaceLabels},
     columns::{LabelColumn, LabelColumns},
+    cow_vec::CowVec,
     filter::{Filters, PodVolumes},
     ids::{Ids, IdsByAddress},
     images::{Holders, Images},
     node_resources::{NodeResources, ResourceUse},
-    outcome::{Placement, SchedulingOutcome, Unschedulable},
+    outcome::{Placement, SchedulingOutcome, TiedNodes, Unschedulable},
     pod_classes::PodClasses,
     preemption,
     reason::{NodeRefusal, Reason},
     rules::SchedulerRules,
     scheduling_request::{Caveat, SchedulingRequest},
-    score,
+    score::Ranking,
     storage::Storage,
 };
 use crate::{
@@ -38,12 +39,13 @@ pub struct Snapshot {
     /// By number; none for a node that is gone.
     nodes: Arc<Vec<Option<Arc<Node>>>>,
     numbers: Arc<Ids<NodeName>>,
-    /// By number: the rank of the node by name.
-    ranks: Arc<Vec<u32>>,
+    by_name: Arc<NodesByName>,
     present: usize,
-    node_resources: Vec<NodeResources>,
+    /// How many nodes have PreferNoSchedule taints.
+    with_soft_taints: usize,
+    node_resources: CowVec<NodeResources>,
     /// The pods of each node.
-    residents: Vec<Arc<Vec<Resident>>>,
+    residents: CowVec<Arc<Vec<Resident>>>,
     /// Pods without a node that are nominated for one.
     nominated: BTreeMap<u32, Vec<Resident>>,
     /// Pods on nodes that are not known.
@@ -56,6 +58,15 @@ pub struct Snapshot {
     namespaces: Arc<NamespaceLabels>,
     budgets: Arc<Vec<Arc<Budget>>>,
     storage: Storage,
+}
+
+/// The present nodes in the order of their names.
+#[derive(Debug, Default)]
+struct NodesByName {
+    /// By number: the rank of the node by name.
+    ranks: Vec<u32>,
+    /// By rank.
+    names: Arc<[NodeName]>,
 }
 
 /// A pod on a node.
@@ -104,7 +115,7 @@ impl Snapshot {
                 }
             };
             let resident = snapshot.resident(pod.clone());
-            snapshot.node_resources[node as usize].add(pod);
+            snapshot.node_resources.get_mut(node as usize).add(pod);
             snapshot.pod_classes.on_mut(resident.pod_class).push(node, pod.termination.is_some());
             if let Some(affinity_class) = resident.affinity_class {
                 snapshot.affinity_classes.on_mut(affinity_class).push(node, false);
@@ -113,7 +124,9 @@ impl Snapshot {
         }
         snapshot.pod_classes.sort();
         snapshot.affinity_classes.sort();
-        snapshot.residents = residents.into_iter().map(Arc::new).collect();
+        for (all, residents) in snapshot.residents.iter_mut().zip(residents) {
+            *all = Arc::new(residents);
+        }
         snapshot.copy_small_tables(cluster);
         snapshot
     }
@@ -123,10 +136,11 @@ impl Snapshot {
             rules,
             nodes: Arc::default(),
             numbers: Arc::default(),
-            ranks: Arc::default(),
+            by_name: Arc::default(),
             present: 0,
-            node_resources: Vec::new(),
-            residents: Vec::new(),
+            with_soft_taints: 0,
+            node_resources: CowVec::default(),
+            residents: CowVec::default(),
             nominated: BTreeMap::new(),
             strays: BTreeMap::new(),
             pod_classes: PodClasses::default(),
@@ -159,7 +173,7 @@ impl Snapshot {
         let mut filters = Filters::new(self, request);
         let mut feasible = Vec::new();
         for node in self.node_numbers() {
-            if filters.check_node(node).is_ok() {
+            if filters.is_feasible(node) {
                 feasible.push(node);
             }
         }
@@ -171,7 +185,9 @@ impl Snapshot {
         if feasible.is_empty() {
             return SchedulingOutcome::Unschedulable(self.unschedulable(&mut filters));
         }
-        let (best, ranking) = score::rank(&filters, &feasible);
+        let Ranking { best, first: ranking } = Ranking::new(&filters, &feasible);
+        let best = best.into_iter().map(|node| self.rank_of(node)).collect();
+        let best = TiedNodes::new(self.by_name.names.clone(), best);
         let mut caveats = filters.caveats();
         if feasible.len() > self.sample_size() {
             caveats.insert(Caveat::Sampled);
@@ -187,12 +203,12 @@ impl Snapshot {
         }
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        let feasible: Vec<u32> =
-            self.node_numbers().filter(|node| filters.check_node(*node).is_ok()).collect();
+        let feasible: Vec<u32> = self.node_numbers().filter(|node| filters.is_feasible(*node)).collect();
         if feasible.is_empty() {
             return None;
         }
-        score::rank(&filters, &feasible).0.into_iter().next()
+        let best = Ranking::new(&filters, &feasible).best;
+        best.first().map(|node| self.node(*node).name.clone())
     }
 
     /// How many nodes refuse the pod for each reason, whether or not others are feasible.
@@ -202,7 +218,7 @@ impl Snapshot {
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
             let Err(refusal) = filters.check_node(node) else { continue };
-            for reason in refusal.reasons {
+            for reason in refusal.reasons.into_owned() {
                 *reasons.entry(reason).or_default() += 1;
             }
         }
@@ -223,8 +239,7 @@ impl Snapshot {
     pub fn feasible(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        let mut nodes: Vec<u32> =
-            self.node_numbers().filter(|node| filters.check_node(*node).is_ok()).collect();
+        let mut nodes: Vec<u32> = self.node_numbers().filter(|node| filters.is_feasible(*node)).collect();
         nodes.sort_unstable_by_key(|node| self.rank_of(*node));
         nodes.into_iter().map(|node| self.node(node).name.clone()).collect()
     }
@@ -233,12 +248,12 @@ impl Snapshot {
     pub fn add(&mut self, pod: Arc<Pod>, node: &NodeName) -> bool {
         let Some(number) = self.number(node) else { return false };
         let resident = self.resident(pod);
-        self.node_resources[number as usize].add(&resident.pod);
+        self.node_resources.get_mut(number as usize).add(&resident.pod);
         self.pod_classes.on_mut(resident.pod_class).add(number, resident.pod.termination.is_some());
         if let Some(affinity_class) = resident.affinity_class {
             self.affinity_classes.on_mut(affinity_class).add(number, false);
         }
-        Arc::make_mut(&mut self.residents[number as usize]).push(resident);
+        Arc::make_mut(self.residents.get_mut(number as usize)).push(resident);
         true
     }
 
@@ -246,8 +261,8 @@ impl Snapshot {
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
         let number = self.number(node)?;
         let place = self.residents[number as usize].iter().position(|resident| resident.pod.key == *pod)?;
-        let resident = Arc::make_mut(&mut self.residents[number as usize]).remove(place);
-        self.node_resources[number as usize].remove(&resident.pod);
+        let resident = Arc::make_mut(self.residents.get_mut(number as usize)).remove(place);
+        self.node_resources.get_mut(number as usize).remove(&resident.pod);
         self.pod_classes.on_mut(resident.pod_class).remove(number, resident.pod.termination.is_some());
         if let Some(affinity_class) = resident.affinity_class {
             self.affinity_classes.on_mut(affinity_class).remove(number, false);
@@ -356,10 +371,11 @@ impl Snapshot {
         let mut by_name: Vec<u32> = self.node_numbers().collect();
         by_name.sort_by(|left, right| self.node(*left).name.cmp(&self.node(*right).name));
         let mut ranks = vec![0; self.nodes.len()];
-        for (rank, number) in (0..).zip(by_name) {
-            ranks[number as usize] = rank;
+        for (rank, number) in (0..).zip(&by_name) {
+            ranks[*number as usize] = rank;
         }
-        self.ranks = Arc::new(ranks);
+        let names = by_name.into_iter().map(|number| self.node(number).name.clone()).collect();
+        self.by_name = Arc::new(NodesByName { ranks, names });
     }
 
     fn replace_node(&mut self, number: u32, node: Option<Arc<Node>>) {
@@ -373,7 +389,10 @@ impl Snapshot {
         }
         self.present = self.present + usize::from(node.is_some()) - usize::from(old.is_some());
         self.columns.put(number as usize, node.as_deref());
-        self.node_resources[number as usize].set_node(node.as_deref());
+        let resources = self.node_resources.get_mut(number as usize);
+        self.with_soft_taints -= usize::from(resources.has_soft_taints);
+        resources.set_node(node.as_deref());
+        self.with_soft_taints += usize::from(resources.has_soft_taints);
         Arc::make_mut(&mut self.nodes)[number as usize] = node;
     }
 
@@ -403,7 +422,7 @@ impl Snapshot {
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
             let Err(refusal) = filters.check_node(node) else { continue };
-            for reason in &refusal.reasons {
+            for reason in &*refusal.reasons {
                 *reasons.entry(reason.clone()).or_default() += 1;
             }
             refusals.push((node, refusal));
@@ -458,12 +477,20 @@ impl Snapshot {
     }
 
     pub(super) fn node_numbers(&self) -> impl Iterator<Item = u32> + use<'_> {
-        (0..).zip(&self.node_resources).filter(|(_, resources)| resources.present).map(|(number, _)| number)
+        (0..)
+            .zip(self.node_resources.iter())
+            .filter(|(_, resources)| resources.present)
+            .map(|(number, _)| number)
     }
 
     /// The rank of a present node by name.
     pub(super) fn rank_of(&self, node: u32) -> u32 {
-        self.ranks[node as usize]
+        self.by_name.ranks[node as usize]
+    }
+
+    /// Whether any node has PreferNoSchedule taints.
+    pub(super) fn has_soft_taints(&self) -> bool {
+        self.with_soft_taints > 0
     }
 
     /// A node that is present.
@@ -475,7 +502,7 @@ impl Snapshot {
         &self.node_resources[node as usize]
     }
 
-    pub(super) fn node_resources(&self) -> &[NodeResources] {
+    pub(super) fn node_resources(&self) -> &CowVec<NodeResources> {
         &self.node_resources
     }
 

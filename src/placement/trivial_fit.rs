@@ -32,7 +32,7 @@ impl Snapshot {
     fn has_feasible(&mut self, request: &SchedulingRequest, enough: usize) -> bool {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        self.node_numbers().filter(|node| filters.check_node(*node).is_ok()).take(enough).count() == enough
+        self.node_numbers().filter(|node| filters.is_feasible(*node)).take(enough).count() == enough
     }
 }
 

@@ -53,7 +53,7 @@ fn s7_and_s8_a_preference_orders_but_does_not_bind() {
     let prefers = |node: &str| json!({"name": "p", "affinity": prefers_node(1, HOSTNAME, node)});
     assert_eq!(workers("", "").best(&prefers("node03")), ["node01", "node02"]);
     let placement = workers("", "").placed(NEW, &prefers("node01"));
-    assert_eq!(names(&placement.best), ["node01"]);
+    assert_eq!(names(placement.best.iter()), ["node01"]);
     assert_eq!(points(&placement, Scorer::NodeAffinity), [("node01", 200), ("node02", 0)].into());
 }
 
@@ -81,7 +81,7 @@ fn s13_and_s14_preferred_anti_affinity_is_no_more_than_a_wish() {
     let pod = json!({"name": "p", "affinity": {"podAntiAffinity": {PREFERRED: wish}}});
     let mut scene = workers("", "").with(&[app("myapp01", "node01")]);
     let placement = scene.placed(NEW, &pod);
-    assert_eq!(names(&placement.best), ["node02"]);
+    assert_eq!(names(placement.best.iter()), ["node02"]);
     assert_eq!(points(&placement, Scorer::PodAffinity), [("node01", 0), ("node02", 200)].into());
     scene.nodes[2]["unschedulable"] = json!(true);
     assert_eq!(scene.best(&pod), ["node01"]);
@@ -139,7 +139,7 @@ fn s24_and_s25_a_node_that_is_rather_avoided_is_the_last_resort() {
     scene.nodes[1]["taints"] = json!([{"key": "x", "effect": "NoExecute"}]);
     let pod = json!({"name": "p", "requests": {"cpu": "1"}});
     let placement = scene.placed(NEW, &pod);
-    assert_eq!(names(&placement.best), ["node02"]);
+    assert_eq!(names(placement.best.iter()), ["node02"]);
     assert_eq!(points(&placement, Scorer::Taints), [("master", 0), ("node02", 300)].into());
     let full = scene.with(&[json!({"name": "big", "node": "node02", "requests": {"cpu": "4"}})]);
     assert_eq!(full.best(&pod), ["master"]);
@@ -162,7 +162,7 @@ fn s30_evenly_used_nodes_win_on_the_two_resource_scores() {
     let scene = BriefCluster { nodes: vec![node("a"), node("b")], bound, ..BriefCluster::default() };
     let pod = json!({"name": "p", "requests": {"cpu": "100m", "memory": "1Gi"}});
     let placement = scene.placed(OLD, &pod);
-    assert_eq!(names(&placement.best), ["b"]);
+    assert_eq!(names(placement.best.iter()), ["b"]);
     assert_eq!(points(&placement, Scorer::LeastAllocated), [("a", 60), ("b", 50)].into());
     assert_eq!(points(&placement, Scorer::BalancedAllocation), [("a", 80), ("b", 100)].into());
 }
@@ -903,7 +903,7 @@ impl SchedulingOutcomeExt for BriefCluster {
     }
 
     fn best(&self, pod: &Value) -> Vec<String> {
-        names(&self.placed(NEW, pod).best)
+        names(self.placed(NEW, pod).best.iter())
     }
 
     fn placed(&self, version: ServerVersion, pod: &Value) -> Placement {
@@ -934,8 +934,8 @@ impl SchedulingOutcomeExt for BriefCluster {
     }
 }
 
-fn names(nodes: &[NodeName]) -> Vec<String> {
-    nodes.iter().map(ToString::to_string).collect()
+fn names<'n>(nodes: impl IntoIterator<Item = &'n NodeName>) -> Vec<String> {
+    nodes.into_iter().map(ToString::to_string).collect()
 }
 
 /// The weighted points that one scorer gave, by node.

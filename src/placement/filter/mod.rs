@@ -9,7 +9,7 @@ mod volumes;
 
 pub(super) use node_affinity::NodeMatch;
 pub(super) use node_affinity::TermMatch;
-pub(super) use spread::{Tally, counted_nodes, effective_selector};
+pub(super) use spread::{CountedNodes, Tally, effective_selector, selected_classes};
 pub(super) use volumes::{PodVolumes, TOPOLOGY_LABELS};
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use spread::HardSpread;
 
 use super::{
     node_resources::{NodeResources, disks},
-    reason::{NodeRefusal, Reason},
+    reason::{FilterRefusal, NodeRefusal, Reason, Unexplained},
     scheduling_request::{Caveat, SchedulingRequest},
     snapshot::{Resident, Snapshot},
 };
@@ -58,11 +58,20 @@ impl<'s> Filters<'s> {
         }
     }
 
+    /// Whether the node is feasible.
+    pub fn is_feasible(&mut self, node: u32) -> bool {
+        self.check_as::<Unexplained>(node).is_ok()
+    }
+
     /// Whether the node is feasible, both with and without the pods of equal or higher priority nominated for it.
     ///
     /// # Errors
     /// The refusal of the first filter that refuses it.
     pub fn check_node(&mut self, node: u32) -> Result<(), NodeRefusal> {
+        self.check_as(node)
+    }
+
+    fn check_as<R: FilterRefusal>(&mut self, node: u32) -> Result<(), R> {
         let snapshot = self.snapshot;
         let resources = snapshot.resources(node);
         if snapshot.nominated_for(node).is_empty() {
@@ -73,7 +82,7 @@ impl<'s> Filters<'s> {
     }
 
     /// The same for a node with other resources.
-    pub fn check_with(&mut self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
+    pub fn check_with<R: FilterRefusal>(&mut self, node: u32, resources: &NodeResources) -> Result<(), R> {
         let request = self.request;
         let is_itself = |resident: &Resident| {
             resident.pod.key.name == request.name && resident.pod.key.namespace == request.namespace
@@ -86,7 +95,7 @@ impl<'s> Filters<'s> {
                 with_nominated.add(&resident.pod);
                 self.assume(resident, node, Hypothesis::Added);
             }
-            let verdict = self.check(node, &with_nominated);
+            let verdict = self.check::<R>(node, &with_nominated);
             nominated.iter().for_each(|resident| self.assume(resident, node, Hypothesis::Removed));
             verdict?;
         }
@@ -95,7 +104,8 @@ impl<'s> Filters<'s> {
 
     /// Assumes a pod added to the node, or removed from it.
     pub fn assume(&mut self, resident: &Resident, node: u32, hypothesis: Hypothesis) {
-        self.spread.assume(resident, node, hypothesis.sign());
+        let Self { snapshot, request, nodes, .. } = self;
+        self.spread.assume(snapshot, request, nodes, resident, node, hypothesis.sign());
         self.pod_affinity.assume(resident, node, hypothesis.sign());
         self.volumes.assume(resident, hypothesis.sign());
     }
@@ -107,38 +117,42 @@ impl<'s> Filters<'s> {
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
 
-    fn check(&self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
+    #[inline]
+    fn check<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         let rules = self.snapshot.rules();
         // A refusal of all nodes comes before a refusal of some.
-        let narrowed = if rules.pinned_names_narrow { self.nodes.narrow(node) } else { Ok(()) };
-        let is_contradiction = |refusal: &NodeRefusal| refusal.reasons.contains(&Reason::NamesContradict);
-        if !narrowed.as_ref().is_err_and(is_contradiction) {
+        if !(rules.pinned_names_narrow && self.nodes.names_contradict()) {
             self.volumes.admit()?;
         }
-        narrowed?;
+        if rules.pinned_names_narrow {
+            self.nodes.narrow(node)?;
+        }
         if resources.cordoned && !self.tolerates_cordons {
-            return Err(NodeRefusal::unresolvable(Reason::Cordoned));
+            return Err(R::unresolvable(&[Reason::Cordoned]));
         }
         if self.pinned_to.is_some_and(|pinned| pinned != Some(node)) {
-            return Err(NodeRefusal::unresolvable(Reason::OtherNode));
+            return Err(R::unresolvable(&[Reason::OtherNode]));
         }
         if resources.has_hard_taints {
             let taints = &self.snapshot.node(node).taints;
             taints::check(taints, &self.request.tolerations, rules.taints_are_one_reason)?;
         }
         if !self.nodes.matches(node) {
-            return Err(NodeRefusal::unresolvable(Reason::NodeAffinity));
+            return Err(R::unresolvable(&[Reason::NodeAffinity]));
         }
         let ports = &self.request.spec.host_ports;
-        if ports.iter().any(|port| resources.ports.iter().any(|used| used.conflicts_with(port))) {
-            return Err(NodeRefusal::resolvable(Reason::Port));
+        if ports.iter().any(|port| resources.ports().iter().any(|used| used.conflicts_with(port))) {
+            return Err(R::resolvable(&[Reason::Port]));
         }
         resources::check(&self.request.spec.requests, resources, rules)?;
-        if disks(&self.request.spec).any(|disk| resources.disks.iter().any(|used| used.conflicts_with(disk)))
+        if disks(&self.request.spec)
+            .any(|disk| resources.disks().iter().any(|used| used.conflicts_with(disk)))
         {
-            return Err(NodeRefusal::resolvable(Reason::Disk));
+            return Err(R::resolvable(&[Reason::Disk]));
         }
-        self.volumes.check(self.snapshot, node, resources)?;
+        if !self.volumes.is_empty() {
+            self.volumes.check(self.snapshot, node, resources)?;
+        }
         self.spread.check(node)?;
         self.pod_affinity.check(node)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::{
     columns::{ABSENT, LabelColumn},
-    reason::{NodeRefusal, Reason},
+    reason::{FilterRefusal, Reason},
     snapshot::Snapshot,
 };
 use crate::cluster::{
@@ -55,13 +55,18 @@ impl NodeMatch {
         self.selector.is_empty() && self.terms.is_none()
     }
 
+    /// Whether the names that it requires contradict each other, so that no node has them.
+    pub fn names_contradict(&self) -> bool {
+        self.names == RequiredNames::Contradictory
+    }
+
     /// Refuses a node that the required names exclude, before all filters.
-    pub fn narrow(&self, node: u32) -> Result<(), NodeRefusal> {
+    pub fn narrow<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         match &self.names {
             RequiredNames::Any => Ok(()),
-            RequiredNames::Contradictory => Err(NodeRefusal::unresolvable(Reason::NamesContradict)),
+            RequiredNames::Contradictory => Err(R::unresolvable(&[Reason::NamesContradict])),
             RequiredNames::OneOf(nodes) if nodes.binary_search(&node).is_ok() => Ok(()),
-            RequiredNames::OneOf(_) => Err(NodeRefusal::unresolvable(Reason::NodeAffinity)),
+            RequiredNames::OneOf(_) => Err(R::unresolvable(&[Reason::NodeAffinity])),
         }
     }
 }

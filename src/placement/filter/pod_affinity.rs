@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::super::{
     columns::{ABSENT, LabelColumn},
-    reason::{NodeRefusal, Reason},
+    reason::{FilterRefusal, Reason},
     scheduling_request::SchedulingRequest,
     snapshot::{Resident, Snapshot},
 };
@@ -30,15 +30,15 @@ impl PodAffinity {
         }
     }
 
-    pub fn check(&self, node: u32) -> Result<(), NodeRefusal> {
+    pub fn check<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         if self.affinity.as_ref().is_some_and(|affinity| !affinity.holds(node)) {
-            return Err(NodeRefusal::unresolvable(Reason::PodAffinity));
+            return Err(R::unresolvable(&[Reason::PodAffinity]));
         }
         if self.anti_affinity.iter().any(|term| term.domains.count(node) > 0) {
-            return Err(NodeRefusal::resolvable(Reason::PodAntiAffinity));
+            return Err(R::resolvable(&[Reason::PodAntiAffinity]));
         }
         if self.existing.by_key.iter().any(|domains| domains.count(node) > 0) {
-            return Err(NodeRefusal::resolvable(Reason::ExistingAntiAffinity));
+            return Err(R::resolvable(&[Reason::ExistingAntiAffinity]));
         }
         Ok(())
     }

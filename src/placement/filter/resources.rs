@@ -2,56 +2,62 @@
 
 use super::super::{
     node_resources::{NodeResources, Share},
-    reason::{NodeRefusal, Reason, Remedy},
+    reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
     rules::SchedulerRules,
 };
-use crate::cluster::{Name, scheduling::Requests};
+use crate::cluster::scheduling::Requests;
 
 /// Refuses with every insufficient resource.
-pub(super) fn check(
+pub(super) fn check<R: FilterRefusal>(
     requests: &Requests,
     resources: &NodeResources,
     rules: &SchedulerRules,
-) -> Result<(), NodeRefusal> {
-    let basic = [
-        (requests.cpu_milli, resources.cpu_milli),
-        (requests.memory_bytes, resources.memory_bytes),
-        (requests.ephemeral_bytes, resources.ephemeral_bytes),
-    ];
+) -> Result<(), R> {
+    // Without ephemeral storage and named resources, which few pods request: then the node's need not be read.
     let fits = resources.pods.free() > 0
-        && basic.iter().all(|(requested, share)| *requested <= share.free())
-        && requests
-            .scalars
-            .iter()
-            .all(|(resource, requested)| *requested <= resources.scalar(resource).free());
-    if fits { Ok(()) } else { insufficient(requests, basic, resources, rules) }
+        && requests.cpu_milli <= resources.cpu_milli.free()
+        && requests.memory_bytes <= resources.memory_bytes.free();
+    let is_basic = requests.ephemeral_bytes == 0 && rules.zero_requests_fit && requests.scalars.is_empty();
+    if fits && is_basic { Ok(()) } else { check_all(requests, resources, rules) }
 }
 
-/// The refusal; none if nothing is requested of what is insufficient.
-#[cold]
-fn insufficient(
+fn check_all<R: FilterRefusal>(
     requests: &Requests,
-    basic: [(i64, Share); 3],
     resources: &NodeResources,
     rules: &SchedulerRules,
-) -> Result<(), NodeRefusal> {
-    let mut refusal = NodeRefusal { reasons: Vec::new(), remedy: Remedy::FewerPods };
-    if resources.pods.free() < 1 {
-        refusal.reasons.push(Reason::TooManyPods);
+) -> Result<(), R> {
+    let insufficient = || insufficient(requests, resources, rules);
+    let has_too_many = resources.pods.free() < 1;
+    if !has_too_many && insufficient().next().is_none() {
+        return Ok(());
     }
-    let requests_any = !requests.scalars.is_empty() || basic.iter().any(|(requested, _)| *requested > 0);
-    let named = ["cpu", "memory", "ephemeral-storage"].map(Name::from).into_iter().zip(basic);
+    Err(R::explained(|| {
+        let too_many = has_too_many.then_some(Reason::TooManyPods);
+        let reasons = insufficient().map(|(resource, ..)| Reason::Insufficient(resource.into()));
+        let exceeds_node = insufficient().any(|(_, requested, share)| requested > share.allocatable);
+        let is_lasting = rules.whole_node_is_unresolvable && exceeds_node;
+        NodeRefusal {
+            reasons: too_many.into_iter().chain(reasons).collect(),
+            remedy: if is_lasting { Remedy::None } else { Remedy::FewerPods },
+        }
+    }))
+}
+
+/// The resources of which more is requested than is free, with what is requested.
+fn insufficient<'r>(
+    requests: &'r Requests,
+    resources: &'r NodeResources,
+    rules: &SchedulerRules,
+) -> impl Iterator<Item = (&'r str, i64, Share)> {
+    let basic = [
+        ("cpu", requests.cpu_milli, resources.cpu_milli),
+        ("memory", requests.memory_bytes, resources.memory_bytes),
+        ("ephemeral-storage", requests.ephemeral_bytes, resources.ephemeral_bytes()),
+    ];
+    let requests_any = !requests.scalars.is_empty() || basic.iter().any(|(_, requested, _)| *requested > 0);
+    let zero_fits = rules.zero_requests_fit;
     let scalars = requests.scalars.iter();
-    let scalars =
-        scalars.map(|(resource, requested)| (resource.clone(), (*requested, resources.scalar(resource))));
-    for (resource, (requested, share)) in named.chain(scalars).filter(|_| requests_any) {
-        if requested <= share.free() || (requested == 0 && rules.zero_requests_fit) {
-            continue;
-        }
-        refusal.reasons.push(Reason::Insufficient(resource));
-        if rules.whole_node_is_unresolvable && requested > share.allocatable {
-            refusal.remedy = Remedy::None;
-        }
-    }
-    if refusal.reasons.is_empty() { Ok(()) } else { Err(refusal) }
+    let scalars = scalars.map(|(resource, requested)| (&**resource, *requested, resources.scalar(resource)));
+    let all = basic.into_iter().chain(scalars).filter(move |_| requests_any);
+    all.filter(move |(_, requested, share)| *requested > share.free() && !(*requested == 0 && zero_fits))
 }

@@ -6,7 +6,7 @@ use super::{
     super::{
         columns::{ABSENT, LabelColumn},
         pod_classes::NamespaceScope,
-        reason::{NodeRefusal, Reason},
+        reason::{FilterRefusal, Reason},
         scheduling_request::SchedulingRequest,
         snapshot::{Resident, Snapshot},
     },
@@ -27,6 +27,7 @@ struct HardConstraint {
     min_domains: usize,
     /// 1 where the pod itself counts.
     own: i64,
+    counted: CountedNodes,
     tally: Tally,
     /// Which values are domains: those that a counted node has.
     is_domain: Vec<bool>,
@@ -44,39 +45,53 @@ impl HardSpread {
             hard.iter().map(|spread| snapshot.column(&spread.topology_key).clone()).collect();
         let constraints = hard.iter().zip(&keys).map(|(spread, column)| {
             let selector = effective_selector(spread, request);
-            let counted = counted_nodes(snapshot, request, nodes, spread, &keys);
+            let counted = CountedNodes::new(nodes, spread, &keys);
             let own = selector.as_ref().is_some_and(|selector| selector.matches(&request.labels));
-            let tally = Tally::new(snapshot, request, column.clone(), counted, selector.as_ref());
-            HardConstraint::new(spread, tally, i64::from(own))
+            let is_counted = |node| counted.counts(snapshot, request, nodes, node);
+            let pod_classes = selected_classes(snapshot, request, selector.as_ref());
+            let tally = Tally::new(snapshot, column.clone(), is_counted, pod_classes);
+            let domains = domains(snapshot, column, is_counted);
+            HardConstraint::new(spread, counted, tally, domains, i64::from(own))
         });
         Self { constraints: constraints.collect() }
     }
 
-    pub fn check(&self, node: u32) -> Result<(), NodeRefusal> {
+    pub fn check<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         self.constraints.iter().try_for_each(|constraint| constraint.check(node))
     }
 
-    pub fn assume(&mut self, resident: &Resident, node: u32, sign: i64) {
-        for constraint in &mut self.constraints {
-            constraint.tally.assume(resident, node, sign);
+    pub fn assume(
+        &mut self,
+        snapshot: &Snapshot,
+        request: &SchedulingRequest,
+        nodes: &NodeMatch,
+        resident: &Resident,
+        node: u32,
+        sign: i64,
+    ) {
+        for HardConstraint { counted, tally, .. } in &mut self.constraints {
+            if resident.pod.termination.is_none() && counted.counts(snapshot, request, nodes, node) {
+                tally.assume(resident, node, sign);
+            }
         }
     }
 }
 
 impl HardConstraint {
-    fn new(spread: &SpreadConstraint, tally: Tally, own: i64) -> Self {
-        let mut is_domain = vec![false; tally.column.values.len()];
-        for (value, counted) in tally.column.of_node.iter().zip(&tally.counted) {
-            if *counted {
-                is_domain[*value as usize] = true;
-            }
-        }
+    fn new(
+        spread: &SpreadConstraint,
+        counted: CountedNodes,
+        tally: Tally,
+        is_domain: Vec<bool>,
+        own: i64,
+    ) -> Self {
         let mut hard = Self {
             max_skew: spread.max_skew.into(),
             min_domains: usize::try_from(spread.min_domains).unwrap_or(0),
             own,
             domains: is_domain.iter().filter(|is_domain| **is_domain).count(),
             is_domain,
+            counted,
             tally,
             least: None,
             next: None,
@@ -102,16 +117,16 @@ impl HardConstraint {
         }
     }
 
-    fn check(&self, node: u32) -> Result<(), NodeRefusal> {
+    fn check<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         let value = self.tally.column.of_node[node as usize];
         if value == ABSENT {
-            return Err(NodeRefusal::unresolvable(Reason::SpreadLabel));
+            return Err(R::unresolvable(&[Reason::SpreadLabel]));
         }
         let count = self.tally.counts[value as usize];
         // Without a domain there is no skew.
         let Some(least) = self.least_with(value, count) else { return Ok(()) };
         if count + self.own - least > self.max_skew {
-            return Err(NodeRefusal::resolvable(Reason::Spread));
+            return Err(R::resolvable(&[Reason::Spread]));
         }
         Ok(())
     }
@@ -136,45 +151,48 @@ pub(in super::super) struct Tally {
     pub column: Arc<LabelColumn>,
     /// By the value's number.
     pub counts: Vec<i64>,
-    /// The nodes whose pods count.
-    pub counted: Vec<bool>,
     /// The selected classes, ascending.
     pod_classes: Vec<u32>,
 }
 
 impl Tally {
-    /// Counts the pods in the request's namespace that stay, on counted nodes with the label of the column.
+    /// Counts the pods of these classes that stay, on counted nodes with the label of the column.
     pub fn new(
         snapshot: &Snapshot,
-        request: &SchedulingRequest,
         column: Arc<LabelColumn>,
-        counted: Vec<bool>,
-        selector: Option<&Selector>,
+        is_counted: impl Fn(u32) -> bool,
+        pod_classes: Vec<u32>,
     ) -> Self {
-        let mut tally =
-            Self { counts: vec![0; column.values.len()], column, counted, pod_classes: Vec::new() };
-        let counts =
-            |selector: &&Selector| !selector.is_empty() || !snapshot.rules().empty_spread_counts_nothing;
-        let Some(selector) = selector.filter(counts) else { return tally };
-        let home = NamespaceScope::Some(vec![request.namespace.clone()]);
-        for (number, pod_class) in snapshot.pod_classes().selected(&home, selector) {
-            tally.pod_classes.push(number);
-            for presence in pod_class.on.iter() {
-                let value = tally.column.of_node[presence.node as usize];
-                if tally.counted[presence.node as usize] && value != ABSENT {
-                    tally.counts[value as usize] += presence.staying();
+        let mut counts = vec![0; column.values.len()];
+        for number in &pod_classes {
+            for presence in snapshot.pod_classes().on(*number).iter() {
+                let value = column.of_node[presence.node as usize];
+                if value != ABSENT && is_counted(presence.node) {
+                    counts[value as usize] += presence.staying();
                 }
             }
         }
-        tally
+        Self { counts, column, pod_classes }
     }
 
+    /// Adds a pod on a counted node, or removes it.
     fn assume(&mut self, resident: &Resident, node: u32, sign: i64) {
-        let counts = self.counted[node as usize] && resident.pod.termination.is_none();
-        if counts && self.pod_classes.binary_search(&resident.pod_class).is_ok() {
+        if self.pod_classes.binary_search(&resident.pod_class).is_ok() {
             self.counts[self.column.of_node[node as usize] as usize] += sign;
         }
     }
+}
+
+/// The classes in the request's namespace whose pods count for a constraint with this selector, ascending.
+pub(in super::super) fn selected_classes(
+    snapshot: &Snapshot,
+    request: &SchedulingRequest,
+    selector: Option<&Selector>,
+) -> Vec<u32> {
+    let counts = |selector: &&Selector| !selector.is_empty() || !snapshot.rules().empty_spread_counts_nothing;
+    let Some(selector) = selector.filter(counts) else { return Vec::new() };
+    let home = NamespaceScope::Some(vec![request.namespace.clone()]);
+    snapshot.pod_classes().selected(&home, selector).map(|(number, _)| number).collect()
 }
 
 /// The selector of a constraint, with its matchLabelKeys.
@@ -193,21 +211,54 @@ pub(in super::super) fn effective_selector(
 }
 
 /// The nodes that count for a constraint: those that have every key and that its policies do not exclude.
-pub(in super::super) fn counted_nodes(
-    snapshot: &Snapshot,
-    request: &SchedulingRequest,
-    nodes: &NodeMatch,
-    spread: &SpreadConstraint,
-    keys: &[Arc<LabelColumn>],
-) -> Vec<bool> {
-    let checks_affinity = spread.honours_affinity && !nodes.is_empty();
-    let counts = |(node, resources): (u32, &super::NodeResources)| {
+#[derive(Clone, Debug)]
+pub(in super::super) enum CountedNodes {
+    All,
+    Some { keys: Box<[Arc<LabelColumn>]>, checks_affinity: bool, checks_taints: bool },
+}
+
+impl CountedNodes {
+    pub fn new(nodes: &NodeMatch, spread: &SpreadConstraint, keys: &[Arc<LabelColumn>]) -> Self {
+        Self::Some {
+            keys: keys.into(),
+            checks_affinity: spread.honours_affinity && !nodes.is_empty(),
+            checks_taints: spread.honours_taints,
+        }
+    }
+
+    /// Whether the pods of a node count.
+    pub fn counts(
+        &self,
+        snapshot: &Snapshot,
+        request: &SchedulingRequest,
+        nodes: &NodeMatch,
+        node: u32,
+    ) -> bool {
+        let Self::Some { keys, checks_affinity, checks_taints } = self else { return true };
+        let resources = snapshot.resources(node);
         resources.present
             && keys.iter().all(|column| column.of_node[node as usize] != ABSENT)
             && (!checks_affinity || nodes.matches(node))
-            && (!spread.honours_taints
+            && (!checks_taints
                 || !resources.has_hard_taints
-                || taints::check(&snapshot.node(node).taints, &request.tolerations, true).is_ok())
-    };
-    (0..).zip(snapshot.node_resources()).map(counts).collect()
+                || taints::are_tolerated(&snapshot.node(node).taints, &request.tolerations))
+    }
+}
+
+/// Which values of a label are domains: those that a counted node has.
+fn domains(snapshot: &Snapshot, column: &LabelColumn, is_counted: impl Fn(u32) -> bool) -> Vec<bool> {
+    let mut is_domain = vec![false; column.values.len()];
+    let mut unseen = is_domain.len();
+    for node in snapshot.node_numbers() {
+        // Mostly the first nodes show all zones.
+        if unseen == 0 {
+            break;
+        }
+        let value = column.of_node[node as usize];
+        if value != ABSENT && !is_domain[value as usize] && is_counted(node) {
+            is_domain[value as usize] = true;
+            unseen -= 1;
+        }
+    }
+    is_domain
 }

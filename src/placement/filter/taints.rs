@@ -1,26 +1,34 @@
 //! Taints that are not tolerated (TaintToleration).
 
-use super::super::reason::{NodeRefusal, Reason};
+use super::super::reason::{FilterRefusal, NodeRefusal, Reason, Remedy};
 use crate::cluster::{Taint, TaintEffect, Toleration};
 
 /// Refuses for the first taint that is not tolerated.
-pub(super) fn check(
+pub(super) fn check<R: FilterRefusal>(
     taints: &[Taint],
     tolerations: &[Toleration],
     one_reason: bool,
-) -> Result<(), NodeRefusal> {
-    let is_untolerated = |taint: &&Taint| match taint.effect {
-        TaintEffect::NoSchedule | TaintEffect::NoExecute => {
-            !tolerations.iter().any(|toleration| toleration.tolerates(taint))
-        }
-        TaintEffect::PreferNoSchedule | TaintEffect::Invalid => false,
-    };
-    match taints.iter().find(is_untolerated) {
+) -> Result<(), R> {
+    match taints.iter().find(|taint| !is_tolerated(taint, tolerations)) {
         None => Ok(()),
-        Some(_) if one_reason => Err(NodeRefusal::unresolvable(Reason::Taints)),
-        Some(taint) => Err(NodeRefusal::unresolvable(Reason::Taint {
-            key: taint.key.clone(),
-            value: taint.value.clone(),
-        })),
+        Some(_) if one_reason => Err(R::unresolvable(&[Reason::Taints])),
+        Some(taint) => {
+            let reason = Reason::Taint { key: taint.key.clone(), value: taint.value.clone() };
+            Err(R::explained(|| NodeRefusal { reasons: vec![reason].into(), remedy: Remedy::None }))
+        }
+    }
+}
+
+/// Whether no taint excludes the pod.
+pub(super) fn are_tolerated(taints: &[Taint], tolerations: &[Toleration]) -> bool {
+    taints.iter().all(|taint| is_tolerated(taint, tolerations))
+}
+
+fn is_tolerated(taint: &Taint, tolerations: &[Toleration]) -> bool {
+    match taint.effect {
+        TaintEffect::NoSchedule | TaintEffect::NoExecute => {
+            tolerations.iter().any(|toleration| toleration.tolerates(taint))
+        }
+        TaintEffect::PreferNoSchedule | TaintEffect::Invalid => true,
     }
 }

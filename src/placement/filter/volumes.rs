@@ -7,7 +7,7 @@ use super::{
     super::{
         columns::{ABSENT, LabelColumn},
         node_resources::NodeResources,
-        reason::{NodeRefusal, Reason, Remedy},
+        reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
         scheduling_request::{Caveat, SchedulingRequest},
         snapshot::{Resident, Snapshot},
         storage::{Handle, Storage, claims_of, claims_volumes, own_claim},
@@ -185,7 +185,7 @@ impl PodVolumes {
         if self.exclusive.is_empty() {
             return;
         }
-        let used = snapshot.node_resources().iter().flat_map(|resources| resources.claims.iter());
+        let used = snapshot.node_resources().iter().flat_map(|resources| resources.claims().iter());
         self.users = used.filter(|claim| self.exclusive.contains(claim)).map(|_| 1).sum();
     }
 
@@ -194,19 +194,30 @@ impl PodVolumes {
         self.caveats.iter().copied()
     }
 
-    /// Refuses all nodes where the claims rule out every node.
-    pub fn admit(&self) -> Result<(), NodeRefusal> {
-        self.obstacle.clone().map_or(Ok(()), |reason| Err(NodeRefusal::unresolvable(reason)))
+    /// Whether no claim restricts the pod.
+    pub fn is_empty(&self) -> bool {
+        self.users == 0
+            && self.attached.is_empty()
+            && self.bound.is_empty()
+            && self.unbound.is_empty()
+            && self.places.is_empty()
     }
 
-    pub fn check(
+    /// Refuses all nodes where the claims rule out every node.
+    pub fn admit<R: FilterRefusal>(&self) -> Result<(), R> {
+        let Some(reason) = &self.obstacle else { return Ok(()) };
+        let explain = || NodeRefusal { reasons: vec![reason.clone()].into(), remedy: Remedy::None };
+        Err(R::explained(explain))
+    }
+
+    pub fn check<R: FilterRefusal>(
         &self,
         snapshot: &Snapshot,
         node: u32,
         resources: &NodeResources,
-    ) -> Result<(), NodeRefusal> {
+    ) -> Result<(), R> {
         if self.users > 0 {
-            return Err(NodeRefusal::resolvable(Reason::ClaimInUse));
+            return Err(R::resolvable(&[Reason::ClaimInUse]));
         }
         if !self.attached.is_empty() {
             self.check_limits(snapshot, node, resources)?;
@@ -216,37 +227,37 @@ impl PodVolumes {
             return Ok(());
         }
         let matches = self.places.iter().all(|place| place.holds(node));
-        if matches { Ok(()) } else { Err(NodeRefusal::unresolvable(Reason::VolumeZone)) }
+        if matches { Ok(()) } else { Err(R::unresolvable(&[Reason::VolumeZone])) }
     }
 
     /// Whether the node can attach the volumes; those already attached do not count again.
-    fn check_limits(
+    fn check_limits<R: FilterRefusal>(
         &self,
         snapshot: &Snapshot,
         node: u32,
         resources: &NodeResources,
-    ) -> Result<(), NodeRefusal> {
+    ) -> Result<(), R> {
         let storage = snapshot.storage();
         for (driver, limit) in storage.limits(&snapshot.node(node).name) {
             let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
             let limit = usize::try_from(*limit).unwrap_or(0);
             // Mostly the limit holds even if every claim of the node were of this driver.
-            if new.is_empty() || resources.claims.len() + new.len() <= limit {
+            if new.is_empty() || resources.claims().len() + new.len() <= limit {
                 continue;
             }
             let attached: BTreeSet<_> =
-                resources.claims.iter().filter_map(|claim| storage.handle(claim)).collect();
+                resources.claims().iter().filter_map(|claim| storage.handle(claim)).collect();
             let of_driver = attached.iter().filter(|(of, _)| of == driver).count();
             let added = new.iter().filter(|handle| !attached.contains(*handle)).count();
             if added > 0 && of_driver + added > limit {
-                return Err(NodeRefusal::resolvable(Reason::VolumeLimit));
+                return Err(R::resolvable(&[Reason::VolumeLimit]));
             }
         }
         Ok(())
     }
 
     /// Whether its volumes can be reached from the node, and missing ones found or provisioned.
-    fn check_reach(&self, node: u32) -> Result<(), NodeRefusal> {
+    fn check_reach<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         let mut reasons = Vec::new();
         if !self.bound.iter().all(|reach| reach.holds(node)) {
             reasons.push(Reason::VolumeUnreachable);
@@ -255,7 +266,11 @@ impl PodVolumes {
         if !self.unbound.iter().all(|unbound| unbound.finds(node, &mut chosen)) {
             reasons.push(Reason::NoVolume);
         }
-        if reasons.is_empty() { Ok(()) } else { Err(NodeRefusal { reasons, remedy: Remedy::None }) }
+        if reasons.is_empty() {
+            Ok(())
+        } else {
+            Err(R::explained(|| NodeRefusal { reasons: reasons.into(), remedy: Remedy::None }))
+        }
     }
 
     pub fn assume(&mut self, resident: &Resident, sign: i64) {

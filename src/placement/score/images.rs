@@ -2,7 +2,7 @@
 
 use super::{
     super::{filter::Filters, rules::ImageVolumes},
-    MOST,
+    MOST, Points,
 };
 
 /// The size below which nothing counts, in bytes.
@@ -11,7 +11,7 @@ const MIN_BYTES: i64 = 23 << 20;
 const MAX_BYTES: i64 = 1000 << 20;
 
 /// The bytes that need not be pulled, weighted by how many nodes have the image.
-pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let snapshot = filters.snapshot;
     let spec = &filters.request.spec;
     let init = if snapshot.rules().init_images_count { &*spec.init_images } else { &[] };
@@ -20,9 +20,12 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
         ImageVolumes::Added => (&*spec.volume_images, 0),
         ImageVolumes::Counted => (&*spec.volume_images, spec.volume_images.len()),
     };
-    let mut bytes = vec![0_i64; snapshot.node_resources().len()];
+    let mut bytes: Vec<i64> = Vec::new();
     for image in init.iter().chain(&spec.images).chain(volumes) {
         let holders = snapshot.holders(image);
+        if bytes.is_empty() && !holders.nodes.is_empty() {
+            bytes = vec![0; snapshot.node_resources().len()];
+        }
         #[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
         #[expect(clippy::cast_possible_truncation, reason = "upstream truncates")]
         let bytes_with = |having: usize| {
@@ -34,12 +37,15 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
             bytes[*node as usize] += bytes_with(having);
         }
     }
+    if bytes.is_empty() {
+        return Points::Equal(0);
+    }
     let images = init.len() + spec.images.len() + counted_volumes;
     let images = i64::try_from(images).expect("fewer images than bytes");
     let most = (MAX_BYTES * images).max(MIN_BYTES + 1);
-    let points = |node: &u32| {
-        let bytes = bytes[*node as usize].clamp(MIN_BYTES, most);
-        MOST * (bytes - MIN_BYTES) / (most - MIN_BYTES)
+    let points = |node: &u32| match bytes[*node as usize].clamp(MIN_BYTES, most) {
+        MIN_BYTES => 0,
+        bytes => MOST * (bytes - MIN_BYTES) / (most - MIN_BYTES),
     };
-    feasible.iter().map(points).collect()
+    Points::Each(feasible.iter().map(points).collect())
 }

@@ -13,61 +13,122 @@ use super::{
     filter::Filters,
     outcome::{Scored, Scorer},
 };
-use crate::cluster::NodeName;
 
 /// The maximum score of one scorer.
 const MOST: i64 = 100;
 /// The length of a ranking.
 const RANKED: usize = 10;
 
-/// The best nodes by name, and the ranking.
-pub(super) fn rank(filters: &Filters<'_>, feasible: &[u32]) -> (Vec<NodeName>, Vec<Scored>) {
-    let name = |node: u32| filters.snapshot.node(node).name.clone();
-    // The scheduler does not score a single node.
-    let parts: Vec<Option<Vec<i64>>> = match feasible {
-        [_] => vec![None; Scorer::ALL.len()],
-        _ => Scorer::ALL.iter().map(|scorer| points(*scorer, filters, feasible)).collect(),
-    };
-    let mut totals = vec![0; feasible.len()];
-    for (scorer, points) in Scorer::ALL.iter().zip(&parts) {
-        for (total, points) in totals.iter_mut().zip(points.iter().flatten()) {
-            *total += points * scorer.weight();
-        }
-    }
-    let most = totals.iter().copied().max().unwrap_or_default();
-    let mut places: Vec<usize> = (0..feasible.len()).collect();
-    let best_first = |place: &usize| (Reverse(totals[*place]), filters.snapshot.rank_of(feasible[*place]));
-    if places.len() > RANKED {
-        places.select_nth_unstable_by_key(RANKED, best_first);
-        places.truncate(RANKED);
-    }
-    places.sort_unstable_by_key(best_first);
-    let scored = |place: &usize| Scored {
-        node: name(feasible[*place]),
-        total: totals[*place],
-        parts: std::array::from_fn(|scorer| {
-            parts[scorer].as_ref().map_or(0, |points| points[*place] * Scorer::ALL[scorer].weight())
-        }),
-    };
-    let ranking = places.iter().map(scored).collect();
-    let mut best: Vec<u32> =
-        feasible.iter().zip(&totals).filter(|(_, total)| **total == most).map(|(node, _)| *node).collect();
-    best.sort_unstable_by_key(|node| filters.snapshot.rank_of(*node));
-    let best = best.into_iter().map(name).collect();
-    (best, ranking)
+/// The points of the feasible nodes by one scorer, 0 to 100 each.
+#[derive(Default)]
+enum Points {
+    /// The scorer is skipped, which is as good as no points.
+    #[default]
+    Skipped,
+    /// All nodes have as many.
+    Equal(i64),
+    /// In the order of the feasible nodes.
+    Each(Vec<i64>),
 }
 
-/// The points of each node by one scorer, 0 to 100; none if it is skipped.
-fn points(scorer: Scorer, filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
-    match scorer {
-        Scorer::LeastAllocated => Some(resources::least_allocated(filters, feasible)),
-        Scorer::BalancedAllocation => resources::balanced_allocation(filters, feasible),
-        Scorer::Taints => Some(taints::points(filters, feasible)),
+impl Points {
+    fn of(&self, place: usize) -> i64 {
+        match self {
+            Self::Skipped => 0,
+            Self::Equal(points) => *points,
+            Self::Each(points) => points[place],
+        }
+    }
+}
+
+/// The feasible nodes by their scores.
+pub(super) struct Ranking {
+    /// The nodes with the highest total, in the order of their names.
+    pub best: Vec<u32>,
+    /// The best of all.
+    pub first: Vec<Scored>,
+}
+
+impl Ranking {
+    pub fn new(filters: &Filters<'_>, feasible: &[u32]) -> Self {
+        let parts = match feasible {
+            // The scheduler does not score a single node.
+            [_] => Scorer::ALL.map(|_| Points::Skipped),
+            _ => points(filters, feasible),
+        };
+        let totals = totals(&parts, feasible.len());
+        let most = totals.iter().copied().max().unwrap_or_default();
+        let rank = |node: u32| filters.snapshot.rank_of(node);
+        let mut best: Vec<u32> = feasible
+            .iter()
+            .zip(&totals)
+            .filter(|(_, total)| **total == most)
+            .map(|(node, _)| *node)
+            .collect();
+        best.sort_unstable_by_key(|node| rank(*node));
+        let scored = |place: usize| Scored {
+            node: filters.snapshot.node(feasible[place]).name.clone(),
+            total: totals[place],
+            parts: std::array::from_fn(|scorer| parts[scorer].of(place) * Scorer::ALL[scorer].weight()),
+        };
+        let first = first_places(&totals, |place| rank(feasible[place])).into_iter().map(scored).collect();
+        Self { best, first }
+    }
+}
+
+/// The points by each scorer, in the order of [`Scorer::ALL`].
+fn points(filters: &Filters<'_>, feasible: &[u32]) -> [Points; Scorer::ALL.len()] {
+    let (mut least_allocated, mut balanced_allocation) = resources::points(filters, feasible);
+    Scorer::ALL.map(|scorer| match scorer {
+        Scorer::LeastAllocated => std::mem::take(&mut least_allocated),
+        Scorer::BalancedAllocation => std::mem::take(&mut balanced_allocation),
+        Scorer::Taints => taints::points(filters, feasible),
         Scorer::NodeAffinity => node_affinity::points(filters, feasible),
         Scorer::Spread => spread::points(filters, feasible),
         Scorer::PodAffinity => pod_affinity::points(filters, feasible),
-        Scorer::Images => Some(images::points(filters, feasible)),
+        Scorer::Images => images::points(filters, feasible),
+    })
+}
+
+/// The weighted sums.
+fn totals(parts: &[Points; Scorer::ALL.len()], nodes: usize) -> Vec<i64> {
+    let mut equal = 0;
+    let mut totals = vec![0; nodes];
+    for (scorer, points) in Scorer::ALL.iter().zip(parts) {
+        match points {
+            Points::Skipped => {}
+            Points::Equal(points) => equal += points * scorer.weight(),
+            Points::Each(points) => {
+                totals.iter_mut().zip(points).for_each(|(total, points)| *total += points * scorer.weight());
+            }
+        }
     }
+    if equal > 0 {
+        totals.iter_mut().for_each(|total| *total += equal);
+    }
+    totals
+}
+
+/// The places of the highest totals, best first, equals by rank.
+fn first_places(totals: &[i64], rank: impl Fn(usize) -> u32) -> Vec<usize> {
+    let mut first: Vec<(Reverse<i64>, u32, usize)> = Vec::with_capacity(RANKED + 1);
+    // Mostly a node is worse than those found so far, which its total shows alone.
+    let mut least = i64::MIN;
+    for (place, total) in totals.iter().enumerate() {
+        if *total < least {
+            continue;
+        }
+        let key = (Reverse(*total), rank(place), place);
+        let at = first.partition_point(|other| *other < key);
+        if at < RANKED {
+            first.insert(at, key);
+            first.truncate(RANKED);
+        }
+        if let Some((Reverse(total), ..)) = first.get(RANKED - 1) {
+            least = *total;
+        }
+    }
+    first.into_iter().map(|(.., place)| place).collect()
 }
 
 /// Scales to percentages of the highest (upstream's `DefaultNormalizeScore`).

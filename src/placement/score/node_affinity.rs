@@ -1,12 +1,15 @@
 //! Nodes that the pod prefers (NodeAffinity).
 
-use super::super::filter::{Filters, TermMatch};
+use super::{
+    super::filter::{Filters, TermMatch},
+    Points,
+};
 
 /// The sum of the weights of the terms that match, as a percentage of the highest sum.
-pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let preferred = &filters.request.spec.preferred_nodes;
     if preferred.is_empty() {
-        return None;
+        return Points::Skipped;
     }
     let mut raw = vec![0; feasible.len()];
     for (weight, term) in preferred {
@@ -18,5 +21,5 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>
         }
     }
     super::share_of_highest(&mut raw);
-    Some(raw)
+    Points::Each(raw)
 }

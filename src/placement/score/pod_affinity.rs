@@ -7,7 +7,7 @@ use super::{
         columns::{ABSENT, LabelColumn},
         filter::Filters,
     },
-    MOST,
+    MOST, Points,
 };
 use crate::cluster::{Name, scheduling::PodTerm};
 
@@ -15,12 +15,12 @@ use crate::cluster::{Name, scheduling::PodTerm};
 const REQUIRED_WEIGHT: i64 = 1;
 
 /// The sums of weights, scaled from the lowest to the highest; none without a preference.
-pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let mut sums = Sums { filters, by_key: BTreeMap::new() };
     sums.add_own_terms();
     sums.add_terms_of_existing();
     if sums.by_key.is_empty() {
-        return None;
+        return Points::Skipped;
     }
     let mut raw = vec![0; feasible.len()];
     for (column, weights) in sums.by_key.values() {
@@ -30,7 +30,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>
         }
     }
     between_lowest_and_highest(&mut raw);
-    Some(raw)
+    Points::Each(raw)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
@@ -41,7 +41,12 @@ fn between_lowest_and_highest(raw: &mut [i64]) {
     };
     let range = highest - lowest;
     for raw in raw {
-        *raw = if range == 0 { 0 } else { (MOST as f64 * ((*raw - lowest) as f64 / range as f64)) as i64 };
+        // Most nodes have the lowest or the highest sum: those need no division.
+        *raw = match *raw - lowest {
+            0 => 0,
+            above if above == range => MOST,
+            above => (MOST as f64 * (above as f64 / range as f64)) as i64,
+        };
     }
 }
 

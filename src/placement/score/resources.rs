@@ -1,28 +1,58 @@
 //! Free resources, and how evenly they are used (NodeResourcesFit, NodeResourcesBalancedAllocation).
 
 use super::{
-    super::{filter::Filters, node_resources::Share, rules::Balance},
-    MOST,
+    super::{
+        filter::Filters,
+        node_resources::{NodeResources, Share},
+        rules::Balance,
+    },
+    MOST, Points,
 };
+use crate::cluster::scheduling::Requests;
+
+/// The points for free resources, and those for even use: the resources of each node are read once for both.
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> (Points, Points) {
+    let snapshot = filters.snapshot;
+    let requests = &filters.request.spec.requests;
+    let balance = snapshot.rules().balance;
+    let is_skipped = match balance {
+        Balance::After => false,
+        Balance::AfterUnlessEmpty | Balance::Difference => {
+            requests.cpu_milli == 0 && requests.memory_bytes == 0
+        }
+    };
+    let mut least = Vec::with_capacity(feasible.len());
+    let mut balanced = Vec::with_capacity(if is_skipped { 0 } else { feasible.len() });
+    for node in feasible {
+        let resources = snapshot.resources(*node);
+        least.push(least_allocated(requests, resources));
+        if !is_skipped {
+            balanced.push(balanced_allocation(requests, resources, balance));
+        }
+    }
+    (Points::Each(least), if is_skipped { Points::Skipped } else { Points::Each(balanced) })
+}
 
 /// The mean of the free percentages of CPU and memory, with defaults for missing requests.
-pub(super) fn least_allocated(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
-    let requests = &filters.request.spec.requests;
-    let points = |node: &u32| {
-        let resources = filters.snapshot.resources(*node);
-        let cpu = resources.assumed_cpu_milli.saturating_add(requests.assumed_cpu_milli);
-        let memory = resources.assumed_memory_bytes.saturating_add(requests.assumed_memory_bytes);
-        let both = [(cpu, resources.cpu_milli.allocatable), (memory, resources.memory_bytes.allocatable)];
-        let (mut sum, mut counted) = (0, 0);
-        for (wanted, allocatable) in both.into_iter().filter(|(_, allocatable)| *allocatable > 0) {
-            counted += 1;
-            // Sums of absurd amounts saturate, and may be below zero once some are subtracted again.
-            let wanted = wanted.max(0);
-            sum += if wanted > allocatable { 0 } else { percent(allocatable - wanted, allocatable) };
-        }
-        if counted == 0 { 0 } else { sum / counted }
-    };
-    feasible.iter().map(points).collect()
+fn least_allocated(requests: &Requests, resources: &NodeResources) -> i64 {
+    let cpu = resources.assumed_cpu_milli.saturating_add(requests.assumed_cpu_milli);
+    let memory = resources.assumed_memory_bytes.saturating_add(requests.assumed_memory_bytes);
+    let cpu = free_percent(cpu, resources.cpu_milli.allocatable);
+    let memory = free_percent(memory, resources.memory_bytes.allocatable);
+    match (cpu, memory) {
+        (Some(cpu), Some(memory)) => (cpu + memory) / 2,
+        (one, other) => one.or(other).unwrap_or(0),
+    }
+}
+
+/// None if the node offers nothing of it.
+fn free_percent(wanted: i64, allocatable: i64) -> Option<i64> {
+    if allocatable <= 0 {
+        return None;
+    }
+    // Sums of absurd amounts saturate, and may be below zero once some are subtracted again.
+    let wanted = wanted.max(0);
+    Some(if wanted > allocatable { 0 } else { percent(allocatable - wanted, allocatable) })
 }
 
 /// `part * 100 / whole`, without overflow.
@@ -37,27 +67,16 @@ fn percent(part: i64, whole: i64) -> i64 {
 }
 
 /// How equal the used shares of CPU and memory are, with the pod on the node.
-pub(super) fn balanced_allocation(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
-    let requests = &filters.request.spec.requests;
-    let (cpu, memory) = (requests.cpu_milli, requests.memory_bytes);
-    let balance = filters.snapshot.rules().balance;
+fn balanced_allocation(requests: &Requests, resources: &NodeResources, balance: Balance) -> i64 {
+    let (cpu, memory) = (resources.cpu_milli, resources.memory_bytes);
+    let with = balance_of(cpu, requests.cpu_milli, memory, requests.memory_bytes);
     match balance {
-        Balance::After => {}
-        Balance::AfterUnlessEmpty | Balance::Difference if cpu == 0 && memory == 0 => return None,
-        Balance::AfterUnlessEmpty | Balance::Difference => {}
-    }
-    let points = |node: &u32| {
-        let resources = filters.snapshot.resources(*node);
-        let with = balance_of(resources.cpu_milli, cpu, resources.memory_bytes, memory);
-        match balance {
-            Balance::After | Balance::AfterUnlessEmpty => with,
-            Balance::Difference => {
-                let without = balance_of(resources.cpu_milli, 0, resources.memory_bytes, 0);
-                MOST / 2 + (MOST / 2 + with - without) / 2
-            }
+        Balance::After | Balance::AfterUnlessEmpty => with,
+        Balance::Difference => {
+            let without = balance_of(cpu, 0, memory, 0);
+            MOST / 2 + (MOST / 2 + with - without) / 2
         }
-    };
-    Some(feasible.iter().map(points).collect())
+    }
 }
 
 /// 100 minus half the difference of the shares in percent; a resource that is not offered does not count.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::{
     super::{
         columns::{ABSENT, LabelColumn},
-        filter::{Filters, Tally, counted_nodes, effective_selector},
+        filter::{CountedNodes, Filters, Tally, effective_selector, selected_classes},
         snapshot::{HOSTNAME, ZONE},
     },
-    MOST,
+    MOST, Points,
 };
 use crate::cluster::{Selector, scheduling::SpreadConstraint};
 
@@ -20,41 +20,56 @@ struct SoftConstraints {
 }
 
 /// More points for fewer selected pods in the domains of the node.
-pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Option<Vec<i64>> {
-    let soft = SoftConstraints::of(filters)?;
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
+    let Some(soft) = SoftConstraints::of(filters) else { return Points::Skipped };
     let columns: Vec<Arc<LabelColumn>> = soft
         .constraints
         .iter()
         .map(|(spread, _)| filters.snapshot.column(&spread.topology_key).clone())
         .collect();
-    let has_all = |node: u32| columns.iter().all(|column| column.of_node[node as usize] != ABSENT);
-    let scored: Vec<Option<u32>> =
-        feasible.iter().map(|node| (!soft.needs_all_labels || has_all(*node)).then_some(*node)).collect();
-    let mut sums = vec![0.0; feasible.len()];
+    let has_all = |node: &u32| columns.iter().all(|column| column.of_node[*node as usize] != ABSENT);
+    let is_scored = |node: &u32| !soft.needs_all_labels || has_all(node);
+    let scored: Vec<u32> = feasible.iter().copied().filter(is_scored).collect();
+    let mut costs: Vec<DomainCosts> = Vec::with_capacity(columns.len());
+    // The constraints of a pod mostly have one selector.
+    let mut selected: Option<(&Option<Selector>, Vec<u32>)> = None;
     for ((spread, selector), column) in soft.constraints.iter().zip(&columns) {
-        let counts = Counts::new(filters, &soft, spread, selector.as_ref(), column, &columns, &scored);
-        for (sum, node) in sums.iter_mut().zip(&scored) {
-            *sum += node.and_then(|node| counts.cost(node, spread.max_skew)).unwrap_or(0.0);
-        }
+        let pod_classes = match selected {
+            Some((other, pod_classes)) if other == selector => pod_classes,
+            Some(_) | None => selected_classes(filters.snapshot, filters.request, selector.as_ref()),
+        };
+        selected = Some((selector, pod_classes.clone()));
+        let keys = if soft.needs_all_labels { columns.as_slice() } else { &[] };
+        costs.push(DomainCosts::new(filters, spread, pod_classes, column, keys, &scored));
     }
     let rounded = filters.snapshot.rules().spread_is_rounded;
-    #[expect(clippy::cast_possible_truncation, reason = "counts of pods are far below 2^53")]
-    let whole = |sum: f64| if rounded { sum.round() as i64 } else { sum as i64 };
-    let raw: Vec<Option<i64>> =
-        sums.iter().zip(&scored).map(|(sum, node)| node.map(|_| whole(*sum))).collect();
-    Some(normalised(&raw))
+    let sum = |node: &u32| whole(costs.iter().map(|costs| costs.of(*node)).sum(), rounded);
+    let sums = normalised(scored.iter().map(sum).collect());
+    if scored.len() == feasible.len() {
+        return Points::Each(sums);
+    }
+    let mut sums = sums.into_iter();
+    let points = |node: &u32| if is_scored(node) { sums.next() } else { None };
+    Points::Each(feasible.iter().map(points).map(Option::unwrap_or_default).collect())
 }
 
-/// 100 for the lowest of the sums; a node without a sum has 0.
-fn normalised(raw: &[Option<i64>]) -> Vec<i64> {
-    let least = raw.iter().flatten().copied().min().unwrap_or_default();
-    let most = raw.iter().flatten().copied().max().unwrap_or_default();
-    let points = |raw: &Option<i64>| match raw {
-        None => 0,
-        Some(_) if most == 0 => MOST,
-        Some(raw) => MOST * (most + least - raw) / most,
-    };
-    raw.iter().map(points).collect()
+/// A sum of costs as an integer.
+#[expect(clippy::cast_possible_truncation, reason = "counts of pods are far below 2^53")]
+#[expect(clippy::cast_precision_loss, reason = "counts of pods are far below 2^53")]
+fn whole(sum: f64, rounded: bool) -> i64 {
+    // Costs are not negative; the difference is exact, and cheaper than `f64::round`.
+    let truncated = sum as i64;
+    truncated + i64::from(rounded && sum - truncated as f64 >= 0.5)
+}
+
+/// 100 for the lowest of the sums.
+fn normalised(mut sums: Vec<i64>) -> Vec<i64> {
+    let least = sums.iter().copied().min().unwrap_or_default();
+    let most = sums.iter().copied().max().unwrap_or_default();
+    for sum in &mut sums {
+        *sum = if most == 0 { MOST } else { MOST * (most + least - *sum) / most };
+    }
+    sums
 }
 
 impl SoftConstraints {
@@ -86,50 +101,49 @@ fn default_constraints() -> [SpreadConstraint; 2] {
     })
 }
 
-/// How many of the selected pods are in each domain, and what one of them costs.
-struct Counts {
-    tally: Tally,
-    /// Grows with the number of domains, which keeps many small domains from outweighing few large ones.
-    price: f64,
+/// What the selected pods in each domain of a constraint cost.
+struct DomainCosts {
+    column: Arc<LabelColumn>,
+    /// By the value's number.
+    of_value: Vec<f64>,
 }
 
-impl Counts {
+impl DomainCosts {
     fn new(
         filters: &Filters<'_>,
-        soft: &SoftConstraints,
         spread: &SpreadConstraint,
-        selector: Option<&Selector>,
+        pod_classes: Vec<u32>,
         column: &Arc<LabelColumn>,
-        columns: &[Arc<LabelColumn>],
-        scored: &[Option<u32>],
+        keys: &[Arc<LabelColumn>],
+        scored: &[u32],
     ) -> Self {
         let (snapshot, request) = (filters.snapshot, filters.request);
-        let keys = if soft.needs_all_labels { columns } else { &[] };
-        let (counted, places) = if *spread.topology_key == *HOSTNAME {
+        let (counted, domains) = if *spread.topology_key == *HOSTNAME {
             // A node's own pods count whatever the policies say.
-            (vec![true; column.of_node.len()], scored.iter().flatten().count())
+            (CountedNodes::All, scored.len())
         } else {
-            let counted = counted_nodes(snapshot, request, &filters.nodes, spread, keys);
-            (counted, distinct(column, scored))
+            (CountedNodes::new(&filters.nodes, spread, keys), distinct(column, scored))
         };
+        // Grows with the number of domains, which keeps many small domains from outweighing few large ones.
         #[expect(clippy::cast_precision_loss, reason = "fewer nodes than 2^53")]
-        let price = ((places + 2) as f64).ln();
-        Self { tally: Tally::new(snapshot, request, column.clone(), counted, selector), price }
+        let price = ((domains + 2) as f64).ln();
+        let is_counted = |node| counted.counts(snapshot, request, &filters.nodes, node);
+        let tally = Tally::new(snapshot, column.clone(), is_counted, pod_classes);
+        #[expect(clippy::cast_precision_loss, reason = "fewer pods than 2^53")]
+        let cost = |pods: &i64| *pods as f64 * price + f64::from(spread.max_skew - 1);
+        Self { of_value: tally.counts.iter().map(cost).collect(), column: column.clone() }
     }
 
-    /// The cost of the pods in the domain of a node; none if it is in no domain.
-    fn cost(&self, node: u32, max_skew: i32) -> Option<f64> {
-        let place = self.tally.column.of_node[node as usize];
-        #[expect(clippy::cast_precision_loss, reason = "fewer pods than 2^53")]
-        let pods = *self.tally.counts.get(place as usize)? as f64;
-        Some(pods * self.price + f64::from(max_skew - 1))
+    /// The cost of the domain of a node; nothing if it is in no domain.
+    fn of(&self, node: u32) -> f64 {
+        self.of_value.get(self.column.of_node[node as usize] as usize).copied().unwrap_or_default()
     }
 }
 
 /// How many different domains the nodes are in; none counts as one.
-fn distinct(column: &LabelColumn, nodes: &[Option<u32>]) -> usize {
+fn distinct(column: &LabelColumn, nodes: &[u32]) -> usize {
     let mut seen = vec![false; column.values.len() + 1];
-    for node in nodes.iter().flatten() {
+    for node in nodes {
         let place = column.of_node[*node as usize];
         seen[if place == ABSENT { column.values.len() } else { place as usize }] = true;
     }

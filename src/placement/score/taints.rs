@@ -1,10 +1,13 @@
 //! PreferNoSchedule taints (TaintToleration).
 
-use super::{super::filter::Filters, MOST};
+use super::{super::filter::Filters, MOST, Points};
 use crate::cluster::{Taint, TaintEffect};
 
 /// 100 without untolerated taints, 0 with the most of them.
-pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
+pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
+    if !filters.snapshot.has_soft_taints() {
+        return Points::Equal(MOST);
+    }
     let tolerations = &filters.request.tolerations;
     let is_untolerated = |taint: &&Taint| {
         taint.effect == TaintEffect::PreferNoSchedule
@@ -20,5 +23,5 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Vec<i64> {
     let mut raw: Vec<i64> = feasible.iter().map(count).collect();
     super::share_of_highest(&mut raw);
     raw.iter_mut().for_each(|raw| *raw = MOST - *raw);
-    raw
+    Points::Each(raw)
 }
