@@ -17,7 +17,7 @@ use std::{
 
 use super::{ForecastKind, ForecastStep, TimeRange};
 use crate::{
-    cluster::{Cluster, NodeName, Taint, TaintEffect, ZoneKey},
+    cluster::{Cluster, NodeName, Pod, Taint, TaintEffect, ZoneKey},
     engine::{QueueChange, QueueEvent, Tolerance, UNREACHABLE, tolerance},
     time::{Span, Timestamp},
 };
@@ -308,7 +308,8 @@ impl Contest {
     fn schedules(&self, cluster: &Cluster) -> BTreeMap<&NodeName, Schedule> {
         let nodes = self.spells.iter().map(|spell| &spell.node);
         let nodes: BTreeSet<&NodeName> = nodes.chain(self.tokens.iter().map(|token| &token.node)).collect();
-        nodes.into_iter().map(|node| (node, Schedule::of(cluster, node))).collect()
+        let taints = [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
+        nodes.into_iter().map(|node| (node, Schedule::of(cluster, node, &taints))).collect()
     }
 
     /// How many pods are deleted until a time, on average over all orders.
@@ -377,15 +378,24 @@ impl Contender {
 struct Schedule(Vec<(Span, usize)>);
 
 impl Schedule {
-    fn of(cluster: &Cluster, node: &NodeName) -> Self {
-        let taints = [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
-        let pods = cluster.pods_on(node).filter(|pod| pod.termination.is_none());
-        let stays_for = pods.filter_map(|pod| match tolerance(&pod.tolerations, &taints) {
+    /// Of a node that gets these taints.
+    fn of(cluster: &Cluster, node: &NodeName, taints: &[Taint]) -> Self {
+        let stays_for = |pod: &Pod| match tolerance(&pod.tolerations, taints) {
             Tolerance::NotTolerated(_) => Some(Span::ZERO),
             Tolerance::For { span, .. } => Some(span),
             Tolerance::Forever => None,
-        });
-        let mut spans: Vec<Span> = stays_for.collect();
+        };
+        let mut spans: Vec<Span> = Vec::with_capacity(cluster.load(node).pods);
+        // Most pods share one list of tolerations.
+        let mut known: Option<(&Arc<Pod>, Option<Span>)> = None;
+        for pod in cluster.pods_on(node).filter(|pod| pod.termination.is_none()) {
+            let span = match known {
+                Some((other, span)) if Arc::ptr_eq(&other.tolerations, &pod.tolerations) => span,
+                Some(_) | None => stays_for(pod),
+            };
+            known = Some((pod, span));
+            spans.extend(span);
+        }
         spans.sort_unstable();
         let mut schedule: Vec<(Span, usize)> = Vec::new();
         for (place, span) in spans.into_iter().enumerate() {

@@ -46,6 +46,8 @@ pub struct Sim {
     kubelets: BTreeMap<NodeName, Kubelet>,
     /// As the watches do it: equal names are one allocation.
     names: Interner,
+    /// Equal lists of tolerations too, by their seconds.
+    tolerations: BTreeMap<Option<i64>, Arc<[Toleration]>>,
     version: u64,
 }
 
@@ -93,6 +95,7 @@ impl Sim {
             accuracy: None,
             kubelets: BTreeMap::new(),
             names: Interner::default(),
+            tolerations: BTreeMap::new(),
             version: 0,
         }
     }
@@ -139,13 +142,15 @@ impl Sim {
 
     /// Adds a Ready pod that tolerates the NoExecute taints of this simulation for this many seconds; none: forever.
     pub fn add_pod(&mut self, name: &str, node: &str, bears: Option<i64>) {
+        let names = &mut self.names;
         let toleration = |key: &str| Toleration {
-            key: self.names.name(key),
+            key: names.name(key),
             operator: TolerationOperator::Exists,
             seconds: bears,
             ..Toleration::default()
         };
-        let tolerations = [NOT_READY, UNREACHABLE, MAINTENANCE].map(toleration).into();
+        let all = || [NOT_READY, UNREACHABLE, MAINTENANCE].map(toleration).into();
+        let tolerations = self.tolerations.entry(bears).or_insert_with(all).clone();
         let key = Key { namespace: Namespace(self.names.name("default")), name: name.into() };
         let pod = Pod {
             key,
