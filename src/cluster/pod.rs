@@ -69,6 +69,11 @@ impl Pod {
         self.node.is_none() && self.termination.is_none() && !self.is_finished()
     }
 
+    /// Whether everything that is known of it but its version is the same: what has changed is an annotation, for example.
+    pub fn differs_only_in_version(&self, other: &Self) -> bool {
+        *self == Self { version: self.version, ..other.clone() }
+    }
+
     /// Whether it is Succeeded or Failed.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)

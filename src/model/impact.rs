@@ -18,6 +18,8 @@ pub enum Impact {
     Node,
     /// A pod: evictions, plans, and where pods can be.
     Pod,
+    /// The version of a pod only: of what is known of it, everything is as before.
+    PodVersion,
     /// Who the controller is.
     Leader,
     /// Any other object that plans and placement read.
@@ -39,7 +41,10 @@ impl Impact {
                 (Some(old), Some(new)) if old.differs_only_in_heartbeat(new) => Self::Heartbeat,
                 _ => Self::Node,
             },
-            Applied::Pod(_) => Self::Pod,
+            Applied::Pod(delta) => match (&delta.old, &delta.new) {
+                (Some(old), Some(new)) if old.differs_only_in_version(new) => Self::PodVersion,
+                _ => Self::Pod,
+            },
             Applied::Leader(..) => Self::Leader,
             Applied::Other => Self::Other,
         }
@@ -49,7 +54,7 @@ impl Impact {
     pub const fn bears_on_plans(self) -> bool {
         match self {
             Self::Node | Self::Pod | Self::Other => true,
-            Self::Heartbeat | Self::Leader => false,
+            Self::Heartbeat | Self::PodVersion | Self::Leader => false,
         }
     }
 }
