@@ -102,6 +102,8 @@ pub struct NodeGroups {
     grouping: Grouping,
     folded: BTreeSet<String>,
     groups: BTreeMap<String, NodeGroup>,
+    /// [`Revision::moves`](crate::model::Revision::moves) when the pods were counted.
+    counted: Option<u64>,
 }
 
 /// The nodes of a group.
@@ -111,6 +113,8 @@ pub struct NodeGroup {
     pub nodes: Vec<NodeName>,
     /// How many are in each state that any is in, the most urgent first.
     pub counts: BTreeMap<NodeState, usize>,
+    /// How many pods are on them.
+    pub pods: usize,
 }
 
 /// The order of groups.
@@ -168,6 +172,7 @@ impl NodeGroups {
     /// The rows for these nodes, which keep their order within their groups.
     pub(super) fn arrange(&mut self, nodes: Vec<NodeName>, shown: &Model, order: GroupOrder) -> Vec<NodeRow> {
         self.groups.clear();
+        self.counted = None;
         if self.grouping.is_none() {
             return nodes.into_iter().map(NodeRow::Node).collect();
         }
@@ -192,4 +197,21 @@ impl NodeGroups {
         }
         rows
     }
+
+    /// Counts the pods of each group, where any has come or gone.
+    pub(super) fn count_pods(&mut self, shown: &Model) {
+        let moves = shown.views.revision.moves;
+        if self.grouping.is_none() || self.counted.replace(moves) == Some(moves) {
+            return;
+        }
+        for group in self.groups.values_mut() {
+            group.pods = group.nodes.iter().map(|node| shown.cluster.load(node).pods).sum();
+        }
+    }
+}
+
+/// The place from which on all rows are nodes that are Ready.
+pub(super) fn ready_from(rows: &[NodeRow], shown: &Model) -> usize {
+    let state = |row: &NodeRow| shown.watchlist.state(row.node()?);
+    rows.iter().rposition(|row| state(row) != Some(NodeState::Ready)).map_or(0, |last| last + 1)
 }

@@ -14,6 +14,7 @@ pub mod groups;
 pub mod help;
 pub mod listing;
 mod offers;
+mod on_screen;
 pub mod operations;
 pub mod opening;
 pub mod options;
@@ -51,6 +52,7 @@ use crate::{
     model::Model,
     time::Timestamp,
 };
+use on_screen::Recorded;
 
 /// The dashboard's state. One task owns it; panes get a reference.
 #[derive(Debug)]
@@ -81,17 +83,23 @@ impl App {
         self.screen.frozen.as_ref().map_or(now, |frozen| frozen.at)
     }
 
-    /// Applies what a watch reported.
-    pub fn on_watch_event(&mut self, event: FeedEvent, now: Timestamp) {
+    /// Applies what a watch reported. Returns whether it shows in what is on screen, before the next [`App::refresh`].
+    pub fn on_watch_event(&mut self, event: FeedEvent, now: Timestamp) -> bool {
         let had_engine = self.model.engine.is_some();
+        let says_more = on_screen::says_more_of_watches(&event, &self.model.feeds);
+        let recorded = Recorded::of(&self.model);
         let changes = self.model.on_watch_event(event, now);
         if !changes.is_empty() {
             self.operations.on_cluster_changed();
             self.screen.plan_snapshot.on_changes(&changes);
         }
-        if !had_engine && self.model.engine.is_some() {
+        let has_started = !had_engine && self.model.engine.is_some();
+        if has_started {
             self.refresh(now);
         }
+        let shows = |change| self.screen.shows(change);
+        let shows_records = || self.screen.shows_records_since(&recorded, &self.model);
+        !self.is_frozen() && (says_more || has_started || shows_records() || changes.iter().any(shows))
     }
 
     /// Applies the outcome of an effect.
@@ -110,14 +118,19 @@ impl App {
         self.model.poll_timeout().into_iter().chain(self.operations.poll_timeout()).min()
     }
 
-    /// Brings views, reports and lists up to date.
-    pub fn refresh(&mut self, now: Timestamp) {
+    /// Brings views, reports and lists up to date. Returns whether what is on screen may have changed, the time apart.
+    pub fn refresh(&mut self, now: Timestamp) -> bool {
+        let before = self.model.views.revision;
         self.model.refresh(now);
         self.screen.drop_stale_marks(&self.model.cluster);
         self.refresh_operations(now);
-        if !self.is_frozen() {
-            self.arrange(now);
+        if self.is_frozen() {
+            return false;
         }
+        let is_arranged_again = self.arrange(now);
+        // What overlays and operations show is made from more than views.
+        let has_more = self.screen.overlays.iter().next().is_some() || !self.operations.entries.is_empty();
+        is_arranged_again || has_more || self.model.views.revision != before
     }
 
     /// The snapshot kept for plans, where no plan is open any more or it is too far behind. It is large: dropping it

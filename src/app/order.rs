@@ -5,7 +5,7 @@ use super::{
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::DetailContext,
     filter::{Filter, Filterable},
-    groups::GroupOrder,
+    groups::{self, GroupOrder},
     operations::Operations,
     overlays::Overlay,
     pane::Pane,
@@ -42,7 +42,7 @@ fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBas
     SortBasis {
         sort,
         filter: filter.clone(),
-        revision: Revision { nodes, states, next, evictions: 0 },
+        revision: Revision { nodes, states, next, ..Revision::default() },
         taken: is_volatile.then_some(shown.views.taken),
     }
 }
@@ -53,47 +53,60 @@ fn eviction_basis(shown: &Model, sort: Sort<EvictionColumn>, filter: &Filter) ->
 }
 
 impl App {
-    /// Sorts and filters every list of what is shown.
-    pub fn arrange(&mut self, now: Timestamp) {
+    /// Sorts and filters every list of what is shown, except those that cannot have changed. Returns whether there was any
+    /// other.
+    pub fn arrange(&mut self, now: Timestamp) -> bool {
         let frozen = self.screen.frozen.take();
-        match &frozen {
+        let any = match &frozen {
             Some(frozen) => self.screen.arrange(&frozen.model, &self.operations, frozen.at),
             None => self.screen.arrange(&self.model, &self.operations, now),
-        }
+        };
         self.screen.frozen = frozen;
+        any
     }
 }
 
 impl Screen {
-    /// Sorts and filters every list, except those that cannot have changed.
-    fn arrange(&mut self, shown: &Model, operations: &Operations, now: Timestamp) {
+    fn arrange(&mut self, shown: &Model, operations: &Operations, now: Timestamp) -> bool {
+        let mut any = false;
         let basis = node_basis(shown, self.nodes.sort, self.filter(Pane::Nodes));
         if self.nodes.arranged.as_ref() != Some(&basis) {
             let nodes = nodes(shown, &basis.filter, basis.sort);
             let order = if basis.sort == Sort::default() { GroupOrder::Urgency } else { GroupOrder::Name };
-            self.nodes.list.replace(self.groups.arrange(nodes, shown, order));
+            let rows = self.groups.arrange(nodes, shown, order);
+            self.ready_from = groups::ready_from(&rows, shown);
+            self.nodes.list.replace(rows);
             self.nodes.arranged = Some(basis);
+            any = true;
         }
+        self.groups.count_pods(shown);
         let filter = self.filter(Pane::Zones).clone();
         self.zones.list.replace(zones(shown, &filter, self.zones.sort));
         let basis = eviction_basis(shown, self.evictions.sort, self.filter(Pane::Evictions));
         if self.evictions.arranged.as_ref() != Some(&basis) {
             self.evictions.list.replace(evictions(shown, &basis.filter, basis.sort));
             self.evictions.arranged = Some(basis);
+            any = true;
         }
         let filter = self.filter(Pane::Pods).clone();
         let pods = self.pods_of.as_ref().map(|node| pods(shown, node, &filter, self.pods.sort));
         self.pods.list.replace(pods.unwrap_or_default());
         arrange_views(self, shown, operations, now);
-        self.arrange_lanes(shown);
-        let filter = self.filter(Pane::Pending).clone();
-        self.pending.replace(pending(shown, &filter));
-        let filter = self.filter(Pane::Departures).clone();
-        let departures = shown.departures.newest().filter(|(_, entry)| filter.matches(*entry));
-        self.departures.replace(departures.map(|(id, _)| id).collect());
-        let filter = self.filter(Pane::Journal).clone();
-        let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
-        self.journal.replace(entries.map(|(number, _)| number).collect());
+        any |= self.arrange_lanes(shown);
+        if let Some(filter) = self.outdated(Pane::Pending, shown.unscheduled_changes()) {
+            self.pending.replace(pending(shown, &filter));
+            any = true;
+        }
+        if let Some(filter) = self.outdated(Pane::Departures, shown.departures.revision()) {
+            let departures = shown.departures.newest().filter(|(_, entry)| filter.matches(*entry));
+            self.departures.replace(departures.map(|(id, _)| id).collect());
+            any = true;
+        }
+        if let Some(filter) = self.outdated(Pane::Journal, shown.journal.revision()) {
+            let entries = shown.journal.numbered().rev().filter(|(_, entry)| filter.matches(*entry));
+            self.journal.replace(entries.map(|(number, _)| number).collect());
+            any = true;
+        }
         let is_empty = [
             (Pane::Evictions, shown.views.evictions.is_empty()),
             (Pane::Forecast, self.is_forecast_empty(shown)),
@@ -104,16 +117,28 @@ impl Screen {
         for (pane, is_empty) in is_empty {
             self.openings.entry(pane).or_default().on_content(is_empty, now);
         }
+        any
     }
 }
 
 impl Screen {
+    /// The filter of a pane whose rows were made by another filter, or at another revision of what they are made from; none
+    /// of rows that cannot have changed.
+    fn outdated(&mut self, pane: Pane, revision: u64) -> Option<Filter> {
+        let basis = (revision, self.filter(pane).clone());
+        if self.arranged.get(&pane) == Some(&basis) {
+            return None;
+        }
+        self.arranged.insert(pane, basis.clone());
+        Some(basis.1)
+    }
+
     fn is_forecast_empty(&self, shown: &Model) -> bool {
         shown.forecast_until(self.forecast.horizon).is_none_or(|forecast| forecast.chart.lanes.is_empty())
     }
 
-    /// Folds the lanes that pass the filter until there is room for them.
-    fn arrange_lanes(&mut self, shown: &Model) {
+    /// Folds the lanes that pass the filter until there is room for them. Returns whether they can have changed.
+    fn arrange_lanes(&mut self, shown: &Model) -> bool {
         let horizon = self.forecast.horizon;
         let forecast = shown.forecast_until(horizon);
         let basis = LanesBasis {
@@ -125,7 +150,7 @@ impl Screen {
             room: self.forecast.room,
         };
         if self.forecast.arranged.as_ref() == Some(&basis) {
-            return;
+            return false;
         }
         let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
         let passing = lanes.filter(|lane| basis.filter.is_empty() || basis.filter.matches(*lane));
@@ -133,6 +158,7 @@ impl Screen {
         let lanes = passing.cloned().map(|lane| lane.with_unreplaced(unreplaced)).collect();
         self.forecast.replace(forecast::fold(lanes, basis.room, horizon.alike()));
         self.forecast.arranged = Some(basis);
+        true
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Screen {
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeRow, NodeColumn>,
     pub groups: NodeGroups,
+    /// The place in the list of nodes from which on all rows are nodes that are Ready.
+    pub ready_from: usize,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
     /// The pods that wait for a node, those that have waited longest first.
@@ -60,6 +62,10 @@ pub struct Screen {
     pub departures: Listing<DepartureId>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
+    /// The panes that were drawn last.
+    pub(super) drawn: BTreeSet<Pane>,
+    /// What the rows of the pods that wait, of departures and of the journal were made from.
+    pub(super) arranged: BTreeMap<Pane, (u64, Filter)>,
     pub forecast: ForecastLanes,
     /// The moment that is shown instead of the present; none unless the user froze the screen.
     pub frozen: Option<Frozen>,
@@ -493,6 +499,7 @@ impl Screen {
 
     /// Records how many rows each drawn pane had room for.
     pub fn drawn(&mut self, rows: &BTreeMap<Pane, usize>) {
+        self.drawn = rows.keys().copied().collect();
         for (pane, rows) in rows {
             match pane {
                 Pane::Zones => self.zones.list.set_drawn(*rows),

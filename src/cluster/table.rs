@@ -44,6 +44,13 @@ pub struct Delta<T> {
     pub new: Option<Arc<T>>,
 }
 
+impl<T> Delta<T> {
+    /// What `of` says of the object as it is, or as it was before it was deleted.
+    pub fn any<'a, U: ?Sized>(&'a self, of: impl FnOnce(&'a T) -> &'a U) -> Option<&'a U> {
+        self.new.as_deref().or(self.old.as_deref()).map(of)
+    }
+}
+
 impl<T> Clone for Delta<T> {
     fn clone(&self) -> Self {
         Self { old: self.old.clone(), new: self.new.clone() }

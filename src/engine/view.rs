@@ -72,6 +72,13 @@ pub struct ZoneView {
 }
 
 impl ZoneView {
+    /// Whether it says the same as another view of the zone. The next token counts only where a node waits for it:
+    /// otherwise its time moves with the clock.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let next_token = if self.queue.is_empty() { self.next_token } else { other.next_token };
+        *self == Self { next_token, ..other.clone() }
+    }
+
     /// The share of counted nodes that are not ready, from 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
     pub fn unready_share(&self) -> f32 {

@@ -58,6 +58,8 @@ pub struct Departures {
     minutes: VecDeque<Minute>,
     /// How many departures there have been.
     count: u64,
+    /// Counts changes of what is kept.
+    revision: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +155,11 @@ impl Departures {
         self.entries.is_empty()
     }
 
+    /// Counts changes: while the count stays the same, so do the entries.
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// How many there were.
     pub fn total(&self) -> usize {
         self.minutes.iter().flat_map(|minute| minute.counts).map(|count| count as usize).sum()
@@ -237,6 +244,7 @@ impl Departures {
             // It left when it finished: this is only the end of its object.
             if let Some(entry) = self.entries.get_mut(&known) {
                 entry.stage = stage;
+                self.revision += 1;
             }
         } else if !finished && let Some(departure) = PodDeparture::of(pod, presence, cluster, &[]) {
             let began = departed_at(pod, cluster).filter(|began| is_recent(*began, now));
@@ -267,6 +275,7 @@ impl Departures {
             return;
         };
         let Some(entry) = self.entries.get_mut(&known) else { return };
+        self.revision += 1;
         entry.stage = stage;
         if tells_more(&departure, &entry.departure) {
             let before = std::mem::replace(&mut entry.departure, departure).kind;
@@ -285,6 +294,7 @@ impl Departures {
         now: Timestamp,
     ) {
         self.count += 1;
+        self.revision += 1;
         let id = DepartureId(at, self.count);
         self.add_to_minute(at, departure.kind, 1);
         self.by_pod.insert(pod.key.clone(), id);
@@ -299,6 +309,7 @@ impl Departures {
 
     fn drop_entry(&mut self, id: DepartureId) {
         let Some(entry) = self.entries.remove(&id) else { return };
+        self.revision += 1;
         if self.by_pod.get(&entry.pod) == Some(&id) {
             self.by_pod.remove(&entry.pod);
         }

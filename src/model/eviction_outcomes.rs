@@ -164,6 +164,7 @@ impl Model {
         let before = self.outcomes.replace(Arc::new(outcomes));
         self.views.counts = EvictionCounts::of(&self.views.evictions, self.outcomes.as_deref());
         self.views.revision.evictions += 1;
+        self.results += 1;
         before
     }
 }

@@ -30,6 +30,8 @@ pub struct SessionJournal {
     gone: usize,
     /// The numbers of the entries about each node or its pods, in order.
     by_node: BTreeMap<NodeName, VecDeque<usize>>,
+    /// Counts what was added.
+    revision: u64,
 }
 
 /// One thing that happened, as often as it did: `evicted pod shop/web-1`, `node a-03 became Unknown: no heartbeat for 50s`.
@@ -229,8 +231,14 @@ impl SessionJournal {
         self.entries.iter().filter(move |entry| entry.subjects.iter().any(is_it))
     }
 
+    /// Counts changes: while the count stays the same, so do the entries.
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
     /// Adds an entry, or counts it on one that says the same.
     pub fn add(&mut self, entry: JournalEntry) {
+        self.revision += 1;
         let nodes: Vec<NodeName> = entry.subjects.iter().filter_map(JournalSubject::node).cloned().collect();
         let length = self.entries.len();
         let recent = length.saturating_sub(NEIGHBOURS)..length;

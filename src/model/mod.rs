@@ -46,7 +46,7 @@ pub use watchlist::NodeWatchlist;
 use history::{Expectations, HistoryContext};
 
 use crate::{
-    cluster::{Change, Cluster, Gaps},
+    cluster::{Applied, Change, Cluster, Gaps, Pod},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
     forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -99,6 +99,12 @@ pub struct Model {
     started_at: Timestamp,
     /// Counts changes of nodes that may show in their order ([`Revision::nodes`]).
     node_changes: u64,
+    /// The same for [`Revision::unscheduled`].
+    unscheduled_changes: u64,
+    /// The same for [`Revision::moves`].
+    pod_moves: u64,
+    /// The same for [`Revision::results`].
+    results: u64,
     /// Counts changes that plans may differ by.
     plan_changes: u64,
     /// Effects that were not taken yet.
@@ -177,6 +183,9 @@ impl Model {
             watch_health: WatchHealth::Live,
             started_at: now,
             node_changes: 0,
+            unscheduled_changes: 0,
+            pod_moves: 0,
+            results: 0,
             plan_changes: 0,
             outbox: VecDeque::new(),
             in_flight: BTreeMap::new(),
@@ -282,12 +291,26 @@ impl Model {
     /// Takes a new forecast, and returns the one before.
     pub fn set_forecast(&mut self, forecast: Forecast) -> Option<Arc<Forecast>> {
         self.accuracy.on_forecast(&forecast, &self.cluster);
+        self.results += 1;
         self.forecast.replace(Arc::new(forecast))
     }
 
     /// Takes a new forecast that looks further ahead, and returns the one before.
     pub fn set_outlook(&mut self, outlook: Forecast) -> Option<Arc<Forecast>> {
+        self.results += 1;
         self.outlook.replace(Arc::new(outlook))
+    }
+
+    /// Counts changes of the pods that wait for a node.
+    pub fn unscheduled_changes(&self) -> u64 {
+        self.unscheduled_changes
+    }
+
+    /// Drops the forecasts: there is nothing to predict. Returns them; they are large.
+    pub fn drop_forecasts(&mut self) -> [Option<Arc<Forecast>>; 2] {
+        let dropped = [self.forecast.take(), self.outlook.take()];
+        self.results += u64::from(dropped.iter().any(Option::is_some));
+        dropped
     }
 
     /// Counts changes that plans may differ by.
@@ -323,6 +346,8 @@ impl Model {
         let judged = self.accuracy.on_change(applied, &self.cluster, now);
         self.record(change, &judged, now);
         self.node_changes += u64::from(*impact == Impact::Node);
+        self.unscheduled_changes += u64::from(impact.bears_on_plans() && concerns_unscheduled(applied));
+        self.pod_moves += u64::from(moves_pod(applied));
         self.plan_changes += u64::from(impact.bears_on_plans());
         if let Some(engine) = &mut self.engine {
             engine.handle_change(&self.cluster, applied, now);
@@ -332,7 +357,7 @@ impl Model {
     /// Adds what the change tells about nodes and their pods to the journal. What was there before the engine started is no
     /// change.
     fn record(&mut self, change: &AppliedChange, judged: &[(EventKind, Judgement)], now: Timestamp) {
-        if self.engine.is_none() || change.impact == Impact::Heartbeat {
+        if self.engine.is_none() || matches!(change.impact, Impact::Heartbeat | Impact::PodVersion) {
             return;
         }
         let grace = self.settings.node_monitor_grace_period.value;
@@ -418,6 +443,19 @@ impl Model {
         }
         any
     }
+}
+
+/// Whether a pod is concerned that waits for a node, or did.
+fn concerns_unscheduled(applied: &Applied) -> bool {
+    let Applied::Pod(delta) = applied else { return false };
+    delta.old.iter().chain(&delta.new).any(|pod| pod.is_unscheduled())
+}
+
+/// Whether a pod came to a node or left one.
+fn moves_pod(applied: &Applied) -> bool {
+    let Applied::Pod(delta) = applied else { return false };
+    let node = |pod: &Option<Arc<Pod>>| pod.as_ref().and_then(|pod| pod.node.clone());
+    node(&delta.old) != node(&delta.new)
 }
 
 #[cfg(test)]

@@ -129,6 +129,7 @@ impl Model {
 
     /// Takes new advice, and returns what was there before.
     pub fn set_pending(&mut self, pending: PendingPods) -> Option<Arc<PendingPods>> {
+        self.results += 1;
         self.pending.replace(Arc::new(pending))
     }
 }

@@ -32,15 +32,26 @@ pub struct Views {
     pub revision: Revision,
 }
 
-/// Counts the changes that lists are sorted by: while the counts stay the same, so does the order.
+/// Counts the changes of what is known, as of the last refresh: while the counts stay the same, so do the lists made from it,
+/// and a screen that showed it has nothing to show but the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revision {
     /// Changes of node objects, heartbeats apart.
     pub nodes: u64,
     /// Changes of the nodes' states.
     pub states: u64,
+    /// Changes of zones, and of how far predictions can be trusted.
+    pub zones: u64,
     pub next: u64,
     pub evictions: u64,
+    /// Changes of the pods that wait for a node.
+    pub unscheduled: u64,
+    /// Pods that came to a node or left one.
+    pub moves: u64,
+    pub departures: u64,
+    pub journal: u64,
+    /// Results of forecasts and of other work beside the loop.
+    pub results: u64,
 }
 
 /// Who the controller is, as far as is known.
@@ -87,14 +98,30 @@ pub enum NextEventKind {
     },
 }
 
+impl Views {
+    fn says_the_same_of_zones(&self, other: &Self) -> bool {
+        self.confidence == other.confidence
+            && self.zones.len() == other.zones.len()
+            && self.zones.iter().zip(&other.zones).all(|(zone, other)| zone.says_the_same(other))
+    }
+}
+
 impl Model {
     /// Asks the engine about the nodes and pods that something is about to happen to. It is asked about the others when they
     /// are shown ([`Model::health`]): with 5,000 nodes, most are healthy and few are on screen.
     pub fn refresh(&mut self, now: Timestamp) {
         self.departures.expire(now);
+        let counted = Revision {
+            nodes: self.node_changes,
+            unscheduled: self.unscheduled_changes,
+            moves: self.pod_moves,
+            departures: self.departures.revision(),
+            journal: self.journal.revision(),
+            results: self.results,
+            ..self.views.revision
+        };
         let Some(engine) = &self.engine else {
-            self.views.taken = now;
-            self.views.revision.nodes = self.node_changes;
+            (self.views.taken, self.views.revision) = (now, counted);
             return;
         };
         let judged_at = match engine.confidence(now) {
@@ -118,16 +145,13 @@ impl Model {
             evictions: self.pending(engine, now),
             counts: EvictionCounts::default(),
             next: BTreeMap::new(),
-            revision: Revision {
-                nodes: self.node_changes,
-                states: self.watchlist.revision(),
-                ..before.revision
-            },
+            revision: Revision { states: self.watchlist.revision(), ..counted },
         };
         let predicted_at = self.forecast.as_ref().map_or(Timestamp::EPOCH, |forecast| forecast.made);
         remember_cancelled(&before, &mut views.evictions, &self.cluster, predicted_at, now);
         views.counts = EvictionCounts::of(&views.evictions, self.outcomes.as_deref());
         views.next = self.next_events(engine, &views, now);
+        views.revision.zones += u64::from(!views.says_the_same_of_zones(&before));
         views.revision.next += u64::from(views.next != before.next);
         views.revision.evictions += u64::from(views.evictions != before.evictions);
         self.views = views;

@@ -366,13 +366,13 @@ impl Loop {
             return self.changed();
         };
         let started = Instant::now();
-        self.app.on_watch_event(message, self.clock.now());
+        self.undrawn |= self.app.on_watch_event(message, self.clock.now());
         while started.elapsed() < TURN
             && let Some(message) = self.feeds.as_mut().and_then(|feeds| feeds.try_recv().ok())
         {
-            self.app.on_watch_event(message, self.clock.now());
+            self.undrawn |= self.app.on_watch_event(message, self.clock.now());
         }
-        self.changed();
+        self.outdated();
     }
 
     fn on_outcome(&mut self, outcome: Option<(EffectId, Outcome)>) {
@@ -420,6 +420,7 @@ impl Loop {
         self.next_tick = Instant::now() + SECOND;
         // A node may have fallen silent by nothing but time.
         self.forecast_is_old |= self.app.model.forecast.is_none();
+        self.undrawn = !self.app.is_frozen();
         self.refresh();
     }
 
@@ -492,15 +493,19 @@ impl Loop {
     /// Something has come in that may show.
     fn changed(&mut self) {
         self.undrawn = !self.app.is_frozen();
+        self.outdated();
+    }
+
+    /// Something has come in that views and forecasts are to follow.
+    const fn outdated(&mut self) {
         self.unrefreshed = true;
         self.forecast_is_old = true;
     }
 
     fn refresh(&mut self) {
         let started = Instant::now();
-        self.app.refresh(self.clock.now());
+        self.undrawn |= self.app.refresh(self.clock.now());
         self.unrefreshed = false;
-        self.undrawn = self.undrawn || !self.app.is_frozen();
         self.start_forecast();
         self.start_outlook();
         self.start_plan();
@@ -522,10 +527,7 @@ impl Loop {
         }
         let model = &mut self.app.model;
         if !model.is_abnormal() {
-            if let Some(forecast) = model.forecast.take() {
-                drop_in_background(forecast);
-            }
-            return;
+            return model.drop_forecasts().into_iter().flatten().for_each(drop_in_background);
         }
         let Some(engine) = model.engine.clone() else { return };
         let (cluster, now) = (model.cluster.clone(), self.clock.now());
@@ -714,7 +716,7 @@ impl Loop {
     fn show_changes(&mut self) {
         self.next_look = Instant::now() + LOOK;
         self.app.show_changes(self.clock.now());
-        self.changed();
+        self.outdated();
     }
 }
 

@@ -23,6 +23,7 @@ mod evictions;
 mod pending;
 mod pressure;
 mod recording_screen;
+mod redraws;
 mod scenario_frames;
 mod requests;
 mod screens;

@@ -4,11 +4,11 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, table_of};
 use crate::{
-    app::{NodeColumn, Pane, Sort, groups::NodeRow, order},
+    app::{NodeColumn, Pane, groups::NodeRow, order},
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
     engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
     k8s::feed::FeedKind,
-    model::{NextEvent, NextEventKind, NodeState, StateRole},
+    model::{NextEvent, NextEventKind, StateRole},
     plan::words::counted,
     pressure::UsageMetric,
     time::{Span, Timestamp},
@@ -60,17 +60,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 fn draw_rest(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     let list = &scene.screen.nodes.list;
     let page = TableWidget::page(area).saturating_sub(1);
-    let rest = list.keys().get(list.first_shown(page) + page..).unwrap_or_default();
-    let state = |row: &NodeRow| scene.shown.watchlist.state(row.node()?);
-    let is_ready = |row| state(row) == Some(NodeState::Ready);
-    // Sorted by urgency, those that are Ready are the last.
-    let is_by_urgency =
-        scene.screen.nodes.sort == Sort::default() && scene.screen.groups.grouping().is_none();
-    let looked_at = if is_by_urgency { 1 } else { rest.len() };
-    if page < 3 || rest.len() < 2 || !rest.iter().take(looked_at).all(is_ready) {
+    let first = list.first_shown(page) + page;
+    let rest = list.len().saturating_sub(first);
+    if page < 3 || rest < 2 || first < scene.screen.ready_from {
         return area;
     }
-    let text = format!("  … {} more, all Ready", text::count(rest.len()));
+    let text = format!("  … {} more, all Ready", text::count(rest));
     buf.set_stringn(area.x, area.bottom() - 1, text, area.width.into(), scene.style(Role::Dim));
     Rect { height: area.height - 1, ..area }
 }
@@ -217,8 +212,7 @@ fn group(scene: &Scene, name: &str) -> Cell {
         let text = format!("{} {state}", text::count(*count));
         cell = cell.and(" · ", faint).and(&text, scene.style(Role::of_state(state.role())));
     }
-    let pods: usize = group.nodes.iter().map(|node| scene.shown.cluster.load(node).pods).sum();
-    cell.and(" · ", faint).and(&counted(pods, "pod", "pods"), dim)
+    cell.and(" · ", faint).and(&counted(group.pods, "pod", "pods"), dim)
 }
 
 /// `✕ n-3 ⇅4`: the glyph of its state and the name; behind it how often it went down or came back, `⊘` where it is cordoned

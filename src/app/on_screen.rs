@@ -1,0 +1,78 @@
+//! Which news shows in the rows on screen, and has to be drawn with the next frame. What else has changed shows when views and
+//! lists are brought up to date ([`App::refresh`](super::App::refresh)): on a large cluster hundreds of objects change each
+//! second, and few of them are on screen.
+
+use super::{Listing, Pane, Screen, groups::NodeRow, overlays::Overlay};
+use crate::{
+    cluster::{Applied, Delta, NodeName, Pod},
+    k8s::feed::FeedEvent,
+    model::{AppliedChange, Feeds, Impact, Model},
+};
+
+/// Whether news of a watch shows in what is said of the watches: its state, how far its list is, or that something went wrong.
+/// How long ago it was last heard from shows with the next tick.
+pub(super) fn says_more_of_watches(event: &FeedEvent, known: &Feeds) -> bool {
+    match event {
+        FeedEvent::Changes(_) => false,
+        FeedEvent::Health(kind, health) => known.state(*kind) != Some(&health.state),
+        FeedEvent::ScopeState(..) | FeedEvent::ClockDifference(_) | FeedEvent::Trouble(_) => true,
+    }
+}
+
+/// How much the session has recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Recorded {
+    departures: u64,
+    journal: u64,
+}
+
+impl Recorded {
+    pub(super) fn of(model: &Model) -> Self {
+        Self { departures: model.departures.revision(), journal: model.journal.revision() }
+    }
+}
+
+impl Screen {
+    /// Whether a change shows in a row on screen.
+    pub(super) fn shows(&self, change: &AppliedChange) -> bool {
+        // The information sheet counts everything.
+        let counts_all = || self.overlays.iter().any(|overlay| matches!(overlay, Overlay::Info(_)));
+        let in_row = match (&change.applied, change.impact) {
+            (Applied::Node(_), Impact::Node) => true,
+            (Applied::Node(delta), _) => self.shows_node(delta.any(|node| &node.name)),
+            (Applied::Lease(delta), _) => self.shows_node(delta.any(|lease| &lease.node)),
+            (Applied::Pod(_), Impact::PodVersion) => false,
+            (Applied::Pod(delta), _) => self.shows_pod(delta),
+            (Applied::Leader(..) | Applied::Other, _) => false,
+        };
+        in_row || counts_all()
+    }
+
+    /// Whether what the session has recorded since then shows in the titles of the panes that are on screen.
+    pub(super) fn shows_records_since(&self, before: &Recorded, model: &Model) -> bool {
+        let now = Recorded::of(model);
+        let is_drawn = |pane| self.drawn.contains(&pane);
+        (now.departures != before.departures && is_drawn(Pane::Departures))
+            || (now.journal != before.journal && is_drawn(Pane::Journal))
+    }
+
+    fn shows_node(&self, name: Option<&NodeName>) -> bool {
+        let rows = self.rows_on_screen(Pane::Nodes, &self.nodes.list);
+        let shows_pods = name.is_some() && self.pods_of.as_ref() == name;
+        (shows_pods && self.drawn.contains(&Pane::Pods))
+            || rows.iter().filter_map(NodeRow::node).any(|node| Some(node) == name)
+    }
+
+    /// Whether a change of a pod shows in its own row, in that of its node, or in the number of those that wait for one.
+    fn shows_pod(&self, delta: &Delta<Pod>) -> bool {
+        let evictions = self.rows_on_screen(Pane::Evictions, &self.evictions.list);
+        delta.old.iter().chain(&delta.new).any(|pod| {
+            pod.is_unscheduled() || evictions.contains(&pod.key) || self.shows_node(pod.node.as_ref())
+        })
+    }
+
+    /// The rows of a pane that were drawn last; none where it was not drawn.
+    fn rows_on_screen<'a, K: PartialEq + Clone>(&self, pane: Pane, list: &'a Listing<K>) -> &'a [K] {
+        if self.drawn.contains(&pane) { list.shown_keys() } else { &[] }
+    }
+}
