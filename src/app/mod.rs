@@ -120,8 +120,17 @@ impl App {
 
     /// Brings views, reports and lists up to date. Returns whether what is on screen may have changed, the time apart.
     pub fn refresh(&mut self, now: Timestamp) -> bool {
+        self.refresh_by(Model::refresh, now)
+    }
+
+    /// The same where what leaves is worked out beside the loop.
+    pub fn refresh_nodes(&mut self, now: Timestamp) -> bool {
+        self.refresh_by(Model::refresh_nodes, now)
+    }
+
+    fn refresh_by(&mut self, refresh: fn(&mut Model, Timestamp), now: Timestamp) -> bool {
         let before = self.model.views.revision;
-        self.model.refresh(now);
+        refresh(&mut self.model, now);
         self.screen.drop_stale_marks(&self.model.cluster);
         self.refresh_operations(now);
         if self.is_frozen() {

@@ -108,7 +108,7 @@ impl Screen {
             any = true;
         }
         let is_empty = [
-            (Pane::Evictions, shown.views.evictions.is_empty()),
+            (Pane::Evictions, shown.views.leaving.evictions.is_empty()),
             (Pane::Forecast, self.is_forecast_empty(shown)),
             (Pane::Journal, shown.journal.is_empty()),
             (Pane::Pending, shown.cluster.unscheduled_count() == 0),
@@ -213,7 +213,7 @@ fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName
 }
 
 fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
-    let due = shown.views.next.get(&node.name);
+    let due = shown.views.leaving.next.get(&node.name);
     let load = || shown.cluster.load(&node.name);
     match column {
         NodeColumn::State => {
@@ -271,8 +271,12 @@ fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey>
 }
 
 fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<Key> {
-    let rows =
-        shown.views.evictions.iter().filter(|(key, row)| filter.matches(&EvictionOf { shown, key, row }));
+    let rows = shown
+        .views
+        .leaving
+        .evictions
+        .iter()
+        .filter(|(key, row)| filter.matches(&EvictionOf { shown, key, row }));
     let rank = |key: &Key, row: &EvictionRow| match sort.column {
         EvictionColumn::Due => {
             let at = row.state.at().map_or(i64::MAX, Timestamp::as_nanos);
@@ -301,7 +305,7 @@ fn pods(shown: &Model, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) 
     let rank = |pod: &Pod| match sort.column {
         PodColumn::Name => Rank::Number(0),
         PodColumn::Due => {
-            let row = shown.views.evictions.get(&pod.key);
+            let row = shown.views.leaving.evictions.get(&pod.key);
             let at = row.and_then(|row| row.state.at()).map_or(i64::MAX, Timestamp::as_nanos);
             Rank::Pair(row.map_or(9, |row| row.state.rank().into()), at)
         }
@@ -346,7 +350,7 @@ impl Filterable for NodeRow<'_> {
             }
             "version" => node.kubelet_version.to_string(),
             "type" => instance_type(node)?.to_string(),
-            "due" => if self.shown.views.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
+            "due" => if self.shown.views.leaving.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
             label => node.label(label)?.to_string(),
         })
     }
@@ -469,7 +473,9 @@ impl Filterable for PodRow<'_> {
             "ready" => if pod.is_ready() { "yes" } else { "no" }.into(),
             "phase" => pod.phase.as_str().into(),
             "owner" => pod.owner.as_ref()?.name.to_string(),
-            "due" => if self.shown.views.evictions.contains_key(&pod.key) { "yes" } else { "no" }.into(),
+            "due" => {
+                if self.shown.views.leaving.evictions.contains_key(&pod.key) { "yes" } else { "no" }.into()
+            }
             label => pod.labels.get(label)?.to_string(),
         })
     }

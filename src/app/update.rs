@@ -189,7 +189,7 @@ fn enter(app: &mut App) {
         Pane::Evictions => {
             let pod = app.screen.evictions.list.selected().cloned();
             let Some(pod) = pod else { return };
-            let Some(node) = app.shown().views.evictions.get(&pod).map(|row| row.node.clone()) else {
+            let Some(node) = app.shown().views.leaving.evictions.get(&pod).map(|row| row.node.clone()) else {
                 return;
             };
             app.screen.nodes.list.select(&NodeRow::Node(node.clone()));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    EvictionCounts, EvictionState, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
+    EvictionCounts, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
     zone_names::ZoneNames,
 };
 use crate::{
@@ -324,22 +324,13 @@ fn next(model: &Model, now: Timestamp) -> Vec<Finding> {
     if !views.confidence.is_some_and(Confidence::allows_predictions) || is_every_zone_down(&views.zones) {
         return Vec::new();
     }
-    let mut leaving: Vec<Timestamp> = Vec::new();
-    let mut terminating = 0;
-    for row in views.evictions.values() {
-        match row.state {
-            EvictionState::Scheduled { at, .. } | EvictionState::Predicted { at, .. } => leaving.push(at),
-            EvictionState::Terminating { deadline, .. } => {
-                terminating += usize::from(deadline + STUCK_AFTER < now)
-            }
-            EvictionState::Never | EvictionState::Cancelled { .. } => {}
-        }
-    }
+    let leaving = views.counts.leaving;
+    let terminating = views.leaving.deadlines.partition_point(|deadline| *deadline + STUCK_AFTER < now);
     let mut phrases: Vec<Phrase> = Vec::new();
-    if let Some(first) = leaving.iter().min() {
-        let verb = if leaving.len() == 1 { "leaves" } else { "leave, first" };
-        let phrase = Phrase::from(format!("{} {verb} ", counted(leaving.len(), "pod", "pods")));
-        phrases.push(phrase.time(time_until(*first, now)));
+    if let Some(first) = views.leaving.first {
+        let verb = if leaving == 1 { "leaves" } else { "leave, first" };
+        let phrase = Phrase::from(format!("{} {verb} ", counted(leaving, "pod", "pods")));
+        phrases.push(phrase.time(time_until(first, now)));
         phrases.extend(consequences(&views.counts).into_iter().map(Phrase::from));
     } else {
         phrases.extend(next_event(model, now));
@@ -376,7 +367,8 @@ fn consequences(counts: &EvictionCounts) -> Vec<String> {
 
 /// `n-3 Unknown in 17s`: the next change of a node.
 fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
-    let timed = model.views.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
+    let timed =
+        model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
     let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;
     let what = match what {
         NextEventKind::Unknown => "Unknown",

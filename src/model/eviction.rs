@@ -42,6 +42,22 @@ impl EvictionState {
         }
     }
 
+    /// When its deletion begins; none where that has begun, or will not.
+    pub const fn leaves_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Scheduled { at, .. } | Self::Predicted { at, .. } => Some(*at),
+            Self::Terminating { .. } | Self::Cancelled { .. } | Self::Never => None,
+        }
+    }
+
+    /// When the grace period of a terminating pod ends.
+    pub const fn ends_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Terminating { deadline, .. } => Some(*deadline),
+            Self::Scheduled { .. } | Self::Predicted { .. } | Self::Cancelled { .. } | Self::Never => None,
+        }
+    }
+
     /// Sorts pods that are about to leave first, and pods that stay last.
     pub fn rank(&self) -> u8 {
         match self {

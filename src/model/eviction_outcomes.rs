@@ -11,9 +11,10 @@ use std::{
 use super::{
     Model,
     eviction::{EvictionRow, EvictionState},
+    leaving::Leaving,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Key, NodeName, Pod},
+    cluster::{Cluster, FeedKind, Key, NodeName, Pod, SortedWalk},
     engine::ServerVersion,
     forecast::{EvictionOutcome, Forecast, OutcomeClass, Unreplaced},
     placement::Snapshot,
@@ -56,8 +57,8 @@ struct OutcomesBasis {
     changes: u64,
     /// [`Forecast::down`].
     down: BTreeSet<NodeName>,
-    /// The pods that leave.
-    leaving: BTreeSet<Key>,
+    /// [`LeavingChanges::pods`](super::leaving::LeavingChanges::pods).
+    leaving: u64,
 }
 
 /// Copies of everything that outcomes are worked out from.
@@ -66,7 +67,7 @@ pub struct OutcomesJob {
     cluster: Cluster,
     version: ServerVersion,
     forecast: Arc<Forecast>,
-    leaving: BTreeMap<Key, Timestamp>,
+    leaving: Arc<Leaving>,
     basis: OutcomesBasis,
     at: Timestamp,
 }
@@ -121,24 +122,10 @@ impl Model {
     /// The next outcomes to work out; none while they are known, or nodes or pods are not.
     pub fn next_outcomes_job(&self, now: Timestamp) -> Option<OutcomesJob> {
         let changes = self.plan_revision()?;
-        let leaving: BTreeMap<Key, Timestamp> = self
-            .views
-            .evictions
-            .iter()
-            .filter_map(|(key, row)| match row.state {
-                EvictionState::Scheduled { at, .. } | EvictionState::Predicted { at, .. } => {
-                    Some((key.clone(), at))
-                }
-                EvictionState::Terminating { .. }
-                | EvictionState::Cancelled { .. }
-                | EvictionState::Never => None,
-            })
-            .collect();
-        if leaving.is_empty() {
-            return None;
-        }
+        let leaving = &self.views.leaving;
+        leaving.first?;
         let down = self.forecast.as_ref().map(|forecast| forecast.down.clone()).unwrap_or_default();
-        let basis = OutcomesBasis { changes, down, leaving: leaving.keys().cloned().collect() };
+        let basis = OutcomesBasis { changes, down, leaving: leaving.changes.pods };
         if self.outcomes.as_ref().is_some_and(|outcomes| outcomes.basis == basis) {
             return None;
         }
@@ -146,7 +133,7 @@ impl Model {
             cluster: self.cluster.clone(),
             version: self.settings.version,
             forecast: self.forecast.clone().unwrap_or_default(),
-            leaving,
+            leaving: leaving.clone(),
             basis,
             at: now,
         })
@@ -162,7 +149,8 @@ impl Model {
     /// Takes new outcomes, and returns those before.
     pub fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
         let before = self.outcomes.replace(Arc::new(outcomes));
-        self.views.counts = EvictionCounts::of(&self.views.evictions, self.outcomes.as_deref());
+        self.views.counts = EvictionCounts::of(&self.views.leaving.evictions, self.outcomes.as_deref());
+        self.outcome_changes += 1;
         self.views.revision.evictions += 1;
         self.results += 1;
         before
@@ -172,6 +160,7 @@ impl Model {
 impl OutcomesJob {
     pub fn work(self) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
+        let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
         let snapshot = Snapshot::new(&cluster, version);
         let most = MAX_LOOKS / cluster.nodes().len().max(1);
         let environment = PlacingEnvironment::new(&cluster, snapshot, at);
@@ -238,13 +227,14 @@ impl EvictionCounts {
     pub(super) fn of(evictions: &BTreeMap<Key, EvictionRow>, outcomes: Option<&EvictionOutcomes>) -> Self {
         let mut counts = Self::default();
         let mut refused = 0;
-        let is_refused =
-            |key| outcomes.and_then(|outcomes| outcomes.refused.as_ref())?.contains(key).then_some(());
+        let refusals = outcomes.and_then(|outcomes| outcomes.refused.as_ref()).into_iter().flatten();
+        let mut refusals = SortedWalk::new(refusals.map(|key| (key, ())));
+        let mut by_pod = SortedWalk::new(outcomes.into_iter().flat_map(|outcomes| &outcomes.by_pod));
         for (key, row) in evictions {
             let of_state = match row.state {
                 EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
-                    refused += is_refused(key).map_or(0, |()| 1);
-                    let outcome = outcomes.and_then(|outcomes| outcomes.by_pod.get(key));
+                    refused += refusals.get(key).map_or(0, |()| 1);
+                    let outcome = by_pod.get(key);
                     *counts.of_class(outcome.map(EvictionOutcome::class)) += 1;
                     &mut counts.leaving
                 }

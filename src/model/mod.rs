@@ -11,6 +11,7 @@ pub mod history;
 pub mod horizon;
 pub mod impact;
 pub mod journal;
+pub mod leaving;
 pub mod node_state;
 pub mod pending_pods;
 pub mod pressure;
@@ -35,12 +36,13 @@ pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
 pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};
+pub use leaving::{CountedLeaving, Leaving, LeavingJob, NextEvent, NextEventKind};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateDetail, StateRole};
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
 pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use upgrades::{NodeUpgrade, NodeUpgrades};
-pub use views::{Leadership, NextEvent, NextEventKind, Revision, Views};
+pub use views::{Leadership, Revision, Views};
 pub use watchlist::NodeWatchlist;
 
 use history::{Expectations, HistoryContext};
@@ -105,6 +107,8 @@ pub struct Model {
     pod_moves: u64,
     /// The same for [`Revision::results`].
     results: u64,
+    /// Counts the results that [`Model::outcomes`] had, for [`Revision::evictions`].
+    outcome_changes: u64,
     /// Counts changes that plans may differ by.
     plan_changes: u64,
     /// Effects that were not taken yet.
@@ -186,6 +190,7 @@ impl Model {
             unscheduled_changes: 0,
             pod_moves: 0,
             results: 0,
+            outcome_changes: 0,
             plan_changes: 0,
             outbox: VecDeque::new(),
             in_flight: BTreeMap::new(),
@@ -527,7 +532,7 @@ mod tests {
             model.on_watch_event(event, NOW);
         }
         model.refresh(NOW);
-        let evictions = model.views.evictions.iter().map(|(key, row)| (key.clone(), row.state.clone()));
+        let evictions = model.views.leaving.evictions.iter().map(|(key, row)| (key.clone(), row.state.clone()));
         (model.views.confidence, evictions.collect())
     }
 

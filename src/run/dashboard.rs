@@ -39,7 +39,7 @@ use crate::{
     executor::{guards, write_context::WriteContext},
     forecast::Forecast,
     k8s::feed::FeedEvent,
-    model::{EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, PendingPods, suggestions::Guarding},
+    model::{CountedLeaving, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, PendingPods, suggestions::Guarding},
     operation::Request,
     time::Timestamp,
 };
@@ -192,6 +192,7 @@ struct Loop {
     events: ShownEvents,
     kubelets: KubeletReader,
     headroom: Background<Option<HeadroomSnapshot>>,
+    leaving: Background<CountedLeaving>,
     eviction_outcomes: Background<EvictionOutcomes>,
     pending_pods: Background<PendingPods>,
     timing: Background<TimingResult>,
@@ -237,6 +238,7 @@ impl Loop {
             kubelets: KubeletReader::new(events.clone(), clock),
             events: ShownEvents::new(events),
             headroom: Background::new(HEADROOM),
+            leaving: Background::new(REFRESH),
             eviction_outcomes: Background::new(OUTCOMES),
             pending_pods: Background::new(OUTCOMES),
             timing: Background::new(OUTCOMES),
@@ -291,6 +293,7 @@ impl Loop {
                 forecast = self.forecast.finished() => self.on_forecast(forecast),
                 outlook = self.outlook.finished() => self.on_outlook(outlook),
                 headroom = self.headroom.finished() => self.on_headroom(headroom),
+                leaving = self.leaving.finished() => self.on_leaving(leaving),
                 outcomes = self.eviction_outcomes.finished() => self.on_eviction_outcomes(outcomes),
                 pending = self.pending_pods.finished() => self.on_pending_pods(pending),
                 timing = self.timing.finished() => self.on_timing(timing),
@@ -504,7 +507,13 @@ impl Loop {
 
     fn refresh(&mut self) {
         let started = Instant::now();
-        self.undrawn |= self.app.refresh(self.clock.now());
+        let now = self.clock.now();
+        self.undrawn |= if self.app.model.leaves_many() {
+            self.start_leaving(now);
+            self.app.refresh_nodes(now)
+        } else {
+            self.app.refresh(now)
+        };
         self.unrefreshed = false;
         self.start_forecast();
         self.start_outlook();
@@ -601,6 +610,30 @@ impl Loop {
             Err(Failed) => self.report_fault("working out the timing failed"),
         }
         self.undrawn = true;
+    }
+
+    /// Starts to work out what leaves: so much that keys would wait.
+    fn start_leaving(&mut self, now: Timestamp) {
+        if self.leaving.is_due()
+            && let Some(job) = self.app.model.next_leaving_job(now)
+        {
+            self.leaving.start(move |_| job.work());
+        }
+    }
+
+    fn on_leaving(&mut self, leaving: Result<CountedLeaving, Failed>) {
+        match leaving {
+            Ok(leaving) => {
+                if let Some(before) = self.app.model.set_leaving(leaving) {
+                    drop_in_background(before);
+                }
+                if !self.app.is_frozen() {
+                    self.app.arrange(self.clock.now());
+                    self.undrawn = true;
+                }
+            }
+            Err(Failed) => self.report_fault("working out the evictions failed"),
+        }
     }
 
     fn start_eviction_outcomes(&mut self) {

@@ -74,7 +74,7 @@ fn nodes(scene: &Scene) -> Runs {
 /// The next evictions.
 fn evictions(scene: &Scene) -> Vec<Runs> {
     let rows = scene.screen.evictions.list.keys().iter().filter_map(|key| {
-        let row = scene.shown.views.evictions.get(key)?;
+        let row = scene.shown.views.leaving.evictions.get(key)?;
         match row.state {
             EvictionState::Scheduled { at, .. } | EvictionState::Predicted { at, .. } => Some((key, at)),
             EvictionState::Never | EvictionState::Terminating { .. } | EvictionState::Cancelled { .. } => {

@@ -8,6 +8,7 @@ use kordon::{
     k8s::feed::FeedKind,
     placement::Snapshot,
     plan::PlacingEnvironment,
+    time::Span,
 };
 
 use crate::dashboard_fixture::{DashboardFixture, Withheld};
@@ -24,7 +25,7 @@ fn incident() -> DashboardFixture {
 fn outcome(fixture: &DashboardFixture, pod: &str) -> Option<EvictionOutcome> {
     let (namespace, name) = pod.split_once('/').expect("namespace/name");
     let (model, key) = (&fixture.app.model, Key::new(namespace, name));
-    model.outcome(&key, model.views.evictions.get(&key)?).map(Cow::into_owned)
+    model.outcome(&key, model.views.leaving.evictions.get(&key)?).map(Cow::into_owned)
 }
 
 #[test]
@@ -40,7 +41,7 @@ fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
     let successors = forecast.successors(&Assumptions::default(), &model.cluster, placing).successors;
     let mut compared = 0;
     for successor in successors.iter().filter(|successor| successor.evicted.is_some()) {
-        let row = &model.views.evictions[&successor.of];
+        let row = &model.views.leaving.evictions[&successor.of];
         let outcome = model.outcome(&successor.of, row).expect("it is worked out");
         let word = match &*outcome {
             EvictionOutcome::Moves { .. } => "node",
@@ -142,8 +143,13 @@ fn where_there_are_too_many_pods_the_first_to_be_placed_are_worked_out_as_ever()
     let fixture = incident();
     let model = &fixture.app.model;
     let forecast = model.forecast.as_ref().expect("something is wrong");
-    let leaving: std::collections::BTreeMap<_, _> =
-        model.views.evictions.iter().filter_map(|(key, row)| Some((key.clone(), row.state.at()?))).collect();
+    let leaving: std::collections::BTreeMap<_, _> = model
+        .views
+        .leaving
+        .evictions
+        .iter()
+        .filter_map(|(key, row)| Some((key.clone(), row.state.at()?)))
+        .collect();
     let outcomes = |most| {
         let snapshot = Snapshot::new(&model.cluster, model.settings.version);
         let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
@@ -154,5 +160,28 @@ fn where_there_are_too_many_pods_the_first_to_be_placed_are_worked_out_as_ever()
     assert_eq!(left_out, 3, "three of six");
     for (pod, outcome) in first.iter().filter(|(_, outcome)| **outcome != EvictionOutcome::LeftOut) {
         assert_eq!(all[pod], *outcome, "{pod}");
+    }
+}
+
+#[test]
+fn what_leaves_is_the_same_worked_out_at_once_and_beside_the_loop() {
+    let mut fixtures = [incident(), DashboardFixture::incident(), DashboardFixture::maintenance()];
+    for fixture in &mut fixtures {
+        fixture.terminate("shop/cart-00-x7f2q", &[]);
+        for _ in 0..12 {
+            fixture.run(10);
+            let now = fixture.now;
+            let mut beside = fixture.app.model.clone();
+            let older = beside.next_leaving_job(now - Span::from_secs(1)).expect("the engine runs");
+            beside.refresh_nodes(now);
+            let job = beside.next_leaving_job(now).expect("the engine runs");
+            beside.set_leaving(job.work());
+            let model = &mut fixture.app.model;
+            model.refresh(now);
+            assert_eq!(beside.views.leaving, model.views.leaving);
+            assert_eq!(beside.views.counts, model.views.counts);
+            assert_eq!(beside.views.revision, model.views.revision);
+            assert_eq!(beside.set_leaving(older.work()), None, "what is newer stays");
+        }
     }
 }

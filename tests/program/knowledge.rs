@@ -77,11 +77,16 @@ fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
         found.insert(format!("{headroom}"));
     }
     if knows_pods && is_live {
-        for (pod, row) in &model.views.evictions {
+        for (pod, row) in &model.views.leaving.evictions {
             found.insert(format!("{pod}: {:?}", row.state));
         }
         found.extend(
-            model.views.next.iter().map(|(node, next)| format!("{node}: {:?} {:?}", next.what, next.at)),
+            model
+                .views
+                .leaving
+                .next
+                .iter()
+                .map(|(node, next)| format!("{node}: {:?} {:?}", next.what, next.at)),
         );
     }
     if let Some(forecast) = model.forecast.as_ref().filter(|_| is_live) {

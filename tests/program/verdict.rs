@@ -176,7 +176,7 @@ fn count(fixture: &DashboardFixture, is_it: fn(&EvictionOutcome) -> bool) -> usi
     let leaves = |row: &EvictionRow| {
         matches!(row.state, EvictionState::Scheduled { .. } | EvictionState::Predicted { .. })
     };
-    let rows = model.views.evictions.iter().filter(|(_, row)| leaves(row));
+    let rows = model.views.leaving.evictions.iter().filter(|(_, row)| leaves(row));
     rows.filter(|(key, row)| model.outcome(key, row).is_some_and(|outcome| is_it(&outcome))).count()
 }
 

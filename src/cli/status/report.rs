@@ -469,7 +469,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         taints: node.taints.iter().map(taint).collect(),
         pods: knows_pods.then_some(load.pods),
         terminating_pods: knows_pods.then_some(load.terminating),
-        next: views.next.get(&node.name).map(|due| NextReport {
+        next: views.leaving.next.get(&node.name).map(|due| NextReport {
             r#type: match due.what {
                 NextEventKind::Unknown => "unknown",
                 NextEventKind::Taint => "taint",
@@ -513,7 +513,7 @@ fn lease_renewed(cluster: &Cluster, node: &NodeName) -> Option<ClusterTime> {
 
 /// Soonest first; pods that are never evicted last.
 fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
-    let mut rows: Vec<_> = model.views.evictions.iter().collect();
+    let mut rows: Vec<_> = model.views.leaving.evictions.iter().collect();
     rows.sort_by_key(|(pod, row)| (row.state.rank(), row.state.at(), (*pod).clone()));
     let report = |(pod, row): (&Key, &EvictionRow)| {
         let (state, certainty, finalizers) = match &row.state {

@@ -36,7 +36,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, glyph, &text, role, inner, buf);
         return TableWidget::page(inner);
     }
-    let selected = list.selected().and_then(|key| Some((key, scene.shown.views.evictions.get(key)?)));
+    let selected = list.selected().and_then(|key| Some((key, scene.shown.views.leaving.evictions.get(key)?)));
     let why = selected.map(|(key, row)| reasons(scene, key, row));
     let inner = draw_cause(scene, Pane::Evictions, why, inner, buf);
     let inner = draw_note(scene, inner, buf);
@@ -45,7 +45,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let style = if inner.width >= WHOLE_OUTCOMES { OutcomeStyle::Whole } else { OutcomeStyle::Short };
     table.render(inner, buf, |row| {
         let key = list.keys().get(row);
-        let row = key.and_then(|key| Some((key, scene.shown.views.evictions.get(key)?)));
+        let row = key.and_then(|key| Some((key, scene.shown.views.leaving.evictions.get(key)?)));
         row.map(|(key, row)| cells(scene, key, row, style)).unwrap_or_default()
     });
     page

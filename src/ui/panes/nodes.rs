@@ -344,7 +344,7 @@ fn heartbeat_role(scene: &Scene, silence: &Silence, gap: Span, health: Option<&N
 /// `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`: what happens to the node next; where
 /// nothing does, who works on it.
 fn next(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let Some(due) = scene.shown.views.next.get(&node.name) else { return cordon(scene, node) };
+    let Some(due) = scene.shown.views.leaving.next.get(&node.name) else { return cordon(scene, node) };
     let (what, role) = due_words(due);
     let dim = scene.style(Role::Dim);
     let Some(at) = due.at else { return Cell::new(&format!("{what} queued"), scene.style(role)) };
@@ -480,7 +480,7 @@ pub const fn mark(known: Certainty) -> &'static str {
 /// Why the selected node is in its state, or what happens to it next.
 fn why(scene: &Scene) -> Option<String> {
     let name = scene.screen.selected_node()?;
-    if let Some(due) = scene.shown.views.next.get(name) {
+    if let Some(due) = scene.shown.views.leaving.next.get(name) {
         return Some(due.why.to_string());
     }
     let node = scene.shown.cluster.node(name)?;

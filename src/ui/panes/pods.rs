@@ -33,7 +33,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         draw_nothing(scene, FeedKind::Pods, Pane::Pods, "no pods on this node", inner, buf);
         return TableWidget::page(inner);
     }
-    let selected = list.selected().and_then(|key| scene.shown.views.evictions.get(key));
+    let selected = list.selected().and_then(|key| scene.shown.views.leaving.evictions.get(key));
     let inner = draw_cause(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
     let table = table_of(scene, Pane::Pods, list, columns(scene), page);
@@ -54,7 +54,7 @@ fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let (glyph, role) = sign(scene, node);
     let state = scene.shown.node_status(node).map_or(String::new(), |status| status.text(scene.now));
     let mut runs = runs.and(&format!(" {glyph} {state}"), scene.style(role));
-    if let Some(due) = scene.shown.views.next.get(name) {
+    if let Some(due) = scene.shown.views.leaving.next.get(name) {
         let (what, role) = due_words(due);
         let time = due.at.map_or("queued".into(), |at| text::left(at, scene.now));
         runs = runs.and(" · ", scene.style(Role::Faint)).and(&format!("{what} {time}"), scene.style(role));
@@ -89,7 +89,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
         (false, Phase::Failed) => ("✗", Role::LevelError),
         (false, Phase::Pending | Phase::Running | Phase::Unknown) => ("○", Role::NodeWarning),
     };
-    let eviction = scene.shown.views.evictions.get(&pod.key);
+    let eviction = scene.shown.views.leaving.evictions.get(&pod.key);
     let owner = pod.owner.as_ref();
     let owner = owner.map_or_else(
         || Cell::new(if pod.mirror { "static pod" } else { "none" }, scene.style(Role::NodeNotice)),

@@ -1,0 +1,356 @@
+//! What leaves: every eviction that is predicted, counted down or in progress, and what happens next to each node.
+//!
+//! With a zone, tens of thousands of pods leave. Then this is worked out beside the loop ([`Model::leaves_many`],
+//! [`Model::next_leaving_job`], [`LeavingJob::work`], [`Model::set_leaving`]), by the rules of [`Model::refresh`].
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    Model,
+    eviction::{EvictionRow, EvictionState},
+    eviction_outcomes::{EvictionCounts, EvictionOutcomes},
+};
+use crate::{
+    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
+    engine::{Cause, Certainty, Due, Engine, NodeStage, Why},
+    forecast::{self, Forecast},
+    time::{Span, Timestamp},
+};
+
+/// How long a cancelled eviction stays in the list.
+const REMEMBERED: Span = Span::from_secs(120);
+
+/// With more evictions than this, the next ones are worked out beside the loop: these take some milliseconds.
+const MANY: usize = 2_000;
+
+/// What leaves, at a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Leaving {
+    pub taken: Timestamp,
+    pub evictions: BTreeMap<Key, EvictionRow>,
+    /// The next event of each node that has one.
+    pub next: BTreeMap<NodeName, NextEvent>,
+    /// When the first of the pods leaves whose deletion has not begun; none if there is none.
+    pub first: Option<Timestamp>,
+    /// When the grace periods of the terminating pods end, the first one first.
+    pub deadlines: Vec<Timestamp>,
+    pub changes: LeavingChanges,
+}
+
+/// Counts the changes of what leaves: while a count stays the same, so does what it counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeavingChanges {
+    pub evictions: u64,
+    pub next: u64,
+    /// Changes of which pods leave whose deletion has not begun, whenever that is.
+    pub pods: u64,
+}
+
+/// The next event of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NextEvent {
+    /// None if it waits for something that has no known time.
+    pub at: Option<Timestamp>,
+    pub what: NextEventKind,
+    /// Whether the time is an estimate.
+    pub estimated: bool,
+    pub why: Why,
+    /// The chance that it happens at this time, where several nodes wait for one token.
+    pub chance: Option<forecast::Chance>,
+}
+
+/// What a node's next event can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextEventKind {
+    /// Its conditions become Unknown.
+    Unknown,
+    /// It gets its NoExecute taint.
+    Taint,
+    /// Some of its pods are evicted, the first of them at that time.
+    Evict {
+        /// Those that are evicted then, to the second.
+        first: usize,
+        /// All of them.
+        pods: usize,
+    },
+}
+
+/// Copies of everything that follows what leaves.
+#[derive(Debug)]
+pub struct LeavingJob {
+    engine: Engine,
+    cluster: Cluster,
+    forecast: Option<Arc<Forecast>>,
+    abnormal: BTreeSet<NodeName>,
+    before: Arc<Leaving>,
+    outcomes: Option<Arc<EvictionOutcomes>>,
+    now: Timestamp,
+}
+
+/// What leaves, and how many of each kind.
+#[derive(Debug)]
+pub struct CountedLeaving {
+    leaving: Leaving,
+    counts: EvictionCounts,
+}
+
+impl Leaving {
+    /// The pods that leave and whose deletion has not begun, with when that is.
+    pub fn pods(&self) -> impl Iterator<Item = (Key, Timestamp)> {
+        self.evictions.iter().filter_map(|(key, row)| Some((key.clone(), row.state.leaves_at()?)))
+    }
+
+    /// Whether the same pods leave, whenever that is.
+    fn has_pods_of(&self, other: &BTreeMap<Key, EvictionRow>) -> bool {
+        let leaves = |(key, row): (&Key, &EvictionRow)| row.state.leaves_at().map(|_| key.clone());
+        self.evictions.iter().filter_map(leaves).eq(other.iter().filter_map(leaves))
+    }
+}
+
+impl Model {
+    /// Whether so much leaves that it is worked out beside the loop.
+    pub fn leaves_many(&self) -> bool {
+        let predicted = self.forecast.as_ref().map_or(0, |forecast| forecast.steps.len());
+        self.views.leaving.evictions.len() + predicted > MANY
+    }
+
+    /// Works out at once what leaves. Returns what was known before.
+    pub(super) fn refresh_leaving(&mut self, now: Timestamp) -> Option<Arc<Leaving>> {
+        let sources = Sources {
+            engine: self.engine.as_ref()?,
+            cluster: &self.cluster,
+            forecast: self.forecast.as_deref(),
+            abnormal: self.watchlist.abnormal(),
+            before: &self.views.leaving,
+            now,
+        };
+        let leaving = sources.leaving();
+        let counts = EvictionCounts::of(&leaving.evictions, self.outcomes.as_deref());
+        self.set_leaving(CountedLeaving { leaving, counts })
+    }
+
+    /// What is to be worked out beside the loop; none before the engine has started.
+    pub fn next_leaving_job(&self, now: Timestamp) -> Option<LeavingJob> {
+        Some(LeavingJob {
+            engine: self.engine.clone()?,
+            cluster: self.cluster.clone(),
+            forecast: self.forecast.clone(),
+            abnormal: self.watchlist.abnormal().clone(),
+            before: self.views.leaving.clone(),
+            outcomes: self.outcomes.clone(),
+            now,
+        })
+    }
+
+    /// Takes what leaves, unless something newer is known. Returns what was known before.
+    pub fn set_leaving(&mut self, counted: CountedLeaving) -> Option<Arc<Leaving>> {
+        let CountedLeaving { leaving, counts } = counted;
+        if leaving.taken < self.views.leaving.taken {
+            return None;
+        }
+        self.views.counts = counts;
+        self.views.revision.next = leaving.changes.next;
+        self.views.revision.evictions = leaving.changes.evictions + self.outcome_changes;
+        Some(std::mem::replace(&mut self.views.leaving, Arc::new(leaving)))
+    }
+}
+
+impl LeavingJob {
+    pub fn work(self) -> CountedLeaving {
+        let Self { engine, cluster, forecast, abnormal, before, outcomes, now } = self;
+        let forecast = forecast.as_deref();
+        let sources = Sources {
+            engine: &engine,
+            cluster: &cluster,
+            forecast,
+            abnormal: &abnormal,
+            before: &before,
+            now,
+        };
+        let leaving = sources.leaving();
+        let counts = EvictionCounts::of(&leaving.evictions, outcomes.as_deref());
+        CountedLeaving { leaving, counts }
+    }
+}
+
+/// What leaving follows from.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    engine: &'a Engine,
+    cluster: &'a Cluster,
+    forecast: Option<&'a Forecast>,
+    /// [`super::NodeWatchlist::abnormal`].
+    abnormal: &'a BTreeSet<NodeName>,
+    before: &'a Leaving,
+    now: Timestamp,
+}
+
+impl Sources<'_> {
+    fn leaving(self) -> Leaving {
+        let Self { before, now, .. } = self;
+        let mut evictions = self.evictions();
+        self.remember_cancelled(&mut evictions);
+        let next = self.next_events(&evictions);
+        let rows = || evictions.values().map(|row| &row.state);
+        let first = rows().filter_map(EvictionState::leaves_at).min();
+        let mut deadlines: Vec<Timestamp> = rows().filter_map(EvictionState::ends_at).collect();
+        deadlines.sort_unstable();
+        let mut changes = before.changes;
+        changes.evictions += u64::from(evictions != before.evictions);
+        changes.next += u64::from(next != before.next);
+        changes.pods += u64::from(!before.has_pods_of(&evictions));
+        Leaving { taken: now, evictions, next, first, deadlines, changes }
+    }
+
+    /// Every eviction that the forecast predicts, that the engine counts down, or that is in progress.
+    fn evictions(self) -> BTreeMap<Key, EvictionRow> {
+        let Self { engine, cluster, forecast, now, .. } = self;
+        let mut rows = BTreeMap::new();
+        for step in forecast.iter().flat_map(|forecast| &forecast.steps) {
+            if let forecast::ForecastKind::Deleted { pod, node }
+            | forecast::ForecastKind::Removed { pod, node } = &step.kind
+                && step.at > now
+                && cluster.pod(pod).is_some()
+            {
+                let state = EvictionState::Predicted { at: step.at, chance: step.chance.clone() };
+                rows.insert(pod.clone(), EvictionRow { node: node.clone(), state, why: step.why.clone() });
+            }
+        }
+        for eviction in engine.evictions(cluster) {
+            let state = match eviction.due {
+                Due::At { at, certainty } => EvictionState::Scheduled { at, certainty },
+                Due::Never => EvictionState::Never,
+            };
+            rows.insert(eviction.pod, EvictionRow { node: eviction.node, state, why: eviction.why });
+        }
+        for pod in cluster.terminating_pods() {
+            let node = pod.node.as_ref().and_then(|node| cluster.node(node));
+            let Some(row) = node.and_then(|node| terminating(cluster, pod, node)) else { continue };
+            let why = rows.remove(&pod.key).map(|row| row.why).unwrap_or_default();
+            rows.insert(pod.key.clone(), EvictionRow { why, ..row });
+        }
+        rows
+    }
+
+    /// Adds the evictions that were scheduled, are not any more, and whose pod is still there.
+    ///
+    /// An older forecast does not bring a cancelled eviction back.
+    fn remember_cancelled(self, rows: &mut BTreeMap<Key, EvictionRow>) {
+        let Self { cluster, before, now, .. } = self;
+        let predicted_at = self.forecast.map_or(Timestamp::EPOCH, |forecast| forecast.made);
+        for (key, row) in &before.evictions {
+            let (at, why) = match row.state {
+                EvictionState::Scheduled { at, .. } if at > now => (now, Why::from(Cause::TaintsGone)),
+                EvictionState::Cancelled { at } if now.since(at) < REMEMBERED => (at, row.why.clone()),
+                EvictionState::Scheduled { .. }
+                | EvictionState::Cancelled { .. }
+                | EvictionState::Predicted { .. }
+                | EvictionState::Never
+                | EvictionState::Terminating { .. } => continue,
+            };
+            let still_leaves = rows.get(key).is_some_and(|row| match row.state {
+                EvictionState::Predicted { .. } => predicted_at > at,
+                EvictionState::Scheduled { .. }
+                | EvictionState::Cancelled { .. }
+                | EvictionState::Never
+                | EvictionState::Terminating { .. } => true,
+            });
+            let stays = cluster.pod(key).is_some_and(|pod| pod.node.as_ref() == Some(&row.node));
+            if stays && !still_leaves {
+                let state = EvictionState::Cancelled { at };
+                rows.insert(key.clone(), EvictionRow { node: row.node.clone(), state, why });
+            }
+        }
+    }
+
+    /// The next event of each node: what the forecast predicts, else its first eviction, else what its silence leads
+    /// to.
+    fn next_events(self, evictions: &BTreeMap<Key, EvictionRow>) -> BTreeMap<NodeName, NextEvent> {
+        let Self { engine, cluster, now, .. } = self;
+        let mut next = self.predicted_events();
+        add_evictions(evictions, &mut next);
+        let predictable = engine.confidence(now).allows_predictions();
+        for node in self.abnormal.iter().filter_map(|name| cluster.node(name)) {
+            let Some(view) = engine.node_view(node) else { continue };
+            let (at, what) = match view.stage {
+                NodeStage::Healthy if predictable && self.is_going_silent(node) => {
+                    (Some(view.expires()), NextEventKind::Unknown)
+                }
+                NodeStage::Queued | NodeStage::Requested => (None, NextEventKind::Taint),
+                NodeStage::Healthy | NodeStage::Tainted | NodeStage::Evicted => continue,
+            };
+            let why = engine.why_silent(&node.name).unwrap_or_default();
+            let estimated = view.certainty != Certainty::Observed;
+            next.entry(node.name.clone()).or_insert(NextEvent { at, what, estimated, why, chance: None });
+        }
+        next
+    }
+
+    fn predicted_events(self) -> BTreeMap<NodeName, NextEvent> {
+        let mut next = BTreeMap::new();
+        let steps = self.forecast.iter().flat_map(|forecast| &forecast.steps);
+        for step in steps.filter(|step| step.at > self.now) {
+            let what = match &step.kind {
+                forecast::ForecastKind::Unknown { .. } => NextEventKind::Unknown,
+                forecast::ForecastKind::NoExecute { .. } => NextEventKind::Taint,
+                forecast::ForecastKind::Deleted { .. } | forecast::ForecastKind::Removed { .. } => continue,
+            };
+            let node = step.kind.node();
+            next.entry(node.clone()).or_insert_with(|| NextEvent {
+                at: Some(step.at),
+                what,
+                estimated: self.is_estimated(node, &step.why),
+                why: step.why.clone(),
+                chance: step.chance.clone(),
+            });
+        }
+        next
+    }
+
+    fn is_going_silent(self, node: &Node) -> bool {
+        node.is_ready() && self.engine.is_silent(self.cluster, node, self.now)
+    }
+
+    /// Whether a predicted time depends on an estimate, or on chance among several waiting nodes.
+    fn is_estimated(self, node: &NodeName, why: &Why) -> bool {
+        let waits = why.0.iter().any(|cause| matches!(cause, Cause::Queued { .. } | Cause::Token { .. }));
+        let health = || self.engine.node_view(self.cluster.node(node)?);
+        waits || health().is_some_and(|health| health.certainty != Certainty::Observed)
+    }
+}
+
+fn terminating(cluster: &Cluster, pod: &Pod, node: &Node) -> Option<EvictionRow> {
+    let termination = pod.termination.as_ref()?;
+    let kubelet_silent = node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown);
+    let state = EvictionState::Terminating {
+        deadline: cluster.local(termination.deadline),
+        finalizers: pod.finalizers.clone(),
+        kubelet_silent,
+    };
+    Some(EvictionRow { node: node.name.clone(), state, why: Why::default() })
+}
+
+/// Adds the first eviction of each node that has no event yet, and how many evictions there are.
+fn add_evictions(evictions: &BTreeMap<Key, EvictionRow>, next: &mut BTreeMap<NodeName, NextEvent>) {
+    let mut scheduled: BTreeMap<&NodeName, Vec<(Timestamp, Certainty, &Why)>> = BTreeMap::new();
+    for row in evictions.values().filter(|row| !next.contains_key(&row.node)) {
+        if let EvictionState::Scheduled { at, certainty } = row.state {
+            scheduled.entry(&row.node).or_default().push((at, certainty, &row.why));
+        }
+    }
+    for (node, pods) in scheduled {
+        let Some((at, certainty, why)) = pods.iter().min_by_key(|(at, ..)| *at).copied() else { continue };
+        let first = pods.iter().filter(|(other, ..)| other.since(at) < Span::from_secs(1)).count();
+        let event = NextEvent {
+            at: Some(at),
+            what: NextEventKind::Evict { first, pods: pods.len() },
+            estimated: certainty != Certainty::Observed,
+            why: why.clone(),
+            chance: None,
+        };
+        next.insert(node.clone(), event);
+    }
+}
