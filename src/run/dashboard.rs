@@ -1,8 +1,10 @@
 //! The loop of the dashboard.
 //!
-//! Keys come first and are drawn at once. What the watches report is applied as a whole, then drawn, at most 30 times a
-//! second. The engine is woken when it asks for it. While something counts down there is a tick once a second; when
-//! nothing arrives and nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
+//! Keys come first and are drawn at once. What the watches report is applied as a whole; where it shows in a row on screen
+//! (`app/on_screen.rs`) it is drawn with the next frame, at most 30 times a second. Views and lists follow at most four times
+//! a second, and are drawn where they have changed ([`Revision`](crate::model::Revision)). The engine is woken when it asks
+//! for it. While something counts down there is a tick once a second, which always draws; when nothing arrives and nothing
+//! counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
 use std::{collections::BTreeSet, future::Future, io, time::Duration};
 
@@ -14,6 +16,7 @@ use tokio::{
     sync::{mpsc, watch},
     time::{Instant, sleep_until},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     background::{Background, COST, Failed, drop_in_background},
@@ -39,7 +42,10 @@ use crate::{
     executor::{guards, write_context::WriteContext},
     forecast::Forecast,
     k8s::feed::FeedEvent,
-    model::{CountedLeaving, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, PendingPods, suggestions::Guarding},
+    model::{
+        CountedLeaving, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, PendingPods,
+        suggestions::Guarding,
+    },
     operation::Request,
     time::Timestamp,
 };
@@ -108,13 +114,37 @@ pub async fn terminal(dashboard: Dashboard) -> Result<(), RunError> {
     let mut ends =
         [listen(SignalKind::terminate())?, listen(SignalKind::hangup())?, listen(SignalKind::interrupt())?];
     let mut tty = tty::Tty::enter().map_err(RunError::Enter)?;
-    let keys = crossterm::event::EventStream::new();
+    let keys = read_beside(crossterm::event::EventStream::new());
     let terminated = futures::future::select_all(ends.iter_mut().map(|end| Box::pin(end.recv())));
     tokio::select! {
         left = run_dashboard(dashboard, &mut tty, keys) => left,
         // Dropping the terminal restores it.
         _ = terminated => Ok(()),
     }
+}
+
+/// Keys that were read and wait for the loop. When it is full, reading waits, and the terminal keeps what is typed.
+const KEYS: usize = 64;
+
+/// The same events, read in a task of their own. Asking crossterm takes a lock that its own thread holds while it waits, and
+/// the loop asks whenever a watch reports something: hundreds of times a second.
+fn read_beside<S>(mut events: S) -> impl Stream<Item = S::Item> + Unpin
+where
+    S: Stream<Item: Send> + Send + Unpin + 'static,
+{
+    let (typed, mut read) = mpsc::channel(KEYS);
+    let reading = AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Some(event) = events.next().await {
+            if typed.send(event).await.is_err() {
+                return;
+            }
+        }
+    }));
+    stream::poll_fn(move |context| {
+        // The stream owns its reader.
+        let _ = &reading;
+        read.poll_recv(context)
+    })
 }
 
 /// The loop, over any surface and source of keys. When the keys end, so does it.
