@@ -74,6 +74,14 @@ impl Pod {
         *self == Self { version: self.version, ..other.clone() }
     }
 
+    /// Whether only what it and its kubelet say of its state differs: it takes the same room as before.
+    pub fn differs_only_in_status(&self, other: &Self) -> bool {
+        let Self { version, phase, reason, unscheduled, ready, disruption_target, ending, .. } = self.clone();
+        let as_ours =
+            Self { version, phase, reason, unscheduled, ready, disruption_target, ending, ..other.clone() };
+        *self == as_ours && self.is_finished() == other.is_finished()
+    }
+
     /// Whether it is Succeeded or Failed.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)

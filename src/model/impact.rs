@@ -18,6 +18,8 @@ pub enum Impact {
     Node,
     /// A pod: evictions, plans, and where pods can be.
     Pod,
+    /// What a pod says of itself, its readiness for example: evictions and plans. It takes the same room.
+    PodStatus,
     /// The version of a pod only: of what is known of it, everything is as before.
     PodVersion,
     /// Who the controller is.
@@ -43,6 +45,7 @@ impl Impact {
             },
             Applied::Pod(delta) => match (&delta.old, &delta.new) {
                 (Some(old), Some(new)) if old.differs_only_in_version(new) => Self::PodVersion,
+                (Some(old), Some(new)) if old.differs_only_in_status(new) => Self::PodStatus,
                 _ => Self::Pod,
             },
             Applied::Leader(..) => Self::Leader,
@@ -53,8 +56,44 @@ impl Impact {
     /// Whether plans and placements over the cluster may differ after it.
     pub const fn bears_on_plans(self) -> bool {
         match self {
-            Self::Node | Self::Pod | Self::Other => true,
+            Self::Node | Self::Pod | Self::PodStatus | Self::Other => true,
             Self::Heartbeat | Self::PodVersion | Self::Leader => false,
         }
+    }
+
+    /// Whether pods that wait for a node may find another one after it.
+    pub const fn bears_on_placement(self) -> bool {
+        match self {
+            Self::Node | Self::Pod | Self::Other => true,
+            Self::Heartbeat | Self::PodStatus | Self::PodVersion | Self::Leader => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cluster::{Delta, Phase, Pod, PodUnscheduled, Version};
+
+    #[test]
+    fn a_pod_that_takes_the_same_room_does_not_change_where_others_can_be() {
+        let impact = |change: &dyn Fn(&mut Pod)| {
+            let old = Pod { version: Version(1), phase: Phase::Running, ..Pod::default() };
+            let mut new = Pod { version: Version(2), ..old.clone() };
+            change(&mut new);
+            Impact::of(&Applied::Pod(Delta { old: Some(Arc::new(old)), new: Some(Arc::new(new)) }))
+        };
+        assert_eq!(impact(&|_| {}), Impact::PodVersion);
+        assert_eq!(impact(&|pod| pod.reason = "Unwell".into()), Impact::PodStatus);
+        assert_eq!(impact(&|pod| pod.phase = Phase::Unknown), Impact::PodStatus);
+        let unscheduled = Arc::new(PodUnscheduled::default());
+        assert_eq!(impact(&|pod| pod.unscheduled = Some(unscheduled.clone())), Impact::PodStatus);
+        assert_eq!(impact(&|pod| pod.phase = Phase::Failed), Impact::Pod, "it is finished: its room is free");
+        assert_eq!(impact(&|pod| pod.node = Some("n".into())), Impact::Pod);
+        assert_eq!(impact(&|pod| pod.priority = 7), Impact::Pod);
+        assert!(Impact::PodStatus.bears_on_plans() && !Impact::PodStatus.bears_on_placement());
+        assert!(!Impact::PodVersion.bears_on_plans());
     }
 }

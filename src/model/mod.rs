@@ -111,6 +111,8 @@ pub struct Model {
     outcome_changes: u64,
     /// Counts changes that plans may differ by.
     plan_changes: u64,
+    /// Counts changes that placements may differ by.
+    placement_changes: u64,
     /// Effects that were not taken yet.
     outbox: VecDeque<Effect>,
     /// Effects that were taken and have no outcome yet.
@@ -192,6 +194,7 @@ impl Model {
             results: 0,
             outcome_changes: 0,
             plan_changes: 0,
+            placement_changes: 0,
             outbox: VecDeque::new(),
             in_flight: BTreeMap::new(),
         }
@@ -354,6 +357,7 @@ impl Model {
         self.unscheduled_changes += u64::from(impact.bears_on_plans() && concerns_unscheduled(applied));
         self.pod_moves += u64::from(moves_pod(applied));
         self.plan_changes += u64::from(impact.bears_on_plans());
+        self.placement_changes += u64::from(impact.bears_on_placement());
         if let Some(engine) = &mut self.engine {
             engine.handle_change(&self.cluster, applied, now);
         }
@@ -532,7 +536,8 @@ mod tests {
             model.on_watch_event(event, NOW);
         }
         model.refresh(NOW);
-        let evictions = model.views.leaving.evictions.iter().map(|(key, row)| (key.clone(), row.state.clone()));
+        let evictions =
+            model.views.leaving.evictions.iter().map(|(key, row)| (key.clone(), row.state.clone()));
         (model.views.confidence, evictions.collect())
     }
 

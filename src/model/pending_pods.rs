@@ -15,7 +15,7 @@ use crate::{
 /// What would help the pods that wait for a node, at a moment.
 #[derive(Clone, Debug)]
 pub struct PendingPods {
-    /// [`Model::plan_changes`] at that moment.
+    /// How many changes there had been that placements may differ by.
     changes: u64,
     by_pod: BTreeMap<Key, PendingAdvice>,
 }
@@ -113,7 +113,10 @@ impl Model {
 
     /// The next advice to work out; none while it is known, no pod waits, or nodes or pods are not known.
     pub fn next_pending_job(&self) -> Option<PendingJob> {
-        let changes = self.plan_revision().filter(|_| self.cluster.unscheduled_count() > 0)?;
+        if self.cluster.unscheduled_count() == 0 || !self.headroom_gaps().is_empty() {
+            return None;
+        }
+        let changes = self.placement_changes;
         if self.pending.as_ref().is_some_and(|pending| pending.changes == changes) {
             return None;
         }
