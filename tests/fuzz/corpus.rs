@@ -57,6 +57,51 @@ fn every_target_has_a_small_corpus_and_every_corpus_a_target() {
     assert_eq!(folders, TARGETS.iter().map(|target| target.name.to_owned()).collect());
 }
 
+/// The targets whose inputs are damaged at random in every run: they take microseconds, and nothing but decoding.
+const DAMAGED: [&str; 3] = ["kubelet", "objects", "protobuf"];
+
+/// How often each of their inputs is damaged.
+const DAMAGES: usize = 100;
+
+#[test]
+fn damaged_inputs_pass_their_target() {
+    let seed = fastrand::u64(..);
+    let mut random = fastrand::Rng::with_seed(seed);
+    for target in TARGETS.iter().filter(|target| DAMAGED.contains(&target.name)) {
+        for path in inputs(target) {
+            let whole = fs::read(&path).expect("it was listed");
+            for _ in 0..DAMAGES {
+                let data = damaged(whole.clone(), &mut random);
+                let passed = panic::catch_unwind(|| (target.run)(&data)).is_ok();
+                assert!(passed, "{}, seed {seed}: {} as {data:?}", target.name, path.display());
+            }
+        }
+    }
+}
+
+/// With a few of its bytes replaced, removed, repeated or cut off, after the two that say what it is.
+fn damaged(mut data: Vec<u8>, random: &mut fastrand::Rng) -> Vec<u8> {
+    for _ in 0..random.usize(1..5) {
+        if data.len() <= 3 {
+            break;
+        }
+        let at = random.usize(2..data.len());
+        match random.u8(0..6) {
+            0 => data[at] = random.u8(..),
+            1 => data[at] ^= 1 << random.u8(0..8),
+            2 => drop(data.remove(at)),
+            3 => data.insert(at, *random.choice([0x00, 0x7f, 0x80, 0xff].iter()).expect("there are four")),
+            4 => {
+                let part = data[at..data.len().min(at + random.usize(1..40))].to_vec();
+                let place = random.usize(2..data.len());
+                data.splice(place..place, part);
+            }
+            _ => data.truncate(at),
+        }
+    }
+    data
+}
+
 fn inputs(target: &Target) -> BTreeSet<PathBuf> {
     let folder = Path::new(CORPUS).join(target.name);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
