@@ -177,7 +177,7 @@ impl Frames {
         while let Some(end) = memchr::memchr(b'\n', rest) {
             self.keep(&rest[..end]);
             rest = &rest[end + 1..];
-            if self.head.starts_with(br#"{"type":"BOOKMARK""#) {
+            if memchr::memmem::find(&self.head, br#""type":"BOOKMARK""#).is_some() {
                 if ends_list(&self.head) {
                     return true;
                 }

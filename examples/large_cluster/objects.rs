@@ -269,7 +269,7 @@ impl LargeCluster {
                 "generation": 1, "labels": labels,
                 "annotations": {
                     "checksum/config": hex("configuration", app, 64),
-                    "prometheus.io/port": "9090", "prometheus.io/scrape": "true",
+
                     "change-cause": format!("release {} of {}", app % 97, app_name(app)),
                 },
                 "ownerReferences": [{
@@ -288,12 +288,12 @@ impl LargeCluster {
         let requests = json!({
             "cpu": format!("{}m", 100 + index % 401), "memory": format!("{}Ki", (512 << 10) + index / 401 % 1501 * 512),
         });
-        let environment: Vec<Value> = (0..10)
+        let environment: Vec<Value> = (0..4)
             .map(|number| {
                 let value = format!("{}-{number}", hex("setting", index * 10 + number, 16));
                 json!({"name": format!("SETTING_{number:02}"), "value": value})
             })
-            .chain(["metadata.name", "metadata.namespace", "spec.nodeName"].map(|path| {
+            .chain(["spec.nodeName"].map(|path| {
                 let name = path.replace('.', "_").to_uppercase();
                 json!({"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}})
             }))
@@ -313,7 +313,7 @@ impl LargeCluster {
                     {"name": "http", "containerPort": 8080, "protocol": "TCP"},
                     {"name": "metrics", "containerPort": 9090, "protocol": "TCP"},
                 ],
-                "livenessProbe": probe("/healthz", 10), "readinessProbe": probe("/readyz", 5),
+                "readinessProbe": probe("/readyz", 5),
                 "resources": {"requests": requests, "limits": {"memory": requests["memory"]}},
                 "securityContext": {
                     "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
