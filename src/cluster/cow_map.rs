@@ -1,6 +1,6 @@
 //! An ordered map with cheap copies.
 
-use std::{borrow::Borrow, sync::Arc};
+use std::{borrow::Borrow, cmp::Ordering, sync::Arc};
 
 /// The most rows of a chunk. Copies share chunks; the first write to a shared chunk copies its rows.
 const CHUNK: usize = 128;
@@ -32,6 +32,42 @@ impl<'a, K: Clone, V: Clone> FoundRow<'a, K, V> {
 
     pub fn into_mut(self) -> &'a mut V {
         &mut Arc::make_mut(self.rows)[self.row].1
+    }
+}
+
+/// A place in the chunks of a map.
+struct Rows<'a, K, V> {
+    chunks: &'a [Arc<Vec<(K, V)>>],
+    row: usize,
+}
+
+impl<'a, K, V> Rows<'a, K, V> {
+    const fn of(chunks: &'a [Arc<Vec<(K, V)>>]) -> Self {
+        Self { chunks, row: 0 }
+    }
+
+    /// The chunk that starts here.
+    fn whole_chunk(&self) -> Option<&'a Arc<Vec<(K, V)>>> {
+        self.chunks.first().filter(|_| self.row == 0)
+    }
+
+    fn skip_chunk(&mut self) {
+        self.chunks = &self.chunks[1..];
+        self.row = 0;
+    }
+
+    fn row(&self) -> Option<(&'a K, &'a V)> {
+        let (key, value) = self.chunks.first()?.get(self.row)?;
+        Some((key, value))
+    }
+
+    /// Goes on behind this row, which is the one here.
+    fn take(&mut self, value: &'a V) -> Option<&'a V> {
+        self.row += 1;
+        if self.chunks.first().is_some_and(|chunk| chunk.len() == self.row) {
+            self.skip_chunk();
+        }
+        Some(value)
     }
 }
 
@@ -133,6 +169,45 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         }
         self.len -= 1;
         Some(value)
+    }
+
+    /// The rows that differ in `new`, in order of their keys, each before and after. Shared chunks are skipped.
+    pub fn differences<'a>(
+        &'a self,
+        new: &'a Self,
+        is_same: impl Fn(&V, &V) -> bool,
+        mut on_difference: impl FnMut(Option<&'a V>, Option<&'a V>),
+    ) {
+        let (mut left, mut right) = (Rows::of(&self.chunks), Rows::of(&new.chunks));
+        loop {
+            while let (Some(one), Some(other)) = (left.whole_chunk(), right.whole_chunk())
+                && Arc::ptr_eq(one, other)
+            {
+                left.skip_chunk();
+                right.skip_chunk();
+            }
+            match (left.row(), right.row()) {
+                (None, None) => return,
+                (Some((_, value)), None) => on_difference(left.take(value), None),
+                (None, Some((_, value))) => on_difference(None, right.take(value)),
+                (Some((one, old)), Some((other, new))) => match one.cmp(other) {
+                    Ordering::Less => on_difference(left.take(old), None),
+                    Ordering::Greater => on_difference(None, right.take(new)),
+                    Ordering::Equal => {
+                        let (old, new) = (left.take(old), right.take(new));
+                        if !old.zip(new).is_some_and(|(old, new)| is_same(old, new)) {
+                            on_difference(old, new);
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    /// Whether both are copies of one map that were not written to since.
+    pub fn is_copy_of(&self, other: &Self) -> bool {
+        self.chunks.len() == other.chunks.len()
+            && self.chunks.iter().zip(&other.chunks).all(|(one, other)| Arc::ptr_eq(one, other))
     }
 
     /// All rows, in order of their keys.

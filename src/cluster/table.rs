@@ -100,6 +100,20 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.iter_from(from).map(|(_, row)| &row.object)
     }
 
+    /// What has changed in a later copy of this table.
+    pub fn changes(&self, later: &Self, mut on_change: impl FnMut(Delta<T>)) {
+        let is_same = |one: &Row<T>, other: &Row<T>| Arc::ptr_eq(&one.object, &other.object);
+        let object = |row: Option<&Row<T>>| row.map(|row| row.object.clone());
+        self.rows.differences(&later.rows, is_same, |old, new| {
+            on_change(Delta { old: object(old), new: object(new) });
+        });
+    }
+
+    /// Whether both are copies of one table that did not change since.
+    pub fn is_copy_of(&self, other: &Self) -> bool {
+        self.synced == other.synced && self.rows.is_copy_of(&other.rows)
+    }
+
     pub fn len(&self) -> usize {
         self.rows.len()
     }
