@@ -1,12 +1,11 @@
-//! What the cluster could lose: worked out beside the loop ([`Model::next_headroom_job`], [`HeadroomJob::work`]) and kept
-//! in [`Model::headroom`] until something newer is known.
+//! What the cluster could lose: worked out beside the loop in slices ([`Model::next_headroom_job`],
+//! [`HeadroomJob::advance`]) and kept in [`Model::headroom`] until something newer is known.
 
 use super::Model;
 use crate::{
     cluster::{Cluster, FeedKind},
     engine::{ServerVersion, ZoneState, ZoneView},
-    placement::Snapshot,
-    plan::{Headroom, headroom},
+    plan::{Headroom, HeadroomWork},
     time::{Span, Timestamp},
 };
 
@@ -14,17 +13,29 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadroomSnapshot {
     pub headroom: Headroom,
-    /// The time of the cluster state that it was worked out from.
+    /// The time of the cluster state that its oldest answer is of.
     pub at: Timestamp,
-    /// [`Model::plan_revision`] at that moment.
-    revision: u64,
+    /// [`Model::plan_revision`] at that moment; none while there is more to work out.
+    revision: Option<u64>,
+}
+
+impl HeadroomSnapshot {
+    /// Whether nothing was left to work out.
+    pub const fn is_finished(&self) -> bool {
+        self.revision.is_some()
+    }
 }
 
 /// What is known of headroom.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KnownHeadroom<'a> {
     Known(&'a Headroom),
-    /// There is no answer yet, or the last one is of a minute ago and something has changed since.
+    /// The last answer, of some of its losses, is older than a minute, and something has changed since.
+    Outdated {
+        headroom: &'a Headroom,
+        at: Timestamp,
+    },
+    /// There is no answer yet.
     Computing,
     /// Nodes or pods are not seen as they are now, or a zone is down.
     Withheld,
@@ -34,7 +45,7 @@ impl<'a> KnownHeadroom<'a> {
     pub const fn known(self) -> Option<&'a Headroom> {
         match self {
             Self::Known(headroom) => Some(headroom),
-            Self::Computing | Self::Withheld => None,
+            Self::Outdated { .. } | Self::Computing | Self::Withheld => None,
         }
     }
 }
@@ -48,7 +59,7 @@ pub struct HeadroomJob {
     at: Timestamp,
 }
 
-/// An answer that is older is withheld where something that it depends on has changed since.
+/// An answer that is older is outdated where something that it depends on has changed since.
 const HOLDS_FOR: Span = Span::from_secs(60);
 
 impl Model {
@@ -59,19 +70,19 @@ impl Model {
         if is_missing(FeedKind::Nodes) || is_missing(FeedKind::Pods) || self.views.zones.iter().any(is_down) {
             return KnownHeadroom::Withheld;
         }
-        let holds = |known: &&HeadroomSnapshot| {
-            self.plan_revision() == Some(known.revision) || now.since(known.at) <= HOLDS_FOR
-        };
-        match self.headroom.as_ref().filter(holds) {
-            Some(known) => KnownHeadroom::Known(&known.headroom),
-            None => KnownHeadroom::Computing,
+        let Some(known) = &self.headroom else { return KnownHeadroom::Computing };
+        let is_current = known.revision.is_some() && self.plan_revision() == known.revision;
+        if is_current || now.since(known.at) <= HOLDS_FOR {
+            KnownHeadroom::Known(&known.headroom)
+        } else {
+            KnownHeadroom::Outdated { headroom: &known.headroom, at: known.at }
         }
     }
 
-    /// The next headroom to work out; none while it is known, or nodes or pods are not.
+    /// The next slice of headroom to work out; none while it is known, or nodes or pods are not.
     pub fn next_headroom_job(&self, now: Timestamp) -> Option<HeadroomJob> {
         let revision = self.plan_revision().filter(|_| !self.cluster.nodes().is_empty())?;
-        if self.headroom.as_ref().is_some_and(|headroom| headroom.revision == revision) {
+        if self.headroom.as_ref().is_some_and(|headroom| headroom.revision == Some(revision)) {
             return None;
         }
         let (cluster, version) = (self.cluster.clone(), self.settings.version);
@@ -79,11 +90,42 @@ impl Model {
     }
 }
 
+/// A newer state of the cluster is taken at most this often, so that answers that take long come to an end beside it.
+const ROUND: Span = Span::from_secs(5);
+
+/// Headroom that is worked out in slices.
+#[derive(Debug, Default)]
+pub struct HeadroomProgress {
+    work: HeadroomWork,
+    /// Of the state that was started last.
+    revision: Option<u64>,
+}
+
 impl HeadroomJob {
-    /// Works it out. None once `goes_on`, which is asked now and then, returns false.
+    /// Works it out in one go. None once `goes_on`, which is asked now and then, returns false.
     pub fn work(self, goes_on: impl FnMut() -> bool) -> Option<HeadroomSnapshot> {
-        let snapshot = Snapshot::new(&self.cluster, self.version);
-        let headroom = headroom(&self.cluster, &snapshot, goes_on)?;
-        Some(HeadroomSnapshot { headroom, at: self.at, revision: self.revision })
+        let found = self.advance(&mut HeadroomProgress::default(), goes_on);
+        found.filter(|found| found.revision.is_some())
+    }
+
+    /// Goes on with earlier work while `goes_on`, which is asked before each small step. None if nothing is known yet.
+    pub fn advance(
+        self,
+        progress: &mut HeadroomProgress,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Option<HeadroomSnapshot> {
+        let HeadroomProgress { work, revision } = progress;
+        let is_due = work.started_at().is_none_or(|started| self.at.since(started) >= ROUND);
+        if *revision != Some(self.revision) && (work.is_done() || work.is_proved() && is_due) {
+            work.start(self.cluster, self.version, self.at);
+            *revision = Some(self.revision);
+        }
+        work.advance(&mut goes_on);
+        let at = work.answered_at().or(work.started_at().filter(|_| work.is_done()))?;
+        Some(HeadroomSnapshot {
+            headroom: work.headroom(),
+            at,
+            revision: revision.filter(|_| work.is_done()),
+        })
     }
 }

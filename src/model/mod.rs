@@ -32,7 +32,7 @@ pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
 pub use eviction::{EvictionRow, EvictionState};
 pub use eviction_outcomes::{EvictionCounts, EvictionOutcomes, OutcomesJob};
 pub use feeds::Feeds;
-pub use headroom::{HeadroomJob, HeadroomSnapshot, KnownHeadroom};
+pub use headroom::{HeadroomJob, HeadroomProgress, HeadroomSnapshot, KnownHeadroom};
 pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};

@@ -64,6 +64,16 @@ impl AffinityClasses {
         self.all.iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
     }
 
+    /// The class of a number.
+    pub fn class(&self, number: u32) -> &AffinityClass {
+        &self.all[number as usize]
+    }
+
+    /// The classes from this number on.
+    pub fn after(&self, number: usize) -> impl Iterator<Item = (u32, &AffinityClass)> {
+        (0..).zip(&self.all).skip(number).map(|(number, class)| (number, &**class))
+    }
+
     /// The classes whose terms may select a pod in this namespace.
     pub fn concerning(&self, namespace: &Namespace) -> impl Iterator<Item = (u32, &AffinityClass)> {
         let local = self.in_namespace.get(namespace).into_iter().flatten();
@@ -72,7 +82,7 @@ impl AffinityClasses {
 }
 
 /// The namespaces of the cluster and their labels.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NamespaceLabels(pub BTreeMap<Namespace, Labels>);
 
 impl NamespaceLabels {

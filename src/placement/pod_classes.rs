@@ -53,6 +53,11 @@ impl PodClasses {
         &self.all[number as usize].on
     }
 
+    /// The class of a number.
+    pub fn class(&self, number: u32) -> &PodClass {
+        &self.all[number as usize]
+    }
+
     /// Where the pods of a class are, to be changed.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
         &mut Arc::make_mut(self.all.get_mut(number as usize)).on

@@ -44,6 +44,12 @@ impl SchedulingRequest {
         }
     }
 
+    /// Whether the replacement of a pod has its name: pods of StatefulSets do.
+    pub fn keeps_name_of(pod: &Pod) -> bool {
+        let is_stateful = |kind: &OwnerKind| *kind == OwnerKind::Workload(WorkloadKind::StatefulSet);
+        pod.owner.as_ref().is_some_and(|owner| is_stateful(&owner.kind))
+    }
+
     /// Why the default scheduler does not try to place it; none if it does.
     pub fn obstacle(&self) -> Option<Obstacle> {
         if !self.spec.gates.is_empty() {

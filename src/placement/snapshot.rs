@@ -58,6 +58,8 @@ pub struct Snapshot {
     namespaces: Arc<NamespaceLabels>,
     budgets: Arc<Vec<Arc<Budget>>>,
     storage: Storage,
+    /// Counts how often storage or the labels of namespaces have changed.
+    small_changes: u64,
 }
 
 /// The present nodes in the order of their names.
@@ -150,6 +152,7 @@ impl Snapshot {
             namespaces: Arc::default(),
             budgets: Arc::default(),
             storage: Storage::default(),
+            small_changes: 0,
         }
     }
 
@@ -157,9 +160,14 @@ impl Snapshot {
     fn copy_small_tables(&mut self, cluster: &Cluster) {
         let namespaces = cluster.namespaces().iter();
         let labels = namespaces.map(|namespace| (namespace.name.clone(), namespace.labels.clone()));
-        self.namespaces = Arc::new(NamespaceLabels(labels.collect()));
+        let namespaces = NamespaceLabels(labels.collect());
+        let storage = Storage::of(cluster);
+        if namespaces != *self.namespaces || !storage.is_same_as(&self.storage) {
+            self.small_changes += 1;
+        }
+        self.namespaces = Arc::new(namespaces);
         self.budgets = Arc::new(cluster.budgets().iter().cloned().collect());
-        self.storage = Storage::of(cluster);
+        self.storage = storage;
     }
 
     /// Where the pod would be placed. The snapshot does not change; [`Snapshot::add`] puts the pod there.
@@ -510,6 +518,16 @@ impl Snapshot {
         &self.residents[node as usize]
     }
 
+    /// The pods of each node by number, each list shared with all copies in which it is the same.
+    pub(super) fn residents(&self) -> &[Arc<Vec<Resident>>] {
+        &self.residents
+    }
+
+    /// By number; none for a node that is gone.
+    pub(super) fn nodes(&self) -> &[Option<Arc<Node>>] {
+        &self.nodes
+    }
+
     pub(super) fn nominated_for(&self, node: u32) -> &[Resident] {
         self.nominated.get(&node).map_or(&[], Vec::as_slice)
     }
@@ -528,6 +546,11 @@ impl Snapshot {
 
     pub(super) fn budgets(&self) -> &[Arc<Budget>] {
         &self.budgets
+    }
+
+    /// Counts how often storage or the labels of namespaces have changed.
+    pub(super) fn small_changes(&self) -> u64 {
+        self.small_changes
     }
 
     pub(super) fn storage(&self) -> &Storage {

@@ -2,7 +2,10 @@
 //!
 //! N-1 ([`super::headroom()`]), what-ifs and forecasts all ask [`failover`], so that they say the same.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use super::{
     environment::{Bound, Environment},
@@ -114,24 +117,12 @@ pub fn failover_of_first<E: Environment>(
     cluster: &Cluster,
     pods: &[Arc<Pod>],
     lost: &BTreeSet<NodeName>,
-    mut environment: E,
+    environment: E,
 ) -> (Failover, Vec<Arc<Pod>>) {
-    environment.on_loss(lost);
-    let mut live_pods = LivePods::default();
-    for pod in pods {
-        live_pods.on_deletion(cluster, pod);
-        if pod.node.as_ref().is_some_and(|node| !lost.contains(node)) {
-            environment.on_gone(pod);
-        }
-    }
-    let mut run = FailoverRun { cluster, environment, live_pods };
-    let outcome = |(recreation, pod): (Recreation, &Arc<Pod>)| {
-        Some(FailoverPod { pod: pod.clone(), outcome: run.outcome(pod, recreation)? })
-    };
-    let mut first = in_order(cluster, pods);
-    let others = first.split_off(most.min(first.len())).into_iter().map(|(_, pod)| pod.clone()).collect();
-    let pods = first.into_iter().filter_map(outcome).collect();
-    (Failover { pods, trace: run.environment.trace() }, others)
+    let mut run = FailoverRun::new(cluster, pods, lost, environment);
+    let others = run.waiting.split_off(most.min(run.waiting.len()));
+    while run.place_next(cluster) {}
+    (run.finish(), others.into_iter().map(|(_, pod)| pod).collect())
 }
 
 /// The pods in the order in which they are placed.
@@ -144,26 +135,65 @@ fn in_order<'p>(cluster: &Cluster, pods: &'p [Arc<Pod>]) -> Vec<(Recreation, &'p
     pods
 }
 
-/// What is asked while pods are placed one after the other.
-struct FailoverRun<'a, E> {
-    cluster: &'a Cluster,
+/// A failover that places one pod at a time.
+#[derive(Clone, Debug)]
+pub struct FailoverRun<E> {
     environment: E,
     live_pods: LivePods,
+    waiting: VecDeque<(Recreation, Arc<Pod>)>,
+    placed: Vec<FailoverPod>,
 }
 
-impl<E: Environment> FailoverRun<'_, E> {
+impl<E> FailoverRun<E> {
+    /// The same in another form of its environment.
+    pub fn map_environment<F>(self, map: impl FnOnce(E) -> F) -> FailoverRun<F> {
+        let Self { environment, live_pods, waiting, placed } = self;
+        FailoverRun { environment: map(environment), live_pods, waiting, placed }
+    }
+}
+
+impl<E: Environment> FailoverRun<E> {
+    /// The start of [`failover`].
+    pub fn new(cluster: &Cluster, pods: &[Arc<Pod>], lost: &BTreeSet<NodeName>, mut environment: E) -> Self {
+        environment.on_loss(lost);
+        let mut live_pods = LivePods::default();
+        for pod in pods {
+            live_pods.on_deletion(cluster, pod);
+            if pod.node.as_ref().is_some_and(|node| !lost.contains(node)) {
+                environment.on_gone(pod);
+            }
+        }
+        let waiting = in_order(cluster, pods).into_iter();
+        let waiting = waiting.map(|(recreation, pod)| (recreation, pod.clone())).collect();
+        Self { environment, live_pods, waiting, placed: Vec::new() }
+    }
+
+    /// Places the next pod; false if there is none. The cluster is the same each time.
+    pub fn place_next(&mut self, cluster: &Cluster) -> bool {
+        let Some((recreation, pod)) = self.waiting.pop_front() else { return false };
+        if let Some(outcome) = self.outcome(cluster, &pod, recreation) {
+            self.placed.push(FailoverPod { pod, outcome });
+        }
+        true
+    }
+
+    /// The result once all pods are placed.
+    pub fn finish(self) -> Failover {
+        Failover { pods: self.placed, trace: self.environment.trace() }
+    }
+
     /// What becomes of a pod; none if it has finished, or where its owner has enough pods without it.
-    fn outcome(&mut self, pod: &Pod, recreation: Recreation) -> Option<FailoverOutcome> {
+    fn outcome(&mut self, cluster: &Cluster, pod: &Pod, recreation: Recreation) -> Option<FailoverOutcome> {
         match recreation {
-            Recreation::Immediately => self.recreated(pod, CreationTime::AtDeletion),
-            Recreation::WhenGone => self.recreated(pod, CreationTime::WhenGone),
+            Recreation::Immediately => self.recreated(cluster, pod, CreationTime::AtDeletion),
+            Recreation::WhenGone => self.recreated(cluster, pod, CreationTime::WhenGone),
             Recreation::OnSameNode => Some(FailoverOutcome::OnSameNode),
             Recreation::Never(_) => (!pod.is_finished()).then_some(FailoverOutcome::Lost),
         }
     }
 
-    fn recreated(&mut self, pod: &Pod, created: CreationTime) -> Option<FailoverOutcome> {
-        if !self.live_pods.recreate(self.cluster, pod) {
+    fn recreated(&mut self, cluster: &Cluster, pod: &Pod, created: CreationTime) -> Option<FailoverOutcome> {
+        if !self.live_pods.recreate(cluster, pod) {
             return None;
         }
         let landing = self.environment.land(pod, &BTreeSet::new());

@@ -12,7 +12,7 @@ use super::{
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
 };
 use crate::{
-    cluster::{Cluster, Key, Node, NodeName, OwnerKind, Pod, Termination, WorkloadKind},
+    cluster::{Cluster, Key, Node, NodeName, Pod, Termination},
     placement::{
         Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
         Snapshot, Unschedulable,
@@ -28,6 +28,12 @@ pub const TEMPLATES_ASSUMED: &str = "replacements match their templates: quotas 
 #[derive(Clone, Debug)]
 pub struct PlacingEnvironment<'a> {
     typical: TypicalEnvironment<'a>,
+    state: PlacingState,
+}
+
+/// A [`PlacingEnvironment`] without its cluster.
+#[derive(Clone, Debug)]
+pub struct PlacingState {
     snapshot: Snapshot,
     /// The nodes that are cordoned in the snapshot.
     closed: BTreeSet<NodeName>,
@@ -40,7 +46,16 @@ pub struct PlacingEnvironment<'a> {
     received: BTreeSet<NodeName>,
     /// Requests without a feasible node since the snapshot last changed: equal requests have none either.
     unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
+    /// That of all pods on nodes or a lower one, once it is needed.
+    lowest_priority: Option<i32>,
     detail: TraceDetail,
+}
+
+impl PlacingState {
+    /// The environment in its cluster, which has not changed.
+    pub const fn in_cluster(self, cluster: &Cluster, now: Timestamp) -> PlacingEnvironment<'_> {
+        PlacingEnvironment { typical: TypicalEnvironment { cluster, now }, state: self }
+    }
 }
 
 /// How much of each decision is kept.
@@ -61,8 +76,7 @@ enum MayPreempt {
 impl<'a> PlacingEnvironment<'a> {
     /// `snapshot` is of this cluster: a new one, or a copy of one that [`Snapshot::follow`] keeps up to date.
     pub fn new(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
-        Self {
-            typical: TypicalEnvironment { cluster, now },
+        let state = PlacingState {
             snapshot,
             closed: BTreeSet::new(),
             fixed: BTreeMap::new(),
@@ -70,24 +84,32 @@ impl<'a> PlacingEnvironment<'a> {
             before: BTreeMap::new(),
             received: BTreeSet::new(),
             unplaceable: Vec::new(),
+            lowest_priority: None,
             detail: TraceDetail::Full,
-        }
+        };
+        state.in_cluster(cluster, now)
     }
 
     /// The same, which keeps where pods land and not why: for many questions in a row.
     pub fn for_outcomes(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
-        Self { detail: TraceDetail::OutcomesOnly, ..Self::new(cluster, snapshot, now) }
+        let Self { typical, state } = Self::new(cluster, snapshot, now);
+        Self { typical, state: PlacingState { detail: TraceDetail::OutcomesOnly, ..state } }
+    }
+
+    /// The environment without its cluster, to be [put back](PlacingState::in_cluster) later.
+    pub fn into_state(self) -> PlacingState {
+        self.state
     }
 
     /// Cordons these nodes in the snapshot.
     fn close(&mut self, closed: &BTreeSet<NodeName>) {
         for name in closed {
-            if self.closed.insert(name.clone())
-                && let Some(node) = self.snapshot.node_named(name).filter(|node| !node.unschedulable)
+            if self.state.closed.insert(name.clone())
+                && let Some(node) = self.state.snapshot.node_named(name).filter(|node| !node.unschedulable)
             {
                 let cordoned = Node { unschedulable: true, ..(**node).clone() };
-                self.snapshot.put_node(Arc::new(cordoned));
-                self.unplaceable.clear();
+                self.state.snapshot.put_node(Arc::new(cordoned));
+                self.state.unplaceable.clear();
             }
         }
     }
@@ -96,7 +118,7 @@ impl<'a> PlacingEnvironment<'a> {
     fn repeat(&mut self, pod: &Pod, landing: &Landing, trace: &PlacementTrace) {
         for preempted in &trace.preempts {
             self.before_change(&preempted.node);
-            let victim = self.snapshot.remove(&preempted.pod, &preempted.node);
+            let victim = self.state.snapshot.remove(&preempted.pod, &preempted.node);
             if let (Some(victim), Some(Landing::Node { node, .. })) = (victim, &preempted.landing) {
                 self.add_replacement(&victim, node);
             }
@@ -110,10 +132,14 @@ impl<'a> PlacingEnvironment<'a> {
     fn place(&mut self, pod: &Pod, may_preempt: MayPreempt) -> (Landing, Arc<PlacementTrace>) {
         let request = replacement(pod, self.typical.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
-        if let Some((_, trace)) = self.unplaceable.iter().find(|(other, _)| *other == nameless) {
+        if let Some((_, trace)) = self.state.unplaceable.iter().find(|(other, _)| *other == nameless) {
             return (Landing::Pending { why: trace.why() }, trace.clone());
         }
-        match self.snapshot.place(&request) {
+        if self.state.detail == TraceDetail::OutcomesOnly && self.certainly_stays_pending(&request) {
+            let trace = Arc::<PlacementTrace>::default();
+            return (Landing::Pending { why: trace.why() }, trace);
+        }
+        match self.state.snapshot.place(&request) {
             SchedulingOutcome::Placed(placement) => {
                 let trace = self.placed(&request, &placement);
                 let node = placement.choice().clone();
@@ -133,11 +159,22 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
+    /// Whether no node is feasible for a pod and no other pod has a lower priority than it: then nothing more has to be
+    /// asked.
+    fn certainly_stays_pending(&mut self, request: &SchedulingRequest) -> bool {
+        let PlacingState { snapshot, lowest_priority, .. } = &mut self.state;
+        if request.obstacle().is_some() {
+            return false;
+        }
+        let lowest = *lowest_priority.get_or_insert_with(|| snapshot.lowest_priority());
+        (request.spec.never_preempts || request.priority <= lowest) && snapshot.has_no_node_for(request)
+    }
+
     fn placed(&mut self, request: &SchedulingRequest, placement: &Placement) -> PlacementTrace {
-        match self.detail {
+        match self.state.detail {
             TraceDetail::OutcomesOnly => PlacementTrace::default(),
             TraceDetail::Full => {
-                let volumes = self.snapshot.volume_topology(request);
+                let volumes = self.state.snapshot.volume_topology(request);
                 PlacementTrace { volumes, ..PlacementTrace::placed(placement) }
             }
         }
@@ -149,18 +186,18 @@ impl<'a> PlacingEnvironment<'a> {
         nameless: SchedulingRequest,
         refused: &Unschedulable,
     ) -> (Landing, Arc<PlacementTrace>) {
-        let closed = &self.closed;
-        let trace = Arc::new(match self.detail {
+        let closed = &self.state.closed;
+        let trace = Arc::new(match self.state.detail {
             TraceDetail::OutcomesOnly => PlacementTrace::default(),
             TraceDetail::Full => PlacementTrace {
-                volumes: self.snapshot.volume_topology(request),
-                help: Some(self.snapshot.help(request, &|node| closed.contains(node))),
+                volumes: self.state.snapshot.volume_topology(request),
+                help: Some(self.state.snapshot.help(request, &|node| closed.contains(node))),
                 ..PlacementTrace::unplaced(refused)
             },
         });
         // An equal request may be allowed to preempt pods that this one is not.
         if !matches!(refused.preemption, Preemption::Possible(_)) {
-            self.unplaceable.push((nameless, trace.clone()));
+            self.state.unplaceable.push((nameless, trace.clone()));
         }
         (Landing::Pending { why: trace.why() }, trace)
     }
@@ -175,7 +212,7 @@ impl<'a> PlacingEnvironment<'a> {
         let node = &candidate.node;
         self.before_change(node);
         for victim in &candidate.victims {
-            self.snapshot.remove(&victim.key, node);
+            self.state.snapshot.remove(&victim.key, node);
         }
         self.add_replacement(pod, node);
         let mut preempts = Vec::new();
@@ -196,29 +233,31 @@ impl<'a> PlacingEnvironment<'a> {
     }
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
-        match self.detail {
+        match self.state.detail {
             // What no other pod can make feasible stays infeasible as pods are added.
             TraceDetail::OutcomesOnly => {
-                self.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
+                self.state.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
             }
             TraceDetail::Full => {
                 self.before_change(node);
-                self.received.insert(node.clone());
+                self.state.received.insert(node.clone());
             }
         }
+        let lowest = &mut self.state.lowest_priority;
+        *lowest = lowest.map(|lowest| lowest.min(pod.priority));
         let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..pod.clone() };
         new.key = Key { name: replacement_name(pod).as_str().into(), ..pod.key.clone() };
-        self.snapshot.add(Arc::new(new), node);
+        self.state.snapshot.add(Arc::new(new), node);
     }
 
     /// Records a node's resource use before its first change.
     fn before_change(&mut self, node: &NodeName) {
-        self.unplaceable.clear();
-        if self.detail == TraceDetail::Full
-            && !self.before.contains_key(node)
-            && let Some(before) = self.snapshot.resource_use(node)
+        self.state.unplaceable.clear();
+        if self.state.detail == TraceDetail::Full
+            && !self.state.before.contains_key(node)
+            && let Some(before) = self.state.snapshot.resource_use(node)
         {
-            self.before.insert(node.clone(), before);
+            self.state.before.insert(node.clone(), before);
         }
     }
 }
@@ -230,14 +269,14 @@ impl Environment for PlacingEnvironment<'_> {
 
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
         self.close(closed);
-        let (landing, trace) = match self.fixed.get(&pod.key).cloned() {
+        let (landing, trace) = match self.state.fixed.get(&pod.key).cloned() {
             Some((landing, trace)) => {
                 self.repeat(pod, &landing, &trace);
                 (landing, trace)
             }
             None => self.place(pod, MayPreempt::Allowed),
         };
-        self.placements.insert(pod.key.clone(), trace);
+        self.state.placements.insert(pod.key.clone(), trace);
         landing
     }
 
@@ -247,11 +286,11 @@ impl Environment for PlacingEnvironment<'_> {
 
     /// A pod that preempts others starts when they are gone.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
-        if self.detail == TraceDetail::OutcomesOnly {
+        if self.state.detail == TraceDetail::OutcomesOnly {
             return Estimate::NEVER;
         }
         let start = self.typical.time_to_ready(pod, landing);
-        let trace = self.placements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
+        let trace = self.state.placements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
         let victims = trace.into_iter().flat_map(|trace| &trace.preempts);
         let victims = victims.filter_map(|victim| self.typical.cluster.pod(&victim.pod));
         let gone = victims.map(|victim| self.typical.time_to_terminate(victim, victim.grace));
@@ -263,7 +302,7 @@ impl Environment for PlacingEnvironment<'_> {
 
     fn on_deletion(&mut self, pod: &Pod) {
         let Some(node) = &pod.node else { return };
-        let Some(known) = self.snapshot.remove(&pod.key, node) else { return };
+        let Some(known) = self.state.snapshot.remove(&pod.key, node) else { return };
         let terminating = if known.termination.is_some() {
             known
         } else {
@@ -271,24 +310,24 @@ impl Environment for PlacingEnvironment<'_> {
             let termination = Termination { deadline, grace: pod.grace };
             Arc::new(Pod { termination: Some(termination), ..(*known).clone() })
         };
-        self.snapshot.add(terminating, node);
-        self.unplaceable.clear();
+        self.state.snapshot.add(terminating, node);
+        self.state.unplaceable.clear();
     }
 
     fn on_gone(&mut self, pod: &Pod) {
         let Some(node) = &pod.node else { return };
         self.before_change(node);
-        self.snapshot.remove(&pod.key, node);
+        self.state.snapshot.remove(&pod.key, node);
     }
 
     fn on_node_change(&mut self, node: Arc<Node>) {
-        self.snapshot.put_node(node);
-        self.unplaceable.clear();
+        self.state.snapshot.put_node(node);
+        self.state.unplaceable.clear();
     }
 
     fn on_loss(&mut self, nodes: &BTreeSet<NodeName>) {
-        nodes.iter().for_each(|node| self.snapshot.remove_node(node));
-        self.unplaceable.clear();
+        nodes.iter().for_each(|node| self.state.snapshot.remove_node(node));
+        self.state.unplaceable.clear();
     }
 
     fn fix_landings(&mut self, landings: BTreeMap<Key, Landing>, trace: &RunTrace) {
@@ -297,33 +336,33 @@ impl Environment for PlacingEnvironment<'_> {
             let trace = trace.placements.get(&pod)?.clone();
             Some((pod, (landing, trace)))
         });
-        self.fixed = fixed.collect();
+        self.state.fixed = fixed.collect();
     }
 
     fn trace(&self) -> RunTrace {
         let receiver = |node: &NodeName| {
-            let (before, after) = (*self.before.get(node)?, self.snapshot.resource_use(node)?);
+            let (before, after) = (*self.state.before.get(node)?, self.state.snapshot.resource_use(node)?);
             Some(Receiver { node: node.clone(), before, after })
         };
-        let receivers = self.received.iter().filter_map(receiver).collect();
-        RunTrace { placements: self.placements.clone(), receivers }
+        let receivers = self.state.received.iter().filter_map(receiver).collect();
+        RunTrace { placements: self.state.placements.clone(), receivers }
     }
 }
 
 /// The scheduling request of a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::of(pod, cluster) };
-    if !keeps_its_name(pod) {
+    if !SchedulingRequest::keeps_name_of(pod) {
         request.name = Default::default();
     }
     request
 }
 
-fn keeps_its_name(pod: &Pod) -> bool {
-    pod.owner.as_ref().is_some_and(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::StatefulSet))
-}
-
 /// The name of a replacement; one that no pod has, where the real one is not known yet.
 fn replacement_name(pod: &Pod) -> String {
-    if keeps_its_name(pod) { pod.key.name.to_string() } else { format!("{} (its replacement)", pod.key.name) }
+    if SchedulingRequest::keeps_name_of(pod) {
+        pod.key.name.to_string()
+    } else {
+        format!("{} (its replacement)", pod.key.name)
+    }
 }

@@ -11,11 +11,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The owner calls [`Background::start`] when there is something to compute and [`Background::is_due`], and awaits
 /// [`Background::finished`] beside its other events. Work that waits instead of computing is started with
 /// [`Background::start_waiting`]. Between two pieces of work it leaves at least its pace, and
-/// [`COST`] times what the last piece took, so that on a very large cluster it uses a twentieth of a core. What runs is
+/// [`COST`] times what the last piece took, so that on a very large cluster it uses a twentieth of a core. Work that can be
+/// interrupted and goes on later is done in slices ([`Background::in_slices`], [`Slice`]), which use less. What runs is
 /// cancelled with its owner.
 pub struct Background<T> {
     task: Option<JoinHandle<T>>,
     pace: Duration,
+    /// How many times the cost of the last piece is left before the next.
+    cost: u32,
     started: Instant,
     next: Instant,
     cancel: CancellationToken,
@@ -24,6 +27,12 @@ pub struct Background<T> {
 
 /// Work that repeats leaves this many times its own cost before it runs again.
 pub const COST: u32 = 20;
+
+/// How long a slice lasts, but for the step that it ends with.
+const SLICE: Duration = Duration::from_millis(25);
+
+/// Slices leave this many times their own cost before the next: less than 3 % of a core in any ten seconds.
+const SLICE_COST: u32 = 40;
 
 /// Lets long work stop early once its result is not needed any more.
 #[derive(Clone, Debug)]
@@ -38,7 +47,12 @@ impl<T: Send + 'static> Background<T> {
         let now = Instant::now();
         let cancel = CancellationToken::new();
         let _cancels_when_dropped = cancel.clone().drop_guard();
-        Self { task: None, pace, started: now, next: now, cancel, _cancels_when_dropped }
+        Self { task: None, pace, cost: COST, started: now, next: now, cancel, _cancels_when_dropped }
+    }
+
+    /// The same for work that is done in slices.
+    pub fn in_slices(pace: Duration) -> Self {
+        Self { cost: SLICE_COST, ..Self::new(pace) }
     }
 
     pub fn is_running(&self) -> bool {
@@ -48,6 +62,11 @@ impl<T: Send + 'static> Background<T> {
     /// Whether nothing runs and the pace allows the next piece of work.
     pub fn is_due(&self) -> bool {
         !self.is_running() && Instant::now() >= self.next
+    }
+
+    /// When the pace allows the next piece of work; none while one runs.
+    pub fn due(&self) -> Option<Instant> {
+        (!self.is_running()).then_some(self.next)
     }
 
     /// Starts a piece of work on another thread; `work` may ask now and then whether it is cancelled.
@@ -68,7 +87,7 @@ impl<T: Send + 'static> Background<T> {
         let Some(task) = &mut self.task else { return std::future::pending().await };
         let result = task.await.map_err(|_| Failed);
         self.task = None;
-        self.next = Instant::now() + self.pace.max(self.started.elapsed() * COST);
+        self.next = Instant::now() + self.pace.max(self.started.elapsed() * self.cost);
         result
     }
 }
@@ -88,6 +107,25 @@ pub async fn first_finished<T: Send + 'static>(pieces: &mut Vec<Background<T>>) 
 impl Cancelled {
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
+    }
+
+    /// A slice that starts now and ends early where this is cancelled.
+    pub fn slice(&self) -> Slice {
+        Slice { cancelled: self.clone(), started: Instant::now() }
+    }
+}
+
+/// A slice of longer work.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    cancelled: Cancelled,
+    started: Instant,
+}
+
+impl Slice {
+    /// Whether the work should be interrupted.
+    pub fn is_over(&self) -> bool {
+        self.cancelled.is_cancelled() || self.started.elapsed() >= SLICE
     }
 }
 
@@ -109,6 +147,28 @@ mod tests {
         assert_eq!(background.finished().await, Ok(7));
         assert!(!background.is_running() && !background.is_due(), "the pace");
         tokio::time::advance(Duration::from_secs(31)).await;
+        assert!(background.is_due());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slices_end_in_time_and_leave_most_of_a_core() {
+        let mut background = Background::in_slices(Duration::ZERO);
+        background.start(Cancelled::slice);
+        let slice = background.finished().await.expect("it does not panic");
+        assert!(!slice.is_over());
+        tokio::time::advance(SLICE).await;
+        assert!(slice.is_over());
+
+        background.start_waiting(async move {
+            tokio::time::sleep(SLICE).await;
+            slice
+        });
+        background.finished().await.expect("it does not panic");
+        let windows = Duration::from_secs(10).as_secs_f64() / (SLICE * (SLICE_COST + 1)).as_secs_f64();
+        assert!(windows.ceil() * SLICE.as_secs_f64() <= 0.3, "3 % of ten seconds");
+        tokio::time::advance(SLICE * (SLICE_COST - 1)).await;
+        assert!(!background.is_due());
+        tokio::time::advance(SLICE).await;
         assert!(background.is_due());
     }
 

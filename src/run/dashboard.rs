@@ -43,7 +43,7 @@ use crate::{
     forecast::Forecast,
     k8s::feed::FeedEvent,
     model::{
-        CountedLeaving, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, PendingPods,
+        CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress, HeadroomSnapshot, Horizon, PendingPods,
         suggestions::Guarding,
     },
     operation::Request,
@@ -62,8 +62,8 @@ const REFRESH: Duration = Duration::from_millis(250);
 /// Forecasts are made, and an open plan follows the cluster, at most this often.
 const FORECAST: Duration = SECOND;
 
-/// Headroom is worked out at most this often, and only after a change that it depends on.
-const HEADROOM: Duration = Duration::from_secs(30);
+/// Between two slices of headroom, at least: it is worked out after a change that it depends on.
+const HEADROOM: Duration = SECOND;
 
 /// What becomes of the pods that are evicted, and what would help those that are Pending, is worked out at most this often,
 /// and only after a change that it depends on.
@@ -221,7 +221,11 @@ struct Loop {
     detail: Background<DetailResult>,
     events: ShownEvents,
     kubelets: KubeletReader,
-    headroom: Background<Option<HeadroomSnapshot>>,
+    headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
+    /// Its work so far, while none of it runs.
+    headroom_progress: HeadroomProgress,
+    /// Whether its last slice left more to do.
+    headroom_goes_on: bool,
     leaving: Background<CountedLeaving>,
     eviction_outcomes: Background<EvictionOutcomes>,
     pending_pods: Background<PendingPods>,
@@ -267,7 +271,9 @@ impl Loop {
             detail: Background::new(FORECAST),
             kubelets: KubeletReader::new(events.clone(), clock),
             events: ShownEvents::new(events),
-            headroom: Background::new(HEADROOM),
+            headroom: Background::in_slices(HEADROOM),
+            headroom_progress: HeadroomProgress::default(),
+            headroom_goes_on: false,
             leaving: Background::new(REFRESH),
             eviction_outcomes: Background::new(OUTCOMES),
             pending_pods: Background::new(OUTCOMES),
@@ -300,6 +306,7 @@ impl Loop {
             let frame = self.undrawn.then_some(self.next_frame);
             let refresh = self.unrefreshed.then_some(self.next_refresh);
             let tick = self.app.counts_down().then_some(self.next_tick);
+            let slice = self.headroom_goes_on.then(|| self.headroom.due()).flatten();
             let vitals = tracing::enabled!(tracing::Level::DEBUG).then_some(self.next_vitals);
             tokio::select! {
                 biased;
@@ -329,6 +336,7 @@ impl Loop {
                 timing = self.timing.finished() => self.on_timing(timing),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
                 open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
+                () = at(slice) => self.start_headroom(),
                 () = sleep_until(self.kubelets.due) => self.ask_kubelets(),
                 answer = self.kubelets.next() => self.on_usage(answer),
                 () = at(vitals) => self.log_vitals(),
@@ -482,10 +490,19 @@ impl Loop {
         }
     }
 
-    /// The next tick shows it.
-    fn on_headroom(&mut self, headroom: Result<Option<HeadroomSnapshot>, Failed>) {
+    /// The next draw shows it.
+    fn on_headroom(&mut self, headroom: Result<(HeadroomProgress, Option<HeadroomSnapshot>), Failed>) {
         match headroom {
-            Ok(headroom) => self.app.model.headroom = headroom.or(self.app.model.headroom.take()),
+            Ok((progress, headroom)) => {
+                self.headroom_progress = progress;
+                self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
+                let before = self.app.model.headroom.take();
+                let words =
+                    |known: &Option<HeadroomSnapshot>| known.as_ref().map(|known| known.headroom.clone());
+                let is_new = headroom.is_some() && words(&headroom) != words(&before);
+                self.app.model.headroom = headroom.or(before);
+                self.undrawn |= is_new && !self.app.is_frozen();
+            }
             Err(Failed) => self.report_fault("working out headroom failed"),
         }
     }
@@ -746,12 +763,16 @@ impl Loop {
     }
 
     fn start_headroom(&mut self) {
-        if self.headroom.is_due()
-            && let Some(job) = self.app.model.next_headroom_job(self.clock.now())
-        {
+        if !self.headroom.is_due() {
+            return;
+        }
+        self.headroom_goes_on = false;
+        if let Some(job) = self.app.model.next_headroom_job(self.clock.now()) {
+            let mut progress = std::mem::take(&mut self.headroom_progress);
             self.headroom.start(move |cancelled| {
-                let cancelled = cancelled.clone();
-                job.work(|| !cancelled.is_cancelled())
+                let slice = cancelled.slice();
+                let headroom = job.advance(&mut progress, || !slice.is_over());
+                (progress, headroom)
             });
         }
     }

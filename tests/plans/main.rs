@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod approval;
+mod headroom;
 mod landing;
 mod needs;
 mod not_modelled;

@@ -5,10 +5,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
-    cluster::{Change, Key, Node, NodeName, ObjectEvent, Pod},
+    cluster::{Change, Key, Node, NodeName, ObjectEvent, Owner, OwnerKind, Pod, WorkloadKind},
     engine::ServerVersion,
     placement::{
-        Placement, Preemption, Reason, SchedulingOutcome, SchedulingRequest, Scorer, Snapshot, Unschedulable,
+        FitProof, FitProofs, Placement, Preemption, Reason, Recreated, SchedulingOutcome, SchedulingRequest,
+        Scorer, Snapshot, Unschedulable,
     },
 };
 use serde_json::{Value, json};
@@ -768,11 +769,11 @@ fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
 }
 
 #[test]
-fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
+fn pods_that_are_proved_to_fit_find_nodes_wherever_the_others_are_put() {
     let seed = 11;
     let mut chance = fastrand::Rng::with_seed(seed);
     let scene = priorities(Vec::new());
-    let (rounds, mut held) = (300, 0);
+    let (rounds, mut proved) = (300, 0);
     for round in 0..rounds {
         let mut cluster = scene.cluster();
         let mut apply = |change| cluster.apply(change, &mut Vec::new());
@@ -781,6 +782,7 @@ fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
             let node = Node { unschedulable: false, taints: [].into(), ..random_node(&mut chance) };
             apply(Change::Node(ObjectEvent::Applied(node)));
         }
+        apply(Change::Node(ObjectEvent::Applied(Node { name: "lost".into(), ..random_node(&mut chance) })));
         for step in 0..chance.usize(0..3) {
             let node = format!("n{}", chance.u8(0..6));
             let pod = scene.pod(&random_pod(&mut chance, step), Some(&node));
@@ -790,15 +792,16 @@ fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
         for number in 0..chance.usize(2..5) {
             let mut pod = random_pod(&mut chance, 0);
             pod["name"] = json!(format!("newcomer-{number}"));
-            pods.push(scene.pod(&pod, None));
+            let pod = owned(&scene.pod(&pod, Some("lost")));
+            apply(Change::Pod(ObjectEvent::Applied((*pod).clone())));
+            pods.push(pod);
         }
-        let requests: Vec<SchedulingRequest> =
-            pods.iter().map(|pod| SchedulingRequest::of(pod, &cluster)).collect();
         let mut snapshot = Snapshot::new(&cluster, NEW);
-        if !snapshot.fits_trivially(&requests) {
+        if prove_loss(&mut snapshot, "lost") != everything_fits(pods.len()) {
             continue;
         }
-        held += 1;
+        proved += 1;
+        snapshot.remove_node(&"lost".into());
         for _ in 0..5 {
             chance.shuffle(&mut pods);
             let mut snapshot = snapshot.clone();
@@ -809,21 +812,54 @@ fn pods_that_are_surely_held_find_nodes_wherever_the_others_are_put() {
             }
         }
     }
-    assert!((rounds / 5..rounds * 4 / 5).contains(&held), "{held} of {rounds}: it tells nothing");
+    assert!((rounds / 5..rounds * 4 / 5).contains(&proved), "{proved} of {rounds}: it tells nothing");
 }
 
 #[test]
-fn pods_that_must_be_spread_evenly_are_not_surely_held_where_others_of_them_are_to_land() {
+fn pods_that_must_be_spread_evenly_are_not_proved_to_fit_where_others_of_them_are_to_land() {
     let mut scene = spread_fixture([0; 4]);
     scene.nodes[2]["unschedulable"] = json!(true);
     scene.nodes[3]["unschedulable"] = json!(true);
-    let mut snapshot = scene.snapshot(NEW);
+    let mut lost = scene.nodes[0].clone();
+    (lost["name"], lost["labels"]) = (json!("lost"), json!({}));
+    scene.nodes.push(lost);
     let (plain, spread) = (foo_pod(&[]), foo_pod(&[spread(ZONE, 1, true)]));
-    assert!(snapshot.fits_trivially(&[scene.request(&plain), scene.request(&plain)]));
-    assert!(snapshot.fits_trivially(&[scene.request(&spread)]));
-    assert!(!snapshot.fits_trivially(&[scene.request(&spread), scene.request(&plain)]));
+    let prove = |pods: &[&Value]| {
+        let mut snapshot = scene.snapshot(NEW);
+        for (number, pod) in pods.iter().enumerate() {
+            let mut pod = (*owned(&scene.pod(pod, Some("lost")))).clone();
+            pod.key.name = format!("{}-{number}", pod.key.name).as_str().into();
+            snapshot.add(Arc::new(pod), &"lost".into());
+        }
+        prove_loss(&mut snapshot, "lost")
+    };
+    assert_eq!(prove(&[&plain, &plain]), everything_fits(2));
+    assert_eq!(prove(&[&spread]), everything_fits(1));
+    assert_eq!(prove(&[&spread, &plain]), FitProof::Open);
+    let mut snapshot = scene.snapshot(NEW);
+    snapshot.remove_node(&"lost".into());
     snapshot.add(scene.pod(&plain, None), &"a".into());
     assert_eq!(snapshot.feasible(&scene.request(&spread)), [], "zone2 has none, and may not be left behind");
+}
+
+const fn everything_fits(pods: usize) -> FitProof {
+    FitProof::Pending { pending: 0, pods }
+}
+
+/// What is proved about the loss of a node, of which all pods with an owner are recreated.
+fn prove_loss(snapshot: &mut Snapshot, node: &str) -> FitProof {
+    let mut proofs = FitProofs::default();
+    proofs.update(snapshot);
+    proofs.set_recreated(vec![Recreated::All; proofs.owners().len()]);
+    proofs.prove(snapshot, [&node.into()])
+}
+
+/// The pod with an owner of its own.
+fn owned(pod: &Pod) -> Arc<Pod> {
+    let name = &pod.key.name;
+    let kind = OwnerKind::Workload(WorkloadKind::ReplicaSet);
+    let owner = Owner { kind, name: name.clone(), uid: name.as_str().into() };
+    Arc::new(Pod { owner: Some(owner), ..pod.clone() })
 }
 
 fn random_node(chance: &mut fastrand::Rng) -> Node {

@@ -173,12 +173,13 @@ fn facts(scene: &Scene) -> Runs {
     headroom(scene, runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial)))
 }
 
-/// ` · N-1 ok: nodes, zones`, or that this is likely; nothing while it cannot be known.
+/// ` · N-1 ok: nodes, zones`, or that this is likely, or how old it is; nothing while it cannot be known.
 fn headroom(scene: &Scene, runs: Runs) -> Runs {
     let faint = scene.style(Role::Faint);
-    let headroom = match scene.shown.known_headroom(scene.now) {
-        KnownHeadroom::Known(headroom) => headroom,
-        KnownHeadroom::Computing => return runs.and(" · N-1: computing", faint),
+    let (headroom, age) = match scene.shown.known_headroom(scene.now) {
+        KnownHeadroom::Known(headroom) => (headroom, None),
+        KnownHeadroom::Outdated { headroom, at } => (headroom, Some(scene.now.since(at))),
+        KnownHeadroom::Computing => return runs.and(" · N-1: working out", faint),
         KnownHeadroom::Withheld if is_closed(scene) => return runs.and(" · N-1 unknown", faint),
         KnownHeadroom::Withheld => return runs,
     };
@@ -189,8 +190,12 @@ fn headroom(scene: &Scene, runs: Runs) -> Runs {
     if !scene.shown.is_headroom_definite() {
         words.insert_str(0, "likely ");
     }
-    let role = if headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
-    runs.and(" · ", faint).and(&words, scene.style(role))
+    let known = runs.and(" · ", faint);
+    let Some(age) = age else {
+        let role = if headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
+        return known.and(&words, scene.style(role));
+    };
+    known.and(&words, faint).and(&format!(" · {} ago, working out", age.or_zero()), faint)
 }
 
 /// Whether nodes or pods are not to come: they may not be listed, or are not read.

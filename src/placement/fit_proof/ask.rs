@@ -1,0 +1,122 @@
+//! What a pod asks of its node, as one amount for each resource.
+
+use crate::{
+    cluster::{Name, Pod, scheduling::PodVolume},
+    placement::ids::Ids,
+};
+
+/// A resource of nodes by number: the fixed ones, then huge pages and extended resources as they are first asked for.
+pub(super) type Resource = u16;
+
+/// Claims of volumes, of which a node can attach a number.
+pub(super) const VOLUMES: Resource = 3;
+/// CPU, memory, ephemeral storage, [`VOLUMES`] and the number of pods.
+const FIXED: usize = 5;
+/// More are not modelled: sets of resources are bits of one word.
+const MOST: usize = 64;
+
+/// The huge pages and extended resources that pods ask for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Resources {
+    numbers: Ids<Name>,
+    names: Vec<Name>,
+}
+
+impl Resources {
+    /// How many resources there are.
+    pub fn len(&self) -> usize {
+        FIXED + self.names.len()
+    }
+
+    /// Huge pages and extended resources in the order of their numbers.
+    pub fn named(&self) -> &[Name] {
+        &self.names
+    }
+
+    /// The number of a resource; none if there are too many.
+    fn number(&mut self, name: &Name) -> Option<Resource> {
+        if let Some(number) = self.numbers.number(name) {
+            return u16::try_from(number).ok();
+        }
+        if self.len() == MOST {
+            return None;
+        }
+        let number = u16::try_from(self.len()).expect("at most 64");
+        self.numbers.insert(name.clone(), number.into());
+        self.names.push(name.clone());
+        Some(number)
+    }
+}
+
+/// What one pod asks of each resource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Ask {
+    fixed: [i64; FIXED],
+    /// Only amounts above zero, ascending.
+    named: Box<[(Resource, i64)]>,
+}
+
+impl Ask {
+    /// None if it asks for too many different resources.
+    pub fn of(pod: &Pod, resources: &mut Resources) -> Option<Self> {
+        let requests = &pod.scheduling.requests;
+        let is_claim = |volume: &&PodVolume| !matches!(volume, PodVolume::Disk(_));
+        let volumes = i64::try_from(pod.scheduling.volumes.iter().filter(is_claim).count()).ok()?;
+        let mut named = Vec::new();
+        for (name, amount) in requests.scalars.iter().filter(|(_, amount)| *amount > 0) {
+            named.push((resources.number(name)?, *amount));
+        }
+        named.sort_unstable();
+        let fixed = [requests.cpu_milli, requests.memory_bytes, requests.ephemeral_bytes, volumes, 1];
+        Some(Self { fixed: fixed.map(|amount| amount.max(0)), named: named.into() })
+    }
+
+    /// The resources of which it asks for something.
+    pub fn amounts(&self) -> impl Iterator<Item = (Resource, i64)> {
+        let fixed = (0..).zip(self.fixed).filter(|(_, amount)| *amount > 0);
+        fixed.chain(self.named.iter().copied())
+    }
+
+    /// The same resources as the bits of a word.
+    pub fn mask(&self) -> u64 {
+        self.amounts().fold(0, |mask, (resource, _)| mask | 1 << resource)
+    }
+
+    /// At least as much of each resource, in steps, so that many different pods ask for the same.
+    pub fn rounded_up(&self) -> Self {
+        let named = self.named.iter().map(|(resource, amount)| (*resource, step_from(*amount))).collect();
+        Self { fixed: self.fixed.map(step_from), named }
+    }
+
+    /// How much of the room it takes, by weight, in that of these resources of which it takes most.
+    pub fn size(&self, weights: &[f64], mask: u64) -> f64 {
+        let asked = self.amounts().filter(|(resource, _)| mask & (1 << resource) != 0);
+        asked.map(|(resource, amount)| weights[usize::from(resource)] * amount as f64).fold(0.0, f64::max)
+    }
+}
+
+/// The amount, or the next larger of 1, 2, 3, 4, 6, 8, 12, 16, …
+fn step_from(amount: i64) -> i64 {
+    if amount <= 4 {
+        return amount;
+    }
+    let Some(power) = u64::try_from(amount).ok().and_then(u64::checked_next_power_of_two) else {
+        return amount;
+    };
+    let step = if power / 4 * 3 >= amount.unsigned_abs() { power / 4 * 3 } else { power };
+    i64::try_from(step).unwrap_or(amount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_rounded_up_by_less_than_half() {
+        for amount in (0..5_000).chain([i64::MAX - 1, i64::MAX]) {
+            let step = step_from(amount);
+            assert!(step >= amount && step - amount <= amount / 2, "{amount}: {step}");
+        }
+        assert_eq!([5, 6, 7, 9, 12, 13].map(step_from), [6, 6, 8, 12, 12, 16]);
+    }
+}

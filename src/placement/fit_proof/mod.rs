@@ -1,0 +1,268 @@
+//! Proofs about the pods of lost nodes: that each finds a node wherever the scheduler places the others, that some find
+//! none, or that not all can.
+//!
+//! A pod finds a node unless the others leave no room on any node that it may run on. To leave none on one node, others
+//! must take more of some resource than the pod would leave free; another pod counts for one node only. So a weight is
+//! given to each resource. The *cost* of a node is the least weighted amount that leaves no room on it; the *size* of
+//! another pod is the largest weighted amount that it takes of any resource. If the nodes cost more than the others have in
+//! size, one node is left, in whatever order pods come and whatever nodes are preferred. This holds for all weights. It
+//! also holds if there are more nodes than others.
+//!
+//! Other constraints take nodes away: those in the domains of pods with anti-affinity and those that would break a spread
+//! constraint now, and one more domain for each of the others that could come first. What is not modelled here (disks,
+//! claims for one pod) proves nothing.
+//!
+//! Many pods are answered at once: pods with the same needs, labels and about the same requests share one question.
+
+mod ask;
+mod loss;
+mod profile;
+mod room;
+
+use std::sync::Arc;
+
+use ask::{Ask, Resources};
+use profile::Profiles;
+use room::{Costs, Room};
+
+use super::{
+    ids::Ids,
+    snapshot::{Resident, Snapshot},
+};
+use crate::cluster::{Name, Namespace, Node, NodeName, Owner, Pod, Uid};
+
+/// What is proved about the pods of lost nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FitProof {
+    /// So many of the pods that are recreated find no node, all others do. Where all do, `pods` may count some that are
+    /// not recreated.
+    Pending { pending: usize, pods: usize },
+    /// At least one finds no node.
+    Short,
+    /// Nothing.
+    Open,
+}
+
+/// How many of the lost pods of one owner are recreated elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recreated {
+    All,
+    /// Some of them: others of its pods are more than it wants.
+    Some,
+    #[default]
+    None,
+}
+
+/// Proofs about many losses, one at a time, in a snapshot that follows the cluster.
+///
+/// What is known of each node's pods and of pods with equal needs is kept from one [`FitProofs::update`] to the next.
+#[derive(Clone, Debug, Default)]
+pub struct FitProofs {
+    resources: Resources,
+    profiles: Profiles,
+    /// By owner: one of its pods. Others' pods are not recreated.
+    owners: Vec<Arc<Pod>>,
+    owner_numbers: Ids<(Uid, Namespace, Name)>,
+    recreated: Vec<Recreated>,
+    /// By node: the pods as they were read, and what was read.
+    residents: Vec<Arc<Vec<Resident>>>,
+    entries: Vec<Vec<Entry>>,
+    questions: Vec<Question>,
+    question_numbers: Ids<(u32, Ask)>,
+    room: Room,
+    /// The lowest priority of all pods on nodes.
+    lowest_priority: i32,
+    /// By node set: weights by which all that is free counts the same.
+    weights: Vec<Option<Vec<f64>>>,
+    /// By question.
+    costs: Vec<Option<Box<Costs>>>,
+    /// What the profiles were made of.
+    basis: Basis,
+}
+
+/// A pod on a node.
+#[derive(Clone, Debug)]
+struct Entry {
+    /// None if no controller recreates it.
+    owner: Option<u32>,
+    profile: u32,
+    question: u32,
+    group: Option<u32>,
+    priority: i32,
+    never_preempts: bool,
+    fate: Fate,
+    /// None if it asks for too many different resources.
+    ask: Option<Ask>,
+}
+
+/// What becomes of a pod whose node is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It is terminating: it has been replaced, or will be.
+    Ends,
+    /// The default scheduler does not place it where it is recreated.
+    NotTried,
+    Placed,
+}
+
+/// What many pods ask of the same nodes, rounded up.
+#[derive(Clone, Debug)]
+struct Question {
+    set: u32,
+    ask: Ask,
+}
+
+/// What profiles rest on, apart from the labels and taints of nodes, which are compared.
+#[derive(Clone, Debug, Default)]
+struct Basis {
+    nodes: Vec<Option<Arc<Node>>>,
+    small_changes: u64,
+}
+
+impl FitProofs {
+    /// Reads what has changed in the snapshot. Owners may be new: [`FitProofs::set_recreated`] must follow.
+    ///
+    /// Takes `&mut Snapshot` for indexes that are made when they are first needed.
+    pub fn update(&mut self, snapshot: &mut Snapshot) {
+        if self.basis.has_changed(snapshot) {
+            *self = Self::default();
+        }
+        self.basis = Basis::of(snapshot);
+        let nodes = snapshot.residents().len();
+        self.residents.resize_with(nodes, Arc::default);
+        self.entries.resize_with(nodes, Vec::new);
+        self.profiles.update_relations(snapshot);
+        for node in 0..nodes {
+            let residents = snapshot.residents()[node].clone();
+            if !Arc::ptr_eq(&residents, &self.residents[node]) {
+                self.entries[node] =
+                    residents.iter().map(|resident| self.entry(resident, snapshot)).collect();
+                self.residents[node] = residents;
+            }
+        }
+        let priorities = self.entries.iter().flatten().map(|entry| entry.priority);
+        self.lowest_priority = priorities.min().unwrap_or(i32::MAX);
+        self.room = Room::of(snapshot, &self.resources);
+        self.weights.clear();
+        self.weights.resize(self.profiles.sets.len(), None);
+        self.costs.clear();
+        self.costs.resize_with(self.questions.len(), || None);
+    }
+
+    /// One pod of each owner, in the order in which [`FitProofs::set_recreated`] takes the answers.
+    pub fn owners(&self) -> &[Arc<Pod>] {
+        &self.owners
+    }
+
+    /// What becomes of the pods of each owner.
+    pub fn set_recreated(&mut self, recreated: Vec<Recreated>) {
+        self.recreated = recreated;
+    }
+
+    /// What is proved about the loss of these nodes. The snapshot is that of the last update.
+    pub fn prove<'n>(
+        &mut self,
+        snapshot: &Snapshot,
+        lost: impl IntoIterator<Item = &'n NodeName>,
+    ) -> FitProof {
+        let lost = lost.into_iter().filter_map(|node| snapshot.number(node)).collect();
+        loss::Loss::new(self, snapshot, lost).prove()
+    }
+
+    fn entry(&mut self, resident: &Resident, snapshot: &mut Snapshot) -> Entry {
+        let pod = &resident.pod;
+        let owner = pod.owner.as_ref().map(|owner| self.owner(owner, pod));
+        let profile = self.profiles.number_of(resident, snapshot);
+        let ask = Ask::of(pod, &mut self.resources);
+        let set = self.profiles.all[profile as usize].set;
+        let question = self.question(set, ask.as_ref().map(Ask::rounded_up).unwrap_or_default());
+        Entry {
+            owner,
+            profile,
+            question,
+            group: self.profiles.group_of(resident.affinity_class),
+            priority: pod.priority,
+            never_preempts: pod.scheduling.never_preempts,
+            fate: Fate::of(pod),
+            ask,
+        }
+    }
+
+    fn owner(&mut self, owner: &Owner, pod: &Arc<Pod>) -> u32 {
+        let content = (owner.uid.clone(), pod.key.namespace.clone(), owner.name.clone());
+        self.owner_numbers.number(&content).unwrap_or_else(|| {
+            let number = u32::try_from(self.owners.len()).expect("fewer owners than pods");
+            self.owners.push(pod.clone());
+            self.owner_numbers.insert(content, number);
+            number
+        })
+    }
+
+    fn question(&mut self, set: u32, ask: Ask) -> u32 {
+        let content = (set, ask);
+        self.question_numbers.number(&content).unwrap_or_else(|| {
+            let number = u32::try_from(self.questions.len()).expect("fewer questions than pods");
+            self.questions.push(Question { set, ask: content.1.clone() });
+            self.question_numbers.insert(content, number);
+            number
+        })
+    }
+
+    fn recreated(&self, entry: &Entry) -> Recreated {
+        let known = entry.owner.and_then(|owner| self.recreated.get(owner as usize));
+        known.copied().unwrap_or_default()
+    }
+
+    /// Makes the costs of a question, where they are not known yet.
+    fn ensure_costs(&mut self, question: u32) {
+        if self.costs[question as usize].is_some() {
+            return;
+        }
+        let Question { set, ask } = &self.questions[question as usize];
+        let nodes = &self.profiles.sets[*set as usize].nodes;
+        let weights = self.weights[*set as usize]
+            .get_or_insert_with(|| self.room.weights(nodes.iter().copied()))
+            .clone();
+        self.costs[question as usize] = Some(Box::new(self.costs_of(*set, ask, weights)));
+    }
+
+    fn costs_of(&self, set: u32, ask: &Ask, weights: Vec<f64>) -> Costs {
+        let nodes = &self.profiles.sets[set as usize].nodes;
+        Costs::new(&self.room, nodes, ask, weights, self.entries.len())
+    }
+}
+
+impl Fate {
+    fn of(pod: &Pod) -> Self {
+        if pod.termination.is_some() {
+            Self::Ends
+        } else if pod.scheduling.gates.is_empty() && pod.scheduling.scheduler.is_empty() {
+            Self::Placed
+        } else {
+            Self::NotTried
+        }
+    }
+}
+
+impl Basis {
+    fn of(snapshot: &Snapshot) -> Self {
+        Self { nodes: snapshot.nodes().to_vec(), small_changes: snapshot.small_changes() }
+    }
+
+    /// Whether nodes are new or gone, other pods may run on them, or volumes or namespaces may have changed.
+    fn has_changed(&self, snapshot: &Snapshot) -> bool {
+        let (old, new) = (&self.nodes, snapshot.nodes());
+        self.small_changes != snapshot.small_changes()
+            || old.len() != new.len()
+            || old.iter().zip(new).any(|nodes| match nodes {
+                (Some(old), Some(new)) => {
+                    !Arc::ptr_eq(old, new)
+                        && (old.labels != new.labels
+                            || old.taints != new.taints
+                            || old.unschedulable != new.unschedulable)
+                }
+                (None, None) => false,
+                (Some(_), None) | (None, Some(_)) => true,
+            })
+    }
+}

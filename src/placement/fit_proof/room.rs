@@ -1,0 +1,182 @@
+//! The free room of nodes, and what it costs to leave none of it for a pod.
+
+use std::collections::BTreeMap;
+
+use super::ask::{Ask, Resource, Resources, VOLUMES};
+use crate::placement::{
+    columns::{ABSENT, LabelColumn},
+    snapshot::Snapshot,
+};
+
+/// Much more than any node has: no limit.
+const UNLIMITED: i64 = i64::MAX / 4;
+
+/// What is free on each node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Room {
+    resources: usize,
+    /// By node, then by resource; negative where a node is overcommitted.
+    free: Vec<i64>,
+    /// Whether a new pod is compared with this node's resources alone: no pod is nominated for it, and it is not
+    /// overcommitted where old releases refuse even pods that request nothing.
+    is_plain: Vec<bool>,
+}
+
+impl Room {
+    pub fn of(snapshot: &Snapshot, resources: &Resources) -> Self {
+        let nodes = snapshot.node_resources();
+        let mut room = Self {
+            resources: resources.len(),
+            free: Vec::with_capacity(nodes.len() * resources.len()),
+            is_plain: Vec::with_capacity(nodes.len()),
+        };
+        for (number, node) in (0..).zip(nodes) {
+            let volumes = if node.present { free_volumes(snapshot, number) } else { 0 };
+            let fixed = [
+                node.cpu_milli.free(),
+                node.memory_bytes.free(),
+                node.ephemeral_bytes.free(),
+                volumes,
+                node.pods.free(),
+            ];
+            room.free.extend(fixed);
+            room.free.extend(resources.named().iter().map(|name| node.scalar(name).free()));
+            let overcommitted = room.free(number).iter().any(|free| *free < 0);
+            room.is_plain.push(
+                snapshot.nominated_for(number).is_empty()
+                    && (snapshot.rules().zero_requests_fit || !overcommitted),
+            );
+        }
+        room
+    }
+
+    pub fn free(&self, node: u32) -> &[i64] {
+        let start = node as usize * self.resources;
+        &self.free[start..start + self.resources]
+    }
+
+    /// For each resource one divided by all that is free of it on these nodes.
+    pub fn weights(&self, nodes: impl Iterator<Item = u32>) -> Vec<f64> {
+        let mut sums = vec![0.0_f64; self.resources];
+        for node in nodes {
+            for (sum, free) in sums.iter_mut().zip(self.free(node)) {
+                *sum += (*free).max(0) as f64;
+            }
+        }
+        sums.into_iter().map(|sum| 1.0 / sum.max(1.0)).collect()
+    }
+
+    /// Whether the node has what is asked, apart from volumes, of which the limits are only estimated here.
+    pub fn has(&self, node: u32, ask: &Ask) -> bool {
+        let free = self.free(node);
+        ask.amounts().all(|(resource, amount)| resource == VOLUMES || amount <= free[usize::from(resource)])
+    }
+
+    /// How much others have to take of a node, by weight, before it has no room for what is asked; zero if it has none.
+    pub fn cost(&self, node: u32, asked: &[(Resource, i64)], weights: &[f64]) -> f64 {
+        if !self.is_plain[node as usize] {
+            return 0.0;
+        }
+        let free = self.free(node);
+        let mut least = f64::INFINITY;
+        for (resource, amount) in asked {
+            let left = free[usize::from(*resource)].saturating_sub(*amount);
+            if left < 0 {
+                return 0.0;
+            }
+            least = least.min(weights[usize::from(*resource)] * (left as f64 + 1.0));
+        }
+        least
+    }
+}
+
+/// How many more claims the pods of a node may have, whatever drivers attach them.
+fn free_volumes(snapshot: &Snapshot, node: u32) -> i64 {
+    let limits = snapshot.storage().limits(&snapshot.node(node).name);
+    let Some(least) = limits.iter().map(|(_, limit)| *limit).min() else { return UNLIMITED };
+    let claims = i64::try_from(snapshot.resources(node).claims.len()).unwrap_or(i64::MAX);
+    least.max(0).saturating_sub(claims)
+}
+
+/// Some nodes, and what it costs to leave no room on any of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Cost {
+    pub weight: f64,
+    /// How many nodes, for one pod leaves no room on one node at most.
+    pub nodes: f64,
+}
+
+impl Cost {
+    /// Of one node.
+    pub fn one(weight: f64) -> Self {
+        Self { weight, nodes: if weight > 0.0 { 1.0 } else { 0.0 } }
+    }
+
+    pub fn plus(self, other: Self) -> Self {
+        Self { weight: self.weight + other.weight, nodes: self.nodes + other.nodes }
+    }
+
+    pub fn minus(self, other: Self) -> Self {
+        Self { weight: self.weight - other.weight, nodes: self.nodes - other.nodes }
+    }
+
+    pub fn times(self, factor: f64) -> Self {
+        Self { weight: self.weight * factor, nodes: self.nodes * factor }
+    }
+
+    pub fn max(self, other: Self) -> Self {
+        Self { weight: self.weight.max(other.weight), nodes: self.nodes.max(other.nodes) }
+    }
+}
+
+/// What it costs to leave no room for one ask on each node of a set.
+#[derive(Clone, Debug)]
+pub(super) struct Costs {
+    pub weights: Vec<f64>,
+    pub mask: u64,
+    /// By node; zero for nodes that are not in the set.
+    pub of_node: Vec<f64>,
+    pub all: Cost,
+    by_key: BTreeMap<u32, DomainCosts>,
+}
+
+/// The same by topology domain.
+#[derive(Clone, Debug)]
+pub(super) struct DomainCosts {
+    /// By value.
+    pub of: Vec<Cost>,
+    pub most: Cost,
+    /// Of the nodes without the label.
+    pub absent: Cost,
+}
+
+impl Costs {
+    pub fn new(room: &Room, nodes: &[u32], ask: &Ask, weights: Vec<f64>, all_nodes: usize) -> Self {
+        let asked: Vec<(Resource, i64)> = ask.amounts().collect();
+        let (mut of_node, mut all) = (vec![0.0; all_nodes], Cost::default());
+        for node in nodes {
+            let cost = room.cost(*node, &asked, &weights);
+            of_node[*node as usize] = cost;
+            all = all.plus(Cost::one(cost));
+        }
+        Self { weights, mask: ask.mask(), of_node, all, by_key: BTreeMap::new() }
+    }
+
+    pub fn node(&self, node: u32) -> Cost {
+        Cost::one(self.of_node[node as usize])
+    }
+
+    pub fn domains(&mut self, key: u32, column: &LabelColumn) -> &DomainCosts {
+        let of_node = &self.of_node;
+        self.by_key.entry(key).or_insert_with(|| {
+            let mut of = vec![Cost::default(); column.values.len()];
+            let mut absent = Cost::default();
+            for (value, cost) in column.of_node.iter().zip(of_node) {
+                let domain = if *value == ABSENT { &mut absent } else { &mut of[*value as usize] };
+                *domain = domain.plus(Cost::one(*cost));
+            }
+            let most = of.iter().copied().fold(Cost::default(), Cost::max);
+            DomainCosts { of, most, absent }
+        })
+    }
+}
