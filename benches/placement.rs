@@ -16,7 +16,7 @@ use kordon::{
     },
     engine::ServerVersion,
     placement::{Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
-    plan::{Action, DrainOptions, PlacingEnvironment, Plan, headroom},
+    plan::{Action, DrainOptions, HeadroomWork, PlacingEnvironment, Plan, headroom},
     time::{ClusterTime, Timestamp},
 };
 use median::{median, median_of};
@@ -58,6 +58,7 @@ fn main() {
     preempt(&cluster, &snapshot);
     drain(&cluster, &snapshot);
     lose_nodes();
+    prove_losses();
 }
 
 /// Places pods of every kind in a row.
@@ -139,6 +140,77 @@ fn lose_nodes() {
     }
 }
 
+/// Proves what can be proved of each loss of a large cluster where no two pods request the same: all of it, then what a
+/// changed pod costs, then how long simulations of the rest take.
+fn prove_losses() {
+    for (used, kinds) in [
+        (45, &Kind::ALL[..]),
+        (60, &Kind::ALL[..]),
+        (60, &[Kind::Plain, Kind::Choosy][..]),
+        (90, &Kind::ALL[..]),
+    ] {
+        let mut cluster = cluster_of(NODES, 3, kinds, |number| different(number, used));
+        let losses = NODES + 3;
+        let prove = |work: &mut HeadroomWork, cluster: &Cluster| {
+            let started = cpu();
+            work.start(cluster.clone(), VERSION, NOW);
+            let mut steps = 0;
+            work.advance(&mut || {
+                steps += 1;
+                steps <= losses
+            });
+            assert!(work.is_proved());
+            cpu() - started
+        };
+        let mut work = HeadroomWork::default();
+        let all = prove(&mut work, &cluster);
+        let (tried, proved) = work.proved();
+        assert_eq!(tried, losses);
+        let pod = cluster.pods().iter().nth(70_000).expect("there are more").clone();
+        let requests = Requests { cpu_milli: 77, ..pod.scheduling.requests.clone() };
+        let changed = Pod {
+            scheduling: Arc::new(SchedulingSpec { requests, ..(*pod.scheduling).clone() }),
+            ..(*pod).clone()
+        };
+        cluster.apply(Change::Pod(ObjectEvent::Applied(changed)), &mut Vec::new());
+        let again = prove(&mut work, &cluster);
+        println!(
+            "losses of {NODES} nodes in 3 zones with {} pods, all different, {used} % used, {kinds:?}: {proved} of {tried} \
+             proved in {all:?} of CPU, {again:?} after a changed pod (budget 300 ms): {}",
+            cluster.pods().len(),
+            work.headroom()
+        );
+        const STEPS: u32 = 2_000;
+        let (started, mut steps) = (cpu(), 0);
+        work.advance(&mut || {
+            steps += 1;
+            steps <= STEPS
+        });
+        println!("  simulation of the rest: {:?} a pod", (cpu() - started) / STEPS);
+    }
+}
+
+/// The CPU time that this thread has used.
+fn cpu() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
+/// What a pod requests of CPU and memory where so many percent of both are requested.
+fn different(number: usize, used: usize) -> (i64, i64) {
+    let share = |salt: usize| {
+        let mixed =
+            (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ salt).rotate_left(31).wrapping_mul(salt | 1);
+        // 0.4 to 1.6 of the mean.
+        400 + i64::try_from(mixed % 1201).expect("small")
+    };
+    let mean = |all: i64| {
+        all * i64::try_from(used).expect("percent") / 100 / i64::try_from(PODS_OF_A_NODE).expect("few")
+    };
+    (mean(16_000) * share(0xA5A5_5A5A) / 1000, mean(64 << 30) / 1000 * share(0x1234_5677))
+}
+
 /// What a workload asks of the scheduler.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -154,10 +226,6 @@ enum Kind {
 
 impl Kind {
     const ALL: [Self; 4] = [Self::Plain, Self::Spread, Self::Choosy, Self::Apart];
-
-    fn of(workload: usize) -> Self {
-        Self::ALL[workload % Self::ALL.len()]
-    }
 }
 
 /// A kind is listed, so that plans know that there is nothing more of it.
@@ -167,6 +235,12 @@ fn list<T: TableObject>(cluster: &mut Cluster, of: impl Fn(ObjectEvent<T>) -> Ch
 }
 
 fn cluster(nodes: usize, zones: usize) -> Cluster {
+    cluster_of(nodes, zones, &Kind::ALL, |_| (300, 1 << 30))
+}
+
+/// The same with workloads of these kinds, whose pods request this CPU and memory by their number. Pods that request the
+/// same share what they have in common.
+fn cluster_of(nodes: usize, zones: usize, kinds: &[Kind], requests: impl Fn(usize) -> (i64, i64)) -> Cluster {
     let mut cluster = Cluster::default();
     list(&mut cluster, Change::Node);
     list(&mut cluster, Change::Pod);
@@ -190,13 +264,18 @@ fn cluster(nodes: usize, zones: usize) -> Cluster {
     let names: Vec<NodeName> = (0..nodes).map(node_name).collect();
     let workloads = nodes * PODS_OF_A_NODE / REPLICAS;
     for number in 0..workloads {
-        let first = pod(number * REPLICAS, Kind::of(number));
+        let first = pod(number * REPLICAS, kinds[number % kinds.len()]);
         apply(Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(workload(&first))));
         for replica in 0..REPLICAS {
             let mut one = first.clone();
             one.key.name = format!("{}-{replica}", first.key.name).as_str().into();
             // Spread over the cluster, no two of a workload on one node.
             one.node = Some(names[(number * 7 + replica * (nodes / REPLICAS)) % nodes].clone());
+            let (cpu_milli, memory_bytes) = requests(number * REPLICAS + replica);
+            if (cpu_milli, memory_bytes) != (300, 1 << 30) {
+                let requests = Requests { cpu_milli, memory_bytes, ..one.scheduling.requests.clone() };
+                one.scheduling = Arc::new(SchedulingSpec { requests, ..(*one.scheduling).clone() });
+            }
             one.phase = Phase::Running;
             one.started = Some(ClusterTime::new(Timestamp::from_secs(1_767_225_600 + number as i64)));
             apply(Change::Pod(ObjectEvent::Applied(one)));
