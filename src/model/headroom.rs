@@ -108,7 +108,7 @@ impl HeadroomJob {
         found.filter(|found| found.revision.is_some())
     }
 
-    /// Goes on with earlier work while `goes_on`, which is asked before each small step. None if nothing is known yet.
+    /// Continues earlier work while `goes_on`, which is asked before each small step. None if nothing is known yet.
     pub fn advance(
         self,
         progress: &mut HeadroomProgress,

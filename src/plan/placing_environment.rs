@@ -96,7 +96,7 @@ impl<'a> PlacingEnvironment<'a> {
         Self { typical, state: PlacingState { detail: TraceDetail::OutcomesOnly, ..state } }
     }
 
-    /// The environment without its cluster, to be [put back](PlacingState::in_cluster) later.
+    /// The environment without its cluster, for [`PlacingState::in_cluster`] later.
     pub fn into_state(self) -> PlacingState {
         self.state
     }

@@ -22,7 +22,7 @@ use crate::{
 ///
 /// [`HeadroomWork::start`] takes a state of the cluster, [`HeadroomWork::advance`] first proves what it can of each loss,
 /// then simulates the others one after the other. A new state may be started at any time: answers of earlier states stay
-/// until there are newer ones, and a simulation that is under way is finished in the state in which it was started.
+/// until there are newer ones, and a simulation that has started is finished in the state in which it was started.
 #[derive(Debug, Default)]
 pub struct HeadroomWork {
     /// The state that was started last; none before the first.
@@ -201,7 +201,7 @@ impl HeadroomWork {
         true
     }
 
-    /// Goes on with the simulation; false if it was interrupted.
+    /// Continues the simulation; false if it was interrupted.
     fn simulate(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         let Some(Simulation { loss, cluster, at, state, run }) = self.simulation.take() else { return true };
         if !self.losses.get(&loss).is_some_and(|known| known.is_open) {
