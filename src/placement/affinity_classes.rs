@@ -71,7 +71,7 @@ impl AffinityClasses {
 
     /// The classes from this number on.
     pub fn after(&self, number: usize) -> impl Iterator<Item = (u32, &AffinityClass)> {
-        (0..).zip(&self.all).skip(number).map(|(number, class)| (number, &**class))
+        (0..).zip(self.all.iter()).skip(number).map(|(number, class)| (number, &**class))
     }
 
     /// The classes whose terms may select a pod in this namespace.

@@ -20,7 +20,7 @@ impl Snapshot {
 
     /// The lowest priority of all pods on nodes.
     pub fn lowest_priority(&self) -> i32 {
-        let residents = self.residents().iter().flat_map(|residents| &**residents);
+        let residents = self.residents().iter().flat_map(|residents| residents.iter());
         residents.map(|resident| resident.pod.priority).min().unwrap_or(i32::MAX)
     }
 
@@ -31,7 +31,7 @@ impl Snapshot {
         resources.pods.free() > 0
             && fits(requests.cpu_milli, resources.cpu_milli.free())
             && fits(requests.memory_bytes, resources.memory_bytes.free())
-            && fits(requests.ephemeral_bytes, resources.ephemeral_bytes.free())
+            && fits(requests.ephemeral_bytes, resources.ephemeral_bytes().free())
             && requests.scalars.iter().all(|(name, amount)| fits(*amount, resources.scalar(name).free()))
     }
 }

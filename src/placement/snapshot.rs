@@ -519,7 +519,7 @@ impl Snapshot {
     }
 
     /// The pods of each node by number, each list shared with all copies in which it is the same.
-    pub(super) fn residents(&self) -> &[Arc<Vec<Resident>>] {
+    pub(super) fn residents(&self) -> &CowVec<Arc<Vec<Resident>>> {
         &self.residents
     }
 

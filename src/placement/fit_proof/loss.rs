@@ -419,7 +419,7 @@ impl<'a> Loss<'a> {
     }
 
     fn uses_port(&self, node: u32, relations: &Relations) -> bool {
-        let used = &self.snapshot.resources(node).ports;
+        let used = self.snapshot.resources(node).ports();
         relations.ports.iter().any(|port| used.iter().any(|used| used.conflicts_with(port)))
     }
 

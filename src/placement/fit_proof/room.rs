@@ -30,12 +30,12 @@ impl Room {
             free: Vec::with_capacity(nodes.len() * resources.len()),
             is_plain: Vec::with_capacity(nodes.len()),
         };
-        for (number, node) in (0..).zip(nodes) {
+        for (number, node) in (0..).zip(nodes.iter()) {
             let volumes = if node.present { free_volumes(snapshot, number) } else { 0 };
             let fixed = [
                 node.cpu_milli.free(),
                 node.memory_bytes.free(),
-                node.ephemeral_bytes.free(),
+                node.ephemeral_bytes().free(),
                 volumes,
                 node.pods.free(),
             ];
@@ -94,7 +94,7 @@ impl Room {
 fn free_volumes(snapshot: &Snapshot, node: u32) -> i64 {
     let limits = snapshot.storage().limits(&snapshot.node(node).name);
     let Some(least) = limits.iter().map(|(_, limit)| *limit).min() else { return UNLIMITED };
-    let claims = i64::try_from(snapshot.resources(node).claims.len()).unwrap_or(i64::MAX);
+    let claims = i64::try_from(snapshot.resources(node).claims().len()).unwrap_or(i64::MAX);
     least.max(0).saturating_sub(claims)
 }
 
