@@ -1,0 +1,45 @@
+//! How often the dashboard draws a large cluster when nothing arrives.
+
+use std::time::Duration;
+
+use crossterm::event::{Event, KeyCode};
+use futures::{StreamExt, stream};
+use kordon::{
+    app::AppOptions,
+    run::{self, Dashboard},
+};
+use tokio::time::{pause, timeout};
+
+use crate::{loaded::ServedCluster, recording_screen::RecordingScreen};
+
+/// Shorter than the grace period of the leases, which nobody renews.
+const SECONDS: usize = 20;
+
+#[test]
+fn with_nothing_arriving_a_thousand_nodes_are_drawn_once_a_second() {
+    let draws = draws("");
+    assert!((SECONDS - 2..=SECONDS + 2).contains(&draws), "{draws} draws in {SECONDS} s");
+}
+
+#[test]
+fn a_frozen_screen_of_a_thousand_nodes_is_not_drawn() {
+    let draws = draws("f");
+    assert!(draws <= 2, "{draws} draws: more than the first and that of the key");
+}
+
+/// How often it is drawn after these keys.
+fn draws(keys: &str) -> usize {
+    let served = ServedCluster::new(1000, 1000);
+    let session = served.load();
+    let mut recording = RecordingScreen::default();
+    served.runtime.block_on(async {
+        pause();
+        let typed = keys.chars().map(|key| Ok(Event::Key(KeyCode::Char(key).into())));
+        let keys = stream::iter(typed.collect::<Vec<_>>()).chain(stream::pending());
+        let dashboard = Dashboard::over(session, AppOptions::default(), None);
+        let running = run::run_dashboard(dashboard, &mut recording, Box::pin(keys));
+        let ended = timeout(Duration::from_secs(SECONDS as u64), running).await;
+        assert!(ended.is_err(), "it left");
+    });
+    recording.draws.lock().expect("no panic").len()
+}

@@ -1,0 +1,28 @@
+//! The requests of a dashboard that loads a cluster.
+
+use std::collections::BTreeMap;
+
+use crate::loaded::ServedCluster;
+
+/// Each kind is one request, which lists and then watches; none is made for each node or page of pods.
+#[test]
+fn loading_takes_as_many_requests_for_a_thousand_nodes_as_for_ten() {
+    let (small, large) = (requests(10, 40), requests(1000, 3000));
+    assert_eq!(small, large);
+    let most = small.values().max().copied().unwrap_or_default();
+    assert_eq!(most, 1, "asked more than once: {small:#?}");
+    assert!((10..=24).contains(&small.len()), "{small:#?}");
+}
+
+/// How often each path was asked for, without its query.
+fn requests(nodes: usize, pods: usize) -> BTreeMap<String, usize> {
+    let served = ServedCluster::new(nodes, pods);
+    let session = served.load();
+    let mut requests = BTreeMap::new();
+    for logged in served.api.log() {
+        let path = logged.uri.split('?').next().unwrap_or_default().to_owned();
+        *requests.entry(path).or_default() += 1;
+    }
+    drop(session);
+    requests
+}
