@@ -52,7 +52,10 @@ fn a_refresh_without_changes_costs_the_same_for_a_thousand_nodes_as_for_a_hundre
         let served = ServedCluster::new(nodes, pods);
         let (mut app, _links) = served.show();
         let now = served.clock.now();
-        measure(|| app.refresh(now)).count_total
+        let refreshed = measure(|| {
+            app.refresh(now);
+        });
+        refreshed.count_total
     };
     let (small, large) = (cost(SMALL), cost(LARGE));
     assert!(large <= small + 2, "{small} allocations for 100 nodes, {large} for 1,000");
@@ -64,7 +67,7 @@ fn applied((nodes, pods): (usize, usize), patch: impl Fn(LargeCluster, usize) ->
     let served = ServedCluster::new(nodes, pods);
     let (mut app, mut links) = served.show();
     let cluster = LargeCluster { nodes, pods, now: START };
-    let client = served.api.client();
+    let client = served.runtime.block_on(async { served.api.client() });
     let (mut events, mut allocations) = (0, 0);
     for number in 0..EVENTS {
         let (path, body) = patch(cluster, number);
@@ -91,7 +94,9 @@ fn apply_next(served: &ServedCluster, app: &mut App, links: &mut Links) -> u64 {
             | FeedEvent::Trouble(_) => 0,
         };
         let now = served.clock.now();
-        let counted = measure(|| app.on_watch_event(event, now));
+        let counted = measure(|| {
+            app.on_watch_event(event, now);
+        });
         if changes > 0 {
             assert_eq!(changes, 1, "one object was patched");
             return counted.count_total;

@@ -79,7 +79,7 @@ fn damaged_inputs_pass_their_target() {
     }
 }
 
-/// With a few of its bytes replaced, removed, repeated or cut off, after the two that say what it is.
+/// With a few of its bytes replaced, removed, repeated or truncated, after the two that say what it is.
 fn damaged(mut data: Vec<u8>, random: &mut fastrand::Rng) -> Vec<u8> {
     for _ in 0..random.usize(1..5) {
         if data.len() <= 3 {

@@ -210,7 +210,7 @@ fn the_number_is_withheld_while_it_is_not_known() {
     assert!(known(&fixture), "of a minute ago");
     fixture.now = computed + Span::from_secs(61);
     let title_then = title(&fixture);
-    assert!(!known(&fixture) && title_then.contains("· 1m1s ago, working out"), "{title_then}");
+    assert!(!known(&fixture) && title_then.contains("· 1m01s ago, working out"), "{title_then}");
 
     fixture.now = computed;
     fixture.health(FeedKind::Pods, FeedState::Broken { since: computed, error: "reset".into() });

@@ -6,10 +6,10 @@ use crate::{
 };
 
 /// A resource of nodes by number: the fixed ones, then huge pages and extended resources as they are first asked for.
-pub(super) type Resource = u16;
+pub(super) type ResourceNumber = u16;
 
 /// Claims of volumes, of which a node can attach a number.
-pub(super) const VOLUMES: Resource = 3;
+pub(super) const VOLUMES: ResourceNumber = 3;
 /// CPU, memory, ephemeral storage, [`VOLUMES`] and the number of pods.
 const FIXED: usize = 5;
 /// More are not modelled: sets of resources are bits of one word.
@@ -17,12 +17,12 @@ const MOST: usize = 64;
 
 /// The huge pages and extended resources that pods ask for.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Resources {
+pub(super) struct ResourceNumbers {
     numbers: Ids<Name>,
     names: Vec<Name>,
 }
 
-impl Resources {
+impl ResourceNumbers {
     /// How many resources there are.
     pub fn len(&self) -> usize {
         FIXED + self.names.len()
@@ -34,7 +34,7 @@ impl Resources {
     }
 
     /// The number of a resource; none if there are too many.
-    fn number(&mut self, name: &Name) -> Option<Resource> {
+    fn number(&mut self, name: &Name) -> Option<ResourceNumber> {
         if let Some(number) = self.numbers.number(name) {
             return u16::try_from(number).ok();
         }
@@ -53,12 +53,12 @@ impl Resources {
 pub(super) struct Ask {
     fixed: [i64; FIXED],
     /// Only amounts above zero, ascending.
-    named: Box<[(Resource, i64)]>,
+    named: Box<[(ResourceNumber, i64)]>,
 }
 
 impl Ask {
     /// None if it asks for too many different resources.
-    pub fn of(pod: &Pod, resources: &mut Resources) -> Option<Self> {
+    pub fn of(pod: &Pod, resources: &mut ResourceNumbers) -> Option<Self> {
         let requests = &pod.scheduling.requests;
         let is_claim = |volume: &&PodVolume| !matches!(volume, PodVolume::Disk(_));
         let volumes = i64::try_from(pod.scheduling.volumes.iter().filter(is_claim).count()).ok()?;
@@ -72,7 +72,7 @@ impl Ask {
     }
 
     /// The resources of which it asks for something.
-    pub fn amounts(&self) -> impl Iterator<Item = (Resource, i64)> {
+    pub fn amounts(&self) -> impl Iterator<Item = (ResourceNumber, i64)> {
         let fixed = (0..).zip(self.fixed).filter(|(_, amount)| *amount > 0);
         fixed.chain(self.named.iter().copied())
     }

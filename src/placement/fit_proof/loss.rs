@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Entry, Fate, FitProof, FitProofs, Recreated,
-    ask::{Ask, Resource, VOLUMES},
+    ask::{Ask, ResourceNumber, VOLUMES},
     profile::{Relations, SpreadRelation, TermRelation},
     room::{Cost, Costs},
 };
@@ -207,7 +207,7 @@ impl<'a> Loss<'a> {
             .copied()
             .collect();
         let mask = ask.mask();
-        let asked: Vec<(Resource, i64)> = ask.amounts().collect();
+        let asked: Vec<(ResourceNumber, i64)> = ask.amounts().collect();
         let asks: Vec<&Ask> = self.pods.iter().filter_map(|pod| self.entry(pod).ask.as_ref()).collect();
         let ratio = |weights: &[f64]| {
             let cost: f64 = nodes.iter().map(|node| self.proofs.room.cost(*node, &asked, weights)).sum();

@@ -21,7 +21,7 @@ mod room;
 
 use std::sync::Arc;
 
-use ask::{Ask, Resources};
+use ask::{Ask, ResourceNumbers};
 use profile::Profiles;
 use room::{Costs, Room};
 
@@ -29,7 +29,7 @@ use super::{
     ids::Ids,
     snapshot::{Resident, Snapshot},
 };
-use crate::cluster::{Name, Namespace, Node, NodeName, Owner, Pod, Uid};
+use crate::cluster::{Namespace, Node, NodeName, Owner, Pod};
 
 /// What is proved about the pods of lost nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +58,11 @@ pub enum Recreated {
 /// What is known of each node's pods and of pods with equal needs is kept from one [`FitProofs::update`] to the next.
 #[derive(Clone, Debug, Default)]
 pub struct FitProofs {
-    resources: Resources,
+    resources: ResourceNumbers,
     profiles: Profiles,
     /// By owner: one of its pods. Others' pods are not recreated.
     owners: Vec<Arc<Pod>>,
-    owner_numbers: Ids<(Uid, Namespace, Name)>,
+    owner_numbers: Ids<(Namespace, Owner)>,
     recreated: Vec<Recreated>,
     /// By node: the pods as they were read, and what was read.
     residents: Vec<Arc<Vec<Resident>>>,
@@ -189,7 +189,7 @@ impl FitProofs {
     }
 
     fn owner(&mut self, owner: &Owner, pod: &Arc<Pod>) -> u32 {
-        let content = (owner.uid.clone(), pod.key.namespace.clone(), owner.name.clone());
+        let content = (pod.key.namespace.clone(), owner.clone());
         self.owner_numbers.number(&content).unwrap_or_else(|| {
             let number = u32::try_from(self.owners.len()).expect("fewer owners than pods");
             self.owners.push(pod.clone());

@@ -75,7 +75,7 @@ impl NodeSet {
 
 /// Pods with equal needs and equal labels.
 #[derive(Clone, Debug)]
-pub(super) struct Profile {
+pub(super) struct PodProfile {
     pub set: u32,
     pub pod_class: u32,
     /// One of the pods.
@@ -143,7 +143,7 @@ pub(super) struct AntiAffinityGroup {
 /// All profiles of a snapshot, and what they refer to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Profiles {
-    pub all: Vec<Profile>,
+    pub all: Vec<PodProfile>,
     pub sets: Vec<NodeSet>,
     pub keys: Vec<(Name, Arc<LabelColumn>)>,
     pub counted: Vec<SpreadNodes>,
@@ -192,7 +192,7 @@ impl Profiles {
         let number = id(self.all.len());
         let set = self.set_of[own_needs as usize];
         let sample = pod.clone();
-        self.all.push(Profile { set, pod_class: resident.pod_class, sample, constraints, own_needs });
+        self.all.push(PodProfile { set, pod_class: resident.pod_class, sample, constraints, own_needs });
         self.relations.push(None);
         self.numbers.insert(content, number);
         number
@@ -294,7 +294,7 @@ impl Profiles {
     }
 
     fn relate(&mut self, profile: u32, snapshot: &Snapshot) -> Relations {
-        let Profile { sample, constraints, own_needs, .. } = self.all[profile as usize].clone();
+        let PodProfile { sample, constraints, own_needs, .. } = self.all[profile as usize].clone();
         let constraints = self.constraints[constraints as usize].clone();
         let request = request(&sample);
         let mut relations = Relations {

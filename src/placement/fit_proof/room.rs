@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ask::{Ask, Resource, Resources, VOLUMES};
+use super::ask::{Ask, ResourceNumber, ResourceNumbers, VOLUMES};
 use crate::placement::{
     columns::{ABSENT, LabelColumn},
     snapshot::Snapshot,
@@ -23,7 +23,7 @@ pub(super) struct Room {
 }
 
 impl Room {
-    pub fn of(snapshot: &Snapshot, resources: &Resources) -> Self {
+    pub fn of(snapshot: &Snapshot, resources: &ResourceNumbers) -> Self {
         let nodes = snapshot.node_resources();
         let mut room = Self {
             resources: resources.len(),
@@ -73,7 +73,7 @@ impl Room {
     }
 
     /// How much others have to take of a node, by weight, before it has no room for what is asked; zero if it has none.
-    pub fn cost(&self, node: u32, asked: &[(Resource, i64)], weights: &[f64]) -> f64 {
+    pub fn cost(&self, node: u32, asked: &[(ResourceNumber, i64)], weights: &[f64]) -> f64 {
         if !self.is_plain[node as usize] {
             return 0.0;
         }
@@ -152,7 +152,7 @@ pub(super) struct DomainCosts {
 
 impl Costs {
     pub fn new(room: &Room, nodes: &[u32], ask: &Ask, weights: Vec<f64>, all_nodes: usize) -> Self {
-        let asked: Vec<(Resource, i64)> = ask.amounts().collect();
+        let asked: Vec<(ResourceNumber, i64)> = ask.amounts().collect();
         let (mut of_node, mut all) = (vec![0.0; all_nodes], Cost::default());
         for node in nodes {
             let cost = room.cost(*node, &asked, &weights);

@@ -1,0 +1,131 @@
+//! The work that finds out what becomes of every pod that is evicted: [`Model::next_outcomes_job`], [`OutcomesJob::work`].
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    Model,
+    eviction_outcomes::{EvictionOutcomes, OutcomesBasis},
+    leaving::Leaving,
+};
+use crate::{
+    cluster::{Cluster, FeedKind, Key, NodeName, Pod},
+    engine::ServerVersion,
+    forecast::{EvictionOutcome, Forecast, Unreplaced},
+    placement::Snapshot,
+    plan::{
+        EvictionRules, PlacingEnvironment, budget,
+        eviction::{self, EvictionDecision},
+    },
+    time::Timestamp,
+};
+
+/// Copies of everything that outcomes are worked out from.
+#[derive(Debug)]
+pub struct OutcomesJob {
+    cluster: Cluster,
+    version: ServerVersion,
+    forecast: Arc<Forecast>,
+    leaving: Arc<Leaving>,
+    basis: OutcomesBasis,
+    at: Timestamp,
+}
+
+/// The most looks at nodes that placing may take: pods times nodes. With more pods, the first are placed.
+const MAX_LOOKS: usize = 10_000_000;
+
+impl Model {
+    /// The next outcomes to work out; none while they are known, or nodes or pods are not.
+    pub fn next_outcomes_job(&self, now: Timestamp) -> Option<OutcomesJob> {
+        let changes = self.plan_revision()?;
+        let leaving = &self.views.leaving;
+        leaving.first?;
+        let down = self.forecast.as_ref().map(|forecast| forecast.down.clone()).unwrap_or_default();
+        let basis = OutcomesBasis { changes, down, leaving: leaving.changes.pods };
+        if self.outcomes.as_ref().is_some_and(|outcomes| outcomes.basis == basis) {
+            return None;
+        }
+        Some(OutcomesJob {
+            cluster: self.cluster.clone(),
+            version: self.settings.version,
+            forecast: self.forecast.clone().unwrap_or_default(),
+            leaving: leaving.clone(),
+            basis,
+            at: now,
+        })
+    }
+
+    /// Works out at once what becomes of the pods that leave, where that is not known.
+    pub fn run_outcomes(&mut self, now: Timestamp) {
+        if let Some(job) = self.next_outcomes_job(now) {
+            self.set_outcomes(job.work());
+        }
+    }
+}
+
+impl OutcomesJob {
+    pub fn work(self) -> EvictionOutcomes {
+        let Self { cluster, version, forecast, leaving, basis, at } = self;
+        let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
+        let snapshot = Snapshot::new(&cluster, version);
+        let most = MAX_LOOKS / cluster.nodes().len().max(1);
+        let environment = PlacingEnvironment::new(&cluster, snapshot, at);
+        let by_pod = forecast.outcomes(&leaving, most, &cluster, environment);
+        let refused = refused(&cluster, &leaving, version, at);
+        let unreplaced = unreplaced(&cluster, &by_pod);
+        EvictionOutcomes { at, basis, by_pod, unreplaced, refused }
+    }
+}
+
+/// The pods in whose place nothing runs, by their node.
+fn unreplaced(
+    cluster: &Cluster,
+    by_pod: &BTreeMap<Key, EvictionOutcome>,
+) -> BTreeMap<NodeName, BTreeMap<Key, Unreplaced>> {
+    let mut unreplaced: BTreeMap<NodeName, BTreeMap<Key, Unreplaced>> = BTreeMap::new();
+    for (key, outcome) in by_pod {
+        if let Some(why) = outcome.class().unreplaced()
+            && let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone())
+        {
+            unreplaced.entry(node).or_default().insert(key.clone(), why);
+        }
+    }
+    unreplaced
+}
+
+/// The pods whose eviction a budget would refuse now if all were asked for in order of time, each granted one using up a
+/// disruption; none if budgets are not known.
+fn refused(
+    cluster: &Cluster,
+    leaving: &BTreeMap<Key, Timestamp>,
+    version: ServerVersion,
+    now: Timestamp,
+) -> Option<BTreeSet<Key>> {
+    if !cluster.gaps([FeedKind::Budgets]).unknown().is_empty() {
+        return None;
+    }
+    let rules = EvictionRules::of(version);
+    let mut pods: Vec<(Timestamp, &Arc<Pod>)> =
+        leaving.iter().filter_map(|(key, at)| Some((*at, cluster.pod(key)?))).collect();
+    pods.sort_by_key(|(at, _)| *at);
+    let mut states = budget::states(cluster, pods.iter().map(|(_, pod)| *pod), &rules, now);
+    let mut refused = BTreeSet::new();
+    for (_, pod) in pods {
+        match eviction::decision(cluster, pod, &states, &rules) {
+            EvictionDecision::Free(_) => {}
+            EvictionDecision::Costs { budget } => {
+                if let Some(state) = states.get_mut(&budget) {
+                    state.numbers.allowed -= 1;
+                }
+            }
+            EvictionDecision::Blocked(block) => {
+                if block.budget().is_some() {
+                    refused.insert(pod.key.clone());
+                }
+            }
+        }
+    }
+    Some(refused)
+}
