@@ -64,18 +64,18 @@ fn fill(name: &str, depth: usize, object: &mut Map<String, Value>, random: &mut 
         if depth == 0 || random.u8(..) < if depth < 6 { 170 } else { 60 } {
             match of.strip_prefix('+') {
                 Some(inline) => fill(inline, depth + 1, object, random),
-                None => drop(object.insert(name.into(), random_value(name, of, depth, random))),
+                None => drop(object.insert(name.into(), random_value(of, depth, random))),
             }
         }
     }
 }
 
-fn random_value(name: &str, of: &str, depth: usize, random: &mut fastrand::Rng) -> Value {
+fn random_value(of: &str, depth: usize, random: &mut fastrand::Rng) -> Value {
     if let Some(of) = of.strip_prefix("[]") {
-        return (0..random.usize(0..3)).map(|_| random_value(name, of, depth, random)).collect();
+        return (0..random.usize(0..3)).map(|_| random_value(of, depth, random)).collect();
     }
     if let Some(of) = of.strip_prefix("{}") {
-        let mut entry = || (pick(KEYS, random).to_owned(), random_value(name, of, depth, random));
+        let mut entry = || (pick(KEYS, random).to_owned(), random_value(of, depth, random));
         return Value::Object((0..4).map(|_| entry()).collect());
     }
     match of {

@@ -233,7 +233,7 @@ fn spec(ask: Ask, number: usize, pod: &str, cpu_milli: i64, memory_bytes: i64) -
         match_label_keys: Box::default(),
         min_domains,
         honours_affinity: true,
-        honours_taints: number % 2 == 0,
+        honours_taints: number.is_multiple_of(2),
     };
     let plain = SchedulingSpec {
         requests: Requests { cpu_milli, memory_bytes, ..Requests::default() },

@@ -39,8 +39,11 @@ pub(super) struct Loss<'a> {
     /// How many nodes of each domain are left, by spread constraint.
     domains_left: BTreeMap<u32, Vec<u32>>,
     /// Sizes of all pods for some nodes, by node set, resources and domain.
-    demands: BTreeMap<(u32, u64, Option<(u32, u32)>), Cost>,
+    demands: BTreeMap<DemandKey, Cost>,
 }
+
+/// A set of nodes, a set of resources as bits, and the domain of a spread constraint.
+type DemandKey = (u32, u64, Option<(u32, u32)>);
 
 /// A pod that has to be placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
