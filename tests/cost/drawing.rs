@@ -18,7 +18,7 @@ const SECONDS: usize = 20;
 #[test]
 fn with_nothing_arriving_a_thousand_nodes_are_drawn_once_a_second() {
     let draws = draws("");
-    assert!((SECONDS - 2..=SECONDS + 2).contains(&draws), "{draws} draws in {SECONDS} s");
+    assert!((SECONDS - 2..=SECONDS + 4).contains(&draws), "{draws} draws in {SECONDS} s");
 }
 
 #[test]

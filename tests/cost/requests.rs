@@ -7,7 +7,7 @@ use crate::loaded::ServedCluster;
 /// Each kind is one request, which lists and then watches; none is made for each node or page of pods.
 #[test]
 fn loading_takes_as_many_requests_for_a_thousand_nodes_as_for_ten() {
-    let (small, large) = (requests(10, 40), requests(1000, 3000));
+    let (small, large) = (requests(10, 40), requests(1000, 2000));
     assert_eq!(small, large);
     // Nodes and pods are counted beside their lists.
     let expected = |path: &str| if ["/api/v1/nodes", "/api/v1/pods"].contains(&path) { 2 } else { 1 };
