@@ -39,12 +39,13 @@ pub fn measure(
     // What the end of the lists has set off is over.
     sleep(Duration::from_secs(5));
     let mut cpu = Vec::new();
-    let servers_before: Vec<_> = cluster.server.processes().iter().map(|(_, server)| server.cpu()).collect();
+    let servers = cluster.server.processes().into_iter();
+    let servers: Vec<_> = servers.map(|(name, server)| (name, server.count_cpu())).collect();
     let (renewed, changed, failed) = churn.rates_during(|| cpu = sample(dashboard.process()));
     report.add("Leases renewed", Figure::PerSecond(renewed), Budget::None, format!("{failed} writes failed"));
     report.add("pods written", Figure::PerSecond(changed), Budget::None, "");
-    for ((name, server), before) in cluster.server.processes().into_iter().zip(servers_before) {
-        let used = Figure::Percent(100.0 * (server.cpu() - before).as_secs_f64() / WATCHED as f64);
+    for (name, mut server) in servers {
+        let used = Figure::Percent(100.0 * server.used().as_secs_f64() / WATCHED as f64);
         report.add(format!("CPU of {name}"), used, Budget::None, "of a core");
     }
     let mean = Figure::Percent(share(&cpu));
@@ -79,9 +80,9 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     churn.pause();
     // What was on its way has arrived, and what it set off is over.
     sleep(Duration::from_secs(3));
-    let before = dashboard.process().cpu();
+    let mut cpu = dashboard.process().count_cpu();
     let (frames, took) = dashboard.frames_during(QUIET);
-    let used = dashboard.process().cpu() - before;
+    let used = cpu.used();
     churn.resume();
     // One more may fall into the time by its phase.
     let most = (QUIET.as_secs() + 1) as f64;
@@ -98,14 +99,11 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
 /// The CPU time of each second.
 fn sample(process: Process) -> Vec<Duration> {
     let begun = Instant::now();
-    let mut before = process.cpu();
+    let mut cpu = process.count_cpu();
     (1..=WATCHED)
         .map(|second| {
             sleep((begun + Duration::from_secs(second as u64)).saturating_duration_since(Instant::now()));
-            let now = process.cpu();
-            let used = now.saturating_sub(before);
-            before = now;
-            used
+            cpu.used()
         })
         .collect()
 }

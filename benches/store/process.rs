@@ -1,6 +1,6 @@
 //! A process, as Linux shows it.
 
-use std::{fs, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, fs, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -25,15 +25,21 @@ impl Process {
         kib / 1024.0
     }
 
-    /// Processor time that its threads have used, to the nanosecond. Threads that have ended are not counted.
-    pub fn cpu(self) -> Duration {
+    /// Starts to count the processor time that it uses.
+    pub fn count_cpu(self) -> CpuCounter {
+        let mut counter = CpuCounter { process: self, of_threads: BTreeMap::new() };
+        counter.used();
+        counter
+    }
+
+    /// The processor time of each of its threads, by its number, in nanoseconds.
+    fn threads(self) -> impl Iterator<Item = (OsString, u64)> {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.0)).expect("it lives, on Linux");
-        let nanos = tasks.flatten().filter_map(|task| {
+        tasks.flatten().filter_map(|task| {
             // A thread may end meanwhile.
             let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
-            stat.split(' ').next()?.parse::<u64>().ok()
-        });
-        Duration::from_nanos(nanos.sum())
+            Some((task.file_name(), stat.split(' ').next()?.parse().ok()?))
+        })
     }
 
     /// Stops it where it is: its connections stay open, and nothing comes over them.
@@ -52,5 +58,23 @@ impl Process {
 
     fn read(self, what: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{what}", self.0)).expect("it lives, on Linux")
+    }
+}
+
+/// Counts the processor time of a process, to the nanosecond.
+pub struct CpuCounter {
+    process: Process,
+    of_threads: BTreeMap<OsString, u64>,
+}
+
+impl CpuCounter {
+    /// What was used since the last call. What a thread has used between that and its end is not counted.
+    pub fn used(&mut self) -> Duration {
+        let threads = self.process.threads();
+        let used = threads.map(|(thread, now)| {
+            let before = self.of_threads.insert(thread, now).unwrap_or(0);
+            now.saturating_sub(before)
+        });
+        Duration::from_nanos(used.sum())
     }
 }
