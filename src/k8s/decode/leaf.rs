@@ -233,22 +233,14 @@ impl<'de> Leaf<'de> for Pairs<'de> {
 }
 
 impl<'de> Leaf<'de> for Amounts<'de> {
-    fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut amounts = Vec::with_capacity(map.size_hint().unwrap_or(0));
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            amounts.push((key.0, map.next_value()?));
-        }
-        Ok(Self(amounts))
+    fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        entries(map).map(Self)
     }
 }
 
 impl<'de> Leaf<'de> for Times<'de> {
-    fn map<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut times = Vec::with_capacity(map.size_hint().unwrap_or(0));
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            times.push((key.0, map.next_value()?));
-        }
-        Ok(Self(times))
+    fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        entries(map).map(Self)
     }
 }
 
@@ -340,6 +332,17 @@ impl<'de, L: Leaf<'de>> Visitor<'de> for LeafVisitor<L> {
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<L, A::Error> {
         L::map(map)
     }
+}
+
+/// All entries of a map, in the received order.
+fn entries<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
+    mut map: A,
+) -> Result<Vec<(Cow<'de, str>, T)>, A::Error> {
+    let mut entries = Vec::with_capacity(map.size_hint().unwrap_or(0));
+    while let Some(key) = map.next_key::<Text<'de>>()? {
+        entries.push((key.0, map.next_value()?));
+    }
+    Ok(entries)
 }
 
 fn drain_map<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {

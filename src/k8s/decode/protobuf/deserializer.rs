@@ -34,40 +34,6 @@ impl From<NotAMessage> for Error {
     }
 }
 
-/// A whole message.
-#[derive(Clone, Copy)]
-pub struct MessageDeserializer<'de> {
-    bytes: &'de [u8],
-    message: Message,
-}
-
-impl<'de> MessageDeserializer<'de> {
-    pub const fn new(bytes: &'de [u8], message: Message) -> Self {
-        Self { bytes, message }
-    }
-}
-
-impl<'de> Deserializer<'de> for MessageDeserializer<'de> {
-    type Error = Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_map(FieldAccess::new(self.bytes, self.message))
-    }
-
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_some(self)
-    }
-
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_unit()
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier
-    }
-}
-
 /// The fields of a message as a map.
 struct FieldAccess<'de> {
     level: Level<'de>,
@@ -135,30 +101,27 @@ impl<'de> MapAccess<'de> for FieldAccess<'de> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
         let (number, of, value) = self.current.take().expect("serde asks for a key before its value");
         match of {
-            FieldType::List(of) => seed.deserialize(RepeatedDeserializer {
-                fields: &mut self.level.fields,
-                number,
-                of,
-                first: value,
-                is_map: false,
-            }),
-            FieldType::Map(of) => seed.deserialize(RepeatedDeserializer {
-                fields: &mut self.level.fields,
-                number,
-                of,
-                first: value,
-                is_map: true,
-            }),
-            single => seed.deserialize(ValueDeserializer { of: single, value }),
+            FieldType::List(_) | FieldType::Map(_) => {
+                let fields = &mut self.level.fields;
+                seed.deserialize(RepeatedDeserializer { fields, number, of, first: value })
+            }
+            single => seed.deserialize(ValueDeserializer { of: *single, value }),
         }
     }
 }
 
 /// A value that is no list or map.
 #[derive(Clone, Copy)]
-struct ValueDeserializer<'de> {
-    of: &'static FieldType,
+pub struct ValueDeserializer<'de> {
+    of: FieldType,
     value: WireValue<'de>,
+}
+
+impl<'de> ValueDeserializer<'de> {
+    /// A whole message.
+    pub const fn of_message(bytes: &'de [u8], message: Message) -> Self {
+        Self { of: FieldType::Message(message), value: WireValue::Bytes(bytes) }
+    }
 }
 
 impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
@@ -220,14 +183,18 @@ struct RepeatedDeserializer<'a, 'de> {
     number: u64,
     of: &'static FieldType,
     first: WireValue<'de>,
-    is_map: bool,
 }
 
 impl<'de> Deserializer<'de> for RepeatedDeserializer<'_, 'de> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        let Self { fields, number, of, first, is_map } = self;
+        let Self { fields, number, of, first } = self;
+        let (of, is_map) = match of {
+            FieldType::List(of) => (**of, false),
+            FieldType::Map(of) => (**of, true),
+            single => return ValueDeserializer { of: *single, value: first }.deserialize_any(visitor),
+        };
         let entries = Entries { fields, number, of, first: Some(first), value: None };
         if is_map { visitor.visit_map(entries) } else { visitor.visit_seq(entries) }
     }
@@ -250,7 +217,7 @@ impl<'de> Deserializer<'de> for RepeatedDeserializer<'_, 'de> {
 struct Entries<'a, 'de> {
     fields: &'a mut Fields<'de>,
     number: u64,
-    of: &'static FieldType,
+    of: FieldType,
     first: Option<WireValue<'de>>,
     /// Of a map: the value of the key that was returned last.
     value: Option<WireValue<'de>>,

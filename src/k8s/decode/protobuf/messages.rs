@@ -152,7 +152,7 @@ const VOLUME_SOURCE: Message = &[
 
 const POD_STATUS: Message = &[
     (1, "phase", Text),
-    (2, "conditions", List(&Nested(POD_CONDITION))),
+    (2, "conditions", List(&Nested(CONDITION))),
     (3, "message", Text),
     (4, "reason", Text),
     (7, "startTime", Time),
@@ -161,8 +161,8 @@ const POD_STATUS: Message = &[
     (11, "nominatedNodeName", Text),
 ];
 
-/// Of pods and of Jobs.
-const POD_CONDITION: Message = &[
+/// Of pods, of Jobs and of budgets: all number these fields alike.
+const CONDITION: Message = &[
     (1, "type", Text),
     (2, "status", Text),
     (4, "lastTransitionTime", Time),
@@ -196,15 +196,7 @@ const BUDGET_STATUS: Message = &[
     (4, "currentHealthy", Int),
     (5, "desiredHealthy", Int),
     (6, "expectedPods", Int),
-    (7, "conditions", List(&Nested(BUDGET_CONDITION))),
-];
-
-const BUDGET_CONDITION: Message = &[
-    (1, "type", Text),
-    (2, "status", Text),
-    (4, "lastTransitionTime", Time),
-    (5, "reason", Text),
-    (6, "message", Text),
+    (7, "conditions", List(&Nested(CONDITION))),
 ];
 
 /// ReplicaSets, Deployments and StatefulSets.
@@ -232,7 +224,7 @@ pub const JOB: Message = &[
             (14, "podReplacementPolicy", Text),
         ]),
     ),
-    (3, "status", Nested(&[(1, "conditions", List(&Nested(POD_CONDITION)))])),
+    (3, "status", Nested(&[(1, "conditions", List(&Nested(CONDITION)))])),
 ];
 
 pub const PRIORITY_CLASS: Message = &[

@@ -10,21 +10,20 @@ use serde::Deserialize;
 
 pub use self::message::{FieldType, Message};
 use self::{
-    deserializer::MessageDeserializer,
+    deserializer::ValueDeserializer,
     message::{Fields, NotAMessage, WireValue},
 };
-use super::{
-    Decoder, ListMeta, ListPurpose, PageEnd, StatusError, StreamEvent, Wire, WireStatus, leaf::Text,
-    on_object,
-};
+use super::{Decoder, ListMeta, ListPurpose, PageEnd, StatusError, StreamEvent, Wire, WireStatus, on_object};
 use crate::cluster::Change;
 
 /// The first bytes of every object; its envelope follows (upstream `runtime.Unknown`).
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The items of a list; its metadata is the field before.
-const ITEMS: u64 = 2;
+/// The metadata of an object or a list.
 const METADATA: u64 = 1;
+
+/// The items of a list.
+const ITEMS: u64 = 2;
 
 /// Reads one frame of a watch, without its length. While a list is streamed, its objects are listed ones.
 pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
@@ -35,7 +34,7 @@ pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Stream
     if kind == "ERROR" {
         return StreamEvent::Error(status(object));
     }
-    match D::Wire::deserialize(MessageDeserializer::new(object, decoder.message())) {
+    match D::Wire::deserialize(ValueDeserializer::of_message(object, decoder.message())) {
         Ok(wire) => on_object(decoder, kind, wire, listing),
         Err(_) => StreamEvent::Bad(describe(object)),
     }
@@ -61,13 +60,13 @@ pub fn page<D: Decoder>(
     while let Some(field) = list.next()? {
         match field {
             (METADATA, WireValue::Bytes(bytes)) => {
-                let metadata = MessageDeserializer::new(bytes, messages::LIST_META);
+                let metadata = ValueDeserializer::of_message(bytes, messages::LIST_META);
                 let metadata = ListMeta::deserialize(metadata).map_err(|_| NotAMessage)?;
                 end = PageEnd { bad: end.bad, ..PageEnd::new(&metadata, end.count) };
             }
             (ITEMS, WireValue::Bytes(object)) => {
                 end.count += 1;
-                match D::Wire::deserialize(MessageDeserializer::new(object, decoder.message())) {
+                match D::Wire::deserialize(ValueDeserializer::of_message(object, decoder.message())) {
                     Ok(wire) if !wire.meta().name.is_empty() => {
                         changes.extend(decoder.change(purpose.event(wire)));
                     }
@@ -86,7 +85,7 @@ pub fn status_error(bytes: &[u8]) -> Option<StatusError> {
 }
 
 fn status(object: &[u8]) -> StatusError {
-    let read = WireStatus::deserialize(MessageDeserializer::new(object, messages::STATUS));
+    let read = WireStatus::deserialize(ValueDeserializer::of_message(object, messages::STATUS));
     read.map(|status| status.error()).unwrap_or_default()
 }
 
@@ -113,23 +112,10 @@ fn opened(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotAMessage> {
 
 /// Names an object that cannot be read.
 fn describe(object: &[u8]) -> String {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        metadata: Name<'a>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Name<'a> {
-        #[serde(borrow)]
-        namespace: Text<'a>,
-        #[serde(borrow)]
-        name: Text<'a>,
-    }
-    const NAMED: Message = &[(1, "metadata", FieldType::Message(NAME))];
-    const NAME: Message = &[(1, "name", FieldType::Text), (3, "namespace", FieldType::Text)];
-    let read = Named::deserialize(MessageDeserializer::new(object, NAMED)).unwrap_or_default();
-    let Name { namespace, name } = read.metadata;
-    super::named(&namespace, &name)
+    const NAME: u64 = 1;
+    const NAMESPACE: u64 = 3;
+    let field = |message, number| Fields(message).find(number).ok().flatten().unwrap_or_default();
+    let metadata = field(object, METADATA);
+    let text = |number| std::str::from_utf8(field(metadata, number)).unwrap_or_default();
+    super::named(text(NAMESPACE), text(NAME))
 }
