@@ -71,7 +71,7 @@ impl Model {
             return KnownHeadroom::Withheld;
         }
         let Some(known) = &self.headroom else { return KnownHeadroom::Computing };
-        let is_current = known.revision.is_some() && self.plan_revision() == known.revision;
+        let is_current = known.is_finished() && self.plan_revision() == known.revision;
         if is_current || now.since(known.at) <= HOLDS_FOR {
             KnownHeadroom::Known(&known.headroom)
         } else {
@@ -105,7 +105,7 @@ impl HeadroomJob {
     /// Works it out in one go. None once `goes_on`, which is asked now and then, returns false.
     pub fn work(self, goes_on: impl FnMut() -> bool) -> Option<HeadroomSnapshot> {
         let found = self.advance(&mut HeadroomProgress::default(), goes_on);
-        found.filter(|found| found.revision.is_some())
+        found.filter(HeadroomSnapshot::is_finished)
     }
 
     /// Continues earlier work while `goes_on`, which is asked before each small step. None if nothing is known yet.

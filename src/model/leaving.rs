@@ -105,9 +105,12 @@ impl Leaving {
 
     /// Whether the same pods leave, whenever that is.
     fn has_pods_of(&self, other: &BTreeMap<Key, EvictionRow>) -> bool {
-        let leaves = |(key, row): (&Key, &EvictionRow)| row.state.leaves_at().map(|_| key.clone());
-        self.evictions.iter().filter_map(leaves).eq(other.iter().filter_map(leaves))
+        leaving_keys(&self.evictions).eq(leaving_keys(other))
     }
+}
+
+fn leaving_keys(evictions: &BTreeMap<Key, EvictionRow>) -> impl Iterator<Item = &Key> {
+    evictions.iter().filter(|(_, row)| row.state.leaves_at().is_some()).map(|(key, _)| key)
 }
 
 impl Model {
@@ -127,9 +130,8 @@ impl Model {
             before: &self.views.leaving,
             now,
         };
-        let leaving = sources.leaving();
-        let counts = EvictionCounts::of(&leaving.evictions, self.outcomes.as_deref());
-        self.set_leaving(CountedLeaving { leaving, counts })
+        let counted = sources.counted(self.outcomes.as_deref());
+        self.set_leaving(counted)
     }
 
     /// What is to be worked out beside the loop; none before the engine has started.
@@ -161,18 +163,15 @@ impl Model {
 impl LeavingJob {
     pub fn work(self) -> CountedLeaving {
         let Self { engine, cluster, forecast, abnormal, before, outcomes, now } = self;
-        let forecast = forecast.as_deref();
         let sources = Sources {
             engine: &engine,
             cluster: &cluster,
-            forecast,
+            forecast: forecast.as_deref(),
             abnormal: &abnormal,
             before: &before,
             now,
         };
-        let leaving = sources.leaving();
-        let counts = EvictionCounts::of(&leaving.evictions, outcomes.as_deref());
-        CountedLeaving { leaving, counts }
+        sources.counted(outcomes.as_deref())
     }
 }
 
@@ -189,6 +188,12 @@ struct Sources<'a> {
 }
 
 impl Sources<'_> {
+    fn counted(self, outcomes: Option<&EvictionOutcomes>) -> CountedLeaving {
+        let leaving = self.leaving();
+        let counts = EvictionCounts::of(&leaving.evictions, outcomes);
+        CountedLeaving { leaving, counts }
+    }
+
     fn leaving(self) -> Leaving {
         let Self { before, now, .. } = self;
         let mut evictions = self.evictions();

@@ -50,7 +50,7 @@ pub use watchlist::NodeWatchlist;
 use history::{Expectations, HistoryContext};
 
 use crate::{
-    cluster::{Applied, Change, Cluster, Gaps, Pod},
+    cluster::{Applied, Change, Cluster, Gaps},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
     forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -465,8 +465,8 @@ fn concerns_unscheduled(applied: &Applied) -> bool {
 /// Whether a pod came to a node or left one.
 fn moves_pod(applied: &Applied) -> bool {
     let Applied::Pod(delta) = applied else { return false };
-    let node = |pod: &Option<Arc<Pod>>| pod.as_ref().and_then(|pod| pod.node.clone());
-    node(&delta.old) != node(&delta.new)
+    let [old, new] = [&delta.old, &delta.new].map(|pod| pod.as_ref().and_then(|pod| pod.node.as_ref()));
+    old != new
 }
 
 #[cfg(test)]

@@ -14,11 +14,12 @@ use super::{
     Closed,
     backoff::Backoff,
     error::{self, WatchError},
+    framing::Framing,
     paths::CollectionQuery,
 };
 use crate::{
     cluster::{ClusterEvent, EventSubject, ObjectEvents},
-    k8s::decode::{self, event::event},
+    k8s::decode::{self, Encoding, event::event},
 };
 
 /// The most Events of one object that are kept: the server keeps them for an hour, and a component folds its own.
@@ -114,8 +115,7 @@ impl EventFollower {
     }
 
     async fn read_watch(&mut self, mut body: Body) -> Result<(), WatchError> {
-        // The start of a line whose end has not come yet.
-        let mut partial: Vec<u8> = Vec::new();
+        let mut framing = Framing::new(Encoding::Json, LONGEST);
         loop {
             let frame = tokio::select! {
                 frame = timeout(SILENCE, body.frame()) => frame,
@@ -123,14 +123,9 @@ impl EventFollower {
             };
             let Ok(frame) = frame else { return Ok(()) };
             let Some(bytes) = error::piece(frame)? else { return Ok(()) };
-            partial.extend_from_slice(&bytes);
-            let mut is_changed = false;
-            while let Some(end) = memchr::memchr(b'\n', &partial) {
-                let line: Vec<u8> = partial.drain(..=end).collect();
+            let (mut received, mut is_changed) = (&*bytes, false);
+            while let Some(line) = framing.next(&mut received)? {
                 is_changed |= self.on_line(&line)?;
-            }
-            if partial.len() > LONGEST {
-                return Err(WatchError::Failed(format!("a line is longer than {LONGEST} bytes")));
             }
             if is_changed && self.report(None).await.is_err() {
                 return Ok(());

@@ -31,7 +31,7 @@ use crate::{
 /// Objects in one page of a list.
 const PAGE: &str = "500";
 
-/// The longest page that is read, in bytes.
+/// The longest page or event that is read, in bytes.
 const LONGEST: usize = 256 << 20;
 
 /// How long a watch may take to open. The server answers at once, whether or not there are events.
@@ -330,7 +330,7 @@ impl<D: Decoder> Follower<D> {
     /// Reads a watch event by event until it ends.
     async fn read_watch(&mut self, answer: ObjectBody, mut phase: Phase<'_>) -> Result<WatchEnd, Stop> {
         let ObjectBody { encoding, mut body } = answer;
-        let mut framing = Framing::new(encoding);
+        let mut framing = Framing::new(encoding, LONGEST);
         loop {
             match self.next_piece(&mut body, phase.is_listing()).await? {
                 Piece::Bytes(bytes) => self.on_bytes(&bytes, &mut framing, &mut phase).await?,

@@ -5,9 +5,6 @@ use std::borrow::Cow;
 use super::error::WatchError;
 use crate::k8s::decode::Encoding;
 
-/// The longest event that is read, in bytes.
-const LONGEST: usize = 256 << 20;
-
 /// The length before a frame, in bytes; the highest comes first.
 const LENGTH: usize = 4;
 
@@ -15,13 +12,16 @@ const LENGTH: usize = 4;
 #[derive(Debug)]
 pub struct Framing {
     encoding: Encoding,
+    /// The longest event that is read, in bytes.
+    longest: usize,
     /// The start of an event whose end has not come yet.
     partial: Vec<u8>,
 }
 
 impl Framing {
-    pub const fn new(encoding: Encoding) -> Self {
-        Self { encoding, partial: Vec::new() }
+    /// Reads events of up to `longest` bytes.
+    pub const fn new(encoding: Encoding, longest: usize) -> Self {
+        Self { encoding, longest, partial: Vec::new() }
     }
 
     pub const fn encoding(&self) -> Encoding {
@@ -59,14 +59,14 @@ impl Framing {
     fn next_frame<'b>(&mut self, received: &mut &'b [u8]) -> Result<Option<Cow<'b, [u8]>>, WatchError> {
         if self.partial.is_empty()
             && let Some((length, rest)) = received.split_first_chunk::<LENGTH>()
-            && let Some(frame) = rest.get(..checked(*length)?)
+            && let Some(frame) = rest.get(..self.checked(*length)?)
         {
             *received = &rest[frame.len()..];
             return Ok(Some(Cow::Borrowed(frame)));
         }
         self.keep(received, LENGTH.saturating_sub(self.partial.len()))?;
         let Some(length) = self.partial.first_chunk::<LENGTH>() else { return Ok(None) };
-        let whole = LENGTH + checked(*length)?;
+        let whole = LENGTH + self.checked(*length)?;
         self.keep(received, whole - self.partial.len())?;
         if self.partial.len() < whole {
             return Ok(None);
@@ -79,7 +79,16 @@ impl Framing {
     /// Keeps up to `most` of the received bytes.
     fn keep(&mut self, received: &mut &[u8], most: usize) -> Result<(), WatchError> {
         self.partial.extend_from_slice(take(received, most.min(received.len())));
-        if self.partial.len() > LONGEST { Err(too_long()) } else { Ok(()) }
+        if self.partial.len() > self.longest { Err(self.too_long()) } else { Ok(()) }
+    }
+
+    fn checked(&self, length: [u8; LENGTH]) -> Result<usize, WatchError> {
+        let length = usize::try_from(u32::from_be_bytes(length)).ok();
+        length.filter(|length| *length <= self.longest).ok_or_else(|| self.too_long())
+    }
+
+    fn too_long(&self) -> WatchError {
+        WatchError::Failed(format!("an event is longer than {} bytes", self.longest))
     }
 }
 
@@ -89,21 +98,15 @@ fn take<'b>(received: &mut &'b [u8], length: usize) -> &'b [u8] {
     taken
 }
 
-fn checked(length: [u8; LENGTH]) -> Result<usize, WatchError> {
-    usize::try_from(u32::from_be_bytes(length)).ok().filter(|length| *length <= LONGEST).ok_or_else(too_long)
-}
-
-fn too_long() -> WatchError {
-    WatchError::Failed(format!("an event is longer than {LONGEST} bytes"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LONGEST: usize = 256 << 20;
+
     /// The events of a body that arrives in pieces of this size.
     fn events(encoding: Encoding, body: &[u8], piece: usize) -> Vec<Vec<u8>> {
-        let (mut framing, mut events) = (Framing::new(encoding), Vec::new());
+        let (mut framing, mut events) = (Framing::new(encoding, LONGEST), Vec::new());
         for mut received in body.chunks(piece) {
             while let Some(event) = framing.next(&mut received).expect("none is too long") {
                 events.push(event.into_owned());
@@ -131,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_length_that_no_event_has_ends_the_watch_before_anything_is_kept() {
-        let mut framing = Framing::new(Encoding::Protobuf);
+        let mut framing = Framing::new(Encoding::Protobuf, LONGEST);
         assert!(framing.next(&mut &b"<html>"[..]).is_err());
         assert!(framing.partial.is_empty());
     }

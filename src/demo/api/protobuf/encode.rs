@@ -152,8 +152,8 @@ fn put_value(out: &mut Vec<u8>, number: u64, of: ValueType, value: &Value) {
                 put_time(out, number, at.utc().timestamp(), at.utc().timestamp_subsec_micros());
             }
         }
-        (ValueType::Quantity, Value::String(text)) => put_text_message(out, number, 1, text),
-        (ValueType::Quantity, Value::Number(amount)) => put_text_message(out, number, 1, &amount.to_string()),
+        (ValueType::Quantity, Value::String(text)) => put_text_message(out, number, text),
+        (ValueType::Quantity, Value::Number(amount)) => put_text_message(out, number, &amount.to_string()),
         (ValueType::IntOrText, Value::Number(int)) => {
             if let Some(int) = int.as_i64() {
                 let mut message = Vec::new();
@@ -168,7 +168,7 @@ fn put_value(out: &mut Vec<u8>, number: u64, of: ValueType, value: &Value) {
             put_bytes(&mut message, 3, text.as_bytes());
             put_bytes(out, number, &message);
         }
-        (ValueType::Json, value) => put_text_message(out, number, 1, &value.to_string()),
+        (ValueType::Json, value) => put_text_message(out, number, &value.to_string()),
         (ValueType::Message(name), Value::Object(object)) => {
             if let Some(message) = Messages::all().named(name) {
                 let mut bytes = Vec::new();
@@ -198,9 +198,10 @@ fn put_time(out: &mut Vec<u8>, number: u64, seconds: i64, micros: u32) {
     put_bytes(out, number, &message);
 }
 
-fn put_text_message(out: &mut Vec<u8>, number: u64, inner: u64, text: &str) {
+/// A message whose first field is this text.
+fn put_text_message(out: &mut Vec<u8>, number: u64, text: &str) {
     let mut message = Vec::new();
-    put_bytes(&mut message, inner, text.as_bytes());
+    put_bytes(&mut message, 1, text.as_bytes());
     put_bytes(out, number, &message);
 }
 
