@@ -414,11 +414,10 @@ impl<'a> Loss<'a> {
             return room;
         }
         let is_used = |node: u32| self.uses_port(node, relations);
-        let used = (0..).zip(&costs.of_node).filter(|(node, cost)| **cost > 0.0 && is_used(*node));
-        let blocked = used.fold(Cost::default(), |sum, (_, cost)| sum.plus(Cost::one(*cost)));
-        let most = costs.of_node.iter().copied().fold(0.0, f64::max);
+        let used = costs.nodes().filter(|node| is_used(*node));
+        let blocked = used.fold(Cost::default(), |sum, node| sum.plus(costs.node(node)));
         let others = self.pods.iter().filter(|pod| self.conflicts(pod, relations)).count().saturating_sub(1);
-        room.minus(blocked).minus(Cost::one(most).times(others as f64))
+        room.minus(blocked).minus(costs.most.times(others as f64))
     }
 
     fn uses_port(&self, node: u32, relations: &Relations) -> bool {

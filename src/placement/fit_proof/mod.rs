@@ -43,6 +43,9 @@ pub enum FitProof {
     Open,
 }
 
+/// So many profiles, questions and owners may be kept, however few pods there are.
+const FEW_KEPT: usize = 1000;
+
 /// How many of the lost pods of one owner are recreated elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Recreated {
@@ -69,7 +72,7 @@ pub struct FitProofs {
     entries: Vec<Vec<Entry>>,
     questions: Vec<Question>,
     question_numbers: Ids<(u32, Ask)>,
-    room: Room,
+    room: Arc<Room>,
     /// The lowest priority of all pods on nodes.
     lowest_priority: i32,
     /// By node set: weights by which all that is free counts the same.
@@ -124,7 +127,7 @@ impl FitProofs {
     ///
     /// Takes `&mut Snapshot` for indexes that are made when they are first needed.
     pub fn update(&mut self, snapshot: &mut Snapshot) {
-        if self.basis.has_changed(snapshot) {
+        if self.basis.has_changed(snapshot) || self.is_mostly_of_the_past() {
             *self = Self::default();
         }
         self.basis = Basis::of(snapshot);
@@ -142,11 +145,18 @@ impl FitProofs {
         }
         let priorities = self.entries.iter().flatten().map(|entry| entry.priority);
         self.lowest_priority = priorities.min().unwrap_or(i32::MAX);
-        self.room = Room::of(snapshot, &self.resources);
+        self.room = Arc::new(Room::of(snapshot, &self.resources));
         self.weights.clear();
         self.weights.resize(self.profiles.sets.len(), None);
         self.costs.clear();
         self.costs.resize_with(self.questions.len(), || None);
+    }
+
+    /// Whether most of what is kept is of pods that are gone: it is read again then, and does not grow without end.
+    fn is_mostly_of_the_past(&self) -> bool {
+        let pods = self.entries.iter().map(Vec::len).sum::<usize>();
+        let kept = self.questions.len().max(self.profiles.all.len()).max(self.owners.len());
+        kept > 2 * pods + FEW_KEPT
     }
 
     /// One pod of each owner, in the order in which [`FitProofs::set_recreated`] takes the answers.
@@ -227,8 +237,7 @@ impl FitProofs {
     }
 
     fn costs_of(&self, set: u32, ask: &Ask, weights: Vec<f64>) -> Costs {
-        let nodes = &self.profiles.sets[set as usize].nodes;
-        Costs::new(&self.room, nodes, ask, weights, self.entries.len())
+        Costs::new(&self.room, &self.profiles.sets[set as usize], ask, weights)
     }
 }
 

@@ -64,6 +64,10 @@ impl NodeSet {
         Self { nodes, bits }
     }
 
+    pub fn contains(&self, node: u32) -> bool {
+        self.bits[node as usize / 64] & 1 << (node % 64) != 0
+    }
+
     pub fn meets(&self, other: &Self) -> bool {
         self.bits.iter().zip(&other.bits).any(|(one, other)| one & other != 0)
     }
@@ -144,7 +148,7 @@ pub(super) struct AntiAffinityGroup {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Profiles {
     pub all: Vec<PodProfile>,
-    pub sets: Vec<NodeSet>,
+    pub sets: Vec<Arc<NodeSet>>,
     pub keys: Vec<(Name, Arc<LabelColumn>)>,
     pub counted: Vec<SpreadNodes>,
     pub groups: Vec<AntiAffinityGroup>,
@@ -216,7 +220,7 @@ impl Profiles {
         let nodes: Vec<u32> = snapshot.node_numbers().filter(|node| needs.are_met_by(*node)).collect();
         let set = self.sets_by_content.number(&nodes).unwrap_or_else(|| {
             let number = id(self.sets.len());
-            self.sets.push(NodeSet::new(nodes.clone(), snapshot.node_resources().len()));
+            self.sets.push(Arc::new(NodeSet::new(nodes.clone(), snapshot.node_resources().len())));
             self.sets_by_content.insert(nodes, number);
             number
         });

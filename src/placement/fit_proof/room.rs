@@ -1,8 +1,11 @@
 //! The free room of nodes, and what it costs to leave none of it for a pod.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use super::ask::{Ask, ResourceNumber, ResourceNumbers, VOLUMES};
+use super::{
+    ask::{Ask, ResourceNumber, ResourceNumbers, VOLUMES},
+    profile::NodeSet,
+};
 use crate::placement::{
     columns::{ABSENT, LabelColumn},
     snapshot::Snapshot,
@@ -130,13 +133,18 @@ impl Cost {
 }
 
 /// What it costs to leave no room for one ask on each node of a set.
+///
+/// What each node costs is worked out when it is asked for: for thousands of asks, it would take hundreds of megabytes.
 #[derive(Clone, Debug)]
 pub(super) struct Costs {
     pub weights: Vec<f64>,
     pub mask: u64,
-    /// By node; zero for nodes that are not in the set.
-    pub of_node: Vec<f64>,
     pub all: Cost,
+    /// Of the node that costs most.
+    pub most: Cost,
+    room: Arc<Room>,
+    set: Arc<NodeSet>,
+    asked: Vec<(ResourceNumber, i64)>,
     by_key: BTreeMap<u32, DomainCosts>,
 }
 
@@ -151,32 +159,47 @@ pub(super) struct DomainCosts {
 }
 
 impl Costs {
-    pub fn new(room: &Room, nodes: &[u32], ask: &Ask, weights: Vec<f64>, all_nodes: usize) -> Self {
-        let asked: Vec<(ResourceNumber, i64)> = ask.amounts().collect();
-        let (mut of_node, mut all) = (vec![0.0; all_nodes], Cost::default());
-        for node in nodes {
-            let cost = room.cost(*node, &asked, &weights);
-            of_node[*node as usize] = cost;
-            all = all.plus(Cost::one(cost));
-        }
-        Self { weights, mask: ask.mask(), of_node, all, by_key: BTreeMap::new() }
+    pub fn new(room: &Arc<Room>, set: &Arc<NodeSet>, ask: &Ask, weights: Vec<f64>) -> Self {
+        let mut costs = Self {
+            weights,
+            mask: ask.mask(),
+            all: Cost::default(),
+            most: Cost::default(),
+            room: room.clone(),
+            set: set.clone(),
+            asked: ask.amounts().collect(),
+            by_key: BTreeMap::new(),
+        };
+        (costs.all, costs.most) = costs
+            .nodes()
+            .map(|node| costs.node(node))
+            .fold((Cost::default(), Cost::default()), |(sum, most), cost| (sum.plus(cost), most.max(cost)));
+        costs
     }
 
+    /// Zero for nodes that are not in the set.
     pub fn node(&self, node: u32) -> Cost {
-        Cost::one(self.of_node[node as usize])
+        let is_in = self.set.contains(node);
+        Cost::one(if is_in { self.room.cost(node, &self.asked, &self.weights) } else { 0.0 })
+    }
+
+    /// All nodes of the set.
+    pub fn nodes(&self) -> impl Iterator<Item = u32> {
+        self.set.nodes.iter().copied()
     }
 
     pub fn domains(&mut self, key: u32, column: &LabelColumn) -> &DomainCosts {
-        let of_node = &self.of_node;
-        self.by_key.entry(key).or_insert_with(|| {
+        if !self.by_key.contains_key(&key) {
             let mut of = vec![Cost::default(); column.values.len()];
             let mut absent = Cost::default();
-            for (value, cost) in column.of_node.iter().zip(of_node) {
-                let domain = if *value == ABSENT { &mut absent } else { &mut of[*value as usize] };
-                *domain = domain.plus(Cost::one(*cost));
+            for node in self.nodes() {
+                let (value, cost) = (column.of_node[node as usize], self.node(node));
+                let domain = if value == ABSENT { &mut absent } else { &mut of[value as usize] };
+                *domain = domain.plus(cost);
             }
             let most = of.iter().copied().fold(Cost::default(), Cost::max);
-            DomainCosts { of, most, absent }
-        })
+            self.by_key.insert(key, DomainCosts { of, most, absent });
+        }
+        &self.by_key[&key]
     }
 }
