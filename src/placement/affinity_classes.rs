@@ -2,7 +2,13 @@
 
 use std::{collections::BTreeMap, slice, sync::Arc};
 
-use super::{cow_vec::CowVec, ids::IdsByAddress, pod_classes::NamespaceScope, presence::PresenceList};
+use super::{
+    cow_vec::CowVec,
+    ids::IdsByAddress,
+    label_index::{LabelIndex, each_once as numbers_once, required_values},
+    pod_classes::NamespaceScope,
+    presence::PresenceList,
+};
 use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm};
 
 /// All classes of pods with affinity terms.
@@ -10,10 +16,18 @@ use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm
 pub(super) struct AffinityClasses {
     all: CowVec<Arc<AffinityClass>>,
     /// Those whose terms select pods of their own namespace only.
-    in_namespace: Arc<BTreeMap<Namespace, Vec<u32>>>,
+    in_namespace: Arc<BTreeMap<Namespace, Arc<ClassesByTerm>>>,
     /// Those whose terms select pods of other namespaces too.
-    across_namespaces: Arc<Vec<u32>>,
+    across_namespaces: Arc<ClassesByTerm>,
     ids: Arc<IdsByAddress<(Namespace, Arc<SchedulingSpec>)>>,
+}
+
+/// Classes by the labels that their terms select.
+#[derive(Clone, Debug, Default)]
+struct ClassesByTerm {
+    by_label: LabelIndex,
+    /// Those with a term that requires no value of a label.
+    others: Vec<u32>,
 }
 
 /// The pods of a namespace that share one spec with affinity terms.
@@ -39,11 +53,12 @@ impl AffinityClasses {
         let number = u32::try_from(self.all.len()).expect("fewer classes than pods");
         let (namespace, spec) = (pod.key.namespace.clone(), pod.scheduling.clone());
         let is_local = |term: &PodTerm| term.namespaces.is_empty() && term.namespace_selector.is_none();
-        if spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter()).all(is_local) {
-            Arc::make_mut(&mut self.in_namespace).entry(namespace.clone()).or_default().push(number);
+        let classes = if spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter()).all(is_local) {
+            Arc::make_mut(&mut self.in_namespace).entry(namespace.clone()).or_default()
         } else {
-            Arc::make_mut(&mut self.across_namespaces).push(number);
-        }
+            &mut self.across_namespaces
+        };
+        Arc::make_mut(classes).insert(&spec, number);
         Arc::make_mut(&mut self.ids).insert((namespace.clone(), spec.clone()), number);
         self.all.push(Arc::new(AffinityClass { namespace, spec, on: PresenceList::default() }));
         number
@@ -74,10 +89,36 @@ impl AffinityClasses {
         (0..).zip(self.all.iter()).skip(number).map(|(number, class)| (number, &**class))
     }
 
-    /// The classes whose terms may select a pod in this namespace.
-    pub fn concerning(&self, namespace: &Namespace) -> impl Iterator<Item = (u32, &AffinityClass)> {
-        let local = self.in_namespace.get(namespace).into_iter().flatten();
-        local.chain(self.across_namespaces.iter()).map(|number| (*number, &*self.all[*number as usize]))
+    /// The classes whose terms may select a pod in this namespace with these labels.
+    pub fn concerning(
+        &self,
+        namespace: &Namespace,
+        labels: &Labels,
+    ) -> impl Iterator<Item = (u32, &AffinityClass)> {
+        let local = self.in_namespace.get(namespace).into_iter();
+        let numbers = local.chain([&self.across_namespaces]).flat_map(|classes| classes.concerning(labels));
+        let numbers = numbers_once(numbers.collect());
+        numbers.into_iter().map(|number| (number, &*self.all[number as usize]))
+    }
+}
+
+impl ClassesByTerm {
+    fn insert(&mut self, spec: &SchedulingSpec, number: u32) {
+        for term in spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter()) {
+            // A term without a selector selects nothing.
+            let Some(selector) = &term.selector else { continue };
+            match required_values(selector) {
+                Some((key, values)) => {
+                    values.iter().for_each(|value| self.by_label.insert(key, value, number));
+                }
+                None => self.others.push(number),
+            }
+        }
+    }
+
+    fn concerning<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = u32> + use<'a> {
+        let by_label = labels.iter().flat_map(|(key, value)| self.by_label.numbers(key, value));
+        by_label.chain(self.others.iter().copied())
     }
 }
 

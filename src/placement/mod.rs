@@ -17,6 +17,7 @@ mod fit_proof;
 mod help;
 mod ids;
 mod images;
+mod label_index;
 mod no_node;
 mod outcome;
 mod preemption;

@@ -18,6 +18,8 @@ pub(super) struct NodeResources {
     pub assumed_cpu_milli: i64,
     pub assumed_memory_bytes: i64,
     rare: Arc<RareResources>,
+    /// [`NodeResources::balance`], which most placements read of all nodes.
+    balance: i64,
     /// Whether the node exists.
     pub present: bool,
     pub cordoned: bool,
@@ -79,6 +81,7 @@ impl NodeResources {
         self.cpu_milli.allocatable = node.allocatable.cpu_milli;
         self.memory_bytes.allocatable = node.allocatable.memory_bytes;
         self.pods.allocatable = node.allocatable.pods;
+        self.balance = self.balance_with(0, 0);
         Arc::make_mut(&mut self.rare).set_allocatable(&node.extended);
         let has = |soft: bool| {
             node.taints.iter().any(|taint| match taint.effect {
@@ -134,7 +137,35 @@ impl NodeResources {
         count(&mut self.memory_bytes.requested, requests.memory_bytes, sign);
         count(&mut self.assumed_cpu_milli, requests.assumed_cpu_milli, sign);
         count(&mut self.assumed_memory_bytes, requests.assumed_memory_bytes, sign);
+        self.balance = self.balance_with(0, 0);
     }
+
+    /// How equal the used shares of CPU and memory are: 100 minus half their difference in percent. A resource that is not
+    /// offered does not count.
+    pub fn balance(&self) -> i64 {
+        self.balance
+    }
+
+    /// The same with a pod that requests so much.
+    pub fn balance_with(&self, cpu_milli: i64, memory_bytes: i64) -> i64 {
+        let share = |share: Share, more: i64| {
+            (share.allocatable > 0).then(|| {
+                (as_float(share.requested.saturating_add(more)) / as_float(share.allocatable)).min(1.0)
+            })
+        };
+        let deviation = match (share(self.cpu_milli, cpu_milli), share(self.memory_bytes, memory_bytes)) {
+            (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
+            _ => 0.0,
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "at most 100, and upstream truncates")]
+        let points = ((1.0 - deviation) * 100.0) as i64;
+        points
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
+fn as_float(amount: i64) -> f64 {
+    amount as f64
 }
 
 impl RareResources {

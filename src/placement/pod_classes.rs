@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     cow_vec::CowVec,
     ids::{Ids, IdsByAddress},
+    label_index::{LabelIndex, each_once, required_values},
     presence::PresenceList,
 };
 use crate::cluster::{Labels, Namespace, Pod, Selector};
@@ -13,10 +14,18 @@ use crate::cluster::{Labels, Namespace, Pod, Selector};
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodClasses {
     all: CowVec<Arc<PodClass>>,
-    in_namespace: Arc<BTreeMap<Namespace, Vec<u32>>>,
+    in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
     by_content: Arc<Ids<(Namespace, Labels)>>,
     /// Most pods of a class share their labels, and are found here.
     by_address: Arc<IdsByAddress<(Namespace, Labels)>>,
+}
+
+/// The classes of one namespace.
+#[derive(Clone, Debug, Default)]
+struct NamespaceClasses {
+    /// Ascending.
+    numbers: Vec<u32>,
+    by_label: LabelIndex,
 }
 
 /// The pods of a namespace with equal labels.
@@ -42,7 +51,10 @@ impl PodClasses {
     fn insert(&mut self, content: &(Namespace, Labels)) -> u32 {
         let number = u32::try_from(self.all.len()).expect("fewer classes than pods");
         let (namespace, labels) = content.clone();
-        Arc::make_mut(&mut self.in_namespace).entry(namespace.clone()).or_default().push(number);
+        let classes = Arc::make_mut(&mut self.in_namespace).entry(namespace.clone()).or_default();
+        let NamespaceClasses { numbers, by_label } = Arc::make_mut(classes);
+        numbers.push(number);
+        labels.iter().for_each(|(key, value)| by_label.insert(key, value, number));
         Arc::make_mut(&mut self.by_content).insert(content.clone(), number);
         self.all.push(Arc::new(PodClass { namespace, labels, on: PresenceList::default() }));
         number
@@ -74,17 +86,23 @@ impl PodClasses {
         scope: &'a NamespaceScope,
         selector: &'a Selector,
     ) -> impl Iterator<Item = (u32, &'a PodClass)> {
-        self.within(scope).filter(|(_, class)| selector.matches(&class.labels))
-    }
-
-    fn within<'a>(&'a self, scope: &'a NamespaceScope) -> impl Iterator<Item = (u32, &'a PodClass)> {
         let (all, some) = match scope {
-            NamespaceScope::All => (Some(0..self.all.len()), [].as_slice()),
+            NamespaceScope::All => (Some(self.in_namespace.values()), [].as_slice()),
             NamespaceScope::Some(namespaces) => (None, namespaces.as_slice()),
         };
-        let some = some.iter().filter_map(|namespace| self.in_namespace.get(namespace)).flatten().copied();
-        let all = all.into_iter().flatten().map(|number| u32::try_from(number).expect("numbers are u32"));
-        all.chain(some).map(|number| (number, &*self.all[number as usize]))
+        let some = some.iter().filter_map(|namespace| self.in_namespace.get(namespace));
+        let candidates =
+            all.into_iter().flatten().chain(some).flat_map(|classes| classes.candidates(selector));
+        let with_class = candidates.map(|number| (number, &*self.all[number as usize]));
+        with_class.filter(|(_, class)| selector.matches(&class.labels))
+    }
+}
+
+impl NamespaceClasses {
+    /// The classes that a selector may select, ascending.
+    fn candidates(&self, selector: &Selector) -> Vec<u32> {
+        let Some((key, values)) = required_values(selector) else { return self.numbers.clone() };
+        each_once(values.iter().flat_map(|value| self.by_label.numbers(key, value)).collect())
     }
 }
 

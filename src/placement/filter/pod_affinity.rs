@@ -186,7 +186,9 @@ impl ExistingAntiAffinity {
     fn new(snapshot: &Snapshot, request: &SchedulingRequest) -> Self {
         let mut existing = Self { by_key: Vec::new(), keys_of: BTreeMap::new() };
         let mut keys: Vec<&Name> = Vec::new();
-        for (number, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace) {
+        for (number, affinity_class) in
+            snapshot.affinity_classes().concerning(&request.namespace, &request.labels)
+        {
             for term in &affinity_class.spec.pod_anti_affinity.required {
                 let namespaces = snapshot.namespaces();
                 if !namespaces.selects(term, &affinity_class.namespace, &request.namespace, &request.labels) {

@@ -57,7 +57,7 @@ impl Ranking {
             _ => points(filters, feasible),
         };
         let totals = totals(&parts, feasible.len());
-        let most = totals.iter().copied().max().unwrap_or_default();
+        let most = range(&totals).map_or(0, |(_, most)| most);
         let rank = |node: u32| filters.snapshot.rank_of(node);
         let mut best: Vec<u32> = feasible
             .iter()
@@ -131,9 +131,15 @@ fn first_places(totals: &[i64], rank: impl Fn(usize) -> u32) -> Vec<usize> {
     first.into_iter().map(|(.., place)| place).collect()
 }
 
+/// The lowest and the highest of some values; none of none. Several values at a time, unlike [`Iterator::max`].
+fn range(values: &[i64]) -> Option<(i64, i64)> {
+    let first = *values.first()?;
+    Some(values.iter().fold((first, first), |(low, high), value| (low.min(*value), high.max(*value))))
+}
+
 /// Scales to percentages of the highest (upstream's `DefaultNormalizeScore`).
 fn share_of_highest(raw: &mut [i64]) {
-    let highest = raw.iter().copied().max().unwrap_or_default();
+    let highest = range(raw).map_or(0, |(_, highest)| highest);
     if highest > 0 {
         raw.iter_mut().for_each(|raw| *raw = MOST * *raw / highest);
     }

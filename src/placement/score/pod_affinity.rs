@@ -36,9 +36,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
 #[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
 #[expect(clippy::cast_possible_truncation, reason = "between 0 and 100, and upstream truncates")]
 fn between_lowest_and_highest(raw: &mut [i64]) {
-    let (Some(lowest), Some(highest)) = (raw.iter().copied().min(), raw.iter().copied().max()) else {
-        return;
-    };
+    let Some((lowest, highest)) = super::range(raw) else { return };
     let range = highest - lowest;
     for raw in raw {
         // Most nodes have the lowest or the highest sum: those need no division.
@@ -75,7 +73,8 @@ impl<'f> Sums<'f, '_> {
     /// The preferences and requirements of existing pods that select the pod.
     fn add_terms_of_existing(&mut self) {
         let (snapshot, request) = (self.filters.snapshot, self.filters.request);
-        for (_, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace) {
+        for (_, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace, &request.labels)
+        {
             let required =
                 affinity_class.spec.pod_affinity.required.iter().map(|term| (REQUIRED_WEIGHT, term));
             let near = affinity_class.spec.pod_affinity.preferred.iter();

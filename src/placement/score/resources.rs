@@ -1,11 +1,7 @@
 //! Free resources, and how evenly they are used (NodeResourcesFit, NodeResourcesBalancedAllocation).
 
 use super::{
-    super::{
-        filter::Filters,
-        node_resources::{NodeResources, Share},
-        rules::Balance,
-    },
+    super::{filter::Filters, node_resources::NodeResources, rules::Balance},
     MOST, Points,
 };
 use crate::cluster::scheduling::Requests;
@@ -68,33 +64,9 @@ fn percent(part: i64, whole: i64) -> i64 {
 
 /// How equal the used shares of CPU and memory are, with the pod on the node.
 fn balanced_allocation(requests: &Requests, resources: &NodeResources, balance: Balance) -> i64 {
-    let (cpu, memory) = (resources.cpu_milli, resources.memory_bytes);
-    let with = balance_of(cpu, requests.cpu_milli, memory, requests.memory_bytes);
+    let with = resources.balance_with(requests.cpu_milli, requests.memory_bytes);
     match balance {
         Balance::After | Balance::AfterUnlessEmpty => with,
-        Balance::Difference => {
-            let without = balance_of(cpu, 0, memory, 0);
-            MOST / 2 + (MOST / 2 + with - without) / 2
-        }
+        Balance::Difference => MOST / 2 + (MOST / 2 + with - resources.balance()) / 2,
     }
-}
-
-/// 100 minus half the difference of the shares in percent; a resource that is not offered does not count.
-fn balance_of(cpu: Share, more_cpu: i64, memory: Share, more_memory: i64) -> i64 {
-    let share = |share: Share, more: i64| {
-        (share.allocatable > 0)
-            .then(|| (as_float(share.requested.saturating_add(more)) / as_float(share.allocatable)).min(1.0))
-    };
-    let deviation = match (share(cpu, more_cpu), share(memory, more_memory)) {
-        (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
-        _ => 0.0,
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "between 0 and 100, and upstream truncates")]
-    let points = ((1.0 - deviation) * 100.0) as i64;
-    points
-}
-
-#[expect(clippy::cast_precision_loss, reason = "upstream computes in floats too")]
-fn as_float(amount: i64) -> f64 {
-    amount as f64
 }

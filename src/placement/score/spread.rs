@@ -1,6 +1,6 @@
 //! Soft spread constraints, or the scheduler's defaults where a pod has none (PodTopologySpread, ScheduleAnyway).
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     super::{
@@ -29,7 +29,10 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         .collect();
     let has_all = |node: &u32| columns.iter().all(|column| column.of_node[*node as usize] != ABSENT);
     let is_scored = |node: &u32| !soft.needs_all_labels || has_all(node);
-    let scored: Vec<u32> = feasible.iter().copied().filter(is_scored).collect();
+    let scored: Cow<'_, [u32]> = match feasible.iter().all(is_scored) {
+        true => feasible.into(),
+        false => feasible.iter().copied().filter(is_scored).collect(),
+    };
     let mut costs: Vec<DomainCosts> = Vec::with_capacity(columns.len());
     // The constraints of a pod mostly have one selector.
     let mut selected: Option<(&Option<Selector>, Vec<u32>)> = None;
@@ -43,8 +46,12 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         costs.push(DomainCosts::new(filters, spread, pod_classes, column, keys, &scored));
     }
     let rounded = filters.snapshot.rules().spread_is_rounded;
-    let sum = |node: &u32| whole(costs.iter().map(|costs| costs.of(*node)).sum(), rounded);
-    let sums = normalised(scored.iter().map(sum).collect());
+    // Constraint by constraint, so that one column is read at a time; each sum is added up in the same order.
+    let mut sums = vec![0.0; scored.len()];
+    for costs in &costs {
+        sums.iter_mut().zip(&*scored).for_each(|(sum, node)| *sum += costs.of(*node));
+    }
+    let sums = normalised(sums.into_iter().map(|sum| whole(sum, rounded)).collect());
     if scored.len() == feasible.len() {
         return Points::Each(sums);
     }
@@ -64,10 +71,17 @@ fn whole(sum: f64, rounded: bool) -> i64 {
 
 /// 100 for the lowest of the sums.
 fn normalised(mut sums: Vec<i64>) -> Vec<i64> {
-    let least = sums.iter().copied().min().unwrap_or_default();
-    let most = sums.iter().copied().max().unwrap_or_default();
+    let (least, most) = super::range(&sums).unwrap_or_default();
+    // Mostly a node has as many pods in its domains as the one before: that needs no division.
+    let mut last = None;
     for sum in &mut sums {
-        *sum = if most == 0 { MOST } else { MOST * (most + least - *sum) / most };
+        let points = match last {
+            Some((same, points)) if same == *sum => points,
+            Some(_) | None if most == 0 => MOST,
+            Some(_) | None => MOST * (most + least - *sum) / most,
+        };
+        last = Some((*sum, points));
+        *sum = points;
     }
     sums
 }
