@@ -576,26 +576,65 @@ impl Cluster {
     }
 
     fn apply_pod(&mut self, event: ObjectEvent<Pod>, applied: &mut Vec<Applied>) {
-        let Self { pods, by_node, by_owner, terminating, unscheduled, loads, .. } = self;
+        let (pods, mut indexes) = self.pods_and_indexes();
         pods.apply(event, |delta| {
-            let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
-            index_by_node(&delta, by_node);
-            index_by_owner(&delta, by_owner);
-            count(old, new, loads);
-            let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
-            match (old, new) {
-                (_, Some(pod)) if is_terminating(new) => terminating.insert(pod.key.clone(), ()),
-                (Some(pod), _) if is_terminating(old) => terminating.remove(&pod.key),
-                _ => None,
-            };
-            let is_unscheduled = |pod: Option<&Pod>| pod.is_some_and(Pod::is_unscheduled);
-            match (old, new) {
-                (_, Some(pod)) if is_unscheduled(new) => unscheduled.insert(pod.key.clone(), ()),
-                (Some(pod), _) if is_unscheduled(old) => unscheduled.remove(&pod.key),
-                _ => None,
-            };
+            indexes.follow(&delta);
             applied.push(Applied::Pod(delta));
         });
+    }
+
+    /// Changes a pod as if its watch had reported it, where it is known what changes. Nothing if there is no such pod.
+    pub fn change_pod(&mut self, pod: &Key, change: impl FnOnce(&mut Pod), applied: &mut Vec<Applied>) {
+        let (pods, mut indexes) = self.pods_and_indexes();
+        pods.change(pod, change, |delta| {
+            indexes.follow(&delta);
+            applied.push(Applied::Pod(delta));
+        });
+    }
+
+    /// The same of a node.
+    pub fn change_node(
+        &mut self,
+        node: &NodeName,
+        change: impl FnOnce(&mut Node),
+        applied: &mut Vec<Applied>,
+    ) {
+        self.nodes.change(node, change, |delta| applied.push(Applied::Node(delta)));
+    }
+
+    fn pods_and_indexes(&mut self) -> (&mut Table<Pod>, PodIndexes<'_>) {
+        let Self { pods, by_node, by_owner, terminating, unscheduled, loads, .. } = self;
+        (pods, PodIndexes { by_node, by_owner, terminating, unscheduled, loads })
+    }
+}
+
+/// What is kept of pods beside their table.
+struct PodIndexes<'a> {
+    by_node: &'a mut CowMap<(NodeName, Key), Arc<Pod>>,
+    by_owner: &'a mut CowMap<(Uid, Key), ()>,
+    terminating: &'a mut CowMap<Key, ()>,
+    unscheduled: &'a mut CowMap<Key, ()>,
+    loads: &'a mut CowMap<NodeName, NodeLoad>,
+}
+
+impl PodIndexes<'_> {
+    fn follow(&mut self, delta: &Delta<Pod>) {
+        let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
+        index_by_node(delta, self.by_node);
+        index_by_owner(delta, self.by_owner);
+        count(old, new, self.loads);
+        let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
+        match (old, new) {
+            (_, Some(pod)) if is_terminating(new) => self.terminating.insert(pod.key.clone(), ()),
+            (Some(pod), _) if is_terminating(old) => self.terminating.remove(&pod.key),
+            _ => None,
+        };
+        let is_unscheduled = |pod: Option<&Pod>| pod.is_some_and(Pod::is_unscheduled);
+        match (old, new) {
+            (_, Some(pod)) if is_unscheduled(new) => self.unscheduled.insert(pod.key.clone(), ()),
+            (Some(pod), _) if is_unscheduled(old) => self.unscheduled.remove(&pod.key),
+            _ => None,
+        };
     }
 }
 

@@ -145,6 +145,21 @@ impl<T: TableObject + PartialEq> Table<T> {
         }
     }
 
+    /// Changes an object in place of a watch that reports it changed; nothing if there is none under this key.
+    pub fn change(&mut self, key: &T::Key, change: impl FnOnce(&mut T), mut on_change: impl FnMut(Delta<T>))
+    where
+        T: Clone,
+    {
+        let Some(found) = self.rows.find_row(key) else { return };
+        let mut object = (*found.value().object).clone();
+        change(&mut object);
+        let object = Arc::new(object);
+        let row = found.into_mut();
+        row.epoch = self.epoch;
+        let old = std::mem::replace(&mut row.object, object.clone());
+        on_change(Delta { old: Some(old), new: Some(object) });
+    }
+
     fn put(&mut self, object: T, epoch: u32, on_change: &mut impl FnMut(Delta<T>)) {
         let key = object.key();
         let Some(found) = self.rows.find_row(&key) else {

@@ -151,8 +151,8 @@ pub const DELETION_BY_TAINT: &str = "DeletionByTaintManager";
 pub struct UnknownCondition {
     pub kind: Name,
     /// NodeStatusUnknown, or NodeStatusNeverUpdated if the kubelet never posted the condition.
-    pub reason: &'static str,
-    pub message: &'static str,
+    pub reason: Name,
+    pub message: Name,
     pub last_heartbeat: Option<ClusterTime>,
     pub last_transition: ClusterTime,
 }

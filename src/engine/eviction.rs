@@ -217,7 +217,10 @@ impl Evictor {
 
     /// The recorded deletion was observed.
     fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
-        if let Some(Timer::Overdue(_)) = self.timers.get(pod) {
+        // Only a recorded deletion is overdue.
+        if out.has_recorded()
+            && let Some(Timer::Overdue(_)) = self.timers.get(pod)
+        {
             self.timers.remove(pod);
         }
         out.forget_deletion(pod);
@@ -346,16 +349,25 @@ impl Evictor {
         context: &mut Context<'_>,
     ) {
         let cause = Cause::Tolerated { key: taint.key.clone(), span };
-        let created = match self.timers.get(&pod.key) {
-            Some(Timer::Running(running)) if running.created < context.now => return,
-            Some(Timer::Running(running)) => running.created,
-            Some(Timer::Tombstone | Timer::Overdue(_)) => return,
-            None => start.at,
-        };
-        self.replace(&pod.key, cause.clone(), context);
         let fires = start.at + span;
-        let why = start.why(taint).then(cause);
-        self.add(&pod.key, Running { created, fires, certainty: start.certainty, why });
+        let running = |created| {
+            let why = start.why(taint).then(cause.clone());
+            Running { created, fires, certainty: start.certainty, why }
+        };
+        match self.timers.entry(pod.key.clone()) {
+            Entry::Vacant(place) => {
+                self.by_time.insert((fires, pod.key.clone()));
+                place.insert(Timer::Running(running(start.at)));
+            }
+            Entry::Occupied(known) => match known.get() {
+                Timer::Running(known) if known.created >= context.now => {
+                    let running = running(known.created);
+                    self.replace(&pod.key, cause, context);
+                    self.add(&pod.key, running);
+                }
+                Timer::Running(_) | Timer::Tombstone | Timer::Overdue(_) => {}
+            },
+        }
     }
 
     /// When the toleration time of a pod starts.

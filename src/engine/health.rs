@@ -1,7 +1,7 @@
 //! The health of a node as the controller knows it, and how a pass updates it (docs/upstream/node-lifecycle.md#3.4;
 //! upstream `tryUpdateNodeHealth`).
 
-use std::sync::Arc;
+use std::{cell::LazyCell, sync::Arc};
 
 use super::{
     effect::UnknownCondition,
@@ -11,7 +11,7 @@ use super::{
     zone::NodeZone,
 };
 use crate::{
-    cluster::{Condition, ConditionStatus, Lease, Node, READY},
+    cluster::{Condition, ConditionStatus, Lease, Name, Node, READY},
     time::{ClusterClock, ClusterTime, Span, Timestamp},
 };
 
@@ -320,22 +320,24 @@ fn is_newer(lease: &Lease, saved: Option<&Lease>) -> bool {
 
 /// The new conditions of a silent node. Those that are Unknown already stay as they are.
 fn unknown_conditions(node: &Node, now: ClusterTime) -> Vec<UnknownCondition> {
-    let rewrite = |kind: &str| match node.condition(kind) {
-        None => Some(UnknownCondition {
-            kind: kind.into(),
-            reason: "NodeStatusNeverUpdated",
-            message: "Kubelet never posted node status.",
-            last_heartbeat: Some(node.created),
+    // All conditions of a node share them.
+    let never =
+        LazyCell::new(|| ["NodeStatusNeverUpdated", "Kubelet never posted node status."].map(Name::from));
+    let stopped =
+        LazyCell::new(|| ["NodeStatusUnknown", "Kubelet stopped posting node status."].map(Name::from));
+    let rewrite = |kind: &str| {
+        let condition = node.condition(kind);
+        if condition.is_some_and(|condition| condition.status == ConditionStatus::Unknown) {
+            return None;
+        }
+        let [reason, message] = condition.map_or(&*never, |_| &*stopped).clone();
+        Some(UnknownCondition {
+            kind: condition.map_or_else(|| kind.into(), |condition| condition.kind.clone()),
+            reason,
+            message,
+            last_heartbeat: condition.map_or(Some(node.created), |condition| condition.last_heartbeat),
             last_transition: now,
-        }),
-        Some(condition) if condition.status == ConditionStatus::Unknown => None,
-        Some(condition) => Some(UnknownCondition {
-            kind: kind.into(),
-            reason: "NodeStatusUnknown",
-            message: "Kubelet stopped posting node status.",
-            last_heartbeat: condition.last_heartbeat,
-            last_transition: now,
-        }),
+        })
     };
     VOUCHED.into_iter().filter_map(rewrite).collect()
 }
@@ -345,8 +347,8 @@ pub fn rewritten(node: &Node, unknown: &[UnknownCondition]) -> Arc<[Condition]> 
     let as_condition = |unknown: &UnknownCondition| Condition {
         kind: unknown.kind.clone(),
         status: ConditionStatus::Unknown,
-        reason: unknown.reason.into(),
-        message: unknown.message.into(),
+        reason: unknown.reason.clone(),
+        message: unknown.message.clone(),
         last_heartbeat: unknown.last_heartbeat,
         last_transition: Some(unknown.last_transition),
     };

@@ -547,8 +547,8 @@ impl Engine {
         (copy, in_flight)
     }
 
-    /// Assumes that these nodes send heartbeats from now on, noticed by each pass.
-    pub fn assume_alive(&mut self, cluster: &Cluster, is_alive: impl Fn(&Node) -> bool) {
+    /// Assumes that these nodes send heartbeats from now on, noticed by each pass. They are asked for by name.
+    pub fn assume_alive(&mut self, cluster: &Cluster, mut is_alive: impl FnMut(&Node) -> bool) {
         let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
         let mut records = SortedWalk::new(&mut self.records);
         for node in cluster.nodes().iter() {
@@ -653,6 +653,9 @@ impl Engine {
 
     /// What upstream's node workers do with an added or changed node (docs/upstream/node-lifecycle.md#9.1).
     fn reconcile(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
+        if !self.out.sends_all() {
+            return;
+        }
         taints::reconcile_no_schedule(node, &mut self.out, cluster.clock(), now);
         taints::reconcile_labels(node, &mut self.out, now);
     }

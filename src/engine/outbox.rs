@@ -127,8 +127,8 @@ impl Outbox {
         }
     }
 
-    /// Whether effects are sent that no later decision depends on: events, notices and the readiness of pods. In a
-    /// forecast they would be most of the work.
+    /// Whether effects are sent that no later decision depends on: events, notices, NoSchedule taints, labels and the
+    /// readiness of pods. In a forecast they would be most of the work.
     pub fn sends_all(&self) -> bool {
         self.audience == Audience::World
     }

@@ -406,6 +406,9 @@ impl Engine {
         if let Some(shadow) = &mut self.shadow {
             shadow.stop_expecting(&node.name);
         }
+        if !self.zones.values().any(|zone| zone.queue.knows_any()) {
+            return;
+        }
         let zone = self.records.get_mut(&node.name).map(|record| &record.zone(node).key);
         if let Some(zone) = zone.and_then(|zone| self.zones.get_mut(zone)) {
             zone.queue.remove(&node.name);

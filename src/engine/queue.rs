@@ -74,7 +74,10 @@ impl Queue {
     /// Adds a node behind all others, also if it waits already: as upstream does with a node that it finds without its
     /// taint in pass after pass.
     pub fn move_to_back(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
-        let Some(position) = self.positions.get_mut(node) else { return self.requeue(node, uid, now) };
+        let Some(position) = self.positions.get_mut(node) else {
+            self.known.insert(node.clone());
+            return self.push(QueueEntry { node: node.clone(), uid: uid.clone(), added: now }, now);
+        };
         let mut entry = self.waiting.remove(position).expect("it has a position");
         entry.added = now;
         self.arrivals += 1;

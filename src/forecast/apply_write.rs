@@ -27,14 +27,12 @@ pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied
             node.labels = Arc::new(all);
         }),
         Write::MarkPodNotReady { pod, .. } => {
-            let Some(pod) = cluster.pod(pod).cloned() else { return };
-            change_pod(cluster, &pod, applied, |pod| {
+            change_pod(cluster, pod, applied, |pod| {
                 pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: Some(written) });
             });
         }
         Write::MarkPodLost { pod, .. } => {
-            let Some(pod) = cluster.pod(pod).cloned() else { return };
-            change_pod(cluster, &pod, applied, |pod| pod.reason = NODE_LOST.into());
+            change_pod(cluster, pod, applied, |pod| pod.reason = NODE_LOST.into());
         }
         Write::DeletePod { pod, deletion, .. } => delete_pod(cluster, pod, *deletion, written, applied),
         Write::RecordEvent(_) => {}
@@ -57,22 +55,23 @@ fn swapped(taints: &[Taint], add: &[Taint], remove: &[Taint]) -> Arc<[Taint]> {
 
 pub(super) fn change_node(
     cluster: &mut Cluster,
-    name: &NodeName,
+    node: &NodeName,
     applied: &mut Vec<Applied>,
     change: impl FnOnce(&mut Node),
 ) {
-    let Some(node) = cluster.node(name) else { return };
-    let mut node = (**node).clone();
-    change(&mut node);
-    node.version = Version(node.version.0 + 1);
-    cluster.apply(Change::Node(ObjectEvent::Applied(node)), applied);
+    let as_new_version = |node: &mut Node| {
+        change(node);
+        node.version = Version(node.version.0 + 1);
+    };
+    cluster.change_node(node, as_new_version, applied);
 }
 
-fn change_pod(cluster: &mut Cluster, pod: &Pod, applied: &mut Vec<Applied>, change: impl FnOnce(&mut Pod)) {
-    let mut pod = pod.clone();
-    change(&mut pod);
-    pod.version = Version(pod.version.0 + 1);
-    cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), applied);
+fn change_pod(cluster: &mut Cluster, pod: &Key, applied: &mut Vec<Applied>, change: impl FnOnce(&mut Pod)) {
+    let as_new_version = |pod: &mut Pod| {
+        change(pod);
+        pod.version = Version(pod.version.0 + 1);
+    };
+    cluster.change_pod(pod, as_new_version, applied);
 }
 
 /// A pod with a grace period or a finalizer becomes Terminating and stays, because no kubelet ends it here. Others are gone
@@ -84,7 +83,7 @@ fn delete_pod(
     now: ClusterTime,
     applied: &mut Vec<Applied>,
 ) {
-    let Some(pod) = cluster.pod(key).cloned() else { return };
+    let Some(pod) = cluster.pod(key) else { return };
     let (grace, is_marked) = match deletion {
         Deletion::ByTaint { disruption_target } => (pod.grace, disruption_target),
         Deletion::WithNode { mark_lost } => (pod.grace, mark_lost.is_some()),
@@ -92,7 +91,7 @@ fn delete_pod(
     };
     let stays = grace.as_secs() > 0 || !pod.finalizers.is_empty();
     if stays || is_marked {
-        change_pod(cluster, &pod, applied, |pod| {
+        change_pod(cluster, key, applied, |pod| {
             mark(pod, deletion);
             if stays {
                 pod.termination.get_or_insert(Termination { deadline: now + grace, grace });

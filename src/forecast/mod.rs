@@ -205,7 +205,8 @@ impl Run {
     ) -> Self {
         let (engine_copy, in_flight) = engine.forecast_copy();
         let mut run = Self { engine: engine_copy, cluster: cluster.clone(), now, applied: Vec::new() };
-        run.engine.assume_alive(cluster, |node| !silent.contains(&node.name));
+        let mut silent = SortedWalk::new(silent.iter().map(|node| (node, ())));
+        run.engine.assume_alive(cluster, |node| silent.get(&node.name).is_none());
         for write in in_flight {
             apply_write(&mut run.cluster, &write, now, &mut run.applied);
             run.pass_changes_on();

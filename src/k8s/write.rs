@@ -109,8 +109,8 @@ async fn mark_unknown(
     let conditions: Vec<Value> = conditions
         .iter()
         .map(|condition| {
-            let mut value = json!({"type": condition.kind, "status": "Unknown", "reason": condition.reason,
-                "message": condition.message, "lastTransitionTime": condition.last_transition.to_time()});
+            let mut value = json!({"type": condition.kind, "status": "Unknown", "reason": &*condition.reason,
+                "message": &*condition.message, "lastTransitionTime": condition.last_transition.to_time()});
             if let Some(heartbeat) = condition.last_heartbeat {
                 value["lastHeartbeatTime"] = heartbeat.to_time().into();
             }
