@@ -308,7 +308,7 @@ fn node(number: usize, zones: usize, images: &[Image]) -> Node {
     labels.extend((0..12).map(|label| (format!("example.com/label-{label}").as_str().into(), "x".into())));
     Node {
         name,
-        labels: Arc::new(labels),
+        labels: labels.into_iter().collect(),
         conditions: [Condition { kind: READY.into(), status: ConditionStatus::True, ..Condition::default() }]
             .into(),
         allocatable: Resources { cpu_milli: 16_000, memory_bytes: 64 << 30, pods: 110 },
@@ -347,7 +347,7 @@ fn newcomer(number: usize, kind: Kind) -> Pod {
 
 fn labels(app: &str) -> Labels {
     let pairs = [("app", app), ("pod-template-hash", "7d4b9c"), ("tier", "web"), ("team", "x")];
-    Arc::new(pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect())
+    pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect()
 }
 
 fn workload(pod: &Pod) -> Workload {

@@ -4,8 +4,66 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::names::Name;
 
-/// An object's labels, shared by objects with equal labels.
-pub type Labels = Arc<BTreeMap<Name, Name>>;
+/// An object's labels, shared by objects with equal labels. In order of their keys, which are all different.
+///
+/// A list of a handful of entries is smaller than a map of them, and faster to search.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Labels(Arc<[(Name, Name)]>);
+
+impl Labels {
+    /// Those of a list that is in order of its keys, all different.
+    pub fn sorted(entries: Arc<[(Name, Name)]>) -> Self {
+        debug_assert!(entries.is_sorted_by(|(left, _), (right, _)| left < right), "{entries:?}");
+        Self(entries)
+    }
+
+    /// All of them, in order of their keys.
+    pub fn entries(&self) -> &[(Name, Name)] {
+        &self.0
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Name> {
+        self.0.iter().find(|(known, _)| *known == *key).map(|(_, value)| value)
+    }
+
+    pub fn contains_key(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Name, &Name)> + Clone {
+        self.0.iter().map(|(key, value)| (key, value))
+    }
+
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Name> + Clone {
+        self.0.iter().map(|(key, _)| key)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether both are one list. Those of two lists may still be equal.
+    pub fn is_same_list(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<const N: usize> From<[(Name, Name); N]> for Labels {
+    fn from(entries: [(Name, Name); N]) -> Self {
+        Self::from_iter(entries)
+    }
+}
+
+impl FromIterator<(Name, Name)> for Labels {
+    /// Of entries with equal keys, the last counts.
+    fn from_iter<T: IntoIterator<Item = (Name, Name)>>(entries: T) -> Self {
+        Self(BTreeMap::from_iter(entries).into_iter().collect())
+    }
+}
 
 /// A `LabelSelector` (match labels and expressions alike).
 ///
@@ -36,7 +94,7 @@ pub enum SelectorOperator {
 
 impl Selector {
     /// Whether all requirements hold (apimachinery `labels.Selector.Matches`).
-    pub fn matches(&self, labels: &BTreeMap<Name, Name>) -> bool {
+    pub fn matches(&self, labels: &Labels) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(labels))
     }
 
@@ -153,7 +211,7 @@ impl Requirement {
         Ok(Self { key: key.into(), operator })
     }
 
-    fn matches(&self, labels: &BTreeMap<Name, Name>) -> bool {
+    fn matches(&self, labels: &Labels) -> bool {
         let value = labels.get(&self.key);
         match &self.operator {
             SelectorOperator::In(values) => value.is_some_and(|value| values.contains(value)),
@@ -171,7 +229,7 @@ mod tests {
 
     #[test]
     fn requirements_follow_upstream_on_absent_labels() {
-        let labels = BTreeMap::from([(Name::from("app"), Name::from("web"))]);
+        let labels = Labels::from_iter([(Name::from("app"), Name::from("web"))]);
         let holds = |key: &str, operator| {
             Selector { requirements: vec![Requirement { key: key.into(), operator }] }.matches(&labels)
         };
@@ -186,7 +244,7 @@ mod tests {
 
     #[test]
     fn kubectls_words_are_read() {
-        let labels = BTreeMap::from([
+        let labels = Labels::from_iter([
             (Name::from("app"), Name::from("web")),
             (Name::from("example.com/tier"), Name::from("front")),
         ]);

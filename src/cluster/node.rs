@@ -250,14 +250,11 @@ impl serde::Serialize for ZoneKey {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     fn zone_of(labels: &[(&str, &str)]) -> String {
-        let labels: BTreeMap<Name, Name> =
-            labels.iter().map(|&(key, value)| (key.into(), value.into())).collect();
-        Node { labels: Arc::new(labels), ..Node::default() }.zone().upstream()
+        let labels = labels.iter().map(|&(key, value)| (key.into(), value.into())).collect();
+        Node { labels, ..Node::default() }.zone().upstream()
     }
 
     #[test]

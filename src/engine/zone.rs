@@ -1,7 +1,7 @@
 //! Zones: how many of their nodes are not ready, and the eviction rate that follows
 //! (docs/upstream/node-lifecycle.md#5).
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt};
 
 use super::{
     limiter::Limiter,
@@ -62,7 +62,7 @@ impl NodeZone {
 
     /// Reads the labels again if they changed.
     pub fn refresh(&mut self, node: &Node) {
-        if !Arc::ptr_eq(&self.labels, &node.labels) {
+        if !self.labels.is_same_list(&node.labels) {
             *self = Self::of(node);
         }
     }

@@ -22,9 +22,7 @@ pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied
             change_node(cluster, node, applied, |node| node.taints = swapped(&node.taints, add, remove));
         }
         Write::SetLabels { node, labels, .. } => change_node(cluster, node, applied, |node| {
-            let mut all = (*node.labels).clone();
-            all.extend(labels.iter().cloned());
-            node.labels = Arc::new(all);
+            node.labels = node.labels.entries().iter().chain(labels).cloned().collect();
         }),
         Write::MarkPodNotReady { pod, .. } => {
             change_pod(cluster, pod, applied, |pod| {

@@ -231,7 +231,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::{Change, Condition, ConditionStatus, Lease, ObjectEvent, READY, Taint, Version},
+        cluster::{Change, Condition, ConditionStatus, Labels, Lease, ObjectEvent, READY, Taint, Version},
         engine::{ServerVersion, Settings},
         time::{ClusterTime, Span},
     };
@@ -347,8 +347,8 @@ mod tests {
         assert_eq!(world.abnormal(1), ["n-3", "n-4"]);
         let counts = [(NodeState::NotReady, 1), (NodeState::Cordoned, 1), (NodeState::Ready, 18)];
         assert_eq!(*world.watchlist.counts(), BTreeMap::from(counts));
-        let labels = BTreeMap::from([("topology.kubernetes.io/zone".into(), "z".into())]);
-        world.change("n-4", |node| (node.taints, node.labels) = (Arc::new([]), Arc::new(labels)));
+        let labels = Labels::from([("topology.kubernetes.io/zone".into(), "z".into())]);
+        world.change("n-4", |node| (node.taints, node.labels) = (Arc::new([]), labels));
         world.apply(Change::Node(ObjectEvent::Deleted("n-3".into())), at(2));
         assert!(world.abnormal(2).is_empty());
         assert_eq!(*world.watchlist.counts(), BTreeMap::from([counts[1], counts[2]]));

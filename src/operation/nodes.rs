@@ -602,10 +602,10 @@ fn label(node: &Node, edits: &LabelEdits) -> NodeDecision {
         Ok(after) => after,
         Err(text) => return NodeDecision::GiveUp(NodeIncomplete::Failed(text)),
     };
-    if after == *node.labels {
+    if after == node.labels {
         return NodeDecision::Unchanged;
     }
-    let change = NodeChange::Labels { before: node.labels.clone(), after: after.clone().into() };
+    let change = NodeChange::Labels { before: node.labels.clone(), after: after.clone() };
     let undo = NodeUndo::of(node.name.clone(), node.uid.clone(), &change);
     NodeDecision::Write(RequestKind::Write(label::step(node, &after)), undo)
 }

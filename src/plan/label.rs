@@ -1,7 +1,5 @@
 //! Plans that label nodes.
 
-use std::collections::BTreeMap;
-
 use super::{
     action::Action,
     context::PlanContext,
@@ -11,7 +9,7 @@ use super::{
     step::PlanStep,
     targets::{PlanError, nodes_named},
 };
-use crate::cluster::{Gaps, Name, Node, NodeName};
+use crate::cluster::{Gaps, Labels, Node, NodeName};
 
 pub(super) fn plan<E>(
     action: &Action,
@@ -23,10 +21,10 @@ pub(super) fn plan<E>(
     for node in nodes_named(context.cluster, names)? {
         let change = match edits.over(&node) {
             Err(text) => NodeChange::Refused { text },
-            Ok(after) if after == *node.labels => NodeChange::Unchanged { text: "labels unchanged" },
+            Ok(after) if after == node.labels => NodeChange::Unchanged { text: "labels unchanged" },
             Ok(after) => {
                 plan.steps.push(step(&node, &after));
-                NodeChange::Labels { before: node.labels.clone(), after: after.into() }
+                NodeChange::Labels { before: node.labels.clone(), after }
             }
         };
         plan.nodes.push(NodePlan { node: node.name.clone(), uid: node.uid.clone(), change, drain: None });
@@ -37,9 +35,9 @@ pub(super) fn plan<E>(
 }
 
 /// The write that gives a node these labels.
-pub fn step(node: &Node, after: &BTreeMap<Name, Name>) -> PlanStep {
+pub fn step(node: &Node, after: &Labels) -> PlanStep {
     let set = after.iter().filter(|(key, value)| node.labels.get(*key) != Some(value));
-    let removed = node.labels.keys().filter(|key| !after.contains_key(*key));
+    let removed = node.labels.keys().filter(|key| !after.contains_key(key));
     let labels = set.map(|(key, value)| (key.clone(), Some(value.clone())));
     let labels = labels.chain(removed.map(|key| (key.clone(), None))).collect();
     PlanStep::SetLabels { node: node.name.clone(), uid: node.uid.clone(), labels }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::syntax;
-use crate::cluster::{Name, Node};
+use crate::cluster::{Labels, Name, Node};
 
 /// The arguments of kubectl label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,8 +72,8 @@ impl LabelEdits {
     ///
     /// # Errors
     /// A label has another value and must not be overwritten; in kubectl's words.
-    pub fn over(&self, node: &Node) -> Result<BTreeMap<Name, Name>, String> {
-        let mut labels: BTreeMap<Name, Name> = (*node.labels).clone();
+    pub fn over(&self, node: &Node) -> Result<Labels, String> {
+        let mut labels: BTreeMap<Name, Name> = node.labels.entries().iter().cloned().collect();
         for (key, value) in &self.set {
             match labels.insert(key.clone(), value.clone()) {
                 Some(old) if old != *value && !self.overwrite => {
@@ -85,6 +85,6 @@ impl LabelEdits {
         for key in &self.remove {
             labels.remove(key);
         }
-        Ok(labels)
+        Ok(labels.into_iter().collect())
     }
 }

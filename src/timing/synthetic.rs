@@ -1,9 +1,6 @@
 //! A synthetic cluster, and the engine over it on a virtual clock.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{HeartbeatKind, TimingProfile};
 use crate::{
@@ -181,7 +178,7 @@ fn node(name: &NodeName, zone: &Name, written: ClusterTime) -> Node {
         uid: Uid::from(name.0.as_ref()),
         version: Version(1),
         created: written,
-        labels: Arc::new(BTreeMap::from([("topology.kubernetes.io/zone".into(), zone.clone())])),
+        labels: [("topology.kubernetes.io/zone".into(), zone.clone())].into(),
         conditions: [ready].into(),
         ..Node::default()
     }

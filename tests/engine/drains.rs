@@ -385,7 +385,7 @@ impl PodSpec {
             uid: uid("Pod", &self.name),
             version: Version(1),
             created: ClusterTime::new(NOW),
-            labels: Arc::new(labels),
+            labels: labels.into_iter().collect(),
             owner,
             node: Some(NodeName::from(&*self.node)),
             grace: Span::from_secs(self.grace),

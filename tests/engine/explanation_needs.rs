@@ -168,7 +168,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
         uid: Uid::from(name.as_str()),
         version,
         created: written(-80_000 + i64::try_from(number).expect("few")),
-        labels: Arc::new([(Name::from("app"), Name::from(name.as_str()))].into()),
+        labels: [(Name::from("app"), Name::from(name.as_str()))].into(),
         owner: random.owner.map(owner),
         node,
         tolerations: [toleration].into(),

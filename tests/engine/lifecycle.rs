@@ -526,14 +526,14 @@ impl Playback {
             }
             TimelineAction::Cordon { node, on } => self.change_node(node, |node| node.unschedulable = *on),
             TimelineAction::Labels { node, set } => self.change_node(node, |node| {
-                let mut labels = (*node.labels).clone();
+                let mut labels: BTreeMap<Name, Name> = node.labels.entries().iter().cloned().collect();
                 for (key, value) in set {
                     match value {
                         Some(value) => labels.insert(key.as_str().into(), value.as_str().into()),
                         None => labels.remove(key.as_str()),
                     };
                 }
-                node.labels = Arc::new(labels);
+                node.labels = labels.into_iter().collect();
             }),
             TimelineAction::DeleteNode { node } => {
                 let name = NodeName::from(node.as_str());
@@ -613,7 +613,7 @@ impl Playback {
             uid: Uid::from(spec.name.as_str()),
             version: self.next_version(),
             created: ClusterTime::new(self.now),
-            labels: Arc::new(labels),
+            labels: labels.into_iter().collect(),
             taints: spec.taints.iter().map(taint).collect(),
             conditions,
             ..Node::default()
@@ -634,9 +634,11 @@ impl Playback {
             version: self.next_version(),
             created: ClusterTime::new(self.now),
             owner,
-            labels: Arc::new(
-                spec.labels.iter().map(|(key, value)| (key.as_str().into(), value.as_str().into())).collect(),
-            ),
+            labels: spec
+                .labels
+                .iter()
+                .map(|(key, value)| (key.as_str().into(), value.as_str().into()))
+                .collect(),
             node: Some(spec.node.as_str().into()),
             tolerations: self.tolerations(&spec.tolerations),
             grace: Span::from_secs(spec.grace),

@@ -117,7 +117,7 @@ impl Sim {
             uid: Uid::from(name),
             version: self.next_version(),
             created: self.written(),
-            labels: Arc::new(labels),
+            labels: labels.into_iter().collect(),
             conditions: [ready].into(),
             ..Node::default()
         };

@@ -158,7 +158,7 @@ fn zone(number: usize) -> &'static str {
 }
 
 fn pairs(pairs: &[(&str, &str)]) -> Labels {
-    Arc::new(pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect())
+    pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
 }
 
 fn selector(app: &str) -> Selector {

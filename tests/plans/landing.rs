@@ -201,7 +201,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 1)]);
     for (node, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
         let zone = (Name::from("topology.kubernetes.io/zone"), Name::from(zone));
-        fixture.node(node, |node| node.labels = Arc::new([zone].into()));
+        fixture.node(node, |node| node.labels = [zone].into());
     }
     replicas(&mut fixture, "web", &["n1", "n1", "n1"], 1);
     assert_eq!(reported(&fixture), "N-1 ok: nodes, zones");

@@ -1,9 +1,6 @@
 //! What a plan reads of the cluster is enough: over that part it says what it says over all.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{
@@ -128,7 +125,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
             version,
             node: Some(NODES[*node].into()),
             owner: app.owner.map(owner_of),
-            labels: Arc::new([(Name::from("app"), Name::from(name))].into()),
+            labels: [(Name::from("app"), Name::from(name))].into(),
             phase: Phase::Running,
             ready: Some(kordon::cluster::PodReady {
                 status: kordon::cluster::ConditionStatus::True,

@@ -80,9 +80,8 @@ fn a_stateful_set_rolls_out_while_its_pods_have_different_revisions() {
     for (name, node, revision) in [("db-0", "n0", "a"), ("db-1", "n1", "b")] {
         fixture.pod(name, node, |pod| {
             own(pod, WorkloadKind::StatefulSet, "db");
-            let mut labels = (*pod.labels).clone();
-            labels.insert("controller-revision-hash".into(), revision.into());
-            pod.labels = labels.into();
+            let revision = ("controller-revision-hash".into(), revision.into());
+            pod.labels = pod.labels.entries().iter().cloned().chain([revision]).collect();
         });
     }
     let plan = fixture.sync().drain(&["n0"], DrainOptions::default());

@@ -9,9 +9,9 @@ use std::{
 use fastrand::Rng;
 use kordon::{
     cluster::{
-        Change, Cluster, Image, Key, Labels, Name, Namespace, Node, NodeName, ObjectEvent, Phase, Pod,
-        Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination,
-        Toleration, TolerationOperator,
+        Change, Cluster, Image, Key, Name, Namespace, Node, NodeName, ObjectEvent, Phase, Pod, Requirement,
+        Resources, SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
+        TolerationOperator,
         scheduling::{
             HostPort, NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, Requests, SpreadConstraint,
         },
@@ -47,7 +47,7 @@ fn each_pod_is_placed_as_a_plain_evaluation_says() {
         for number in 0..12 {
             let pod = Arc::new(random_pod(chance, 100 + number));
             let mut request = SchedulingRequest::of(&pod, &cluster);
-            request.siblings = chance.bool().then(|| selecting(&pod.labels["app"]));
+            request.siblings = chance.bool().then(|| selecting(pod.labels.get("app").expect("each has it")));
             let expected = plain.ranking(&pod, request.siblings.as_ref());
             let found: BTreeMap<NodeName, (i64, [i64; 7])> = match snapshot.place(&request) {
                 SchedulingOutcome::Placed(placement) => {
@@ -466,7 +466,7 @@ fn random_node(chance: &mut Rng, number: usize) -> Node {
         .collect();
     Node {
         name: name.as_str().into(),
-        labels: Arc::new(labels),
+        labels: labels.into_iter().collect(),
         unschedulable: chance.u8(0..10) == 0,
         images,
         taints: taints.into(),
@@ -498,7 +498,7 @@ fn random_pod(chance: &mut Rng, number: usize) -> Pod {
     let deadline = ClusterTime::new(Timestamp::from_secs(1_800_000_000));
     Pod {
         key: Key::new(&namespace, &format!("pod-{number}")),
-        labels: Labels::new(labels),
+        labels: labels.into_iter().collect(),
         tolerations,
         scheduling: Arc::new(random_spec(chance)),
         termination: (chance.u8(0..8) == 0).then_some(Termination { deadline, grace: Span::from_secs(30) }),

@@ -731,7 +731,7 @@ fn bare_pods_under_a_share_are_never_evictable() {
     let bare = |value| {
         let mut fixture = PlanFixture::new(&["n1"]);
         for pod in ["a", "b", "c"] {
-            fixture.pod(pod, "n1", |pod| pod.labels = Arc::new([("app".into(), "bare".into())].into()));
+            fixture.pod(pod, "n1", |pod| pod.labels = [("app".into(), "bare".into())].into());
         }
         fixture.budget("bare", |budget| budget.min_available = value).sync();
         fixture
@@ -1154,10 +1154,10 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
     assert_eq!(kept.len(), 1);
 
     let edits = LabelEdits::parse(["tier=front", "old-"], false).expect("labels");
-    fixture.node("n1", |node| node.labels = Arc::new([("old".into(), "x".into())].into()));
+    fixture.node("n1", |node| node.labels = [("old".into(), "x".into())].into());
     let plan = fixture.plan(Action::Label { nodes: nodes(&["n1"]), edits });
     assert_eq!(plan.steps[0].call().body["metadata"]["labels"], json!({"old": null, "tier": "front"}));
-    fixture.node("n1", |node| node.labels = Arc::new([("tier".into(), "front".into())].into()));
+    fixture.node("n1", |node| node.labels = [("tier".into(), "front".into())].into());
     let (steps, _) = plan.undo.writes(&fixture.cluster);
     assert_eq!(steps[0].call().body["metadata"]["labels"], json!({"old": "x", "tier": null}));
 }
@@ -1165,7 +1165,7 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
 #[test]
 fn labels_follow_kubectls_rules() {
     let mut fixture = PlanFixture::new(&["n1"]);
-    fixture.node("n1", |node| node.labels = Arc::new([("app".into(), "web".into())].into()));
+    fixture.node("n1", |node| node.labels = [("app".into(), "web".into())].into());
     let label = |words: &[&str], overwrite| {
         let edits = LabelEdits::parse(words.iter().copied(), overwrite).expect("labels");
         fixture.plan(Action::Label { nodes: nodes(&["n1"]), edits }).nodes[0].change.clone()
@@ -1189,7 +1189,7 @@ fn closing_the_last_node_of_a_zone_is_warned_of() {
     for (node, zone) in [("n1", "a"), ("n2", "a"), ("n3", "b")] {
         let zone = Name::from(zone);
         fixture.node(node, |node| {
-            node.labels = Arc::new([("topology.kubernetes.io/zone".into(), zone)].into());
+            node.labels = [("topology.kubernetes.io/zone".into(), zone)].into();
         });
     }
     let warns = |fixture: &PlanFixture, names: &[&str]| -> Vec<&'static str> {

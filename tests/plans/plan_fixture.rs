@@ -273,7 +273,7 @@ pub fn uid(kind: &str, name: &str) -> Uid {
 pub fn own(pod: &mut Pod, kind: WorkloadKind, name: &str) {
     pod.owner =
         Some(Owner { kind: OwnerKind::Workload(kind), name: name.into(), uid: uid(kind.as_str(), name) });
-    pod.labels = Arc::new([(Name::from("app"), Name::from(name))].into());
+    pod.labels = [(Name::from("app"), Name::from(name))].into();
 }
 
 /// It has been there for an hour, and is not expected to be Ready again.

@@ -372,7 +372,7 @@ impl DashboardFixture {
             uid: format!("uid-{name}").as_str().into(),
             version: self.next_version(),
             created,
-            labels: Arc::new(labels),
+            labels: labels.into_iter().collect(),
             conditions: [
                 condition("MemoryPressure", ConditionStatus::False, "KubeletHasSufficientMemory"),
                 condition("DiskPressure", ConditionStatus::False, "KubeletHasNoDiskPressure"),
@@ -964,7 +964,7 @@ fn default_tolerations() -> Vec<Toleration> {
 }
 
 fn labels(app: &str) -> Labels {
-    Arc::new(BTreeMap::from([("app".into(), Name::from(app))]))
+    [("app".into(), Name::from(app))].into()
 }
 
 pub fn tolerates(key: &str, seconds: Option<i64>) -> Toleration {

@@ -1079,11 +1079,12 @@ fn hostile() -> DashboardFixture {
         node.kubelet_version = evil.into();
         node.taints =
             [taint(&format!("evil/{evil}"), TaintEffect::NoExecute, Some(ClusterTime::new(now)))].into();
-        let mut labels = (*node.labels).clone();
-        labels.insert("topology.kubernetes.io/zone".into(), format!("z{evil}").into());
-        labels.insert(format!("node-role.kubernetes.io/{evil}").into(), "".into());
-        labels.insert("node.kubernetes.io/instance-type".into(), evil.into());
-        node.labels = labels.into();
+        let labels = [
+            ("topology.kubernetes.io/zone".into(), format!("z{evil}").into()),
+            (format!("node-role.kubernetes.io/{evil}").into(), "".into()),
+            ("node.kubernetes.io/instance-type".into(), evil.into()),
+        ];
+        node.labels = node.labels.entries().iter().cloned().chain(labels).collect();
         node.unschedulable = true;
         node.cordon_note =
             Some(Arc::new(CordonNote { by: evil.into(), why: evil.into(), ..CordonNote::default() }));

@@ -1,12 +1,8 @@
 //! Equal parts of objects of one kind, stored once: names, label sets, lists of tolerations and taints.
 
-use std::{
-    borrow::Cow,
-    hash::{BuildHasher, Hash},
-    sync::Arc,
-};
+use std::{borrow::Cow, hash::Hash, sync::Arc};
 
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::leaf::{Pairs, Text};
 use crate::cluster::{Image, Interner, Labels, Name, SchedulingSpec, Taint, Toleration};
@@ -15,8 +11,9 @@ use crate::cluster::{Image, Interner, Labels, Name, SchedulingSpec, Taint, Toler
 #[derive(Debug, Default)]
 pub struct SharedParts {
     names: Interner,
-    /// By the hash of the entries in order.
-    labels: FxHashMap<u64, Vec<Labels>>,
+    labels: FxHashSet<Arc<[(Name, Name)]>>,
+    /// Room for the entries that are looked up: a known set costs no allocation.
+    entries: Vec<(Name, Name)>,
     tolerations: FxHashSet<Arc<[Toleration]>>,
     taints: FxHashSet<Arc<[Taint]>>,
     name_lists: FxHashSet<Arc<[Name]>>,
@@ -30,7 +27,7 @@ impl SharedParts {
         self.names.name(text)
     }
 
-    /// The label set of these entries. A known set costs no allocation.
+    /// The label set of these entries.
     pub fn labels(&mut self, pairs: &Pairs<'_>) -> Labels {
         let pairs = &*pairs.0;
         // The API server sorts keys. From a server that does not, the last of equal keys counts.
@@ -46,19 +43,10 @@ impl SharedParts {
     }
 
     fn sorted_labels(&mut self, pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> Labels {
-        let hash = FxBuildHasher.hash_one(pairs);
-        let known = self.labels.get(&hash).into_iter().flatten().find(|labels| {
-            let mut entries = labels.iter().zip(pairs);
-            labels.len() == pairs.len()
-                && entries.all(|((key, value), pair)| **key == *pair.0 && **value == *pair.1)
-        });
-        if let Some(labels) = known {
-            return labels.clone();
-        }
+        self.entries.clear();
         let entries = pairs.iter().map(|(key, value)| (self.names.name(key), self.names.name(value)));
-        let labels: Labels = Arc::new(entries.collect());
-        self.labels.entry(hash).or_default().push(labels.clone());
-        labels
+        self.entries.extend(entries);
+        Labels::sorted(share(&mut self.labels, &self.entries))
     }
 
     pub fn tolerations(&mut self, list: &[Toleration]) -> Arc<[Toleration]> {
@@ -98,10 +86,8 @@ impl SharedParts {
         fn held<T: ?Sized>(shared: &Arc<T>) -> bool {
             Arc::strong_count(shared) > 1
         }
-        self.labels.retain(|_, sets| {
-            sets.retain(held);
-            !sets.is_empty()
-        });
+        self.entries.clear();
+        self.labels.retain(held);
         self.tolerations.retain(held);
         self.taints.retain(held);
         self.image_lists.retain(held);
@@ -133,10 +119,10 @@ mod tests {
     fn equal_label_sets_are_one_whatever_their_order() {
         let mut pool = SharedParts::default();
         let labels = pool.labels(&pairs(&[("app", "web"), ("tier", "front")]));
-        assert!(Arc::ptr_eq(&labels, &pool.labels(&pairs(&[("tier", "front"), ("app", "web")]))));
+        assert!(labels.is_same_list(&pool.labels(&pairs(&[("tier", "front"), ("app", "web")]))));
         let doubled = pool.labels(&pairs(&[("app", "db"), ("tier", "front"), ("app", "web")]));
-        assert!(Arc::ptr_eq(&labels, &doubled), "the last of equal keys counts");
-        assert!(!Arc::ptr_eq(&labels, &pool.labels(&pairs(&[("app", "web")]))));
+        assert!(labels.is_same_list(&doubled), "the last of equal keys counts");
+        assert!(!labels.is_same_list(&pool.labels(&pairs(&[("app", "web")]))));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Short texts: what is typed, and what stands in fields of objects.
 
-use std::{collections::BTreeMap, str};
+use std::str;
 
 use kordon::{
     app::filter::{Filter, Filterable},
-    cluster::{CordonNote, DrainClaim, Name, Node, OperationId, Selector, Version, quantity},
+    cluster::{CordonNote, DrainClaim, Labels, Node, OperationId, Selector, Version, quantity},
     engine::{Origin, ServerVersion, Settings},
     k8s::error,
     plan::{LabelEdits, TaintEdits, syntax, taint_edits},
@@ -20,7 +20,7 @@ pub fn selector(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let Ok(selector) = Selector::parse(text) else { return };
     assert_eq!(Selector::parse(&selector.to_string()).as_ref(), Ok(&selector), "of {selector}");
-    let labels = BTreeMap::from([(Name::from("app"), Name::from("web")), (Name::from("a"), Name::from(""))]);
+    let labels = Labels::from([("app".into(), "web".into()), ("a".into(), "".into())]);
     let parts =
         selector.requirements.iter().all(|one| Selector { requirements: vec![one.clone()] }.matches(&labels));
     assert_eq!(selector.matches(&labels), parts, "all of {selector} must hold");
