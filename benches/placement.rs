@@ -8,11 +8,9 @@ use std::{hint::black_box, sync::Arc, time::Duration};
 use kordon::{
     cluster::{
         Change, Cluster, Condition, ConditionStatus, Image, Key, Labels, Name, Node, NodeName, ObjectEvent,
-        Owner, OwnerKind, Phase, Pod, READY, Requirement, Resources, SchedulingSpec, Selector,
+        Owner, OwnerKind, Phase, Pod, READY, Requests, Requirement, Resources, SchedulingSpec, Selector,
         SelectorOperator, TableObject, Workload, WorkloadKind, WorkloadStage,
-        scheduling::{
-            NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, Requests, SpreadConstraint,
-        },
+        scheduling::{NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, SpreadConstraint},
     },
     engine::ServerVersion,
     placement::{Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
@@ -90,8 +88,8 @@ fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
 fn preempt(cluster: &Cluster, snapshot: &Snapshot) {
     let mut large = newcomer(0, Kind::Plain);
     large.priority = 1000;
-    let requests = Requests { cpu_milli: 15_000, ..large.scheduling.requests.clone() };
-    large.scheduling = Arc::new(SchedulingSpec { requests, ..(*large.scheduling).clone() });
+    let requests = Requests { cpu_milli: 15_000, ..large.resources.requests.clone() };
+    large.resources = Arc::new(requests.into());
     let request = SchedulingRequest::of(&large, cluster);
     let preempting = median(
         || snapshot.clone(),
@@ -167,11 +165,8 @@ fn prove_losses() {
         let (tried, proved) = work.proved();
         assert_eq!(tried, losses);
         let pod = cluster.pods().iter().nth(70_000).expect("there are more").clone();
-        let requests = Requests { cpu_milli: 77, ..pod.scheduling.requests.clone() };
-        let changed = Pod {
-            scheduling: Arc::new(SchedulingSpec { requests, ..(*pod.scheduling).clone() }),
-            ..(*pod).clone()
-        };
+        let requests = Requests { cpu_milli: 77, ..pod.resources.requests.clone() };
+        let changed = Pod { resources: Arc::new(requests.into()), ..(*pod).clone() };
         cluster.apply(Change::Pod(ObjectEvent::Applied(changed)), &mut Vec::new());
         let again = prove(&mut work, &cluster);
         println!(
@@ -273,8 +268,8 @@ fn cluster_of(nodes: usize, zones: usize, kinds: &[Kind], requests: impl Fn(usiz
             one.node = Some(names[(number * 7 + replica * (nodes / REPLICAS)) % nodes].clone());
             let (cpu_milli, memory_bytes) = requests(number * REPLICAS + replica);
             if (cpu_milli, memory_bytes) != (300, 1 << 30) {
-                let requests = Requests { cpu_milli, memory_bytes, ..one.scheduling.requests.clone() };
-                one.scheduling = Arc::new(SchedulingSpec { requests, ..(*one.scheduling).clone() });
+                let requests = Requests { cpu_milli, memory_bytes, ..one.resources.requests.clone() };
+                one.resources = Arc::new(requests.into());
             }
             one.phase = Phase::Running;
             one.started = Some(ClusterTime::new(Timestamp::from_secs(1_767_225_600 + number as i64)));
@@ -331,6 +326,7 @@ fn pod(number: usize, kind: Kind) -> Pod {
             name: app.as_str().into(),
             uid: app.as_str().into(),
         }),
+        resources: Arc::new(requests().into()),
         scheduling: Arc::new(spec(&app, kind)),
         requests: Resources { cpu_milli: 300, memory_bytes: 1 << 30, pods: 1 },
         ..Pod::default()
@@ -369,16 +365,18 @@ fn selector(app: &str) -> Selector {
     Selector { requirements: vec![Requirement { key: "app".into(), operator }] }
 }
 
-fn spec(app: &str, kind: Kind) -> SchedulingSpec {
-    let requests = Requests {
+fn requests() -> Requests {
+    Requests {
         cpu_milli: 300,
         memory_bytes: 1 << 30,
         assumed_cpu_milli: 300,
         assumed_memory_bytes: 1 << 30,
         ..Requests::default()
-    };
+    }
+}
+
+fn spec(app: &str, kind: Kind) -> SchedulingSpec {
     let plain = SchedulingSpec {
-        requests,
         images: [format!("registry/{app}:v1").as_str().into()].into(),
         ..SchedulingSpec::default()
     };

@@ -49,6 +49,7 @@ pub mod node;
 pub mod operation_id;
 pub mod owner;
 pub mod pod;
+pub mod pod_resources;
 pub mod quantity;
 pub mod quota;
 pub mod resources;
@@ -77,9 +78,12 @@ pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use operation_id::{NotAnOperationId, OperationId};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{ContainerExit, LocalStorage, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Termination};
+pub use pod_resources::{
+    ContainerResources, ContainerRole, KubeletSpec, PodResources, QosClass, QuotaSpec, Requests,
+};
 pub use quota::{Quota, QuotaCount, QuotaLimit, QuotaScope};
 pub use resources::Resources;
-pub use scheduling::{ContainerResources, ContainerRole, KubeletSpec, QosClass, QuotaSpec, SchedulingSpec};
+pub use scheduling::SchedulingSpec;
 pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
 pub use sorted_walk::SortedWalk;

@@ -7,6 +7,7 @@ use super::{
     names::{Key, Name, NodeName, Uid},
     node::{Condition, ConditionStatus},
     owner::Owner,
+    pod_resources::PodResources,
     resources::Resources,
     scheduling::SchedulingSpec,
     table::{TableObject, Version},
@@ -32,6 +33,8 @@ pub struct Pod {
     pub priority: i32,
     /// The sum over its containers as the scheduler counts it; `pods` is 1.
     pub requests: Resources,
+    /// What it requests and is limited to in full; shared by pods in which it is equal.
+    pub resources: Arc<PodResources>,
     /// The rest of the spec that the scheduler reads; shared by pods with equal specs.
     pub scheduling: Arc<SchedulingSpec>,
     /// `status.startTime`: when the kubelet accepted it.

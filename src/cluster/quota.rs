@@ -3,8 +3,8 @@
 use super::{
     names::{Key, Name},
     pod::Pod,
+    pod_resources::{PodResources, QosClass, QuotaSpec},
     quantity,
-    scheduling::{QosClass, QuotaSpec, SchedulingSpec},
     table::{TableObject, Version},
 };
 
@@ -90,7 +90,7 @@ impl QuotaCount {
 
     /// How much a pod uses that has not finished.
     pub fn charge(&self, pod: &Pod) -> i64 {
-        let (requests, quota) = (&pod.scheduling.requests, &pod.scheduling.quota);
+        let (requests, quota) = (&pod.resources.requests, &pod.resources.quota);
         match self {
             Self::Pod | Self::Object => 1,
             Self::Request(name) => match &**name {
@@ -131,8 +131,8 @@ impl QuotaCount {
 impl QuotaScope {
     /// Whether it holds for a pod (upstream `podMatchesScopeFunc`); none if the scope is not known here.
     fn holds(&self, pod: &Pod) -> Option<bool> {
-        let SchedulingSpec { quota: QuotaSpec { priority_class, has_deadline, .. }, kubelet, .. } =
-            &*pod.scheduling;
+        let PodResources { quota: QuotaSpec { priority_class, has_deadline, .. }, kubelet, .. } =
+            &*pod.resources;
         Some(match self {
             Self::Deadline(with) => has_deadline == with,
             Self::BestEffort(with) => (kubelet.qos == QosClass::BestEffort) == *with,
@@ -182,8 +182,8 @@ mod tests {
     fn pod_of_class(qos: QosClass, quota: QuotaSpec) -> Pod {
         let requests = Resources { cpu_milli: 250, memory_bytes: 1 << 20, pods: 1 };
         let kubelet = KubeletSpec { qos, ..KubeletSpec::default() };
-        let scheduling = Arc::new(SchedulingSpec { quota, kubelet, ..SchedulingSpec::default() });
-        Pod { requests, scheduling, ..Pod::default() }
+        let resources = Arc::new(PodResources { quota, kubelet, ..PodResources::default() });
+        Pod { requests, resources, ..Pod::default() }
     }
 
     #[test]

@@ -1,16 +1,15 @@
-//! The part of a pod's spec that the scheduler and quotas read, apart from tolerations and priority.
+//! The part of a pod's spec that says where it may run, apart from tolerations and priority.
 
 use super::{
     labels::Selector,
     names::{Name, Namespace},
 };
 
-/// The part of a pod's spec that decides where it may run, and what quotas count of it.
+/// The part of a pod's spec that says where it may run. What it requests is in [`super::PodResources`].
 ///
 /// Equal for all pods of a workload, so it is shared; see [`super::Pod::scheduling`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SchedulingSpec {
-    pub requests: Requests,
     /// `spec.nodeSelector`.
     pub node_selector: Box<[(Name, Name)]>,
     /// The required terms of `spec.affinity.nodeAffinity`: one must match. None if nothing is required.
@@ -41,8 +40,6 @@ pub struct SchedulingSpec {
     pub scheduler: Name,
     /// Whether it has `spec.resourceClaims`.
     pub claims_devices: bool,
-    pub quota: QuotaSpec,
-    pub kubelet: KubeletSpec,
 }
 
 impl SchedulingSpec {
@@ -54,108 +51,6 @@ impl SchedulingSpec {
     /// Whether no other pod can make a node feasible for it.
     pub fn ignores_other_pods(&self) -> bool {
         !self.has_pod_terms() && self.spread.is_empty()
-    }
-}
-
-/// What quotas count of a pod beside its requests. Equal for all pods of a workload.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct QuotaSpec {
-    /// The sum of the limits, as that of the requests is made.
-    pub cpu_limit_milli: i64,
-    pub memory_limit_bytes: i64,
-    pub ephemeral_limit_bytes: i64,
-    /// `spec.priorityClassName`.
-    pub priority_class: Name,
-    /// Whether it has `spec.activeDeadlineSeconds`.
-    pub has_deadline: bool,
-}
-
-/// What a kubelet reads of a pod when it ranks pods for eviction and scores their processes for the OOM killer. Equal for
-/// all pods of a workload.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct KubeletSpec {
-    /// `status.qosClass`; worked out from the containers where the server has not set it.
-    pub qos: QosClass,
-    /// What it requests, in bytes, as its usage is compared with it: the overhead of its runtime class is added only to a
-    /// request that is not zero (component-helpers `GetResourceRequestQuantity`).
-    pub memory_request_bytes: i64,
-    pub ephemeral_request_bytes: i64,
-    /// Its containers, then its init containers, each in their order.
-    pub containers: Box<[ContainerResources]>,
-    /// The names of the volumes that hold data on the node's disk and count as the pod's: `emptyDir` (not in memory),
-    /// `hostPath`, `configMap`, `gitRepo`.
-    pub local_volumes: Box<[Name]>,
-}
-
-/// `status.qosClass`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum QosClass {
-    Guaranteed,
-    #[default]
-    Burstable,
-    /// Nothing is requested and nothing is limited.
-    BestEffort,
-}
-
-impl QosClass {
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Guaranteed, Self::Burstable, Self::BestEffort].into_iter().find(|class| class.as_str() == text)
-    }
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Guaranteed => "Guaranteed",
-            Self::Burstable => "Burstable",
-            Self::BestEffort => "BestEffort",
-        }
-    }
-}
-
-/// `resources` of one container, CPU in thousandths and memory in bytes; zero where nothing is set.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ContainerResources {
-    pub name: Name,
-    pub role: ContainerRole,
-    pub cpu_request_milli: i64,
-    pub cpu_limit_milli: i64,
-    pub memory_request_bytes: i64,
-    pub memory_limit_bytes: i64,
-}
-
-/// When a container runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ContainerRole {
-    #[default]
-    App,
-    /// An init container with `restartPolicy: Always`: runs beside the others.
-    Sidecar,
-    /// Ends before the others start.
-    Init,
-}
-
-/// The resources that a pod requests (component-helpers `resource.PodRequests`).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Requests {
-    pub cpu_milli: i64,
-    pub memory_bytes: i64,
-    pub ephemeral_bytes: i64,
-    /// Huge pages and extended resources, by name; zero requests among them.
-    pub scalars: Box<[(Name, i64)]>,
-    /// CPU with 100m assumed for each container without a CPU request: for scores only.
-    pub assumed_cpu_milli: i64,
-    /// Memory with 200 MiB assumed for each container without a memory request.
-    pub assumed_memory_bytes: i64,
-}
-
-impl Requests {
-    /// How much of a resource is requested, in its own unit (CPU in thousandths).
-    pub fn of(&self, resource: &str) -> i64 {
-        match resource {
-            "cpu" => self.cpu_milli,
-            "memory" => self.memory_bytes,
-            "ephemeral-storage" => self.ephemeral_bytes,
-            _ => self.scalars.iter().find(|(name, _)| *name == *resource).map_or(0, |(_, asked)| *asked),
-        }
     }
 }
 

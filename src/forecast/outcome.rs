@@ -316,7 +316,7 @@ fn of_successor(successor: &Successor, pod: &Pod, succession: &Succession) -> Ev
         (Landing::Pending { why }, ..) => EvictionOutcome::Pending {
             cause: trace.map_or_else(
                 || why.clone(),
-                |trace| placement_trace::cause(&trace.reasons, &pod.scheduling.requests),
+                |trace| placement_trace::cause(&trace.reasons, &pod.resources.requests),
             ),
             why: why.clone(),
             help: successor.help(&succession.trace),

@@ -175,7 +175,7 @@ fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice
             }
             Preemption::NotAllowed | Preemption::Waits { .. } | Preemption::Impossible { .. } => {
                 PendingAdvice::Unschedulable {
-                    cause: placement_trace::cause(&refused.reasons, &request.spec.requests),
+                    cause: placement_trace::cause(&refused.reasons, &request.resources.requests),
                     help: snapshot.help(request, &|_| false).advice(),
                 }
             }

@@ -281,7 +281,7 @@ fn reported(node: &Node) -> Vec<PressureCondition> {
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Change, Condition, Key, KubeletSpec, ObjectEvent, QosClass, SchedulingSpec},
+        cluster::{Change, Condition, Key, KubeletSpec, ObjectEvent, PodResources, QosClass},
         model::{ClusterVerdict, ModelOptions},
         pressure::{EvictionSettingsText, PodUsage},
         time::ClusterTime,
@@ -306,7 +306,7 @@ mod tests {
                 key: Key::new("default", name),
                 node: Some("n1".into()),
                 started: Some(ClusterTime::new(at(0))),
-                scheduling: Arc::new(SchedulingSpec { kubelet, ..SchedulingSpec::default() }),
+                resources: Arc::new(PodResources { kubelet, ..PodResources::default() }),
                 ..Pod::default()
             }))
         };

@@ -10,8 +10,8 @@ use super::{
     volume_topology::VolumeReach,
 };
 use crate::cluster::{
-    Name, NodeName, SchedulingSpec, Toleration, TolerationOperator, quantity,
-    scheduling::{NodeOperator, Requests},
+    Name, NodeName, Requests, SchedulingSpec, Toleration, TolerationOperator, quantity,
+    scheduling::NodeOperator,
 };
 
 /// How a pod without a feasible node could be placed.
@@ -169,7 +169,7 @@ impl Snapshot {
 
     /// What a new node must offer, including the zone of its volumes; none if a new node does not help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
-        let mut required = required_node(&request.spec)?;
+        let mut required = required_node(&request.spec, &request.resources.requests)?;
         for topology in self.volume_topology(request) {
             let VolumeReach::Zones(zones) = topology.place else { return None };
             let zones: Vec<&str> = zones.iter().map(|zone| &**zone).collect();
@@ -191,13 +191,12 @@ impl Snapshot {
         request: &SchedulingRequest,
         closed: &dyn Fn(&NodeName) -> bool,
     ) -> Option<Shortage> {
-        let without_requests = SchedulingSpec { requests: Requests::default(), ..(*request.spec).clone() };
-        let without_requests = SchedulingRequest { spec: Arc::new(without_requests), ..request.clone() };
+        let without_requests = SchedulingRequest { resources: Arc::default(), ..request.clone() };
         let mut nearest: Option<(f64, Shortage)> = None;
         for node in self.feasible(&without_requests) {
             let Some(number) = self.number(&node).filter(|_| !closed(&node)) else { continue };
-            let lacks = lacks(self.resources(number), &request.spec.requests);
-            let asked = |resource: &Name| request.spec.requests.of(resource).max(1) as f64;
+            let lacks = lacks(self.resources(number), &request.resources.requests);
+            let asked = |resource: &Name| request.resources.requests.of(resource).max(1) as f64;
             let share: f64 = lacks.iter().map(|(resource, amount)| *amount as f64 / asked(resource)).sum();
             if !lacks.is_empty() && nearest.as_ref().is_none_or(|(least, _)| share < *least) {
                 nearest = Some((share, Shortage { node, lacks }));
@@ -235,11 +234,10 @@ fn lacks(resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
         .collect()
 }
 
-fn required_node(spec: &SchedulingSpec) -> Option<RequiredNode> {
+fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredNode> {
     if !spec.pod_affinity.required.is_empty() {
         return None;
     }
-    let requests = &spec.requests;
     let basic = ["cpu", "memory", "ephemeral-storage"].map(|name| (Name::from(name), requests.of(name)));
     let resources = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
     let mut labels: Vec<String> =

@@ -1,14 +1,14 @@
 //! Whether no node is feasible for a pod, without the reasons.
 
 use super::{filter::Filters, scheduling_request::SchedulingRequest, snapshot::Snapshot};
-use crate::cluster::scheduling::Requests;
+use crate::cluster::Requests;
 
 impl Snapshot {
     /// Whether no node is feasible for a pod: much quicker than [`Snapshot::place`] where most nodes have too little free.
     ///
     /// Takes `&mut self` for indexes that are made when they are first needed.
     pub fn has_no_node_for(&mut self, request: &SchedulingRequest) -> bool {
-        let has_room = |node: &u32| self.has_room_for(*node, &request.spec.requests);
+        let has_room = |node: &u32| self.has_room_for(*node, &request.resources.requests);
         let candidates: Vec<u32> = self.node_numbers().filter(has_room).collect();
         if candidates.is_empty() {
             return true;

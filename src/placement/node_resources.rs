@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::storage::claims_of;
 use crate::cluster::{
-    Key, Name, Node, Pod, TaintEffect,
-    scheduling::{Disk, HostPort, PodVolume, Requests, SchedulingSpec},
+    Key, Name, Node, Pod, Requests, TaintEffect,
+    scheduling::{Disk, HostPort, PodVolume, SchedulingSpec},
 };
 
 /// The resources of one node. All of them are read for each pod that is placed, so that what few pods ask for is set apart.
@@ -118,15 +118,15 @@ impl NodeResources {
     }
 
     pub fn add(&mut self, pod: &Pod) {
-        self.count(&pod.scheduling.requests, 1);
-        if asks_for_rare(&pod.scheduling) {
+        self.count(&pod.resources.requests, 1);
+        if asks_for_rare(pod) {
             Arc::make_mut(&mut self.rare).add(pod);
         }
     }
 
     pub fn remove(&mut self, pod: &Pod) {
-        self.count(&pod.scheduling.requests, -1);
-        if asks_for_rare(&pod.scheduling) {
+        self.count(&pod.resources.requests, -1);
+        if asks_for_rare(pod) {
             Arc::make_mut(&mut self.rare).remove(pod);
         }
     }
@@ -190,14 +190,14 @@ impl RareResources {
     }
 
     fn add(&mut self, pod: &Pod) {
-        self.count(&pod.scheduling.requests, 1);
+        self.count(&pod.resources.requests, 1);
         self.ports.extend(pod.scheduling.host_ports.iter().cloned());
         self.disks.extend(disks(&pod.scheduling).cloned());
         self.claims.extend(claims_of(pod));
     }
 
     fn remove(&mut self, pod: &Pod) {
-        self.count(&pod.scheduling.requests, -1);
+        self.count(&pod.resources.requests, -1);
         pod.scheduling.host_ports.iter().for_each(|port| drop_one(&mut self.ports, port));
         disks(&pod.scheduling).for_each(|disk| drop_one(&mut self.disks, disk));
         claims_of(pod).for_each(|claim| drop_one(&mut self.claims, &claim));
@@ -217,9 +217,10 @@ fn count(sum: &mut i64, amount: i64, sign: i64) {
 }
 
 /// Whether a pod changes the [`RareResources`] of its node.
-fn asks_for_rare(spec: &SchedulingSpec) -> bool {
-    spec.requests.ephemeral_bytes != 0
-        || !spec.requests.scalars.is_empty()
+fn asks_for_rare(pod: &Pod) -> bool {
+    let (requests, spec) = (&pod.resources.requests, &pod.scheduling);
+    requests.ephemeral_bytes != 0
+        || !requests.scalars.is_empty()
         || !spec.host_ports.is_empty()
         || !spec.volumes.is_empty()
 }

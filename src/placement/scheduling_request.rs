@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use crate::cluster::{
-    Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, Requirement, SchedulingSpec, Selector,
-    SelectorOperator, Toleration, WorkloadKind,
+    Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, PodResources, Requirement,
+    SchedulingSpec, Selector, SelectorOperator, Toleration, WorkloadKind,
 };
 
 /// What the scheduler reads of a pod that it places.
@@ -16,6 +16,7 @@ pub struct SchedulingRequest {
     pub labels: Labels,
     pub priority: i32,
     pub tolerations: Arc<[Toleration]>,
+    pub resources: Arc<PodResources>,
     pub spec: Arc<SchedulingSpec>,
     /// `spec.nodeName`: the only node allowed.
     pub pinned_to: Option<NodeName>,
@@ -36,6 +37,7 @@ impl SchedulingRequest {
             labels: pod.labels.clone(),
             priority: pod.priority,
             tolerations: pod.tolerations.clone(),
+            resources: pod.resources.clone(),
             spec: pod.scheduling.clone(),
             pinned_to: None,
             nominated: pod.nominated.clone(),

@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
 use super::landing::Landing;
 use crate::{
-    cluster::{Key, Name, NodeName, quantity, scheduling::Requests},
+    cluster::{Key, Name, NodeName, Requests, quantity},
     placement::{
         Caveat, Help, Obstacle, Placement, Reason, ResourceUse, Scored, Share, Unschedulable, VolumeTopology,
         amounts, volume_topology,

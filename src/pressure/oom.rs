@@ -16,10 +16,10 @@ pub fn oom_score_adj(
     memory_capacity: i64,
     rules: KubeletRules,
 ) -> i64 {
-    if is_critical(pod) && pod.scheduling.quota.priority_class == *"system-node-critical" {
+    if is_critical(pod) && pod.resources.quota.priority_class == *"system-node-critical" {
         return PROTECTED;
     }
-    match pod.scheduling.kubelet.qos {
+    match pod.resources.kubelet.qos {
         QosClass::Guaranteed => PROTECTED,
         QosClass::BestEffort => FIRST,
         QosClass::Burstable => {
@@ -38,7 +38,7 @@ fn counted_request(pod: &Pod, container: &ContainerResources, rules: KubeletRule
     if container.role != ContainerRole::Sidecar || !rules.sidecars_share_oom_scores {
         return own;
     }
-    let apps = pod.scheduling.kubelet.containers.iter().filter(|other| other.role == ContainerRole::App);
+    let apps = pod.resources.kubelet.containers.iter().filter(|other| other.role == ContainerRole::App);
     apps.map(|app| app.memory_request_bytes).min().map_or(own, |smallest| own.max(smallest))
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::{KubeletSpec, QuotaSpec, SchedulingSpec},
+        cluster::{KubeletSpec, PodResources, QuotaSpec},
         engine::ServerVersion,
     };
 
@@ -61,15 +61,12 @@ mod tests {
             ..ContainerResources::default()
         });
         let kubelet = KubeletSpec { qos, containers: containers.collect(), ..KubeletSpec::default() };
-        Pod {
-            scheduling: Arc::new(SchedulingSpec { kubelet, ..SchedulingSpec::default() }),
-            ..Pod::default()
-        }
+        Pod { resources: Arc::new(PodResources { kubelet, ..PodResources::default() }), ..Pod::default() }
     }
 
     fn scores(pod: &Pod, capacity: i64, minor: u32) -> Vec<i64> {
         let rules = KubeletRules::of(ServerVersion::new(1, minor));
-        let containers = pod.scheduling.kubelet.containers.iter();
+        let containers = pod.resources.kubelet.containers.iter();
         containers.map(|container| oom_score_adj(pod, container, capacity, rules)).collect()
     }
 
@@ -97,7 +94,7 @@ mod tests {
         let mut critical = pod(QosClass::BestEffort, &app);
         critical.priority = 2_000_001_000;
         assert_eq!(scores(&critical, 4 * GIBI, 30), [1000], "not by its priority alone");
-        Arc::make_mut(&mut critical.scheduling).quota =
+        Arc::make_mut(&mut critical.resources).quota =
             QuotaSpec { priority_class: "system-node-critical".into(), ..QuotaSpec::default() };
         assert_eq!(scores(&critical, 4 * GIBI, 30), [-997]);
     }

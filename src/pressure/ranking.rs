@@ -157,7 +157,7 @@ struct Measured {
 
 impl Measured {
     fn new(pod: &Pod, usage: Option<&PodUsage>, signal: EvictionSignal, layout: FilesystemLayout) -> Self {
-        let spec = &pod.scheduling.kubelet;
+        let spec = &pod.resources.kubelet;
         let disk = || {
             let disk = usage?.disk.as_ref()?;
             Some(disk.measured(signal, layout, &spec.local_volumes))

@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::{Image, Key, KubeletSpec, SchedulingSpec},
+        cluster::{Image, Key, KubeletSpec, PodResources, SchedulingSpec},
         pressure::{DiskUsage, NodeStats, PodDisk, PodUsage, Standing, ThresholdKind, ThresholdValue, rank},
     };
 
@@ -115,9 +115,9 @@ mod tests {
                 ..KubeletSpec::default()
             };
             let key = Key::new("default", &format!("p{number}"));
-            let scheduling = Arc::new(SchedulingSpec { kubelet, ..SchedulingSpec::default() });
+            let resources = Arc::new(PodResources { kubelet, ..PodResources::default() });
             let pod =
-                Pod { key: key.clone(), priority: *priority, mirror: *mirror, scheduling, ..Pod::default() };
+                Pod { key: key.clone(), priority: *priority, mirror: *mirror, resources, ..Pod::default() };
             all.push(Arc::new(pod));
             if let Some((bytes, number)) = *usage {
                 let writable = DiskUsage { bytes, inodes: number };

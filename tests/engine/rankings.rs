@@ -78,7 +78,7 @@ impl PressureRecording {
         let mut differences = self.differences_of_order(&pods);
         let rules = KubeletRules::of(ServerVersion::parse(&self.recorded.version).expect("a version"));
         for pod in &pods {
-            let kubelet = &pod.scheduling.kubelet;
+            let kubelet = &pod.resources.kubelet;
             let scores = kubelet
                 .containers
                 .iter()

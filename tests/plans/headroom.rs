@@ -6,11 +6,10 @@ use proptest::{collection::vec, prelude::*};
 
 use kordon::{
     cluster::{
-        AccessModes, Change, Claim, Key, Labels, Name, NodeName, ObjectEvent, Resources, SchedulingSpec,
-        Selector, SelectorOperator, Volume, VolumeProperties, WorkloadKind,
+        AccessModes, Change, Claim, Key, Labels, Name, NodeName, ObjectEvent, Requests, Resources,
+        SchedulingSpec, Selector, SelectorOperator, Volume, VolumeProperties, WorkloadKind,
         scheduling::{
-            HostPort, NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, PodVolume, Requests,
-            SpreadConstraint,
+            HostPort, NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, PodVolume, SpreadConstraint,
         },
     },
     engine::ServerVersion,
@@ -40,7 +39,7 @@ struct RandomNode {
 }
 
 /// What the pods of one workload ask for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Ask {
     Plain,
     Large,
@@ -186,7 +185,15 @@ fn add(fixture: &mut PlanFixture, number: usize, workload: &RandomWorkload, node
             if workload.tolerates {
                 tolerates(pod, "dedicated", None);
             }
-            let spec = spec(workload.ask, number, &name, *cpu * 300, *memory * 150);
+            let gpus = if workload.ask == Ask::Gpu {
+                [("example.com/gpu".into(), 1)].into()
+            } else {
+                Box::default()
+            };
+            let (cpu_milli, memory_bytes) = (*cpu * 300, *memory * 150);
+            let requests = Requests { cpu_milli, memory_bytes, scalars: gpus, ..Requests::default() };
+            pod.resources = Arc::new(requests.into());
+            let spec = spec(workload.ask, number, &name);
             pod.scheduling = Arc::new(SchedulingSpec { never_preempts: workload.never_preempts, ..spec });
         });
     }
@@ -216,7 +223,7 @@ fn bind(fixture: &mut PlanFixture, name: &str, zone: &str, once: bool) {
     fixture.cluster.apply(Change::Claim(ObjectEvent::Applied(claim)), &mut Vec::new());
 }
 
-fn spec(ask: Ask, number: usize, pod: &str, cpu_milli: i64, memory_bytes: i64) -> SchedulingSpec {
+fn spec(ask: Ask, number: usize, pod: &str) -> SchedulingSpec {
     let app = format!("w{number}");
     let key = |zone: bool| Name::from(if zone { ZONE } else { HOSTNAME });
     let term = |app: &str, zone| PodTerm {
@@ -235,12 +242,9 @@ fn spec(ask: Ask, number: usize, pod: &str, cpu_milli: i64, memory_bytes: i64) -
         honours_affinity: true,
         honours_taints: number.is_multiple_of(2),
     };
-    let plain = SchedulingSpec {
-        requests: Requests { cpu_milli, memory_bytes, ..Requests::default() },
-        ..SchedulingSpec::default()
-    };
+    let plain = SchedulingSpec::default();
     match ask {
-        Ask::Plain => plain,
+        Ask::Plain | Ask::Gpu => plain,
         Ask::Large => SchedulingSpec { node_selector: [("size".into(), "large".into())].into(), ..plain },
         Ask::Apart { zone } => SchedulingSpec { pod_anti_affinity: required(term(&app, zone)), ..plain },
         Ask::AwayFromOthers => {
@@ -257,10 +261,6 @@ fn spec(ask: Ask, number: usize, pod: &str, cpu_milli: i64, memory_bytes: i64) -
         Ask::Port => {
             let port = HostPort { ip: "".into(), protocol: "TCP".into(), port: 80 };
             SchedulingSpec { host_ports: [port].into(), ..plain }
-        }
-        Ask::Gpu => {
-            let scalars = [("example.com/gpu".into(), 1)].into();
-            SchedulingSpec { requests: Requests { scalars, ..plain.requests }, ..plain }
         }
         Ask::Volume { .. } => SchedulingSpec { volumes: [PodVolume::Claim(pod.into())].into(), ..plain },
     }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
-    cluster::{Name, NodeName, Pod, Resources, SchedulingSpec, WorkloadKind, scheduling::Requests},
+    cluster::{Name, NodeName, Pod, Requests, Resources, WorkloadKind},
     placement::{Constraint, Reason, Snapshot},
     plan::{
         Action, DrainOptions, Landing, PlacingEnvironment, Plan, PodPlan, RemovalOptions, TaintEdits,
@@ -143,7 +143,7 @@ fn replicas(fixture: &mut PlanFixture, name: &str, on: &[&str], cores: i64) {
 
 fn asks(pod: &mut Pod, cores: i64) {
     let requests = Requests { cpu_milli: cores * 1000, ..Requests::default() };
-    pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
+    pod.resources = Arc::new(requests.into());
 }
 
 fn plan(fixture: &PlanFixture, action: Action) -> Plan {

@@ -9,11 +9,11 @@ use std::{
 use fastrand::Rng;
 use kordon::{
     cluster::{
-        Change, Cluster, Image, Key, Name, Namespace, Node, NodeName, ObjectEvent, Phase, Pod, Requirement,
-        Resources, SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
-        TolerationOperator,
+        Change, Cluster, Image, Key, Name, Namespace, Node, NodeName, ObjectEvent, Phase, Pod, Requests,
+        Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination,
+        Toleration, TolerationOperator,
         scheduling::{
-            HostPort, NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, Requests, SpreadConstraint,
+            HostPort, NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, SpreadConstraint,
         },
     },
     engine::ServerVersion,
@@ -165,8 +165,8 @@ impl Plain {
 
     fn has_resources(&self, pod: &Pod, node: &Node) -> bool {
         let fits = |name: &str, offered: i64| {
-            let used: i64 = self.on(node).map(|pod| pod.scheduling.requests.of(name)).sum();
-            let asked = pod.scheduling.requests.of(name);
+            let used: i64 = self.on(node).map(|pod| pod.resources.requests.of(name)).sum();
+            let asked = pod.resources.requests.of(name);
             asked == 0 || asked <= offered - used
         };
         let extended = |name: &str| {
@@ -251,7 +251,7 @@ impl Plain {
 
     fn least_allocated(&self, pod: &Pod, node: &Node) -> i64 {
         let assumed = |requests: &Requests| (requests.assumed_cpu_milli, requests.assumed_memory_bytes);
-        let pods = self.on(node).map(|pod| &**pod).chain([pod]).map(|pod| assumed(&pod.scheduling.requests));
+        let pods = self.on(node).map(|pod| &**pod).chain([pod]).map(|pod| assumed(&pod.resources.requests));
         let (cpu, memory) = pods.fold((0, 0), |sum, pod| (sum.0 + pod.0, sum.1 + pod.1));
         let free =
             |used: i64, offered: i64| if used > offered { 0 } else { (offered - used) * 100 / offered };
@@ -259,12 +259,12 @@ impl Plain {
     }
 
     fn balanced_allocation(&self, pod: &Pod, node: &Node) -> i64 {
-        let requests = &pod.scheduling.requests;
+        let requests = &pod.resources.requests;
         if requests.cpu_milli == 0 && requests.memory_bytes == 0 {
             return 0;
         }
         let balance = |more: Option<&Pod>| {
-            let pods = || self.on(node).map(|pod| &**pod).chain(more).map(|pod| &pod.scheduling.requests);
+            let pods = || self.on(node).map(|pod| &**pod).chain(more).map(|pod| &pod.resources.requests);
             let share = |used: i64, offered: i64| (used as f64 / offered as f64).min(1.0);
             let cpu = share(pods().map(|pod| pod.cpu_milli).sum(), node.allocatable.cpu_milli);
             let memory = share(pods().map(|pod| pod.memory_bytes).sum(), node.allocatable.memory_bytes);
@@ -500,33 +500,35 @@ fn random_pod(chance: &mut Rng, number: usize) -> Pod {
         key: Key::new(&namespace, &format!("pod-{number}")),
         labels: labels.into_iter().collect(),
         tolerations,
+        resources: Arc::new(random_requests(chance).into()),
         scheduling: Arc::new(random_spec(chance)),
         termination: (chance.u8(0..8) == 0).then_some(Termination { deadline, grace: Span::from_secs(30) }),
         ..Pod::default()
     }
 }
 
-fn random_spec(chance: &mut Rng) -> SchedulingSpec {
+fn random_requests(chance: &mut Rng) -> Requests {
     let (cpu_milli, memory_bytes) = (chance.i64(0..900), chance.i64(0..900) * MIB);
-    let mut spec = SchedulingSpec {
-        requests: Requests {
-            cpu_milli,
-            memory_bytes,
-            assumed_cpu_milli: cpu_milli.max(100),
-            assumed_memory_bytes: memory_bytes.max(200 * MIB),
-            ..Requests::default()
-        },
-        images: [one_of(chance, &["red", "blue"])].into(),
-        ..SchedulingSpec::default()
+    let mut requests = Requests {
+        cpu_milli,
+        memory_bytes,
+        assumed_cpu_milli: cpu_milli.max(100),
+        assumed_memory_bytes: memory_bytes.max(200 * MIB),
+        ..Requests::default()
     };
     if chance.u8(0..5) == 0 {
-        spec.requests.cpu_milli = 0;
-        spec.requests.memory_bytes = 0;
+        (requests.cpu_milli, requests.memory_bytes) = (0, 0);
     }
     if chance.u8(0..4) == 0 {
-        spec.requests.ephemeral_bytes = chance.i64(0..50);
-        spec.requests.scalars = [("example.com/gpu".into(), chance.i64(0..2))].into();
+        requests.ephemeral_bytes = chance.i64(0..50);
+        requests.scalars = [("example.com/gpu".into(), chance.i64(0..2))].into();
     }
+    requests
+}
+
+fn random_spec(chance: &mut Rng) -> SchedulingSpec {
+    let mut spec =
+        SchedulingSpec { images: [one_of(chance, &["red", "blue"])].into(), ..SchedulingSpec::default() };
     if chance.u8(0..6) == 0 {
         let (ip, protocol) = (Name::default(), "TCP".into());
         spec.host_ports = [HostPort { ip, protocol, port: chance.i32(80..82) }].into();

@@ -1,5 +1,7 @@
 //! ResourceQuotas refuse replacements while old pods count: what plans say of it.
 
+use std::sync::Arc;
+
 use kordon::{
     cluster::{ConditionStatus, WorkloadKind},
     plan::{Action, DrainOptions, PlanEvent, PlanPart, PodPlan, TaintEdits, TypicalEnvironment, Warning},
@@ -62,9 +64,7 @@ fn requests_and_limits_count_and_other_namespaces_and_scopes_do_not() {
         fixture.replica_set("web", 1, &["n0"]).quota("q", &[(resource, hard, used)], scopes);
         fixture.pod("web-0", "n0", |pod| {
             pod.requests.cpu_milli = 500;
-            let mut scheduling = (*pod.scheduling).clone();
-            scheduling.quota.memory_limit_bytes = 1 << 30;
-            pod.scheduling = scheduling.into();
+            Arc::make_mut(&mut pod.resources).quota.memory_limit_bytes = 1 << 30;
         });
         let plan = fixture.sync().drain(&["n0"], DrainOptions::default());
         of(&plan, "web-0").quota.as_ref().map(kordon::plan::QuotaRefusal::numbers)

@@ -14,9 +14,9 @@ use kordon::{
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, ContainerExit, IntOrPercent, Key, Labels,
         LeaderLease, Lease, Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodEnding,
-        PodReady, PodUnscheduled, Quota, QuotaCount, QuotaLimit, Requirement, Resources, SchedulingSpec,
-        Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration, TolerationOperator, Uid,
-        Version, Workload, WorkloadKind, WorkloadStage, scheduling::Requests,
+        PodReady, PodUnscheduled, Quota, QuotaCount, QuotaLimit, Requests, Requirement, Resources,
+        SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
+        TolerationOperator, Uid, Version, Workload, WorkloadKind, WorkloadStage,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
@@ -246,7 +246,7 @@ impl DashboardFixture {
         self.change_pod("default/bare-0", |pod| pod.owner = None);
         self.change_pod("default/huge-0", |pod| {
             let requests = Requests { cpu_milli: 9000, ..Requests::default() };
-            pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
+            pod.resources = Arc::new(requests.into());
         });
     }
 
@@ -268,7 +268,7 @@ impl DashboardFixture {
         }
         self.change_pod("shop/huge-1", |pod| {
             let requests = Requests { cpu_milli: 9000, ..Requests::default() };
-            pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
+            pod.resources = Arc::new(requests.into());
             pod.unscheduled = unscheduled(message);
         });
         self.change_pod("shop/picky-1", |pod| {

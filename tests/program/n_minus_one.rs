@@ -10,10 +10,7 @@ use ratatui::{Terminal, backend::TestBackend};
 
 use kordon::{
     app::preview::PreviewOutcome,
-    cluster::{
-        NodeName, Resources, SchedulingSpec, WorkloadKind, ZoneKey,
-        scheduling::{HostPort, Requests},
-    },
+    cluster::{NodeName, Requests, Resources, SchedulingSpec, WorkloadKind, ZoneKey, scheduling::HostPort},
     forecast::{Assumptions, Forecast},
     k8s::feed::{FeedKind, FeedState},
     model::KnownHeadroom,
@@ -106,7 +103,8 @@ pub fn fixture_without(
             let requests = Requests { cpu_milli, memory_bytes, ..Requests::default() };
             let port = HostPort { ip: "".into(), protocol: "TCP".into(), port: 80 };
             let host_ports = if pod.apart { [port].into() } else { Default::default() };
-            known.scheduling = Arc::new(SchedulingSpec { requests, host_ports, ..SchedulingSpec::default() });
+            known.resources = Arc::new(requests.into());
+            known.scheduling = Arc::new(SchedulingSpec { host_ports, ..SchedulingSpec::default() });
         });
     }
     fixture.lists();

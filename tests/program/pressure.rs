@@ -112,7 +112,7 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
                     evicted.push(place);
                 }
                 // It came under pressure, and was rejected.
-                None => assert_eq!(pod.scheduling.kubelet.qos, QosClass::BestEffort, "{pod:?}"),
+                None => assert_eq!(pod.resources.kubelet.qos, QosClass::BestEffort, "{pod:?}"),
             }
         }
         predicted.clear();

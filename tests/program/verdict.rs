@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kordon::{
-    cluster::{ConditionStatus, DrainClaim, SchedulingSpec, WorkloadKind, scheduling::Requests},
+    cluster::{ConditionStatus, DrainClaim, Requests, WorkloadKind},
     engine::{Confidence, ZoneState},
     forecast::EvictionOutcome,
     k8s::feed::{FeedKind, FeedState},
@@ -160,7 +160,7 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     fixture.add_owner(WorkloadKind::ReplicaSet, "big");
     fixture.change_pod("default/big-0", |pod| {
         let requests = Requests { cpu_milli: 9000, ..Requests::default() };
-        pod.scheduling = Arc::new(SchedulingSpec { requests, ..SchedulingSpec::default() });
+        pod.resources = Arc::new(requests.into());
     });
     fixture.run(31);
     let short = verdict(&mut fixture);

@@ -227,7 +227,7 @@ impl EvictionOrderReport {
 impl RankedPodReport {
     fn new(ranked: &RankedPod, order: &EvictionOrder, pressure: &NodePressure) -> Self {
         let RankedPod { pod, place, usage, request, exemption, .. } = ranked;
-        let kubelet = &pod.scheduling.kubelet;
+        let kubelet = &pod.resources.kubelet;
         let available_after = order.available_after(&pod.key);
         let scores = |capacity| {
             kubelet.containers.iter().map(move |one| oom_score_adj(pod, one, capacity, pressure.rules))

@@ -18,8 +18,8 @@ use super::{
 use crate::{
     cluster::{
         Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, KubeletSpec, Name,
-        NodeName, Phase, Pod, PodEnding, PodReady, PodUnscheduled, QosClass, QuotaSpec, Resources,
-        SchedulingSpec, TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
+        NodeName, Phase, Pod, PodEnding, PodReady, PodResources, PodUnscheduled, QosClass, QuotaSpec,
+        Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
     },
     pressure,
     time::Span,
@@ -54,8 +54,8 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     let condition = |kind: &str| status.conditions.iter().find(|condition| *condition.kind == *kind);
     let sum = spec.sum();
     let requests = sum.resources();
-    let (quota, kubelet) = (spec.quota(pool), spec.kubelet(&sum, &status.qos_class, pool));
-    let scheduling = SchedulingSpec { quota, kubelet, ..spec.scheduling(sum, pool) };
+    let scheduling = spec.scheduling(pool);
+    let resources = spec.resources(sum, &status.qos_class, pool);
     let target = condition("DisruptionTarget").filter(|condition| *condition.status == *"True");
     Pod {
         key: metadata.key(pool),
@@ -68,6 +68,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
         tolerations: pool.tolerations(&tolerations),
         priority: spec.priority.narrow().unwrap_or_default(),
         requests,
+        resources: pool.resources(resources),
         scheduling: pool.scheduling(scheduling),
         started: status.start_time.time(),
         nominated: (!status.nominated_node_name.is_empty())
@@ -171,6 +172,15 @@ impl<'a> Spec<'a> {
         requests::requests(containers.map(of), init_containers.map(of), amounts(&self.resources), overhead)
     }
 
+    /// What it requests and is limited to; `sum` is that of the requests.
+    fn resources(&self, sum: RequestSum<'_>, class: &str, pool: &mut SharedParts) -> PodResources {
+        PodResources {
+            quota: self.quota(pool),
+            kubelet: self.kubelet(&sum, class, pool),
+            requests: sum.requests(pool),
+        }
+    }
+
     /// What quotas count. Overhead is added to limits that are given.
     fn quota(&self, pool: &mut SharedParts) -> QuotaSpec {
         let none = Amounts::default();
@@ -190,7 +200,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    fn scheduling(&self, sum: RequestSum<'_>, pool: &mut SharedParts) -> SchedulingSpec {
+    fn scheduling(&self, pool: &mut SharedParts) -> SchedulingSpec {
         let mut node_selector: Vec<(Name, Name)> =
             self.node_selector.0.iter().map(|(key, value)| (pool.name(key), pool.name(value))).collect();
         node_selector.sort();
@@ -199,7 +209,6 @@ impl<'a> Spec<'a> {
             other => other,
         };
         SchedulingSpec {
-            requests: sum.requests(pool),
             node_selector: node_selector.into(),
             node_affinity: self.affinity.required_nodes(pool),
             preferred_nodes: self.affinity.preferred_nodes(pool),
@@ -219,8 +228,6 @@ impl<'a> Spec<'a> {
             gates: self.scheduling_gates.iter().map(|gate| pool.name(&gate.name)).collect(),
             scheduler: pool.name(scheduler),
             claims_devices: !self.resource_claims.is_empty(),
-            quota: QuotaSpec::default(),
-            kubelet: KubeletSpec::default(),
         }
     }
 
@@ -237,12 +244,14 @@ impl<'a> Spec<'a> {
             let overhead = self.overhead.amount(resource).map_or(0, Quantity::units);
             if sum == overhead { 0 } else { sum }
         };
+        let local_volumes: Vec<Name> =
+            self.volumes.iter().filter_map(|volume| volume.local_data(pool)).collect();
         KubeletSpec {
             memory_request_bytes: unless_overhead_alone("memory", sum.resources().memory_bytes),
             ephemeral_request_bytes: unless_overhead_alone("ephemeral-storage", sum.ephemeral_bytes()),
             qos: QosClass::parse(class).unwrap_or_else(|| pressure::qos_class(&containers)),
             containers,
-            local_volumes: self.volumes.iter().filter_map(|volume| volume.local_data(pool)).collect(),
+            local_volumes: pool.shared_names(&local_volumes),
         }
     }
 

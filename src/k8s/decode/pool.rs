@@ -5,7 +5,7 @@ use std::{borrow::Cow, hash::Hash, sync::Arc};
 use rustc_hash::FxHashSet;
 
 use super::leaf::{Pairs, Text};
-use crate::cluster::{Image, Interner, Labels, Name, SchedulingSpec, Taint, Toleration};
+use crate::cluster::{Image, Interner, Labels, Name, PodResources, SchedulingSpec, Taint, Toleration};
 
 /// Shares equal parts between the objects of one watch.
 #[derive(Debug, Default)]
@@ -19,6 +19,7 @@ pub struct SharedParts {
     name_lists: FxHashSet<Arc<[Name]>>,
     image_lists: FxHashSet<Arc<[Image]>>,
     amounts: FxHashSet<Arc<[(Name, i64)]>>,
+    resources: FxHashSet<Arc<PodResources>>,
     scheduling: FxHashSet<Arc<SchedulingSpec>>,
 }
 
@@ -59,7 +60,11 @@ impl SharedParts {
 
     pub fn names(&mut self, list: &[Text<'_>]) -> Arc<[Name]> {
         let list: Vec<Name> = list.iter().map(|text| self.names.name(text)).collect();
-        share(&mut self.name_lists, &list)
+        self.shared_names(&list)
+    }
+
+    pub fn shared_names(&mut self, list: &[Name]) -> Arc<[Name]> {
+        share(&mut self.name_lists, list)
     }
 
     pub fn images(&mut self, list: &[Image]) -> Arc<[Image]> {
@@ -72,13 +77,12 @@ impl SharedParts {
         share(&mut self.amounts, &list)
     }
 
+    pub fn resources(&mut self, resources: PodResources) -> Arc<PodResources> {
+        share_one(&mut self.resources, resources)
+    }
+
     pub fn scheduling(&mut self, spec: SchedulingSpec) -> Arc<SchedulingSpec> {
-        if let Some(shared) = self.scheduling.get(&spec) {
-            return shared.clone();
-        }
-        let shared = Arc::new(spec);
-        self.scheduling.insert(shared.clone());
-        shared
+        share_one(&mut self.scheduling, spec)
     }
 
     /// Drops the parts that no object uses any more.
@@ -93,6 +97,7 @@ impl SharedParts {
         self.image_lists.retain(held);
         self.name_lists.retain(held);
         self.amounts.retain(held);
+        self.resources.retain(held);
         self.scheduling.retain(held);
         self.names.tidy();
     }
@@ -103,6 +108,15 @@ fn share<T: Clone + Eq + Hash>(known: &mut FxHashSet<Arc<[T]>>, list: &[T]) -> A
         return shared.clone();
     }
     let shared: Arc<[T]> = list.into();
+    known.insert(shared.clone());
+    shared
+}
+
+fn share_one<T: Eq + Hash>(known: &mut FxHashSet<Arc<T>>, value: T) -> Arc<T> {
+    if let Some(shared) = known.get(&value) {
+        return shared.clone();
+    }
+    let shared = Arc::new(value);
     known.insert(shared.clone());
     shared
 }

@@ -6,7 +6,7 @@ use super::{
     leaf::{Amounts, Quantity, Text, or_default},
     pool::SharedParts,
 };
-use crate::cluster::{Resources, scheduling::Requests};
+use crate::cluster::{Requests, Resources};
 
 /// The CPU that scores assume for a container without a request, in thousandths.
 const ASSUMED_CPU_MILLI: i64 = 100;

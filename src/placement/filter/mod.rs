@@ -146,7 +146,7 @@ impl<'s> Filters<'s> {
         if ports.iter().any(|port| resources.ports().iter().any(|used| used.conflicts_with(port))) {
             return Err(R::resolvable(&[Reason::Port]));
         }
-        resources::check(&self.request.spec.requests, resources, rules)?;
+        resources::check(&self.request.resources.requests, resources, rules)?;
         if disks(&self.request.spec)
             .any(|disk| resources.disks().iter().any(|used| used.conflicts_with(disk)))
         {

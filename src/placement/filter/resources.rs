@@ -5,7 +5,7 @@ use super::super::{
     reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
     rules::SchedulerRules,
 };
-use crate::cluster::scheduling::Requests;
+use crate::cluster::Requests;
 
 /// Refuses with every insufficient resource.
 pub(super) fn check<R: FilterRefusal>(

@@ -59,7 +59,7 @@ pub(super) struct Ask {
 impl Ask {
     /// None if it asks for too many different resources.
     pub fn of(pod: &Pod, resources: &mut ResourceNumbers) -> Option<Self> {
-        let requests = &pod.scheduling.requests;
+        let requests = &pod.resources.requests;
         let is_claim = |volume: &&PodVolume| !matches!(volume, PodVolume::Disk(_));
         let volumes = i64::try_from(pod.scheduling.volumes.iter().filter(is_claim).count()).ok()?;
         let mut named = Vec::new();

@@ -177,6 +177,7 @@ fn request(pod: &Pod) -> SchedulingRequest {
         labels: pod.labels.clone(),
         priority: pod.priority,
         tolerations: pod.tolerations.clone(),
+        resources: pod.resources.clone(),
         spec: pod.scheduling.clone(),
         ..SchedulingRequest::default()
     }

@@ -4,12 +4,12 @@ use super::{
     super::{filter::Filters, node_resources::NodeResources, rules::Balance},
     MOST, Points,
 };
-use crate::cluster::scheduling::Requests;
+use crate::cluster::Requests;
 
 /// The points for free resources, and those for even use: the resources of each node are read once for both.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> (Points, Points) {
     let snapshot = filters.snapshot;
-    let requests = &filters.request.spec.requests;
+    let requests = &filters.request.resources.requests;
     let balance = snapshot.rules().balance;
     let is_skipped = match balance {
         Balance::After => false,

@@ -199,7 +199,7 @@ fn place_cells(scene: &Scene, place: &EvictionPlace) -> Vec<Cell> {
     };
     vec![
         Cell::new("  ", scene.style(Role::Dim)).and(&format!("{}.", place.pod.place), scene.style(role)),
-        Cell::new(place.pod.pod.scheduling.kubelet.qos.as_str(), scene.style(Role::Dim)),
+        Cell::new(place.pod.pod.resources.kubelet.qos.as_str(), scene.style(Role::Dim)),
         Cell::new(&text::brief(&place_words(place)), scene.style(role)),
     ]
 }
