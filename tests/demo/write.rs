@@ -266,8 +266,8 @@ impl Fixture {
 fn mark_unknown(node: &Node, version: Version, lease: LeaseCheck) -> Write {
     let ready = UnknownCondition {
         kind: "Ready".into(),
-        reason: "NodeStatusUnknown",
-        message: "Kubelet stopped posting node status.",
+        reason: "NodeStatusUnknown".into(),
+        message: "Kubelet stopped posting node status.".into(),
         last_heartbeat: None,
         last_transition: ClusterTime::new(now()),
     };
