@@ -365,6 +365,11 @@ impl Cluster {
             .map(|(key, ())| self.pods.get(key).expect("the index follows the table"))
     }
 
+    /// How many pods have a controller of this uid.
+    pub fn count_owned_by(&self, owner: &Uid) -> usize {
+        rows_of(&self.by_owner, owner).count()
+    }
+
     /// The pods whose deletion has started, by namespace and name.
     pub fn terminating_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.terminating.keys().map(|key| self.pods.get(key).expect("the index follows the table"))

@@ -77,6 +77,16 @@ impl Ask {
         fixed.chain(self.named.iter().copied())
     }
 
+    /// By resource: the most that one of these asks for.
+    pub fn largest<'a>(asks: impl Iterator<Item = &'a Self>, resources: usize) -> Vec<i64> {
+        let mut largest = vec![0; resources];
+        for (resource, amount) in asks.flat_map(Self::amounts) {
+            let most = &mut largest[usize::from(resource)];
+            *most = amount.max(*most);
+        }
+        largest
+    }
+
     /// The same resources as the bits of a word.
     pub fn mask(&self) -> u64 {
         self.amounts().fold(0, |mask, (resource, _)| mask | 1 << resource)

@@ -8,7 +8,7 @@ use super::{
     profile::{Relations, SpreadRelation, TermRelation},
     room::{Cost, Costs},
 };
-use crate::placement::snapshot::Snapshot;
+use crate::placement::{columns::ABSENT, snapshot::Snapshot};
 
 /// The part of all costs that rounding may amount to: it must not prove anything.
 const ROUNDING: f64 = 1e-9;
@@ -40,6 +40,12 @@ pub(super) struct Loss<'a> {
     domains_left: BTreeMap<u32, Vec<u32>>,
     /// Sizes of all pods for some nodes, by node set, resources and domain.
     demands: BTreeMap<DemandKey, Cost>,
+    /// How many changes there may be of other nodes and pods before a pod found to fit perhaps does not.
+    slack: u64,
+    /// By resource: the most that a lost pod asks for, once it was needed.
+    largest: Option<Vec<i64>>,
+    /// By label: whether no two nodes are in one domain.
+    single_nodes: BTreeMap<u32, bool>,
 }
 
 /// A set of nodes, a set of resources as bits, and the domain of a spread constraint.
@@ -89,6 +95,9 @@ impl<'a> Loss<'a> {
             lost_domains: BTreeMap::new(),
             domains_left: BTreeMap::new(),
             demands: BTreeMap::new(),
+            slack: u64::MAX,
+            largest: None,
+            single_nodes: BTreeMap::new(),
         };
         loss.count();
         loss
@@ -108,23 +117,33 @@ impl<'a> Loss<'a> {
         &self.proofs.entries[pod.node as usize][pod.place as usize]
     }
 
-    /// The proof.
-    pub fn prove(mut self) -> FitProof {
-        let mut doubtful: Vec<Group> = Vec::new();
-        for group in self.groups() {
-            let question = self.pods[group.start].question;
-            self.proofs.ensure_costs(question);
-            let mut costs = self.proofs.costs[question as usize].take().expect("it was made");
-            let fits = self.fits(&group, &mut costs, Some(question));
-            self.proofs.costs[question as usize] = Some(costs);
-            if !fits {
-                doubtful.push(group);
-            }
-        }
+    /// The proof; where all pods fit, also its [slack](Self::slack).
+    pub fn prove(mut self) -> (FitProof, Option<u64>) {
+        let doubtful: Vec<Group> =
+            self.groups().into_iter().filter(|group| !self.fits_rounded(group)).collect();
         if doubtful.is_empty() {
-            return self.pending(0);
+            return (self.pending(0), Some(self.slack));
         }
         self.prove_doubtful(doubtful)
+    }
+
+    /// The [slack](Self::slack) where all pods of these profiles fit; none if one may not.
+    pub fn slack_of(mut self, profiles: &BTreeSet<u32>) -> Option<u64> {
+        let mut groups = self.groups();
+        groups.retain(|group| profiles.contains(&self.pods[group.start].profile));
+        groups.retain(|group| !self.fits_rounded(group));
+        let doubtful: Vec<LostPod> = groups.into_iter().flat_map(|group| self.pods[group].to_vec()).collect();
+        (doubtful.is_empty() || self.fit_exactly(&doubtful)).then_some(self.slack)
+    }
+
+    /// Whether pods that ask the same question fit, by the costs that are kept of it.
+    fn fits_rounded(&mut self, group: &Group) -> bool {
+        let question = self.pods[group.start].question;
+        self.proofs.ensure_costs(question);
+        let mut costs = self.proofs.costs[question as usize].take().expect("it was made");
+        let fits = self.fits(group, &mut costs, Some(question));
+        self.proofs.costs[question as usize] = Some(costs);
+        fits
     }
 
     fn pending(&self, pending: usize) -> FitProof {
@@ -132,7 +151,7 @@ impl<'a> Loss<'a> {
     }
 
     /// The proof where some pods may not fit.
-    fn prove_doubtful(mut self, doubtful: Vec<Group>) -> FitProof {
+    fn prove_doubtful(mut self, doubtful: Vec<Group>) -> (FitProof, Option<u64>) {
         let mut without_node: BTreeSet<LostPod> = BTreeSet::new();
         let mut others: Vec<Group> = Vec::new();
         for group in doubtful {
@@ -150,14 +169,14 @@ impl<'a> Loss<'a> {
         let unproven = if pending > 0 && none_preempts { FitProof::Short } else { FitProof::Open };
         let are_all_created = |pod: &LostPod| self.proofs.recreated(self.entry(pod)) == Recreated::All;
         if pending > 0 && !self.pods.iter().all(are_all_created) || pending < without_node.len() {
-            return unproven;
+            return (unproven, None);
         }
         let proof = self.pending(pending);
         if others.is_empty() {
-            return proof;
+            return (proof, None);
         }
         if self.is_too_much(&without_node) {
-            return FitProof::Short;
+            return (FitProof::Short, None);
         }
         let others: Vec<LostPod> = others
             .into_iter()
@@ -166,7 +185,10 @@ impl<'a> Loss<'a> {
             .collect();
         self.pods.retain(|pod| !without_node.contains(pod));
         self.demands.clear();
-        if self.fit_exactly(&others) { proof } else { unproven }
+        if !self.fit_exactly(&others) {
+            return (unproven, None);
+        }
+        (proof, without_node.is_empty().then_some(self.slack))
     }
 
     /// Whether each of these fits, by weights for this loss and by the exact amounts.
@@ -272,20 +294,82 @@ impl<'a> Loss<'a> {
             let left = self.room_by_spread(room, spread, costs, profile);
             left.filter(|left| exceeds(*left, demand, costs))
         });
-        if closed.is_some_and(|left| exceeds(left, demand, costs)) {
+        if let Some(left) = closed.filter(|left| exceeds(*left, demand, costs)) {
+            let of_changes = self.cost_of_changes(&relations, None, costs, &first);
+            self.slack = self.slack.min(of_changes.until_short(left, demand, costs));
             return true;
         }
         // The domain with the fewest pods is always open, and may be any.
-        (0..relations.spread.len()).any(|tight| {
+        let by_domain = (0..relations.spread.len()).find_map(|tight| {
             let others = (0..).zip(&relations.spread).filter(|(place, _)| *place != tight);
             let left = others
                 .map(|(_, spread)| spread)
-                .try_fold(room, |room, spread| self.room_by_spread(room, spread, costs, profile));
-            let elsewhere = left.map(|left| all.minus(left));
-            elsewhere.is_some_and(|elsewhere| {
-                self.fits_in_each_domain(&relations.spread[tight], elsewhere, costs, question, profile)
-            })
+                .try_fold(room, |room, spread| self.room_by_spread(room, spread, costs, profile))?;
+            let elsewhere = all.minus(left);
+            self.slack_in_each_domain(&relations, tight, elsewhere, costs, question, &first)
+        });
+        self.slack = self.slack.min(by_domain.unwrap_or(u64::MAX));
+        by_domain.is_some()
+    }
+
+    /// What changes elsewhere take at most of the room that is left to a pod, or add to what others ask for.
+    ///
+    /// A node may come to cost nothing, or as much as an empty one. Its cost counts once in all room, once for each constraint
+    /// that leaves no room on it, and as that of the largest domain for each pod that may close one. Where domains are single
+    /// nodes, the largest costs no more than an empty node however many change. A pod that is counted for a spread
+    /// constraint lets one more of the others into a domain. One spread constraint may be left out.
+    fn cost_of_changes(
+        &mut self,
+        relations: &Relations,
+        left_out: Option<usize>,
+        costs: &mut Costs,
+        first: &LostPod,
+    ) -> CostOfChanges {
+        let of_others = relations.of_others.iter().map(|term| {
+            let group = self.in_group.get(&term.numbers[0]).copied().unwrap_or(0);
+            (term.key, 1, group)
+        });
+        let anti_affinity =
+            relations.anti_affinity.iter().map(|term| (term.key, 1, self.others(term, first.profile)));
+        let spread = (0..).zip(&relations.spread).filter(|(place, _)| Some(*place) != left_out);
+        let spread = spread.map(|(_, spread)| (spread.term.key, 2, self.others(&spread.term, first.profile)));
+        let terms: Vec<(u32, usize, usize)> = of_others.chain(anti_affinity).chain(spread).collect();
+        let ports = if relations.ports.is_empty() { 0 } else { 1 + self.pods.len() };
+        let mut times = 1 + usize::from(relations.affinity.is_some()) + ports;
+        let mut once = Cost::default();
+        let empty_node = Cost { weight: costs.most_possible, nodes: 1.0 };
+        for (key, of_domains, more) in terms {
+            times += of_domains;
+            if self.has_single_nodes(key) {
+                let most = costs.domains(key, &self.proofs.profiles.keys[key as usize].1).most;
+                once = once.plus(empty_node.minus(most).max(Cost::default()).times(more as f64));
+            } else {
+                times += more;
+            }
+        }
+        let another_pod = Cost { weight: self.largest_size(costs), nodes: 1.0 };
+        CostOfChanges { once, each: empty_node.times(times as f64).plus(another_pod) }
+    }
+
+    /// Whether no two nodes are in one domain.
+    fn has_single_nodes(&mut self, key: u32) -> bool {
+        let column = &self.proofs.profiles.keys[key as usize].1;
+        *self.single_nodes.entry(key).or_insert_with(|| {
+            column.of_node.iter().filter(|value| **value != ABSENT).count() <= column.values.len()
         })
+    }
+
+    /// No lost pod is larger, of the resources that a pod asks for.
+    fn largest_size(&mut self, costs: &Costs) -> f64 {
+        let Self { proofs, pods, largest, .. } = self;
+        let largest = largest.get_or_insert_with(|| {
+            let entries = pods.iter().map(|pod| &proofs.entries[pod.node as usize][pod.place as usize]);
+            Ask::largest(entries.filter_map(|entry| entry.ask.as_ref()), proofs.resources.len())
+        });
+        let asked = (0..).zip(largest.iter()).filter(|(resource, _)| costs.mask & (1_u64 << *resource) != 0);
+        asked
+            .map(|(resource, amount): (usize, _)| costs.weights[resource] * *amount as f64)
+            .fold(0.0, f64::max)
     }
 
     fn size(&self, pod: &LostPod, costs: &Costs) -> f64 {
@@ -493,28 +577,37 @@ impl<'a> Loss<'a> {
         Some(self.without_domains(room.minus(absent), spread.term.key, closed, more, costs))
     }
 
-    /// Whether each domain of a spread constraint has enough room for all others that may come into it; `elsewhere` is
-    /// what other constraints leave no room in.
-    fn fits_in_each_domain(
+    /// The [slack](Self::slack) where each domain of one spread constraint has enough room for all others that may come into
+    /// it; none where one has not. `elsewhere` is what other constraints leave no room in.
+    fn slack_in_each_domain(
         &mut self,
-        spread: &SpreadRelation,
+        relations: &Relations,
+        tight: usize,
         elsewhere: Cost,
         costs: &mut Costs,
         question: Option<u32>,
-        profile: u32,
-    ) -> bool {
+        first: &LostPod,
+    ) -> Option<u64> {
+        let spread = &relations.spread[tight];
         let term = spread.term.key;
         let left = self.domains_left(spread).to_vec();
         let values = (0..).zip(&left).filter(|(_, nodes)| **nodes > 0).map(|(value, _)| value);
         let values: Vec<u32> = values.collect();
         let is_open = spread.own <= spread.max_skew && values.len() >= spread.min_domains;
-        is_open
-            && !values.is_empty()
-            && values.len() <= MOST_DOMAINS
-            && values.into_iter().all(|value| {
-                let room = self.domain_cost(term, value, costs, question).minus(elsewhere);
-                exceeds(room, self.demand(costs, profile, Some((term, value))), costs)
-            })
+        if !is_open || values.is_empty() || values.len() > MOST_DOMAINS {
+            return None;
+        }
+        let of_changes = self.cost_of_changes(relations, Some(tight), costs, first);
+        let mut slack = u64::MAX;
+        for value in values {
+            let room = self.domain_cost(term, value, costs, question).minus(elsewhere);
+            let demand = self.demand(costs, first.profile, Some((term, value)));
+            if !exceeds(room, demand, costs) {
+                return None;
+            }
+            slack = slack.min(of_changes.until_short(room, demand, costs));
+        }
+        Some(slack)
     }
 
     /// The sizes of all lost pods that may come to the nodes of a profile, or to one domain of them.
@@ -694,4 +787,29 @@ impl<'a> Loss<'a> {
 fn exceeds(room: Cost, demand: Cost, costs: &Costs) -> bool {
     let rounding = ROUNDING * (costs.all.weight + demand.weight.abs());
     room.weight > demand.weight + rounding || room.nodes > demand.nodes + 0.5
+}
+
+/// What changes of other nodes and pods take of room at most: something once, and something each.
+#[derive(Clone, Copy, Debug)]
+struct CostOfChanges {
+    once: Cost,
+    each: Cost,
+}
+
+impl CostOfChanges {
+    /// How many changes there may be before [`exceeds`] is perhaps not true any more.
+    fn until_short(self, room: Cost, demand: Cost, costs: &Costs) -> u64 {
+        let rounding = 2.0 * ROUNDING * (costs.all.weight + demand.weight.abs());
+        let left = room.minus(demand).minus(self.once);
+        let by_weight = (left.weight - rounding) / self.each.weight.max(f64::MIN_POSITIVE);
+        let by_nodes = (left.nodes - 0.5) / self.each.nodes;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "not negative, and saturates"
+        )]
+        let changes = by_weight.max(by_nodes).max(0.0) as u64;
+        // The last one might leave exactly nothing.
+        changes.saturating_sub(1)
+    }
 }

@@ -15,13 +15,20 @@
 //! Many pods are answered at once: pods with the same needs, labels and about the same requests share one question.
 
 mod ask;
+mod kept;
 mod loss;
 mod profile;
 mod room;
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use ask::{Ask, ResourceNumbers};
+pub use kept::KeptProof;
+use kept::{ChangeLog, Validity};
+use loss::Loss;
 use profile::Profiles;
 use room::{Costs, Room};
 
@@ -42,6 +49,10 @@ pub enum FitProof {
     /// Nothing.
     Open,
 }
+
+/// The relations of so many profiles are kept from one loss to the next. Where all pods differ, each is needed for two losses
+/// only, and all of them take as much memory as everything else that is kept.
+const RELATIONS_KEPT: usize = 20_000;
 
 /// So many profiles, questions and owners may be kept, however few pods there are.
 const FEW_KEPT: usize = 1000;
@@ -81,6 +92,7 @@ pub struct FitProofs {
     costs: Vec<Option<Box<Costs>>>,
     /// What the profiles were made of.
     basis: Basis,
+    log: ChangeLog,
 }
 
 /// A pod on a node.
@@ -128,24 +140,40 @@ impl FitProofs {
     /// Takes `&mut Snapshot` for indexes that are made when they are first needed.
     pub fn update(&mut self, snapshot: &mut Snapshot) {
         if self.basis.has_changed(snapshot) || self.is_mostly_of_the_past() {
-            *self = Self::default();
+            *self = Self { log: self.log.next_generation(), ..Self::default() };
         }
+        self.log.start_round();
         self.basis = Basis::of(snapshot);
         let nodes = snapshot.residents().len();
         self.residents.resize_with(nodes, Arc::default);
         self.entries.resize_with(nodes, Vec::new);
         self.profiles.update_relations(snapshot);
+        let mut changed = ChangedPods::default();
+        let mut changes_on: Vec<Option<usize>> = vec![None; nodes];
         for node in 0..nodes {
             let residents = snapshot.residents()[node].clone();
             if !Arc::ptr_eq(&residents, &self.residents[node]) {
                 self.entries[node] =
                     residents.iter().map(|resident| self.entry(resident, snapshot)).collect();
-                self.residents[node] = residents;
+                let before = std::mem::replace(&mut self.residents[node], residents);
+                changes_on[node] = Some(changed.compare(&before, &self.residents[node]));
+                self.log.on_pods_of_node(u32::try_from(node).expect("nodes have such numbers"));
             }
         }
+        let related = self.profiles.related_to(&changed.classes, &changed.affinity_classes, snapshot);
+        related.into_iter().for_each(|profile| self.log.on_profile(profile));
         let priorities = self.entries.iter().flatten().map(|entry| entry.priority);
         self.lowest_priority = priorities.min().unwrap_or(i32::MAX);
-        self.room = Arc::new(Room::of(snapshot, &self.resources));
+        let room = Room::of(snapshot, &self.resources);
+        if room.is_of_others(&self.room) {
+            self.log.outdate_all();
+        }
+        for (node, pods) in (0..).zip(changes_on) {
+            if pods.is_some() || !room.is_same_on(node, &self.room) {
+                self.log.count_changes(pods.unwrap_or(0));
+            }
+        }
+        self.room = Arc::new(room);
         self.weights.clear();
         self.weights.resize(self.profiles.sets.len(), None);
         self.costs.clear();
@@ -159,6 +187,12 @@ impl FitProofs {
         kept > 2 * pods + FEW_KEPT
     }
 
+    /// Frees what the next update would make again. Proofs can still be made; the first of them take longer.
+    pub fn free_round(&mut self) {
+        self.profiles.keep_relations(0);
+        self.costs.iter_mut().for_each(|costs| *costs = None);
+    }
+
     /// One pod of each owner, in the order in which [`FitProofs::set_recreated`] takes the answers.
     pub fn owners(&self) -> &[Arc<Pod>] {
         &self.owners
@@ -166,6 +200,11 @@ impl FitProofs {
 
     /// What becomes of the pods of each owner.
     pub fn set_recreated(&mut self, recreated: Vec<Recreated>) {
+        for (owner, now) in (0_u32..).zip(&recreated) {
+            if self.recreated.get(owner as usize) != Some(now) {
+                self.log.on_owner(owner);
+            }
+        }
         self.recreated = recreated;
     }
 
@@ -175,8 +214,46 @@ impl FitProofs {
         snapshot: &Snapshot,
         lost: impl IntoIterator<Item = &'n NodeName>,
     ) -> FitProof {
-        let lost = lost.into_iter().filter_map(|node| snapshot.number(node)).collect();
-        loss::Loss::new(self, snapshot, lost).prove()
+        self.prove_again(snapshot, lost, &mut None)
+    }
+
+    /// The same of a loss whose last proof was kept: only what bears on it is proved again.
+    pub fn prove_again<'n>(
+        &mut self,
+        snapshot: &Snapshot,
+        lost: impl IntoIterator<Item = &'n NodeName>,
+        kept: &mut Option<KeptProof>,
+    ) -> FitProof {
+        self.profiles.keep_relations(RELATIONS_KEPT);
+        let lost: Vec<u32> = lost.into_iter().filter_map(|node| snapshot.number(node)).collect();
+        if let Some(proof) = kept {
+            let entries = || lost.iter().flat_map(|node| &self.entries[*node as usize]);
+            match self.log.validity(proof, &lost, entries().filter_map(|entry| entry.owner)) {
+                Validity::Open => return FitProof::Open,
+                Validity::Fits { pods, until } => {
+                    let related: BTreeSet<u32> = entries()
+                        .map(|entry| entry.profile)
+                        .filter(|profile| self.log.is_changed(*profile, proof))
+                        .collect();
+                    let slack = match related.is_empty() {
+                        true => Some(u64::MAX),
+                        false => Loss::new(self, snapshot, lost.clone()).slack_of(&related),
+                    };
+                    if let Some(slack) = slack {
+                        *proof = self.log.still_fits(pods, until, slack);
+                        return FitProof::Pending { pending: 0, pods };
+                    }
+                }
+                Validity::Outdated => {}
+            }
+        }
+        let (proof, slack) = Loss::new(self, snapshot, lost).prove();
+        *kept = match (proof, slack) {
+            (FitProof::Pending { pods, .. }, Some(slack)) => Some(self.log.fits(pods, slack)),
+            (FitProof::Open, _) => Some(self.log.open()),
+            (FitProof::Pending { .. } | FitProof::Short, _) => None,
+        };
+        proof
     }
 
     fn entry(&mut self, resident: &Resident, snapshot: &mut Snapshot) -> Entry {
@@ -238,6 +315,32 @@ impl FitProofs {
 
     fn costs_of(&self, set: u32, ask: &Ask, weights: Vec<f64>) -> Costs {
         Costs::new(&self.room, &self.profiles.sets[set as usize], ask, weights)
+    }
+}
+
+/// What pods have come, gone or begun to terminate, as far as others are compared with them.
+#[derive(Debug, Default)]
+struct ChangedPods {
+    classes: BTreeSet<u32>,
+    affinity_classes: BTreeSet<u32>,
+}
+
+impl ChangedPods {
+    /// Compares the pods of one node before and after, and returns how many have changed.
+    fn compare(&mut self, before: &[Resident], after: &[Resident]) -> usize {
+        let seen = |resident: &Resident| {
+            (resident.pod_class, resident.affinity_class, resident.pod.termination.is_some())
+        };
+        let mut counts: BTreeMap<_, i64> = BTreeMap::new();
+        before.iter().for_each(|resident| *counts.entry(seen(resident)).or_default() -= 1);
+        after.iter().for_each(|resident| *counts.entry(seen(resident)).or_default() += 1);
+        let mut pods = 0;
+        for ((class, affinity_class, _), count) in counts.into_iter().filter(|(_, count)| *count != 0) {
+            self.classes.insert(class);
+            self.affinity_classes.extend(affinity_class);
+            pods += usize::try_from(count.unsigned_abs()).expect("no more than pods");
+        }
+        pods
     }
 }
 

@@ -1,17 +1,21 @@
 //! Pods that the scheduler compares with the same nodes and the same other pods.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use crate::{
     cluster::{
-        Key, Name, Namespace, Pod, Toleration,
+        Key, Name, Namespace, Pod, Selector, Toleration,
         scheduling::{HostPort, NodeTerm, PodTerm, PodVolume, SpreadConstraint},
     },
     placement::{
         columns::{ABSENT, LabelColumn},
         filter::{CountedNodes, NodeMatch, OwnNeeds, TOPOLOGY_LABELS, effective_selector},
         ids::Ids,
-        pod_classes::NamespaceScope,
+        label_index::{LabelIndex, each_once, required_values},
+        pod_classes::{NamespaceScope, PodClass},
         scheduling_request::SchedulingRequest,
         snapshot::{Resident, Snapshot},
         storage::claims_volumes,
@@ -166,6 +170,12 @@ pub(super) struct Profiles {
     groups_across: Vec<u32>,
     /// By profile, made when first needed.
     relations: Vec<Option<Arc<Relations>>>,
+    /// How many of them there are.
+    related: usize,
+    /// The profiles by the labels of the pods that they are compared with.
+    by_label: LabelIndex,
+    /// Those that are compared with pods whatever their labels' values.
+    by_any_label: Vec<u32>,
 }
 
 /// The scheduling request of a pod's replacement, as far as filters read it.
@@ -181,6 +191,22 @@ fn request(pod: &Pod) -> SchedulingRequest {
         spec: pod.scheduling.clone(),
         ..SchedulingRequest::default()
     }
+}
+
+/// The selectors of the pods that a pod is compared with.
+fn selectors(pod: &Pod) -> impl Iterator<Item = &Selector> {
+    let spec = &pod.scheduling;
+    let terms = spec.pod_affinity.required.iter().chain(&spec.pod_anti_affinity.required);
+    let spread = spec.spread.iter().filter(|spread| spread.hard);
+    terms
+        .filter_map(|term| term.selector.as_ref())
+        .chain(spread.filter_map(|spread| spread.selector.as_ref()))
+}
+
+fn selects_other_namespaces(pod: &Pod) -> bool {
+    let spec = &pod.scheduling;
+    let mut terms = spec.pod_affinity.required.iter().chain(&spec.pod_anti_affinity.required);
+    terms.any(|term| !term.namespaces.is_empty() || term.namespace_selector.is_some())
 }
 
 impl Profiles {
@@ -199,8 +225,52 @@ impl Profiles {
         let sample = pod.clone();
         self.all.push(PodProfile { set, pod_class: resident.pod_class, sample, constraints, own_needs });
         self.relations.push(None);
+        for selector in selectors(pod) {
+            match required_values(selector) {
+                Some((key, values)) => {
+                    values.iter().for_each(|value| self.by_label.insert(key, value, number));
+                }
+                None => self.by_any_label.push(number),
+            }
+        }
         self.numbers.insert(content, number);
         number
+    }
+
+    /// The profiles whose pods are perhaps compared with pods of these classes, or selected by the anti-affinity of pods of
+    /// these affinity classes.
+    pub fn related_to(
+        &self,
+        classes: &BTreeSet<u32>,
+        affinity_classes: &BTreeSet<u32>,
+        snapshot: &Snapshot,
+    ) -> Vec<u32> {
+        let mut related = Vec::new();
+        for class in classes {
+            let PodClass { namespace, labels, .. } = snapshot.pod_classes().class(*class);
+            let is_in_scope = |profile: &u32| {
+                let sample = &self.all[*profile as usize].sample;
+                sample.key.namespace == *namespace || selects_other_namespaces(sample)
+            };
+            let by_label = labels.iter().flat_map(|(key, value)| self.by_label.numbers(key, value));
+            related.extend(by_label.chain(self.by_any_label.iter().copied()).filter(is_in_scope));
+        }
+        let groups: BTreeSet<u32> =
+            affinity_classes.iter().filter_map(|class| self.group_of(Some(*class))).collect();
+        let mut selected: BTreeSet<u32> = BTreeSet::new();
+        for group in groups {
+            let AntiAffinityGroup { namespace, terms, .. } = &self.groups[group as usize];
+            for term in terms {
+                let Some(selector) = &term.selector else { continue };
+                let scope = snapshot.namespaces().scope(term, namespace);
+                selected.extend(snapshot.pod_classes().selected(&scope, selector).map(|(class, _)| class));
+            }
+        }
+        if !selected.is_empty() {
+            let is_selected = |(_, profile): &(u32, &PodProfile)| selected.contains(&profile.pod_class);
+            related.extend((0..).zip(&self.all).filter(is_selected).map(|(number, _)| number));
+        }
+        each_once(related)
     }
 
     fn own_needs(&mut self, pod: &Pod, snapshot: &mut Snapshot) -> u32 {
@@ -250,7 +320,7 @@ impl Profiles {
 
     /// Reads the pods with anti-affinity, and forgets which pods matter to which: there may be new ones of each.
     pub fn update_relations(&mut self, snapshot: &Snapshot) {
-        self.relations.iter_mut().for_each(|relations| *relations = None);
+        self.keep_relations(0);
         for (number, class) in snapshot.affinity_classes().after(self.group_of.len()) {
             let terms = &class.spec.pod_anti_affinity.required;
             let group = (!terms.is_empty()).then(|| self.group(&class.namespace, terms));
@@ -278,6 +348,14 @@ impl Profiles {
         })
     }
 
+    /// Forgets the relations of all profiles where there are more than so many: they can be made again.
+    pub fn keep_relations(&mut self, most: usize) {
+        if self.related > most {
+            self.relations.iter_mut().for_each(|relations| *relations = None);
+            self.related = 0;
+        }
+    }
+
     /// The group of a pod with anti-affinity.
     pub fn group_of(&self, affinity_class: Option<u32>) -> Option<u32> {
         *self.group_of.get(affinity_class? as usize)?
@@ -295,6 +373,7 @@ impl Profiles {
         }
         let relations = Arc::new(self.relate(profile, snapshot));
         self.relations[profile as usize] = Some(relations.clone());
+        self.related += 1;
         relations
     }
 

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::placement::{
     columns::{ABSENT, LabelColumn},
+    node_resources::Share,
     snapshot::Snapshot,
 };
 
@@ -23,6 +24,8 @@ pub(super) struct Room {
     /// Whether a new pod is compared with this node's resources alone: no pod is nominated for it, and it is not
     /// overcommitted where old releases refuse even pods that request nothing.
     is_plain: Vec<bool>,
+    /// By resource: no node has more free, whatever pods are on it.
+    most: Vec<i64>,
 }
 
 impl Room {
@@ -32,6 +35,7 @@ impl Room {
             resources: resources.len(),
             free: Vec::with_capacity(nodes.len() * resources.len()),
             is_plain: Vec::with_capacity(nodes.len()),
+            most: vec![0; resources.len()],
         };
         for (number, node) in (0..).zip(nodes.iter()) {
             let volumes = if node.present { free_volumes(snapshot, number) } else { 0 };
@@ -44,6 +48,16 @@ impl Room {
             ];
             room.free.extend(fixed);
             room.free.extend(resources.named().iter().map(|name| node.scalar(name).free()));
+            let volumes = if node.present { UNLIMITED } else { 0 };
+            let fixed =
+                [node.cpu_milli, node.memory_bytes, node.ephemeral_bytes(), Share::default(), node.pods]
+                    .map(|share| share.allocatable.max(share.free()));
+            let offered = fixed.into_iter().enumerate();
+            let offered =
+                offered.map(|(number, amount)| if number == usize::from(VOLUMES) { volumes } else { amount });
+            let scalars = resources.named().iter().map(|name| node.scalar(name));
+            let offered = offered.chain(scalars.map(|share| share.allocatable.max(share.free())));
+            room.most.iter_mut().zip(offered).for_each(|(most, offered)| *most = (*most).max(offered));
             let overcommitted = room.free(number).iter().any(|free| *free < 0);
             room.is_plain.push(
                 snapshot.nominated_for(number).is_empty()
@@ -56,6 +70,27 @@ impl Room {
     pub fn free(&self, node: u32) -> &[i64] {
         let start = node as usize * self.resources;
         &self.free[start..start + self.resources]
+    }
+
+    /// Whether a node cannot be compared with what it was: other resources are known, or nodes have become larger.
+    pub fn is_of_others(&self, old: &Self) -> bool {
+        self.resources != old.resources || self.most.iter().zip(&old.most).any(|(new, old)| new > old)
+    }
+
+    /// Whether the room of a node is as it was.
+    pub fn is_same_on(&self, node: u32, old: &Self) -> bool {
+        (node as usize) < old.is_plain.len()
+            && self.is_plain[node as usize] == old.is_plain[node as usize]
+            && self.free(node) == old.free(node)
+    }
+
+    /// No node can ever cost more.
+    fn most_possible(&self, asked: &[(ResourceNumber, i64)], weights: &[f64]) -> f64 {
+        let cost = |(resource, _): &(ResourceNumber, i64)| {
+            let resource = usize::from(*resource);
+            weights[resource] * (self.most[resource].max(0) as f64 + 1.0)
+        };
+        asked.iter().map(cost).fold(f64::INFINITY, f64::min)
     }
 
     /// For each resource one divided by all that is free of it on these nodes.
@@ -142,6 +177,8 @@ pub(super) struct Costs {
     pub all: Cost,
     /// Of the node that costs most.
     pub most: Cost,
+    /// No node can ever cost more by weight, whatever pods come and go.
+    pub most_possible: f64,
     room: Arc<Room>,
     set: Arc<NodeSet>,
     asked: Vec<(ResourceNumber, i64)>,
@@ -165,11 +202,13 @@ impl Costs {
             mask: ask.mask(),
             all: Cost::default(),
             most: Cost::default(),
+            most_possible: 0.0,
             room: room.clone(),
             set: set.clone(),
             asked: ask.amounts().collect(),
             by_key: BTreeMap::new(),
         };
+        costs.most_possible = room.most_possible(&costs.asked, &costs.weights);
         (costs.all, costs.most) = costs
             .nodes()
             .map(|node| costs.node(node))

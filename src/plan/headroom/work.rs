@@ -9,7 +9,7 @@ use super::{Headroom, LossAnswer};
 use crate::{
     cluster::{Applied, Cluster, NodeName, Pod, ZoneKey},
     engine::ServerVersion,
-    placement::{FitProof, FitProofs, Recreated, Snapshot},
+    placement::{FitProof, FitProofs, KeptProof, Recreated, Snapshot},
     plan::{
         failover::{self, FailoverRun},
         owner::{self, OwnerLookup, Recreation},
@@ -59,6 +59,7 @@ struct KnownLoss {
     answer: Option<KnownAnswer>,
     /// The last proof left it open.
     is_open: bool,
+    kept: Option<KeptProof>,
 }
 
 /// An answer, and the state that it is of.
@@ -101,8 +102,10 @@ impl HeadroomWork {
         self.losses = losses(&cluster)
             .into_iter()
             .map(|(loss, nodes)| {
-                let answer = known.remove(&loss).and_then(|known| known.answer);
-                (loss, KnownLoss { nodes: Arc::new(nodes), answer, is_open: false })
+                let known = known.remove(&loss);
+                let answer = known.as_ref().and_then(|known| known.answer);
+                let kept = known.filter(|known| *known.nodes == nodes).and_then(|known| known.kept);
+                (loss, KnownLoss { nodes: Arc::new(nodes), answer, is_open: false, kept })
             })
             .collect();
         self.unproven = self.losses.keys().cloned().collect();
@@ -133,6 +136,9 @@ impl HeadroomWork {
                 return;
             }
             self.prove_next();
+            if self.unproven.is_empty() {
+                self.proofs.free_round();
+            }
         }
         while self.simulate_next() {
             if !self.simulate(continues) {
@@ -162,7 +168,7 @@ impl HeadroomWork {
     fn prove_next(&mut self) {
         let (Some(state), Some(loss)) = (&self.state, self.unproven.pop_front()) else { return };
         let Some(known) = self.losses.get_mut(&loss) else { return };
-        let answer = match self.proofs.prove(&state.snapshot, &*known.nodes) {
+        let answer = match self.proofs.prove_again(&state.snapshot, &*known.nodes, &mut known.kept) {
             FitProof::Pending { pending, pods } => Some(LossAnswer::Counted { pending, pods }),
             FitProof::Short => Some(LossAnswer::Short),
             FitProof::Open => None,
@@ -289,6 +295,10 @@ fn recreated(cluster: &Cluster, pod: &Pod) -> Recreated {
     let Some(replicas) = workload.replicas.and_then(|replicas| usize::try_from(replicas).ok()) else {
         return Recreated::All;
     };
+    // Mostly there are no more than it wants, which the index alone shows.
+    if cluster.count_owned_by(&owner.uid) <= replicas {
+        return Recreated::All;
+    }
     let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
     let live = cluster.pods_owned_by(&owner.uid).filter(lives).count();
     if live <= replicas { Recreated::All } else { Recreated::Some }
