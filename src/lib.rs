@@ -15,6 +15,7 @@ pub mod app;
 pub mod model;
 pub mod executor;
 pub mod journal;
+pub mod recording;
 pub mod k8s;
 pub mod demo;
 pub mod why;

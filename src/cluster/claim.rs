@@ -1,8 +1,12 @@
 //! The annotations that kordon writes on nodes: who cordoned or drains them, why and until when.
 
+use minicbor::{Decode, Encode};
 use serde_json::{Value, json};
 
-use super::OperationId;
+use super::{
+    OperationId,
+    encoding::{self, Dictionary},
+};
 use crate::time::{Span, Timestamp};
 
 /// The annotation of a node that kordon cordoned.
@@ -18,25 +22,36 @@ pub const RENEW_EVERY: Span = Span::from_secs(20);
 const LASTS: Span = Span::from_secs(90);
 
 /// Who cordoned a node, and why.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct CordonNote {
+    #[cbor(n(0), with = "encoding::text")]
     pub by: String,
     /// Empty if no reason was given.
+    #[cbor(n(1), with = "encoding::text")]
     pub why: String,
+    #[n(2)]
     pub at: Timestamp,
     /// When the cordon is meant to end; only shown.
+    #[n(3)]
     pub until: Option<Timestamp>,
     /// None if it was not noted.
+    #[n(4)]
     pub operation: Option<OperationId>,
 }
 
 /// Who drains a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct DrainClaim {
+    #[cbor(n(0), with = "encoding::text")]
     pub by: String,
+    #[n(1)]
     pub operation: OperationId,
+    #[n(2)]
     pub renewed: Timestamp,
     /// How many workload pods the node had when the drain began ([`super::Cluster::workload_pods`]); none if it was not noted.
+    #[n(3)]
     pub pods: Option<usize>,
 }
 

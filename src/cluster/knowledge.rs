@@ -3,26 +3,43 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::{Name, WorkloadKind};
+use minicbor::{Decode, Encode};
+
+use super::{Name, WorkloadKind, encoding::Dictionary};
 use crate::time::Timestamp;
 
 /// A kind of object that is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub enum FeedKind {
+    #[n(0)]
     Nodes,
+    #[n(1)]
     Leases,
+    #[n(2)]
     Pods,
+    #[n(3)]
     Budgets,
-    Workloads(WorkloadKind),
+    #[n(4)]
+    Workloads(#[n(0)] WorkloadKind),
+    #[n(5)]
     PriorityClasses,
+    #[n(6)]
     Namespaces,
+    #[n(7)]
     Services,
+    #[n(8)]
     Claims,
+    #[n(9)]
     Volumes,
+    #[n(10)]
     StorageClasses,
+    #[n(11)]
     CsiNodes,
     /// The Lease kube-system/kube-controller-manager.
+    #[n(12)]
     Leader,
+    #[n(13)]
     Quotas,
 }
 

@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use super::names::Name;
+use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
+
+use super::{
+    encoding::{self, Dictionary},
+    names::Name,
+};
 
 /// An object's labels, shared by objects with equal labels. In order of their keys, which are all different.
 ///
@@ -65,30 +70,62 @@ impl FromIterator<(Name, Name)> for Labels {
     }
 }
 
+impl<C: AsMut<Dictionary>> Encode<C> for Labels {
+    fn encode<W: Write>(
+        &self,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        encoding::shared::encode(&self.0, encoder, context)
+    }
+}
+
+impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Labels {
+    /// In order, whatever was written: keys that were replaced by hashes have another one.
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let sorted = |entries: Box<[(Name, Name)]>| {
+            let is_sorted = entries.is_sorted_by(|(left, _), (right, _)| left < right);
+            if is_sorted { entries } else { BTreeMap::from_iter(entries).into_iter().collect() }
+        };
+        encoding::shared::decode_as(sorted, decoder, context).map(Self)
+    }
+}
+
 /// A `LabelSelector` (match labels and expressions alike).
 ///
 /// Without requirements it selects everything; an absent selector (`None` of an `Option`) selects nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Selector {
+    #[n(0)]
     pub requirements: Vec<Requirement>,
 }
 
 /// One condition of a selector; all must hold.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Requirement {
+    #[n(0)]
     pub key: Name,
+    #[n(1)]
     pub operator: SelectorOperator,
 }
 
 /// What a requirement says about the label's value.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub enum SelectorOperator {
-    In(Vec<Name>),
+    #[n(0)]
+    In(#[n(0)] Vec<Name>),
     /// Also holds if the label is absent.
-    NotIn(Vec<Name>),
+    #[n(1)]
+    NotIn(#[n(0)] Vec<Name>),
+    #[n(2)]
     Exists,
+    #[n(3)]
     DoesNotExist,
     /// An unknown operator: selects nothing.
+    #[n(4)]
     Invalid,
 }
 

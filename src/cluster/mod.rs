@@ -37,6 +37,7 @@
 
 pub mod budget;
 pub mod cow_map;
+pub mod encoding;
 pub mod event;
 pub mod fetched_object;
 pub mod knowledge;

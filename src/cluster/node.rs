@@ -2,8 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
+use minicbor::{Decode, Encode};
+
 use super::{
     claim::{CordonNote, DrainClaim},
+    encoding::{self, Dictionary},
     labels::Labels,
     names::{Name, NodeName, Uid},
     resources::Resources,
@@ -13,38 +16,57 @@ use super::{
 use crate::time::ClusterTime;
 
 /// A Node, cut down to the fields that are read.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Node {
+    #[n(0)]
     pub name: NodeName,
+    #[n(1)]
     pub uid: Uid,
+    #[n(2)]
     pub version: Version,
+    #[n(3)]
     pub created: ClusterTime,
+    #[n(4)]
     pub labels: Labels,
     /// `spec.unschedulable`: cordoned.
+    #[n(5)]
     pub unschedulable: bool,
     /// In the order of `spec.taints`, in which tolerations are matched.
+    #[cbor(n(6), with = "encoding::shared")]
     pub taints: Arc<[Taint]>,
     /// In the order of `status.conditions`.
+    #[cbor(n(7), with = "encoding::inline")]
     pub conditions: Arc<[Condition]>,
     /// `status.allocatable`.
+    #[n(8)]
     pub allocatable: Resources,
     /// The memory in `status.capacity`: what percentages of thresholds and OOM scores are of.
+    #[n(9)]
     pub memory_capacity_bytes: i64,
     /// The rest of `status.allocatable` (ephemeral-storage, huge pages, extended resources), by name.
+    #[cbor(n(10), with = "encoding::shared")]
     pub extended: Arc<[(Name, i64)]>,
     /// `status.images`, as far as the kubelet lists them.
+    #[cbor(n(11), with = "encoding::shared")]
     pub images: Arc<[Image]>,
     /// The first InternalIP of `status.addresses`; empty if there is none.
+    #[n(12)]
     pub address: Name,
     /// `status.nodeInfo.kubeletVersion`; empty if never posted.
+    #[n(13)]
     pub kubelet_version: Name,
     /// `status.nodeInfo.kernelVersion`; empty if never posted.
+    #[n(14)]
     pub kernel_version: Name,
     /// Whether the object is being deleted (a finalizer holds it).
+    #[n(15)]
     pub terminating: bool,
     /// Who cordoned the node with kordon.
+    #[cbor(n(16), with = "encoding::inline_option", has_nil)]
     pub cordon_note: Option<Arc<CordonNote>>,
     /// Who is draining the node with kordon.
+    #[cbor(n(17), with = "encoding::inline_option", has_nil)]
     pub drain_claim: Option<Arc<DrainClaim>>,
 }
 
@@ -115,10 +137,13 @@ impl TableObject for Node {
 }
 
 /// A container image that is present on a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Image {
     /// All its names, by tag and by digest.
+    #[cbor(n(0), with = "encoding::shared")]
     pub names: Arc<[Name]>,
+    #[n(1)]
     pub size_bytes: i64,
 }
 
@@ -126,15 +151,22 @@ pub struct Image {
 pub const READY: &str = "Ready";
 
 /// One entry of `status.conditions` of a node or pod.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Condition {
     /// `type`.
+    #[n(0)]
     pub kind: Name,
+    #[n(1)]
     pub status: ConditionStatus,
+    #[n(2)]
     pub reason: Name,
+    #[n(3)]
     pub message: Name,
     /// Written by the kubelet with each status post; none on pods.
+    #[n(4)]
     pub last_heartbeat: Option<ClusterTime>,
+    #[n(5)]
     pub last_transition: Option<ClusterTime>,
 }
 
@@ -156,13 +188,18 @@ impl Condition {
 }
 
 /// A condition's status.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
 pub enum ConditionStatus {
+    #[n(0)]
     True,
+    #[n(1)]
     False,
     #[default]
+    #[n(2)]
     Unknown,
     /// Any other text: counts as not ready, otherwise ignored (docs/upstream/node-lifecycle.md#12.46).
+    #[n(3)]
     Invalid,
 }
 

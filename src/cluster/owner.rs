@@ -2,24 +2,40 @@
 
 use std::fmt;
 
-use super::names::{Name, Uid};
+use minicbor::{Decode, Encode};
+
+use super::{
+    encoding::Dictionary,
+    names::{Name, Uid},
+};
 
 /// The controlling owner of a pod, claim or workload.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Owner {
+    #[n(0)]
     pub kind: OwnerKind,
+    #[n(1)]
     pub name: Name,
+    #[n(2)]
     pub uid: Uid,
 }
 
 /// A workload kind that is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
 pub enum WorkloadKind {
+    #[n(0)]
     ReplicaSet,
+    #[n(1)]
     Deployment,
+    #[n(2)]
     StatefulSet,
+    #[n(3)]
     ReplicationController,
+    #[n(4)]
     DaemonSet,
+    #[n(5)]
     Job,
 }
 
@@ -52,13 +68,17 @@ impl fmt::Display for WorkloadKind {
 }
 
 /// The kind of a controlling owner.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub enum OwnerKind {
-    Workload(WorkloadKind),
+    #[n(0)]
+    Workload(#[n(0)] WorkloadKind),
     /// A Node: the pod is a mirror pod.
+    #[n(1)]
     Node,
     /// A kind that is not watched.
-    Other(Name),
+    #[n(2)]
+    Other(#[n(0)] Name),
 }
 
 impl OwnerKind {

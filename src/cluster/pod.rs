@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
+use minicbor::{Decode, Encode};
+
 use super::{
+    encoding::{self, Dictionary},
     labels::Labels,
     names::{Key, Name, NodeName, Uid},
     node::{Condition, ConditionStatus},
@@ -16,49 +19,75 @@ use super::{
 use crate::time::{ClusterTime, Span};
 
 /// A Pod, cut down to the fields that are read. Parts that are equal in many pods are shared.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Pod {
+    #[n(0)]
     pub key: Key,
+    #[n(1)]
     pub uid: Uid,
+    #[n(2)]
     pub version: Version,
+    #[n(3)]
     pub created: ClusterTime,
+    #[n(4)]
     pub labels: Labels,
     /// The owner reference with `controller: true`.
+    #[n(5)]
     pub owner: Option<Owner>,
     /// `spec.nodeName`; none until it is scheduled.
+    #[n(6)]
     pub node: Option<NodeName>,
     /// In the order of `spec.tolerations`: the first match counts.
+    #[cbor(n(7), with = "encoding::shared")]
     pub tolerations: Arc<[Toleration]>,
     /// `spec.priority`.
+    #[n(8)]
     pub priority: i32,
     /// The sum over its containers as the scheduler counts it; `pods` is 1.
+    #[n(9)]
     pub requests: Resources,
     /// What it requests and is limited to in full; shared by pods in which it is equal.
+    #[cbor(n(10), with = "encoding::shared")]
     pub resources: Arc<PodResources>,
     /// The rest of the spec that the scheduler reads; shared by pods with equal specs.
+    #[cbor(n(11), with = "encoding::shared")]
     pub scheduling: Arc<SchedulingSpec>,
     /// `status.startTime`: when the kubelet accepted it.
+    #[n(12)]
     pub started: Option<ClusterTime>,
     /// `status.nominatedNodeName`: where the scheduler reserves resources for it after preemption.
+    #[n(13)]
     pub nominated: Option<NodeName>,
     /// `spec.terminationGracePeriodSeconds`.
+    #[n(14)]
     pub grace: Span,
+    #[n(15)]
     pub phase: Phase,
     /// `status.reason`: why it is in its phase (NodeLost, Evicted); usually empty.
+    #[n(16)]
     pub reason: Name,
     /// The PodScheduled condition, if that is not True; none for most pods.
+    #[cbor(n(17), with = "encoding::inline_option", has_nil)]
     pub unscheduled: Option<Arc<PodUnscheduled>>,
     /// The Ready condition; none until the kubelet posts it.
+    #[n(18)]
     pub ready: Option<PodReady>,
     /// The reason of the DisruptionTarget condition, if that is True.
+    #[n(19)]
     pub disruption_target: Option<Name>,
+    #[n(20)]
     pub termination: Option<Termination>,
     /// Why it ended or is about to, beyond `reason` and `disruption_target`; none for most pods.
+    #[cbor(n(21), with = "encoding::inline_option", has_nil)]
     pub ending: Option<Arc<PodEnding>>,
     /// `metadata.annotations` has `kubernetes.io/config.mirror`: the mirror pod of a static pod.
+    #[n(22)]
     pub mirror: bool,
     /// `metadata.finalizers`: they keep the object after its grace period.
+    #[cbor(n(23), with = "encoding::shared")]
     pub finalizers: Arc<[Name]>,
+    #[n(24)]
     pub storage: LocalStorage,
 }
 
@@ -102,19 +131,26 @@ impl TableObject for Pod {
 }
 
 /// A PodScheduled condition that is not True.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct PodUnscheduled {
     /// Unschedulable, SchedulingGated or SchedulerError.
+    #[n(0)]
     pub reason: Name,
     /// The scheduler's words.
+    #[n(1)]
     pub message: Name,
+    #[n(2)]
     pub since: Option<ClusterTime>,
 }
 
 /// The Ready condition of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct PodReady {
+    #[n(0)]
     pub status: ConditionStatus,
+    #[n(1)]
     pub last_transition: Option<ClusterTime>,
 }
 
@@ -125,13 +161,19 @@ impl From<&Condition> for PodReady {
 }
 
 /// `status.phase`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
 pub enum Phase {
     #[default]
+    #[n(0)]
     Pending,
+    #[n(1)]
     Running,
+    #[n(2)]
     Succeeded,
+    #[n(3)]
     Failed,
+    #[n(4)]
     Unknown,
 }
 
@@ -158,35 +200,48 @@ impl Phase {
 }
 
 /// A deletion that has started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Termination {
     /// `metadata.deletionTimestamp`: when the grace period ends.
+    #[n(0)]
     pub deadline: ClusterTime,
     /// `metadata.deletionGracePeriodSeconds`.
+    #[n(1)]
     pub grace: Span,
 }
 
 /// What the status of a pod says of why it ended or is about to, and of containers that the kernel killed for memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct PodEnding {
     /// `status.message`, shortened.
+    #[n(0)]
     pub message: Name,
     /// When the DisruptionTarget condition became True.
+    #[n(1)]
     pub disrupted: Option<ClusterTime>,
     /// Of its containers: how those of a finished pod ended, and those that were killed for memory.
+    #[n(2)]
     pub exits: Box<[ContainerExit]>,
 }
 
 /// How a container ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct ContainerExit {
+    #[n(0)]
     pub container: Name,
     /// Completed, Error, OOMKilled, …
+    #[n(1)]
     pub reason: Name,
     /// The exit code; 137 is SIGKILL.
+    #[n(2)]
     pub code: i32,
+    #[n(3)]
     pub at: Option<ClusterTime>,
     /// Whether it was started again, or is about to be: `lastState`, not `state`.
+    #[n(4)]
     pub restarted: bool,
 }
 
@@ -198,14 +253,19 @@ impl ContainerExit {
 }
 
 /// Whether a pod has volumes whose data stays on the node or is deleted with the pod.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct LocalStorage {
     /// An `emptyDir` on the node's disk.
+    #[n(0)]
     pub empty_dir: bool,
     /// An `emptyDir` with medium Memory.
+    #[n(1)]
     pub memory: bool,
     /// A `hostPath`.
+    #[n(2)]
     pub host_path: bool,
     /// A generic ephemeral volume: its claim is deleted with the pod.
+    #[n(3)]
     pub ephemeral: bool,
 }

@@ -1,6 +1,9 @@
 //! ResourceQuotas: what the pods of a namespace may use together, and what the API server counts of a pod.
 
+use minicbor::{Decode, Encode};
+
 use super::{
+    encoding::Dictionary,
     names::{Key, Name},
     pod::Pod,
     pod_resources::{PodResources, QosClass, QuotaSpec},
@@ -9,54 +12,75 @@ use super::{
 };
 
 /// A ResourceQuota, as far as it limits pods.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Quota {
+    #[n(0)]
     pub key: Key,
+    #[n(1)]
     pub version: Version,
     /// `spec.scopes` and `spec.scopeSelector`: it counts the pods for which all of them hold.
+    #[n(2)]
     pub scopes: Box<[QuotaScope]>,
     /// Those of `status.hard` that pods use, by name.
+    #[n(3)]
     pub limits: Box<[QuotaLimit]>,
 }
 
 /// The limit of one resource.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct QuotaLimit {
     /// As the quota names it: `pods`, `requests.cpu`.
+    #[n(0)]
     pub resource: Name,
+    #[n(1)]
     pub counts: QuotaCount,
     /// `status.hard`: cpu in thousandths, others in their unit.
+    #[n(2)]
     pub hard: i64,
     /// `status.used`: what admission adds the next pod to.
+    #[n(3)]
     pub used: i64,
 }
 
 /// What a limit counts of each pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub enum QuotaCount {
     /// `pods`: one, until the pod has finished.
+    #[n(0)]
     Pod,
     /// `count/pods`: one, as long as the object exists.
+    #[n(1)]
     Object,
     /// `requests.X`, and `cpu`, `memory`, `ephemeral-storage` and `hugepages-X` alone.
-    Request(Name),
+    #[n(2)]
+    Request(#[n(0)] Name),
     /// `limits.X`.
-    Limit(Name),
+    #[n(3)]
+    Limit(#[n(0)] Name),
 }
 
 /// A condition on pods.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub enum QuotaScope {
     /// `Terminating`, which means: with `spec.activeDeadlineSeconds`; or `NotTerminating`.
-    Deadline(bool),
+    #[n(0)]
+    Deadline(#[n(0)] bool),
     /// `BestEffort` or `NotBestEffort`.
-    BestEffort(bool),
+    #[n(1)]
+    BestEffort(#[n(0)] bool),
     /// `PriorityClass`: the class of the pod is one of these, or (false) none of them.
-    PriorityClassIn(Box<[Name]>, bool),
+    #[n(2)]
+    PriorityClassIn(#[n(0)] Box<[Name]>, #[n(1)] bool),
     /// `PriorityClass`: the pod has a class, or (false) none.
-    HasPriorityClass(bool),
+    #[n(3)]
+    HasPriorityClass(#[n(0)] bool),
     /// A scope that is not known here.
-    Other(Name),
+    #[n(4)]
+    Other(#[n(0)] Name),
 }
 
 impl Quota {

@@ -2,11 +2,19 @@
 
 use std::ops::{AddAssign, SubAssign};
 
+use minicbor::{Decode, Encode};
+
+use super::encoding::Dictionary;
+
 /// CPU in thousandths of a core, memory in bytes, pods by number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Resources {
+    #[n(0)]
     pub cpu_milli: i64,
+    #[n(1)]
     pub memory_bytes: i64,
+    #[n(2)]
     pub pods: i64,
 }
 

@@ -1,17 +1,24 @@
 //! Services.
 
+use minicbor::{Decode, Encode};
+
 use super::{
+    encoding::Dictionary,
     labels::Labels,
     names::{Key, Name},
     table::{TableObject, Version},
 };
 
 /// A Service, by its selector: the scheduler spreads its pods if they have no spread constraints.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Service {
+    #[n(0)]
     pub key: Key,
+    #[n(1)]
     pub version: Version,
     /// `spec.selector`; an empty one selects no pod.
+    #[n(2)]
     pub selector: Box<[(Name, Name)]>,
 }
 

@@ -1,6 +1,9 @@
 //! Persistent volumes, their claims, and the nodes that can reach them.
 
+use minicbor::{Decode, Encode};
+
 use super::{
+    encoding::Dictionary,
     labels::{Labels, Selector},
     names::{Key, Name, NodeName, Uid},
     owner::Owner,
@@ -9,64 +12,97 @@ use super::{
 };
 
 /// A PersistentVolumeClaim, cut down to what decides placement.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Claim {
+    #[n(0)]
     pub key: Key,
+    #[n(1)]
     pub uid: Uid,
+    #[n(2)]
     pub version: Version,
     /// `spec.volumeName`: the volume that it is or will be bound to; empty while there is none.
+    #[n(3)]
     pub volume: Name,
     /// Whether the binding is complete (annotation `pv.kubernetes.io/bind-completed`).
+    #[n(4)]
     pub is_bound: bool,
     /// Whether its volume was lost (`status.phase` Lost).
+    #[n(5)]
     pub is_lost: bool,
     /// Whether its deletion has started.
+    #[n(6)]
     pub is_terminating: bool,
     /// The name of its StorageClass; empty if it has none.
+    #[n(7)]
     pub class: Name,
     /// The node for which the scheduler requested a volume (`volume.kubernetes.io/selected-node`).
+    #[n(8)]
     pub selected_node: Option<NodeName>,
     /// The pod that it was created for, if any.
+    #[n(9)]
     pub owner: Option<Owner>,
     /// Which volumes it accepts; none accepts all.
+    #[n(10)]
     pub selector: Option<Selector>,
+    #[n(11)]
     pub requested: VolumeProperties,
 }
 
 /// A PersistentVolume, cut down to what decides placement.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Volume {
+    #[n(0)]
     pub name: Name,
+    #[n(1)]
     pub version: Version,
+    #[n(2)]
     pub labels: Labels,
+    #[n(3)]
     pub class: Name,
     /// `spec.nodeAffinity`: nodes that match one of these terms can reach it; none if all nodes can.
+    #[n(4)]
     pub node_affinity: Option<Box<[NodeTerm]>>,
+    #[n(5)]
     pub properties: VolumeProperties,
     /// The claim that it is bound to or reserved for; the uid is empty if only the name is known.
+    #[n(6)]
     pub claim: Option<(Key, Uid)>,
     /// Whether `status.phase` is Available.
+    #[n(7)]
     pub is_available: bool,
+    #[n(8)]
     pub is_terminating: bool,
     /// The CSI driver, and its handle of the volume.
+    #[n(9)]
     pub handle: Option<(Name, Name)>,
 }
 
 /// Capacity, access modes and volume mode: of a volume, or as a claim requests them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct VolumeProperties {
+    #[n(0)]
     pub bytes: i64,
+    #[n(1)]
     pub modes: AccessModes,
     /// Whether it is a raw block device, not a file system.
+    #[n(2)]
     pub is_block: bool,
 }
 
 /// `accessModes`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct AccessModes {
+    #[n(0)]
     pub read_write_once: bool,
+    #[n(1)]
     pub read_only_many: bool,
+    #[n(2)]
     pub read_write_many: bool,
+    #[n(3)]
     pub read_write_once_pod: bool,
 }
 
@@ -100,14 +136,20 @@ impl AccessModes {
 }
 
 /// A StorageClass.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct StorageClass {
+    #[n(0)]
     pub name: Name,
+    #[n(1)]
     pub version: Version,
+    #[n(2)]
     pub provisioner: Name,
     /// Whether `volumeBindingMode` is WaitForFirstConsumer.
+    #[n(3)]
     pub waits_for_consumer: bool,
     /// `allowedTopologies`: volumes can be created where one of these terms matches; empty for everywhere.
+    #[n(4)]
     pub topologies: Box<[NodeTerm]>,
 }
 
@@ -119,11 +161,15 @@ impl StorageClass {
 }
 
 /// A CSINode: how many volumes of each driver a node can attach.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct CsiNode {
+    #[n(0)]
     pub name: NodeName,
+    #[n(1)]
     pub version: Version,
     /// By driver; drivers without a limit are omitted.
+    #[n(2)]
     pub limits: Box<[(Name, i64)]>,
 }
 

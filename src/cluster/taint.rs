@@ -2,19 +2,26 @@
 
 use std::fmt;
 
-use super::names::Name;
+use minicbor::{Decode, Encode};
+
+use super::{encoding::Dictionary, names::Name};
 use crate::time::ClusterTime;
 
 /// The key of the taint by which an operator says that a machine is off.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// One entry of a node's `spec.taints`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Taint {
+    #[n(0)]
     pub key: Name,
+    #[n(1)]
     pub value: Name,
+    #[n(2)]
     pub effect: TaintEffect,
     /// Written by the controller for NoExecute; `kubectl taint` does not write it.
+    #[n(3)]
     pub time_added: Option<ClusterTime>,
 }
 
@@ -37,13 +44,18 @@ impl fmt::Display for Taint {
 }
 
 /// The effect of a taint on pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
 pub enum TaintEffect {
     #[default]
+    #[n(0)]
     NoSchedule,
+    #[n(1)]
     PreferNoSchedule,
+    #[n(2)]
     NoExecute,
     /// An unknown text; only a toleration of every effect matches it.
+    #[n(3)]
     Invalid,
 }
 
@@ -74,29 +86,41 @@ impl fmt::Display for TaintEffect {
 }
 
 /// One entry of a pod's `spec.tolerations`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct Toleration {
     /// Empty: every key.
+    #[n(0)]
     pub key: Name,
+    #[n(1)]
     pub operator: TolerationOperator,
+    #[n(2)]
     pub value: Name,
     /// None: every effect.
+    #[n(3)]
     pub effect: Option<TaintEffect>,
     /// How long NoExecute is tolerated, in seconds; none is without limit, zero or less is not at all.
+    #[n(4)]
     pub seconds: Option<i64>,
 }
 
 /// How a toleration compares values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(index_only)]
 pub enum TolerationOperator {
     #[default]
+    #[n(0)]
     Equal,
+    #[n(1)]
     Exists,
     /// The taint's value is the lower of the two (Kubernetes 1.35 and later, behind a feature gate).
+    #[n(2)]
     Lt,
     /// The taint's value is the greater of the two (as `Lt`).
+    #[n(3)]
     Gt,
     /// An unknown text; matches nothing.
+    #[n(4)]
     Invalid,
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use minicbor::{Decode, Encode};
+
 use crate::time::Span;
 
 /// The release of the control plane; patch releases do not matter.
@@ -41,15 +43,20 @@ pub struct Setting<T> {
 }
 
 /// Where a setting comes from; a later origin overrides an earlier one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+#[cbor(index_only)]
 pub enum Origin {
     /// Upstream's default for the server's version.
+    #[n(0)]
     Default,
     /// The command line of the cluster's kube-controller-manager pod.
+    #[n(1)]
     Cluster,
     /// The configuration of this program.
+    #[n(2)]
     Configuration,
     /// A flag of this program.
+    #[n(3)]
     Override,
 }
 
@@ -210,15 +217,25 @@ impl Settings {
         Ok(true)
     }
 
-    /// Every flag of the release, with its value as upstream writes it, and its origin.
+    /// Every flag of the release, with its value in words, and its origin.
     pub fn rows(&self) -> Vec<(&'static str, String, Origin)> {
+        self.rows_with(|span| span.to_string())
+    }
+
+    /// Every flag of the release, with its value exactly as [`Settings::set`] reads it, and its origin.
+    pub fn flags(&self) -> Vec<(&'static str, String, Origin)> {
+        self.rows_with(|span| humantime::format_duration(span.to_std()).to_string())
+    }
+
+    fn rows_with(&self, duration: impl Fn(Span) -> String) -> Vec<(&'static str, String, Origin)> {
         fn row<T: ToString>(flag: &'static str, setting: &Setting<T>) -> (&'static str, String, Origin) {
             (flag, setting.value.to_string(), setting.origin)
         }
+        let time = |flag, setting: &Setting<Span>| (flag, duration(setting.value), setting.origin);
         let mut rows = vec![
-            row("node-monitor-period", &self.node_monitor_period),
-            row("node-monitor-grace-period", &self.node_monitor_grace_period),
-            row("node-startup-grace-period", &self.node_startup_grace_period),
+            time("node-monitor-period", &self.node_monitor_period),
+            time("node-monitor-grace-period", &self.node_monitor_grace_period),
+            time("node-startup-grace-period", &self.node_startup_grace_period),
             row("node-eviction-rate", &self.node_eviction_rate),
             row("secondary-node-eviction-rate", &self.secondary_node_eviction_rate),
             row("large-cluster-size-threshold", &self.large_cluster_size_threshold),
@@ -226,7 +243,7 @@ impl Settings {
         ];
         if self.version < TAINTS_ONLY {
             rows.push(row("enable-taint-manager", &self.enable_taint_manager));
-            rows.push(row("pod-eviction-timeout", &self.pod_eviction_timeout));
+            rows.push(time("pod-eviction-timeout", &self.pod_eviction_timeout));
         }
         rows.push(row("terminated-pod-gc-threshold", &self.terminated_pod_gc_threshold));
         rows.push(row("controllers", &self.controllers));

@@ -1,8 +1,13 @@
 //! What the watches send to the loop: changes, and the health of the watches.
 
+use minicbor::{Decode, Encode};
+
 pub use crate::cluster::FeedKind;
 use crate::{
-    cluster::{Change, Scope},
+    cluster::{
+        Change, Scope,
+        encoding::{self, Dictionary},
+    },
     time::{Span, Timestamp},
 };
 
@@ -22,37 +27,55 @@ pub enum FeedEvent {
 }
 
 /// The health of one watch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub struct FeedHealth {
+    #[n(0)]
     pub state: FeedState,
     /// When data was last received, including bookmarks.
+    #[n(1)]
     pub last_heard: Option<Timestamp>,
     /// Lists after the first.
+    #[n(2)]
     pub relists: u32,
     /// Requests made and bytes received since the start.
+    #[n(3)]
     pub requests: u64,
+    #[n(4)]
     pub bytes: u64,
 }
 
 /// What a watch is doing.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
 pub enum FeedState {
     /// Not watched (`--no-pods`, which also leaves out the kinds that only placement reads).
+    #[n(0)]
     Off,
+    #[n(1)]
     Connecting,
     /// Objects of the list so far, and how many the server expects, if it said so.
+    #[n(2)]
     Listing {
+        #[n(0)]
         received: usize,
+        #[n(1)]
         expected: Option<usize>,
     },
+    #[n(3)]
     Live,
     /// Broken, or silent for too long. It is tried again.
+    #[n(4)]
     Broken {
+        #[n(0)]
         since: Timestamp,
+        #[cbor(n(1), with = "encoding::text")]
         error: String,
     },
     /// The server forbids it, in its own words. It is tried again from time to time.
+    #[n(5)]
     Forbidden {
+        #[cbor(n(0), with = "encoding::text")]
         error: String,
     },
 }

@@ -33,20 +33,26 @@ proptest! {
 async fn compare_all(seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
     for kind in ReadKind::ALL {
-        let api = Api::new(Clock::new(Timestamp::from_secs(1_800_000_000), 1.0), ApiOptions::default());
-        for number in 0..4 {
-            let mut object = random_message(kind.name, 0, &mut random);
-            let metadata = object["metadata"].as_object_mut().expect("every kind has metadata");
-            metadata.insert("name".into(), format!("o{number}").into());
-            metadata.insert("uid".into(), format!("u{number}").into());
-            metadata.insert("creationTimestamp".into(), "2026-01-02T03:04:05Z".into());
-            api.load(kind.plural(), object);
-        }
+        let api = with_random_objects(kind, &mut random);
         let [json, protobuf] = kind.read_both(&api.client()).await;
         assert_eq!((json.encoding, protobuf.encoding), (Encoding::Json, Encoding::Protobuf));
         assert!(json.listed.len() >= 4, "{kind:?}: {:?}", json.listed);
         json.assert_same(&protobuf);
     }
+}
+
+/// A server with random objects of a kind.
+pub fn with_random_objects(kind: ReadKind, random: &mut fastrand::Rng) -> Api {
+    let api = Api::new(Clock::new(Timestamp::from_secs(1_800_000_000), 1.0), ApiOptions::default());
+    for number in 0..4 {
+        let mut object = random_message(kind.name, 0, random);
+        let metadata = object["metadata"].as_object_mut().expect("every kind has metadata");
+        metadata.insert("name".into(), format!("o{number}").into());
+        metadata.insert("uid".into(), format!("u{number}").into());
+        metadata.insert("creationTimestamp".into(), "2026-01-02T03:04:05Z".into());
+        api.load(kind.plural(), object);
+    }
+    api
 }
 
 /// An object with each of its fields more often than not, and values that mean something somewhere.
@@ -122,6 +128,7 @@ const KEYS: &[&str] = &[
     "volume.beta.kubernetes.io/storage-class",
     "requests.cpu",
     "topology.kubernetes.io/zone",
+    "acme.example/team",
 ];
 
 const WORDS: &[&str] = &[
@@ -174,5 +181,6 @@ const WORDS: &[&str] = &[
     "AlwaysAllow",
     "TCP",
     "default-scheduler",
+    "acme-shop",
     r#"{"by":"bob","operation":"p","renewed":"2026-01-02T03:04:05Z"}"#,
 ];

@@ -5,6 +5,7 @@ mod api;
 mod common;
 mod connect;
 mod encodings;
+mod recordings;
 mod scheduler;
 mod tls;
 mod watch;

@@ -1,0 +1,379 @@
+//! How objects are encoded in a recording: CBOR, with a number for each field.
+//!
+//! The numbers are derived onto the objects themselves (`#[n(…)]`), so there is one definition of each. A number is never
+//! used again for something else; a field that is added later is an `Option` or has `#[cbor(default)]`, so that older
+//! recordings can be read. docs/recording.md has the rules, and `tests/program/recordings` a file of each version.
+//!
+//! What many objects have in common is written once and then named by its number, which a [`Dictionary`] keeps: texts, and
+//! the parts that [`shared`] encodes. Times are written relative to the dictionary's base.
+
+use std::{
+    any::{Any, TypeId},
+    sync::Arc,
+};
+
+use minicbor::{Decode, Decoder, Encode, Encoder, data::Type, encode::Write};
+use rustc_hash::FxHashMap;
+
+use super::{
+    names::{Interner, Key, Name, Namespace, NodeName, Uid},
+    operation_id::OperationId,
+    table::Version,
+};
+use crate::time::{ClusterTime, Span, Timestamp};
+
+type ReadError = minicbor::decode::Error;
+type WriteError<W> = minicbor::encode::Error<<W as Write>::Error>;
+
+/// Replaces a text in what is written; none if it stays.
+pub type Redaction = Box<dyn Fn(&str) -> Option<String> + Send>;
+
+/// What was written before, or read before, and how texts are replaced: the context of every encoder and decoder.
+///
+/// One dictionary either writes or reads.
+#[derive(Default)]
+pub struct Dictionary {
+    base: Timestamp,
+    redaction: Option<Redaction>,
+    written_texts: FxHashMap<Name, u32>,
+    /// By the address and type of a part, which stays alive in `parts`.
+    written_parts: FxHashMap<(usize, TypeId), u32>,
+    texts: Vec<Name>,
+    parts: Vec<Box<dyn Any + Send>>,
+    interner: Interner,
+}
+
+impl std::fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let texts = self.written_texts.len().max(self.texts.len());
+        f.debug_struct("Dictionary")
+            .field("base", &self.base)
+            .field("texts", &texts)
+            .field("parts", &self.parts.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl AsMut<Self> for Dictionary {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+impl Dictionary {
+    /// A dictionary that replaces texts as they are written.
+    pub fn redacting(redaction: Redaction) -> Self {
+        Self { redaction: Some(redaction), ..Self::default() }
+    }
+
+    /// Forgets what was written or read, and counts times from `base` from now on. Texts that are still in use are not
+    /// allocated again.
+    pub fn restart(&mut self, base: Timestamp) {
+        self.base = base;
+        self.written_texts.clear();
+        self.written_parts.clear();
+        self.texts.clear();
+        self.parts.clear();
+        self.interner.tidy();
+    }
+
+    fn write_text<W: Write>(&mut self, text: &Name, encoder: &mut Encoder<W>) -> Result<(), WriteError<W>> {
+        if let Some(place) = self.written_texts.get(text) {
+            return encoder.u32(*place)?.ok();
+        }
+        let place = next_place(self.written_texts.len()).map_err(minicbor::encode::Error::message)?;
+        self.written_texts.insert(text.clone(), place);
+        let replaced = self.redaction.as_ref().and_then(|redact| redact(text));
+        encoder.str(replaced.as_deref().unwrap_or(text))?.ok()
+    }
+
+    fn read_text(&mut self, decoder: &mut Decoder<'_>) -> Result<Name, ReadError> {
+        if decoder.datatype()? == Type::String {
+            let text = self.interner.name(decoder.str()?);
+            self.texts.push(text.clone());
+            return Ok(text);
+        }
+        let known = self.texts.get(place(decoder)?).cloned();
+        known.ok_or_else(|| ReadError::message("a text is named that was not written before"))
+    }
+}
+
+/// Encodes to bytes.
+///
+/// # Errors
+/// More than four thousand million texts or parts were written.
+pub fn encode_into<T: Encode<Dictionary>>(
+    value: &T,
+    bytes: &mut Vec<u8>,
+    dictionary: &mut Dictionary,
+) -> Result<(), WriteError<Vec<u8>>> {
+    value.encode(&mut Encoder::new(bytes), dictionary)
+}
+
+fn next_place(count: usize) -> Result<u32, &'static str> {
+    u32::try_from(count).map_err(|_| "too many texts or parts")
+}
+
+fn place(decoder: &mut Decoder<'_>) -> Result<usize, ReadError> {
+    usize::try_from(decoder.u32()?).map_err(ReadError::message)
+}
+
+impl<C: AsMut<Dictionary>> Encode<C> for Name {
+    fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
+        context.as_mut().write_text(self, encoder)
+    }
+}
+
+impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Name {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
+        context.as_mut().read_text(decoder)
+    }
+}
+
+/// Encodes a newtype as what it contains.
+macro_rules! as_contents {
+    ($($type:ident($contents:ty)),+ $(,)?) => {$(
+        impl<C: AsMut<Dictionary>> Encode<C> for $type {
+            fn encode<W: Write>(
+                &self,
+                encoder: &mut Encoder<W>,
+                context: &mut C,
+            ) -> Result<(), WriteError<W>> {
+                self.0.encode(encoder, context)
+            }
+        }
+
+        impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for $type {
+            fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
+                <$contents>::decode(decoder, context).map(Self)
+            }
+        }
+    )+};
+}
+
+as_contents! { NodeName(Name), Namespace(Name), Uid(Name), Version(u64) }
+
+impl<C: AsMut<Dictionary>> Encode<C> for Key {
+    fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
+        (&self.namespace, &self.name).encode(encoder, context)
+    }
+}
+
+impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Key {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
+        let (namespace, name) = <(Namespace, Name)>::decode(decoder, context)?;
+        Ok(Self { namespace, name })
+    }
+}
+
+impl<C: AsMut<Dictionary>> Encode<C> for OperationId {
+    fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
+        context.as_mut().write_text(&Name::from(&**self), encoder)
+    }
+}
+
+impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for OperationId {
+    /// Checked as any other id: it names files.
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
+        context.as_mut().read_text(decoder)?.parse().map_err(ReadError::message)
+    }
+}
+
+impl<C: AsMut<Dictionary>> Encode<C> for Timestamp {
+    fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
+        let base = context.as_mut().base;
+        Span::from_nanos(self.as_nanos().wrapping_sub(base.as_nanos())).encode(encoder, context)
+    }
+}
+
+impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Timestamp {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
+        let since = Span::decode(decoder, context)?;
+        Ok(Self::from_nanos(context.as_mut().base.as_nanos().wrapping_add(since.as_nanos())))
+    }
+}
+
+impl<C: AsMut<Dictionary>> Encode<C> for ClusterTime {
+    fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
+        Timestamp::from_nanos(self.as_nanos()).encode(encoder, context)
+    }
+}
+
+impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for ClusterTime {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
+        Timestamp::decode(decoder, context).map(Self::new)
+    }
+}
+
+const SECOND: i64 = 1_000_000_000;
+
+impl<C> Encode<C> for Span {
+    /// Whole seconds, or seconds and nanoseconds.
+    fn encode<W: Write>(&self, encoder: &mut Encoder<W>, _context: &mut C) -> Result<(), WriteError<W>> {
+        let (seconds, nanos) = (self.as_nanos().div_euclid(SECOND), self.as_nanos().rem_euclid(SECOND));
+        if nanos == 0 {
+            return encoder.i64(seconds)?.ok();
+        }
+        encoder.array(2)?.i64(seconds)?.i64(nanos)?.ok()
+    }
+}
+
+impl<'b, C> Decode<'b, C> for Span {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
+        let (seconds, nanos) = match decoder.datatype()? {
+            Type::Array | Type::ArrayIndef => <(i64, i64)>::decode(decoder, context)?,
+            _ => (decoder.i64()?, 0),
+        };
+        let span = seconds.checked_mul(SECOND).and_then(|whole| whole.checked_add(nanos));
+        span.map(Self::from_nanos).ok_or_else(|| ReadError::message("a time out of range"))
+    }
+}
+
+/// A part that many objects share: written in full once, then by its number.
+pub mod shared {
+    use super::{
+        Arc, Decode, Decoder, Dictionary, Encode, Encoder, ReadError, Type, TypeId, Write, WriteError,
+        next_place, place,
+    };
+
+    /// # Errors
+    /// The writer failed.
+    pub fn encode<C, T, W>(
+        part: &Arc<T>,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), WriteError<W>>
+    where
+        C: AsMut<Dictionary>,
+        T: Encode<C> + Send + Sync + ?Sized + 'static,
+        W: Write,
+    {
+        let id = (Arc::as_ptr(part).cast::<()>().addr(), TypeId::of::<Arc<T>>());
+        if let Some(place) = context.as_mut().written_parts.get(&id) {
+            return encoder.u32(*place)?.ok();
+        }
+        (**part).encode(encoder, context)?;
+        let Dictionary { written_parts, parts, .. } = context.as_mut();
+        let place = next_place(parts.len()).map_err(minicbor::encode::Error::message)?;
+        written_parts.insert(id, place);
+        // As long as it is kept, its address is its own.
+        parts.push(Box::new(part.clone()));
+        Ok(())
+    }
+
+    /// # Errors
+    /// It is not what [`encode`] writes.
+    pub fn decode<'b, C, T>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, ReadError>
+    where
+        C: AsMut<Dictionary>,
+        T: Send + Sync + ?Sized + 'static,
+        Box<T>: Decode<'b, C>,
+    {
+        decode_as(|part| part, decoder, context)
+    }
+
+    /// The same for a part that is kept as `as_kept` makes it.
+    ///
+    /// # Errors
+    /// It is not what [`encode`] writes.
+    pub fn decode_as<'b, C, T>(
+        as_kept: impl FnOnce(Box<T>) -> Box<T>,
+        decoder: &mut Decoder<'b>,
+        context: &mut C,
+    ) -> Result<Arc<T>, ReadError>
+    where
+        C: AsMut<Dictionary>,
+        T: Send + Sync + ?Sized + 'static,
+        Box<T>: Decode<'b, C>,
+    {
+        if matches!(decoder.datatype()?, Type::U8 | Type::U16 | Type::U32 | Type::U64) {
+            let known = context.as_mut().parts.get(place(decoder)?);
+            let known = known.and_then(|part| (**part).downcast_ref::<Arc<T>>()).cloned();
+            return known.ok_or_else(|| ReadError::message("a part is named that was not written before"));
+        }
+        let part: Arc<T> = Arc::from(as_kept(Box::<T>::decode(decoder, context)?));
+        context.as_mut().parts.push(Box::new(part.clone()));
+        Ok(part)
+    }
+}
+
+/// A part behind an `Arc` that few objects share: written in full each time.
+pub mod inline {
+    use super::{Arc, Decode, Decoder, Encode, Encoder, ReadError, Write, WriteError};
+
+    /// # Errors
+    /// The writer failed.
+    pub fn encode<C, T: Encode<C> + ?Sized, W: Write>(
+        part: &Arc<T>,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), WriteError<W>> {
+        (**part).encode(encoder, context)
+    }
+
+    /// # Errors
+    /// It is not what [`encode`] writes.
+    pub fn decode<'b, C, T: ?Sized>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, ReadError>
+    where
+        Box<T>: Decode<'b, C>,
+    {
+        Box::<T>::decode(decoder, context).map(Arc::from)
+    }
+}
+
+/// The same for a part that most objects do not have.
+pub mod inline_option {
+    use super::{Arc, Decode, Decoder, Encode, Encoder, ReadError, Write, WriteError};
+
+    /// # Errors
+    /// The writer failed.
+    pub fn encode<C, T: Encode<C>, W: Write>(
+        part: &Option<Arc<T>>,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), WriteError<W>> {
+        part.as_deref().encode(encoder, context)
+    }
+
+    /// # Errors
+    /// It is not what [`encode`] writes.
+    pub fn decode<'b, C, T: Decode<'b, C>>(
+        decoder: &mut Decoder<'b>,
+        context: &mut C,
+    ) -> Result<Option<Arc<T>>, ReadError> {
+        Ok(Option::<T>::decode(decoder, context)?.map(Arc::new))
+    }
+
+    /// What is missing in a file.
+    pub fn nil<T>() -> Option<Option<Arc<T>>> {
+        Some(None)
+    }
+
+    pub fn is_nil<T>(part: &Option<Arc<T>>) -> bool {
+        part.is_none()
+    }
+}
+
+/// A text that is no [`Name`]: it is written and replaced as one.
+pub mod text {
+    use super::{Decoder, Dictionary, Encoder, Name, ReadError, Write, WriteError};
+
+    /// # Errors
+    /// The writer failed.
+    pub fn encode<C: AsMut<Dictionary>, W: Write>(
+        text: &str,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), WriteError<W>> {
+        context.as_mut().write_text(&Name::from(text), encoder)
+    }
+
+    /// # Errors
+    /// It is no text.
+    pub fn decode<C: AsMut<Dictionary>>(
+        decoder: &mut Decoder<'_>,
+        context: &mut C,
+    ) -> Result<String, ReadError> {
+        context.as_mut().read_text(decoder).map(|text| text.as_str().to_owned())
+    }
+}

@@ -1,0 +1,153 @@
+//! Blocks: a header of fixed size, and a compressed payload.
+//!
+//! ```text
+//! file    = magic (8 bytes) format (u16) block*
+//! block   = header payload
+//! header  = kind (u8) zero (3 bytes) length (u32) raw length (u32) from (i64) until (i64) payload CRC-32 (u32) header CRC-32 (u32)
+//! payload = a Zstandard frame of `length` bytes that decompresses to `raw length` bytes
+//! ```
+//!
+//! Numbers are little-endian. Times are nanoseconds since the Unix epoch.
+
+use std::io::{self, Read};
+
+use super::{FORMAT_VERSION, RecordingError};
+use crate::time::Timestamp;
+
+/// How a recording begins. The first byte is no text, and the last would be changed by a transfer as text.
+pub const MAGIC: [u8; 8] = *b"\x89kordon\n";
+
+/// The bytes of a header.
+pub const HEADER: usize = 36;
+
+/// The most bytes that a block may decompress to: what is read is not trusted.
+pub const MAX_RAW: usize = 4 << 20;
+
+/// The most bytes of a payload in the file: what does not compress becomes a little larger.
+const MAX_PAYLOAD: usize = MAX_RAW + (64 << 10);
+
+/// What a block contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockKind {
+    /// What a model starts with; the first block.
+    Start = 1,
+    /// The first or only part of a keyframe: entries that repeat all that is known.
+    Keyframe = 2,
+    /// A further part of a keyframe.
+    KeyframePart = 3,
+    /// The last part of a keyframe: without it the keyframe is not whole.
+    KeyframeEnd = 4,
+    /// What the watches reported.
+    Entries = 5,
+    /// The recording ended as it should.
+    End = 6,
+}
+
+impl BlockKind {
+    const ALL: [Self; 6] =
+        [Self::Start, Self::Keyframe, Self::KeyframePart, Self::KeyframeEnd, Self::Entries, Self::End];
+}
+
+/// The header of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockHeader {
+    pub kind: BlockKind,
+    /// The bytes of the payload in the file.
+    pub length: u32,
+    /// The bytes of the payload after decompression.
+    pub raw_length: u32,
+    /// The times of its first and last entry.
+    pub from: Timestamp,
+    pub until: Timestamp,
+    checksum: u32,
+}
+
+impl BlockHeader {
+    /// The header for a payload.
+    pub fn of(
+        kind: BlockKind,
+        payload: &[u8],
+        raw_length: usize,
+        (from, until): (Timestamp, Timestamp),
+    ) -> Self {
+        let size = |length: usize| u32::try_from(length).expect("a block has a few megabytes at most");
+        let checksum = crc32fast::hash(payload);
+        Self { kind, length: size(payload.len()), raw_length: size(raw_length), from, until, checksum }
+    }
+
+    pub fn to_bytes(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[0] = self.kind as u8;
+        bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.raw_length.to_le_bytes());
+        bytes[12..20].copy_from_slice(&self.from.as_nanos().to_le_bytes());
+        bytes[20..28].copy_from_slice(&self.until.as_nanos().to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.checksum.to_le_bytes());
+        let checksum = crc32fast::hash(&bytes[..32]);
+        bytes[32..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Parses a header; none if it is not one, or of a kind that is not known.
+    pub fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
+        let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let eight =
+            |at: usize| i64::from_le_bytes(bytes[at..at + 8].try_into().expect("the slice has eight bytes"));
+        let kind = BlockKind::ALL.into_iter().find(|kind| *kind as u8 == bytes[0])?;
+        let (from, until) = (Timestamp::from_nanos(eight(12)), Timestamp::from_nanos(eight(20)));
+        let header = Self { kind, length: four(4), raw_length: four(8), from, until, checksum: four(28) };
+        let is_small = header.raw_length as usize <= MAX_RAW && header.length as usize <= MAX_PAYLOAD;
+        let fits = is_small && from <= until;
+        (four(32) == crc32fast::hash(&bytes[..32]) && fits).then_some(header)
+    }
+
+    /// Decompresses a payload.
+    ///
+    /// # Errors
+    /// It is not what was written.
+    pub fn decompress(&self, payload: &[u8]) -> Result<Vec<u8>, String> {
+        if crc32fast::hash(payload) != self.checksum {
+            return Err("its checksum is wrong".into());
+        }
+        let raw_length = self.raw_length as usize;
+        let raw = zstd::bulk::decompress(payload, raw_length).map_err(|error| error.to_string())?;
+        if raw.len() == raw_length { Ok(raw) } else { Err("it is shorter than its header says".into()) }
+    }
+}
+
+/// How a file begins.
+pub fn file_header() -> [u8; 10] {
+    let mut bytes = [0; 10];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes
+}
+
+/// Reads how a file begins.
+///
+/// # Errors
+/// It is no recording, or of a newer format.
+pub fn read_file_header(source: &mut impl Read) -> Result<(), RecordingError> {
+    let mut bytes = [0; 10];
+    read_whole(source, &mut bytes)?.then_some(()).ok_or(RecordingError::NotARecording)?;
+    if bytes[..8] != MAGIC {
+        return Err(RecordingError::NotARecording);
+    }
+    match u16::from_le_bytes([bytes[8], bytes[9]]) {
+        0 => Err(RecordingError::NotARecording),
+        version if version > FORMAT_VERSION => Err(RecordingError::NewerFormat(version)),
+        _ => Ok(()),
+    }
+}
+
+/// Fills `bytes`. Returns whether there were that many.
+///
+/// # Errors
+/// The source failed.
+pub fn read_whole(source: &mut impl Read, bytes: &mut [u8]) -> Result<bool, RecordingError> {
+    match source.read_exact(bytes) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(RecordingError::Read(error)),
+    }
+}

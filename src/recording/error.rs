@@ -1,0 +1,35 @@
+//! What can go wrong with a recording.
+
+use std::io;
+
+use super::FORMAT_VERSION;
+use crate::time::Timestamp;
+
+/// A recording that cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    #[error("cannot write the recording ({0}); what was written before can be read")]
+    Write(io::Error),
+    #[error("cannot read the recording ({0})")]
+    Read(io::Error),
+    #[error("this is not a recording of kordon: `kordon record FILE` makes one")]
+    NotARecording,
+    #[error(
+        "the recording has format {0}, and this kordon reads formats up to {FORMAT_VERSION}: read it with a newer kordon"
+    )]
+    NewerFormat(u16),
+    #[error("the recording ends before its first block: nothing was recorded")]
+    Empty,
+    #[error("the block at byte {offset} cannot be read: {what}")]
+    Damaged {
+        offset: u64,
+        what: String,
+        /// What it said lies between these times.
+        from: Timestamp,
+        until: Timestamp,
+    },
+    #[error("an object of {bytes} bytes is too large for a recording")]
+    TooLarge { bytes: usize },
+    #[error("cannot encode an object ({0})")]
+    Encoding(String),
+}

@@ -1,0 +1,26 @@
+//! What the watches of a cluster reported, into a file and back: incidents that can be looked at again.
+//!
+//! A recording is a sequence of blocks ([`block`]), each compressed and checksummed, and only ever appended to: a file that
+//! ends anywhere is good up to its last whole block. It begins with what a model starts with ([`RecordingStart`]), and then
+//! has every message of the watches with the time at which it was received ([`entry`]). Every few minutes a keyframe repeats
+//! all objects, so that reading can begin there. Objects are the slim ones of [`crate::cluster`], in their own encoding
+//! ([`crate::cluster::encoding`]).
+//!
+//! docs/recording.md has the format.
+
+mod block;
+mod entry;
+mod error;
+mod reader;
+mod redaction;
+mod start;
+mod writer;
+
+pub use error::RecordingError;
+pub use reader::{EntrySource, RecordedEntry, RecordingEnd, RecordingReader};
+pub use redaction::Redactor;
+pub use start::RecordingStart;
+pub use writer::{KeyframeSource, RecordingTotals, RecordingWriter};
+
+/// The format that is written; all versions up to it are read.
+pub const FORMAT_VERSION: u16 = 1;

@@ -1,0 +1,98 @@
+//! What a model starts with, as a recording has it.
+
+use minicbor::{Decode, Encode};
+
+use super::Redactor;
+use crate::{
+    cluster::encoding::{self, Dictionary},
+    engine::{Origin, ServerVersion, Settings},
+    time::{Span, Timestamp},
+};
+
+/// What a model starts with, and what is said of the recording itself.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
+pub struct RecordingStart {
+    /// The version of kordon that recorded.
+    #[cbor(n(0), with = "encoding::text")]
+    pub kordon: String,
+    /// When it started, by the recorder's clock.
+    #[n(1)]
+    pub at: Timestamp,
+    /// The kubeconfig context, or `demo`.
+    #[cbor(n(2), with = "encoding::text")]
+    pub context: String,
+    /// The API server's address; empty if names were hashed.
+    #[cbor(n(3), with = "encoding::text")]
+    pub server: String,
+    /// The user, as the server names it; empty if it does not say, or names were hashed.
+    #[cbor(n(4), with = "encoding::text")]
+    pub identity: String,
+    /// The server's release, for example `v1.36.3`; empty if it does not say.
+    #[cbor(n(5), with = "encoding::text")]
+    pub server_version: String,
+    /// The release whose rules the controller follows: major, minor.
+    #[n(6)]
+    release: (u32, u32),
+    /// The controller's settings by their flags.
+    #[n(7)]
+    flags: Vec<RecordedFlag>,
+    /// From one keyframe to the next.
+    #[n(8)]
+    pub keyframe_every: Span,
+    /// Whether names were hashed.
+    #[n(9)]
+    pub redacted: bool,
+}
+
+/// One flag of the controller.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
+struct RecordedFlag {
+    #[cbor(n(0), with = "encoding::text")]
+    flag: String,
+    /// As [`Settings::set`] reads it.
+    #[cbor(n(1), with = "encoding::text")]
+    value: String,
+    #[n(2)]
+    origin: Origin,
+}
+
+impl RecordingStart {
+    /// The start of a recording at a time, with these settings of the controller. The rest is empty.
+    pub fn new(settings: &Settings, keyframe_every: Span, at: Timestamp) -> Self {
+        let flag =
+            |(flag, value, origin): (&str, String, Origin)| RecordedFlag { flag: flag.into(), value, origin };
+        Self {
+            kordon: env!("CARGO_PKG_VERSION").into(),
+            at,
+            context: String::new(),
+            server: String::new(),
+            identity: String::new(),
+            server_version: String::new(),
+            release: (settings.version.major, settings.version.minor),
+            flags: settings.flags().into_iter().map(flag).collect(),
+            keyframe_every,
+            redacted: false,
+        }
+    }
+
+    /// The same without names of the cluster.
+    #[must_use]
+    pub fn redacted(self, redactor: &Redactor) -> Self {
+        let context = redactor.hash(&self.context);
+        Self { context, server: String::new(), identity: String::new(), redacted: true, ..self }
+    }
+
+    /// The controller's settings, with the origin of each. A flag that this kordon does not know, or whose value it refuses,
+    /// has its default.
+    pub fn settings(&self) -> Settings {
+        let (major, minor) = self.release;
+        let mut settings = Settings::defaults(ServerVersion::new(major, minor));
+        for RecordedFlag { flag, value, origin } in &self.flags {
+            // The recording may be of another kordon.
+            let _ = settings.set(flag, value, *origin);
+        }
+        settings
+    }
+}

@@ -1,0 +1,369 @@
+//! Writes a recording.
+
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+};
+
+use zstd::bulk::Compressor;
+
+use super::{
+    RecordingError, RecordingStart, Redactor,
+    block::{self, BlockHeader, BlockKind, MAX_RAW},
+    entry::{self, PlainMessage},
+};
+use crate::{
+    cluster::{
+        Change, Cluster, FeedKind, ObjectEvent, Table, TableObject,
+        encoding::{self, Dictionary},
+    },
+    k8s::feed::{FeedEvent, FeedHealth, FeedState},
+    time::{Span, Timestamp},
+};
+
+/// How long an entry waits before it is written: what a crash of the recorder costs.
+const WRITE_AFTER: Span = Span::from_secs(5);
+
+/// A block that has become as large as this is written at once.
+const BLOCK: usize = 512 << 10;
+
+/// A keyframe is due once the blocks since the last one decompress to this much: a reader keeps what they share.
+const SEGMENT: usize = 128 << 20;
+
+/// Objects of a keyframe that are copied at once.
+const BATCH: usize = 500;
+
+/// What the blocks are compressed with: more costs far more time and saves little.
+const LEVEL: i32 = 5;
+
+/// Writes a recording: what the watches report, as it comes, and from time to time a keyframe.
+///
+/// Its owner passes in every message with [`RecordingWriter::event`], a keyframe when [`RecordingWriter::is_keyframe_due`],
+/// and calls [`RecordingWriter::on_timeout`] at [`RecordingWriter::poll_timeout`]. After an error nothing more can be written.
+pub struct RecordingWriter<W> {
+    out: W,
+    compressor: Compressor<'static>,
+    dictionary: Dictionary,
+    keyframe_every: Span,
+    next_keyframe: Timestamp,
+    /// The lists that have started and are not complete: a keyframe in between would not tell what is gone after them.
+    open_lists: BTreeSet<FeedKind>,
+    /// The block that is being filled: its entries, and the times of the first and last one.
+    bytes: Vec<u8>,
+    kind: BlockKind,
+    from: Timestamp,
+    last: Timestamp,
+    /// What the blocks since the last keyframe decompress to.
+    segment: usize,
+    totals: RecordingTotals,
+}
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordingTotals {
+    /// Messages of the watches.
+    pub messages: u64,
+    /// Changes of objects, and objects of lists.
+    pub changes: u64,
+    pub keyframes: u64,
+    /// The size of the file.
+    pub bytes: u64,
+}
+
+/// What a keyframe repeats.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyframeSource<'a> {
+    pub cluster: &'a Cluster,
+    /// The state of the watches.
+    pub health: &'a [(FeedKind, &'a FeedHealth)],
+    /// The API server's clock minus ours, if it was measured.
+    pub clock_difference: Option<Span>,
+}
+
+impl<W> std::fmt::Debug for RecordingWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecordingWriter").field("totals", &self.totals).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write> RecordingWriter<W> {
+    /// Starts a recording. Names are hashed if there is a redactor.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn start(out: W, start: RecordingStart, redactor: Option<&Redactor>) -> Result<Self, RecordingError> {
+        let (at, keyframe_every) = (start.at, start.keyframe_every);
+        let dictionary =
+            redactor.map_or_else(Dictionary::default, |redactor| Dictionary::redacting(redactor.redaction()));
+        let mut writer = Self {
+            out,
+            compressor: Compressor::new(LEVEL).map_err(RecordingError::Write)?,
+            dictionary,
+            keyframe_every,
+            next_keyframe: at + keyframe_every,
+            open_lists: BTreeSet::new(),
+            bytes: Vec::new(),
+            kind: BlockKind::Start,
+            from: at,
+            last: at,
+            segment: 0,
+            totals: RecordingTotals::default(),
+        };
+        let start = redactor.map_or(start.clone(), |redactor| start.redacted(redactor));
+        // Its own texts are not those of the cluster.
+        encoding::encode_into(&start, &mut writer.bytes, &mut Dictionary::default())
+            .map_err(|error| RecordingError::Encoding(error.to_string()))?;
+        writer.append(&block::file_header())?;
+        writer.write_block()?;
+        writer.begin_segment(BlockKind::Entries, at);
+        Ok(writer)
+    }
+
+    /// Records a message of the watches that was received now.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn event(&mut self, event: &FeedEvent, now: Timestamp) -> Result<(), RecordingError> {
+        self.totals.messages += 1;
+        match event {
+            FeedEvent::Changes(changes) => {
+                self.totals.changes += changes.len() as u64;
+                self.follow_lists(changes);
+                self.put_changes(changes, now)
+            }
+            FeedEvent::Health(kind, health) => {
+                if !matches!(health.state, FeedState::Connecting | FeedState::Listing { .. }) {
+                    self.open_lists.remove(kind);
+                }
+                self.put(&PlainMessage::Health(*kind, health), now)
+            }
+            FeedEvent::ClockDifference(difference) => {
+                self.put(&PlainMessage::ClockDifference(*difference), now)
+            }
+            FeedEvent::Trouble(text) => self.put(&PlainMessage::Trouble(text), now),
+            // Watches of parts are for somebody who looks at them.
+            FeedEvent::ScopeState(..) => Ok(()),
+        }
+    }
+
+    /// Whether the next thing to write is a keyframe. It waits for lists that are not complete.
+    pub fn is_keyframe_due(&self, now: Timestamp) -> bool {
+        (now >= self.next_keyframe || self.segment > SEGMENT) && self.open_lists.is_empty()
+    }
+
+    /// Repeats all that is known.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keyframe(&mut self, source: KeyframeSource<'_>, now: Timestamp) -> Result<(), RecordingError> {
+        let KeyframeSource { cluster, health, clock_difference } = source;
+        let now = now.max(self.last);
+        if !self.bytes.is_empty() {
+            self.write_block()?;
+        }
+        self.begin_segment(BlockKind::Keyframe, now);
+        if let Some(difference) = clock_difference {
+            self.put(&PlainMessage::ClockDifference(difference), now)?;
+        }
+        // A model starts its engine once nodes, leases and the leader are known: that comes last, when all others are.
+        let (leader, others): (Vec<_>, Vec<_>) =
+            health.iter().copied().partition(|(kind, _)| *kind == FeedKind::Leader);
+        for (kind, health) in others.into_iter().chain(leader) {
+            self.put_objects(kind, cluster, now)?;
+            self.put(&PlainMessage::Health(kind, health), now)?;
+        }
+        if !self.bytes.is_empty() {
+            self.write_block()?;
+        }
+        self.kind = BlockKind::KeyframeEnd;
+        self.write_block()?;
+        self.kind = BlockKind::Entries;
+        self.totals.keyframes += 1;
+        Ok(())
+    }
+
+    /// When [`RecordingWriter::on_timeout`] must be called next.
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        (!self.bytes.is_empty()).then(|| self.from + WRITE_AFTER)
+    }
+
+    /// Writes what has waited long enough.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn on_timeout(&mut self, now: Timestamp) -> Result<(), RecordingError> {
+        if self.poll_timeout().is_some_and(|due| due <= now) { self.write_block() } else { Ok(()) }
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn finish(mut self, now: Timestamp) -> Result<RecordingTotals, RecordingError> {
+        if !self.bytes.is_empty() {
+            self.write_block()?;
+        }
+        self.kind = BlockKind::End;
+        self.last = now.max(self.last);
+        self.from = self.last;
+        self.write_block()?;
+        Ok(self.totals)
+    }
+
+    pub fn totals(&self) -> RecordingTotals {
+        self.totals
+    }
+
+    fn begin_segment(&mut self, kind: BlockKind, now: Timestamp) {
+        self.dictionary.restart(now);
+        self.next_keyframe = now + self.keyframe_every;
+        self.segment = 0;
+        self.kind = kind;
+        (self.from, self.last) = (now, now);
+    }
+
+    fn follow_lists(&mut self, changes: &[Change]) {
+        for (kind, is_open) in changes.iter().filter_map(list_boundary) {
+            if is_open {
+                self.open_lists.insert(kind);
+            } else {
+                self.open_lists.remove(&kind);
+            }
+        }
+    }
+
+    fn put_objects(
+        &mut self,
+        kind: FeedKind,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Result<(), RecordingError> {
+        match kind {
+            FeedKind::Nodes => self.put_table(cluster.nodes(), Change::Node, now),
+            FeedKind::Leases => self.put_table(cluster.leases(), Change::Lease, now),
+            FeedKind::Pods => self.put_table(cluster.pods(), Change::Pod, now),
+            FeedKind::Budgets => self.put_table(cluster.budgets(), Change::Budget, now),
+            FeedKind::Workloads(kind) => {
+                let change = move |event: ObjectEvent<_>| Change::Workload(kind, event);
+                self.put_table(cluster.workloads(kind), change, now)
+            }
+            FeedKind::PriorityClasses => {
+                self.put_table(cluster.priority_classes(), Change::PriorityClass, now)
+            }
+            FeedKind::Namespaces => self.put_table(cluster.namespaces(), Change::Namespace, now),
+            FeedKind::Services => self.put_table(cluster.services(), Change::Service, now),
+            FeedKind::Claims => self.put_table(cluster.claims(), Change::Claim, now),
+            FeedKind::Volumes => self.put_table(cluster.volumes(), Change::Volume, now),
+            FeedKind::StorageClasses => self.put_table(cluster.storage_classes(), Change::StorageClass, now),
+            FeedKind::CsiNodes => self.put_table(cluster.csi_nodes(), Change::CsiNode, now),
+            FeedKind::Quotas => self.put_table(cluster.quotas(), Change::Quota, now),
+            FeedKind::Leader => {
+                let leader = cluster.leader().map(|leader| Change::Leader(Some(leader.clone())));
+                self.put_changes(leader.as_slice(), now)
+            }
+        }
+    }
+
+    /// Writes a table as the list that it would be read from.
+    fn put_table<T: TableObject + Clone + PartialEq>(
+        &mut self,
+        table: &Table<T>,
+        change: impl Fn(ObjectEvent<T>) -> Change,
+        now: Timestamp,
+    ) -> Result<(), RecordingError> {
+        if !table.is_synced() && table.is_empty() {
+            return Ok(());
+        }
+        self.put_changes(&[change(ObjectEvent::ListStarted)], now)?;
+        let mut objects = table.iter().peekable();
+        while objects.peek().is_some() {
+            let listed = |object: &std::sync::Arc<T>| change(ObjectEvent::Listed((**object).clone()));
+            let batch: Vec<Change> = objects.by_ref().take(BATCH).map(listed).collect();
+            self.put_changes(&batch, now)?;
+        }
+        if table.is_synced() { self.put_changes(&[change(ObjectEvent::ListDone)], now) } else { Ok(()) }
+    }
+
+    fn put_changes(&mut self, changes: &[Change], now: Timestamp) -> Result<(), RecordingError> {
+        let mut changes = changes.iter().filter(|change| entry::is_recorded(change)).peekable();
+        while changes.peek().is_some() {
+            self.put_entry(now, |since_last, bytes, dictionary| {
+                entry::write_changes(&mut changes, since_last, bytes, dictionary)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, message: &PlainMessage<'_>, now: Timestamp) -> Result<(), RecordingError> {
+        self.put_entry(now, |since_last, bytes, dictionary| {
+            entry::write(message, since_last, bytes, dictionary)
+        })
+    }
+
+    fn put_entry(
+        &mut self,
+        now: Timestamp,
+        write: impl FnOnce(Span, &mut Vec<u8>, &mut Dictionary) -> Result<(), RecordingError>,
+    ) -> Result<(), RecordingError> {
+        // A recording never goes back in time.
+        let now = now.max(self.last);
+        if self.bytes.is_empty() {
+            (self.from, self.last) = (now, now);
+        }
+        write(now.since(self.last), &mut self.bytes, &mut self.dictionary)?;
+        self.last = now;
+        if self.bytes.len() >= BLOCK { self.write_block() } else { Ok(()) }
+    }
+
+    fn write_block(&mut self) -> Result<(), RecordingError> {
+        if self.bytes.len() > MAX_RAW {
+            return Err(RecordingError::TooLarge { bytes: self.bytes.len() });
+        }
+        let payload = self.compressor.compress(&self.bytes).map_err(RecordingError::Write)?;
+        let header = BlockHeader::of(self.kind, &payload, self.bytes.len(), (self.from, self.last));
+        self.append(&[&header.to_bytes()[..], &payload].concat())?;
+        self.out.flush().map_err(RecordingError::Write)?;
+        self.segment += self.bytes.len();
+        self.bytes.clear();
+        if self.kind == BlockKind::Keyframe {
+            self.kind = BlockKind::KeyframePart;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), RecordingError> {
+        self.out.write_all(bytes).map_err(|error: io::Error| RecordingError::Write(error))?;
+        self.totals.bytes += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Whether a change starts a list of a kind, or completes it.
+fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
+    fn boundary<T: TableObject>(kind: FeedKind, event: &ObjectEvent<T>) -> Option<(FeedKind, bool)> {
+        match event {
+            ObjectEvent::ListStarted => Some((kind, true)),
+            ObjectEvent::ListDone => Some((kind, false)),
+            ObjectEvent::Listed(_)
+            | ObjectEvent::Prefetched(_)
+            | ObjectEvent::Applied(_)
+            | ObjectEvent::Deleted(_) => None,
+        }
+    }
+    match change {
+        Change::Node(event) => boundary(FeedKind::Nodes, event),
+        Change::Lease(event) => boundary(FeedKind::Leases, event),
+        Change::Pod(event) => boundary(FeedKind::Pods, event),
+        Change::Budget(event) => boundary(FeedKind::Budgets, event),
+        Change::Workload(kind, event) => boundary(FeedKind::Workloads(*kind), event),
+        Change::PriorityClass(event) => boundary(FeedKind::PriorityClasses, event),
+        Change::Namespace(event) => boundary(FeedKind::Namespaces, event),
+        Change::Service(event) => boundary(FeedKind::Services, event),
+        Change::Claim(event) => boundary(FeedKind::Claims, event),
+        Change::Volume(event) => boundary(FeedKind::Volumes, event),
+        Change::StorageClass(event) => boundary(FeedKind::StorageClasses, event),
+        Change::CsiNode(event) => boundary(FeedKind::CsiNodes, event),
+        Change::Quota(event) => boundary(FeedKind::Quotas, event),
+        Change::Leader(_) | Change::Known(..) | Change::Read(_) | Change::KnownIn(..) => None,
+    }
+}
