@@ -1,6 +1,9 @@
 //! `kordon demo`: an embedded cluster, in this process.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use clap::{
     Args,
@@ -15,8 +18,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     exit::{self, CliError},
+    output::OutputArgs,
+    record::{ClusterRecording, RecordHow},
     settings::SettingsArgs,
     show::{self, ShowArgs},
+    span,
 };
 use crate::{
     clock::Clock,
@@ -64,6 +70,12 @@ pub struct DemoArgs {
     /// Serve the API until Ctrl-C, without the dashboard
     #[arg(long, requires = "listen", conflicts_with_all = ["snapshot", "theme", "no_pods", "read_only"])]
     serve_only: bool,
+    /// Record the cluster into this file, which must not exist, without the dashboard
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["serve_only", "snapshot", "theme", "no_pods", "read_only"])]
+    record: Option<PathBuf>,
+    /// Stop the recording after this time of the demo (default: at Ctrl-C or SIGTERM)
+    #[arg(long, value_name = "DURATION", value_parser = span::span, requires = "record")]
+    record_for: Option<Span>,
     /// Run no node lifecycle controller: failed nodes are neither tainted nor drained of pods
     #[arg(long)]
     no_controller: bool,
@@ -78,7 +90,11 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     if let Some(address) = cluster.address {
         exit::print(format!("kubectl --server http://{address} get nodes\n").as_bytes())?;
     }
-    let done = if args.serve_only { stop_signal().await } else { cluster.show(args).await };
+    let done = match &args.record {
+        Some(file) => cluster.record(file, &args).await,
+        None if args.serve_only => stop_signal().await,
+        None => cluster.show(args).await,
+    };
     cluster.stop().await;
     done
 }
@@ -156,6 +172,13 @@ impl EmbeddedCluster {
         let journal = Journal::within(&self.folder, NAME);
         let context = WriteContext::with(&connection, journal, self.clock);
         show::show(args.show, &connection, settings, Vec::new(), self.clock, Ok(context)).await
+    }
+
+    async fn record(&self, file: &Path, args: &DemoArgs) -> Result<(), CliError> {
+        let connection = &Connection::embedded(self.api.client(), NAME);
+        let settings = &settings(args);
+        let recording = ClusterRecording { connection, settings, no_pods: false, clock: self.clock };
+        recording.write(file, &RecordHow::lasting(args.record_for), OutputArgs::default()).await
     }
 
     async fn stop(self) {

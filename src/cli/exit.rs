@@ -25,8 +25,9 @@ use crate::{
         approval::{ApprovalRefusal, NotStarted, Objection},
     },
     plan::Prospect,
+    recording::RecordingError,
     run::RunError,
-    time::Span,
+    time::{Span, Timestamp},
     ui::snapshot::SnapshotError,
     visible,
 };
@@ -128,6 +129,11 @@ pub enum CliError {
     WatchesEnded,
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The watches had not listed what predictions need.
+    #[error("at {} nodes and leases were not listed yet; choose a later time with --at", at.to_time())]
+    NotYetRecorded { at: Timestamp },
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
     #[error("{doing}")]
     Io {
         /// As in "writing to standard output".
@@ -142,7 +148,7 @@ impl CliError {
         match self {
             Self::Usage(_) => Exit::Usage,
             Self::Connect(_) | Self::NodesForbidden(_) => Exit::NoConnection,
-            Self::TooSlow { .. } => Exit::TooSlow,
+            Self::TooSlow { .. } | Self::NotYetRecorded { .. } => Exit::TooSlow,
             Self::Unknown { gaps, .. } => unknown(gaps),
             Self::WouldNot { prospect, .. } => match prospect {
                 Prospect::Completes | Prospect::Unknown => Exit::Done,
@@ -177,7 +183,7 @@ impl CliError {
                 VerdictLevel::Critical => Exit::Critical,
                 VerdictLevel::Disconnected => Exit::Disconnected,
             },
-            Self::Journal(_) | Self::WatchesEnded => Exit::Failed,
+            Self::Journal(_) | Self::Recording(_) | Self::WatchesEnded => Exit::Failed,
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::NothingTo(_) | Self::Io { .. } => {
                 Exit::Failed
             }

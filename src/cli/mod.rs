@@ -24,6 +24,8 @@ mod page;
 mod placement;
 mod plan;
 mod pressure;
+mod record;
+mod recorded;
 mod settings;
 mod show;
 mod span;
@@ -106,6 +108,8 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Predict what the control plane does next if nobody intervenes
     Forecast(forecast::ForecastArgs),
+    /// Record what the watches of a cluster report into a file, for `--recording`
+    Record(record::RecordArgs),
     /// Compare how soon sets of flags detect a dead node and evict its pods, what they cost, and what they risk
     Timing(timing::TimingArgs),
     /// Drain nodes: cordon them, evict their pods within PodDisruptionBudgets, verify that they are gone
@@ -235,6 +239,7 @@ impl Cli {
                 | Command::Why(_)
                 | Command::Forecast(_)
                 | Command::Timing(_)
+                | Command::Record(_)
                 | Command::Undo(_)
                 | Command::Journal(_)
                 | Command::Config(_)
@@ -279,6 +284,7 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Why(args)) => why::run(args, connection).await,
         Some(Command::Forecast(args)) => forecast::run(args, connection).await,
         Some(Command::Timing(args)) => timing::run(args, connection).await,
+        Some(Command::Record(args)) => record::run(args, connection).await,
         Some(Command::Plan(args)) => plan::run(args, connection).await,
         Some(Command::Drain(args)) => act::drain(args, connection).await,
         Some(Command::Cordon(args)) => act::act(PlanCommand::Cordon(args.what), args.how, connection).await,
@@ -334,6 +340,7 @@ mod tests {
             "why pod p1",
             "forecast",
             "timing",
+            "record",
             "plan node-failure n1",
             "plan zone-failure a",
             "plan drain n1",

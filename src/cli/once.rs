@@ -1,14 +1,21 @@
 //! What is known of a cluster, asked for once: what all commands share that answer and end.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use clap::Args;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
-    CliError, config::Config, connection::ConnectionArgs, dashboard::settings_of, output::OutputArgs,
-    settings::SettingsArgs, show::connection_info, span,
+    CliError,
+    config::Config,
+    connection::ConnectionArgs,
+    dashboard::settings_of,
+    output::OutputArgs,
+    recorded::{self, RecordedMoment},
+    settings::SettingsArgs,
+    show::connection_info,
+    span,
 };
 use crate::{
     clock::Clock,
@@ -24,6 +31,7 @@ use crate::{
     run::{
         Session,
         read::{read_needed, read_scopes},
+        record::nodes_forbidden,
         watch_scopes,
     },
     time::{Span, Timestamp},
@@ -38,6 +46,8 @@ pub struct OnceArgs {
     timeout: Span,
     #[command(flatten)]
     settings: SettingsArgs,
+    #[command(flatten)]
+    recorded: RecordedMoment,
 }
 
 /// What has to be in before most answers are given.
@@ -158,6 +168,9 @@ impl OneShot {
         connection: ConnectionArgs,
         needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
     ) -> Result<Self, CliError> {
+        if let Some(file) = &args.recorded.recording {
+            return Self::of_recording(file, args, &connection);
+        }
         let patience = args.patience();
         let kinds = Watched { kinds: &ENGINE, wanted: &ENGINE[..2], no_pods: false };
         let mut shot = Self::predicted(args, kinds, patience, connection).await?;
@@ -184,12 +197,26 @@ impl OneShot {
         patience: Patience,
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
+        if let Some(file) = &args.recorded.recording {
+            return Self::of_recording(file, args, &connection);
+        }
         let (connection, options) = Self::as_shadow(args, patience, connection).await?;
         let mut shot = Self::watch(connection, options, kinds, patience).await?;
         if shot.model.engine.is_none() {
             shot.in_time()?;
         }
         Ok(shot)
+    }
+
+    /// What a kordon knew at a moment of a recording that watched the cluster then.
+    fn of_recording(file: &Path, args: &OnceArgs, connection: &ConnectionArgs) -> Result<Self, CliError> {
+        connection.refuse("--recording asks no cluster")?;
+        let (model, at) = args.recorded.model(file, &args.settings)?;
+        if model.engine.is_none() {
+            return Err(CliError::NotYetRecorded { at });
+        }
+        let connection = recorded::connection(&model);
+        Ok(Self { model, at, ..Self::unread(connection, Clock::system()) })
     }
 
     /// Connects to be the shadow of the cluster's controller.
@@ -413,14 +440,6 @@ fn has_ended(model: &Model, kind: FeedKind) -> bool {
     match model.feeds.state(kind) {
         Some(FeedState::Live | FeedState::Off | FeedState::Forbidden { .. }) => true,
         Some(FeedState::Connecting | FeedState::Listing { .. } | FeedState::Broken { .. }) | None => false,
-    }
-}
-
-/// In the server's words, why the nodes may not be listed, without which there is nothing to tell.
-fn nodes_forbidden(model: &Model) -> Option<&str> {
-    match model.feeds.state(FeedKind::Nodes) {
-        Some(FeedState::Forbidden { error }) => Some(error),
-        Some(_) | None => None,
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     page::{Layout, Page},
 };
 
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Copy, Debug, Default)]
 pub struct OutputArgs {
     /// How to print it; `wide` neither cuts nor folds rows on a terminal
     #[arg(long, short, value_enum, default_value_t = Output::Table, global = true)]
@@ -26,16 +26,18 @@ pub struct OutputArgs {
 }
 
 /// How an answer is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Output {
+    #[default]
     Table,
     Wide,
     Json,
     Yaml,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum ColorMode {
+    #[default]
     Auto,
     Always,
     Never,

@@ -11,6 +11,8 @@ mod kubelets;
 pub mod operation;
 mod operations;
 pub mod read;
+pub mod record;
+pub mod replay;
 pub mod scheduler;
 pub mod session;
 pub mod signals;

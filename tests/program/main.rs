@@ -24,6 +24,7 @@ mod pending;
 mod pressure;
 mod recording_screen;
 mod redraws;
+mod replays;
 mod scenario_frames;
 mod requests;
 mod screens;

@@ -54,7 +54,7 @@ pub struct NodeFailureArgs {
     nodes: Vec<String>,
     /// When they fail, from now
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::span)]
-    at: Span,
+    after: Span,
     #[command(flatten)]
     horizon: HorizonArgs,
 }
@@ -66,7 +66,7 @@ pub struct ZoneFailureArgs {
     zones: Vec<String>,
     /// When they fail, from now
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = span::span)]
-    at: Span,
+    after: Span,
     #[command(flatten)]
     horizon: HorizonArgs,
 }
@@ -106,7 +106,7 @@ pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> 
     for node in &nodes {
         check_node(&shot.model.cluster, node)?;
     }
-    let at = shot.at + args.at;
+    let at = shot.at + args.after;
     print(shot, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
 }
 
@@ -124,7 +124,7 @@ pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> 
             return Err(no_zone(cluster, zone));
         }
     }
-    let at = shot.at + args.at;
+    let at = shot.at + args.after;
     print(shot, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
 }
 

@@ -27,7 +27,7 @@ pub struct StatusArgs {
     #[arg(long)]
     exit_code: bool,
     /// Print the verdict now and whenever it changes, one line each
-    #[arg(long, short, conflicts_with = "exit_code")]
+    #[arg(long, short, conflicts_with_all = ["exit_code", "recording"])]
     watch: bool,
 }
 

@@ -7,6 +7,7 @@ mod files;
 mod harmless;
 mod kubelet;
 mod objects;
+mod recording;
 mod screen;
 mod texts;
 mod wire;
@@ -51,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     target("plugin", files::plugin),
     target("protobuf", objects::protobuf),
     target("quantity", texts::quantity),
+    target("recording", recording::recording),
     target("selector", texts::selector),
     target("text", texts::text),
     target("theme", texts::theme),

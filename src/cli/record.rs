@@ -1,0 +1,262 @@
+//! `kordon record`: what the watches of a cluster report, into a file.
+
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    connection::ConnectionArgs,
+    exit::CliError,
+    once::Patience,
+    output::OutputArgs,
+    page::{Emphasis, Page},
+    settings::SettingsArgs,
+    show::connection_info,
+    span,
+};
+use crate::{
+    clock::Clock,
+    engine::Settings,
+    executor::effects::EffectExecutor,
+    k8s::connect::Connection,
+    model::ModelOptions,
+    recording::{RecordingStart, RecordingTotals, RecordingWriter, Redactor},
+    run::{
+        Session,
+        record::{RecordingResult, nodes_forbidden, record},
+    },
+    time::{Span, Timestamp},
+    ui::text,
+    visible,
+};
+
+#[derive(Args, Debug)]
+pub struct RecordArgs {
+    /// File to write, which must not exist (default: kordon-CONTEXT-TIME.kordon in this folder)
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    how: RecordHow,
+    /// Do not read pods: far less load on the API server, but no evictions
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+        hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
+    no_pods: bool,
+    /// How long to wait until connected
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
+    timeout: Span,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// What is recorded, and for how long.
+#[derive(Args, Clone, Debug)]
+pub struct RecordHow {
+    /// Stop after this time (default: at Ctrl-C or SIGTERM)
+    #[arg(long = "for", value_name = "DURATION", value_parser = span::span)]
+    duration: Option<Span>,
+    /// Replace names, labels, addresses and messages by hashes that only this recording has
+    #[arg(long)]
+    redact: bool,
+    /// How often all objects are repeated, from which reading can start
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = keyframes)]
+    keyframe_every: Span,
+}
+
+impl RecordHow {
+    /// Names as they are, for some time or until Ctrl-C.
+    pub fn lasting(duration: Option<Span>) -> Self {
+        Self { duration, redact: false, keyframe_every: Span::from_secs(120) }
+    }
+}
+
+/// What was recorded (`docs/recording.md`).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RecordReport {
+    /// `kordon.record/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    file: String,
+    context: String,
+    from: Timestamp,
+    until: Timestamp,
+    redacted: bool,
+    /// Nodes and pods at the end.
+    nodes: usize,
+    pods: usize,
+    /// Changes of objects, and objects of lists.
+    changes: u64,
+    keyframes: u64,
+    /// Errors that the watches reported.
+    watch_errors: u64,
+    /// The size of the file, and of what the watches received.
+    bytes: u64,
+    received_bytes: u64,
+}
+
+pub async fn run(args: RecordArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let patience = Patience::start(args.timeout, "--timeout");
+    let config = connection.config.clone();
+    let connection = patience.connect(connection).await?;
+    let settings = patience.settings(&connection, &config, &args.settings).await?;
+    let clock = Clock::system();
+    let file = args.file.unwrap_or_else(|| default_file(&connection.context, clock.now()));
+    let recording =
+        ClusterRecording { connection: &connection, settings: &settings, no_pods: args.no_pods, clock };
+    recording.write(&file, &args.how, args.output).await
+}
+
+/// A cluster that is recorded.
+pub struct ClusterRecording<'a> {
+    pub connection: &'a Connection,
+    pub settings: &'a Settings,
+    pub no_pods: bool,
+    pub clock: Clock,
+}
+
+impl ClusterRecording<'_> {
+    /// Records into a new file until it is stopped, and says what was recorded.
+    pub async fn write(&self, path: &Path, how: &RecordHow, output: OutputArgs) -> Result<(), CliError> {
+        let Self { connection, settings, no_pods, clock } = *self;
+        let from = clock.now();
+        let info = connection_info(connection);
+        let mut start = RecordingStart::new(settings, how.keyframe_every, from);
+        start.context = info.context;
+        start.server = info.server;
+        start.identity = info.identity.unwrap_or_default();
+        start.server_version = info.server_version.unwrap_or_default();
+        let context = start.context.clone();
+        let redactor = how.redact.then(Redactor::default);
+        let shown = visible::text(&path.display().to_string()).into_owned();
+        // Only its owner may read it: it names what runs in the cluster.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = file.map_err(|error| CliError::Io { doing: format!("creating {shown}"), error })?;
+        let writer = RecordingWriter::start(file, start, redactor.as_ref())?;
+        let cancel = CancellationToken::new();
+        let _ends_with_us = cancel.clone().drop_guard();
+        let options = ModelOptions::observer(connection.version);
+        let executor = EffectExecutor::Recorder;
+        let session = Session::start(connection, options, no_pods, executor, clock, cancel);
+        let stop = stop(how.duration.map(|duration| from + duration), clock)?;
+        let _ = writeln!(std::io::stderr(), "recording into {shown}; Ctrl-C ends it");
+        let recorded = record(session, writer, stop).await?;
+        if let Some(error) = nodes_forbidden(&recorded.model) {
+            return Err(CliError::NodesForbidden(error.to_owned()));
+        }
+        let report = RecordReport::new(&recorded, shown, context, from, how.redact);
+        output.print(&report, table)
+    }
+}
+
+impl RecordReport {
+    fn new(
+        recorded: &RecordingResult,
+        file: String,
+        context: String,
+        from: Timestamp,
+        redacted: bool,
+    ) -> Self {
+        let RecordingResult { totals, until, watch_errors, model } = recorded;
+        let RecordingTotals { changes, keyframes, bytes, .. } = *totals;
+        Self {
+            schema: "kordon.record/v1",
+            file,
+            context,
+            from,
+            until: *until,
+            redacted,
+            nodes: model.cluster.nodes().len(),
+            pods: model.cluster.pods().len(),
+            changes,
+            keyframes,
+            watch_errors: *watch_errors,
+            bytes,
+            received_bytes: model.feeds.traffic().1,
+        }
+    }
+}
+
+fn table(report: &RecordReport, page: &mut Page) {
+    let RecordReport { nodes, pods, changes, keyframes, watch_errors, .. } = report;
+    let rows = [
+        ("recorded", format!("{} of {}", report.until.since(report.from), report.context)),
+        ("from", report.from.to_time()),
+        ("until", report.until.to_time()),
+        ("nodes", nodes.to_string()),
+        ("pods", pods.to_string()),
+        ("changes", changes.to_string()),
+        ("keyframes", keyframes.to_string()),
+        ("errors", format!("{watch_errors} of watches")),
+        ("received", text::bytes(report.received_bytes)),
+        ("file", format!("{} ({})", report.file, text::bytes(report.bytes))),
+    ];
+    for (name, value) in rows {
+        page.line(Emphasis::Plain, &format!("{name:<11}{value}"));
+    }
+}
+
+/// Is done at this time, or at SIGINT or SIGTERM. Signals are heard from now on.
+fn stop(until: Option<Timestamp>, clock: Clock) -> Result<impl Future<Output = ()>, CliError> {
+    let failed = |error| CliError::Io { doing: "waiting for signals".into(), error };
+    let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+            () = clock.sleep_until(until.unwrap_or_default()), if until.is_some() => {}
+        }
+    })
+}
+
+/// In this folder, named after the context and the time.
+fn default_file(context: &str, now: Timestamp) -> PathBuf {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+    let context: String = context.chars().take(60).map(plain).collect();
+    format!("kordon-{context}-{}.kordon", now.utc().format("%Y%m%d-%H%M%S")).into()
+}
+
+fn keyframes(text: &str) -> Result<Span, String> {
+    let span = span::span(text)?;
+    let is_sensible = (Span::from_secs(10)..=Span::from_secs(3600)).contains(&span);
+    if is_sensible { Ok(span) } else { Err("must be between 10s and 1h".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_names_every_field() {
+        let full = RecordReport {
+            schema: "kordon.record/v1",
+            file: "incident.kordon".into(),
+            context: "demo".into(),
+            from: Timestamp::EPOCH,
+            until: Timestamp::EPOCH,
+            redacted: false,
+            nodes: 24,
+            pods: 200,
+            changes: 5000,
+            keyframes: 7,
+            watch_errors: 0,
+            bytes: 300_000,
+            received_bytes: 9_000_000,
+        };
+        crate::cli::documented::check(&full, include_str!("../../docs/recording.md"));
+    }
+
+    #[test]
+    fn the_default_file_is_a_plain_name_whatever_the_context() {
+        let file = default_file("arn:aws:eks/prod 1", Timestamp::from_secs(1_800_000_000));
+        assert_eq!(file, Path::new("kordon-arn-aws-eks-prod-1-20270115-080000.kordon"));
+    }
+}

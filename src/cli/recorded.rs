@@ -1,0 +1,111 @@
+//! `--recording FILE --at TIME`: a moment of a recording in place of a cluster.
+
+use std::{
+    fs::File,
+    io::BufReader,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use kube::{Client, client::Body};
+
+use super::{CliError, settings::SettingsArgs, span};
+use crate::{
+    k8s::connect::Connection,
+    model::Model,
+    recording::RecordingReader,
+    run::replay::Replay,
+    time::{Span, Timestamp},
+    visible,
+};
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Recording")]
+pub struct RecordedMoment {
+    /// Answer from this recording of `kordon record` instead of a cluster
+    #[arg(long, value_name = "FILE")]
+    pub recording: Option<PathBuf>,
+    /// The moment: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end
+    #[arg(long, value_name = "TIME", default_value = "-0s", value_parser = moment, requires = "recording", allow_hyphen_values = true)]
+    at: Moment,
+}
+
+/// A moment of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    At(Timestamp),
+    FromStart(Span),
+    BeforeEnd(Span),
+}
+
+impl Default for Moment {
+    fn default() -> Self {
+        Self::BeforeEnd(Span::ZERO)
+    }
+}
+
+impl RecordedMoment {
+    /// What a kordon knew at the moment that watched the cluster then, and when that was. Settings that are given replace
+    /// those that were recorded.
+    pub fn model(&self, file: &Path, given: &SettingsArgs) -> Result<(Model, Timestamp), CliError> {
+        let shown = visible::text(&file.display().to_string()).into_owned();
+        let source = File::open(file);
+        let source = source.map_err(|error| CliError::Io { doing: format!("opening {shown}"), error })?;
+        let reader = RecordingReader::open(BufReader::new(source))?;
+        let (start, end) = (reader.start().at, reader.until());
+        let at = match self.at {
+            Moment::At(at) => at,
+            Moment::FromStart(span) => start + span,
+            Moment::BeforeEnd(span) => end - span,
+        };
+        if !(start..=end).contains(&at) {
+            let (at, start, end) = (at.to_time(), start.to_time(), end.to_time());
+            return Err(CliError::Usage(format!(
+                "{at} is not in the recording, which is from {start} to {end}"
+            )));
+        }
+        let mut settings = reader.start().settings();
+        given.apply(&mut settings);
+        let mut replay = Replay::new(reader, settings);
+        replay.seek(at)?;
+        Ok((replay.into_model(), at))
+    }
+}
+
+/// A connection to nothing, for what asks the server beside the watches: it says that a recording has none of that.
+pub fn connection(model: &Model) -> Connection {
+    let refuse = tower::service_fn(|_: http::Request<Body>| async {
+        Err::<http::Response<Body>, _>(tower::BoxError::from("a recording has only what watches report"))
+    });
+    let mut connection = Connection::embedded(Client::new(refuse, "default"), &model.connection.context);
+    connection.server.clone_from(&model.connection.server);
+    connection.version = model.settings.version;
+    connection.release = model.connection.server_version.clone().unwrap_or_default();
+    connection
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    if let Some(at) = Timestamp::parse(text) {
+        return Ok(Moment::At(at));
+    }
+    let parsed = match text.strip_prefix('-') {
+        Some(before) => span::span(before).map(Moment::BeforeEnd),
+        None => span::span(text).map(Moment::FromStart),
+    };
+    parsed.map_err(|_| {
+        "not a time such as 2026-01-02T03:04:05Z, 12m (from the start) or -30s (from the end)".into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_time_or_a_distance_from_one_end() {
+        assert_eq!(moment("1970-01-01T00:00:09Z"), Ok(Moment::At(Timestamp::from_secs(9))));
+        assert_eq!(moment("12m"), Ok(Moment::FromStart(Span::from_secs(720))));
+        assert_eq!(moment("-30s"), Ok(Moment::BeforeEnd(Span::from_secs(30))));
+        assert!(moment("soon").is_err() && moment("-").is_err());
+    }
+}

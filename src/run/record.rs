@@ -1,0 +1,86 @@
+//! Records what the watches of a cluster report, until it is stopped.
+
+use std::io::Write;
+
+use super::Session;
+use crate::{
+    cluster::FeedKind,
+    k8s::feed::{FeedEvent, FeedHealth, FeedState},
+    model::Model,
+    recording::{KeyframeSource, RecordingError, RecordingTotals, RecordingWriter},
+    time::Timestamp,
+};
+
+/// What was recorded, and of what.
+#[derive(Clone, Debug)]
+pub struct RecordingResult {
+    pub totals: RecordingTotals,
+    /// When it ended.
+    pub until: Timestamp,
+    /// Errors that the watches reported.
+    pub watch_errors: u64,
+    /// The cluster as it was at the end.
+    pub model: Model,
+}
+
+/// Records a session until `stop` is done, its watches end, or the server forbids to list nodes.
+///
+/// # Errors
+/// The recording cannot be written.
+pub async fn record<W: Write>(
+    mut session: Session,
+    mut writer: RecordingWriter<W>,
+    stop: impl Future<Output = ()>,
+) -> Result<RecordingResult, RecordingError> {
+    let clock = session.clock;
+    let mut watch_errors = 0;
+    tokio::pin!(stop);
+    loop {
+        let due = writer.poll_timeout();
+        tokio::select! {
+            () = &mut stop => break,
+            event = session.links.feeds.recv() => {
+                let Some(event) = event else { break };
+                watch_errors += u64::from(matches!(event, FeedEvent::Trouble(_)));
+                let now = clock.now();
+                writer.event(&event, now)?;
+                session.model.on_watch_event(event, now);
+                write_keyframe_if_due(&mut writer, &session.model, now)?;
+                if nodes_forbidden(&session.model).is_some() {
+                    break;
+                }
+            }
+            () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
+                writer.on_timeout(clock.now())?;
+            }
+        }
+    }
+    let until = clock.now();
+    let totals = writer.finish(until)?;
+    Ok(RecordingResult { totals, until, watch_errors, model: session.model })
+}
+
+/// Writes a keyframe of what a model knows if one is due. The model has all that was recorded.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_keyframe_if_due<W: Write>(
+    writer: &mut RecordingWriter<W>,
+    model: &Model,
+    now: Timestamp,
+) -> Result<(), RecordingError> {
+    if !writer.is_keyframe_due(now) {
+        return Ok(());
+    }
+    let health: Vec<(FeedKind, &FeedHealth)> = model.feeds.iter().collect();
+    let clock_difference = model.feeds.clock_difference;
+    writer.keyframe(KeyframeSource { cluster: &model.cluster, health: &health, clock_difference }, now)
+}
+
+/// In the server's words, why nodes may not be listed, without which there is nothing to record.
+pub fn nodes_forbidden(model: &Model) -> Option<&str> {
+    match model.feeds.state(FeedKind::Nodes) {
+        Some(FeedState::Forbidden { error }) => Some(error),
+        Some(_) | None => None,
+    }
+}

@@ -1,0 +1,221 @@
+//! What a replayed model knows at a moment is what the live one knew then; and the commands that record and read recordings.
+
+use std::io::Cursor;
+
+use kordon::{
+    cli::StatusReport,
+    clock::Clock,
+    demo::{
+        api::{Api, ApiOptions},
+        scenario::Scenario,
+        world::{Scheduling, World, WorldOptions},
+    },
+    engine::{ServerVersion, Settings},
+    executor::effects::EffectExecutor,
+    k8s::connect::Connection,
+    model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
+    recording::{RecordingReader, RecordingStart, RecordingWriter},
+    run::{
+        Session, controller::Controller, record::write_keyframe_if_due, replay::Replay,
+        scheduler::PlacementScheduler,
+    },
+    time::{Span, Timestamp},
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::common::program::Shell;
+
+const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
+
+/// A recording, and what the live model reported at some moments while it was made.
+struct LiveSession {
+    file: Vec<u8>,
+    reports: Vec<(Timestamp, Value)>,
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replayed_model_knows_what_the_live_one_knew() {
+    for scenario in ["default", "zone-outage", "restart"] {
+        let live = LiveSession::run(scenario, Span::from_secs(600)).await;
+        let mut replay = live.replay();
+        let mut keyframes = replay.reader().keyframes();
+        assert!(keyframes.by_ref().count() >= 4, "{scenario}");
+        drop(keyframes);
+        for (at, report) in &live.reports {
+            assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} at {at}"));
+        }
+        // Back and forth, from what was kept before keyframes.
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..20 {
+            let (at, report) = &live.reports[random.usize(..live.reports.len())];
+            assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} back at {at}"));
+        }
+    }
+}
+
+impl LiveSession {
+    /// Watches a scenario for some time, as a dashboard does, and records it.
+    async fn run(scenario: &str, duration: Span) -> Self {
+        let clock = Clock::new(EPOCH, 1.0);
+        let cancel = CancellationToken::new();
+        let _ends_with_us = cancel.clone().drop_guard();
+        let (api, _world) = start_demo(scenario, clock, &cancel);
+        let settings = Settings::defaults(VERSION);
+        let session = Session::start(
+            &Connection::embedded(api.client(), "demo"),
+            options(&settings),
+            false,
+            EffectExecutor::Recorder,
+            clock,
+            cancel.clone(),
+        );
+        let Session { mut model, mut links, .. } = session;
+        let mut start = RecordingStart::new(&settings, Span::from_secs(120), clock.now());
+        start.context = "demo".into();
+        let (mut file, mut reports) = (Vec::new(), Vec::new());
+        let mut writer = RecordingWriter::start(&mut file, start, None).expect("memory");
+        let (mut sample, ends) = (EPOCH + Span::from_millis(17_345), EPOCH + duration);
+        while clock.now() < ends {
+            let due = model.poll_timeout();
+            tokio::select! {
+                // Before what happens at the same moment.
+                biased;
+                () = clock.sleep_until(sample) => {
+                    let now = clock.now();
+                    // The last moment before this one.
+                    reports.push((now - Span::from_nanos(1), report(&model, now - Span::from_nanos(1))));
+                    sample = now + Span::from_millis(23_457);
+                }
+                event = links.feeds.recv() => {
+                    let (event, now) = (event.expect("the watches run"), clock.now());
+                    writer.event(&event, now).expect("memory");
+                    model.on_watch_event(event, now);
+                    write_keyframe_if_due(&mut writer, &model, now).expect("memory");
+                }
+                outcome = links.outcomes.recv() => {
+                    let (id, outcome) = outcome.expect("the executor runs");
+                    model.on_outcome(id, outcome, clock.now());
+                }
+                permit = links.effects.reserve(), if model.has_effects() => {
+                    permit.expect("the executor runs").send(model.next_effect().expect("there is one"));
+                }
+                () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
+                    model.on_timeout(clock.now());
+                }
+            }
+        }
+        writer.finish(clock.now()).expect("memory");
+        Self { file, reports }
+    }
+
+    fn replay(&self) -> Replay<Cursor<&[u8]>> {
+        let reader = RecordingReader::open(Cursor::new(&self.file[..])).expect("a recording");
+        let settings = reader.start().settings();
+        assert_eq!(settings, Settings::defaults(VERSION));
+        Replay::new(reader, settings)
+    }
+}
+
+fn start_demo(scenario: &str, clock: Clock, cancel: &CancellationToken) -> (Api, World) {
+    let api = Api::new(clock, ApiOptions::default());
+    let scenario = Scenario::named(scenario).expect("a scenario");
+    let options = WorldOptions { scenario, scheduling: Scheduling::External, ..WorldOptions::default() };
+    let world = World::start(&api, clock, &options, cancel.clone());
+    let connection = |user: &str| Connection::embedded(api.client_as(user), "demo");
+    let term = |identity: &str| Controller {
+        connection: connection("system:kordon-controller"),
+        settings: Settings::defaults(VERSION),
+        clock,
+        identity: identity.into(),
+    };
+    match scenario.controller_away {
+        None => tokio::spawn(term("kordon-demo").run(cancel.clone())),
+        Some(away) => {
+            tokio::spawn(term("kordon-demo").run_until_replaced(term("kordon-demo-2"), away, cancel.clone()))
+        }
+    };
+    let scheduler = PlacementScheduler { connection: connection("system:kordon-scheduler"), clock };
+    tokio::spawn(scheduler.run(cancel.clone()));
+    (api, world)
+}
+
+fn options(settings: &Settings) -> ModelOptions {
+    let connection = ConnectionInfo { context: "demo".into(), ..ConnectionInfo::default() };
+    ModelOptions { connection, settings: settings.clone(), role: ControllerRole::Shadow }
+}
+
+/// What `kordon status -o json` says.
+fn report(model: &Model, at: Timestamp) -> Value {
+    let mut model = model.clone();
+    model.run_forecast(at);
+    model.run_outcomes(at);
+    serde_json::to_value(StatusReport::new(&model, at)).expect("plain data")
+}
+
+fn report_at(replay: &mut Replay<Cursor<&[u8]>>, at: Timestamp) -> Value {
+    replay.seek(at).expect("it is whole");
+    assert_eq!(replay.at(), at);
+    report(replay.model(), at)
+}
+
+/// Asserts that two reports say the same, or names the first field in which they differ.
+fn assert_same(live: &Value, replayed: &Value, place: &str) {
+    match (live, replayed) {
+        (Value::Object(live), Value::Object(replayed)) => {
+            assert_eq!(live.keys().collect::<Vec<_>>(), replayed.keys().collect::<Vec<_>>(), "{place}");
+            for (name, value) in live {
+                assert_same(value, &replayed[name], &format!("{place}.{name}"));
+            }
+        }
+        (Value::Array(live), Value::Array(replayed)) => {
+            assert_eq!(live.len(), replayed.len(), "{place}: {live:?} {replayed:?}");
+            for (number, (live, replayed)) in live.iter().zip(replayed).enumerate() {
+                assert_same(live, replayed, &format!("{place}[{number}]"));
+            }
+        }
+        (live, replayed) => assert_eq!(live, replayed, "{place}"),
+    }
+}
+
+#[tokio::test]
+async fn a_demo_is_recorded_and_asked_about_afterwards() {
+    let shell = Shell::new();
+    let file = shell.home.path().join("incident.kordon");
+    let file = file.to_str().expect("text");
+    let record = ["demo", "--record", file, "--record-for", "4m", "--speed", "20"];
+    let recorded = shell.run(&record).await;
+    assert_eq!(recorded.code, 0, "{}", recorded.err);
+    assert!(recorded.out.contains("of demo") && recorded.out.contains("keyframes  1"), "{}", recorded.out);
+    let again = shell.run(&record).await;
+    assert!(again.code == 1 && again.err.contains("creating"), "a file is never overwritten: {}", again.err);
+
+    let json = async |line: &[&str]| {
+        let output = shell.run(&[line, &["--recording", file, "-o", "json"]].concat()).await;
+        assert_eq!(output.code, 0, "{line:?}: {}", output.err);
+        serde_json::from_str::<Value>(&output.out).expect("a report")
+    };
+    let (early, late) = (json(&["status", "--at", "-40s"]).await, json(&["status"]).await);
+    assert_eq!(early["cluster"]["context"], "demo");
+    let taken_at =
+        |report: &Value| Timestamp::parse(report["takenAt"].as_str().expect("text")).expect("a time");
+    assert_eq!(taken_at(&late).since(taken_at(&early)), Span::from_secs(40));
+    let node = early["nodes"][0]["name"].as_str().expect("a name");
+    assert!(json(&["why", "node", node, "--at", "-20s"]).await["steps"].is_array());
+    assert_eq!(json(&["forecast", "--at", "-1m"]).await["schema"], "kordon.forecast/v1");
+    let failure = json(&["plan", "node-failure", node, "--after", "1m", "--at", "-10s"]).await;
+    assert_eq!(failure["schema"], "kordon.forecast/v1");
+
+    for (line, code, text) in [
+        (&["status", "--recording", file, "--at", "1h"][..], 2, "is not in the recording"),
+        (&["status", "--recording", file, "--at", "0s"], 4, "were not listed yet"),
+        (&["status", "--recording", file, "--context", "c"], 2, "--recording asks no cluster"),
+        (&["status", "--recording", "/dev/null"], 1, "not a recording"),
+        (&["status", "--recording", file, "--watch"], 2, "cannot be used with"),
+        (&["status", "--at", "1m"], 2, "--recording"),
+    ] {
+        let output = shell.run(line).await;
+        assert!(output.code == code && output.err.contains(text), "{line:?}: {} {}", output.code, output.err);
+    }
+}
