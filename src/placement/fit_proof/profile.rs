@@ -453,7 +453,7 @@ impl Profiles {
     ) -> SpreadRelation {
         let selector = effective_selector(spread, request);
         let own = selector.as_ref().is_some_and(|selector| selector.matches(&request.labels));
-        let counts_any = |selector: &crate::cluster::Selector| {
+        let counts_any = |selector: &Selector| {
             !selector.is_empty() || !snapshot.rules().empty_spread_counts_nothing
         };
         let key = self.key(&spread.topology_key, snapshot);
