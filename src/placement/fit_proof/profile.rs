@@ -453,9 +453,8 @@ impl Profiles {
     ) -> SpreadRelation {
         let selector = effective_selector(spread, request);
         let own = selector.as_ref().is_some_and(|selector| selector.matches(&request.labels));
-        let counts_any = |selector: &Selector| {
-            !selector.is_empty() || !snapshot.rules().empty_spread_counts_nothing
-        };
+        let counts_any =
+            |selector: &Selector| !selector.is_empty() || !snapshot.rules().empty_spread_counts_nothing;
         let key = self.key(&spread.topology_key, snapshot);
         let mut numbers: Vec<u32> = match selector.filter(counts_any) {
             Some(selector) => {
