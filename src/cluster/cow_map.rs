@@ -142,6 +142,10 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
                     return None;
                 }
                 let rows = Arc::make_mut(&mut self.chunks[chunk]);
+                if rows.len() == rows.capacity() {
+                    // Twice as many, as a list grows by itself, would be more than a chunk ever has.
+                    rows.reserve_exact((CHUNK + 1 - rows.len()).min(rows.len() / 4 + 4));
+                }
                 rows.insert(row, (key, value));
                 if rows.len() > CHUNK {
                     // Names often arrive in order: keep the lower chunk fuller.

@@ -1,12 +1,13 @@
 //! Names and ids: shared text, each kind a type of its own.
 
-use std::{borrow::Borrow, cmp::Ordering, fmt, ops::Deref, sync::Arc};
+use std::{borrow::Borrow, cmp::Ordering, fmt, ops::Deref};
 
+use arcstr::ArcStr;
 use rustc_hash::FxHashSet;
 
 /// Shared text. Copies are reference counts; equal names from one [`Interner`] are one allocation.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Name(Arc<str>);
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Name(ArcStr);
 
 impl Name {
     pub fn as_str(&self) -> &str {
@@ -17,19 +18,13 @@ impl Name {
 impl Ord for Name {
     /// By bytes; most equal names are one allocation, and then need not be read.
     fn cmp(&self, other: &Self) -> Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
+        if ArcStr::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.cmp(&other.0) }
     }
 }
 
 impl PartialOrd for Name {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
-    }
-}
-
-impl Default for Name {
-    fn default() -> Self {
-        Self::from("")
     }
 }
 
@@ -48,13 +43,13 @@ impl Borrow<str> for Name {
 
 impl From<&str> for Name {
     fn from(text: &str) -> Self {
-        Self(Arc::from(text))
+        Self(text.into())
     }
 }
 
 impl From<String> for Name {
     fn from(text: String) -> Self {
-        Self(Arc::from(text))
+        Self(text.into())
     }
 }
 
@@ -187,7 +182,7 @@ impl Interner {
 
     /// Forgets the names that nobody else holds.
     pub fn tidy(&mut self) {
-        self.names.retain(|name| Arc::strong_count(&name.0) > 1);
+        self.names.retain(|name| ArcStr::strong_count(&name.0).is_some_and(|holders| holders > 1));
     }
 }
 
@@ -199,7 +194,7 @@ mod tests {
     fn equal_names_are_interned_once_and_dropped_when_unused() {
         let mut interner = Interner::default();
         let (first, second) = (interner.name("zone-a"), interner.name("zone-a"));
-        assert!(Arc::ptr_eq(&first.0, &second.0));
+        assert!(ArcStr::ptr_eq(&first.0, &second.0));
         drop((first, second));
         interner.tidy();
         assert!(interner.names.is_empty());
