@@ -4,7 +4,7 @@ use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
 use rustc_hash::FxHashMap;
 
-use crate::cluster::{Labels, Name, Namespace, NodeName};
+use crate::cluster::{Name, Namespace, NodeName};
 
 /// The numbers of values, by content. Never listed, so that the order of the map cannot be seen.
 #[derive(Clone, Debug)]
@@ -68,14 +68,6 @@ impl<T: ?Sized> Shared for Arc<T> {
 
     fn address(&self) -> usize {
         Arc::as_ptr(self).cast::<u8>().addr()
-    }
-}
-
-impl Shared for Labels {
-    type Address = usize;
-
-    fn address(&self) -> usize {
-        self.entries().as_ptr().addr()
     }
 }
 

@@ -1,10 +1,12 @@
 //! The pods of the cluster by what selectors can tell apart: namespace and labels.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, hash::BuildHasher, sync::Arc};
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 use super::{
     cow_vec::CowVec,
-    ids::{Ids, IdsByAddress},
     label_index::{LabelIndex, each_once, required_values},
     presence::PresenceList,
 };
@@ -15,9 +17,8 @@ use crate::cluster::{Labels, Namespace, Pod, Selector};
 pub(super) struct PodClasses {
     all: CowVec<Arc<PodClass>>,
     in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
-    by_content: Arc<Ids<(Namespace, Labels)>>,
-    /// Most pods of a class share their labels, and are found here.
-    by_address: Arc<IdsByAddress<(Namespace, Labels)>>,
+    /// Their numbers by their content, which is not kept here once more: there may be as many classes as pods.
+    by_content: Arc<HashTable<u32>>,
 }
 
 /// The classes of one namespace.
@@ -39,24 +40,28 @@ pub(super) struct PodClass {
 impl PodClasses {
     /// The number of a pod's class; a new one for the first pod of a class.
     pub fn number_of(&mut self, pod: &Pod) -> u32 {
-        if let Some(number) = self.by_address.number(&(&pod.key.namespace, &pod.labels)) {
-            return number;
-        }
-        let content = (pod.key.namespace.clone(), pod.labels.clone());
-        let number = self.by_content.number(&content).unwrap_or_else(|| self.insert(&content));
-        Arc::make_mut(&mut self.by_address).insert(content, number);
-        number
+        let (namespace, labels) = (&pod.key.namespace, &pod.labels);
+        let is_same = |number: &u32| {
+            let class = self.class(*number);
+            class.namespace == *namespace && class.labels == *labels
+        };
+        let known = self.by_content.find(hash(namespace, labels), is_same).copied();
+        known.unwrap_or_else(|| self.insert(namespace.clone(), labels.clone()))
     }
 
-    fn insert(&mut self, content: &(Namespace, Labels)) -> u32 {
+    fn insert(&mut self, namespace: Namespace, labels: Labels) -> u32 {
         let number = u32::try_from(self.all.len()).expect("fewer classes than pods");
-        let (namespace, labels) = content.clone();
         let classes = Arc::make_mut(&mut self.in_namespace).entry(namespace.clone()).or_default();
         let NamespaceClasses { numbers, by_label } = Arc::make_mut(classes);
         numbers.push(number);
         labels.iter().for_each(|(key, value)| by_label.insert(key, value, number));
-        Arc::make_mut(&mut self.by_content).insert(content.clone(), number);
+        let hash_of_new = hash(&namespace, &labels);
         self.all.push(Arc::new(PodClass { namespace, labels, on: PresenceList::default() }));
+        let hash_of = |number: &u32| {
+            let class = &self.all[*number as usize];
+            hash(&class.namespace, &class.labels)
+        };
+        Arc::make_mut(&mut self.by_content).insert_unique(hash_of_new, number, hash_of);
         number
     }
 
@@ -104,6 +109,10 @@ impl NamespaceClasses {
         let Some((key, values)) = required_values(selector) else { return self.numbers.clone() };
         each_once(values.iter().flat_map(|value| self.by_label.numbers(key, value)).collect())
     }
+}
+
+fn hash(namespace: &Namespace, labels: &Labels) -> u64 {
+    FxBuildHasher.hash_one((namespace, labels))
 }
 
 /// Some namespaces, or all.
