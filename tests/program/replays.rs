@@ -5,26 +5,19 @@ use std::io::Cursor;
 use kordon::{
     cli::StatusReport,
     clock::Clock,
-    demo::{
-        api::{Api, ApiOptions},
-        scenario::Scenario,
-        world::{Scheduling, World, WorldOptions},
-    },
+    demo::scenario::Scenario,
     engine::{ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     recording::{RecordingReader, RecordingStart, RecordingWriter},
-    run::{
-        Session, controller::Controller, record::write_keyframe_if_due, replay::Replay,
-        scheduler::PlacementScheduler,
-    },
+    run::{Session, record::write_keyframe_if_due, replay::Replay},
     time::{Span, Timestamp},
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::common::program::Shell;
+use crate::{common::program::Shell, scenario_frames::start_demo};
 
 const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
@@ -61,6 +54,7 @@ impl LiveSession {
         let clock = Clock::new(EPOCH, 1.0);
         let cancel = CancellationToken::new();
         let _ends_with_us = cancel.clone().drop_guard();
+        let scenario = Scenario::named(scenario).expect("a scenario");
         let (api, _world) = start_demo(scenario, clock, &cancel);
         let settings = Settings::defaults(VERSION);
         let session = Session::start(
@@ -116,29 +110,6 @@ impl LiveSession {
         assert_eq!(settings, Settings::defaults(VERSION));
         Replay::new(reader, settings)
     }
-}
-
-fn start_demo(scenario: &str, clock: Clock, cancel: &CancellationToken) -> (Api, World) {
-    let api = Api::new(clock, ApiOptions::default());
-    let scenario = Scenario::named(scenario).expect("a scenario");
-    let options = WorldOptions { scenario, scheduling: Scheduling::External, ..WorldOptions::default() };
-    let world = World::start(&api, clock, &options, cancel.clone());
-    let connection = |user: &str| Connection::embedded(api.client_as(user), "demo");
-    let term = |identity: &str| Controller {
-        connection: connection("system:kordon-controller"),
-        settings: Settings::defaults(VERSION),
-        clock,
-        identity: identity.into(),
-    };
-    match scenario.controller_away {
-        None => tokio::spawn(term("kordon-demo").run(cancel.clone())),
-        Some(away) => {
-            tokio::spawn(term("kordon-demo").run_until_replaced(term("kordon-demo-2"), away, cancel.clone()))
-        }
-    };
-    let scheduler = PlacementScheduler { connection: connection("system:kordon-scheduler"), clock };
-    tokio::spawn(scheduler.run(cancel.clone()));
-    (api, world)
 }
 
 fn options(settings: &Settings) -> ModelOptions {

@@ -99,12 +99,11 @@ impl Surface for FrameSurface {
     }
 }
 
-/// Plays a scenario as `kordon demo` does, and takes its frames.
-async fn play(scenario: &'static Scenario) -> Frames {
-    let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
-    let (api, cancel) = (Api::new(clock, ApiOptions::default()), CancellationToken::new());
+/// Starts the cluster of a scenario with its controller and scheduler, as `kordon demo` does.
+pub fn start_demo(scenario: &'static Scenario, clock: Clock, cancel: &CancellationToken) -> (Api, World) {
+    let api = Api::new(clock, ApiOptions::default());
     let options = WorldOptions { scenario, scheduling: Scheduling::External, ..WorldOptions::default() };
-    let _world = World::start(&api, clock, &options, cancel.clone());
+    let world = World::start(&api, clock, &options, cancel.clone());
     let connection = |user: &str| Connection::embedded(api.client_as(user), "demo");
     let term = |identity: &str| Controller {
         connection: connection("system:kordon-controller"),
@@ -120,6 +119,14 @@ async fn play(scenario: &'static Scenario) -> Frames {
     };
     let scheduler = PlacementScheduler { connection: connection("system:kordon-scheduler"), clock };
     tokio::spawn(scheduler.run(cancel.clone()));
+    (api, world)
+}
+
+/// Plays a scenario as `kordon demo` does, and takes its frames.
+async fn play(scenario: &'static Scenario) -> Frames {
+    let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
+    let cancel = CancellationToken::new();
+    let (api, _world) = start_demo(scenario, clock, &cancel);
     let info = ConnectionInfo {
         context: "demo".into(),
         server: "demo".into(),
