@@ -59,7 +59,8 @@ const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Finds the cluster that the options mean, and asks it for its version and for the user.
+/// Finds the cluster that the options mean, and asks it for its version and for the user. Without an answer about the user, the
+/// name in the kubeconfig stays.
 ///
 /// # Errors
 /// See [`ConnectError`].
@@ -89,8 +90,11 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
         namespace,
         request_timeout: options.request_timeout,
     };
-    (connection.version, connection.release) = check(&connection).await?;
-    connection.introduce().await;
+    // Both at once: each takes a round trip, and a second one where the connection is new.
+    let (release, user) =
+        futures::try_join!(check(&connection), async { Ok(connection.confirmed_user().await) })?;
+    (connection.version, connection.release) = release;
+    connection.identity = user.unwrap_or(connection.identity);
     Ok(connection)
 }
 
@@ -236,8 +240,8 @@ impl Connection {
         }
     }
 
-    /// Asks the server for the user. Without an answer, the name in the kubeconfig stays.
-    async fn introduce(&mut self) {
+    /// Who the server says we are; none if it does not say.
+    async fn confirmed_user(&self) -> Option<Identity> {
         for version in ["v1", "v1beta1"] {
             let body = json!({"apiVersion": format!("authentication.k8s.io/{version}"), "kind": "SelfSubjectReview"});
             let path: Uri = format!("/apis/authentication.k8s.io/{version}/selfsubjectreviews")
@@ -254,11 +258,14 @@ impl Connection {
             let info = &review["status"]["userInfo"];
             let Some(user) = info["username"].as_str() else { continue };
             let groups = info["groups"].as_array().into_iter().flatten();
-            self.identity.user = plain(user);
-            self.identity.groups = groups.filter_map(Value::as_str).map(plain).collect();
-            self.identity.confirmed = true;
-            return;
+            return Some(Identity {
+                user: plain(user),
+                groups: groups.filter_map(Value::as_str).map(plain).collect(),
+                confirmed: true,
+                ..self.identity
+            });
         }
+        None
     }
 }
 

@@ -56,7 +56,8 @@ const FRAME: Duration = Duration::from_millis(33);
 /// Between two ticks.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Views are refreshed at most this often, however much arrives.
+/// Views are refreshed at most this often, however much arrives. Until the first list of nodes is complete they are refreshed
+/// with each frame.
 const REFRESH: Duration = Duration::from_millis(250);
 
 /// Forecasts are made, and an open plan follows the cluster, at most this often.
@@ -573,7 +574,8 @@ impl Loop {
         if let Some(snapshot) = self.app.take_unneeded_snapshot() {
             drop_in_background(snapshot);
         }
-        self.next_refresh = Instant::now() + REFRESH.max(started.elapsed() * COST);
+        let pace = if self.app.model.engine.is_some() { REFRESH } else { FRAME };
+        self.next_refresh = Instant::now() + pace.max(started.elapsed() * COST);
     }
 
     /// Starts a forecast on copies, where something has changed and something is wrong.
