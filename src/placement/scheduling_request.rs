@@ -158,7 +158,7 @@ const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.schedulin
 fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
     let by_default = pod.scheduling.spread.is_empty();
     let services = (by_default && !cluster.services().is_synced()).then_some(Caveat::Services);
-    let group = GROUPS.iter().any(|label| pod.labels.contains_key(*label)).then_some(Caveat::Group);
+    let group = GROUPS.iter().any(|label| pod.labels.contains_key(label)).then_some(Caveat::Group);
     services.into_iter().chain(group).collect()
 }
 

@@ -56,7 +56,7 @@ impl VolumeReach {
     fn of(volume: &Volume) -> Option<Self> {
         let Some(terms) = &volume.node_affinity else {
             let mut zones = TOPOLOGY_LABELS.iter().filter(|(key, _)| key.ends_with("/zone"));
-            let zones = zones.find_map(|(key, _)| volume.labels.get(*key))?;
+            let zones = zones.find_map(|(key, _)| volume.labels.get(key))?;
             return Some(Self::Zones(zones.split("__").map(Name::from).collect()));
         };
         let named = |of: fn(&NodeRequirement) -> bool| {

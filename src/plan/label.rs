@@ -36,7 +36,7 @@ pub(super) fn plan<E>(
 
 /// The write that gives a node these labels.
 pub fn step(node: &Node, after: &Labels) -> PlanStep {
-    let set = after.iter().filter(|(key, value)| node.labels.get(*key) != Some(value));
+    let set = after.iter().filter(|(key, value)| node.labels.get(key) != Some(value));
     let removed = node.labels.keys().filter(|key| !after.contains_key(key));
     let labels = set.map(|(key, value)| (key.clone(), Some(value.clone())));
     let labels = labels.chain(removed.map(|key| (key.clone(), None))).collect();

@@ -75,8 +75,8 @@ impl NodeChange {
                 removed.chain(added).collect::<Vec<_>>().join("  ")
             }
             Self::Labels { before, after } => {
-                let removed = before.iter().filter(|(key, value)| after.get(*key) != Some(value));
-                let added = after.iter().filter(|(key, value)| before.get(*key) != Some(value));
+                let removed = before.iter().filter(|(key, value)| after.get(key) != Some(value));
+                let added = after.iter().filter(|(key, value)| before.get(key) != Some(value));
                 let removed = removed.map(|(key, value)| format!("-{key}={value}"));
                 let added = added.map(|(key, value)| format!("+{key}={value}"));
                 removed.chain(added).collect::<Vec<_>>().join("  ")

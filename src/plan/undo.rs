@@ -89,7 +89,7 @@ impl NodeUndo {
                 let keys: BTreeSet<&Name> = before
                     .keys()
                     .chain(after.keys())
-                    .filter(|key| before.get(*key) != after.get(*key))
+                    .filter(|key| before.get(key) != after.get(key))
                     .collect();
                 let step = |key: &Name| UndoStep::Label {
                     key: key.clone(),

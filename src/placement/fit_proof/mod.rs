@@ -150,13 +150,13 @@ impl FitProofs {
         self.profiles.update_relations(snapshot);
         let mut changed = ChangedPods::default();
         let mut changes_on: Vec<Option<usize>> = vec![None; nodes];
-        for node in 0..nodes {
+        for (node, changes) in changes_on.iter_mut().enumerate() {
             let residents = snapshot.residents()[node].clone();
             if !Arc::ptr_eq(&residents, &self.residents[node]) {
                 self.entries[node] =
                     residents.iter().map(|resident| self.entry(resident, snapshot)).collect();
                 let before = std::mem::replace(&mut self.residents[node], residents);
-                changes_on[node] = Some(changed.compare(&before, &self.residents[node]));
+                *changes = Some(changed.compare(&before, &self.residents[node]));
                 self.log.on_pods_of_node(u32::try_from(node).expect("nodes have such numbers"));
             }
         }
