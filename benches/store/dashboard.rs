@@ -17,6 +17,8 @@ use super::{
 
 const ROWS: u16 = 48;
 const COLUMNS: u16 = 160;
+/// Names are before this column, and what changes by itself is behind it.
+const NAME: u16 = 18;
 /// `selected` of themes/dark.toml.
 const SELECTED: vt100::Color = vt100::Color::Rgb(0x1f, 0x2c, 0x3d);
 /// Each frame begins so: a synchronised update.
@@ -214,13 +216,16 @@ impl Screen {
         })
     }
 
-    /// The row of the selection in the focused pane.
-    fn selected(&self) -> Option<u16> {
+    /// The row of the selection in the focused pane, and how it begins: as the selection moves down, what it moves to may
+    /// move up.
+    fn selected(&self) -> Option<(u16, String)> {
+        let screen = self.terminal.screen();
         let is_selected = |row: &u16| {
-            let cell = self.terminal.screen().cell(*row, COLUMNS / 4);
+            let cell = screen.cell(*row, COLUMNS / 4);
             cell.is_some_and(|cell| cell.bgcolor() == SELECTED)
         };
-        (0..ROWS).find(is_selected)
+        let row = (0..ROWS).find(is_selected)?;
+        Some((row, screen.contents_between(row, 0, row, NAME)))
     }
 }
 
