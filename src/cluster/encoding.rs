@@ -2,7 +2,7 @@
 //!
 //! The numbers are derived onto the objects themselves (`#[n(…)]`), so there is one definition of each. A number is never
 //! used again for something else; a field that is added later is an `Option` or has `#[cbor(default)]`, so that older
-//! recordings can be read. docs/recording.md has the rules, and `tests/program/recordings` a file of each version.
+//! recordings can be read. docs/recording.md has the rules, and `tests/recordings` a file of each version.
 //!
 //! What many objects have in common is written once and then named by its number, which a [`Dictionary`] keeps: texts, and
 //! the parts that [`shared`] encodes. Times are written relative to the dictionary's base.
