@@ -321,14 +321,13 @@ fn pod(number: usize, kind: Kind) -> Pod {
     Pod {
         key: Key::new(&format!("team-{}", workload % NAMESPACES), &app),
         labels: labels(&app),
-        owner: Some(Owner {
+        owner: Some(Arc::new(Owner {
             kind: OwnerKind::Workload(WorkloadKind::ReplicaSet),
             name: app.as_str().into(),
             uid: app.as_str().into(),
-        }),
+        })),
         resources: Arc::new(requests().into()),
         scheduling: Arc::new(spec(&app, kind)),
-        requests: Resources { cpu_milli: 300, memory_bytes: 1 << 30, pods: 1 },
         ..Pod::default()
     }
 }

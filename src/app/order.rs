@@ -315,8 +315,8 @@ fn pods(shown: &Model, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) 
             Rank::Text(pod.owner.as_ref().map(|owner| owner.name.clone()).unwrap_or_default())
         }
         PodColumn::Priority => Rank::Number(-i64::from(pod.priority)),
-        PodColumn::Cpu => Rank::Number(-pod.requests.cpu_milli),
-        PodColumn::Memory => Rank::Number(-pod.requests.memory_bytes),
+        PodColumn::Cpu => Rank::Number(-pod.requests().cpu_milli),
+        PodColumn::Memory => Rank::Number(-pod.requests().memory_bytes),
         PodColumn::Age => Rank::Number(-pod.created.as_nanos()),
     };
     sorted(rows.map(|pod| (rank(pod), pod.key.clone())).collect(), sort.reversed)

@@ -221,7 +221,7 @@ impl NodeLoad {
         self.terminating += usize::from(pod.termination.is_some());
         self.ready += usize::from(pod.is_ready());
         if !pod.is_finished() {
-            self.requested += pod.requests;
+            self.requested += pod.requests();
         }
     }
 
@@ -230,7 +230,7 @@ impl NodeLoad {
         self.terminating -= usize::from(pod.termination.is_some());
         self.ready -= usize::from(pod.is_ready());
         if !pod.is_finished() {
-            self.requested -= pod.requests;
+            self.requested -= pod.requests();
         }
     }
 }

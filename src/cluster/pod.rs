@@ -32,9 +32,9 @@ pub struct Pod {
     pub created: ClusterTime,
     #[n(4)]
     pub labels: Labels,
-    /// The owner reference with `controller: true`.
-    #[n(5)]
-    pub owner: Option<Owner>,
+    /// The owner reference with `controller: true`; shared by the pods of a workload.
+    #[cbor(n(5), with = "encoding::inline_option", has_nil)]
+    pub owner: Option<Arc<Owner>>,
     /// `spec.nodeName`; none until it is scheduled.
     #[n(6)]
     pub node: Option<NodeName>,
@@ -44,9 +44,7 @@ pub struct Pod {
     /// `spec.priority`.
     #[n(8)]
     pub priority: i32,
-    /// The sum over its containers as the scheduler counts it; `pods` is 1.
-    #[n(9)]
-    pub requests: Resources,
+    // 9 was the sum of its requests, which are in `resources`.
     /// What it requests and is limited to in full; shared by pods in which it is equal.
     #[cbor(n(10), with = "encoding::shared")]
     pub resources: Arc<PodResources>,
@@ -76,8 +74,9 @@ pub struct Pod {
     /// The reason of the DisruptionTarget condition, if that is True.
     #[n(19)]
     pub disruption_target: Option<Name>,
+    /// Most pods have none, so it takes one word.
     #[n(20)]
-    pub termination: Option<Termination>,
+    pub termination: Option<Box<Termination>>,
     /// Why it ended or is about to, beyond `reason` and `disruption_target`; none for most pods.
     #[cbor(n(21), with = "encoding::inline_option", has_nil)]
     pub ending: Option<Arc<PodEnding>>,
@@ -92,6 +91,12 @@ pub struct Pod {
 }
 
 impl Pod {
+    /// The sum over its containers as the scheduler counts it; `pods` is 1.
+    pub fn requests(&self) -> Resources {
+        let requests = &self.resources.requests;
+        Resources { cpu_milli: requests.cpu_milli, memory_bytes: requests.memory_bytes, pods: 1 }
+    }
+
     pub fn is_ready(&self) -> bool {
         self.ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::True)
     }

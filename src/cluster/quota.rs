@@ -118,8 +118,8 @@ impl QuotaCount {
         match self {
             Self::Pod | Self::Object => 1,
             Self::Request(name) => match &**name {
-                "cpu" => pod.requests.cpu_milli,
-                "memory" => pod.requests.memory_bytes,
+                "cpu" => pod.requests().cpu_milli,
+                "memory" => pod.requests().memory_bytes,
                 "ephemeral-storage" => requests.ephemeral_bytes,
                 other => {
                     let scalar = requests.scalars.iter().find(|(name, _)| **name == *other);
@@ -197,17 +197,17 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::{KubeletSpec, Resources};
+    use crate::cluster::{KubeletSpec, Requests};
 
     fn pod(quota: QuotaSpec) -> Pod {
         pod_of_class(QosClass::Burstable, quota)
     }
 
     fn pod_of_class(qos: QosClass, quota: QuotaSpec) -> Pod {
-        let requests = Resources { cpu_milli: 250, memory_bytes: 1 << 20, pods: 1 };
+        let requests = Requests { cpu_milli: 250, memory_bytes: 1 << 20, ..Requests::default() };
         let kubelet = KubeletSpec { qos, ..KubeletSpec::default() };
-        let resources = Arc::new(PodResources { quota, kubelet, ..PodResources::default() });
-        Pod { requests, resources, ..Pod::default() }
+        let resources = Arc::new(PodResources { requests, quota, kubelet });
+        Pod { resources, ..Pod::default() }
     }
 
     #[test]

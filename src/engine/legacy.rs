@@ -410,7 +410,7 @@ fn is_daemon(cluster: &Cluster, pod: &Pod) -> bool {
     let sets = cluster.workloads(WorkloadKind::DaemonSet);
     if !cluster.knows(&Scope::Workloads(WorkloadKind::DaemonSet)) {
         let kind = |owner: &crate::cluster::Owner| owner.kind.as_str() == WorkloadKind::DaemonSet.as_str();
-        return pod.owner.as_ref().is_some_and(kind);
+        return pod.owner.as_deref().is_some_and(kind);
     }
     let from = Key { namespace: pod.key.namespace.clone(), ..Key::default() };
     let selectors = sets

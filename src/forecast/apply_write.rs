@@ -92,7 +92,7 @@ fn delete_pod(
         change_pod(cluster, key, applied, |pod| {
             mark(pod, deletion);
             if stays {
-                pod.termination.get_or_insert(Termination { deadline: now + grace, grace });
+                pod.termination.get_or_insert_with(|| Box::new(Termination { deadline: now + grace, grace }));
             }
         });
     }

@@ -376,7 +376,8 @@ mod tests {
 
     fn terminating(pod: &Pod, since: i64, reason: Option<&str>) -> Pod {
         let grace = Span::from_secs(30);
-        let termination = Some(Termination { deadline: ClusterTime::new(at(since)) + grace, grace });
+        let termination =
+            Some(Box::new(Termination { deadline: ClusterTime::new(at(since)) + grace, grace }));
         Pod { termination, disruption_target: reason.map(Into::into), ..pod.clone() }
     }
 

@@ -383,7 +383,7 @@ mod tests {
 
     fn pod(terminating: bool, reason: Option<&str>) -> Pod {
         let termination =
-            terminating.then(|| Termination { deadline: ClusterTime::new(NOW), grace: Span::ZERO });
+            terminating.then(|| Box::new(Termination { deadline: ClusterTime::new(NOW), grace: Span::ZERO }));
         Pod {
             key: Key::new("shop", "web-1"),
             node: Some("a".into()),

@@ -505,7 +505,8 @@ mod tests {
             ..Pod::default()
         };
         let grace = Span::from_secs(30);
-        let ends = Pod { termination: Some(Termination { deadline: written(10), grace }), ..pod("ends") };
+        let ends =
+            Pod { termination: Some(Termination { deadline: written(10), grace }.into()), ..pod("ends") };
         let lease = Lease { node: "n".into(), renewed: Some(written(-150)), ..Lease::default() };
         vec![
             Change::Node(ObjectEvent::ListStarted),

@@ -131,7 +131,7 @@ mod tests {
                 uid: uid.into(),
                 version: self.version(),
                 created: ClusterTime::new(Timestamp::from_secs(created)),
-                owner: Some(Owner { kind, name: owner.into(), uid: Uid::from(owner) }),
+                owner: Some(Owner { kind, name: owner.into(), uid: Uid::from(owner) }.into()),
                 node: node.map(Into::into),
                 ..Pod::default()
             };

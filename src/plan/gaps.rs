@@ -140,7 +140,9 @@ pub fn succession_gaps(cluster: &Cluster) -> Gaps {
 
 /// The scopes of a pod's owner, of the Deployment above it, and of their pods.
 pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
-    let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = &pod.owner else { return Vec::new() };
+    let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = pod.owner.as_deref() else {
+        return Vec::new();
+    };
     let namespace = &pod.key.namespace;
     let scope =
         |kind, name: &Name| Scope::Workload(kind, Key { namespace: namespace.clone(), name: name.clone() });

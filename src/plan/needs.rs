@@ -136,7 +136,7 @@ fn stays(
     rules: &EvictionRules,
     now: Timestamp,
 ) -> bool {
-    let owner_is_known = match &pod.owner {
+    let owner_is_known = match pod.owner.as_deref() {
         Some(Owner { kind: OwnerKind::Workload(kind @ WorkloadKind::DaemonSet), .. }) => {
             cluster.knows(&Scope::Workloads(*kind))
         }

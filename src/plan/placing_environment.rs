@@ -308,7 +308,7 @@ impl Environment for PlacingEnvironment<'_> {
         } else {
             let deadline = self.typical.cluster.clock().written(self.typical.now + pod.grace);
             let termination = Termination { deadline, grace: pod.grace };
-            Arc::new(Pod { termination: Some(termination), ..(*known).clone() })
+            Arc::new(Pod { termination: Some(termination.into()), ..(*known).clone() })
         };
         self.state.snapshot.add(terminating, node);
         self.state.unplaceable.clear();

@@ -112,7 +112,7 @@ mod tests {
             name: name.into(),
             uid: Uid::from(name),
         });
-        let pod = Pod { key: Key::new("shop", name), owner, ..Pod::default() };
+        let pod = Pod { key: Key::new("shop", name), owner: owner.map(Into::into), ..Pod::default() };
         let landing = node.map(|node| Landing::Node { node: node.into(), why: "best".into() });
         PodPlan { landing, ..PodPlan::new(&pod, verdict) }
     }

@@ -255,7 +255,7 @@ fn terminating(name: &str, node: Option<&str>, now: Timestamp) -> Pod {
         node: node.map(NodeName::from),
         phase: Phase::Pending,
         grace: Span::from_secs(30),
-        termination: Some(Termination { deadline: ClusterTime::new(now), grace: Span::from_secs(30) }),
+        termination: Some(Termination { deadline: ClusterTime::new(now), grace: Span::from_secs(30) }.into()),
         ..Pod::default()
     }
 }
@@ -334,7 +334,9 @@ fn finished_pods_beyond_the_threshold_and_unscheduled_terminating_ones_are_colle
     let evicted = Pod { reason: "Evicted".into(), ..pod("evicted", Phase::Failed, 1) };
     let never = Pod {
         node: None,
-        termination: Some(Termination { deadline: ClusterTime::new(sim.now), grace: Span::from_secs(30) }),
+        termination: Some(
+            Termination { deadline: ClusterTime::new(sim.now), grace: Span::from_secs(30) }.into(),
+        ),
         ..pod("never", Phase::Pending, 1)
     };
     let finished = [("old", 30), ("older", 40), ("new", 10)];

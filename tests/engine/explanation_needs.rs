@@ -169,7 +169,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
         version,
         created: written(-80_000 + i64::try_from(number).expect("few")),
         labels: [(Name::from("app"), Name::from(name.as_str()))].into(),
-        owner: random.owner.map(owner),
+        owner: random.owner.map(|kind| owner(kind).into()),
         node,
         tolerations: [toleration].into(),
         scheduling: Arc::new(SchedulingSpec { volumes, ..SchedulingSpec::default() }),
@@ -179,7 +179,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
         ready: Some(PodReady { status, last_transition: Some(written(-200)) }),
         termination: random
             .is_terminating
-            .then(|| Termination { deadline: written(10), grace: Span::from_secs(30) }),
+            .then(|| Termination { deadline: written(10), grace: Span::from_secs(30) }.into()),
         ..Pod::default()
     }))];
     if let Some(kind) = random.owner {

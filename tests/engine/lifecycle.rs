@@ -633,7 +633,7 @@ impl Playback {
             uid: Uid::from(spec.name.as_str()),
             version: self.next_version(),
             created: ClusterTime::new(self.now),
-            owner,
+            owner: owner.map(Into::into),
             labels: spec
                 .labels
                 .iter()
@@ -682,7 +682,7 @@ impl Playback {
         }
         let deadline = ClusterTime::new(self.now + grace);
         self.change_pod(name, |pod| {
-            pod.termination.get_or_insert(Termination { deadline, grace });
+            pod.termination.get_or_insert_with(|| Termination { deadline, grace }.into());
         });
     }
 

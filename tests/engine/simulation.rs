@@ -412,7 +412,7 @@ fn with_volume(sim: &mut Sim, pod: &str) {
     sim.tell(Change::Claim(ObjectEvent::Applied(Claim { key: claim, requested, ..Claim::default() })));
     let mut pod = (**sim.cluster.pod(&key).expect("added")).clone();
     let kind = OwnerKind::Workload(WorkloadKind::ReplicaSet);
-    pod.owner = Some(Owner { kind, name: "web".into(), uid: "web".into() });
+    pod.owner = Some(Owner { kind, name: "web".into(), uid: "web".into() }.into());
     let volumes = [PodVolume::Claim("data".into())].into();
     pod.scheduling = Arc::new(SchedulingSpec { volumes, ..SchedulingSpec::default() });
     pod.version = Version(pod.version.0 + 1_000_000);

@@ -124,7 +124,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
             uid: uid("Pod", &format!("{name}-{place}")),
             version,
             node: Some(NODES[*node].into()),
-            owner: app.owner.map(owner_of),
+            owner: app.owner.map(|kind| owner_of(kind).into()),
             labels: [(Name::from("app"), Name::from(name))].into(),
             phase: Phase::Running,
             ready: Some(kordon::cluster::PodReady {

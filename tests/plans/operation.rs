@@ -115,7 +115,7 @@ fn a_pod_that_terminates_for_long_likely_uses_up_its_grace() {
         let mut pod = (**harness.cluster.pod(&Key::new("web", "a")).expect("there")).clone();
         let grace = Span::from_secs(60);
         (pod.grace, pod.version) = (grace, Version(9_999));
-        pod.termination = Some(Termination { deadline: started + grace, grace });
+        pod.termination = Some(Termination { deadline: started + grace, grace }.into());
         pod
     };
     let pod = terminating(&harness);
@@ -171,7 +171,7 @@ fn the_time_left_counts_on_replacements_that_are_starting() {
     let a = (**harness.cluster.pod(&Key::new("web", "a")).expect("there")).clone();
     let overdue =
         Termination { deadline: ClusterTime::new(NOW - Span::from_secs(60)), grace: Span::from_secs(30) };
-    let a = Pod { termination: Some(overdue), version: Version(10_000), ..a };
+    let a = Pod { termination: Some(overdue.into()), version: Version(10_000), ..a };
     harness.apply(Change::Pod(ObjectEvent::Applied(a)));
     assert_eq!(left(&harness), "no ETA: web/a stays Terminating");
 }
@@ -822,7 +822,7 @@ impl Harness {
         self.evicted.push(uid.clone());
         pod.ends = Some(self.now + self.linger);
         let (node, deadline) = (pod.node.clone(), ClusterTime::new(self.now + Span::from_secs(30)));
-        let termination = Some(Termination { deadline, grace: Span::from_secs(30) });
+        let termination = Some(Termination { deadline, grace: Span::from_secs(30) }.into());
         let pod = Pod { termination, ..running_pod(name, &node, uid.clone()) };
         self.apply(Change::Pod(ObjectEvent::Applied(pod)));
         RequestOutcome::Done
@@ -929,11 +929,11 @@ fn running_pod(name: &str, node: &str, uid: Uid) -> Pod {
         node: Some(node.into()),
         phase: Phase::Running,
         ready: Some(PodReady { status: ConditionStatus::True, last_transition: None }),
-        owner: Some(Owner {
+        owner: Some(Arc::new(Owner {
             kind: OwnerKind::Workload(WorkloadKind::ReplicaSet),
             name: "rs".into(),
             uid: "uid-rs".into(),
-        }),
+        })),
         ..Pod::default()
     }
 }

@@ -859,7 +859,7 @@ fn owned(pod: &Pod) -> Arc<Pod> {
     let name = &pod.key.name;
     let kind = OwnerKind::Workload(WorkloadKind::ReplicaSet);
     let owner = Owner { kind, name: name.clone(), uid: name.as_str().into() };
-    Arc::new(Pod { owner: Some(owner), ..pod.clone() })
+    Arc::new(Pod { owner: Some(owner.into()), ..pod.clone() })
 }
 
 fn random_node(chance: &mut fastrand::Rng) -> Node {

@@ -502,7 +502,8 @@ fn random_pod(chance: &mut Rng, number: usize) -> Pod {
         tolerations,
         resources: Arc::new(random_requests(chance).into()),
         scheduling: Arc::new(random_spec(chance)),
-        termination: (chance.u8(0..8) == 0).then_some(Termination { deadline, grace: Span::from_secs(30) }),
+        termination: (chance.u8(0..8) == 0)
+            .then(|| Termination { deadline, grace: Span::from_secs(30) }.into()),
         ..Pod::default()
     }
 }

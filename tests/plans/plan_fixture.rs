@@ -271,8 +271,8 @@ pub fn uid(kind: &str, name: &str) -> Uid {
 
 /// Makes the pod one of an owner's, with the label `app=OWNER`.
 pub fn own(pod: &mut Pod, kind: WorkloadKind, name: &str) {
-    pod.owner =
-        Some(Owner { kind: OwnerKind::Workload(kind), name: name.into(), uid: uid(kind.as_str(), name) });
+    let owner = Owner { kind: OwnerKind::Workload(kind), name: name.into(), uid: uid(kind.as_str(), name) };
+    pod.owner = Some(owner.into());
     pod.labels = [(Name::from("app"), Name::from(name))].into();
 }
 
@@ -291,7 +291,7 @@ pub fn starting(pod: &mut Pod, age: i64) {
 /// Its deletion began, and its grace ends this many seconds from now.
 pub fn terminating(pod: &mut Pod, seconds_left: i64) {
     let deadline = ClusterTime::new(NOW + Span::from_secs(seconds_left));
-    pod.termination = Some(Termination { deadline, grace: pod.grace });
+    pod.termination = Some(Termination { deadline, grace: pod.grace }.into());
 }
 
 pub fn tolerates(pod: &mut Pod, key: &str, seconds: Option<i64>) {

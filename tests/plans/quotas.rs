@@ -63,8 +63,9 @@ fn requests_and_limits_count_and_other_namespaces_and_scopes_do_not() {
         let mut fixture = PlanFixture::new(&["n0", "n1"]);
         fixture.replica_set("web", 1, &["n0"]).quota("q", &[(resource, hard, used)], scopes);
         fixture.pod("web-0", "n0", |pod| {
-            pod.requests.cpu_milli = 500;
-            Arc::make_mut(&mut pod.resources).quota.memory_limit_bytes = 1 << 30;
+            let resources = Arc::make_mut(&mut pod.resources);
+            resources.requests.cpu_milli = 500;
+            resources.quota.memory_limit_bytes = 1 << 30;
         });
         let plan = fixture.sync().drain(&["n0"], DrainOptions::default());
         of(&plan, "web-0").quota.as_ref().map(kordon::plan::QuotaRefusal::numbers)

@@ -246,7 +246,7 @@ fn add_pods(fixture: &mut PlanFixture, pods: &[RandomPod], prefix: &str) {
                 1 => terminating(pod, 20),
                 2 => pod.storage.empty_dir = true,
                 3 => tolerates(pod, "flaky", None),
-                4 => pod.requests = Resources { cpu_milli: 3000, ..Resources::default() },
+                4 => Arc::make_mut(&mut pod.resources).requests.cpu_milli = 3000,
                 5 => pod.node = None,
                 _ => {}
             }

@@ -285,7 +285,7 @@ impl DashboardFixture {
     fn add_owners(&mut self) {
         let pods: Vec<Arc<Pod>> = self.world.pods().iter().cloned().collect();
         for pod in &pods {
-            if let Some(Owner { kind: OwnerKind::Workload(kind), name, uid }) = &pod.owner {
+            if let Some(Owner { kind: OwnerKind::Workload(kind), name, uid }) = pod.owner.as_deref() {
                 let siblings = pods.iter().filter(|other| other.owner == pod.owner).count();
                 let workload = Workload {
                     kind: *kind,
@@ -472,10 +472,14 @@ impl DashboardFixture {
             created: ClusterTime::new(
                 START - Span::from_secs(86_400 * 3 + 77 * self.version as i64 % 90_000),
             ),
-            owner: Some(Owner { kind: OwnerKind::Workload(owner), name: stem.into(), uid: Uid::from(stem) }),
+            owner: Some(
+                Owner { kind: OwnerKind::Workload(owner), name: stem.into(), uid: Uid::from(stem) }.into(),
+            ),
             node: Some(node.into()),
             tolerations: tolerations.into(),
-            requests: Resources { cpu_milli, memory_bytes: mebibytes << 20, pods: 1 },
+            resources: Arc::new(
+                Requests { cpu_milli, memory_bytes: mebibytes << 20, ..Requests::default() }.into(),
+            ),
             grace: Span::from_secs(30),
             phase: Phase::Running,
             ready: Some(PodReady {
@@ -813,10 +817,8 @@ impl DashboardFixture {
         let (namespace, name) = key.split_once('/').expect("namespace/name");
         let mut pod = (**self.world.pod(&Key::new(namespace, name)).expect("a pod of the story")).clone();
         pod.version = self.next_version();
-        pod.termination = Some(Termination {
-            deadline: ClusterTime::new(self.now + Span::from_secs(30)),
-            grace: Span::from_secs(30),
-        });
+        let grace = Span::from_secs(30);
+        pod.termination = Some(Termination { deadline: ClusterTime::new(self.now + grace), grace }.into());
         pod.finalizers = finalizers.iter().map(|name| Name::from(*name)).collect();
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }

@@ -274,7 +274,7 @@ impl Town {
     fn drainable_with(&self, namespace: &str) -> NodeName {
         let replicated = |pod: &Arc<Pod>| {
             let is_of_set = |owner: &Owner| owner.kind == OwnerKind::Workload(WorkloadKind::ReplicaSet);
-            *pod.key.namespace == *namespace && pod.owner.as_ref().is_some_and(is_of_set)
+            *pod.key.namespace == *namespace && pod.owner.as_deref().is_some_and(is_of_set)
         };
         let with = |node: &&Arc<Node>| self.model.cluster.pods_on(&node.name).any(replicated);
         let completes = |node: &&Arc<Node>| {

@@ -48,7 +48,7 @@ fn known(
         fixture.world.pods().iter().map(|pod| pod.key.to_string()).filter(|pod| pod.ends_with(['1', '3']));
     for pod in orphans.collect::<Vec<_>>() {
         fixture.change_pod(&pod, |pod| {
-            pod.owner = pod.owner.clone().map(|owner| Owner { uid: "gone".into(), ..owner })
+            pod.owner = pod.owner.as_deref().map(|owner| Owner { uid: "gone".into(), ..owner.clone() }.into())
         });
     }
     fixture.run(60);

@@ -10,7 +10,7 @@ use ratatui::{Terminal, backend::TestBackend};
 
 use kordon::{
     app::preview::PreviewOutcome,
-    cluster::{NodeName, Requests, Resources, SchedulingSpec, WorkloadKind, ZoneKey, scheduling::HostPort},
+    cluster::{NodeName, SchedulingSpec, WorkloadKind, ZoneKey, scheduling::HostPort},
     forecast::{Assumptions, Forecast},
     k8s::feed::{FeedKind, FeedState},
     model::KnownHeadroom,
@@ -99,11 +99,8 @@ pub fn fixture_without(
                 known.owner = None;
             }
             known.priority = pod.priority;
-            let Resources { cpu_milli, memory_bytes, .. } = known.requests;
-            let requests = Requests { cpu_milli, memory_bytes, ..Requests::default() };
             let port = HostPort { ip: "".into(), protocol: "TCP".into(), port: 80 };
             let host_ports = if pod.apart { [port].into() } else { Default::default() };
-            known.resources = Arc::new(requests.into());
             known.scheduling = Arc::new(SchedulingSpec { host_ports, ..SchedulingSpec::default() });
         });
     }

@@ -110,7 +110,7 @@ fn change(
         News::Finished => pod(&|pod| pod.phase = Phase::Succeeded),
         News::Termination => pod(&|pod| {
             let grace = Span::from_secs(30);
-            pod.termination = Some(Termination { deadline: ClusterTime::new(now) + grace, grace });
+            pod.termination = Some(Termination { deadline: ClusterTime::new(now) + grace, grace }.into());
         }),
         News::Deletion => Change::Pod(ObjectEvent::Deleted(which.get(&pods).key.clone())),
         News::NewPod | News::WaitingPod => pod(&|pod| {

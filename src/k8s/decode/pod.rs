@@ -53,7 +53,6 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     let tolerations: Vec<Toleration> = spec.tolerations.iter().map(|wire| wire.toleration(pool)).collect();
     let condition = |kind: &str| status.conditions.iter().find(|condition| *condition.kind == *kind);
     let sum = spec.sum();
-    let requests = sum.resources();
     let scheduling = spec.scheduling(pool);
     let resources = spec.resources(sum, &status.qos_class, pool);
     let target = condition("DisruptionTarget").filter(|condition| *condition.status == *"True");
@@ -63,11 +62,10 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
         version: metadata.version(),
         created: metadata.created(),
         labels: pool.labels(&metadata.labels),
-        owner: metadata.owner(pool),
+        owner: metadata.owner(pool).map(|owner| pool.owner(owner)),
         node: (!spec.node_name.is_empty()).then(|| NodeName(pool.name(&spec.node_name))),
         tolerations: pool.tolerations(&tolerations),
         priority: spec.priority.narrow().unwrap_or_default(),
-        requests,
         resources: pool.resources(resources),
         scheduling: pool.scheduling(scheduling),
         started: status.start_time.time(),
@@ -91,7 +89,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
         ),
         disruption_target: target.map(|condition| pool.name(&condition.reason)),
         ending: status.ending(target, pool).map(Arc::new),
-        termination: metadata.termination(),
+        termination: metadata.termination().map(Box::new),
         mirror: metadata.annotations.mirror,
         finalizers: pool.names(&metadata.finalizers),
         storage: volume::local_storage(&spec.volumes),

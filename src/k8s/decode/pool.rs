@@ -5,7 +5,7 @@ use std::{borrow::Cow, hash::Hash, sync::Arc};
 use rustc_hash::FxHashSet;
 
 use super::leaf::{Pairs, Text};
-use crate::cluster::{Image, Interner, Labels, Name, PodResources, SchedulingSpec, Taint, Toleration};
+use crate::cluster::{Image, Interner, Labels, Name, Owner, PodResources, SchedulingSpec, Taint, Toleration};
 
 /// Shares equal parts between the objects of one watch.
 #[derive(Debug, Default)]
@@ -19,6 +19,7 @@ pub struct SharedParts {
     name_lists: FxHashSet<Arc<[Name]>>,
     image_lists: FxHashSet<Arc<[Image]>>,
     amounts: FxHashSet<Arc<[(Name, i64)]>>,
+    owners: FxHashSet<Arc<Owner>>,
     resources: FxHashSet<Arc<PodResources>>,
     scheduling: FxHashSet<Arc<SchedulingSpec>>,
 }
@@ -77,6 +78,10 @@ impl SharedParts {
         share(&mut self.amounts, &list)
     }
 
+    pub fn owner(&mut self, owner: Owner) -> Arc<Owner> {
+        share_one(&mut self.owners, owner)
+    }
+
     pub fn resources(&mut self, resources: PodResources) -> Arc<PodResources> {
         share_one(&mut self.resources, resources)
     }
@@ -97,6 +102,7 @@ impl SharedParts {
         self.image_lists.retain(held);
         self.name_lists.retain(held);
         self.amounts.retain(held);
+        self.owners.retain(held);
         self.resources.retain(held);
         self.scheduling.retain(held);
         self.names.tidy();

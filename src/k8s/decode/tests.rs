@@ -116,7 +116,7 @@ fn pods_request_what_the_scheduler_counts() {
     let request =
         |cpu: &str, memory: &str| json!({"resources": {"requests": {"cpu": cpu, "memory": memory}}});
     let sidecar = |cpu: &str| json!({"restartPolicy": "Always", "resources": {"requests": {"cpu": cpu}}});
-    let cpu = |spec| pod(json!({"metadata": {"name": "p"}, "spec": spec})).requests.cpu_milli;
+    let cpu = |spec| pod(json!({"metadata": {"name": "p"}, "spec": spec})).requests().cpu_milli;
     let containers = json!([request("100m", "1Gi"), request("200m", "1Gi")]);
     assert_eq!(cpu(json!({"containers": containers})), 300);
     assert_eq!(cpu(json!({"containers": containers, "initContainers": [request("1", "1")]})), 1000);
@@ -131,7 +131,7 @@ fn pods_request_what_the_scheduler_counts() {
     assert_eq!(cpu(json!({"containers": containers, "overhead": {"cpu": "10m"}})), 310);
     let level = json!({"containers": containers, "resources": {"requests": {"cpu": "2"}}, "overhead": {"cpu": "10m"}});
     assert_eq!(cpu(level.clone()), 2010);
-    let whole = pod(json!({"metadata": {"name": "p"}, "spec": level})).requests;
+    let whole = pod(json!({"metadata": {"name": "p"}, "spec": level})).requests();
     assert_eq!((whole.memory_bytes, whole.pods), (2 << 30, 1), "what pod-level requests leave out is summed");
 }
 

@@ -225,7 +225,7 @@ mod tests {
         let mut daemon = case(PodTrouble::Running, ConditionStatus::True);
         let kind = OwnerKind::Workload(WorkloadKind::DaemonSet);
         let owner = Owner { kind, name: "proxy".into(), uid: "u".into() };
-        daemon.pod = Arc::new(Pod { owner: Some(owner), ..Pod::default() });
+        daemon.pod = Arc::new(Pod { owner: Some(Arc::new(owner)), ..Pod::default() });
         assert_eq!(words(&daemon), "delete");
         let mut old = case(PodTrouble::NodeDown, ConditionStatus::Unknown);
         old.knows_out_of_service = false;

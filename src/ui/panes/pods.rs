@@ -109,8 +109,8 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
         ),
         owner,
         Cell::new(&pod.priority.to_string(), dim),
-        Cell::new(&text::cores(pod.requests.cpu_milli), dim),
-        Cell::new(&text::memory(pod.requests.memory_bytes), dim),
+        Cell::new(&text::cores(pod.requests().cpu_milli), dim),
+        Cell::new(&text::memory(pod.requests().memory_bytes), dim),
         Cell::new(&scene.age(pod.created), dim),
     ]
 }

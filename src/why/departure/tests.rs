@@ -1,5 +1,7 @@
 //! Each kind by each of its evidence, in the order in which evidence counts, and what is uncertain.
 
+use std::sync::Arc;
+
 use super::{
     DepartureCertainty::{self, Certain, Likely, Possible},
     DepartureKind::{self, *},
@@ -42,11 +44,11 @@ impl Case {
             uid: name.into(),
             created: at(-5000),
             node: Some("a".into()),
-            owner: Some(Owner {
+            owner: Some(Arc::new(Owner {
                 kind: OwnerKind::Workload(WorkloadKind::ReplicaSet),
                 name: "web".into(),
                 uid: "rs".into(),
-            }),
+            })),
             phase: Phase::Running,
             ..Pod::default()
         };
@@ -65,7 +67,7 @@ impl Case {
     fn terminating() -> Self {
         let grace = Span::from_secs(30);
         let mut case = Self::running();
-        case.pod.termination = Some(Termination { deadline: at(DELETED) + grace, grace });
+        case.pod.termination = Some(Termination { deadline: at(DELETED) + grace, grace }.into());
         case
     }
 
@@ -140,9 +142,13 @@ impl Case {
         self.with(|case| case.node.as_mut().expect("a node").conditions = [].into())
     }
 
+    fn set_owner_kind(&mut self, kind: OwnerKind) {
+        Arc::make_mut(self.pod.owner.as_mut().expect("an owner")).kind = kind;
+    }
+
     fn owner(self, kind: WorkloadKind, stage: WorkloadStage) -> Self {
         self.with(|case| {
-            case.pod.owner.as_mut().expect("an owner").kind = OwnerKind::Workload(kind);
+            case.set_owner_kind(OwnerKind::Workload(kind));
             case.workloads = vec![Workload { stage, ..workload(kind, "web", 2) }];
         })
     }
@@ -423,7 +429,7 @@ fn circumstances_explain_what_nobody_states() {
         (
             "nobody knows its owner",
             Case::terminating().with(|case| {
-                case.pod.owner.as_mut().expect("an owner").kind = OwnerKind::Other("Rollout".into());
+                case.set_owner_kind(OwnerKind::Other("Rollout".into()));
             }),
             Deletion,
             Possible,
