@@ -19,7 +19,7 @@ fn advice_is_what_the_filters_of_the_scheduler_find() {
         panic!("{:?}", advice(&fixture, "huge-1"));
     };
     assert_eq!(&*cause, "no node has 9 CPU free");
-    assert_eq!(help, ["1.1 CPU more on pool-a-01", "a new node with 9 CPU free"]);
+    assert_eq!(help, ["1.9 CPU more on pool-b-01", "a new node with 9 CPU free"]);
     let picky = advice(&fixture, "picky-1").and_then(|advice| advice.first());
     assert_eq!(picky.as_deref(), Some("relax its nodeSelector: fits pool-a-01 and 29 more"));
     assert_eq!(advice(&fixture, "new-1"), Some(PendingAdvice::Fits { node: "pool-a-01".into() }));
