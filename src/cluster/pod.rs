@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode};
 use super::{
     encoding::{self, Dictionary},
     labels::Labels,
-    names::{Key, Name, NodeName, Uid},
+    names::{Key, Name, NodeName},
     node::{Condition, ConditionStatus},
     owner::Owner,
     pod_resources::PodResources,
@@ -15,6 +15,7 @@ use super::{
     scheduling::SchedulingSpec,
     table::{TableObject, Version},
     taint::Toleration,
+    uid::Uid,
 };
 use crate::time::{ClusterTime, Span};
 
@@ -132,6 +133,20 @@ impl TableObject for Pod {
     }
     fn version(&self) -> Version {
         self.version
+    }
+    fn share_parts(&mut self, predecessor: &Self) {
+        share(&mut self.key.name, &predecessor.key.name);
+        share(&mut self.labels, &predecessor.labels);
+        share(&mut self.owner, &predecessor.owner);
+        share(&mut self.tolerations, &predecessor.tolerations);
+        share(&mut self.resources, &predecessor.resources);
+        share(&mut self.scheduling, &predecessor.scheduling);
+    }
+}
+
+fn share<T: Clone + PartialEq>(part: &mut T, of: &T) {
+    if part == of {
+        part.clone_from(of);
     }
 }
 

@@ -19,6 +19,9 @@ pub trait TableObject {
     type Key: Ord + Clone + fmt::Debug;
     fn key(&self) -> Self::Key;
     fn version(&self) -> Version;
+
+    /// Shares the parts in which this object equals its predecessor. Where nothing is worth it, nothing is done.
+    fn share_parts(&mut self, _predecessor: &Self) {}
 }
 
 /// What a watch reported about one kind.
@@ -160,7 +163,7 @@ impl<T: TableObject + PartialEq> Table<T> {
         on_change(Delta { old: Some(old), new: Some(object) });
     }
 
-    fn put(&mut self, object: T, epoch: u32, on_change: &mut impl FnMut(Delta<T>)) {
+    fn put(&mut self, mut object: T, epoch: u32, on_change: &mut impl FnMut(Delta<T>)) {
         let key = object.key();
         let Some(found) = self.rows.find_row(&key) else {
             let object = Arc::new(object);
@@ -176,6 +179,7 @@ impl<T: TableObject + PartialEq> Table<T> {
         let row = found.into_mut();
         row.epoch = row.epoch.max(epoch);
         if !unchanged {
+            object.share_parts(&row.object);
             let object = Arc::new(object);
             let old = std::mem::replace(&mut row.object, object.clone());
             on_change(Delta { old: Some(old), new: Some(object) });

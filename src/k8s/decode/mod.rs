@@ -17,6 +17,7 @@ pub mod pool;
 pub mod priority_class;
 pub mod protobuf;
 pub mod quota;
+mod recent_parts;
 pub mod requests;
 pub mod service;
 pub mod storage;

@@ -1,27 +1,28 @@
-//! Equal parts of objects of one kind, stored once: names, label sets, lists of tolerations and taints.
+//! What objects of one kind have in common, stored once: names, label sets, lists of tolerations and taints.
 
-use std::{borrow::Cow, hash::Hash, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
-use rustc_hash::FxHashSet;
-
-use super::leaf::{Pairs, Text};
+use super::{
+    leaf::{Pairs, Text},
+    recent_parts::RecentParts,
+};
 use crate::cluster::{Image, Interner, Labels, Name, Owner, PodResources, SchedulingSpec, Taint, Toleration};
 
 /// Shares equal parts between the objects of one watch.
 #[derive(Debug, Default)]
 pub struct SharedParts {
     names: Interner,
-    labels: FxHashSet<Arc<[(Name, Name)]>>,
+    labels: RecentParts<[(Name, Name)]>,
     /// Room for the entries that are looked up: a known set costs no allocation.
     entries: Vec<(Name, Name)>,
-    tolerations: FxHashSet<Arc<[Toleration]>>,
-    taints: FxHashSet<Arc<[Taint]>>,
-    name_lists: FxHashSet<Arc<[Name]>>,
-    image_lists: FxHashSet<Arc<[Image]>>,
-    amounts: FxHashSet<Arc<[(Name, i64)]>>,
-    owners: FxHashSet<Arc<Owner>>,
-    resources: FxHashSet<Arc<PodResources>>,
-    scheduling: FxHashSet<Arc<SchedulingSpec>>,
+    tolerations: RecentParts<[Toleration]>,
+    taints: RecentParts<[Taint]>,
+    name_lists: RecentParts<[Name]>,
+    image_lists: RecentParts<[Image]>,
+    amounts: RecentParts<[(Name, i64)]>,
+    owners: RecentParts<Owner>,
+    resources: RecentParts<PodResources>,
+    scheduling: RecentParts<SchedulingSpec>,
 }
 
 impl SharedParts {
@@ -48,15 +49,15 @@ impl SharedParts {
         self.entries.clear();
         let entries = pairs.iter().map(|(key, value)| (self.names.name(key), self.names.name(value)));
         self.entries.extend(entries);
-        Labels::sorted(share(&mut self.labels, &self.entries))
+        Labels::sorted(self.labels.share_list(&self.entries))
     }
 
     pub fn tolerations(&mut self, list: &[Toleration]) -> Arc<[Toleration]> {
-        share(&mut self.tolerations, list)
+        self.tolerations.share_list(list)
     }
 
     pub fn taints(&mut self, list: &[Taint]) -> Arc<[Taint]> {
-        share(&mut self.taints, list)
+        self.taints.share_list(list)
     }
 
     pub fn names(&mut self, list: &[Text<'_>]) -> Arc<[Name]> {
@@ -65,66 +66,36 @@ impl SharedParts {
     }
 
     pub fn shared_names(&mut self, list: &[Name]) -> Arc<[Name]> {
-        share(&mut self.name_lists, list)
+        self.name_lists.share_list(list)
     }
 
     pub fn images(&mut self, list: &[Image]) -> Arc<[Image]> {
-        share(&mut self.image_lists, list)
+        self.image_lists.share_list(list)
     }
 
     pub fn amounts(&mut self, list: &[(&str, i64)]) -> Arc<[(Name, i64)]> {
         let list: Vec<_> =
             list.iter().map(|(resource, amount)| (self.names.name(resource), *amount)).collect();
-        share(&mut self.amounts, &list)
+        self.amounts.share_list(&list)
     }
 
     pub fn owner(&mut self, owner: Owner) -> Arc<Owner> {
-        share_one(&mut self.owners, owner)
+        self.owners.share(owner)
     }
 
     pub fn resources(&mut self, resources: PodResources) -> Arc<PodResources> {
-        share_one(&mut self.resources, resources)
+        self.resources.share(resources)
     }
 
     pub fn scheduling(&mut self, spec: SchedulingSpec) -> Arc<SchedulingSpec> {
-        share_one(&mut self.scheduling, spec)
+        self.scheduling.share(spec)
     }
 
-    /// Drops the parts that no object uses any more.
+    /// Drops the names that no object uses any more.
     pub fn tidy(&mut self) {
-        fn held<T: ?Sized>(shared: &Arc<T>) -> bool {
-            Arc::strong_count(shared) > 1
-        }
         self.entries.clear();
-        self.labels.retain(held);
-        self.tolerations.retain(held);
-        self.taints.retain(held);
-        self.image_lists.retain(held);
-        self.name_lists.retain(held);
-        self.amounts.retain(held);
-        self.owners.retain(held);
-        self.resources.retain(held);
-        self.scheduling.retain(held);
         self.names.tidy();
     }
-}
-
-fn share<T: Clone + Eq + Hash>(known: &mut FxHashSet<Arc<[T]>>, list: &[T]) -> Arc<[T]> {
-    if let Some(shared) = known.get(list) {
-        return shared.clone();
-    }
-    let shared: Arc<[T]> = list.into();
-    known.insert(shared.clone());
-    shared
-}
-
-fn share_one<T: Eq + Hash>(known: &mut FxHashSet<Arc<T>>, value: T) -> Arc<T> {
-    if let Some(shared) = known.get(&value) {
-        return shared.clone();
-    }
-    let shared = Arc::new(value);
-    known.insert(shared.clone());
-    shared
 }
 
 #[cfg(test)]
@@ -143,17 +114,5 @@ mod tests {
         let doubled = pool.labels(&pairs(&[("app", "db"), ("tier", "front"), ("app", "web")]));
         assert!(labels.is_same_list(&doubled), "the last of equal keys counts");
         assert!(!labels.is_same_list(&pool.labels(&pairs(&[("app", "web")]))));
-    }
-
-    #[test]
-    fn unused_parts_are_dropped() {
-        let mut pool = SharedParts::default();
-        let kept = pool.labels(&pairs(&[("app", "web")]));
-        drop(pool.labels(&pairs(&[("app", "db")])));
-        drop(pool.tolerations(&[Toleration::default()]));
-        pool.tidy();
-        assert_eq!(pool.labels.len(), 1);
-        assert!(pool.tolerations.is_empty());
-        assert_eq!(kept.len(), 1);
     }
 }

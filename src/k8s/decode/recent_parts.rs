@@ -1,0 +1,82 @@
+//! The parts of objects that were met last.
+
+use std::{
+    hash::{BuildHasher, Hash},
+    sync::Arc,
+};
+
+use rustc_hash::FxBuildHasher;
+
+/// How many parts are kept. Lists are in order of names, so the pods of a workload, which have most in common, are neighbours.
+const PLACES: usize = 2048;
+
+/// The parts that were met last, to be shared with the objects that come next.
+///
+/// A part has one place, by its hash, and the next part of that place takes it. So what is kept does not grow with the
+/// number of objects, which may have nothing in common; what an object has in common with its predecessor, it shares anyway
+/// ([`TableObject::share_parts`](crate::cluster::TableObject::share_parts)).
+#[derive(Debug)]
+pub struct RecentParts<T: ?Sized> {
+    /// Empty until the first part.
+    places: Vec<Option<Arc<T>>>,
+}
+
+impl<T: ?Sized> Default for RecentParts<T> {
+    fn default() -> Self {
+        Self { places: Vec::new() }
+    }
+}
+
+impl<T: Eq + Hash> RecentParts<T> {
+    pub fn share(&mut self, part: T) -> Arc<T> {
+        self.find_or(part, |part, other| part == other, Arc::new)
+    }
+}
+
+impl<T: Clone + Eq + Hash> RecentParts<[T]> {
+    pub fn share_list(&mut self, list: &[T]) -> Arc<[T]> {
+        self.find_or(list, |list, other| *list == other, Arc::from)
+    }
+}
+
+impl<T: ?Sized> RecentParts<T> {
+    fn find_or<P: Hash>(
+        &mut self,
+        part: P,
+        is_equal: impl Fn(&P, &T) -> bool,
+        keep: impl FnOnce(P) -> Arc<T>,
+    ) -> Arc<T> {
+        if self.places.is_empty() {
+            self.places.resize(PLACES, None);
+        }
+        let hash = FxBuildHasher.hash_one(&part);
+        let place =
+            &mut self.places[usize::try_from(hash % PLACES as u64).expect("below the number of places")];
+        match place {
+            Some(known) if is_equal(&part, known) => known.clone(),
+            _ => place.insert(keep(part)).clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_share_what_is_equal() {
+        let mut parts = RecentParts::default();
+        let first = parts.share_list(&["a", "b"]);
+        assert!(Arc::ptr_eq(&first, &parts.share_list(&["a", "b"])));
+        assert!(!Arc::ptr_eq(&first, &parts.share_list(&["a"])));
+        assert!(Arc::ptr_eq(&first, &parts.share_list(&["a", "b"])));
+    }
+
+    #[test]
+    fn what_is_kept_does_not_grow_with_what_differs() {
+        let mut parts = RecentParts::default();
+        let all: Vec<Arc<usize>> = (0..4 * PLACES).map(|number| parts.share(number)).collect();
+        let kept = all.iter().filter(|part| Arc::strong_count(part) > 1).count();
+        assert!(kept <= PLACES && all.iter().enumerate().all(|(number, part)| **part == number), "{kept}");
+    }
+}
