@@ -2,6 +2,7 @@
 
 use std::{
     fmt,
+    num::NonZeroU64,
     ops::{Add, AddAssign, Mul, Neg, Sub},
     time::Duration,
 };
@@ -9,35 +10,44 @@ use std::{
 use chrono::{DateTime, SecondsFormat, Utc};
 
 /// A point in time: nanoseconds since the Unix epoch (from 1677 to 2262).
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(i64);
+///
+/// It is stored as nanoseconds since the earliest point, which is never zero, so that an optional one takes no more room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(NonZeroU64);
 
 impl Timestamp {
     /// The Unix epoch.
-    pub const EPOCH: Self = Self(0);
+    pub const EPOCH: Self = Self::from_nanos(0);
     /// The latest representable time, for "never".
-    pub const MAX: Self = Self(i64::MAX);
+    pub const MAX: Self = Self::from_nanos(i64::MAX);
+
+    /// What stands for the Unix epoch.
+    const OFFSET: u64 = 1 << 63;
 
     pub const fn from_nanos(nanos: i64) -> Self {
-        Self(nanos)
+        match NonZeroU64::new(nanos.cast_unsigned() ^ Self::OFFSET) {
+            Some(stored) => Self(stored),
+            // The earliest of all is the one after it.
+            None => Self(NonZeroU64::MIN),
+        }
     }
 
     pub const fn from_secs(secs: i64) -> Self {
-        Self(secs.saturating_mul(1_000_000_000))
+        Self::from_nanos(secs.saturating_mul(1_000_000_000))
     }
 
     pub const fn as_nanos(self) -> i64 {
-        self.0
+        (self.0.get() ^ Self::OFFSET).cast_signed()
     }
 
     /// Parses RFC 3339, as Kubernetes writes `Time` and `MicroTime`. None if the text is not a time.
     pub fn parse(text: &str) -> Option<Self> {
-        DateTime::parse_from_rfc3339(text).ok()?.timestamp_nanos_opt().map(Self)
+        DateTime::parse_from_rfc3339(text).ok()?.timestamp_nanos_opt().map(Self::from_nanos)
     }
 
     /// The distance from `earlier` to this point; negative where `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {
-        Span(self.0.saturating_sub(earlier.0))
+        Span(self.as_nanos().saturating_sub(earlier.as_nanos()))
     }
 
     /// RFC 3339 in UTC with whole seconds, as Kubernetes' `Time` is written.
@@ -52,7 +62,13 @@ impl Timestamp {
 
     /// The same point for calendar arithmetic and formatting.
     pub fn utc(self) -> DateTime<Utc> {
-        DateTime::from_timestamp_nanos(self.0)
+        DateTime::from_timestamp_nanos(self.as_nanos())
+    }
+}
+
+impl Default for Timestamp {
+    fn default() -> Self {
+        Self::EPOCH
     }
 }
 
@@ -266,7 +282,7 @@ impl fmt::Debug for Span {
 impl Add<Span> for Timestamp {
     type Output = Self;
     fn add(self, span: Span) -> Self {
-        Self(self.0.saturating_add(span.0))
+        Self::from_nanos(self.as_nanos().saturating_add(span.0))
     }
 }
 
@@ -279,7 +295,7 @@ impl AddAssign<Span> for Timestamp {
 impl Sub<Span> for Timestamp {
     type Output = Self;
     fn sub(self, span: Span) -> Self {
-        Self(self.0.saturating_sub(span.0))
+        Self::from_nanos(self.as_nanos().saturating_sub(span.0))
     }
 }
 
@@ -323,6 +339,19 @@ mod tests {
         assert_eq!(micro.to_micro_time(), "2026-01-02T03:04:05.123456Z");
         assert_eq!(micro.since(time), Span::from_nanos(123_456_000));
         assert_eq!(Timestamp::parse("yesterday"), None);
+    }
+
+    #[test]
+    fn points_are_ordered_from_the_earliest_to_the_latest_and_take_eight_bytes_at_most() {
+        let points = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX].map(Timestamp::from_nanos);
+        assert_eq!(points[0], points[1]);
+        assert!(points[1..].is_sorted_by(|earlier, later| earlier < later));
+        assert_eq!(
+            points[1..].iter().map(|point| point.as_nanos()).collect::<Vec<_>>(),
+            [i64::MIN + 1, -1, 0, 1, i64::MAX]
+        );
+        assert_eq!(Timestamp::EPOCH.as_nanos(), Timestamp::default().as_nanos());
+        assert_eq!(size_of::<Option<Timestamp>>(), 8);
     }
 
     #[test]

@@ -7,9 +7,10 @@ use minicbor::{Decode, Encode};
 use super::{
     encoding::Dictionary,
     labels::Selector,
-    names::{Key, Name, Uid},
+    names::{Key, Name},
     pod::Pod,
     table::{TableObject, Version},
+    uid::Uid,
 };
 use crate::time::ClusterTime;
 

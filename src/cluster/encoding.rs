@@ -16,9 +16,10 @@ use minicbor::{Decode, Decoder, Encode, Encoder, data::Type, encode::Write};
 use rustc_hash::FxHashMap;
 
 use super::{
-    names::{Interner, Key, Name, Namespace, NodeName, Uid},
+    names::{Interner, Key, Name, Namespace, NodeName},
     operation_id::OperationId,
     table::Version,
+    uid::Uid,
 };
 use crate::time::{ClusterTime, Span, Timestamp};
 
@@ -151,7 +152,19 @@ macro_rules! as_contents {
     )+};
 }
 
-as_contents! { NodeName(Name), Namespace(Name), Uid(Name), Version(u64) }
+as_contents! { NodeName(Name), Namespace(Name), Version(u64) }
+
+impl<C: AsMut<Dictionary>> Encode<C> for Uid {
+    fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
+        context.as_mut().write_text(&Name::from(self.to_string()), encoder)
+    }
+}
+
+impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Uid {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
+        context.as_mut().read_text(decoder).map(|text| Self::from(&*text))
+    }
+}
 
 impl<C: AsMut<Dictionary>> Encode<C> for Key {
     fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    names::{Key, Name, Uid},
+    names::{Key, Name},
     node::Node,
     owner::OwnerKind,
     pod::Pod,
+    uid::Uid,
 };
 use crate::time::ClusterTime;
 
@@ -53,7 +54,7 @@ impl EventSubject {
     pub fn is_meant(&self, uid: &str) -> bool {
         uid.is_empty()
             || self.uid.is_empty()
-            || *uid == *self.uid
+            || self.uid == *uid
             || (self.kind == "Node" && *uid == *self.name)
     }
 }

@@ -50,6 +50,7 @@ pub mod node;
 pub mod operation_id;
 pub mod owner;
 pub mod pod;
+mod pod_groups;
 pub mod pod_resources;
 pub mod quantity;
 pub mod quota;
@@ -62,6 +63,7 @@ pub mod storage;
 pub mod table;
 pub mod taint;
 pub mod taint_owner;
+mod uid;
 pub mod workload;
 
 use std::sync::Arc;
@@ -74,7 +76,7 @@ pub use fields::{BadFieldSelector, FieldSelector};
 pub use knowledge::{FeedKind, Gap, Gaps, Known};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
-pub use names::{Interner, Key, Name, Namespace, NodeName, Uid};
+pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use operation_id::{NotAnOperationId, OperationId};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
@@ -92,11 +94,13 @@ pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumePrope
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
 pub use taint::{OUT_OF_SERVICE, Taint, TaintEffect, Toleration, TolerationOperator};
 pub use taint_owner::TaintOwner;
+pub use uid::Uid;
 pub use workload::{NamespaceObject, PriorityClass, Workload, WorkloadStage};
 
 use crate::time::{ClusterClock, ClusterTime, Timestamp};
 use cow_map::CowMap;
 use knowledge::Knowledge;
+use pod_groups::PodGroups;
 
 /// What a watch reported.
 #[derive(Clone, Debug)]
@@ -193,9 +197,9 @@ pub struct Cluster {
     /// Those of them that are watched.
     watched: CowMap<Scope, ()>,
     /// The pods bound to a node.
-    by_node: CowMap<(NodeName, Key), Arc<Pod>>,
+    by_node: PodGroups<NodeName>,
     /// The pods of an owner.
-    by_owner: CowMap<(Uid, Key), ()>,
+    by_owner: PodGroups<Uid>,
     /// Pods whose deletion has started.
     terminating: CowMap<Key, ()>,
     unscheduled: CowMap<Key, ()>,
@@ -348,7 +352,7 @@ impl Cluster {
 
     /// The pods bound to a node, by name.
     pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
-        rows_of(&self.by_node, node).map(|(_, pod)| pod)
+        self.by_node.pods(node).iter()
     }
 
     /// How many pods on a node a drain removes by default: neither finished nor static, and of no DaemonSet.
@@ -362,13 +366,12 @@ impl Cluster {
 
     /// The pods whose controller has this uid, by name.
     pub fn pods_owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<Pod>> {
-        rows_of(&self.by_owner, owner)
-            .map(|(key, ())| self.pods.get(key).expect("the index follows the table"))
+        self.by_owner.pods(owner).iter()
     }
 
     /// How many pods have a controller of this uid.
     pub fn count_owned_by(&self, owner: &Uid) -> usize {
-        rows_of(&self.by_owner, owner).count()
+        self.by_owner.pods(owner).len()
     }
 
     /// The pods whose deletion has started, by namespace and name.
@@ -620,8 +623,8 @@ impl Cluster {
 
 /// What is kept of pods beside their table.
 struct PodIndexes<'a> {
-    by_node: &'a mut CowMap<(NodeName, Key), Arc<Pod>>,
-    by_owner: &'a mut CowMap<(Uid, Key), ()>,
+    by_node: &'a mut PodGroups<NodeName>,
+    by_owner: &'a mut PodGroups<Uid>,
     terminating: &'a mut CowMap<Key, ()>,
     unscheduled: &'a mut CowMap<Key, ()>,
     loads: &'a mut CowMap<NodeName, NodeLoad>,
@@ -630,8 +633,8 @@ struct PodIndexes<'a> {
 impl PodIndexes<'_> {
     fn follow(&mut self, delta: &Delta<Pod>) {
         let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
-        index_by_node(delta, self.by_node);
-        index_by_owner(delta, self.by_owner);
+        regroup(delta, self.by_node, |pod| pod.node.as_ref());
+        regroup(delta, self.by_owner, |pod| pod.owner.as_ref().map(|owner| &owner.uid));
         count(old, new, self.loads);
         let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
         match (old, new) {
@@ -652,30 +655,21 @@ fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
     (known != Known::Live).then_some(Gap { kind, known })
 }
 
-fn index_by_node(delta: &Delta<Pod>, by_node: &mut CowMap<(NodeName, Key), Arc<Pod>>) {
-    let bound = |pod: &Arc<Pod>| pod.node.clone().map(|node| ((node, pod.key.clone()), pod.clone()));
-    let has_moved = |old: &&Arc<Pod>| delta.new.as_ref().is_none_or(|new| new.node != old.node);
-    if let Some((row, _)) = delta.old.as_ref().filter(has_moved).and_then(bound) {
-        by_node.remove(&row);
-    }
-    if let Some((row, pod)) = delta.new.as_ref().and_then(bound) {
-        by_node.insert(row, pod);
-    }
-}
-
-fn index_by_owner(delta: &Delta<Pod>, by_owner: &mut CowMap<(Uid, Key), ()>) {
-    // Most changes keep the owner.
-    if let (Some(old), Some(new)) = (&delta.old, &delta.new)
-        && old.owner == new.owner
+/// Keeps a pod in the group that `group_of` names, if any.
+fn regroup<K: Ord + Clone>(
+    delta: &Delta<Pod>,
+    groups: &mut PodGroups<K>,
+    group_of: impl Fn(&Pod) -> Option<&K>,
+) {
+    let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
+    let (left, joined) = (old.and_then(&group_of), new.and_then(&group_of));
+    if let (Some(old), Some(left)) = (old, left)
+        && joined != Some(left)
     {
-        return;
+        groups.remove(left, &old.key);
     }
-    let row = |pod: &Arc<Pod>| Some((pod.owner.as_ref()?.uid.clone(), pod.key.clone()));
-    if let Some(old) = delta.old.as_ref().and_then(row) {
-        by_owner.remove(&old);
-    }
-    if let Some(new) = delta.new.as_ref().and_then(row) {
-        by_owner.insert(new, ());
+    if let (Some(new), Some(joined)) = (&delta.new, joined) {
+        groups.put(joined, new);
     }
 }
 
@@ -700,18 +694,6 @@ fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, Node
             loads.remove(node);
         }
     }
-}
-
-/// The rows of an index under `of`, in order of their keys.
-fn rows_of<'a, O: Ord + Clone, V: Clone>(
-    index: &'a CowMap<(O, Key), V>,
-    of: &O,
-) -> impl Iterator<Item = (&'a Key, &'a V)> + use<'a, O, V> {
-    let of = of.clone();
-    index
-        .iter_from(&(of.clone(), Key::default()))
-        .take_while(move |((owner, _), _)| *owner == of)
-        .map(|((_, key), row)| (key, row))
 }
 
 /// The rows of a table in one namespace, by name.

@@ -128,8 +128,6 @@ name_types! {
     NodeName,
     /// A namespace's `metadata.name`.
     Namespace,
-    /// An object's `metadata.uid`.
-    Uid,
 }
 
 /// A namespaced object's name in full.

@@ -8,10 +8,11 @@ use super::{
     claim::{CordonNote, DrainClaim},
     encoding::{self, Dictionary},
     labels::Labels,
-    names::{Name, NodeName, Uid},
+    names::{Name, NodeName},
     resources::Resources,
     table::{TableObject, Version},
     taint::Taint,
+    uid::Uid,
 };
 use crate::time::ClusterTime;
 

@@ -4,10 +4,7 @@ use std::fmt;
 
 use minicbor::{Decode, Encode};
 
-use super::{
-    encoding::Dictionary,
-    names::{Name, Uid},
-};
+use super::{encoding::Dictionary, names::Name, uid::Uid};
 
 /// The controlling owner of a pod, claim or workload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]

@@ -5,10 +5,11 @@ use minicbor::{Decode, Encode};
 use super::{
     encoding::Dictionary,
     labels::{Labels, Selector},
-    names::{Key, Name, NodeName, Uid},
+    names::{Key, Name, NodeName},
     owner::Owner,
     scheduling::NodeTerm,
     table::{TableObject, Version},
+    uid::Uid,
 };
 
 /// A PersistentVolumeClaim, cut down to what decides placement.

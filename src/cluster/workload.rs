@@ -5,9 +5,10 @@ use minicbor::{Decode, Encode};
 use super::{
     encoding::Dictionary,
     labels::{Labels, Selector},
-    names::{Key, Name, Namespace, Uid},
+    names::{Key, Name, Namespace},
     owner::{Owner, WorkloadKind},
     table::{TableObject, Version},
+    uid::Uid,
 };
 
 /// A ReplicaSet, Deployment, StatefulSet, ReplicationController, DaemonSet or Job, cut down to what plans read.

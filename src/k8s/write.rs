@@ -148,7 +148,7 @@ async fn swap_taints(
 ) -> Result<(), WriteFailure> {
     let newest = send(client, nodes().get(node, &GetParams::default())).await?;
     let of_meta = |field: &str| newest["metadata"][field].as_str().unwrap_or_default();
-    if of_meta("uid") != &**uid || add.iter().any(|taint| !matches_state(taint, &newest)) {
+    if *uid != *of_meta("uid") || add.iter().any(|taint| !matches_state(taint, &newest)) {
         return Err(WriteFailure::Outdated);
     }
     let before = newest["spec"]["taints"].as_array().cloned().unwrap_or_default();

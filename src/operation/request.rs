@@ -102,7 +102,7 @@ impl fmt::Display for RequestKind {
 
 impl NodePatch {
     fn call(&self) -> Call {
-        let mut metadata = json!({"uid": &*self.uid});
+        let mut metadata = json!({"uid": self.uid});
         if let Some(version) = self.version {
             metadata["resourceVersion"] = version.0.to_string().into();
         }

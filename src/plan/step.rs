@@ -65,11 +65,11 @@ impl PlanStep {
         match self {
             Self::Cordon { node: name, uid, on } => {
                 let unschedulable = if *on { json!(true) } else { Value::Null };
-                node(name, json!({"metadata": {"uid": &**uid}, "spec": {"unschedulable": unschedulable}}))
+                node(name, json!({"metadata": {"uid": uid}, "spec": {"unschedulable": unschedulable}}))
             }
             Self::SetTaints { node: name, uid, version, taints } => {
                 let taints: Vec<Value> = taints.iter().map(taint).collect();
-                let metadata = json!({"uid": &**uid, "resourceVersion": version.0.to_string()});
+                let metadata = json!({"uid": uid, "resourceVersion": version.0.to_string()});
                 let taints = if taints.is_empty() { Value::Null } else { Value::Array(taints) };
                 node(name, json!({"metadata": metadata, "spec": {"taints": taints}}))
             }
@@ -80,7 +80,7 @@ impl PlanStep {
                         (key.to_string(), value.as_deref().map_or(Value::Null, |text| json!(text)))
                     })
                     .collect();
-                node(name, json!({"metadata": {"uid": &**uid, "labels": labels}}))
+                node(name, json!({"metadata": {"uid": uid, "labels": labels}}))
             }
             Self::Evict { pod, uid, grace } => Call {
                 method: "POST",
@@ -117,7 +117,7 @@ fn pod_path(pod: &Key) -> String {
 }
 
 fn delete_options(uid: &Uid, grace: Option<Span>) -> Value {
-    let mut options = json!({"preconditions": {"uid": &**uid}});
+    let mut options = json!({"preconditions": {"uid": uid}});
     if let Some(grace) = grace {
         options["gracePeriodSeconds"] = json!(grace.as_secs());
     }

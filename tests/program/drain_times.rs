@@ -128,7 +128,8 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
     let mut created: Vec<Timestamp> = new.map(|pod| cluster.local(pod.created)).collect();
     created.sort_unstable();
     assert!(created.len() >= refused.len(), "{} of {} were replaced", created.len(), refused.len());
-    let gone = |pod: &&PodPlan| facts.gone.get(&*pod.uid).copied().expect("the drain waited for it");
+    let gone =
+        |pod: &&PodPlan| facts.gone.get(&pod.uid.to_string()).copied().expect("the drain waited for it");
     let mut freed: Vec<Timestamp> = refused.iter().map(gone).collect();
     freed.sort_unstable();
     // None before a pod is gone; each at most as long after one as it had been refused before.

@@ -83,7 +83,7 @@ impl Meta<'_> {
         Some(Owner {
             kind: reference.owner_kind(pool),
             name: pool.name(&reference.name),
-            uid: Uid(pool.name(&reference.uid)),
+            uid: Uid::from(&*reference.uid),
         })
     }
 }

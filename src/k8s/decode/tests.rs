@@ -27,7 +27,7 @@ fn a_node_keeps_what_is_read() {
                 "lastHeartbeatTime": "2026-01-01T00:01:00Z", "lastTransitionTime": "2026-01-01T00:00:30Z"}],
             "nodeInfo": {"kubeletVersion": "v1.36.3", "kernelVersion": "6.1"}}
     }));
-    assert_eq!((&*node.name, &*node.uid, node.version.0), ("n1", "u", 7));
+    assert_eq!((&*node.name, node.uid.to_string(), node.version.0), ("n1", "u".into(), 7));
     assert!(node.is_ready() && node.unschedulable && !node.terminating);
     assert_eq!(node.taints[0].to_string(), "k=v:NoExecute");
     assert_eq!(node.taints[0].time_added, ClusterTime::parse("2026-01-01T00:00:05Z"));

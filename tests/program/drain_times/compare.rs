@@ -58,10 +58,10 @@ impl Comparison {
         let name = |pod: &PodPlan| pod.pod.to_string();
         let (mut leaves, mut gone) = (Times::default(), Times::default());
         for pod in &pods {
-            if let Some(at) = facts.left.get(&*pod.uid) {
+            if let Some(at) = facts.left.get(&pod.uid.to_string()) {
                 leaves.add(pod.leaves, *at);
             }
-            if let Some(at) = facts.gone.get(&*pod.uid) {
+            if let Some(at) = facts.gone.get(&pod.uid.to_string()) {
                 gone.add(pod.gone, *at);
             }
         }
@@ -94,7 +94,7 @@ impl Comparison {
                 happened: plan
                     .pods
                     .iter()
-                    .filter(|pod| facts.left.contains_key(&*pod.uid))
+                    .filter(|pod| facts.left.contains_key(&pod.uid.to_string()))
                     .map(name)
                     .collect(),
             },
@@ -172,8 +172,8 @@ fn node_ratios(plan: &Plan, facts: &Facts) -> Vec<f64> {
         let drain = node.drain.as_ref()?;
         let predicted = drain.ends.likely?.since(drain.starts).as_secs_f64();
         let pods = || plan.pods.iter().filter(|pod| pod.node.as_ref() == Some(&node.node));
-        let began = pods().filter_map(|pod| facts.left.get(&*pod.uid)).min()?;
-        let ended = pods().filter_map(|pod| facts.gone.get(&*pod.uid)).max()?;
+        let began = pods().filter_map(|pod| facts.left.get(&pod.uid.to_string())).min()?;
+        let ended = pods().filter_map(|pod| facts.gone.get(&pod.uid.to_string())).max()?;
         Some(ended.since(*began).as_secs_f64() / predicted)
     };
     let mut ratios: Vec<f64> = plan.nodes.iter().filter_map(ratio).collect();
@@ -185,7 +185,8 @@ fn order(pods: &[&PodPlan], facts: &Facts) -> (usize, usize) {
     let (mut pairs, mut in_order) = (0, 0);
     for (place, one) in pods.iter().enumerate() {
         for other in &pods[place + 1..] {
-            let (Some(one_at), Some(other_at)) = (facts.left.get(&*one.uid), facts.left.get(&*other.uid))
+            let (Some(one_at), Some(other_at)) =
+                (facts.left.get(&one.uid.to_string()), facts.left.get(&other.uid.to_string()))
             else {
                 continue;
             };
