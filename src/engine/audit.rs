@@ -109,6 +109,11 @@ impl Audit {
         })
     }
 
+    /// The flags that were reported.
+    pub fn reported(&self) -> impl Iterator<Item = &'static str> {
+        self.reported.iter().copied()
+    }
+
     /// A new controller has full buckets, and flags of its own.
     pub fn restart(&mut self) {
         *self = Self::default();

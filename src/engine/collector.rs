@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Engine,
-    effect::{Deletion, Write},
+    effect::{Deletion, NodeCheck, Write},
     outbox::{EffectSubject, Outbox},
     view::{Due, PendingEviction},
     why::{Cause, Certainty, Why},
@@ -264,12 +264,14 @@ impl Engine {
     fn force_delete(&mut self, cluster: &Cluster, key: &Key, cause: Cause, now: Timestamp) {
         let Some(pod) = cluster.pod(key) else { return };
         let fail = self.rules.fails_collected && !pod.is_finished();
-        let disruption_target = fail && matches!(cause, Cause::Orphaned { .. });
+        let is_orphan = matches!(cause, Cause::Orphaned { .. });
+        let disruption_target = fail && is_orphan;
+        let node = if is_orphan { NodeCheck::MustBeGone } else { NodeCheck::Skip };
         let write = Write::DeletePod {
             pod: key.clone(),
             uid: pod.uid.clone(),
             node: pod.node.clone().unwrap_or_default(),
-            deletion: Deletion::Collected { fail, disruption_target },
+            deletion: Deletion::Collected { fail, disruption_target, node },
         };
         self.out.propose(write, cause.into(), now);
     }

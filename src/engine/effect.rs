@@ -60,6 +60,20 @@ impl Write {
         }
     }
 
+    /// The stable word for what it is.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::MarkUnknown { .. } => "markUnknown",
+            Self::SwapTaints { .. } => "taint",
+            Self::SetLabels { .. } => "label",
+            Self::MarkPodNotReady { .. } => "markPodNotReady",
+            Self::MarkPodLost { .. } => "markPodLost",
+            Self::DeletePod { deletion: Deletion::Collected { .. }, .. } => "collectPod",
+            Self::DeletePod { .. } => "evictPod",
+            Self::RecordEvent(_) => "event",
+        }
+    }
+
     /// What it does, before the object: `taint`.
     pub const fn verb(&self) -> &'static str {
         match self {
@@ -137,7 +151,16 @@ pub enum Deletion {
     WithNode { mark_lost: Option<Version> },
     /// The pod garbage collector, with grace period 0: the object disappears at once. With `fail` the pod first becomes
     /// Failed, with `disruption_target` it gets the condition DisruptionTarget in the same write.
-    Collected { fail: bool, disruption_target: bool },
+    Collected { fail: bool, disruption_target: bool, node: NodeCheck },
+}
+
+/// Whether the pod's node is asked for once more right before the pod is removed (docs/upstream/neighbours.md#1): a watch
+/// that lags must not make orphans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeCheck {
+    Skip,
+    /// If the node exists, nothing is written.
+    MustBeGone,
 }
 
 /// The `status.reason` of a pod whose node is lost (upstream `NodeUnreachablePodReason`).
@@ -198,6 +221,19 @@ pub enum Outcome {
     Gone,
     /// Any other error.
     Failed(String),
+}
+
+impl Outcome {
+    /// The stable word.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Recorded => "recorded",
+            Self::Conflict => "conflict",
+            Self::Gone => "gone",
+            Self::Failed(_) => "failed",
+        }
+    }
 }
 
 /// Something an operator should know.

@@ -32,8 +32,8 @@ use std::{
 };
 
 pub use effect::{
-    DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck, NODE_LOST, Notice, Outcome,
-    RecordedEvent, Severity, UnknownCondition, Write,
+    DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck, NODE_LOST, NodeCheck, Notice,
+    Outcome, RecordedEvent, Severity, UnknownCondition, Write,
 };
 pub use eviction::{Tolerance, no_execute, tolerance};
 pub use health::rewritten;
@@ -254,6 +254,11 @@ impl Engine {
         &self.settings
     }
 
+    /// From now on the live Lease is read again before a node becomes Unknown, as upstream does from 1.37.
+    pub fn reread_leases(&mut self) {
+        self.rules.rereads_lease = true;
+    }
+
     /// Sets which nodes a pass handles first, in this order; the others follow by name.
     pub fn set_order(&mut self, order: Vec<NodeName>) {
         self.order = order;
@@ -362,6 +367,16 @@ impl Engine {
         let eviction = self.evictor.next().map(|(at, why)| Deadline { at, why: why.clone() });
         let collecting = self.collecting_due().map(|at| Deadline { at, why: Cause::CollectorPass.into() });
         [Some(pass), tainting, eviction, collecting].into_iter().flatten().min_by_key(|deadline| deadline.at)
+    }
+
+    /// Whether the next [`Engine::handle_timeout`] makes a pass over all nodes.
+    pub fn is_pass_due(&self, now: Timestamp) -> bool {
+        self.next_pass <= now
+    }
+
+    /// The flags with whose values the shadowed controller's behaviour does not fit; each leader is judged by itself.
+    pub fn contradicted_flags(&self) -> Vec<&'static str> {
+        self.shadow.as_ref().map_or_else(Vec::new, |shadow| shadow.contradicted_flags().collect())
     }
 
     /// How far the engine's predictions can be trusted now.
@@ -653,7 +668,7 @@ impl Engine {
 
     /// What upstream's node workers do with an added or changed node (docs/upstream/node-lifecycle.md#9.1).
     fn reconcile(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
-        if !self.out.sends_all() {
+        if !self.out.sends_all() || !self.settings.controllers.value.node_lifecycle {
             return;
         }
         taints::reconcile_no_schedule(node, &mut self.out, cluster.clock(), now);

@@ -115,7 +115,7 @@ impl Controllers {
 
     /// Parses the flag: names, names with a leading minus, and `*` for all others. Names are those of 1.28 and later,
     /// or the older ones.
-    fn parse(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let runs = |names: &[&str]| {
             let named = words.iter().find(|word| names.contains(&word.trim_start_matches('-')));
@@ -126,6 +126,33 @@ impl Controllers {
             taint_eviction: runs(&["taint-eviction-controller"]),
             pod_gc: runs(&["pod-garbage-collector-controller", "podgc"]),
         }
+    }
+}
+
+impl Controllers {
+    /// Those that both run.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            node_lifecycle: self.node_lifecycle && other.node_lifecycle,
+            taint_eviction: self.taint_eviction && other.taint_eviction,
+            pod_gc: self.pod_gc && other.pod_gc,
+        }
+    }
+
+    /// The names of those that run, as in kube-controller-manager.
+    pub fn names(self) -> Vec<&'static str> {
+        let all = [
+            (self.node_lifecycle, "node-lifecycle-controller"),
+            (self.taint_eviction, "taint-eviction-controller"),
+            (self.pod_gc, "pod-garbage-collector-controller"),
+        ];
+        all.into_iter().filter(|(runs, _)| *runs).map(|(_, name)| name).collect()
+    }
+
+    /// The flag with which another process runs everything but these: `*,-node-lifecycle-controller`.
+    pub fn exclusion(self) -> String {
+        self.names().iter().fold("*".into(), |text, name| format!("{text},-{name}"))
     }
 }
 

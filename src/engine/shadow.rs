@@ -92,6 +92,10 @@ impl Shadow {
         }
     }
 
+    pub fn contradicted_flags(&self) -> impl Iterator<Item = &'static str> {
+        self.audit.reported()
+    }
+
     pub const fn has_controller(&self) -> bool {
         !self.leader_expired
     }

@@ -108,7 +108,7 @@ fn mark(pod: &mut Pod, deletion: Deletion) {
             pod.disruption_target = Some(DELETION_BY_TAINT.into());
         }
         Deletion::WithNode { mark_lost: Some(_) } => pod.reason = NODE_LOST.into(),
-        Deletion::Collected { fail: true, disruption_target } => {
+        Deletion::Collected { fail: true, disruption_target, .. } => {
             pod.phase = Phase::Failed;
             if disruption_target {
                 pod.disruption_target = Some("DeletionByPodGC".into());

@@ -16,7 +16,7 @@ use super::error::words;
 use crate::{
     cluster::{Key, Name, NodeName, Taint, Uid, Version},
     engine::{
-        DELETION_BY_TAINT, Deletion, EventObject, LeaseCheck, NODE_LOST, Outcome, RecordedEvent,
+        DELETION_BY_TAINT, Deletion, EventObject, LeaseCheck, NODE_LOST, NodeCheck, Outcome, RecordedEvent,
         UnknownCondition, Write,
     },
     time::{ClusterTime, Timestamp},
@@ -57,6 +57,32 @@ pub async fn send_write(client: &Client, write: &Write, now: Timestamp) -> Outco
     }
 }
 
+/// The same, with one look more at the API server before an eviction by taint: a watch that lags must not evict.
+pub async fn send_checked_write(client: &Client, write: &Write, now: Timestamp) -> Outcome {
+    if let Write::DeletePod { node, deletion: Deletion::ByTaint { .. }, .. } = write
+        && let Err(failure) = check_tainted(client, node).await
+    {
+        return failure.into();
+    }
+    send_write(client, write, now).await
+}
+
+/// Fails if the node exists and has no NoExecute taint. The timers of a node's pods outlive it.
+async fn check_tainted(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
+    match send(client, nodes().get(node, &GetParams::default())).await {
+        Ok(live) => {
+            let mut taints = live["spec"]["taints"].as_array().into_iter().flatten();
+            if taints.any(|taint| taint["effect"] == "NoExecute") {
+                Ok(())
+            } else {
+                Err(WriteFailure::Outdated)
+            }
+        }
+        Err(WriteFailure::Refused(error)) if is_not_found(&error) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
 /// Why a write failed.
 pub(super) enum WriteFailure {
     /// The object has changed, and no longer needs it.
@@ -64,6 +90,17 @@ pub(super) enum WriteFailure {
     Refused(Box<kube::Error>),
     /// No response in time: it may have been written.
     NoResponse,
+}
+
+impl WriteFailure {
+    fn words(self) -> String {
+        match Outcome::from(self) {
+            Outcome::Failed(error) => error,
+            Outcome::Conflict => "the object has changed".into(),
+            Outcome::Gone => "the object is gone".into(),
+            Outcome::Done | Outcome::Recorded => String::new(),
+        }
+    }
 }
 
 impl From<kube::Error> for WriteFailure {
@@ -131,6 +168,42 @@ async fn check_lease(client: &Client, node: &NodeName, known: Option<Version>) -
         }
         Err(WriteFailure::Refused(error)) if is_not_found(&error) => Ok(()),
         Err(failure) => Err(failure),
+    }
+}
+
+/// Fails unless the API server has no such node.
+async fn check_gone(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
+    match send(client, nodes().get(node, &GetParams::default())).await {
+        Ok(_) => Err(WriteFailure::Outdated),
+        Err(WriteFailure::Refused(error)) if is_not_found(&error) => Ok(()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The method and path of a write: of its last request, if it takes several.
+pub fn call(write: &Write) -> (&'static str, String) {
+    let pod_path =
+        |pod: &Key, rest: &str| format!("/api/v1/namespaces/{}/pods/{}{rest}", pod.namespace, pod.name);
+    match write {
+        Write::MarkUnknown { node, .. } => ("PATCH", format!("/api/v1/nodes/{node}/status")),
+        Write::SwapTaints { node, .. } | Write::SetLabels { node, .. } => {
+            ("PATCH", format!("/api/v1/nodes/{node}"))
+        }
+        Write::MarkPodNotReady { pod, .. } | Write::MarkPodLost { pod, .. } => {
+            ("PATCH", pod_path(pod, "/status"))
+        }
+        Write::DeletePod { pod, .. } => ("DELETE", pod_path(pod, "")),
+        Write::RecordEvent(event) => {
+            ("POST", format!("/api/v1/namespaces/{}/events", namespace_of(&event.object)))
+        }
+    }
+}
+
+/// The namespace of an object's events.
+fn namespace_of(object: &EventObject) -> &str {
+    match object {
+        EventObject::Node(..) => "default",
+        EventObject::Pod(key) => &key.namespace,
     }
 }
 
@@ -240,6 +313,9 @@ async fn delete_pod(
     deletion: Deletion,
     now: Timestamp,
 ) -> Result<(), WriteFailure> {
+    if let Deletion::Collected { node: NodeCheck::MustBeGone, .. } = deletion {
+        check_gone(client, node).await?;
+    }
     match deletion {
         Deletion::ByTaint { disruption_target: true } => {
             let text = "Taint manager: deleting due to NoExecute taint";
@@ -255,7 +331,7 @@ async fn delete_pod(
                 return Err(WriteFailure::Outdated);
             }
         }
-        Deletion::Collected { fail: true, disruption_target: target } => {
+        Deletion::Collected { fail: true, disruption_target: target, .. } => {
             let target =
                 target.then(|| disruption_target("DeletionByPodGC", "PodGC: node no longer exists", now));
             let status = json!({"phase": "Failed", "conditions": Vec::from_iter(target)});
@@ -302,11 +378,44 @@ pub(super) async fn patch_status(
     send(client, request).await.map(drop)
 }
 
+/// Creates an event, and returns its name.
+///
+/// # Errors
+/// In words.
+pub async fn create_event(client: &Client, event: &RecordedEvent, now: Timestamp) -> Result<String, String> {
+    let created = create(client, event, now).await.map_err(|failure| failure.words())?;
+    Ok(created["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+}
+
+/// Counts an event that was created before once more.
+///
+/// # Errors
+/// In words; none without the event, which has expired.
+pub async fn repeat_event(
+    client: &Client,
+    event: &RecordedEvent,
+    name: &str,
+    count: u32,
+    now: Timestamp,
+) -> Result<(), Option<String>> {
+    let patch = json!({"count": count, "lastTimestamp": now.to_time(), "message": event.message});
+    let events = events_in(namespace_of(&event.object));
+    match send(client, events.patch(name, &as_us(), &Patch::Merge(patch))).await {
+        Ok(_) => Ok(()),
+        Err(WriteFailure::Refused(error)) if is_not_found(&error) => Err(None),
+        Err(failure) => Err(Some(failure.words())),
+    }
+}
+
 pub(super) async fn record(
     client: &Client,
     event: &RecordedEvent,
     now: Timestamp,
 ) -> Result<(), WriteFailure> {
+    create(client, event, now).await.map(drop)
+}
+
+async fn create(client: &Client, event: &RecordedEvent, now: Timestamp) -> Result<Value, WriteFailure> {
     let (namespace, name, about) = match &event.object {
         EventObject::Node(name, uid) => {
             ("default", &**name, json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}))
@@ -326,8 +435,12 @@ pub(super) async fn record(
         "source": {"component": event.source}, "reportingComponent": event.source,
         "count": 1, "firstTimestamp": now.to_time(), "lastTimestamp": now.to_time(),
     });
-    let events = kube::core::Request::new(format!("/api/v1/namespaces/{namespace}/events"));
-    send(client, events.create(&PostParams::default(), body.to_string().into_bytes())).await.map(drop)
+    let body = body.to_string().into_bytes();
+    send(client, events_in(namespace).create(&PostParams::default(), body)).await
+}
+
+fn events_in(namespace: &str) -> kube::core::Request {
+    kube::core::Request::new(format!("/api/v1/namespaces/{namespace}/events"))
 }
 
 /// Preconditions of a patch: the same object and, with a version, the same state of it.

@@ -207,7 +207,7 @@ fn the_forecast_continues_when_a_node_object_is_removed_and_comes_true() {
     });
     sim.run(Span::from_secs(119));
     let deleted = deletions(&sim);
-    let [(pod, Deletion::Collected { fail: true, disruption_target: true }, at)] = &deleted[..] else {
+    let [(pod, Deletion::Collected { fail: true, disruption_target: true, .. }, at)] = &deleted[..] else {
         panic!("{deleted:?}")
     };
     assert_eq!(predicted, Some((pod.clone(), *at)));
