@@ -1,4 +1,4 @@
-//! Holds the Lease of the controller manager, so that only one controller acts at a time.
+//! Holds a Lease, so that only one controller acts at a time (as client-go's `leaderelection` does).
 
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -6,146 +6,356 @@ use k8s_openapi::{
     jiff,
 };
 use kube::{Api, Client, api::PostParams};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
+use super::error::words;
 use crate::{
     clock::Clock,
     time::{Span, Timestamp},
 };
 
-/// A Lease that was not renewed for this long is free (upstream's default).
-const LEASE_DURATION: Span = Span::from_secs(15);
-/// A holder that could not renew for this long gives up (upstream's default).
-const RENEW_DEADLINE: Span = Span::from_secs(10);
-/// How often a candidate tries (upstream's default).
-const RETRY_PERIOD: Span = Span::from_secs(2);
+/// Which Lease, and how fast it changes hands. The defaults of the times are upstream's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElectionOptions {
+    pub namespace: String,
+    pub name: String,
+    /// A Lease that was not seen to change for this long is free.
+    pub lease_duration: Span,
+    /// A holder that could not renew for this long writes nothing more. Shorter than the duration.
+    pub renew_deadline: Span,
+    /// From one try to the next. Candidates wait for up to 2.2 times as long, by chance.
+    pub retry_period: Span,
+}
+
+/// Times between which no Lease can change hands safely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadElection {
+    #[error(
+        "--leader-elect-lease-duration={duration} must be longer than --leader-elect-renew-deadline={deadline}"
+    )]
+    LeaseTooShort { duration: Span, deadline: Span },
+    #[error(
+        "--leader-elect-renew-deadline={deadline} must be longer than 1.2 times --leader-elect-retry-period={period}"
+    )]
+    DeadlineTooShort { deadline: Span, period: Span },
+    #[error(
+        "--leader-elect-lease-duration={duration} is shorter than a second, the least that a Lease can say"
+    )]
+    NotASecond { duration: Span },
+}
 
 /// The Lease of the controller managers.
-const NAMESPACE: &str = "kube-system";
-const NAME: &str = "kube-controller-manager";
+pub const MANAGER_LEASE: (&str, &str) = ("kube-system", "kube-controller-manager");
 
-/// A candidate for the Lease kube-system/kube-controller-manager.
+impl ElectionOptions {
+    /// A Lease with upstream's times.
+    pub fn of(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            lease_duration: Span::from_secs(15),
+            renew_deadline: Span::from_secs(10),
+            retry_period: Span::from_secs(2),
+        }
+    }
+
+    /// The Lease kube-system/kube-controller-manager.
+    pub fn of_manager() -> Self {
+        Self::of(MANAGER_LEASE.0, MANAGER_LEASE.1)
+    }
+
+    pub fn is_of_manager(&self) -> bool {
+        (self.namespace.as_str(), self.name.as_str()) == MANAGER_LEASE
+    }
+
+    /// Checks the times, as client-go does.
+    ///
+    /// # Errors
+    /// Two holders could write at once, or no holder could renew in time.
+    pub fn check(&self) -> Result<(), BadElection> {
+        let Self { lease_duration: duration, renew_deadline: deadline, retry_period: period, .. } = *self;
+        if duration <= deadline {
+            return Err(BadElection::LeaseTooShort { duration, deadline });
+        }
+        if duration < Span::from_secs(1) {
+            return Err(BadElection::NotASecond { duration });
+        }
+        if deadline.as_secs_f64() <= JITTER * period.as_secs_f64() {
+            return Err(BadElection::DeadlineTooShort { deadline, period });
+        }
+        Ok(())
+    }
+}
+
+/// By which share of the retry period a candidate waits longer, at most (client-go's `JitterFactor`).
+const JITTER: f64 = 1.2;
+
+/// What a candidate knows of the Lease.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseState {
+    /// Until when this candidate may write; none while it does not hold the Lease.
+    pub writes_until: Option<Timestamp>,
+    /// When this candidate sent the last request that renewed the Lease.
+    pub renewed: Option<Timestamp>,
+    /// `spec.holderIdentity`, when the Lease was last read.
+    pub holder: String,
+    /// Why the last try failed.
+    pub error: Option<String>,
+}
+
+impl LeaseState {
+    pub const fn is_held(&self) -> bool {
+        self.writes_until.is_some()
+    }
+}
+
+/// A candidate for a Lease.
 ///
 /// [`acquire`](Self::acquire) it, then [`keep`](Self::keep) it while the controller acts, then
-/// [`release`](Self::release) it.
+/// [`release`](Self::release) it; or [`run`](Self::run) does all of that in a task of its own.
 pub struct LeaderElector {
     leases: Api<Lease>,
+    options: ElectionOptions,
     identity: String,
     clock: Clock,
-    /// The Lease of another holder as it was last read, and when this state was first read.
+    /// The Lease as it was last read or written, and when this state was first seen.
     ///
     /// Its expiry counts from then, as in client-go: clocks of other machines are not trusted.
-    seen: Option<(LeaseSpec, Timestamp)>,
+    seen: Option<(Lease, Timestamp)>,
+    state: watch::Sender<LeaseState>,
 }
 
 impl LeaderElector {
     /// `identity` is the holder in the Lease; no other process may use the same.
-    pub fn new(client: Client, identity: String, clock: Clock) -> Self {
-        Self { leases: Api::namespaced(client, NAMESPACE), identity, clock, seen: None }
+    pub fn new(client: Client, options: ElectionOptions, identity: String, clock: Clock) -> Self {
+        let leases = Api::namespaced(client, &options.namespace);
+        Self { leases, options, identity, clock, seen: None, state: watch::Sender::default() }
     }
 
-    /// Waits until this candidate holds the Lease.
-    pub async fn acquire(&mut self) {
-        loop {
-            match self.try_hold().await {
-                Ok(true) => return,
-                Ok(false) => {}
-                Err(error) => tracing::warn!(%error, "cannot take the lease {NAMESPACE}/{NAME}"),
-            }
-            self.clock.sleep(RETRY_PERIOD).await;
-        }
+    /// What is known of the Lease, from now on.
+    pub fn state(&self) -> watch::Receiver<LeaseState> {
+        self.state.subscribe()
     }
 
-    /// Renews the Lease; returns when it was lost or could not be renewed in time.
-    pub async fn keep(&mut self) {
-        let mut renewed = self.clock.now();
+    /// Holds the Lease whenever it can and `may_lead`, until `stop`; then releases it.
+    pub async fn run(mut self, mut may_lead: watch::Receiver<bool>, stop: CancellationToken) {
         loop {
-            self.clock.sleep(RETRY_PERIOD).await;
-            match self.try_hold().await {
-                Ok(true) => renewed = self.clock.now(),
-                Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "cannot renew the lease {NAMESPACE}/{NAME}"),
+            let held = async {
+                until(&mut may_lead, true).await;
+                tokio::select! {
+                    () = self.acquire() => {}
+                    () = until(&mut may_lead, false) => return,
+                }
+                tokio::select! {
+                    () = self.keep() => {}
+                    () = until(&mut may_lead, false) => {}
+                }
+            };
+            let stopped = stop.run_until_cancelled(held).await.is_none();
+            let was_held = self.state.borrow().is_held();
+            self.lose();
+            if was_held && let Err(error) = self.release().await {
+                tracing::warn!(error = words(&error), "the lease was not released and will expire");
             }
-            if self.clock.now().since(renewed) > RENEW_DEADLINE {
+            if stopped {
                 return;
             }
         }
     }
 
-    /// Releases the Lease, so that the next candidate need not wait until it expires.
+    /// Waits until this candidate holds the Lease.
+    pub async fn acquire(&mut self) {
+        loop {
+            if let Try::Held = self.try_within(self.options.renew_deadline).await {
+                return;
+            }
+            let retry = self.options.retry_period.as_secs_f64() * (1.0 + JITTER * fastrand::f64());
+            self.clock.sleep(Span::from_secs_f64(retry)).await;
+        }
+    }
+
+    /// Renews the Lease; returns when it was lost or could not be renewed in time.
+    pub async fn keep(&mut self) {
+        while let Some(until) = self.writes_until() {
+            let retry = self.clock.now() + self.options.retry_period;
+            self.clock.sleep_until(retry.min(until)).await;
+            let left = until.since(self.clock.now());
+            match self.try_within(left).await {
+                Try::Held => {}
+                Try::Failed if self.clock.now() < until => {}
+                Try::Failed | Try::HeldByOther => break,
+            }
+        }
+        self.lose();
+    }
+
+    fn writes_until(&self) -> Option<Timestamp> {
+        self.state.borrow().writes_until
+    }
+
+    /// From now on nothing is written.
+    fn lose(&mut self) {
+        self.state.send_if_modified(|state| state.writes_until.take().is_some());
+    }
+
+    /// Releases the Lease, so that the next candidate need not wait until it expires. Takes half the renew deadline at
+    /// most.
     ///
     /// # Errors
     /// The request failed; the Lease will expire.
     pub async fn release(&mut self) -> kube::Result<()> {
-        let Some(mut lease) = self.leases.get_opt(NAME).await? else { return Ok(()) };
-        let spec = lease.spec.get_or_insert_default();
-        if spec.holder_identity.as_deref() != Some(&self.identity) {
-            return Ok(());
+        self.lose();
+        let releasing = async {
+            let Some(mut lease) = self.leases.get_opt(&self.options.name).await? else { return Ok(()) };
+            let spec = lease.spec.get_or_insert_default();
+            if spec.holder_identity.as_deref() != Some(&self.identity) {
+                return Ok(());
+            }
+            let now = micro_time(self.clock.now());
+            spec.holder_identity = Some(String::new());
+            spec.lease_duration_seconds = Some(1);
+            (spec.renew_time, spec.acquire_time) = (Some(now.clone()), Some(now));
+            self.leases.replace(&self.options.name, &PostParams::default(), &lease).await.map(drop)
+        };
+        tokio::select! {
+            released = releasing => released,
+            () = self.clock.sleep(self.request_limit()) => Err(kube::Error::Service("no response in time".into())),
         }
-        spec.holder_identity = Some(String::new());
-        spec.lease_duration_seconds = Some(1);
-        self.leases.replace(NAME, &PostParams::default(), &lease).await.map(drop)
+    }
+
+    /// How long one request may take (as in kube-controller-manager).
+    fn request_limit(&self) -> Span {
+        Span::from_nanos(self.options.renew_deadline.as_nanos() / 2)
+    }
+
+    /// Tries once, for this long at most, and publishes what resulted.
+    async fn try_within(&mut self, limit: Span) -> Try {
+        let started = self.clock.now();
+        let ends = started + limit.min(self.request_limit());
+        let clock = self.clock;
+        let answer = tokio::select! {
+            answer = self.try_hold() => answer.map_err(|error| words(&error)),
+            () = clock.sleep_until(ends) => Err("no response in time".into()),
+        };
+        let holder = self.seen.as_ref().and_then(|(lease, _)| holder(lease)).unwrap_or_default().to_owned();
+        let (result, error) = match answer {
+            Ok(true) => (Try::Held, None),
+            Ok(false) => (Try::HeldByOther, None),
+            Err(error) => {
+                let ElectionOptions { namespace, name, .. } = &self.options;
+                tracing::warn!(error, "cannot hold the lease {namespace}/{name}");
+                (Try::Failed, Some(error))
+            }
+        };
+        self.state.send_if_modified(|state| {
+            let before = state.clone();
+            (state.holder, state.error) = (holder, error);
+            if let Try::Held = result {
+                // From before the request: for others the Lease is valid for longer.
+                (state.renewed, state.writes_until) =
+                    (Some(started), Some(started + self.options.renew_deadline));
+            }
+            *state != before
+        });
+        result
     }
 
     /// Acquires the Lease if it is free or expired, or renews it. Returns whether this candidate holds it now.
     async fn try_hold(&mut self) -> kube::Result<bool> {
-        let now = self.clock.now();
-        let written = match self.leases.get_opt(NAME).await? {
-            None => {
-                let metadata = ObjectMeta {
-                    name: Some(NAME.into()),
-                    namespace: Some(NAMESPACE.into()),
-                    ..ObjectMeta::default()
-                };
-                let lease = Lease { metadata, spec: Some(self.held(None, now)) };
-                self.leases.create(&PostParams::default(), &lease).await
+        // A holder need not read what it wrote itself; a conflict shows that somebody else wrote too.
+        if self.writes_until().is_some()
+            && let Some((lease, _)) = self.seen.clone().filter(|(lease, _)| self.is_ours(lease))
+        {
+            match self.write(lease).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) => return Err(error),
             }
-            Some(mut lease) => {
-                if !self.may_take(lease.spec.as_ref(), now) {
-                    return Ok(false);
-                }
-                lease.spec = Some(self.held(lease.spec.as_ref(), now));
-                // It has the resourceVersion that was read: the first to write wins.
-                self.leases.replace(NAME, &PostParams::default(), &lease).await
-            }
+        }
+        let Some(lease) = self.leases.get_opt(&self.options.name).await? else {
+            let metadata = ObjectMeta {
+                name: Some(self.options.name.clone()),
+                namespace: Some(self.options.namespace.clone()),
+                ..ObjectMeta::default()
+            };
+            let lease = Lease { metadata, spec: Some(self.held(None)) };
+            return self.written(self.leases.create(&PostParams::default(), &lease).await);
         };
-        match written {
-            Ok(_) => Ok(true),
+        if self.seen.as_ref().is_none_or(|(seen, _)| seen.spec != lease.spec) {
+            self.seen = Some((lease.clone(), self.clock.now()));
+        }
+        if self.may_take(&lease) { self.write(lease).await } else { Ok(false) }
+    }
+
+    /// Writes this candidate into the Lease. It has the resourceVersion that was read: the first to write wins.
+    async fn write(&mut self, mut lease: Lease) -> kube::Result<bool> {
+        lease.spec = Some(self.held(lease.spec.as_ref()));
+        let answer = self.leases.replace(&self.options.name, &PostParams::default(), &lease).await;
+        self.written(answer)
+    }
+
+    fn written(&mut self, answer: kube::Result<Lease>) -> kube::Result<bool> {
+        match answer {
+            Ok(lease) => {
+                self.seen = Some((lease, self.clock.now()));
+                Ok(true)
+            }
             Err(kube::Error::Api(status)) if status.is_conflict() || status.is_already_exists() => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn may_take(&mut self, spec: Option<&LeaseSpec>, now: Timestamp) -> bool {
-        let Some(spec) = spec else { return true };
-        let holder = spec.holder_identity.as_deref().unwrap_or_default();
-        if holder.is_empty() || holder == self.identity {
-            return true;
-        }
-        let since = match &self.seen {
-            Some((seen, since)) if seen == spec => *since,
-            _ => {
-                self.seen = Some((spec.clone(), now));
-                now
-            }
-        };
-        now.since(since) > LEASE_DURATION
+    fn is_ours(&self, lease: &Lease) -> bool {
+        holder(lease) == Some(&self.identity)
+    }
+
+    /// Whether the Lease is free, ours, or was not seen to change for the time that it says itself.
+    fn may_take(&self, lease: &Lease) -> bool {
+        let Some(other) = holder(lease).filter(|holder| !holder.is_empty()) else { return true };
+        let said = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
+        let duration = said.map_or(self.options.lease_duration, |secs| Span::from_secs(secs.into()));
+        let since = self.seen.as_ref().map_or_else(|| self.clock.now(), |(_, since)| *since);
+        other == self.identity || self.clock.now().since(since) > duration
     }
 
     /// The spec of the Lease with this candidate as its holder.
-    fn held(&self, before: Option<&LeaseSpec>, now: Timestamp) -> LeaseSpec {
+    fn held(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
+        let now = micro_time(self.clock.now());
         let ours = before.filter(|spec| spec.holder_identity.as_deref() == Some(&self.identity));
         let transitions = before.and_then(|spec| spec.lease_transitions).unwrap_or(0);
         LeaseSpec {
             holder_identity: Some(self.identity.clone()),
-            acquire_time: ours.and_then(|spec| spec.acquire_time.clone()).or_else(|| Some(micro_time(now))),
-            renew_time: Some(micro_time(now)),
-            lease_duration_seconds: i32::try_from(LEASE_DURATION.as_secs()).ok(),
+            acquire_time: ours.and_then(|spec| spec.acquire_time.clone()).or_else(|| Some(now.clone())),
+            renew_time: Some(now),
+            lease_duration_seconds: i32::try_from(self.options.lease_duration.as_secs()).ok(),
             lease_transitions: Some(
                 transitions.saturating_add(i32::from(ours.is_none() && before.is_some())),
             ),
-            ..LeaseSpec::default()
+            ..before.cloned().unwrap_or_default()
         }
     }
+}
+
+/// Waits until the channel has this value; forever if its sender is gone.
+async fn until(reported: &mut watch::Receiver<bool>, value: bool) {
+    if reported.wait_for(|now| *now == value).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// What came of a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Try {
+    Held,
+    /// Somebody else holds the Lease, or was faster.
+    HeldByOther,
+    /// No answer, or an error: who holds the Lease is not known.
+    Failed,
+}
+
+fn holder(lease: &Lease) -> Option<&str> {
+    lease.spec.as_ref()?.holder_identity.as_deref()
 }
 
 fn micro_time(at: Timestamp) -> MicroTime {
@@ -156,7 +366,7 @@ fn micro_time(at: Timestamp) -> MicroTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::api::{self, Api as Demo};
+    use crate::demo::api::{self, Api as Demo, Fault, FaultAnswer};
 
     struct Bench {
         api: Demo,
@@ -170,12 +380,12 @@ mod tests {
         }
 
         fn candidate(&self, identity: &str) -> LeaderElector {
-            LeaderElector::new(self.api.client(), identity.into(), self.clock)
+            LeaderElector::new(self.api.client(), ElectionOptions::of_manager(), identity.into(), self.clock)
         }
 
         async fn spec(&self) -> LeaseSpec {
-            let leases: Api<Lease> = Api::namespaced(self.api.client(), NAMESPACE);
-            leases.get(NAME).await.expect("there is a lease").spec.expect("it has a spec")
+            let leases: Api<Lease> = Api::namespaced(self.api.client(), MANAGER_LEASE.0);
+            leases.get(MANAGER_LEASE.1).await.expect("there is a lease").spec.expect("it has a spec")
         }
     }
 
@@ -186,7 +396,8 @@ mod tests {
         let taken = bench.clock.now();
         bench.candidate("second").acquire().await;
         let waited = bench.clock.now().since(taken);
-        assert!(waited > LEASE_DURATION && waited <= LEASE_DURATION + RETRY_PERIOD, "{waited}");
+        let ElectionOptions { lease_duration, retry_period, .. } = ElectionOptions::of_manager();
+        assert!(waited > lease_duration && waited <= lease_duration + retry_period * 3, "{waited}");
         let spec = bench.spec().await;
         assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some("second"), Some(1)));
     }
@@ -214,10 +425,10 @@ mod tests {
         assert_eq!(renewed.acquire_time, acquired.acquire_time);
         assert!(renewed.renew_time > acquired.renew_time);
         assert!(!keeping.is_finished());
-        let leases: Api<Lease> = Api::namespaced(bench.api.client(), NAMESPACE);
-        let mut lease = leases.get(NAME).await.expect("there is a lease");
+        let leases: Api<Lease> = Api::namespaced(bench.api.client(), MANAGER_LEASE.0);
+        let mut lease = leases.get(MANAGER_LEASE.1).await.expect("there is a lease");
         lease.spec.get_or_insert_default().holder_identity = Some("thief".into());
-        leases.replace(NAME, &PostParams::default(), &lease).await.expect("the API takes it");
+        leases.replace(MANAGER_LEASE.1, &PostParams::default(), &lease).await.expect("the API takes it");
         keeping.await.expect("it ends by itself");
     }
 
@@ -229,6 +440,58 @@ mod tests {
         let taken = bench.clock.now();
         bench.api.set_down(true);
         first.keep().await;
-        assert!(bench.clock.now().since(taken) < LEASE_DURATION);
+        assert!(bench.clock.now().since(taken) < ElectionOptions::of_manager().lease_duration);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_holder_whose_requests_hang_may_not_write_from_the_renew_deadline_on() {
+        let bench = Bench::new();
+        let mut first = bench.candidate("first");
+        let state = first.state();
+        first.acquire().await;
+        let acquired = bench.clock.now();
+        let hangs = Fault::always(FaultAnswer::Hang).on(&[], "leases");
+        bench.api.inject(hangs);
+        let until = state.borrow().writes_until.expect("it holds the lease");
+        assert!(until <= acquired + ElectionOptions::of_manager().renew_deadline);
+        first.keep().await;
+        assert!(bench.clock.now() <= until + Span::from_millis(2), "{}", bench.clock.now().since(until));
+        assert!(!state.borrow().is_held());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lease_is_given_up_while_it_may_not_be_held_and_taken_again_afterwards() {
+        let bench = Bench::new();
+        let (may_lead, reported) = watch::channel(false);
+        let (elector, stop) = (bench.candidate("one"), CancellationToken::new());
+        let mut state = elector.state();
+        let running = tokio::spawn(elector.run(reported, stop.clone()));
+        bench.clock.sleep(Span::from_secs(60)).await;
+        assert!(!state.borrow().is_held() && bench.api.count("leases") == 0, "it did not even try");
+        may_lead.send_replace(true);
+        state.wait_for(LeaseState::is_held).await.expect("it runs");
+        assert_eq!(bench.spec().await.holder_identity.as_deref(), Some("one"));
+        may_lead.send_replace(false);
+        state.wait_for(|state| !state.is_held()).await.expect("it runs");
+        bench.clock.sleep(Span::from_secs(1)).await;
+        assert_eq!(bench.spec().await.holder_identity.as_deref(), Some(""));
+        may_lead.send_replace(true);
+        state.wait_for(LeaseState::is_held).await.expect("it runs");
+        stop.cancel();
+        running.await.expect("it ends");
+        assert_eq!(bench.spec().await.holder_identity.as_deref(), Some(""), "released");
+    }
+
+    #[test]
+    fn times_with_which_two_could_hold_a_lease_are_refused() {
+        let times = |duration, deadline, period| {
+            let [lease_duration, renew_deadline, retry_period] =
+                [duration, deadline, period].map(Span::from_secs);
+            ElectionOptions { lease_duration, renew_deadline, retry_period, ..ElectionOptions::of("a", "b") }
+                .check()
+        };
+        assert_eq!(times(15, 10, 2), Ok(()));
+        assert!(matches!(times(10, 10, 2), Err(BadElection::LeaseTooShort { .. })));
+        assert!(matches!(times(15, 2, 2), Err(BadElection::DeadlineTooShort { .. })));
     }
 }

@@ -10,6 +10,7 @@ pub mod exec;
 pub mod feed;
 pub mod kubeconfig;
 pub mod kubelet;
+pub mod leader_client;
 pub mod leadership;
 pub mod proxy;
 pub mod schedule;
