@@ -4,6 +4,7 @@
 //! of an operation.
 
 pub mod effects;
+pub mod event_recorder;
 pub mod guards;
 mod lanes;
 pub mod requests;

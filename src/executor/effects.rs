@@ -1,23 +1,122 @@
 //! Executes the effects of the engine.
 
-use kube::Client;
+use std::{fmt, io};
 
-use super::{Executor, Limits, Link, WorkItem};
+use kube::Client;
+use tokio::sync::mpsc;
+use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
+
+use super::{
+    Executor, Limits, Link, WorkItem,
+    event_recorder::{EventRecorder, TooManyEvents},
+};
 use crate::{
     clock::Clock,
+    cluster::OperationId,
     engine::{Effect, EffectId, Outcome, Write},
+    journal::{JournalLine, JournalWriter, LineKind},
     k8s,
+    time::Timestamp,
 };
 
 pub type EffectExecutor = Executor<Effect>;
 pub type EffectLink = Link<Effect>;
 
 /// Writes effects to a cluster.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct EffectWriter {
-    pub client: Client,
+    pub target: EffectTarget,
     /// Dates new taints and events.
     pub clock: Clock,
+    /// Where each write stands before it is sent. None for the demo's own controller.
+    pub journal: Option<EffectJournal>,
+    /// Who writes events, with limits; none: each is created at once.
+    pub events: Option<EventRecorder>,
+    /// who is informed of each effect once it has an outcome. When it is full, they are not informed.
+    pub reported: Option<mpsc::Sender<ExecutedEffect>>,
+    /// Once it is cancelled, no effect is executed any more.
+    pub stopping: CancellationToken,
+    /// Counts the executor as running until it has finished what is in flight.
+    pub running: Option<TaskTrackerToken>,
+}
+
+/// Where effects go.
+#[derive(Clone)]
+pub enum EffectTarget {
+    /// Nowhere: every effect is recorded.
+    Recorded,
+    Cluster(Client),
+}
+
+impl fmt::Debug for EffectTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Recorded => "Recorded",
+            Self::Cluster(_) => "Cluster",
+        })
+    }
+}
+
+/// The journal of one term of a controller.
+#[derive(Clone, Debug)]
+pub struct EffectJournal {
+    pub writer: JournalWriter,
+    pub operation: OperationId,
+}
+
+/// An effect and its outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExecutedEffect {
+    pub at: Timestamp,
+    pub effect: Effect,
+    pub outcome: Outcome,
+}
+
+impl EffectWriter {
+    /// Executes effects without a journal.
+    pub fn new(target: EffectTarget, clock: Clock) -> Self {
+        Self {
+            target,
+            clock,
+            journal: None,
+            events: None,
+            reported: None,
+            stopping: CancellationToken::new(),
+            running: None,
+        }
+    }
+
+    async fn execute(&self, effect: &Effect) -> Outcome {
+        let EffectTarget::Cluster(client) = &self.target else { return Outcome::Recorded };
+        if self.stopping.is_cancelled() {
+            return Outcome::Failed("not sent: the controller stops, or has lost its Lease".into());
+        }
+        if let Err(error) = self.record(LineKind::effect(effect)).await {
+            return Outcome::Failed(format!(
+                "cannot write the journal ({error}): without it nothing is written to the cluster"
+            ));
+        }
+        let outcome = match (&effect.write, &self.events) {
+            (Write::RecordEvent(event), Some(events)) => match events.record(event.clone()) {
+                Ok(()) => Outcome::Done,
+                Err(TooManyEvents) => Outcome::Failed(TooManyEvents.to_string()),
+            },
+            (write, _) if self.journal.is_some() => {
+                k8s::write::send_checked_write(client, write, self.clock.now()).await
+            }
+            (write, _) => k8s::write::send_write(client, write, self.clock.now()).await,
+        };
+        if let Err(error) = self.record(LineKind::effect_outcome(effect.id, &outcome)).await {
+            // The next write will be refused. What this one did is visible in the cluster.
+            tracing::error!(%error, "cannot write the journal");
+        }
+        outcome
+    }
+
+    async fn record(&self, kind: LineKind) -> io::Result<()> {
+        let Some(EffectJournal { writer, operation }) = &self.journal else { return Ok(()) };
+        writer.append(JournalLine { at: self.clock.now(), operation: operation.clone(), kind }).await
+    }
 }
 
 impl WorkItem for Effect {
@@ -50,7 +149,15 @@ impl WorkItem for Effect {
     }
 
     async fn write(self, writer: &EffectWriter) -> Outcome {
-        k8s::write::send_write(&writer.client, &self.write, writer.clock.now()).await
+        let outcome = writer.execute(&self).await;
+        // A shadow's events only repeat what another effect does, with every pass.
+        let repeats = matches!((&self.write, &outcome), (Write::RecordEvent(_), Outcome::Recorded));
+        if let Some(reported) = writer.reported.as_ref().filter(|_| !repeats) {
+            // A reader that is too slow must not delay writes.
+            let executed = ExecutedEffect { at: writer.clock.now(), effect: self, outcome: outcome.clone() };
+            let _ = reported.try_send(executed);
+        }
+        outcome
     }
 }
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::{Key, NodeName, OperationId, Taint, TaintEffect, Uid},
-    engine::Severity,
+    engine::{Effect, EffectId, Outcome, Severity},
+    k8s,
     operation::{Request, RequestId, RequestOutcome},
     plan::{
         DrainOptions,
@@ -98,6 +99,29 @@ impl LineKind {
             body,
             undo: request.undo.clone(),
         }
+    }
+
+    /// A write of the node lifecycle controller. What it changes is undone by the controller itself, as nodes recover.
+    pub fn effect(effect: &Effect) -> Self {
+        let (method, path) = k8s::write::call(&effect.write);
+        Self::Request {
+            id: effect.id.0,
+            object: effect.write.object(),
+            request: effect.write.summary(),
+            why: effect.why.to_string(),
+            method: method.into(),
+            path,
+            body: Value::Null,
+            undo: None,
+        }
+    }
+
+    pub fn effect_outcome(id: EffectId, outcome: &Outcome) -> Self {
+        let text = match outcome {
+            Outcome::Failed(error) => error.clone(),
+            Outcome::Done | Outcome::Recorded | Outcome::Conflict | Outcome::Gone => outcome.word().into(),
+        };
+        Self::Outcome { id: id.0, outcome: outcome.word().into(), text }
     }
 
     pub fn outcome(id: RequestId, outcome: &RequestOutcome) -> Self {

@@ -70,6 +70,15 @@ impl Journal {
         Ok(Self::within(&folder().ok_or(JournalError::NoFolder)?, cluster.as_str()))
     }
 
+    /// The journal of kordon as a cluster's controller, beside those of operations: `kordon/controller` in the state folder.
+    ///
+    /// # Errors
+    /// There is no state folder.
+    pub fn of_controller(cluster: &ClusterId) -> Result<Self, JournalError> {
+        let folder = folder().ok_or(JournalError::NoFolder)?.with_file_name("controller");
+        Ok(Self::within(&folder, cluster.as_str()))
+    }
+
     /// The journal of a cluster in this folder.
     pub fn within(folder: &Path, cluster: &str) -> Self {
         Self { folder: folder.to_owned(), stem: stem(cluster) }

@@ -7,6 +7,7 @@ pub mod eviction;
 pub mod eviction_outcomes;
 pub mod feeds;
 pub mod headroom;
+pub mod held_evictions;
 pub mod history;
 pub mod horizon;
 pub mod impact;
@@ -34,6 +35,7 @@ pub use eviction::{EvictionRow, EvictionState};
 pub use eviction_outcomes::{EvictionCounts, EvictionOutcomes};
 pub use feeds::Feeds;
 pub use headroom::{HeadroomJob, HeadroomProgress, HeadroomSnapshot, KnownHeadroom};
+pub use held_evictions::HeldEvictions;
 pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};
@@ -47,11 +49,12 @@ pub use upgrades::{NodeUpgrade, NodeUpgrades};
 pub use views::{Leadership, Revision, Views};
 pub use watchlist::NodeWatchlist;
 
+use held_evictions::PodSight;
 use history::{Expectations, HistoryContext};
 
 use crate::{
     cluster::{Applied, Change, Cluster, Gaps},
-    engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, WatchHealth},
+    engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why},
     forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     plan::failover_gaps,
@@ -115,6 +118,10 @@ pub struct Model {
     plan_changes: u64,
     /// Counts changes that placements may differ by.
     placement_changes: u64,
+    /// Of the controller itself: evictions that wait before they may be taken.
+    pub held: HeldEvictions,
+    /// How many effects had each outcome, by the kind of effect and the outcome.
+    pub outcome_counts: BTreeMap<(&'static str, &'static str), u64>,
     /// Effects that were not taken yet.
     outbox: VecDeque<Effect>,
     /// Effects that were taken and have no outcome yet.
@@ -197,6 +204,8 @@ impl Model {
             outcome_changes: 0,
             plan_changes: 0,
             placement_changes: 0,
+            held: HeldEvictions::default(),
+            outcome_counts: BTreeMap::new(),
             outbox: VecDeque::new(),
             in_flight: BTreeMap::new(),
         }
@@ -231,22 +240,30 @@ impl Model {
                 done.push(change);
             }
         }
-        self.collect();
+        self.collect(now);
         done
     }
 
     /// Applies the outcome of an effect that was taken.
     pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
-        if let Some(effect) = self.in_flight.remove(&id) {
-            self.journal.outcome(&effect, &outcome, self.role, now);
+        let effect = self.in_flight.remove(&id);
+        if let Some(effect) = &effect {
+            self.journal.outcome(effect, &outcome, self.role, now);
+            *self.outcome_counts.entry((effect.write.kind(), outcome.word())).or_default() += 1;
             if self.role == ControllerRole::Shadow && outcome == Outcome::Recorded {
-                self.expectations.on_decision(&effect, &self.cluster, now);
+                self.expectations.on_decision(effect, &self.cluster, now);
             }
         }
-        if let Some(engine) = &mut self.engine {
+        // An eviction whose reason is still there is tried again: a conflict may mean that a watch lags.
+        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Conflict);
+        if !failed {
+            self.held.on_done(id);
+        }
+        let retried = failed && self.role == ControllerRole::Controller && self.held.retry(effect, now);
+        if let Some(engine) = self.engine.as_mut().filter(|_| !retried) {
             engine.handle_outcome(&self.cluster, id, outcome, now);
         }
-        self.collect();
+        self.collect(now);
     }
 
     /// Does what is due. Returns whether there are new effects or notices.
@@ -257,12 +274,13 @@ impl Model {
                 self.journal.add(missed);
             }
         }
-        self.collect()
+        self.collect(now)
     }
 
     /// When [`Model::on_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        self.engine.as_ref().and_then(Engine::poll_timeout).map(|deadline| deadline.at)
+        let engine = self.engine.as_ref().and_then(Engine::poll_timeout).map(|deadline| deadline.at);
+        [engine, self.held.next(&self.cluster)].into_iter().flatten().min()
     }
 
     /// The next effect to be executed; its outcome comes back through [`Model::on_outcome`].
@@ -274,6 +292,11 @@ impl Model {
 
     pub fn has_effects(&self) -> bool {
         !self.outbox.is_empty()
+    }
+
+    /// How many effects have no outcome yet.
+    pub fn unfinished_effects(&self) -> usize {
+        self.in_flight.len() + self.outbox.len()
     }
 
     /// Stops the engine for good: from now on only the cluster is kept up to date.
@@ -384,7 +407,7 @@ impl Model {
         self.cluster.set_clock(ClusterClock::ahead_by(difference));
         if let Some(engine) = self.engine.as_mut().filter(|_| is_first) {
             engine.attach_again(&self.cluster, now);
-            self.collect();
+            self.collect(now);
             self.refresh(now);
         }
     }
@@ -402,7 +425,7 @@ impl Model {
         self.expectations.restart();
         if let Some(engine) = &mut self.engine {
             engine.handle_watch_health(&self.cluster, watch_health, now);
-            self.collect();
+            self.collect(now);
         }
     }
 
@@ -430,29 +453,74 @@ impl Model {
         let settings = self.settings.clone();
         let mut engine = match self.role {
             ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, now),
-            ControllerRole::Controller => Engine::start(settings.as_controller(), &self.cluster, now, now),
+            ControllerRole::Controller => {
+                let mut engine = Engine::start(settings.as_controller(), &self.cluster, now, now);
+                // What is written for real rests on more than a watch that may lag, whatever the release.
+                engine.reread_leases();
+                engine
+            }
             ControllerRole::Shadow | ControllerRole::Observer => return,
         };
         if self.watch_health != WatchHealth::Live {
             engine.handle_watch_health(&self.cluster, self.watch_health, now);
         }
         self.engine = Some(engine);
-        self.collect();
+        self.collect(now);
     }
 
     /// Takes the engine's notices and effects. Returns whether there were any.
-    fn collect(&mut self) -> bool {
-        let Some(engine) = &mut self.engine else { return false };
+    fn collect(&mut self, now: Timestamp) -> bool {
         let mut any = false;
-        while let Some(notice) = engine.poll_notice() {
-            self.journal.notice(notice);
-            any = true;
+        loop {
+            let Some(engine) = &mut self.engine else { return any };
+            while let Some(notice) = engine.poll_notice() {
+                self.journal.notice(notice);
+                any = true;
+            }
+            while let Some(effect) = engine.poll_effect() {
+                any = true;
+                let effect = Arc::unwrap_or_clone(effect);
+                // What a shadow decides is not executed.
+                let held = match self.role {
+                    ControllerRole::Controller => self.held.take(effect),
+                    ControllerRole::Shadow | ControllerRole::Observer => Err(Box::new(effect)),
+                };
+                if let Err(effect) = held {
+                    self.outbox.push_back(*effect);
+                }
+            }
+            // The engine may decide again where an eviction is withdrawn.
+            if !self.withdraw_evictions(now) {
+                self.release_evictions(now);
+                return any;
+            }
         }
-        while let Some(effect) = engine.poll_effect() {
-            self.outbox.push_back(Arc::unwrap_or_clone(effect));
-            any = true;
+    }
+
+    /// Tells the engine of evictions that waited and are not wanted any more. Returns whether there were any.
+    fn withdraw_evictions(&mut self, now: Timestamp) -> bool {
+        let withdrawn = self.held.withdraw(&self.cluster);
+        for effect in &withdrawn {
+            self.journal.outcome(effect, &Outcome::Conflict, self.role, now);
+            if let Some(engine) = &mut self.engine {
+                engine.handle_outcome(&self.cluster, effect.id, Outcome::Conflict, now);
+            }
         }
-        any
+        !withdrawn.is_empty()
+    }
+
+    fn release_evictions(&mut self, now: Timestamp) {
+        let sight = match self.cluster.gap(FeedKind::Pods) {
+            None => PodSight::Live,
+            Some(_) => PodSight::Stale,
+        };
+        let (released, full) = self.held.release(&self.cluster, sight, now);
+        self.outbox.extend(released);
+        for zone in full {
+            let text =
+                format!("zone {zone}: the limit of evictions a minute is reached: further evictions wait");
+            self.journal.add(JournalEntry::new(now, Severity::Warning, "", &text, Why::default()));
+        }
     }
 }
 

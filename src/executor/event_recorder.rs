@@ -1,0 +1,248 @@
+//! Records the engine's Events in a task of its own, with client-go's limits: the same event is counted on the Event that
+//! there is, many similar ones are combined, and one object cannot fill the API server with events.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use kube::Client;
+use tokio::sync::mpsc;
+
+use crate::{
+    clock::Clock,
+    engine::RecordedEvent,
+    k8s::write::{create_event, repeat_event},
+    time::{Span, Timestamp},
+};
+
+/// Events that wait to be written. When it is full, further ones are dropped: nothing depends on them.
+const WAITING: usize = 1000;
+
+/// How many objects and events are remembered (client-go's `maxLruCacheEntries`).
+const REMEMBERED: usize = 4096;
+
+/// Events of one object that may be written at once, and after how long each of them may be written again.
+const BURST: i64 = 25;
+const REFILL: Span = Span::from_secs(300);
+
+/// More events than this that differ only in their message, within this time, are combined.
+const SIMILAR: usize = 10;
+const SIMILAR_WITHIN: Span = Span::from_secs(600);
+
+/// Hands events to the task that writes them.
+#[derive(Clone, Debug)]
+pub struct EventRecorder {
+    events: mpsc::Sender<RecordedEvent>,
+}
+
+/// An event was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("too many events wait to be written")]
+pub struct TooManyEvents;
+
+impl EventRecorder {
+    /// Starts the task; it ends when the last copy is dropped.
+    pub fn start(client: Client, clock: Clock) -> Self {
+        let (events, mut received) = mpsc::channel::<RecordedEvent>(WAITING);
+        tokio::spawn(async move {
+            let mut correlator = EventCorrelator::default();
+            while let Some(event) = received.recv().await {
+                write(&client, &mut correlator, event, clock.now()).await;
+            }
+        });
+        Self { events }
+    }
+
+    /// Records an event soon.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn record(&self, event: RecordedEvent) -> Result<(), TooManyEvents> {
+        self.events.try_send(event).map_err(|_| TooManyEvents)
+    }
+}
+
+async fn write(client: &Client, correlator: &mut EventCorrelator, event: RecordedEvent, now: Timestamp) {
+    let action = correlator.correlate(event, now);
+    let (event, failed) = match action {
+        EventAction::Drop => return,
+        EventAction::Create(event) => (event, None),
+        EventAction::Repeat { event, name, count } => {
+            match repeat_event(client, &event, &name, count, now).await {
+                Ok(()) => return,
+                // It has expired: it is created again.
+                Err(None) => (event, None),
+                Err(Some(error)) => (event, Some(error)),
+            }
+        }
+    };
+    let created = match failed {
+        Some(error) => Err(error),
+        None => create_event(client, &event, now).await,
+    };
+    match created {
+        Ok(name) => correlator.on_created(&event, name),
+        Err(error) => {
+            tracing::warn!(error, reason = event.reason, object = %event.object, "cannot record an event")
+        }
+    }
+}
+
+/// What to do about an event.
+#[derive(Clone, Debug, PartialEq)]
+enum EventAction {
+    Create(RecordedEvent),
+    /// Count it on the Event with this name.
+    Repeat {
+        event: RecordedEvent,
+        name: String,
+        count: u32,
+    },
+    Drop,
+}
+
+/// Decides what is written of the events.
+#[derive(Debug, Default)]
+struct EventCorrelator {
+    /// When an object's events would all be allowed again, by source and object.
+    spent: BTreeMap<String, Timestamp>,
+    /// When events came that are alike but for their message.
+    similar: BTreeMap<String, VecDeque<(Timestamp, String)>>,
+    /// The Events that were created, and how often each happened.
+    known: BTreeMap<String, (String, u32)>,
+}
+
+impl EventCorrelator {
+    fn correlate(&mut self, mut event: RecordedEvent, now: Timestamp) -> EventAction {
+        self.forget(now);
+        if !self.is_allowed(&event, now) {
+            return EventAction::Drop;
+        }
+        let similar = self.similar.entry(group(&event)).or_default();
+        similar.retain(|(at, message)| now.since(*at) <= SIMILAR_WITHIN && *message != event.message);
+        similar.push_back((now, event.message.clone()));
+        if similar.len() > SIMILAR {
+            similar.pop_front();
+            event.message = format!("(combined from similar events): {}", event.message);
+        }
+        match self.known.get_mut(&identity(&event)) {
+            Some((name, count)) => {
+                *count += 1;
+                EventAction::Repeat { name: name.clone(), count: *count, event }
+            }
+            None => EventAction::Create(event),
+        }
+    }
+
+    fn on_created(&mut self, event: &RecordedEvent, name: String) {
+        self.known.insert(identity(event), (name, 1));
+    }
+
+    /// Takes a token of the object's, if it has one.
+    fn is_allowed(&mut self, event: &RecordedEvent, now: Timestamp) -> bool {
+        let spent = self.spent.entry(format!("{} {}", event.source, event.object)).or_insert(now);
+        let after = (*spent).max(now) + REFILL;
+        let is_allowed = after.since(now) <= REFILL * BURST;
+        if is_allowed {
+            *spent = after;
+        }
+        is_allowed
+    }
+
+    /// Drops what does not matter any more, and everything when it is too much.
+    fn forget(&mut self, now: Timestamp) {
+        if self.spent.len() >= REMEMBERED {
+            self.spent.retain(|_, until| *until > now);
+        }
+        if self.similar.len() >= REMEMBERED {
+            self.similar
+                .retain(|_, seen| seen.back().is_some_and(|(at, _)| now.since(*at) <= SIMILAR_WITHIN));
+        }
+        for full in [self.spent.len(), self.similar.len()] {
+            if full >= REMEMBERED {
+                self.spent.clear();
+                self.similar.clear();
+            }
+        }
+        if self.known.len() >= REMEMBERED {
+            self.known.clear();
+        }
+    }
+}
+
+/// What combined events have in common: all but the message.
+fn group(event: &RecordedEvent) -> String {
+    format!("{} {} {} {}", event.source, event.object, event.warning, event.reason)
+}
+
+/// What events have in common that are counted on one Event. Combined ones count together, whatever their messages.
+fn identity(event: &RecordedEvent) -> String {
+    let combined = event.message.starts_with("(combined from similar events)");
+    format!("{} {}", group(event), if combined { "(combined)" } else { &event.message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cluster::Key, engine::EventObject};
+
+    const START: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn event(pod: &str, message: &str) -> RecordedEvent {
+        RecordedEvent {
+            object: EventObject::Pod(Key::new("shop", pod)),
+            warning: false,
+            reason: "TaintManagerEviction",
+            message: message.into(),
+            source: "taint-eviction-controller",
+        }
+    }
+
+    #[test]
+    fn the_same_event_is_counted_and_not_created_again() {
+        let mut correlator = EventCorrelator::default();
+        let EventAction::Create(first) = correlator.correlate(event("a", "x"), START) else { panic!("new") };
+        correlator.on_created(&first, "a.1".into());
+        for count in [2, 3] {
+            let again = correlator.correlate(event("a", "x"), START + Span::from_secs(count.into()));
+            assert_eq!(again, EventAction::Repeat { event: event("a", "x"), name: "a.1".into(), count });
+        }
+        assert!(
+            matches!(correlator.correlate(event("b", "x"), START), EventAction::Create(_)),
+            "another pod"
+        );
+        assert!(
+            matches!(correlator.correlate(event("a", "y"), START), EventAction::Create(_)),
+            "another text"
+        );
+    }
+
+    #[test]
+    fn an_object_with_too_many_events_has_one_in_five_minutes_and_others_are_not_affected() {
+        let mut correlator = EventCorrelator::default();
+        let mut written =
+            |pod: &str, at: Timestamp| correlator.correlate(event(pod, "x"), at) != EventAction::Drop;
+        assert_eq!((0..40).filter(|_| written("a", START)).count(), 25);
+        assert!(written("b", START));
+        assert!(!written("a", START + Span::from_secs(299)));
+        assert!(written("a", START + Span::from_secs(301)) && !written("a", START + Span::from_secs(302)));
+    }
+
+    #[test]
+    fn events_that_differ_only_in_their_message_are_combined_after_the_tenth() {
+        let mut correlator = EventCorrelator::default();
+        let mut created = Vec::new();
+        for number in 0..14 {
+            match correlator.correlate(event("a", &format!("try {number}")), START) {
+                EventAction::Create(event) => {
+                    correlator.on_created(&event, format!("a.{number}"));
+                    created.push(event.message);
+                }
+                EventAction::Repeat { event, name, .. } => {
+                    assert_eq!((&*name, event.message.starts_with("(combined")), ("a.10", true));
+                }
+                EventAction::Drop => panic!("fewer than 25"),
+            }
+        }
+        assert_eq!(created.len(), 11, "{created:?}");
+        assert_eq!(created[10], "(combined from similar events): try 10");
+    }
+}
