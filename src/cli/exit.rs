@@ -26,7 +26,7 @@ use crate::{
     },
     plan::Prospect,
     recording::RecordingError,
-    run::RunError,
+    run::{RunError, controller::process::ControllerError},
     time::{Span, Timestamp},
     ui::snapshot::SnapshotError,
     visible,
@@ -128,6 +128,8 @@ pub enum CliError {
     #[error("the watches of the cluster have ended")]
     WatchesEnded,
     #[error(transparent)]
+    Controller(#[from] ControllerError),
+    #[error(transparent)]
     Journal(#[from] JournalError),
     /// The watches had not listed what predictions need.
     #[error("at {} nodes and leases were not listed yet; choose a later time with --at", at.to_time())]
@@ -183,7 +185,7 @@ impl CliError {
                 VerdictLevel::Critical => Exit::Critical,
                 VerdictLevel::Disconnected => Exit::Disconnected,
             },
-            Self::Journal(_) | Self::Recording(_) | Self::WatchesEnded => Exit::Failed,
+            Self::Journal(_) | Self::Recording(_) | Self::WatchesEnded | Self::Controller(_) => Exit::Failed,
             Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::NothingTo(_) | Self::Io { .. } => {
                 Exit::Failed
             }

@@ -6,6 +6,7 @@ mod confidence;
 mod config;
 mod configuration;
 mod connection;
+mod controller;
 mod dashboard;
 mod demo;
 #[cfg(test)]
@@ -108,6 +109,8 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Predict what the control plane does next if nobody intervenes
     Forecast(forecast::ForecastArgs),
+    /// Run the node lifecycle controller without a screen, with /metrics: as a shadow, or with --enforce for real
+    Controller(controller::ControllerArgs),
     /// Record what the watches of a cluster report into a file, for `--recording`
     Record(record::RecordArgs),
     /// Compare how soon sets of flags detect a dead node and evict its pods, what they cost, and what they risk
@@ -178,8 +181,11 @@ pub fn check(arguments: impl IntoIterator<Item = OsString>, config: &Config) -> 
 }
 
 fn parse(args: impl IntoIterator<Item = OsString>, config: &Config) -> Result<Cli, clap::Error> {
-    let mut command = config.apply(definition());
     let args: Vec<OsString> = args.into_iter().collect();
+    let mut command = config.apply(definition());
+    if args.first().is_some_and(|program| Path::new(program).file_name().is_some_and(|name| name == PLUGIN)) {
+        command = command.bin_name("kubectl kordon");
+    }
     let matches = match command.try_get_matches_from_mut(args.clone()) {
         Ok(matches) => matches,
         Err(error) => return Err(with_reason(error, &args, &mut command)),
@@ -193,6 +199,9 @@ fn parse(args: impl IntoIterator<Item = OsString>, config: &Config) -> Result<Cl
     }
     Cli::from_arg_matches(&matches)
 }
+
+/// The name of the binary as a plugin of kubectl.
+const PLUGIN: &str = "kubectl-kordon";
 
 /// An error about an unknown flag; of a flag of kubectl that is refused, it has the reason.
 fn with_reason(error: clap::Error, args: &[OsString], command: &mut clap::Command) -> clap::Error {
@@ -240,6 +249,7 @@ impl Cli {
                 | Command::Forecast(_)
                 | Command::Timing(_)
                 | Command::Record(_)
+                | Command::Controller(_)
                 | Command::Undo(_)
                 | Command::Journal(_)
                 | Command::Config(_)
@@ -284,6 +294,7 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Why(args)) => why::run(args, connection).await,
         Some(Command::Forecast(args)) => forecast::run(args, connection).await,
         Some(Command::Timing(args)) => timing::run(args, connection).await,
+        Some(Command::Controller(args)) => controller::run(args, connection).await,
         Some(Command::Record(args)) => record::run(args, connection).await,
         Some(Command::Plan(args)) => plan::run(args, connection).await,
         Some(Command::Drain(args)) => act::drain(args, connection).await,
@@ -333,6 +344,14 @@ mod tests {
     }
 
     #[test]
+    fn as_a_plugin_of_kubectl_it_calls_itself_as_it_was_called() {
+        let usage =
+            |program: &str| parsed(&format!("{program} status --help")).expect_err("help").to_string();
+        assert!(usage("/usr/bin/kubectl-kordon").contains("Usage: kubectl kordon status"));
+        assert!(usage("/usr/bin/kordon").contains("Usage: kordon status"));
+    }
+
+    #[test]
     fn every_command_that_predicts_takes_the_controllers_settings() {
         let commands = [
             "status",
@@ -341,6 +360,7 @@ mod tests {
             "forecast",
             "timing",
             "record",
+            "controller",
             "plan node-failure n1",
             "plan zone-failure a",
             "plan drain n1",

@@ -365,7 +365,7 @@ impl OneShot {
     ) -> Result<Self, CliError> {
         let WatchedSession { session, late, _ends_with_us } =
             WatchedSession::start(&connection, options, kinds, patience).await?;
-        let Session { model, links, clock } = session;
+        let Session { model, links, clock, passes: _ } = session;
         let (at, namespace) = (clock.now(), connection.namespace.clone());
         let (feeds, scopes) = (links.feeds, links.wanted);
         Ok(Self { model, at, namespace, late, connection, feeds, scopes, clock, _ends_with_us })

@@ -89,7 +89,7 @@ pub struct Dashboard {
 impl Dashboard {
     /// Puts a screen over a session.
     pub fn over(session: Session, options: AppOptions, context: Option<WriteContext>) -> Self {
-        let Session { model, links, clock } = session;
+        let Session { model, links, clock, passes: _ } = session;
         Self { app: App::new(model, options), links, clock, context }
     }
 }

@@ -18,6 +18,7 @@ use crate::{
         watch::WatchOptions,
     },
     model::{Model, ModelOptions},
+    time::Span,
 };
 
 /// A model and everything that it is connected to. The dashboard shows one; a controller and one-shot commands run one
@@ -27,6 +28,8 @@ pub struct Session {
     pub model: Model,
     pub links: Links,
     pub clock: Clock,
+    /// How long the engine's passes over all nodes took.
+    pub passes: PassDurations,
 }
 
 /// What a model's input comes from and its effects go to.
@@ -42,6 +45,31 @@ pub struct Links {
     pub wanted: watch::Sender<BTreeSet<Scope>>,
     /// Who is asked for Events; none where there is no server.
     pub events: Option<EventServer>,
+}
+
+/// Counts the engine's passes over all nodes by how long they took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PassDurations {
+    /// The number of passes up to each of [`PassDurations::BOUNDS`] and above the one before.
+    pub counts: [u64; PassDurations::BOUNDS.len()],
+    /// The number of all passes.
+    pub count: u64,
+    /// In seconds.
+    pub sum: f64,
+}
+
+impl PassDurations {
+    /// The upper bounds of upstream's `node_collector_update_all_nodes_health_duration_seconds`, in seconds.
+    pub const BOUNDS: [f64; 8] = [0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 163.84];
+
+    fn observe(&mut self, took: Span) {
+        let secs = took.or_zero().as_secs_f64();
+        self.count += 1;
+        self.sum += secs;
+        if let Some(place) = Self::BOUNDS.iter().position(|bound| secs <= *bound) {
+            self.counts[place] += 1;
+        }
+    }
 }
 
 /// How an unattended session ended.
@@ -100,6 +128,7 @@ impl Session {
                 events: Some(EventServer(connection.client.clone())),
             },
             clock,
+            passes: PassDurations::default(),
         }
     }
 
@@ -107,7 +136,7 @@ impl Session {
     ///
     /// It may be dropped at any time and called again: nothing is lost in between.
     pub async fn run_until(&mut self, arrived: impl Fn(&Model) -> bool) -> Ended {
-        let Self { model, links, clock } = self;
+        let Self { model, links, clock, passes } = self;
         while !arrived(model) {
             let due = model.poll_timeout();
             tokio::select! {
@@ -126,7 +155,12 @@ impl Session {
                     }
                 }
                 () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
-                    model.on_timeout(clock.now());
+                    let now = clock.now();
+                    let is_pass = model.engine.as_ref().is_some_and(|engine| engine.is_pass_due(now));
+                    model.on_timeout(now);
+                    if is_pass {
+                        passes.observe(clock.now().since(now));
+                    }
                 }
             }
         }

@@ -57,7 +57,7 @@ impl ServedCluster {
 
     /// The same as a dashboard, refreshed twice; and the other ends of its channels.
     pub fn show(&self) -> (App, Links) {
-        let Session { model, links, clock } = self.load();
+        let Session { model, links, clock, passes: _ } = self.load();
         let mut app = App::new(model, AppOptions::default());
         app.refresh(clock.now());
         app.refresh(clock.now());

@@ -4,6 +4,7 @@ mod api;
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;
+mod controller;
 mod encodings;
 mod recordings;
 mod scheduler;

@@ -1,4 +1,12 @@
 //! kordon as the controller: acquires the lease, watches, decides and writes, until it is stopped.
+//!
+//! [`Controller`] is the demo's own; [`process`] is the one that `kordon controller` runs.
+
+pub mod endpoints;
+pub mod line;
+pub mod kube_controller_manager;
+pub mod metrics;
+pub mod process;
 
 use tokio_util::sync::CancellationToken;
 
@@ -6,8 +14,11 @@ use super::Session;
 use crate::{
     clock::Clock,
     engine::Settings,
-    executor::effects::{EffectExecutor, EffectWriter},
-    k8s::{connect::Connection, leadership::LeaderElector},
+    executor::effects::{EffectExecutor, EffectTarget, EffectWriter},
+    k8s::{
+        connect::Connection,
+        leadership::{ElectionOptions, LeaderElector},
+    },
     model::{ConnectionInfo, ControllerRole, ModelOptions},
     time::Span,
 };
@@ -24,8 +35,12 @@ pub struct Controller {
 impl Controller {
     /// Acts while it holds the Lease, each time from the start, until `cancel`.
     pub async fn run(self, cancel: CancellationToken) {
-        let mut leadership =
-            LeaderElector::new(self.connection.writer.clone(), self.identity.clone(), self.clock);
+        let mut leadership = LeaderElector::new(
+            self.connection.writer.clone(),
+            ElectionOptions::of_manager(),
+            self.identity.clone(),
+            self.clock,
+        );
         loop {
             tokio::select! {
                 () = cancel.cancelled() => return,
@@ -85,7 +100,7 @@ impl Controller {
             role: ControllerRole::Controller,
         };
         let (client, clock) = (self.connection.writer.clone(), self.clock);
-        let executor = EffectExecutor::Writer(EffectWriter { client, clock });
+        let executor = EffectExecutor::Writer(EffectWriter::new(EffectTarget::Cluster(client), clock));
         Session::start(&self.connection, options, false, executor, self.clock, watches)
     }
 }

@@ -1,0 +1,133 @@
+//! `/metrics`, `/healthz`, `/livez` and `/readyz` over HTTP.
+//!
+//! Each request is answered by the loop that owns the model: an answer shows that the loop works.
+
+use std::{convert::Infallible, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    Metrics,
+    /// Whether the process works: `/healthz` and `/livez`.
+    Live,
+    /// Whether it knows the cluster as it is now.
+    Ready,
+}
+
+impl Endpoint {
+    fn of(path: &str) -> Option<Self> {
+        match path {
+            "/metrics" => Some(Self::Metrics),
+            "/healthz" | "/livez" => Some(Self::Live),
+            "/readyz" => Some(Self::Ready),
+            _ => None,
+        }
+    }
+}
+
+/// A request that waits for the loop.
+#[derive(Debug)]
+pub struct EndpointRequest {
+    pub endpoint: Endpoint,
+    pub answer: oneshot::Sender<EndpointAnswer>,
+}
+
+/// What the loop says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointAnswer {
+    pub is_ok: bool,
+    pub text: String,
+}
+
+/// Requests that wait for the loop. When it is full, further ones wait, and time out.
+pub const WAITING: usize = 16;
+
+/// Connections at once. Further ones are closed.
+const CONNECTIONS: usize = 64;
+
+/// How long the loop may take for an answer: then it hangs.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a client may take for the head of a request.
+const HEAD: Duration = Duration::from_secs(10);
+
+/// Serves the endpoints until `stop`; then closes all connections.
+pub async fn serve(listener: TcpListener, asked: mpsc::Sender<EndpointRequest>, stop: CancellationToken) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) if connections.len() < CONNECTIONS => {
+                    let asked = asked.clone();
+                    connections.spawn(async move {
+                        let service = service_fn(|request| answer(request, asked.clone()));
+                        let mut server = http1::Builder::new();
+                        server.timer(TokioTimer::new()).header_read_timeout(HEAD);
+                        // A client that disconnects is not an error.
+                        let _ = server.serve_connection(TokioIo::new(stream), service).await;
+                    });
+                }
+                Ok(_) => {}
+                // For example no file descriptors: a later attempt may succeed.
+                Err(_) => sleep(Duration::from_millis(50)).await,
+            },
+        }
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    asked: mpsc::Sender<EndpointRequest>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let Some(endpoint) = Endpoint::of(request.uri().path()) else {
+        return Ok(response(StatusCode::NOT_FOUND, PLAIN, "not found\n".into()));
+    };
+    if request.method() != Method::GET && request.method() != Method::HEAD {
+        return Ok(response(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET\n".into()));
+    }
+    let answered = async {
+        let (answer, answered) = oneshot::channel();
+        asked.send(EndpointRequest { endpoint, answer }).await.ok()?;
+        answered.await.ok()
+    };
+    Ok(match timeout(PATIENCE, answered).await {
+        Ok(Some(EndpointAnswer { is_ok: true, text })) => {
+            let media = if endpoint == Endpoint::Metrics { OPEN_METRICS } else { PLAIN };
+            response(StatusCode::OK, media, text)
+        }
+        Ok(Some(EndpointAnswer { is_ok: false, text })) => {
+            response(StatusCode::SERVICE_UNAVAILABLE, PLAIN, text)
+        }
+        Ok(None) => response(StatusCode::SERVICE_UNAVAILABLE, PLAIN, "the controller has ended\n".into()),
+        Err(_) => response(
+            StatusCode::SERVICE_UNAVAILABLE,
+            PLAIN,
+            "the controller's loop does not respond\n".into(),
+        ),
+    })
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+fn response(status: StatusCode, media: &'static str, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(media));
+    response
+}

@@ -1,0 +1,276 @@
+//! Whether kube-controller-manager runs the same controllers: then kordon waits, for two of them would fight.
+
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::{Api, Client};
+use tokio::sync::watch;
+
+use crate::{
+    clock::Clock,
+    engine::Controllers,
+    k8s::{
+        error::words,
+        leadership::MANAGER_LEASE,
+        settings::{ControllerFlags, controller_flags},
+    },
+    time::{Span, Timestamp},
+};
+
+/// Whether this process may hold its Lease, and what that rests on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MayLead {
+    pub is_allowed: bool,
+    /// What was found, and what to do if it may not.
+    pub text: String,
+}
+
+/// Which controllers kube-controller-manager runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ManagerControllers {
+    /// Stated by the operator, or read from its command line; `origin` says which.
+    Known {
+        controllers: Controllers,
+        elects: Elects,
+        origin: String,
+    },
+    Unknown {
+        why: String,
+    },
+}
+
+/// Whether a controller manager holds its Lease while it acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elects {
+    Yes,
+    /// `--leader-elect=false`: it acts no matter who holds the Lease.
+    No,
+}
+
+/// What the Lease of the controller managers shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ManagerActivity {
+    /// Renewed within its duration, as far as was seen.
+    Active {
+        holder: String,
+    },
+    /// It has no holder, or its holder was not seen to renew it for its duration.
+    Quiet,
+    NoLease,
+    /// It may not be read.
+    Unreadable {
+        why: String,
+    },
+}
+
+/// Decides whether kordon may run `ours`.
+pub fn may_lead(ours: Controllers, theirs: &ManagerControllers, activity: &ManagerActivity) -> MayLead {
+    let both = match theirs {
+        ManagerControllers::Known { controllers, .. } => ours.and(*controllers),
+        ManagerControllers::Unknown { .. } => ours,
+    };
+    let origin = match theirs {
+        ManagerControllers::Known { origin, .. } => origin,
+        ManagerControllers::Unknown { why } => why,
+    };
+    let refused = |who: String| MayLead {
+        is_allowed: false,
+        text: format!(
+            "{who} and may run {} ({origin}): disable them there with --controllers={}, state with --manager-controllers \
+             what it runs, or replace it with --take-over",
+            both.names().join(", "),
+            ours.exclusion(),
+        ),
+    };
+    let allowed = |text: String| MayLead { is_allowed: true, text };
+    if both.names().is_empty() {
+        return allowed(format!("kube-controller-manager runs none of these controllers ({origin})"));
+    }
+    let elects_not = matches!(theirs, ManagerControllers::Known { elects: Elects::No, .. });
+    match activity {
+        _ if elects_not => refused("kube-controller-manager runs without leader election".into()),
+        ManagerActivity::Active { holder } => {
+            refused(format!("kube-controller-manager ({holder}) is active"))
+        }
+        ManagerActivity::Unreadable { why } => refused(format!(
+            "whether kube-controller-manager is active cannot be read ({why}): it may be active"
+        )),
+        ManagerActivity::Quiet => allowed("no kube-controller-manager has renewed its Lease".into()),
+        ManagerActivity::NoLease => allowed("there is no Lease of a kube-controller-manager".into()),
+    }
+}
+
+/// Follows the Lease of the controller managers and their command line.
+pub struct ManagerWatch {
+    pub client: Client,
+    pub clock: Clock,
+    /// From one look at the Lease to the next.
+    pub every: Span,
+    /// What kordon runs.
+    pub ours: Controllers,
+    /// What kube-controller-manager runs, as the operator states it.
+    pub stated: Option<Controllers>,
+}
+
+/// How often the command line is read again: it changes with the static pod's manifest.
+const FLAGS_EVERY: Span = Span::from_secs(30);
+
+/// How long the answer about the Lease may take.
+const PATIENCE: Span = Span::from_secs(5);
+
+/// When a Lease that says nothing else expires.
+const LEASE_DURATION: Span = Span::from_secs(15);
+
+impl ManagerWatch {
+    /// Tells whether this process may lead, whenever that changes, until nobody listens.
+    pub async fn run(self, reported: watch::Sender<MayLead>, allowed: watch::Sender<bool>) {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), MANAGER_LEASE.0);
+        let mut seen: Option<(LeaseSpec, Timestamp)> = None;
+        let mut theirs = self.controllers().await;
+        let mut read = self.clock.now();
+        loop {
+            let answer = tokio::select! {
+                answer = leases.get_opt(MANAGER_LEASE.1) => Some(answer),
+                () = self.clock.sleep(PATIENCE) => None,
+            };
+            let activity = match answer {
+                Some(Ok(lease)) => {
+                    Some(activity(lease.and_then(|lease| lease.spec), &mut seen, self.clock.now()))
+                }
+                Some(Err(kube::Error::Api(status))) if status.is_forbidden() => {
+                    Some(ManagerActivity::Unreadable { why: status.message })
+                }
+                // Nothing is known that was not known before; this process cannot renew its own Lease either.
+                Some(Err(error)) => {
+                    tracing::warn!(error = words(&error), "cannot read the lease of kube-controller-manager");
+                    None
+                }
+                None => None,
+            };
+            if let Some(activity) = activity {
+                let may = may_lead(self.ours, &theirs, &activity);
+                allowed
+                    .send_if_modified(|before| std::mem::replace(before, may.is_allowed) != may.is_allowed);
+                reported.send_if_modified(|before| {
+                    let is_new = *before != may;
+                    *before = may;
+                    is_new
+                });
+            }
+            self.clock.sleep(self.every).await;
+            if self.clock.now().since(read) >= FLAGS_EVERY {
+                (theirs, read) = (self.controllers().await, self.clock.now());
+            }
+        }
+    }
+
+    async fn controllers(&self) -> ManagerControllers {
+        match self.stated {
+            Some(controllers) => ManagerControllers::Known {
+                controllers,
+                elects: Elects::Yes,
+                origin: "as --manager-controllers states".into(),
+            },
+            None => of_flags(controller_flags(&self.client).await),
+        }
+    }
+}
+
+/// What a command line says.
+fn of_flags(found: ControllerFlags) -> ManagerControllers {
+    if found.flags.is_empty() {
+        return ManagerControllers::Unknown { why: found.note };
+    }
+    let flag =
+        |name: &str| found.flags.iter().rev().find(|(flag, _)| flag == name).map(|(_, value)| value.as_str());
+    ManagerControllers::Known {
+        controllers: flag("controllers").map_or(Controllers::ALL, Controllers::parse),
+        elects: if flag("leader-elect") == Some("false") { Elects::No } else { Elects::Yes },
+        origin: found.note,
+    }
+}
+
+/// What the Lease shows now; its expiry counts from when this state of it was first seen.
+fn activity(
+    spec: Option<LeaseSpec>,
+    seen: &mut Option<(LeaseSpec, Timestamp)>,
+    now: Timestamp,
+) -> ManagerActivity {
+    let Some(spec) = spec else { return ManagerActivity::NoLease };
+    let holder = spec.holder_identity.clone().unwrap_or_default();
+    let duration = spec.lease_duration_seconds.map_or(LEASE_DURATION, |secs| Span::from_secs(secs.into()));
+    let since = match seen {
+        Some((known, since)) if *known == spec => *since,
+        _ => seen.insert((spec, now)).1,
+    };
+    if holder.is_empty() || now.since(since) > duration {
+        ManagerActivity::Quiet
+    } else {
+        ManagerActivity::Active { holder }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(controllers: &str) -> ManagerControllers {
+        ManagerControllers::Known {
+            controllers: Controllers::parse(controllers),
+            elects: Elects::Yes,
+            origin: "command line of pod m".into(),
+        }
+    }
+
+    fn active() -> ManagerActivity {
+        ManagerActivity::Active { holder: "m_1".into() }
+    }
+
+    #[test]
+    fn a_manager_that_runs_the_same_controllers_is_not_fought() {
+        let may = |ours: &str, theirs: &str| {
+            may_lead(Controllers::parse(ours), &known(theirs), &active()).is_allowed
+        };
+        let lifecycle = "node-lifecycle-controller,taint-eviction-controller";
+        assert!(!may(lifecycle, "*"));
+        assert!(!may(lifecycle, "*,-node-lifecycle-controller"), "one of two");
+        assert!(may(lifecycle, "*,-node-lifecycle-controller,-taint-eviction-controller"));
+        assert!(
+            !may("*", "*,-node-lifecycle-controller,-taint-eviction-controller"),
+            "pod garbage collection"
+        );
+        let refusal = may_lead(Controllers::OWN, &known("*"), &active()).text;
+        for part in ["m_1", "taint-eviction-controller", "command line of pod m", "--take-over"] {
+            assert!(refusal.contains(part), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_known_counts_as_active() {
+        let unknown = ManagerControllers::Unknown { why: "forbidden".into() };
+        let may = |activity: ManagerActivity| may_lead(Controllers::OWN, &unknown, &activity).is_allowed;
+        assert!(!may(active()) && !may(ManagerActivity::Unreadable { why: "no".into() }));
+        assert!(may(ManagerActivity::Quiet) && may(ManagerActivity::NoLease));
+        let ManagerControllers::Known { controllers, origin, .. } = known("*") else { panic!("known") };
+        let alone = ManagerControllers::Known { controllers, elects: Elects::No, origin };
+        assert!(!may_lead(Controllers::OWN, &alone, &ManagerActivity::NoLease).is_allowed);
+    }
+
+    #[test]
+    fn a_lease_is_quiet_when_it_was_not_seen_to_change_for_its_duration() {
+        let start = Timestamp::from_secs(1_800_000_000);
+        let spec = |transitions| LeaseSpec {
+            holder_identity: Some("m".into()),
+            lease_duration_seconds: Some(15),
+            lease_transitions: Some(transitions),
+            ..LeaseSpec::default()
+        };
+        let mut seen = None;
+        let mut at =
+            |secs, transitions| activity(Some(spec(transitions)), &mut seen, start + Span::from_secs(secs));
+        assert_eq!(at(0, 1), ManagerActivity::Active { holder: "m".into() }, "however old it is");
+        assert_eq!(at(15, 1), ManagerActivity::Active { holder: "m".into() });
+        assert_eq!(at(16, 1), ManagerActivity::Quiet);
+        assert_eq!(at(17, 2), ManagerActivity::Active { holder: "m".into() }, "it is back");
+        let released = LeaseSpec { holder_identity: Some(String::new()), ..spec(3) };
+        assert_eq!(activity(Some(released), &mut seen, start), ManagerActivity::Quiet);
+    }
+}

@@ -1,0 +1,169 @@
+//! What the controller says of itself: one line for each decision, message and change of leadership.
+
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use super::kube_controller_manager::MayLead;
+use crate::{engine::Severity, executor::effects::ExecutedEffect, model::JournalEntry, time::Timestamp};
+
+/// Something that the controller says (`docs/controller.md`). Every field is always present.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControllerLine {
+    /// `kordon.controller/v1`: fields are added, never removed or renamed.
+    pub schema: &'static str,
+    pub at: Timestamp,
+    /// `started`, `listening`, `waiting`, `standby`, `leading`, `lost`, `effect`, `notice` or `stopped`.
+    pub kind: &'static str,
+    /// `info`, `warning` or `error`.
+    pub level: &'static str,
+    /// As kubectl writes it: `node/a`, `pod/shop/web-1`; empty for a line that is about none.
+    pub object: String,
+    pub text: String,
+    /// Why an effect was decided; else empty.
+    pub why: String,
+    /// Of an effect: `recorded` (not written), `done`, `conflict`, `gone` or `failed`; else empty.
+    pub outcome: &'static str,
+}
+
+impl ControllerLine {
+    fn new(kind: &'static str, level: Severity, text: String) -> Self {
+        let level = match level {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        Self {
+            schema: "kordon.controller/v1",
+            at: Timestamp::EPOCH,
+            kind,
+            level,
+            object: String::new(),
+            text,
+            why: String::new(),
+            outcome: "",
+        }
+    }
+
+    #[must_use]
+    pub fn at(self, at: Timestamp) -> Self {
+        Self { at, ..self }
+    }
+
+    pub fn started(text: String) -> Self {
+        Self::new("started", Severity::Info, text)
+    }
+
+    pub fn listening(text: String) -> Self {
+        Self::new("listening", Severity::Info, text)
+    }
+
+    pub fn may_lead(may: MayLead) -> Self {
+        let (kind, level) =
+            if may.is_allowed { ("notice", Severity::Info) } else { ("waiting", Severity::Warning) };
+        Self::new(kind, level, may.text)
+    }
+
+    pub fn standby(lease: &str, holder: &str) -> Self {
+        let text = match holder {
+            "" => format!("nobody holds the Lease {lease}"),
+            holder => format!("{holder} holds the Lease {lease}"),
+        };
+        Self::new("standby", Severity::Info, text)
+    }
+
+    pub fn leading(lease: &str, identity: &str) -> Self {
+        Self::new(
+            "leading",
+            Severity::Info,
+            format!("holds the Lease {lease} as {identity}: writes from now on"),
+        )
+    }
+
+    pub fn lost(lease: &str, why: &str) -> Self {
+        Self::new(
+            "lost",
+            Severity::Warning,
+            format!("does not hold the Lease {lease} any more ({why}): writes nothing"),
+        )
+    }
+
+    pub fn stopped(text: String) -> Self {
+        Self::new("stopped", Severity::Info, text)
+    }
+
+    pub fn notice(entry: &JournalEntry) -> Self {
+        let object = entry.subject().map(ToString::to_string).unwrap_or_default();
+        let text = if entry.detail.is_empty() {
+            entry.text.clone()
+        } else {
+            format!("{}: {}", entry.text, entry.detail)
+        };
+        Self { object, why: entry.why.to_string(), ..Self::new("notice", entry.level, text) }
+    }
+
+    pub fn effect(executed: &ExecutedEffect) -> Self {
+        let ExecutedEffect { at, effect, outcome } = executed;
+        let mut text = effect.write.summary();
+        let level = match outcome {
+            crate::engine::Outcome::Failed(error) => {
+                text = format!("{text}: {error}");
+                Severity::Error
+            }
+            _ => Severity::Info,
+        };
+        Self {
+            object: effect.write.object(),
+            why: effect.why.to_string(),
+            outcome: outcome.word(),
+            ..Self::new("effect", level, text).at(*at)
+        }
+    }
+}
+
+/// Where lines go. A reader that is too slow loses lines; it never delays the controller.
+#[derive(Clone, Debug)]
+pub struct LineWriter {
+    lines: mpsc::Sender<ControllerLine>,
+    effects: mpsc::Sender<ExecutedEffect>,
+}
+
+/// Lines that wait for their reader.
+const WAITING: usize = 4096;
+
+impl LineWriter {
+    /// The writer, and where its lines are read.
+    pub fn new() -> (Self, LineReader) {
+        let (lines, read_lines) = mpsc::channel(WAITING);
+        let (effects, read_effects) = mpsc::channel(WAITING);
+        (Self { lines, effects }, LineReader { lines: read_lines, effects: read_effects })
+    }
+
+    pub fn write(&self, line: ControllerLine) {
+        let _ = self.lines.try_send(line);
+    }
+
+    /// Where executed effects are reported.
+    pub fn effects(&self) -> mpsc::Sender<ExecutedEffect> {
+        self.effects.clone()
+    }
+}
+
+/// Where lines are read.
+#[derive(Debug)]
+pub struct LineReader {
+    lines: mpsc::Receiver<ControllerLine>,
+    effects: mpsc::Receiver<ExecutedEffect>,
+}
+
+impl LineReader {
+    /// The next line; none once all writers are gone.
+    pub async fn next(&mut self) -> Option<ControllerLine> {
+        tokio::select! {
+            biased;
+            Some(executed) = self.effects.recv() => Some(ControllerLine::effect(&executed)),
+            Some(line) = self.lines.recv() => Some(line),
+            else => None,
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! kordon as a controller of its own: watches, decides, and either records (shadow) or, while it holds its Lease, writes.
+//!
+//! One task owns the model. Beside it run the candidate for the Lease, the look at kube-controller-manager, and the
+//! endpoints; they know of each other through channels.
+
+use std::{future::Future, time::Duration};
+
+use futures::future::OptionFuture;
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinHandle,
+    time::{Instant, sleep_until, timeout},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+use super::{
+    endpoints::{Endpoint, EndpointAnswer, EndpointRequest},
+    kube_controller_manager::{ManagerWatch, MayLead},
+    line::{ControllerLine, LineWriter},
+    metrics::{MetricsView, watch_checks},
+};
+use crate::{
+    clock::Clock,
+    cluster::{FeedKind, OperationId},
+    engine::{Controllers, Settings, Severity},
+    executor::{
+        effects::{EffectExecutor, EffectJournal, EffectTarget, EffectWriter},
+        event_recorder::EventRecorder,
+    },
+    forecast::Forecast,
+    journal::{Journal, JournalLine, LineKind, OperationStart},
+    k8s::{
+        connect::Connection,
+        leader_client::{RequestRate, while_leading},
+        leadership::{ElectionOptions, LeaderElector, LeaseState},
+    },
+    model::{
+        ConnectionInfo, ControllerRole, CountedLeaving, HORIZON, HeadroomProgress, HeadroomSnapshot,
+        ModelOptions,
+    },
+    run::{
+        Ended, Session,
+        background::{Background, Failed},
+    },
+    time::Span,
+};
+
+/// kordon as a controller of its own.
+pub struct ControllerProcess {
+    pub connection: Connection,
+    pub info: ConnectionInfo,
+    /// Those of the cluster's controller, for a shadow; of kordon itself, where it enforces.
+    pub settings: Settings,
+    pub clock: Clock,
+    /// None: it writes nothing.
+    pub enforcement: Option<Enforcement>,
+    pub lines: LineWriter,
+    /// What the endpoints ask.
+    pub asked: mpsc::Receiver<EndpointRequest>,
+}
+
+/// What writing needs.
+#[derive(Clone, Debug)]
+pub struct Enforcement {
+    pub election: ElectionOptions,
+    /// The holder in the Lease; no other process has the same.
+    pub identity: String,
+    pub rate: RequestRate,
+    pub journal: Journal,
+    /// At most so many evictions a minute and zone.
+    pub evictions_per_minute: Option<usize>,
+    /// What kube-controller-manager runs, where the operator states it.
+    pub manager_controllers: Option<Controllers>,
+}
+
+/// Why the controller ended without being reported to.
+#[derive(Debug, thiserror::Error)]
+pub enum ControllerError {
+    #[error("the watches of the cluster have ended")]
+    WatchesEnded,
+    #[error("cannot write the journal, and without it nothing is written to the cluster: {0}")]
+    Journal(String),
+}
+
+/// How often views are refreshed, forecasts made, and messages reported.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Forecasts and headroom are worked out at most this often.
+const FORECAST: Duration = Duration::from_secs(5);
+
+/// How long writes in flight may take when the controller is asked to stop.
+const LAST_WRITES: Duration = Duration::from_millis(500);
+
+/// How long releasing the Lease may take then.
+const LAST_RELEASE: Duration = Duration::from_millis(400);
+
+/// How long the Lease may have been expired before the process counts as dead (client-go's health check takes 20 s).
+const UNRENEWED: Span = Span::from_secs(20);
+
+/// What a controller reads. N-1 and other predictions need more.
+const OWN_KINDS: [FeedKind; 4] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods, FeedKind::Leader];
+
+impl ControllerProcess {
+    /// Runs until `stop`; then the Lease is released, and writes in flight get a moment to finish.
+    ///
+    /// # Errors
+    /// See [`ControllerError`].
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), ControllerError> {
+        tokio::pin!(stop);
+        let mut candidate = self.enforcement.clone().map(|enforcement| Candidate::start(&self, enforcement));
+        let mut term = self.shadow();
+        loop {
+            let leads = candidate.as_ref().is_some_and(|candidate| candidate.state.borrow().is_held());
+            if leads != term.is_controller() {
+                term = match candidate.as_ref().filter(|_| leads) {
+                    Some(candidate) => self.lead(candidate).await?,
+                    None => {
+                        term.end().await;
+                        self.shadow()
+                    }
+                };
+            }
+            let tick = term.next_tick;
+            let changed = OptionFuture::from(candidate.as_mut().map(Candidate::changed));
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(line) = changed => self.lines.write(line.at(self.clock.now())),
+                Some(request) = self.asked.recv() => self.answer(request, &term, candidate.as_ref()),
+                result = term.beside.finished() => term.apply(result),
+                ended = term.session.run_until(|_| false) => {
+                    let (Ended::Arrived | Ended::Abandoned) = ended;
+                    return Err(ControllerError::WatchesEnded);
+                }
+                () = sleep_until(tick) => term.tick(&self.lines, self.clock),
+            }
+        }
+        let writes = term.end().await;
+        if let Some(candidate) = candidate {
+            candidate.stop().await;
+        }
+        self.lines.write(ControllerLine::stopped(writes).at(self.clock.now()));
+        Ok(())
+    }
+
+    fn options(&self, role: ControllerRole) -> ModelOptions {
+        ModelOptions { connection: self.info.clone(), settings: self.settings.clone(), role }
+    }
+
+    /// A term as a shadow: everything is decided, and nothing written.
+    fn shadow(&self) -> Term {
+        let writer = EffectWriter::new(EffectTarget::Recorded, self.clock);
+        // A standby knows what it will need; an exporter knows everything.
+        let kinds = if self.enforcement.is_some() { &OWN_KINDS[..] } else { &FeedKind::ALL[..] };
+        Term::start(self, ControllerRole::Shadow, kinds, writer, None)
+    }
+
+    /// A term as the controller.
+    async fn lead(&self, candidate: &Candidate) -> Result<Term, ControllerError> {
+        let failed = |error: String| ControllerError::Journal(error);
+        let Enforcement { journal, rate, evictions_per_minute, identity, .. } = &candidate.enforcement;
+        let writer = journal.open().map_err(|error| failed(error.to_string()))?;
+        let operation = self.new_id();
+        let start = OperationStart {
+            by: identity.clone(),
+            context: self.info.context.clone(),
+            server: self.info.server.clone(),
+            action: "controller".into(),
+            ..OperationStart::default()
+        };
+        let kind = LineKind::Started(Box::new(start));
+        let line = JournalLine { at: self.clock.now(), operation: operation.clone(), kind };
+        writer.append(line).await.map_err(|error| failed(error.to_string()))?;
+        let journal = EffectJournal { writer, operation };
+        let client =
+            while_leading(self.connection.writer.clone(), candidate.state.clone(), *rate, self.clock);
+        let writer = EffectWriter {
+            events: Some(EventRecorder::start(client.clone(), self.clock)),
+            journal: Some(journal.clone()),
+            ..EffectWriter::new(EffectTarget::Cluster(client), self.clock)
+        };
+        let mut term = Term::start(self, ControllerRole::Controller, &OWN_KINDS, writer, Some(journal));
+        term.session.model.held.set_limit(*evictions_per_minute);
+        Ok(term)
+    }
+
+    fn new_id(&self) -> OperationId {
+        let now = self.clock.now().utc().format("%Y%m%d-%H%M%S");
+        let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
+        let id = format!("controller-{now}-{}", random.to_lowercase());
+        id.parse().expect("a word, digits and letters")
+    }
+
+    fn answer(&self, request: EndpointRequest, term: &Term, candidate: Option<&Candidate>) {
+        let EndpointRequest { endpoint, answer } = request;
+        let state = candidate.map(|candidate| candidate.state.borrow().clone());
+        let may_lead = candidate.map(|candidate| candidate.may_lead.borrow().clone());
+        let reported = match endpoint {
+            Endpoint::Metrics => {
+                let view = MetricsView {
+                    model: &term.session.model,
+                    passes: &term.session.passes,
+                    lease: candidate.map(|candidate| &candidate.enforcement.election).zip(state.as_ref()),
+                    may_lead: may_lead.as_ref(),
+                    now: self.clock.now(),
+                };
+                EndpointAnswer { is_ok: true, text: view.exposition() }
+            }
+            Endpoint::Live => {
+                checks(&[("leader-election".into(), self.renews(candidate, state.as_ref()))], &[])
+            }
+            Endpoint::Ready => {
+                let role = match (&state, &may_lead) {
+                    (None, _) => "shadow: writes nothing".to_owned(),
+                    (Some(state), _) if state.is_held() => "leader: writes".into(),
+                    (_, Some(may)) if !may.is_allowed => format!("waits: {}", may.text),
+                    (Some(state), _) => format!("standby: {:?} holds the Lease", state.holder),
+                };
+                checks(&watch_checks(&term.session.model), &[role])
+            }
+        };
+        // Who asked may be gone.
+        let _ = answer.send(reported);
+    }
+
+    /// As client-go's health check of leader election: a leader that cannot renew and has not noticed is dead.
+    fn renews(&self, candidate: Option<&Candidate>, state: Option<&LeaseState>) -> Result<(), String> {
+        let (Some(candidate), Some(state)) = (candidate, state) else { return Ok(()) };
+        let Some(renewed) = state.renewed.filter(|_| state.is_held()) else { return Ok(()) };
+        let since = self.clock.now().since(renewed);
+        let is_dead = since > candidate.enforcement.election.lease_duration + UNRENEWED;
+        if is_dead { Err(format!("the Lease was not renewed for {since}")) } else { Ok(()) }
+    }
+}
+
+/// Lists checks as Kubernetes components do.
+fn checks(checks: &[(String, Result<(), String>)], notes: &[String]) -> EndpointAnswer {
+    let mut text = String::new();
+    for (name, state) in checks {
+        text += &match state {
+            Ok(()) => format!("[+]{name} ok\n"),
+            Err(why) => format!("[-]{name} failed: {why}\n"),
+        };
+    }
+    for note in notes {
+        text += &format!("{note}\n");
+    }
+    let is_ok = checks.iter().all(|(_, state)| state.is_ok());
+    EndpointAnswer { is_ok, text: text + if is_ok { "check passed\n" } else { "check failed\n" } }
+}
+
+/// A candidate for the Lease, in tasks of its own.
+struct Candidate {
+    enforcement: Enforcement,
+    state: watch::Receiver<LeaseState>,
+    may_lead: watch::Receiver<MayLead>,
+    /// What was reported last of who leads.
+    reported: (bool, String),
+    stop: CancellationToken,
+    elector: JoinHandle<()>,
+    _ends_with_us: DropGuard,
+}
+
+impl Candidate {
+    fn start(process: &ControllerProcess, enforcement: Enforcement) -> Self {
+        let (client, clock) = (process.connection.writer.clone(), process.clock);
+        let Enforcement { election, identity, manager_controllers, .. } = enforcement.clone();
+        let stop = CancellationToken::new();
+        let (allowed, may) = watch::channel(election.is_of_manager());
+        let (may_sender, may_lead) = watch::channel(MayLead::default());
+        if election.is_of_manager() {
+            let text = "--take-over: replaces kube-controller-manager".into();
+            may_sender.send_replace(MayLead { is_allowed: true, text });
+            // Nothing changes that: the candidate waits for no other answer.
+            tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
+                let _kept = (may_sender, allowed);
+                std::future::pending::<()>().await;
+            }));
+        } else {
+            let manager = ManagerWatch {
+                client: client.clone(),
+                clock,
+                every: election.retry_period,
+                ours: process.settings.clone().as_controller().controllers.value,
+                stated: manager_controllers,
+            };
+            tokio::spawn(stop.clone().run_until_cancelled_owned(manager.run(may_sender, allowed)));
+        }
+        let elector = LeaderElector::new(client, election, identity, clock);
+        let state = elector.state();
+        let elector = tokio::spawn(elector.run(may, stop.clone()));
+        let _ends_with_us = stop.clone().drop_guard();
+        let reported = (false, String::new());
+        Self { enforcement, state, may_lead, reported, stop, elector, _ends_with_us }
+    }
+
+    /// Waits until something is to be reported of the Lease, and says it. May be dropped and awaited again.
+    async fn changed(&mut self) -> ControllerLine {
+        let ElectionOptions { namespace, name, .. } = &self.enforcement.election;
+        loop {
+            tokio::select! {
+                changed = self.may_lead.changed() => {
+                    if changed.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                    let may = self.may_lead.borrow_and_update().clone();
+                    return ControllerLine::may_lead(may);
+                }
+                changed = self.state.changed() => {
+                    if changed.is_err() {
+                        std::future::pending::<()>().await;
+                    }
+                    let state = self.state.borrow_and_update();
+                    let now = (state.is_held(), state.holder.clone());
+                    let before = std::mem::replace(&mut self.reported, now.clone());
+                    let lease = format!("{namespace}/{name}");
+                    match (before, now) {
+                        ((false, _), (true, holder)) => return ControllerLine::leading(&lease, &holder),
+                        ((true, _), (false, holder)) => {
+                            return ControllerLine::lost(&lease, state.error.as_deref().unwrap_or(&holder));
+                        }
+                        ((false, before), (false, holder)) if before != holder => {
+                            return ControllerLine::standby(&lease, &holder);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Releases the Lease.
+    async fn stop(self) {
+        self.stop.cancel();
+        // If the API server does not respond, the Lease expires.
+        let _ = timeout(LAST_RELEASE, self.elector).await;
+    }
+}
+
+/// The time from one change of roles to the next.
+struct Term {
+    session: Session,
+    clock: Clock,
+    /// Reported to write nothing more.
+    stopping: CancellationToken,
+    /// Done when the executor has finished what was in flight.
+    running: TaskTracker,
+    journal: Option<EffectJournal>,
+    next_tick: Instant,
+    beside: BesideWork,
+    /// The number of the first message that was not reported.
+    untold: usize,
+    _watches: DropGuard,
+}
+
+impl Term {
+    fn start(
+        process: &ControllerProcess,
+        role: ControllerRole,
+        kinds: &'static [FeedKind],
+        writer: EffectWriter,
+        journal: Option<EffectJournal>,
+    ) -> Self {
+        let (connection, clock) = (&process.connection, process.clock);
+        let (running, watches, stopping) =
+            (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
+        let writer = EffectWriter {
+            reported: Some(process.lines.effects()),
+            running: Some(running.token()),
+            stopping: stopping.clone(),
+            ..writer
+        };
+        running.close();
+        let executor = EffectExecutor::Writer(writer);
+        let options = process.options(role);
+        let session = Session::watching(kinds, connection, options, false, executor, clock, watches.clone());
+        Self {
+            session,
+            clock,
+            stopping,
+            running,
+            journal,
+            next_tick: Instant::now(),
+            beside: BesideWork::new(),
+            untold: 0,
+            _watches: watches.drop_guard(),
+        }
+    }
+
+    fn is_controller(&self) -> bool {
+        self.session.model.role == ControllerRole::Controller
+    }
+
+    /// Refreshes views, starts what is worked out beside the loop, and tells what is new.
+    fn tick(&mut self, lines: &LineWriter, clock: Clock) {
+        self.next_tick = Instant::now() + TICK;
+        let now = clock.now();
+        let (model, beside) = (&mut self.session.model, &mut self.beside);
+        if model.leaves_many() {
+            model.refresh_nodes(now);
+            if beside.leaving.is_due()
+                && let Some(job) = model.next_leaving_job(now)
+            {
+                beside.leaving.start(move |_| job.work());
+            }
+        } else {
+            model.refresh(now);
+        }
+        if beside.forecast.is_due() {
+            if model.is_abnormal() {
+                if let Some(engine) = model.engine.clone() {
+                    let cluster = model.cluster.clone();
+                    beside.forecast.start(move |_| Forecast::run(&engine, &cluster, now, HORIZON));
+                }
+            } else {
+                drop(model.drop_forecasts());
+            }
+        }
+        if model.role == ControllerRole::Shadow
+            && beside.headroom.is_due()
+            && let Some(job) = model.next_headroom_job(now)
+        {
+            let mut progress = std::mem::take(&mut beside.progress);
+            beside.headroom.start(move |cancelled| {
+                let slice = cancelled.slice();
+                let headroom = job.advance(&mut progress, || !slice.is_over());
+                (progress, headroom)
+            });
+        }
+        self.tell(lines);
+    }
+
+    /// Tells warnings and errors that are new. What became of effects is reported when it happens.
+    fn tell(&mut self, lines: &LineWriter) {
+        let mut untold = self.untold;
+        for (number, entry) in
+            self.session.model.journal.numbered().filter(|(number, _)| *number >= self.untold)
+        {
+            untold = number + 1;
+            if entry.level > Severity::Info && entry.verb.is_empty() {
+                lines.write(ControllerLine::notice(entry).at(entry.at));
+            }
+        }
+        self.untold = untold;
+    }
+
+    /// Takes a result of what was worked out beside the loop.
+    fn apply(&mut self, result: Result<BesideResult, Failed>) {
+        let model = &mut self.session.model;
+        match result {
+            Ok(BesideResult::Forecast(forecast)) => drop(model.set_forecast(forecast)),
+            Ok(BesideResult::Leaving(leaving)) => drop(model.set_leaving(leaving)),
+            Ok(BesideResult::Headroom(progress, headroom)) => {
+                self.beside.progress = *progress;
+                model.headroom = headroom.or(model.headroom.take());
+            }
+            Err(Failed) => {
+                let text = "a forecast failed: predictions may be missing";
+                model.journal.trouble(self.clock.now(), "", text);
+            }
+        }
+    }
+
+    /// Starts no more writes, and waits a moment for those in flight. Returns how it ended, in words.
+    async fn end(self) -> String {
+        self.stopping.cancel();
+        let Self { session, running, journal, clock, .. } = self;
+        let Session { links, model, .. } = session;
+        let waiting = model.unfinished_effects();
+        let crate::run::Links { effects, mut outcomes, .. } = links;
+        drop(effects);
+        let finished = timeout(LAST_WRITES, async {
+            // Outcomes are received, or the executor would wait.
+            while outcomes.recv().await.is_some() {}
+            running.wait().await;
+        });
+        let text = match finished.await {
+            Ok(()) => format!("all writes finished; {waiting} effects had no outcome yet"),
+            Err(_) => "some writes were abandoned: they may have been executed".to_owned(),
+        };
+        if let Some(EffectJournal { writer, operation }) = journal {
+            let kind = LineKind::Ended { end: "handedOver".into(), text: text.clone() };
+            let line = JournalLine { at: clock.now(), operation, kind };
+            if let Err(error) = writer.append(line).await {
+                tracing::error!(%error, "cannot write the journal");
+            }
+        }
+        text
+    }
+}
+
+/// What is worked out beside the loop.
+struct BesideWork {
+    forecast: Background<Forecast>,
+    leaving: Background<CountedLeaving>,
+    headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
+    /// Of the headroom, while none of it is worked out.
+    progress: HeadroomProgress,
+}
+
+enum BesideResult {
+    Forecast(Forecast),
+    Leaving(CountedLeaving),
+    Headroom(Box<HeadroomProgress>, Option<HeadroomSnapshot>),
+}
+
+impl BesideWork {
+    fn new() -> Self {
+        Self {
+            forecast: Background::new(FORECAST),
+            leaving: Background::new(TICK),
+            headroom: Background::in_slices(FORECAST),
+            progress: HeadroomProgress::default(),
+        }
+    }
+
+    /// Waits for the next result. May be dropped and awaited again.
+    async fn finished(&mut self) -> Result<BesideResult, Failed> {
+        tokio::select! {
+            forecast = self.forecast.finished() => forecast.map(BesideResult::Forecast),
+            leaving = self.leaving.finished() => leaving.map(BesideResult::Leaving),
+            headroom = self.headroom.finished() => {
+                headroom.map(|(progress, headroom)| BesideResult::Headroom(Box::new(progress), headroom))
+            }
+        }
+    }
+}
