@@ -106,6 +106,11 @@ impl Shell {
 
 /// The program as it was built for this test; `KORDON_BINARY` names another, as a copy that no build replaces while a long
 /// test runs.
+/// Where the program is.
+pub fn path_of_binary() -> std::path::PathBuf {
+    binary().into()
+}
+
 fn binary() -> OsString {
     std::env::var_os("KORDON_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_kordon").into())
 }

@@ -39,7 +39,12 @@ const NO_CORDON: &str = "no-cordon";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn operations_behave_as_documented_on_the_real_control_plane() {
     let Some(binary) = plane::binary("e2e_actions").unwrap() else { return };
-    let options = Options { audit: true, users: vec![OPERATOR, PLANNER, NO_CORDON], toleration_seconds: 300 };
+    let options = Options {
+        audit: true,
+        users: vec![OPERATOR, PLANNER, NO_CORDON],
+        toleration_seconds: 300,
+        ..Options::default()
+    };
     let mut plane = Plane::start(&binary, options).await.unwrap();
     plane.scenario("answers are distinguished, and a dry-run evicts no pod", answers_are_distinguished).await;
     plane.scenario("a drain without the right to cordon touches no pod", no_cordon_no_drain).await;

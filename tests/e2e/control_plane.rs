@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// The tolerationSeconds that admission adds, instead of 300.
-const TOLERATION: u32 = 4;
+pub const TOLERATION: u32 = 4;
 
 /// A user without rights, except those that a scenario grants.
 const VIEWER: &str = "viewer";
@@ -39,7 +39,8 @@ const VIEWER: &str = "viewer";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_control_plane_behaves_as_assumed() {
     let Some(binary) = plane::binary("e2e").unwrap() else { return };
-    let options = Options { toleration_seconds: TOLERATION, audit: true, users: vec![VIEWER] };
+    let options =
+        Options { toleration_seconds: TOLERATION, audit: true, users: vec![VIEWER], ..Options::default() };
     let mut plane = Plane::start(&binary, options).await.unwrap();
 
     plane.scenario("both encodings mean the same objects", both_encodings_mean_the_same).await;
@@ -54,7 +55,7 @@ async fn the_real_control_plane_behaves_as_assumed() {
     plane.scenario("user without rights is rejected, and audited", user_without_rights_is_refused).await;
 }
 
-async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
+pub async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let kubelets = three_zones(&client, 3).await?;
     let (usual, patient) =
@@ -90,7 +91,7 @@ async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
 }
 
 /// Two nodes fall silent together. The pod of one is deleted; the other node is back before its pod is due.
-async fn node_back_in_time_keeps_its_pods(plane: &mut Plane) -> Result<()> {
+pub async fn node_back_in_time_keeps_its_pods(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let kubelets = three_zones(&client, 3).await?;
     create_running(&client, &[pod("lost", "a1", None), pod("saved", "b1", None)]).await?;
@@ -114,7 +115,7 @@ async fn node_back_in_time_keeps_its_pods(plane: &mut Plane) -> Result<()> {
 }
 
 /// Two nodes die, one is back when its pods have not been evicted yet, and one before it becomes Unknown.
-async fn flags_take_as_long_as_timing_says(plane: &mut Plane) -> Result<()> {
+pub async fn flags_take_as_long_as_timing_says(plane: &mut Plane) -> Result<()> {
     const TOLERATES: Span = Span::from_secs(12);
     let client = plane.client();
     let kubelets = three_zones(&client, 3).await?;
@@ -200,7 +201,7 @@ fn expected(profile: &TimingProfile, size: ClusterSize) -> Result<[[Span; 2]; 3]
     Ok([unknown, tainted, deleted].map(|range| [range.best + profile.kubelet.interval(), range.worst]))
 }
 
-async fn not_ready_is_believed_at_once(plane: &mut Plane) -> Result<()> {
+pub async fn not_ready_is_believed_at_once(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let kubelets = three_zones(&client, 2).await?;
     create_running(&client, &[pod("usual", "c1", None)]).await?;
@@ -223,7 +224,7 @@ async fn not_ready_is_believed_at_once(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-async fn api_server_outage_is_survived(plane: &mut Plane) -> Result<()> {
+pub async fn api_server_outage_is_survived(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let kubelets = three_zones(&client, 3).await?;
     let manager = ControllerManager { grace_period: Span::from_secs(12), ..ControllerManager::default() };
@@ -245,7 +246,7 @@ async fn api_server_outage_is_survived(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-async fn drained_deployment_moves(plane: &mut Plane) -> Result<()> {
+pub async fn drained_deployment_moves(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let _kubelets = three_zones(&client, 1).await?;
     let manager = ControllerManager { controllers: vec!["*"], ..ControllerManager::default() };
@@ -309,14 +310,14 @@ fn code_for(line: &Value, user: &str) -> Option<(String, i64)> {
 }
 
 /// Nodes `a1`, `a2`, … in zone a, `b1`, … in zone b, `c1`, … in zone c.
-async fn three_zones(client: &Client, in_each: usize) -> Result<Kubelets> {
+pub async fn three_zones(client: &Client, in_each: usize) -> Result<Kubelets> {
     let names = ["a", "b", "c"].into_iter().flat_map(|zone| (1..=in_each).map(move |number| (zone, number)));
     let specs = names.map(|(zone, number)| NodeSpec::new(format!("{zone}{number}"), zone)).collect();
     Kubelets::start(client, specs, Heartbeats::default()).await
 }
 
 /// Starts the controllers and waits until they have removed the taint that new nodes get.
-async fn start_controllers(plane: &mut Plane, settings: &ControllerManager) -> Result<()> {
+pub async fn start_controllers(plane: &mut Plane, settings: &ControllerManager) -> Result<()> {
     plane.start_controller_manager(settings)?;
     let nodes = Api::<Node>::all(plane.client());
     eventually("nodes without taints", Span::from_secs(20), async || {
@@ -329,7 +330,7 @@ async fn start_controllers(plane: &mut Plane, settings: &ControllerManager) -> R
 }
 
 /// Creates pods in the namespace default and waits until they are ready.
-async fn create_running(client: &Client, pods: &[Value]) -> Result<()> {
+pub async fn create_running(client: &Client, pods: &[Value]) -> Result<()> {
     let api = Api::<Pod>::namespaced(client.clone(), "default");
     for pod in pods {
         api.create(&PostParams::default(), &serde_json::from_value(pod.clone())?).await?;
@@ -341,7 +342,7 @@ async fn create_running(client: &Client, pods: &[Value]) -> Result<()> {
     .await
 }
 
-fn pod(name: &str, node: &str, tolerations: Option<Value>) -> Value {
+pub fn pod(name: &str, node: &str, tolerations: Option<Value>) -> Value {
     json!({
         "metadata": { "name": name },
         "spec": {
@@ -360,7 +361,7 @@ fn budget(app: &str, max_unavailable: u32) -> Value {
 }
 
 /// A pod of the namespace default.
-fn on(node: &str, name: &str) -> PodName {
+pub fn on(node: &str, name: &str) -> PodName {
     PodName { namespace: "default".into(), name: name.into(), node: Some(node.into()) }
 }
 

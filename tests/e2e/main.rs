@@ -5,6 +5,7 @@ mod actions;
 #[path = "../common/mod.rs"]
 mod common;
 mod control_plane;
+mod controller;
 mod departures;
 mod encodings;
 mod forecasts;

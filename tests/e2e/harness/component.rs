@@ -38,6 +38,24 @@ impl Component {
         Ok(Self { name, child, log })
     }
 
+    /// Starts `kordon controller` with a state folder of its own in `logs`; what it prints goes to the end of `LOGS/NAME.log`.
+    pub fn start_kordon(binary: &Path, name: &'static str, flags: &[String], logs: &Path) -> Result<Self> {
+        let log = logs.join(format!("{name}.log"));
+        let output = File::options().create(true).append(true).open(&log).context("opening a log")?;
+        let child = Command::new(binary)
+            .arg("controller")
+            .args(flags)
+            .env_clear()
+            .env("HOME", logs)
+            .env("XDG_STATE_HOME", logs.join("state").join(name))
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("starting {name} from {}", binary.display()))?;
+        Ok(Self { name, child, log })
+    }
+
     /// Fails with the last lines of the log if the process has ended by itself.
     pub fn check(&mut self) -> Result<()> {
         match self.ended()? {

@@ -59,6 +59,7 @@ pub struct Plane {
     // They end in this order.
     scheduler: Option<Component>,
     controller_manager: Option<Component>,
+    kordon: Option<Component>,
     standby: Option<Component>,
     api_server: Option<Component>,
     etcd: Component,
@@ -74,11 +75,25 @@ pub struct Options {
     pub audit: bool,
     /// Users other than the administrator. They have no rights until [`Plane::grant`].
     pub users: Vec<&'static str>,
+    pub lifecycle: Lifecycle,
 }
+
+/// Who runs the node lifecycle, taint eviction and pod garbage collection controllers that a test asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifecycle {
+    #[default]
+    Upstream,
+    /// `kordon controller --enforce` as this user; kube-controller-manager runs what is left.
+    Kordon { user: &'static str },
+}
+
+/// The controllers that kordon can run.
+pub const LIFECYCLE: [&str; 3] =
+    ["node-lifecycle-controller", "taint-eviction-controller", "pod-garbage-collector-controller"];
 
 impl Default for Options {
     fn default() -> Self {
-        Self { toleration_seconds: 300, audit: false, users: Vec::new() }
+        Self { toleration_seconds: 300, audit: false, users: Vec::new(), lifecycle: Lifecycle::Upstream }
     }
 }
 
@@ -205,6 +220,7 @@ impl Plane {
             client,
             scheduler: None,
             controller_manager: None,
+            kordon: None,
             standby: None,
             api_server: Some(api_server),
             etcd,
@@ -330,8 +346,49 @@ impl Plane {
             settings.eviction_rate != 1.0 && settings.secondary_eviction_rate != 1.0,
             "an eviction rate of exactly 1 evicts nothing after a disruption"
         );
-        self.controller_manager = Some(self.another_controller_manager(settings)?);
+        let Lifecycle::Kordon { user } = self.options.lifecycle else {
+            self.controller_manager = Some(self.another_controller_manager(settings)?);
+            return Ok(());
+        };
+        let excluded = LIFECYCLE.map(|name| format!("-{name}"));
+        let is_all = settings.controllers.contains(&"*");
+        let ours = LIFECYCLE.into_iter().filter(|name| is_all || settings.controllers.contains(name));
+        let kordon = self.start_kordon("kordon", user, settings, &ours.collect::<Vec<_>>())?;
+        self.kordon = Some(kordon);
+        if is_all {
+            let flag = format!("--controllers=*,{}", excluded.join(","));
+            let flags = settings.flags.iter().cloned().chain([flag]).collect();
+            let rest = ControllerManager { flags, ..settings.clone() };
+            self.controller_manager = Some(self.another_controller_manager(&rest)?);
+        }
         Ok(())
+    }
+
+    /// Starts `kordon controller --enforce` with the settings of a controller manager and a Lease that expires soon.
+    pub fn start_kordon(
+        &self,
+        name: &'static str,
+        user: &str,
+        settings: &ControllerManager,
+        controllers: &[&str],
+    ) -> Result<Component> {
+        let mut flags = vec![
+            "--enforce".to_owned(),
+            "--listen=127.0.0.1:0".into(),
+            "--output=json".into(),
+            format!("--kubeconfig={}", self.kubeconfig(user)?.display()),
+            format!("--controllers={}", controllers.join(",")),
+            format!("--manager-controllers=*,-{}", LIFECYCLE.join(",-")),
+            "--kube-api-qps=500".into(),
+            "--kube-api-burst=1000".into(),
+            format!("--leader-elect-lease-duration={}s", LEASE_DURATION.as_secs()),
+            "--leader-elect-renew-deadline=4s".into(),
+            "--leader-elect-retry-period=1s".into(),
+        ];
+        let of_lifecycle = settings.settings()?.flags();
+        let of_lifecycle = of_lifecycle.into_iter().filter(|(flag, ..)| *flag != "controllers");
+        flags.extend(of_lifecycle.map(|(flag, value, _)| format!("--{flag}={value}")));
+        Component::start_kordon(&crate::common::program::path_of_binary(), name, &flags, self.folder())
     }
 
     fn another_controller_manager(&self, settings: &ControllerManager) -> Result<Component> {
@@ -399,6 +456,9 @@ impl Plane {
 
     /// Stops kube-controller-manager if it runs.
     pub async fn stop_controller_manager(&mut self) -> Result<()> {
+        if let Some(mut kordon) = self.kordon.take() {
+            kordon.stop().await?;
+        }
         match self.controller_manager.take() {
             Some(mut running) => running.stop().await,
             None => Ok(()),
