@@ -15,12 +15,16 @@ fn loading_takes_as_many_requests_for_a_thousand_nodes_as_for_ten() {
     assert!((10..=24).contains(&small.len()), "{small:#?}");
 }
 
-/// How often each path was asked for, without its query.
+/// How often each path was asked for, without its query. A watch that is opened again where it broke off is not counted: on a busy
+/// machine, loading takes as long as a watch may be silent.
 fn requests(nodes: usize, pods: usize) -> BTreeMap<String, usize> {
     let served = ServedCluster::new(nodes, pods);
     let session = served.load();
     let mut requests = BTreeMap::new();
     for logged in served.api.log() {
+        if logged.uri.contains("watch=true") && !logged.uri.contains("sendInitialEvents=true") {
+            continue;
+        }
         let path = logged.uri.split('?').next().unwrap_or_default().to_owned();
         *requests.entry(path).or_default() += 1;
     }

@@ -49,7 +49,7 @@ fn a_changed_pod_costs_few_allocations_however_many_pods_there_are() {
 #[test]
 fn a_refresh_without_changes_costs_the_same_for_a_thousand_nodes_as_for_a_hundred() {
     let cost = |(nodes, pods)| {
-        let served = ServedCluster::new(nodes, pods);
+        let served = ServedCluster::with_slow_clock(nodes, pods);
         let (mut app, _links) = served.show();
         let now = served.clock.now();
         let refreshed = measure(|| {
