@@ -43,6 +43,13 @@ const COUNTING: Duration = Duration::from_secs(2);
 /// How long a list may pause: the server may have to read it from disk.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
 
+/// How long a watch is left alone after what it had was read: what comes meanwhile is read at once, so that hundreds of events a
+/// second wake us thirty times a second, as often as the screen is drawn. An event that comes alone does not wait.
+const GATHERING: Duration = Duration::from_millis(30);
+
+/// After this time without data, what a watch had is read.
+const LULL: Duration = Duration::from_millis(1);
+
 /// A watch that ends sooner than this is opened again only after a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(5);
 
@@ -360,18 +367,22 @@ impl<D: Decoder> Follower<D> {
 
     /// Waits for the next piece of the body, and meanwhile sends what the reporter has due.
     async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
+        if !listing && self.report.has_changes() {
+            match timeout(LULL, body.frame()).await {
+                Ok(frame) => return self.piece(frame).await,
+                Err(_) => {
+                    self.report.flush().await?;
+                    sleep(GATHERING).await;
+                }
+            }
+        }
         let limit = if listing { LIST_SILENCE } else { self.silence_limit() };
         let deadline = Instant::now() + limit;
         loop {
             let wake = self.report.wake_at().map_or(deadline, |at| at.min(deadline));
             tokio::select! {
                 biased;
-                frame = body.frame() => {
-                    let bytes = error::piece(frame)?;
-                    self.report.heard(bytes.as_ref().map_or(0, Bytes::len));
-                    self.report.on_time().await?;
-                    return Ok(bytes.map_or(Piece::End, Piece::Bytes));
-                }
+                frame = body.frame() => return self.piece(frame).await,
                 // After sleep of the machine, every connection is suspect.
                 _ = self.woken.changed() => return Ok(Piece::Silence),
                 () = sleep_until(wake) => {
@@ -382,6 +393,16 @@ impl<D: Decoder> Follower<D> {
                 }
             }
         }
+    }
+
+    async fn piece(
+        &mut self,
+        frame: Option<Result<http_body::Frame<Bytes>, kube::Error>>,
+    ) -> Result<Piece, Stop> {
+        let bytes = error::piece(frame)?;
+        self.report.heard(bytes.as_ref().map_or(0, Bytes::len));
+        self.report.on_time().await?;
+        Ok(bytes.map_or(Piece::End, Piece::Bytes))
     }
 
     async fn on_silence(&mut self, phase: &Phase<'_>) -> Result<WatchEnd, Stop> {

@@ -116,6 +116,11 @@ impl FeedReporter {
         self.send(FeedEvent::Trouble(format!("{of}: {text}"))).await
     }
 
+    /// Whether changes wait for others.
+    pub fn has_changes(&self) -> bool {
+        !self.batch.is_empty()
+    }
+
     /// When [`FeedReporter::on_time`] has to be called.
     pub fn wake_at(&self) -> Option<Instant> {
         let health_at = self.health_changed.then(|| self.health_sent + HEALTH_EVERY);
