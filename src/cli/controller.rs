@@ -100,6 +100,7 @@ impl EnforcementArgs {
             lease_duration: self.leader_elect_lease_duration,
             renew_deadline: self.leader_elect_renew_deadline,
             retry_period: self.leader_elect_retry_period,
+            ..ElectionOptions::of_manager()
         };
         if election.is_of_manager() && !self.take_over {
             let text = "the Lease kube-system/kube-controller-manager is that of kube-controller-manager: to replace it, \

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Which Lease, and how fast it changes hands. The defaults of the times are upstream's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ElectionOptions {
     pub namespace: String,
     pub name: String,
@@ -24,8 +24,10 @@ pub struct ElectionOptions {
     pub lease_duration: Span,
     /// A holder that could not renew for this long writes nothing more. Shorter than the duration.
     pub renew_deadline: Span,
-    /// From one try to the next. Candidates wait for up to 2.2 times as long, by chance.
+    /// From one try to the next.
     pub retry_period: Span,
+    /// By which share of the retry period a candidate waits longer, at most, by chance: client-go's 1.2, or 0.
+    pub jitter: f64,
 }
 
 /// Times between which no Lease can change hands safely.
@@ -57,6 +59,7 @@ impl ElectionOptions {
             lease_duration: Span::from_secs(15),
             renew_deadline: Span::from_secs(10),
             retry_period: Span::from_secs(2),
+            jitter: JITTER,
         }
     }
 
@@ -88,7 +91,7 @@ impl ElectionOptions {
     }
 }
 
-/// By which share of the retry period a candidate waits longer, at most (client-go's `JitterFactor`).
+/// client-go's `JitterFactor`.
 const JITTER: f64 = 1.2;
 
 /// What a candidate knows of the Lease.
@@ -170,7 +173,8 @@ impl LeaderElector {
             if let Try::Held = self.try_within(self.options.renew_deadline).await {
                 return;
             }
-            let retry = self.options.retry_period.as_secs_f64() * (1.0 + JITTER * fastrand::f64());
+            let retry =
+                self.options.retry_period.as_secs_f64() * (1.0 + self.options.jitter * fastrand::f64());
             self.clock.sleep(Span::from_secs_f64(retry)).await;
         }
     }
