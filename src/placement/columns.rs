@@ -36,6 +36,11 @@ impl LabelColumns {
         self.by_key.insert(key.clone(), Arc::new(column));
     }
 
+    /// How many columns there are.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
     /// The column of a label, which exists.
     pub fn column(&self, key: &Name) -> &Arc<LabelColumn> {
         self.by_key.get(key).expect("columns are made before they are used")

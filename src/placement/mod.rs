@@ -32,7 +32,7 @@ mod snapshot_lease;
 mod storage;
 pub mod volume_topology;
 
-pub use fit_proof::{FitProof, FitProofs, KeptProof, Recreated};
+pub use fit_proof::{FitProof, FitProofs, KeptLoss, Recreated};
 pub use help::{Constraint, Help, Lift, RequiredNode, Shortage, amounts};
 pub use node_resources::{ResourceUse, Share};
 pub use outcome::{Placement, SchedulingOutcome, Scored, Scorer, TiedNodes, Unschedulable};

@@ -60,6 +60,29 @@ pub struct Snapshot {
     storage: Storage,
     /// Counts how often storage or the labels of namespaces have changed.
     small_changes: u64,
+    identity: SnapshotIdentity,
+}
+
+/// Tells a snapshot from its copies and from all others: each numbers new nodes and new classes of pods by itself.
+#[derive(Debug, Default)]
+pub(super) struct SnapshotIdentity(Arc<()>);
+
+impl Clone for SnapshotIdentity {
+    /// That of a copy, which is another.
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl SnapshotIdentity {
+    /// The same identity once more, to be compared with later.
+    pub fn remember(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// The present nodes in the order of their names.
@@ -83,6 +106,9 @@ pub(super) struct Resident {
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
+/// So many labels that pods name have columns from the start.
+const PREPARED_LABELS: usize = 64;
+
 impl Snapshot {
     /// A snapshot by the rules of this release, without finished pods.
     pub fn new(cluster: &Cluster, version: ServerVersion) -> Self {
@@ -100,6 +126,7 @@ impl Snapshot {
         let mut residents: Vec<Vec<Resident>> = vec![Vec::new(); snapshot.nodes.len()];
         // Pods of one node mostly share the allocation of its name, for one decoder has read them.
         let mut known = IdsByAddress::<NodeName>::default();
+        let mut specs = IdsByAddress::<Arc<SchedulingSpec>>::default();
         for pod in cluster.pods().iter().filter(|pod| !pod.is_finished()) {
             let Some(name) = &pod.node else {
                 snapshot.add_nominated(pod);
@@ -116,6 +143,10 @@ impl Snapshot {
                     node
                 }
             };
+            if names_labels(&pod.scheduling) && specs.number(&pod.scheduling).is_none() {
+                specs.insert(pod.scheduling.clone(), node);
+                snapshot.prepare_labels(&pod.scheduling);
+            }
             let resident = snapshot.resident(pod.clone());
             snapshot.node_resources.get_mut(node as usize).add(pod);
             snapshot.pod_classes.on_mut(resident.pod_class).push(node, pod.termination.is_some());
@@ -153,6 +184,7 @@ impl Snapshot {
             budgets: Arc::default(),
             storage: Storage::default(),
             small_changes: 0,
+            identity: SnapshotIdentity::default(),
         }
     }
 
@@ -406,16 +438,17 @@ impl Snapshot {
 
     /// Makes the indexes that a pod with this spec needs.
     pub(super) fn prepare(&mut self, request: &SchedulingRequest) {
-        let spec = &*request.spec;
-        let required = spec.node_affinity.iter().flatten();
-        let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
-        let expressions = required.chain(preferred).flat_map(|term| &term.expressions);
-        let keys = spec.node_selector.iter().map(|(key, _)| key);
-        let keys = keys.chain(expressions.map(|requirement| &requirement.key));
-        let keys = keys.chain(spec.spread.iter().map(|spread| &spread.topology_key));
-        self.ensure_columns(keys.chain(terms(spec).map(|term| &term.topology_key)));
+        self.ensure_columns(labels(&request.spec));
         let of_volumes = PodVolumes::keys(&self.storage, request);
         self.ensure_columns(of_volumes.iter());
+    }
+
+    /// Makes the columns of the labels that a pod on a node names, for its replacement and all copies. Beyond a number they
+    /// are made when they are needed: each takes some bytes for each node.
+    fn prepare_labels(&mut self, spec: &SchedulingSpec) {
+        if self.columns.len() < PREPARED_LABELS {
+            self.ensure_columns(labels(spec));
+        }
     }
 
     fn ensure_columns<'k>(&mut self, keys: impl Iterator<Item = &'k Name>) {
@@ -553,6 +586,11 @@ impl Snapshot {
         self.small_changes
     }
 
+    /// Whose numbers of nodes and classes of pods these are.
+    pub(super) fn identity(&self) -> &SnapshotIdentity {
+        &self.identity
+    }
+
     pub(super) fn storage(&self) -> &Storage {
         &self.storage
     }
@@ -566,6 +604,25 @@ impl Snapshot {
         let images = self.images.get_or_init(|| Images::of(&self.nodes));
         images.holders(image, |node| self.resources(node).present)
     }
+}
+
+/// Whether a spec names labels of nodes, apart from those of its affinity to pods.
+fn names_labels(spec: &SchedulingSpec) -> bool {
+    !spec.node_selector.is_empty()
+        || spec.node_affinity.is_some()
+        || !spec.preferred_nodes.is_empty()
+        || !spec.spread.is_empty()
+}
+
+/// The labels of nodes that a spec names.
+fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
+    let required = spec.node_affinity.iter().flatten();
+    let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
+    let expressions = required.chain(preferred).flat_map(|term| &term.expressions);
+    let keys = spec.node_selector.iter().map(|(key, _)| key);
+    let keys = keys.chain(expressions.map(|requirement| &requirement.key));
+    let keys = keys.chain(spec.spread.iter().map(|spread| &spread.topology_key));
+    keys.chain(terms(spec).map(|term| &term.topology_key))
 }
 
 /// All affinity and anti-affinity terms of a spec.

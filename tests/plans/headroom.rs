@@ -346,6 +346,59 @@ fn what_is_proved_is_what_a_simulation_finds_and_most_is_proved() {
     assert!(fits + counted + short > 3 * open, "most is proved: {fits}, {counted}, {short}, {open}");
 }
 
+/// Losses of zones that were packed, and those that were not.
+fn check_packings(fixture: &PlanFixture) -> Result<[usize; 2], TestCaseError> {
+    let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+    let mut work = work(fixture, NEWEST);
+    work.pack_from(1);
+    let mut tally = [0, 0];
+    for lost in losses(fixture) {
+        let (pending, pods) = simulated(fixture, &snapshot, &lost);
+        match work.proof(&lost) {
+            FitProof::Pending { pending: proved, pods: of } => {
+                prop_assert_eq!(proved, pending, "{:?}", lost);
+                prop_assert!(proved == 0 || of == pods, "{:?}", lost);
+                tally[0] += 1;
+            }
+            FitProof::Short => prop_assert!(pending > 0, "{:?}", lost),
+            FitProof::Open => tally[1] += 1,
+        }
+    }
+    Ok(tally)
+}
+
+#[test]
+fn what_is_packed_with_its_reserve_a_simulation_places() {
+    let config = ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = proptest::test_runner::TestRunner::new(config);
+    let tally = Cell::new([0, 0]);
+    let strategy = (
+        vec(random_node(), 9..30),
+        vec(random_workload(), 10..40),
+        prop::sample::select(vec![1000_i64, 2000, 4000]),
+    );
+    let found = runner.run(&strategy, |(nodes, workloads, scale)| {
+        let nodes_of = nodes.len();
+        // Over all nodes.
+        let spread = |(number, workload): (usize, RandomWorkload)| {
+            let pods =
+                workload.pods.iter().map(|(node, cpu, memory)| (node + number * 7 % nodes_of, *cpu, *memory));
+            RandomWorkload { pods: pods.collect(), ..workload.clone() }
+        };
+        let workloads: Vec<RandomWorkload> = workloads.into_iter().enumerate().map(spread).collect();
+        let found = check_packings(&fixture(&nodes, &workloads, scale))?;
+        let [packed, open] = tally.get();
+        tally.set([packed + found[0], open + found[1]]);
+        Ok(())
+    });
+    if let Err(error) = found {
+        panic!("{error}");
+    }
+    let [packed, open] = tally.get();
+    println!("{packed} are packed, {open} are open");
+    assert!(packed > 100 && open > 100, "both are tried: {packed}, {open}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 120, failure_persistence: None, ..ProptestConfig::default() })]
 

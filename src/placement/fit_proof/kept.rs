@@ -6,7 +6,7 @@
 
 /// A proof that is kept with the loss that it is of.
 #[derive(Clone, Copy, Debug)]
-pub struct KeptProof {
+pub(super) struct KeptProof {
     generation: u64,
     /// The update that it was made or confirmed in.
     round: u64,
@@ -106,7 +106,22 @@ impl ChangeLog {
 
     /// Whether the pods of a profile are compared with others than when a proof was made.
     pub fn is_changed(&self, profile: u32, since: &KeptProof) -> bool {
-        self.profiles.get(profile) > since.round
+        self.is_changed_since(profile, since.round)
+    }
+
+    /// Whether the pods of a profile are compared with others than in a round.
+    pub fn is_changed_since(&self, profile: u32, round: u64) -> bool {
+        self.profiles.get(profile) > round
+    }
+
+    /// Which proofs hold at all, and the round in which the last update was.
+    pub const fn now(&self) -> (u64, u64) {
+        (self.generation, self.round)
+    }
+
+    /// Whether nothing was proved about these nodes, and little has changed since.
+    pub fn is_open(&self, proof: &KeptProof, nodes: &[u32]) -> bool {
+        self.validity(proof, nodes, [].into_iter()) == Validity::Open
     }
 
     /// What a proof about these nodes, with pods of these owners, is worth.

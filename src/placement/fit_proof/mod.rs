@@ -12,13 +12,20 @@
 //! constraint now, and one more domain for each of the others that could come first. What is not modelled here (disks,
 //! claims for one pod) proves nothing.
 //!
+//! Above about half of all resources the scheduler could still fill nodes so badly that the proof ends. The pods of a large loss,
+//! which would take minutes to simulate, are packed instead: see [`packing`].
+//!
 //! Many pods are answered at once: pods with the same needs, labels and about the same requests share one question.
 
 mod ask;
+#[cfg(test)]
+mod fixture;
 mod kept;
 mod loss;
+mod packing;
 mod profile;
 mod room;
+mod staying;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,15 +33,15 @@ use std::{
 };
 
 use ask::{Ask, ResourceNumbers};
-pub use kept::KeptProof;
-use kept::{ChangeLog, Validity};
+use kept::{ChangeLog, KeptProof, Validity};
 use loss::Loss;
+use packing::{Packed, Packing};
 use profile::Profiles;
 use room::{Costs, Room};
 
 use super::{
     ids::Ids,
-    snapshot::{Resident, Snapshot},
+    snapshot::{Resident, Snapshot, SnapshotIdentity},
 };
 use crate::cluster::{Namespace, Node, NodeName, Owner, Pod};
 
@@ -56,6 +63,9 @@ const RELATIONS_KEPT: usize = 20_000;
 
 /// So many profiles, questions and owners may be kept, however few pods there are.
 const FEW_KEPT: usize = 1000;
+
+/// Losses of so many pods are packed: to simulate so many takes ten seconds where a core is used by 3 %.
+const PACKED_FROM: usize = 1000;
 
 /// How many of the lost pods of one owner are recreated elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,6 +103,27 @@ pub struct FitProofs {
     /// What the profiles were made of.
     basis: Basis,
     log: ChangeLog,
+    /// An update that was interrupted.
+    reading: Option<Reading>,
+    /// Losses of so many pods are packed; none: of [`PACKED_FROM`].
+    packed_from: Option<usize>,
+}
+
+/// How far the pods of a snapshot are read.
+#[derive(Clone, Debug)]
+struct Reading {
+    /// The next node.
+    next: usize,
+    changed: ChangedPods,
+    /// By node: how many of its pods have changed, where any may have.
+    changes_on: Vec<Option<usize>>,
+}
+
+/// What is kept of a loss from one update to the next.
+#[derive(Clone, Debug, Default)]
+pub struct KeptLoss {
+    proof: Option<KeptProof>,
+    packing: Option<Box<Packing>>,
 }
 
 /// A pod on a node.
@@ -130,6 +161,8 @@ struct Question {
 /// What profiles rest on, apart from the labels and taints of nodes, which are compared.
 #[derive(Clone, Debug, Default)]
 struct Basis {
+    /// The snapshot whose numbers profiles have.
+    snapshot: SnapshotIdentity,
     nodes: Vec<Option<Arc<Node>>>,
     small_changes: u64,
 }
@@ -139,8 +172,35 @@ impl FitProofs {
     ///
     /// Takes `&mut Snapshot` for indexes that are made when they are first needed.
     pub fn update(&mut self, snapshot: &mut Snapshot) {
+        self.advance_update(snapshot, &mut || true);
+    }
+
+    /// The same in steps: true once all is read, false if `continues`, which is asked before each node, returned false. Then
+    /// the next call goes on with the same snapshot.
+    pub fn advance_update(&mut self, snapshot: &mut Snapshot, continues: &mut impl FnMut() -> bool) -> bool {
+        let mut reading = self.reading.take().unwrap_or_else(|| self.start_update(snapshot));
+        while reading.next < snapshot.residents().len() {
+            if !continues() {
+                self.reading = Some(reading);
+                return false;
+            }
+            self.read_node(&mut reading, snapshot);
+        }
+        self.finish_update(&reading, snapshot);
+        true
+    }
+
+    /// Forgets an update that was interrupted, and all proofs with it: another state of the snapshot is read next.
+    pub fn drop_update(&mut self) {
+        if self.reading.take().is_some() {
+            self.log.outdate_all();
+        }
+    }
+
+    fn start_update(&mut self, snapshot: &Snapshot) -> Reading {
         if self.basis.has_changed(snapshot) || self.is_mostly_of_the_past() {
-            *self = Self { log: self.log.next_generation(), ..Self::default() };
+            let packed_from = self.packed_from;
+            *self = Self { log: self.log.next_generation(), packed_from, ..Self::default() };
         }
         self.log.start_round();
         self.basis = Basis::of(snapshot);
@@ -148,18 +208,23 @@ impl FitProofs {
         self.residents.resize_with(nodes, Arc::default);
         self.entries.resize_with(nodes, Vec::new);
         self.profiles.update_relations(snapshot);
-        let mut changed = ChangedPods::default();
-        let mut changes_on: Vec<Option<usize>> = vec![None; nodes];
-        for (node, changes) in changes_on.iter_mut().enumerate() {
-            let residents = snapshot.residents()[node].clone();
-            if !Arc::ptr_eq(&residents, &self.residents[node]) {
-                self.entries[node] =
-                    residents.iter().map(|resident| self.entry(resident, snapshot)).collect();
-                let before = std::mem::replace(&mut self.residents[node], residents);
-                *changes = Some(changed.compare(&before, &self.residents[node]));
-                self.log.on_pods_of_node(u32::try_from(node).expect("nodes have such numbers"));
-            }
+        Reading { next: 0, changed: ChangedPods::default(), changes_on: vec![None; nodes] }
+    }
+
+    fn read_node(&mut self, reading: &mut Reading, snapshot: &mut Snapshot) {
+        let node = reading.next;
+        reading.next += 1;
+        let residents = snapshot.residents()[node].clone();
+        if !Arc::ptr_eq(&residents, &self.residents[node]) {
+            self.entries[node] = residents.iter().map(|resident| self.entry(resident, snapshot)).collect();
+            let before = std::mem::replace(&mut self.residents[node], residents);
+            reading.changes_on[node] = Some(reading.changed.compare(&before, &self.residents[node]));
+            self.log.on_pods_of_node(u32::try_from(node).expect("nodes have such numbers"));
         }
+    }
+
+    fn finish_update(&mut self, reading: &Reading, snapshot: &Snapshot) {
+        let Reading { changed, changes_on, .. } = reading;
         let related = self.profiles.related_to(&changed.classes, &changed.affinity_classes, snapshot);
         related.into_iter().for_each(|profile| self.log.on_profile(profile));
         let priorities = self.entries.iter().flatten().map(|entry| entry.priority);
@@ -214,18 +279,69 @@ impl FitProofs {
         snapshot: &Snapshot,
         lost: impl IntoIterator<Item = &'n NodeName>,
     ) -> FitProof {
-        self.prove_again(snapshot, lost, &mut None)
+        let proved = self.prove_again(snapshot, lost, &mut KeptLoss::default(), &mut || true);
+        proved.expect("it was not interrupted")
     }
 
-    /// The same of a loss whose last proof was kept: only what bears on it is proved again.
+    /// Packs the pods of losses of at least so many pods, where simulations are not waited for.
+    pub const fn pack_from(&mut self, pods: usize) {
+        self.packed_from = Some(pods);
+    }
+
+    /// The same of a loss of which something was kept: only what bears on it is proved again. None if `continues`, which is
+    /// asked now and then, returned false: then the next call goes on.
     pub fn prove_again<'n>(
         &mut self,
         snapshot: &Snapshot,
         lost: impl IntoIterator<Item = &'n NodeName>,
-        kept: &mut Option<KeptProof>,
-    ) -> FitProof {
+        kept: &mut KeptLoss,
+        continues: &mut impl FnMut() -> bool,
+    ) -> Option<FitProof> {
         self.profiles.keep_relations(RELATIONS_KEPT);
         let lost: Vec<u32> = lost.into_iter().filter_map(|node| snapshot.number(node)).collect();
+        let pods: usize = lost.iter().map(|node| self.entries[*node as usize].len()).sum();
+        if pods >= self.packed_from.unwrap_or(PACKED_FROM) {
+            return self.prove_by_packing(snapshot, lost, kept, continues);
+        }
+        Some(self.prove_order_free(snapshot, lost, &mut kept.proof))
+    }
+
+    /// What a packing proves of many pods, or that they are too many.
+    fn prove_by_packing(
+        &mut self,
+        snapshot: &Snapshot,
+        lost: Vec<u32>,
+        kept: &mut KeptLoss,
+        continues: &mut impl FnMut() -> bool,
+    ) -> Option<FitProof> {
+        if kept.proof.as_ref().is_some_and(|proof| self.log.is_open(proof, &lost)) {
+            return Some(FitProof::Open);
+        }
+        if kept.packing.is_none() && Loss::new(self, snapshot, lost.clone()).is_short() {
+            return Some(FitProof::Short);
+        }
+        let was_packed = kept.packing.is_some();
+        kept.proof = None;
+        match Packing::advance(self, snapshot, &lost, &mut kept.packing, continues) {
+            Packed::Interrupted => None,
+            Packed::All { pending, pods } => Some(FitProof::Pending { pending, pods }),
+            Packed::NotAll if was_packed && Loss::new(self, snapshot, lost).is_short() => {
+                Some(FitProof::Short)
+            }
+            Packed::NotAll => {
+                kept.proof = Some(self.log.open());
+                Some(FitProof::Open)
+            }
+        }
+    }
+
+    /// What is proved in whatever order pods come.
+    fn prove_order_free(
+        &mut self,
+        snapshot: &Snapshot,
+        lost: Vec<u32>,
+        kept: &mut Option<KeptProof>,
+    ) -> FitProof {
         if let Some(proof) = kept {
             let entries = || lost.iter().flat_map(|node| &self.entries[*node as usize]);
             match self.log.validity(proof, &lost, entries().filter_map(|entry| entry.owner)) {
@@ -319,7 +435,7 @@ impl FitProofs {
 }
 
 /// What pods have come, gone or begun to terminate, as far as others are compared with them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct ChangedPods {
     classes: BTreeSet<u32>,
     affinity_classes: BTreeSet<u32>,
@@ -358,13 +474,18 @@ impl Fate {
 
 impl Basis {
     fn of(snapshot: &Snapshot) -> Self {
-        Self { nodes: snapshot.nodes().to_vec(), small_changes: snapshot.small_changes() }
+        Self {
+            snapshot: snapshot.identity().remember(),
+            nodes: snapshot.nodes().to_vec(),
+            small_changes: snapshot.small_changes(),
+        }
     }
 
-    /// Whether nodes are new or gone, other pods may run on them, or volumes or namespaces may have changed.
+    /// Whether it is another snapshot, whose numbers mean other classes of pods, nodes are new or gone, other pods may run on them, or volumes or namespaces may have changed.
     fn has_changed(&self, snapshot: &Snapshot) -> bool {
         let (old, new) = (&self.nodes, snapshot.nodes());
-        self.small_changes != snapshot.small_changes()
+        !self.snapshot.is(snapshot.identity())
+            || self.small_changes != snapshot.small_changes()
             || old.len() != new.len()
             || old.iter().zip(new).any(|nodes| match nodes {
                 (Some(old), Some(new)) => {
@@ -376,5 +497,67 @@ impl Basis {
                 (None, None) => false,
                 (Some(_), None) | (None, Some(_)) => true,
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        fixture::{HOSTNAME, SmallCluster, apart_from, name, read},
+        *,
+    };
+
+    const ALL_FIT: FitProof = FitProof::Pending { pending: 0, pods: 1 };
+    const NONE_FITS: FitProof = FitProof::Pending { pending: 1, pods: 1 };
+
+    #[test]
+    fn another_snapshot_with_other_classes_by_the_same_numbers_is_read_as_new() {
+        let mut welcome = SmallCluster::new(&["a", "a", "a"]);
+        welcome.pods("db", &[0], 100, 100);
+        let mut guarded = SmallCluster::new(&["a", "a", "a"]);
+        guarded.pods("web", &[0], 100, 100);
+        guarded.pods_with("web-guard", &[1, 2], (100, 100), &apart_from("web", HOSTNAME));
+
+        let (mut proofs, first) = welcome.proofs();
+        assert_eq!(proofs.prove(&first, &[name(0)]), ALL_FIT);
+        let (_, mut other) = guarded.proofs();
+        read(&mut proofs, &mut other);
+        assert_eq!(proofs.prove(&other, &[name(0)]), NONE_FITS, "each node has a pod that refuses it");
+        let mut copy = first.clone();
+        read(&mut proofs, &mut copy);
+        assert_eq!(proofs.prove(&copy, &[name(0)]), ALL_FIT);
+    }
+
+    #[test]
+    fn an_update_that_was_interrupted_goes_on_and_one_of_an_older_state_is_forgotten() {
+        let mut small = SmallCluster::new(&["a", "a", "a"]);
+        small.pods("web", &[0], 900, 100);
+        let (_, mut snapshot) = small.proofs();
+        let mut proofs = FitProofs::default();
+        let mut steps = 0;
+        let mut once = || {
+            steps += 1;
+            steps % 2 == 1
+        };
+        while !proofs.advance_update(&mut snapshot, &mut once) {}
+        assert!(steps > 3, "it was interrupted");
+        proofs.set_recreated(vec![Recreated::All]);
+        assert_eq!(proofs.prove(&snapshot, &[name(0)]), ALL_FIT);
+
+        let mut kept = KeptLoss::default();
+        proofs.prove_again(&snapshot, &[name(0)], &mut kept, &mut || true);
+        let mut full = SmallCluster::new(&["a", "a", "a"]);
+        full.pods("web", &[0], 900, 100);
+        full.pods("db", &[1, 2], 900, 100);
+        let (_, mut later) = full.proofs();
+        let mut steps = 0;
+        proofs.advance_update(&mut snapshot, &mut || {
+            steps += 1;
+            steps < 3
+        });
+        proofs.drop_update();
+        read(&mut proofs, &mut later);
+        let proof = proofs.prove_again(&later, &[name(0)], &mut kept, &mut || true);
+        assert_eq!(proof, Some(NONE_FITS));
     }
 }

@@ -50,7 +50,7 @@ struct ConstraintsKey {
     affinity: Box<[PodTerm]>,
     anti_affinity: Box<[PodTerm]>,
     spread: Vec<SpreadConstraint>,
-    ports: Box<[HostPort]>,
+    ports: Arc<[HostPort]>,
     is_modelled: bool,
 }
 
@@ -307,7 +307,7 @@ impl Profiles {
             affinity: spec.pod_affinity.required.clone(),
             anti_affinity: spec.pod_anti_affinity.required.clone(),
             spread: spec.spread.iter().filter(|spread| spread.hard).cloned().collect(),
-            ports: spec.host_ports.clone(),
+            ports: spec.host_ports.iter().cloned().collect(),
             is_modelled: is_modelled(pod, snapshot),
         };
         self.constraints_by_content.number(&key).unwrap_or_else(|| {
@@ -383,7 +383,7 @@ impl Profiles {
         let request = request(&sample);
         let mut relations = Relations {
             is_modelled: constraints.is_modelled && constraints.affinity.len() <= 1,
-            ports: constraints.ports.iter().cloned().collect(),
+            ports: constraints.ports.clone(),
             ..Relations::default()
         };
         for term in &constraints.anti_affinity {
@@ -510,6 +510,25 @@ impl Profiles {
             self.keys.push((name.clone(), snapshot.column(name).clone()));
             self.keys.len() - 1
         }))
+    }
+
+    /// Which constraints the pods of a profile have, by number.
+    pub fn constraints_of(&self, profile: u32) -> u32 {
+        self.all[profile as usize].constraints
+    }
+
+    /// The labels whose domains the pods of a profile are spread over, or tied to.
+    pub fn topology_keys(&mut self, profile: u32, snapshot: &Snapshot) -> Vec<u32> {
+        let constraints = &self.constraints[self.constraints_of(profile) as usize];
+        let spread = constraints.spread.iter().map(|spread| &spread.topology_key);
+        let keys = spread.chain(constraints.affinity.iter().map(|term| &term.topology_key));
+        let keys: Vec<Name> = keys.cloned().collect();
+        keys.iter().map(|key| self.key(key, snapshot)).collect()
+    }
+
+    /// The host ports of the pods of a profile.
+    pub fn ports(&self, profile: u32) -> &Arc<[HostPort]> {
+        &self.constraints[self.constraints_of(profile) as usize].ports
     }
 
     /// The domain of a node; none if it has no such label.

@@ -72,6 +72,11 @@ impl Room {
         &self.free[start..start + self.resources]
     }
 
+    /// Whether a new pod is compared with the resources of a node alone.
+    pub fn is_plain(&self, node: u32) -> bool {
+        self.is_plain[node as usize]
+    }
+
     /// Whether a node cannot be compared with what it was: other resources are known, or nodes have become larger.
     pub fn is_of_others(&self, old: &Self) -> bool {
         self.resources != old.resources || self.most.iter().zip(&old.most).any(|(new, old)| new > old)

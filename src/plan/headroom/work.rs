@@ -9,7 +9,7 @@ use super::{Headroom, LossAnswer};
 use crate::{
     cluster::{Applied, Cluster, NodeName, Pod, ZoneKey},
     engine::ServerVersion,
-    placement::{FitProof, FitProofs, KeptProof, Recreated, Snapshot},
+    placement::{FitProof, FitProofs, KeptLoss, Recreated, Snapshot},
     plan::{
         failover::{self, FailoverRun},
         owner::{self, OwnerLookup, Recreation},
@@ -59,7 +59,7 @@ struct KnownLoss {
     answer: Option<KnownAnswer>,
     /// The last proof left it open.
     is_open: bool,
-    kept: Option<KeptProof>,
+    kept: KeptLoss,
 }
 
 /// An answer, and the state that it is of.
@@ -104,11 +104,13 @@ impl HeadroomWork {
             .map(|(loss, nodes)| {
                 let known = known.remove(&loss);
                 let answer = known.as_ref().and_then(|known| known.answer);
-                let kept = known.filter(|known| *known.nodes == nodes).and_then(|known| known.kept);
+                let kept = known.filter(|known| *known.nodes == nodes).map(|known| known.kept);
+                let kept = kept.unwrap_or_default();
                 (loss, KnownLoss { nodes: Arc::new(nodes), answer, is_open: false, kept })
             })
             .collect();
         self.unproven = self.losses.keys().cloned().collect();
+        self.proofs.drop_update();
         self.state = Some(State { cluster, snapshot, version, at, number, is_read: false });
     }
 
@@ -130,12 +132,13 @@ impl HeadroomWork {
 
     /// Goes on until all is answered or `continues`, which is asked before each loss and each pod, returns false.
     pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) {
-        self.read_pods();
+        if !self.read_pods(continues) {
+            return;
+        }
         while !self.unproven.is_empty() {
-            if !continues() {
+            if !continues() || !self.prove_next(continues) {
                 return;
             }
-            self.prove_next();
             if self.unproven.is_empty() {
                 self.proofs.free_round();
             }
@@ -147,28 +150,42 @@ impl HeadroomWork {
         }
     }
 
-    /// Brings the proofs up to the state.
-    fn read_pods(&mut self) {
-        let Some(state) = self.state.as_mut().filter(|state| !state.is_read) else { return };
+    /// Brings the proofs up to the state; false if that was interrupted.
+    fn read_pods(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
+        let Some(state) = self.state.as_mut().filter(|state| !state.is_read) else { return true };
+        if !self.proofs.advance_update(&mut state.snapshot, continues) {
+            return false;
+        }
         state.is_read = true;
-        self.proofs.update(&mut state.snapshot);
         let recreated = self.proofs.owners().iter().map(|pod| recreated(&state.cluster, pod)).collect();
         self.proofs.set_recreated(recreated);
+        true
+    }
+
+    /// Packs the pods of losses of at least so many pods, where simulations are not waited for.
+    pub const fn pack_from(&mut self, pods: usize) {
+        self.proofs.pack_from(pods);
     }
 
     /// What is proved about the loss of some nodes in the last state, without a simulation.
     pub fn proof(&mut self, nodes: &BTreeSet<NodeName>) -> FitProof {
-        self.read_pods();
+        self.read_pods(&mut || true);
         match &self.state {
             Some(state) => self.proofs.prove(&state.snapshot, nodes),
             None => FitProof::Open,
         }
     }
 
-    fn prove_next(&mut self) {
-        let (Some(state), Some(loss)) = (&self.state, self.unproven.pop_front()) else { return };
-        let Some(known) = self.losses.get_mut(&loss) else { return };
-        let answer = match self.proofs.prove_again(&state.snapshot, &*known.nodes, &mut known.kept) {
+    /// Proves what it can of the next loss; false if that was interrupted.
+    fn prove_next(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
+        let (Some(state), Some(loss)) = (&self.state, self.unproven.front()) else { return true };
+        let Some(known) = self.losses.get_mut(loss) else { return true };
+        let nodes = &*known.nodes;
+        let Some(proof) = self.proofs.prove_again(&state.snapshot, nodes, &mut known.kept, continues) else {
+            return false;
+        };
+        self.unproven.pop_front();
+        let answer = match proof {
             FitProof::Pending { pending, pods } => Some(LossAnswer::Counted { pending, pods }),
             FitProof::Short => Some(LossAnswer::Short),
             FitProof::Open => None,
@@ -181,6 +198,7 @@ impl HeadroomWork {
         if let Some(answer) = answer.filter(|answer| *answer != LossAnswer::Short || !was_short) {
             known.answer = Some(KnownAnswer { answer, at: state.at, state: state.number });
         }
+        true
     }
 
     /// Starts to simulate the loss of which least is known, unless one is simulated; false if there is none.

@@ -70,7 +70,7 @@ impl Loss<'_> {
             return None;
         }
         let is_domain: Vec<bool> = left.iter().map(|nodes| *nodes > 0).collect();
-        let counts = self.spread_counts(spread);
+        let counts = self.staying().spread_counts(spread);
         let here = counts.get(&value).copied().unwrap_or(0);
         let others = counts.iter().filter(|(other, _)| **other != value && is_domain[**other as usize]);
         let others: i64 = others.map(|(_, count)| *count).sum();
@@ -81,5 +81,37 @@ impl Loss<'_> {
 
     pub(super) fn size(&self, pod: &LostPod, costs: &Costs) -> f64 {
         self.entry(pod).ask.as_ref().map_or(0.0, |ask| ask.size(&costs.weights, costs.mask))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{
+        FitProof,
+        fixture::{SmallCluster, ZONE, only_on, spread_over},
+    };
+
+    #[test]
+    fn pods_that_may_not_come_to_a_node_do_not_take_its_room() {
+        let others = |zone: &str| {
+            let mut small = SmallCluster::new(&["a", "b", "c"]);
+            small.pods_with("web", &[0], (600, 10), &only_on(ZONE, "b"));
+            small.pods_with("db", &[0], (600, 10), &only_on(ZONE, zone));
+            small.prove(&[0])
+        };
+        assert_eq!(others("c"), FitProof::Pending { pending: 0, pods: 2 });
+        assert_eq!(others("b"), FitProof::Short);
+    }
+
+    #[test]
+    fn a_spread_constraint_bounds_how_many_pods_come_into_a_domain() {
+        // Two of the four come into each zone, so that each has room for all that come.
+        let spread = |cpu: i64| {
+            let mut small = SmallCluster::new(&["a", "b", "c"]);
+            small.pods_with("web", &[0, 0, 0, 0], (cpu, 10), &spread_over("web", ZONE));
+            small.prove(&[0])
+        };
+        assert_eq!(spread(300), FitProof::Pending { pending: 0, pods: 4 });
+        assert_ne!(spread(501), FitProof::Pending { pending: 0, pods: 4 });
     }
 }

@@ -76,3 +76,36 @@ impl Loss<'_> {
         weights
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{FitProof, fixture::SmallCluster};
+
+    #[test]
+    fn what_only_the_exact_amounts_show_is_proved_by_them() {
+        // Rounded up to 768 the pod would not fit.
+        let mut small = SmallCluster::new(&["a", "a"]);
+        small.pods("web", &[0], 520, 10);
+        small.pods("db", &[1], 480, 10);
+        assert_eq!(small.prove(&[0]), FitProof::Pending { pending: 0, pods: 1 });
+    }
+
+    #[test]
+    fn pods_that_fit_in_one_order_only_are_not_proved() {
+        // The small ones may take the room of the large one.
+        let mut small = SmallCluster::new(&["a", "a", "a"]);
+        small.pods("large", &[0], 500, 10);
+        small.pods("small", &[0, 0], 200, 10);
+        small.pods("db", &[1, 2], 400, 10);
+        assert_eq!(small.prove(&[0]), FitProof::Open);
+    }
+
+    #[test]
+    fn a_resource_of_which_little_is_free_is_weighed_for_the_loss() {
+        // Most CPU is free, and memory only on the nodes that are left.
+        let mut small = SmallCluster::new(&["a", "a", "a", "a"]);
+        small.pods("web", &[0, 0], 10, 200);
+        small.pods("db", &[1, 2, 3], 10, 500);
+        assert_eq!(small.prove(&[0]), FitProof::Pending { pending: 0, pods: 2 });
+    }
+}

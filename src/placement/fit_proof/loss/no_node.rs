@@ -2,9 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{Loss, LostPod};
+use super::{super::Entry, Loss, LostPod};
 
 impl Loss<'_> {
+    /// Whether the pod at a place of a lost node stays Pending wherever the others are placed. Its relations are known.
+    pub fn has_no_node(&self, node: u32, place: u32) -> bool {
+        let Entry { profile, question, .. } = self.proofs.entries[node as usize][place as usize];
+        self.finds_no_node(&LostPod { profile, question, node, place })
+    }
+
     /// Whether a pod stays Pending wherever the others are placed, and without preempting any.
     pub(super) fn finds_no_node(&self, pod: &LostPod) -> bool {
         let entry = self.entry(pod);
@@ -21,7 +27,7 @@ impl Loss<'_> {
             && relations.is_modelled
             && !affinity.may_be_first
             && self.others(&affinity.term, pod.profile) == 0
-            && self.values_of_classes(&affinity.term).is_empty()
+            && self.staying().values_of_classes(&affinity.term).is_empty()
         {
             return true;
         }
@@ -33,8 +39,8 @@ impl Loss<'_> {
         let blocked: Vec<(u32, BTreeSet<u32>)> = relations
             .anti_affinity
             .iter()
-            .map(|term| (term.key, self.values_of_classes(term)))
-            .chain(relations.of_others.iter().map(|term| (term.key, self.values_of_groups(term))))
+            .map(|term| (term.key, self.staying().values_of_classes(term)))
+            .chain(relations.of_others.iter().map(|term| (term.key, self.staying().values_of_groups(term))))
             .collect();
         let is_apart = |node: u32| {
             let is_blocked = |(key, values): &(u32, BTreeSet<u32>)| {
@@ -43,7 +49,62 @@ impl Loss<'_> {
             !blocked.iter().any(is_blocked)
         };
         !left().any(|node| {
-            self.proofs.room.has(node, ask) && !self.uses_port(node, &relations) && is_apart(node)
+            self.proofs.room.has(node, ask) && !self.staying().uses_port(node, &relations) && is_apart(node)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{
+        FitProof,
+        fixture::{HOSTNAME, SmallCluster, ZONE, apart_from, only_on},
+    };
+
+    #[test]
+    fn a_pod_whose_nodes_are_all_lost_finds_none_and_one_with_a_node_left_does() {
+        let mut small = SmallCluster::new(&["a", "a", "b"]);
+        small.pods_with("tied", &[0], (100, 100), &only_on(ZONE, "a"));
+        assert_eq!(small.prove(&[0, 1]), FitProof::Pending { pending: 1, pods: 1 });
+        assert_eq!(small.prove(&[0]), FitProof::Pending { pending: 0, pods: 1 });
+    }
+
+    #[test]
+    fn a_pod_that_no_node_has_room_for_now_finds_none_and_one_that_fits_exactly_does() {
+        let mut small = SmallCluster::new(&["a", "a", "a"]);
+        small.pods("web", &[0], 600, 100);
+        small.pods("db", &[1, 2], 401, 100);
+        assert_eq!(small.prove(&[0]), FitProof::Pending { pending: 1, pods: 1 });
+        let mut small = SmallCluster::new(&["a", "a", "a"]);
+        small.pods("web", &[0], 600, 100);
+        small.pods("db", &[1, 2], 400, 100);
+        assert_eq!(small.prove(&[0]), FitProof::Pending { pending: 0, pods: 1 });
+    }
+
+    #[test]
+    fn a_pod_that_may_preempt_others_is_not_said_to_find_none() {
+        let mut small = SmallCluster::new(&["a", "a"]);
+        small.pods("web", &[0], 600, 100);
+        small.pods("db", &[1], 600, 100);
+        assert_eq!(small.prove(&[0]), FitProof::Pending { pending: 1, pods: 1 });
+        let web =
+            small.cluster.pods().iter().find(|pod| *pod.labels.get("app").expect("it has one") == *"web");
+        let mut important = (**web.expect("it is there")).clone();
+        important.priority = 7;
+        let change = crate::cluster::Change::Pod(crate::cluster::ObjectEvent::Applied(important));
+        small.cluster.apply(change, &mut Vec::new());
+        assert_eq!(small.prove(&[0]), FitProof::Short, "one of the two has no node, whichever it is");
+    }
+
+    #[test]
+    fn pods_that_refuse_it_on_each_node_leave_it_none() {
+        let refused = |guards: &[usize]| {
+            let mut small = SmallCluster::new(&["a", "a", "a"]);
+            small.pods_with("web", &[0], (100, 100), &apart_from("guard", HOSTNAME));
+            small.pods("guard", guards, 100, 100);
+            small.prove(&[0])
+        };
+        assert_eq!(refused(&[1, 2]), FitProof::Pending { pending: 1, pods: 1 });
+        assert_eq!(refused(&[1]), FitProof::Pending { pending: 0, pods: 1 });
     }
 }

@@ -61,7 +61,7 @@ impl Loss<'_> {
         let (profile, own_group) = (first.profile, self.entry(first).group);
         let mut room = all;
         if let Some(affinity) = &relations.affinity {
-            let values = self.values_of_classes(&affinity.term);
+            let values = self.staying().values_of_classes(&affinity.term);
             if values.is_empty() {
                 if !affinity.may_be_first || self.others(&affinity.term, profile) > 0 {
                     return None;
@@ -76,11 +76,11 @@ impl Loss<'_> {
             }
         }
         for term in &relations.anti_affinity {
-            let values = self.values_of_classes(term);
+            let values = self.staying().values_of_classes(term);
             room = self.without_domains(room, term.key, values, self.others(term, profile), costs);
         }
         for term in &relations.of_others {
-            let values = self.values_of_groups(term);
+            let values = self.staying().values_of_groups(term);
             let first = term.numbers[0];
             let of_it = self.in_group.get(&first).copied().unwrap_or(0);
             let others = of_it - usize::from(own_group == Some(first));
@@ -94,7 +94,7 @@ impl Loss<'_> {
         if relations.ports.is_empty() {
             return room;
         }
-        let is_used = |node: u32| self.uses_port(node, relations);
+        let is_used = |node: u32| self.staying().uses_port(node, relations);
         let used = costs.nodes().filter(|node| is_used(*node));
         let blocked = used.fold(Cost::default(), |sum, node| sum.plus(costs.node(node)));
         let others = self.pods.iter().filter(|pod| self.conflicts(pod, relations)).count().saturating_sub(1);
@@ -110,7 +110,7 @@ impl Loss<'_> {
         costs: &mut Costs,
         profile: u32,
     ) -> Option<Cost> {
-        let counts = self.spread_counts(spread);
+        let counts = self.staying().spread_counts(spread);
         let left = self.domains_left(spread);
         let domains = left.iter().filter(|nodes| **nodes > 0).count();
         let is_domain = |value: &u32| left[*value as usize] > 0;
@@ -158,5 +158,40 @@ impl Loss<'_> {
             }
             left
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{
+        FitProof,
+        fixture::{HOSTNAME, SmallCluster, ZONE, apart_from, spread_over},
+    };
+
+    fn fits(pods: usize) -> FitProof {
+        FitProof::Pending { pending: 0, pods }
+    }
+
+    #[test]
+    fn each_pod_that_is_to_be_apart_takes_one_more_domain() {
+        let apart = |nodes: &[&str]| {
+            let mut small = SmallCluster::new(nodes);
+            small.pods_with("web", &[0, 0], (10, 10), &apart_from("web", HOSTNAME));
+            small.prove(&[0])
+        };
+        assert_eq!(apart(&["a", "a", "a", "a"]), fits(2));
+        assert_ne!(apart(&["a", "a"]), fits(2));
+    }
+
+    #[test]
+    fn a_domain_that_would_break_a_spread_constraint_has_no_room() {
+        let spread = |used_in_c: i64| {
+            let mut small = SmallCluster::new(&["a", "b", "c"]);
+            small.pods_with("web", &[0, 1], (10, 10), &spread_over("web", ZONE));
+            small.pods("db", &[2], used_in_c, 10);
+            small.prove(&[0])
+        };
+        assert_eq!(spread(900), fits(1));
+        assert_ne!(spread(995), fits(1), "zone b has room, but has one pod already");
     }
 }

@@ -11,6 +11,11 @@ use super::{
 };
 
 impl Loss<'_> {
+    /// Whether more is asked than is free, so that not all pods find a node.
+    pub fn is_short(&self) -> bool {
+        self.is_too_much(&BTreeSet::new())
+    }
+
     /// Whether more is asked of some resource than is free of it, on all nodes or on those of one set.
     pub(super) fn is_too_much(&self, without_node: &BTreeSet<LostPod>) -> bool {
         let proofs = &*self.proofs;
@@ -75,5 +80,35 @@ impl Loss<'_> {
     pub(super) fn highest_priority(&self) -> i32 {
         let preempting = self.pods.iter().map(|pod| self.entry(pod)).filter(|entry| !entry.never_preempts);
         preempting.map(|entry| entry.priority).max().unwrap_or(i32::MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fixture::{SmallCluster, ZONE, only_on};
+
+    /// Whether it is proved that two pods of this CPU are too much for two nodes on which so much is used.
+    fn is_short(cpu: i64, used: i64) -> bool {
+        let mut small = SmallCluster::new(&["a", "b", "b"]);
+        small.pods("web", &[0, 0], cpu, 10);
+        small.pods("db", &[1, 2], used, 10);
+        small.with_loss(&[0], |loss| loss.is_short())
+    }
+
+    #[test]
+    fn more_than_is_free_is_too_much_and_as_much_as_is_free_is_not() {
+        assert!(is_short(401, 600));
+        assert!(!is_short(400, 600));
+    }
+
+    #[test]
+    fn what_is_free_elsewhere_does_not_count_for_pods_that_may_not_run_there() {
+        let mut small = SmallCluster::new(&["a", "a", "b"]);
+        small.pods_with("tied", &[0, 0], (501, 10), &only_on(ZONE, "a"));
+        assert!(small.with_loss(&[0], |loss| loss.is_short()));
+        let mut small = SmallCluster::new(&["a", "a", "b"]);
+        small.pods_with("tied", &[0], (501, 10), &only_on(ZONE, "a"));
+        small.pods("free", &[0], 501, 10);
+        assert!(!small.with_loss(&[0], |loss| loss.is_short()));
     }
 }

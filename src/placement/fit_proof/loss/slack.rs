@@ -132,3 +132,30 @@ impl CostOfChanges {
         changes.saturating_sub(1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::fixture::SmallCluster;
+
+    /// How many changes a proof of the loss of the first of so many nodes outlasts.
+    fn slack(nodes: usize) -> Option<u64> {
+        let mut small = SmallCluster::new(&vec!["a"; nodes]);
+        small.pods("web", &[0], 100, 100);
+        small.with_loss(&[0], |loss| loss.prove().1)
+    }
+
+    #[test]
+    fn more_room_outlasts_more_changes_and_the_last_node_none() {
+        assert_eq!(slack(2), Some(0));
+        assert!(slack(20).expect("it fits") > slack(5).expect("it fits"));
+        assert!(slack(20).expect("it fits") < 19, "each change may take a node");
+    }
+
+    #[test]
+    fn what_does_not_fit_has_no_slack() {
+        let mut small = SmallCluster::new(&["a", "a"]);
+        small.pods("web", &[0], 600, 100);
+        small.pods("db", &[1], 600, 100);
+        assert_eq!(small.with_loss(&[0], |loss| loss.prove().1), None);
+    }
+}
