@@ -119,20 +119,13 @@ pub fn failover_of_first<E: Environment>(
     lost: &BTreeSet<NodeName>,
     environment: E,
 ) -> (Failover, Vec<Arc<Pod>>) {
-    let mut run = FailoverRun::new(cluster, pods, lost, environment);
+    let mut run = FailoverRun::new(pods, Arc::new(lost.clone()), environment);
+    while let Some(pod) = run.running.pop_front() {
+        run.delete(cluster, pod);
+    }
     let others = run.waiting.split_off(most.min(run.waiting.len()));
-    while run.place_next(cluster) {}
+    while run.advance(cluster) {}
     (run.finish(), others.into_iter().map(|(_, pod)| pod).collect())
-}
-
-/// The pods in the order in which they are placed.
-fn in_order<'p>(cluster: &Cluster, pods: &'p [Arc<Pod>]) -> Vec<(Recreation, &'p Arc<Pod>)> {
-    let mut pods: Vec<_> = pods.iter().map(|pod| (owner::recreation(cluster, pod), pod)).collect();
-    pods.sort_by(|(one, pod), (other, next)| {
-        let waits = |recreation: &Recreation| *recreation == Recreation::WhenGone;
-        next.priority.cmp(&pod.priority).then(waits(one).cmp(&waits(other))).then(pod.key.cmp(&next.key))
-    });
-    pods
 }
 
 /// A failover that places one pod at a time.
@@ -140,6 +133,10 @@ fn in_order<'p>(cluster: &Cluster, pods: &'p [Arc<Pod>]) -> Vec<(Recreation, &'p
 pub struct FailoverRun<E> {
     environment: E,
     live_pods: LivePods,
+    /// Pods that are still to be deleted: all of them are before the first is placed.
+    running: VecDeque<Arc<Pod>>,
+    lost: Arc<BTreeSet<NodeName>>,
+    /// Once all are deleted in the order in which they are placed.
     waiting: VecDeque<(Recreation, Arc<Pod>)>,
     placed: Vec<FailoverPod>,
 }
@@ -147,34 +144,46 @@ pub struct FailoverRun<E> {
 impl<E> FailoverRun<E> {
     /// The same in another form of its environment.
     pub fn map_environment<F>(self, map: impl FnOnce(E) -> F) -> FailoverRun<F> {
-        let Self { environment, live_pods, waiting, placed } = self;
-        FailoverRun { environment: map(environment), live_pods, waiting, placed }
+        let Self { environment, live_pods, running, lost, waiting, placed } = self;
+        FailoverRun { environment: map(environment), live_pods, running, lost, waiting, placed }
     }
 }
 
 impl<E: Environment> FailoverRun<E> {
     /// The start of [`failover`].
-    pub fn new(cluster: &Cluster, pods: &[Arc<Pod>], lost: &BTreeSet<NodeName>, mut environment: E) -> Self {
-        environment.on_loss(lost);
-        let mut live_pods = LivePods::default();
-        for pod in pods {
-            live_pods.on_deletion(cluster, pod);
-            if pod.node.as_ref().is_some_and(|node| !lost.contains(node)) {
-                environment.on_gone(pod);
-            }
-        }
-        let waiting = in_order(cluster, pods).into_iter();
-        let waiting = waiting.map(|(recreation, pod)| (recreation, pod.clone())).collect();
-        Self { environment, live_pods, waiting, placed: Vec::new() }
+    pub fn new(pods: &[Arc<Pod>], lost: Arc<BTreeSet<NodeName>>, mut environment: E) -> Self {
+        environment.on_loss(&lost);
+        let running = pods.iter().cloned().collect();
+        let (live_pods, waiting) = (LivePods::default(), VecDeque::new());
+        Self { environment, live_pods, running, lost, waiting, placed: Vec::new() }
     }
 
-    /// Places the next pod; false if there is none. The cluster is the same each time.
-    pub fn place_next(&mut self, cluster: &Cluster) -> bool {
+    /// Deletes the next pod or places the next; false if there is none. The cluster is the same each time.
+    pub fn advance(&mut self, cluster: &Cluster) -> bool {
+        if let Some(pod) = self.running.pop_front() {
+            self.delete(cluster, pod);
+            return true;
+        }
         let Some((recreation, pod)) = self.waiting.pop_front() else { return false };
         if let Some(outcome) = self.outcome(cluster, &pod, recreation) {
             self.placed.push(FailoverPod { pod, outcome });
         }
         true
+    }
+
+    fn delete(&mut self, cluster: &Cluster, pod: Arc<Pod>) {
+        self.live_pods.on_deletion(cluster, &pod);
+        if pod.node.as_ref().is_some_and(|node| !self.lost.contains(node)) {
+            self.environment.on_gone(&pod);
+        }
+        self.waiting.push_back((owner::recreation(cluster, &pod), pod));
+        if self.running.is_empty() {
+            self.waiting.make_contiguous().sort_by(|(one, pod), (other, next)| {
+                let waits = |recreation: &Recreation| *recreation == Recreation::WhenGone;
+                let by_wait = waits(one).cmp(&waits(other));
+                next.priority.cmp(&pod.priority).then(by_wait).then(pod.key.cmp(&next.key))
+            });
+        }
     }
 
     /// The result once all pods are placed.

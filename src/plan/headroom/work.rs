@@ -218,7 +218,7 @@ impl HeadroomWork {
         let pods = failover::pods_of(&cluster, &known.nodes);
         let environment =
             PlacingEnvironment::for_outcomes(&cluster, state.snapshot.clone(), Timestamp::EPOCH);
-        let run = FailoverRun::new(&cluster, &pods, &known.nodes, environment);
+        let run = FailoverRun::new(&pods, known.nodes.clone(), environment);
         let run = run.map_environment(PlacingEnvironment::into_state);
         let loss = loss.clone();
         self.simulation = Some(Simulation { loss, cluster, at: state.at, state: state.number, run });
@@ -238,7 +238,7 @@ impl HeadroomWork {
                 self.simulation = Some(Simulation { loss, cluster, at, state, run });
                 return false;
             }
-            if !run.place_next(&cluster) {
+            if !run.advance(&cluster) {
                 break;
             }
         }
