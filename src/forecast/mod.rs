@@ -31,6 +31,7 @@ use chance::Chances;
 use crate::{
     cluster::{Applied, Change, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
     engine::{Deletion, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
+    plan::Cancellation,
     time::{Span, Timestamp},
 };
 
@@ -129,10 +130,22 @@ impl Forecast {
         now: Timestamp,
         horizon: Span,
     ) -> Self {
+        let cancellation = Cancellation::default();
+        Self::until_cancelled(ForecastStart { engine, cluster, now }, assumptions, horizon, &cancellation)
+    }
+
+    /// The same, and soon something of no use once it is cancelled.
+    pub fn until_cancelled(
+        ForecastStart { engine, cluster, now }: ForecastStart<'_>,
+        assumptions: &Assumptions,
+        horizon: Span,
+        cancellation: &Cancellation,
+    ) -> Self {
         let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
         if engine.confidence(now).allows_predictions() {
             forecast.silent = engine.silent_nodes(cluster, now);
             let mut run = Run::new(engine, cluster, &forecast.silent, now);
+            run.cancellation = cancellation.clone();
             run.run_until(forecast.until, assumptions, &mut forecast.steps);
             forecast.zones = run.engine.zones(forecast.until);
             let chances = Chances::new(std::iter::from_fn(|| run.engine.poll_queue_event()));
@@ -186,6 +199,14 @@ impl Forecast {
     }
 }
 
+/// The state that a forecast starts from.
+#[derive(Clone, Copy)]
+pub struct ForecastStart<'a> {
+    pub engine: &'a Engine,
+    pub cluster: &'a Cluster,
+    pub now: Timestamp,
+}
+
 /// Copies of engine and cluster on their own clock.
 #[derive(Clone)]
 pub(crate) struct Run {
@@ -193,6 +214,7 @@ pub(crate) struct Run {
     cluster: Cluster,
     now: Timestamp,
     applied: Vec<Applied>,
+    cancellation: Cancellation,
 }
 
 impl Run {
@@ -204,7 +226,13 @@ impl Run {
         now: Timestamp,
     ) -> Self {
         let (engine_copy, in_flight) = engine.forecast_copy();
-        let mut run = Self { engine: engine_copy, cluster: cluster.clone(), now, applied: Vec::new() };
+        let mut run = Self {
+            engine: engine_copy,
+            cluster: cluster.clone(),
+            now,
+            applied: Vec::new(),
+            cancellation: Cancellation::default(),
+        };
         let mut silent = SortedWalk::new(silent.iter().map(|node| (node, ())));
         run.engine.assume_alive(cluster, |node| silent.get(&node.name).is_none());
         for write in in_flight {
@@ -224,7 +252,7 @@ impl Run {
         let mut incidents: Vec<&Incident> = assumptions.incidents.iter().collect();
         incidents.sort_by_key(|incident| incident.at);
         let mut incidents = incidents.into_iter().peekable();
-        loop {
+        while !self.cancellation.is_cancelled() {
             while let Some(effect) = self.engine.poll_effect() {
                 apply_write(&mut self.cluster, &effect.write, self.now, &mut self.applied);
                 let predicted = self.predicted(&effect.write);

@@ -16,7 +16,7 @@ use crate::{
     forecast::{EvictionOutcome, Forecast, Unreplaced},
     placement::Snapshot,
     plan::{
-        EvictionRules, PlacingEnvironment, budget,
+        Cancellation, EvictionRules, PlacingEnvironment, budget,
         eviction::{self, EvictionDecision},
     },
     time::Timestamp,
@@ -60,18 +60,19 @@ impl Model {
     /// Works out at once what becomes of the pods that leave, where that is not known.
     pub fn run_outcomes(&mut self, now: Timestamp) {
         if let Some(job) = self.next_outcomes_job(now) {
-            self.set_outcomes(job.work());
+            self.set_outcomes(job.work(&Cancellation::default()));
         }
     }
 }
 
 impl OutcomesJob {
-    pub fn work(self) -> EvictionOutcomes {
+    /// Works them out; soon something of no use once it is cancelled.
+    pub fn work(self, cancellation: &Cancellation) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
         let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
         let snapshot = Snapshot::new(&cluster, version);
         let most = MAX_LOOKS / cluster.nodes().len().max(1);
-        let environment = PlacingEnvironment::new(&cluster, snapshot, at);
+        let environment = PlacingEnvironment::new(&cluster, snapshot, at).until_cancelled(cancellation);
         let by_pod = forecast.outcomes(&leaving, most, &cluster, environment);
         let refused = refused(&cluster, &leaving, version, at);
         let unreplaced = unreplaced(&cluster, &by_pod);

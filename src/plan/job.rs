@@ -1,6 +1,9 @@
 //! A plan to be made on another thread: over many nodes it takes a while.
 
-use super::{action::Action, plan::Plan, rules::EvictionRules, targets::PlanError};
+use super::{
+    action::Action, cancellation::Cancellation, gaps, placing_environment::PlacingEnvironment, plan::Plan,
+    rules::EvictionRules, targets::PlanError,
+};
 use crate::{
     cluster::Cluster,
     placement::{Snapshot, SnapshotLease},
@@ -28,9 +31,20 @@ pub struct PlanResult {
 
 impl PlanJob {
     pub fn work(self) -> PlanResult {
+        self.work_until(&Cancellation::default())
+    }
+
+    /// The same, and soon something of no use once it is cancelled.
+    pub fn work_until(self, cancellation: &Cancellation) -> PlanResult {
         let Self { action, cluster, rules, snapshot, now } = self;
         let snapshot = snapshot.map(|lease| lease.of(&cluster, rules.version));
-        let plan = Plan::over(action, &cluster, snapshot.clone(), rules, now).map(Box::new);
-        PlanResult { plan, snapshot }
+        let plan = match snapshot.clone().filter(|_| gaps::can_place(&cluster)) {
+            Some(snapshot) => {
+                let placing = PlacingEnvironment::new(&cluster, snapshot, now).until_cancelled(cancellation);
+                Plan::new(action, &cluster, &placing, rules, now)
+            }
+            None => Plan::over(action, &cluster, None, rules, now),
+        };
+        PlanResult { plan: plan.map(Box::new), snapshot }
     }
 }

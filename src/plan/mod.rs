@@ -9,6 +9,7 @@
 
 mod action;
 pub mod budget;
+mod cancellation;
 mod context;
 mod cordon;
 mod drain;
@@ -63,6 +64,7 @@ pub mod warning;
 pub mod words;
 
 pub use action::{Action, DrainOptions, RemovalMode, RemovalOptions, Retry};
+pub use cancellation::Cancellation;
 pub use environment::{Bound, Environment, Estimate, Quality, Stragglers, TypicalEnvironment};
 pub use eviction::{EvictionAnswer, EvictionBlock, FreeEviction};
 pub use eviction_note::EvictionNote;

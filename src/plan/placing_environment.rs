@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    cancellation::Cancellation,
     environment::{Environment, Estimate, Stragglers, TypicalEnvironment},
     landing::Landing,
     owner::{self, Recreation},
@@ -49,6 +50,7 @@ pub struct PlacingState {
     /// That of all pods on nodes or a lower one, once it is needed.
     lowest_priority: Option<i32>,
     detail: TraceDetail,
+    cancellation: Cancellation,
 }
 
 impl PlacingState {
@@ -86,6 +88,7 @@ impl<'a> PlacingEnvironment<'a> {
             unplaceable: Vec::new(),
             lowest_priority: None,
             detail: TraceDetail::Full,
+            cancellation: Cancellation::default(),
         };
         state.in_cluster(cluster, now)
     }
@@ -94,6 +97,12 @@ impl<'a> PlacingEnvironment<'a> {
     pub fn for_outcomes(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         let Self { typical, state } = Self::new(cluster, snapshot, now);
         Self { typical, state: PlacingState { detail: TraceDetail::OutcomesOnly, ..state } }
+    }
+
+    /// The same, which places nothing more once it is cancelled.
+    pub fn until_cancelled(mut self, cancellation: &Cancellation) -> Self {
+        self.state.cancellation = cancellation.clone();
+        self
     }
 
     /// The environment without its cluster, for [`PlacingState::in_cluster`] later.
@@ -268,6 +277,9 @@ impl Environment for PlacingEnvironment<'_> {
     }
 
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
+        if self.state.cancellation.is_cancelled() {
+            return Landing::Unknown;
+        }
         self.close(closed);
         let (landing, trace) = match self.state.fixed.get(&pod.key).cloned() {
             Some((landing, trace)) => {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures::future::select_all;
 use tokio::{task::JoinHandle, time::Instant};
-use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::plan::Cancellation;
 
 /// Work of one kind that runs beside the loop, one piece at a time and at a pace.
 ///
@@ -13,7 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// [`Background::start_waiting`]. Between two pieces of work it leaves at least its pace, and
 /// [`COST`] times what the last piece took, so that on a very large cluster it uses a twentieth of a core. Work that can be
 /// interrupted and goes on later is done in slices ([`Background::in_slices`], [`Slice`]), which use less. What runs is
-/// cancelled with its owner.
+/// cancelled with its owner, and where nobody needs its result any more ([`Background::supersede`]).
 pub struct Background<T> {
     task: Option<JoinHandle<T>>,
     pace: Duration,
@@ -21,8 +22,8 @@ pub struct Background<T> {
     cost: u32,
     started: Instant,
     next: Instant,
-    cancel: CancellationToken,
-    _cancels_when_dropped: DropGuard,
+    /// Of the piece that was started last.
+    cancellation: Cancellation,
 }
 
 /// Work that repeats leaves this many times its own cost before it runs again.
@@ -36,7 +37,7 @@ const SLICE_COST: u32 = 40;
 
 /// Lets long work stop early once its result is not needed any more.
 #[derive(Clone, Debug)]
-pub struct Cancelled(CancellationToken);
+pub struct Cancelled(Cancellation);
 
 /// The work panicked: a fault of kordon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +46,15 @@ pub struct Failed;
 impl<T: Send + 'static> Background<T> {
     pub fn new(pace: Duration) -> Self {
         let now = Instant::now();
-        let cancel = CancellationToken::new();
-        let _cancels_when_dropped = cancel.clone().drop_guard();
-        Self { task: None, pace, cost: COST, started: now, next: now, cancel, _cancels_when_dropped }
+        let cancellation = Cancellation::default();
+        Self { task: None, pace, cost: COST, started: now, next: now, cancellation }
     }
 
     /// The same for work that is done in slices.
     pub fn in_slices(pace: Duration) -> Self {
-        Self { cost: SLICE_COST, ..Self::new(pace) }
+        let mut sliced = Self::new(pace);
+        sliced.cost = SLICE_COST;
+        sliced
     }
 
     pub fn is_running(&self) -> bool {
@@ -71,9 +73,19 @@ impl<T: Send + 'static> Background<T> {
 
     /// Starts a piece of work on another thread; `work` may ask now and then whether it is cancelled.
     pub fn start(&mut self, work: impl FnOnce(&Cancelled) -> T + Send + 'static) {
-        let cancelled = Cancelled(self.cancel.clone());
+        self.cancellation = Cancellation::default();
+        let cancelled = Cancelled(self.cancellation.clone());
         self.started = Instant::now();
         self.task = Some(tokio::task::spawn_blocking(move || work(&cancelled)));
+    }
+
+    /// Cancels the piece of work that runs, and drops its result wherever it is by then: nobody needs it any more. The next
+    /// may start at once.
+    pub fn supersede(&mut self) {
+        self.cancellation.cancel();
+        if self.task.take().is_some() {
+            self.next = Instant::now() + self.pace.max(self.started.elapsed() * self.cost);
+        }
     }
 
     /// Starts a piece of work that waits for others: the disk, or the API server.
@@ -92,6 +104,12 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
+impl<T> Drop for Background<T> {
+    fn drop(&mut self) {
+        self.cancellation.cancel();
+    }
+}
+
 /// Waits for the first of several pieces of work to finish, and removes it; forever where there is none. May be dropped
 /// and awaited again.
 pub async fn first_finished<T: Send + 'static>(pieces: &mut Vec<Background<T>>) -> Result<T, Failed> {
@@ -107,6 +125,11 @@ pub async fn first_finished<T: Send + 'static>(pieces: &mut Vec<Background<T>>) 
 impl Cancelled {
     pub fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
+    }
+
+    /// For work that knows no slices.
+    pub const fn cancellation(&self) -> &Cancellation {
+        &self.0
     }
 
     /// A slice that starts now and ends early where this is cancelled.
@@ -192,6 +215,24 @@ mod tests {
         release.send(1).expect("it waits");
         assert_eq!(first_finished(&mut pieces).await, Ok(1));
         assert!(pieces.is_empty());
+    }
+
+    #[tokio::test]
+    async fn superseded_work_is_cancelled_its_result_is_dropped_and_the_next_piece_starts_at_once() {
+        let mut background = Background::new(Duration::from_secs(30));
+        let (seen, was_cancelled) = tokio::sync::oneshot::channel();
+        background.start(move |cancelled| {
+            while !cancelled.is_cancelled() {
+                std::thread::yield_now();
+            }
+            seen.send(()).expect("the test waits");
+            1
+        });
+        background.supersede();
+        assert!(!background.is_running() && !background.is_due(), "the pace holds");
+        background.start(|cancelled| if cancelled.is_cancelled() { 3 } else { 2 });
+        was_cancelled.await.expect("the work noticed");
+        assert_eq!(background.finished().await, Ok(2));
     }
 
     #[tokio::test]

@@ -30,24 +30,25 @@ use super::{
 use crate::{
     app::{
         App, AppOptions, Reaction, commands,
-        detail::{DetailResult, SubjectReport},
+        detail::{DetailResult, DetailSubject, SubjectReport},
         operations::JobResult,
-        preview::PreviewResult,
+        preview::{PlanRequest, PreviewResult},
         timing::TimingResult,
         update,
     },
     clock::Clock,
-    cluster::{EventSubject, OperationId, Scope},
-    engine::{Effect, EffectId, Outcome},
+    cluster::{Cluster, EventSubject, OperationId, Scope},
+    engine::{Effect, EffectId, Engine, Outcome},
     executor::{guards, write_context::WriteContext},
-    forecast::Forecast,
+    forecast::{Assumptions, Forecast, ForecastStart},
     k8s::feed::FeedEvent,
     model::{
         CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress, HeadroomSnapshot, Horizon, PendingPods,
         suggestions::Guarding,
     },
     operation::Request,
-    time::Timestamp,
+    plan::Cancellation,
+    time::{Span, Timestamp},
 };
 
 /// Between two draws for data: about 30 a second.
@@ -218,8 +219,14 @@ struct Loop {
     next_tick: Instant,
     forecast: Background<Forecast>,
     outlook: Background<Forecast>,
+    /// What runs, or ran last, looks so far ahead.
+    looks_ahead: Option<Horizon>,
     plan: Background<PreviewResult>,
+    /// What runs, or ran last, is of this request.
+    planned: Option<PlanRequest>,
     detail: Background<DetailResult>,
+    /// What runs, or ran last, is about this.
+    detailed: Option<DetailSubject>,
     events: ShownEvents,
     kubelets: KubeletReader,
     headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
@@ -268,8 +275,11 @@ impl Loop {
             next_tick: now + SECOND,
             forecast: Background::new(FORECAST),
             outlook: Background::new(FORECAST),
+            looks_ahead: None,
             plan: Background::new(FORECAST),
+            planned: None,
             detail: Background::new(FORECAST),
+            detailed: None,
             kubelets: KubeletReader::new(events.clone(), clock),
             events: ShownEvents::new(events),
             headroom: Background::in_slices(HEADROOM),
@@ -580,6 +590,9 @@ impl Loop {
 
     /// Starts a forecast on copies, where something has changed and something is wrong.
     fn start_forecast(&mut self) {
+        if self.forecast.is_running() && !self.app.model.is_abnormal() {
+            self.forecast.supersede();
+        }
         if !self.forecast_is_old || !self.forecast.is_due() {
             return;
         }
@@ -591,13 +604,16 @@ impl Loop {
         let (cluster, now) = (model.cluster.clone(), self.clock.now());
         self.forecast_is_old = false;
         self.forecast
-            .start(move |_| Forecast::run(&engine, &cluster, now, HORIZON).with_chart(&engine, &cluster));
+            .start(move |cancelled| forecast(&engine, &cluster, now, HORIZON, cancelled.cancellation()));
     }
 
     /// Starts a forecast that looks as far ahead as the chart: a new horizon is served at once, a changed cluster at the
     /// pace of forecasts.
     fn start_outlook(&mut self) {
         let horizon = self.app.screen.forecast.horizon;
+        if self.outlook.is_running() && self.looks_ahead != Some(horizon) {
+            self.outlook.supersede();
+        }
         let model = &mut self.app.model;
         if horizon == Horizon::TenMinutes || model.forecast.is_none() {
             if let Some(outlook) = model.outlook.take() {
@@ -612,19 +628,25 @@ impl Loop {
             return;
         };
         let (cluster, now) = (model.cluster.clone(), self.clock.now());
-        self.outlook.start(move |_| {
-            Forecast::run(&engine, &cluster, now, horizon.span()).with_chart(&engine, &cluster)
+        self.outlook.start(move |cancelled| {
+            forecast(&engine, &cluster, now, horizon.span(), cancelled.cancellation())
         });
+        self.looks_ahead = Some(horizon);
     }
 
     /// Starts to work out the open plan where it is behind. A changed request is served at once, a changed cluster at the
     /// pace of forecasts.
     fn start_plan(&mut self) {
+        let request = self.app.screen.overlays.plan().map(|preview| &preview.request);
+        if self.plan.is_running() && self.planned.as_ref() != request {
+            self.plan.supersede();
+        }
         if self.plan.is_running() || !(self.app.awaits_plan() || self.plan.is_due()) {
             return;
         }
         if let Some(job) = self.app.next_plan(self.clock.now()) {
-            self.plan.start(move |_| job.work());
+            self.planned = Some(job.request().clone());
+            self.plan.start(move |cancelled| job.work_until(cancelled.cancellation()));
         }
     }
 
@@ -686,10 +708,13 @@ impl Loop {
     }
 
     fn start_eviction_outcomes(&mut self) {
+        if self.eviction_outcomes.is_running() && self.app.model.views.leaving.first.is_none() {
+            self.eviction_outcomes.supersede();
+        }
         if self.eviction_outcomes.is_due()
             && let Some(job) = self.app.model.next_outcomes_job(self.clock.now())
         {
-            self.eviction_outcomes.start(move |_| job.work());
+            self.eviction_outcomes.start(move |cancelled| job.work(cancelled.cancellation()));
         }
     }
 
@@ -697,11 +722,16 @@ impl Loop {
     /// changed cluster at the pace of forecasts.
     fn start_detail(&mut self) {
         let now = self.clock.now();
+        let subject = self.app.screen.overlays.detail().map(|detail| &detail.subject);
+        if self.detail.is_running() && self.detailed.as_ref() != subject {
+            self.detail.supersede();
+        }
         if self.detail.is_running() || !(self.detail.is_due() || self.app.awaits_detail(now)) {
             return;
         }
         if let Some(job) = self.app.next_detail_job(now) {
-            self.detail.start(move |_| job.work(&own_guards()));
+            self.detailed = Some(job.subject().clone());
+            self.detail.start(move |cancelled| job.work_until(cancelled.cancellation(), &own_guards()));
         }
     }
 
@@ -804,6 +834,19 @@ impl Loop {
         self.app.show_changes(self.clock.now());
         self.outdated();
     }
+}
+
+/// A forecast of what is known now, with its chart; something of no use once it is cancelled.
+fn forecast(
+    engine: &Engine,
+    cluster: &Cluster,
+    now: Timestamp,
+    horizon: Span,
+    cancellation: &Cancellation,
+) -> Forecast {
+    let start = ForecastStart { engine, cluster, now };
+    let forecast = Forecast::until_cancelled(start, &Assumptions::default(), horizon, cancellation);
+    forecast.with_chart(engine, cluster)
 }
 
 /// The guard rails of this user.

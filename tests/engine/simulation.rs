@@ -14,8 +14,10 @@ use kordon::{
         Cause, Certainty, Confidence, Deletion, Due, Effect, Engine, NodeStage, Origin, ServerVersion,
         Settings, WatchHealth, Write, ZoneState,
     },
-    forecast::{self, Assumptions, DeletedRange, Forecast, ForecastKind, Incident, IncidentKind},
-    plan::TypicalEnvironment,
+    forecast::{
+        self, Assumptions, DeletedRange, Forecast, ForecastKind, ForecastStart, Incident, IncidentKind,
+    },
+    plan::{Cancellation, TypicalEnvironment},
     time::{Span, Timestamp},
     why::{Explainer, Step},
 };
@@ -184,6 +186,24 @@ fn a_shadow_does_not_predict_taints_that_exist() {
     );
     assert_eq!(forecast.steps.len(), 2);
     assert!(shadow.zones(sim.now).iter().all(|zone| zone.queue.is_empty()));
+}
+
+#[test]
+fn a_forecast_that_was_cancelled_predicts_nothing_more() {
+    let mut sim = peaceful(6, &settings());
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(20));
+    sim.silence("n00");
+    sim.run(Span::from_secs(20));
+    let engine = sim.shadow.as_ref().expect("attached");
+    let steps = |cancellation: &Cancellation| {
+        let start = ForecastStart { engine, cluster: &sim.cluster, now: sim.now };
+        Forecast::until_cancelled(start, &Assumptions::default(), HOUR, cancellation).steps.len()
+    };
+    let cancellation = Cancellation::default();
+    assert!(steps(&cancellation) > 0);
+    cancellation.cancel();
+    assert_eq!(steps(&cancellation), 0);
 }
 
 #[test]

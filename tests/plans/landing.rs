@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{Name, NodeName, Pod, Requests, Resources, WorkloadKind},
-    placement::{Constraint, Reason, Snapshot},
+    placement::{Constraint, Reason, Snapshot, SnapshotLease},
     plan::{
-        Action, DrainOptions, Landing, PlacingEnvironment, Plan, PodPlan, RemovalOptions, TaintEdits,
-        headroom,
+        Action, Cancellation, DrainOptions, EvictionRules, Landing, PlacingEnvironment, Plan, PlanJob,
+        PodPlan, RemovalOptions, TaintEdits, headroom,
     },
 };
 
@@ -30,6 +30,27 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
         })
         .collect();
     assert_eq!(loads, [("n2", 0, 1000), ("n3", 0, 1000)]);
+}
+
+#[test]
+fn a_plan_that_was_cancelled_places_nothing_more_and_gives_its_snapshot_back() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 1)]);
+    replicas(&mut fixture, "web", &["n1", "n1"], 1);
+    let work = |cancellation: &Cancellation| {
+        let job = PlanJob {
+            action: Action::Drain { nodes: vec!["n1".into()], options: DrainOptions::default() },
+            cluster: fixture.cluster.clone(),
+            rules: EvictionRules::of(NEWEST),
+            snapshot: Some(SnapshotLease::default()),
+            now: NOW,
+        };
+        let result = job.work_until(cancellation);
+        (result.plan.expect("the node is there").totals.placed, result.snapshot.is_some())
+    };
+    let cancellation = Cancellation::default();
+    assert_eq!(work(&cancellation), (2, true));
+    cancellation.clone().cancel();
+    assert_eq!(work(&cancellation), (0, true));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::{
         Model,
         suggestions::{Guarding, Numbers, Suggestion, SuggestionJob},
     },
+    plan::Cancellation,
     time::Timestamp,
 };
 
@@ -37,8 +38,19 @@ struct DetailBasis {
 }
 
 impl DetailJob {
+    /// Whose suggestions these are.
+    pub const fn subject(&self) -> &DetailSubject {
+        &self.basis.subject
+    }
+
     pub fn work(self, guards: &Guarding) -> DetailResult {
+        self.work_until(&Cancellation::default(), guards)
+    }
+
+    /// The same, and soon something of no use once it is cancelled.
+    pub fn work_until(self, cancellation: &Cancellation, guards: &Guarding) -> DetailResult {
         let Self { basis, job } = self;
+        let job = job.until_cancelled(cancellation);
         DetailResult { basis, suggestions: Ok(job.work(Numbers::OfPlans, guards)) }
     }
 }

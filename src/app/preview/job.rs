@@ -10,9 +10,9 @@ use super::{
 use crate::{
     cluster::{Cluster, NodeName, Scope, ZoneKey},
     engine::{Confidence, Engine, ServerVersion},
-    forecast::{Assumptions, Forecast, ForecastTotals},
+    forecast::{Assumptions, Forecast, ForecastStart, ForecastTotals},
     placement::{Snapshot, SnapshotLease},
-    plan::{PlacingEnvironment, PlanJob, PlanResult, succession_gaps},
+    plan::{Cancellation, PlacingEnvironment, PlanJob, PlanResult, succession_gaps},
     time::{Span, Timestamp},
 };
 
@@ -80,17 +80,27 @@ pub enum PreviewOutcome {
 }
 
 impl PreviewJob {
+    /// What it is of.
+    pub const fn request(&self) -> &PlanRequest {
+        &self.request
+    }
+
     pub fn work(self) -> PreviewResult {
+        self.work_until(&Cancellation::default())
+    }
+
+    /// The same, and soon something of no use once it is cancelled.
+    pub fn work_until(self, cancellation: &Cancellation) -> PreviewResult {
         let Self { request, basis, work } = self;
         let (outcome, snapshot) = match work {
             PreviewWork::Plan(job) => {
-                let PlanResult { plan, snapshot } = job.work();
+                let PlanResult { plan, snapshot } = job.work_until(cancellation);
                 let plan = plan.map(|plan| PreviewOutcome::Plan(PlanView::new(plan)));
                 (plan.unwrap_or_else(|error| PreviewOutcome::Fault(error.to_string())), snapshot)
             }
             PreviewWork::Failure(mut job) => {
                 let snapshot = std::mem::take(&mut job.snapshot).of(&job.cluster, job.version);
-                let impact = job.impact(&snapshot).map(Box::new).map(FailureView::new);
+                let impact = job.impact(&snapshot, cancellation).map(Box::new).map(FailureView::new);
                 (impact.map_or_else(PreviewOutcome::Fault, PreviewOutcome::Failure), Some(snapshot))
             }
             PreviewWork::Fault(text) => (PreviewOutcome::Fault(text), None),
@@ -100,11 +110,13 @@ impl PreviewJob {
 }
 
 impl FailureJob {
-    fn impact(&self, snapshot: &Snapshot) -> Result<FailureImpact, String> {
+    fn impact(&self, snapshot: &Snapshot, cancellation: &Cancellation) -> Result<FailureImpact, String> {
         let (cluster, now) = (&self.cluster, self.now);
         let engine = self.engine_to_predict_with()?;
         let (nodes, zones) = self.failing();
-        let under = |assumptions: &Assumptions| Forecast::under(assumptions, engine, cluster, now, HORIZON);
+        let start = ForecastStart { engine, cluster, now };
+        let under =
+            |assumptions: &Assumptions| Forecast::until_cancelled(start, assumptions, HORIZON, cancellation);
         let assumptions = Assumptions::failing(nodes.clone(), now);
         let mut forecast = under(&assumptions);
         let staying = forecast.staying(cluster, &nodes);
@@ -117,7 +129,8 @@ impl FailureJob {
         let placement_unknown = cluster.gaps_in([Scope::Pods]).unknown();
         let can_place = looks <= MAX_LOOKS && placement_unknown.is_empty();
         let succession = can_place.then(|| {
-            let environment = PlacingEnvironment::new(cluster, snapshot.clone(), now);
+            let environment =
+                PlacingEnvironment::new(cluster, snapshot.clone(), now).until_cancelled(cancellation);
             forecast.successors_of(&nodes, &assumptions, cluster, environment)
         });
         Ok(FailureImpact {

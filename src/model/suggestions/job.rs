@@ -13,7 +13,7 @@ use crate::{
     operation::Guards,
     placement::{Constraint, Snapshot},
     plan::{
-        Action, Environment, EvictionRules, PlacementTrace, PlacingEnvironment, Plan, failover,
+        Action, Cancellation, Environment, EvictionRules, PlacementTrace, PlacingEnvironment, Plan, failover,
         failover::pods_of,
     },
     time::Timestamp,
@@ -38,6 +38,7 @@ pub struct SuggestionJob {
     cluster: Cluster,
     rules: EvictionRules,
     now: Timestamp,
+    cancellation: Cancellation,
 }
 
 #[derive(Clone, Debug)]
@@ -59,7 +60,13 @@ impl Model {
 
     fn suggestion_job(&self, case: Case, now: Timestamp) -> SuggestionJob {
         let rules = EvictionRules::from(&self.settings);
-        SuggestionJob { case, cluster: self.cluster.clone(), rules, now }
+        SuggestionJob {
+            case,
+            cluster: self.cluster.clone(),
+            rules,
+            now,
+            cancellation: Cancellation::default(),
+        }
     }
 
     fn node_case(&self, node: &Arc<Node>, now: Timestamp) -> Option<NodeCase> {
@@ -119,6 +126,11 @@ impl SuggestionJob {
         }
     }
 
+    /// The same, which soon returns something of no use once it is cancelled.
+    pub fn until_cancelled(self, cancellation: &Cancellation) -> Self {
+        Self { cancellation: cancellation.clone(), ..self }
+    }
+
     /// Works it out.
     pub fn work(self, numbers: Numbers, guards: &Guarding) -> Vec<Suggestion> {
         let mut suggestions = self.at_once();
@@ -133,6 +145,9 @@ impl SuggestionJob {
         }
         if let Some(snapshot) = snapshot {
             for suggestion in &mut suggestions {
+                if self.cancellation.is_cancelled() {
+                    break;
+                }
                 suggestion.effect = self.effect(suggestion, &snapshot, guards);
             }
         }
@@ -167,7 +182,8 @@ impl SuggestionJob {
 
     /// How a Pending pod could be placed.
     fn placing(&self, pod: &Pod, snapshot: &Snapshot) -> Vec<Suggestion> {
-        let mut environment = PlacingEnvironment::new(&self.cluster, snapshot.clone(), self.now);
+        let mut environment = PlacingEnvironment::new(&self.cluster, snapshot.clone(), self.now)
+            .until_cancelled(&self.cancellation);
         environment.land(pod, &Default::default());
         let trace = environment.trace().placements.remove(&pod.key);
         let help = trace.map(Arc::unwrap_or_clone).and_then(|PlacementTrace { help, .. }| help);
@@ -208,7 +224,8 @@ impl SuggestionJob {
 
     fn loss(&self, node: &NodeName, snapshot: &Snapshot) -> PlanEffect {
         let lost = [node.clone()].into();
-        let environment = PlacingEnvironment::for_outcomes(&self.cluster, snapshot.clone(), self.now);
+        let environment = PlacingEnvironment::for_outcomes(&self.cluster, snapshot.clone(), self.now)
+            .until_cancelled(&self.cancellation);
         let pods = pods_of(&self.cluster, &lost);
         PlanEffect::of_loss(&failover(&self.cluster, &pods, &lost, environment))
     }
