@@ -512,23 +512,9 @@ impl Profiles {
         }))
     }
 
-    /// Which constraints the pods of a profile have, by number.
-    pub fn constraints_of(&self, profile: u32) -> u32 {
-        self.all[profile as usize].constraints
-    }
-
-    /// The labels whose domains the pods of a profile are spread over, or tied to.
-    pub fn topology_keys(&mut self, profile: u32, snapshot: &Snapshot) -> Vec<u32> {
-        let constraints = &self.constraints[self.constraints_of(profile) as usize];
-        let spread = constraints.spread.iter().map(|spread| &spread.topology_key);
-        let keys = spread.chain(constraints.affinity.iter().map(|term| &term.topology_key));
-        let keys: Vec<Name> = keys.cloned().collect();
-        keys.iter().map(|key| self.key(key, snapshot)).collect()
-    }
-
     /// The host ports of the pods of a profile.
     pub fn ports(&self, profile: u32) -> &Arc<[HostPort]> {
-        &self.constraints[self.constraints_of(profile) as usize].ports
+        &self.constraints[self.all[profile as usize].constraints as usize].ports
     }
 
     /// The domain of a node; none if it has no such label.

@@ -11,6 +11,7 @@ use super::{
         staying::StayingPods,
     },
     newcomers::Newcomers,
+    reserve::Narrowing,
 };
 
 /// The domains that a pod may and may not come into now.
@@ -68,6 +69,26 @@ impl<'a> OpenDomains<'a> {
         let spread =
             spread.map(|spread| OpenSpread::new(spread, staying, newcomers, domains_left(spread))).collect();
         Some(Self { staying, newcomers, near, closed, spread, relations })
+    }
+
+    /// Records what the constraints take of the nodes of a set.
+    pub fn narrow(&self, set: u32, nodes: &[u32], narrowing: &mut Narrowing) {
+        let domains = |key: u32| self.staying.profiles.keys[key as usize].1.values.len();
+        if let Some((key, values)) = &self.near {
+            let closed = values.as_ref().map_or(0, |values| nodes.len().saturating_sub(values.len()));
+            narrowing.add(set, *key, domains(*key), closed);
+        }
+        for (key, values) in &self.closed {
+            narrowing.add(set, *key, domains(*key), values.len());
+        }
+        for spread in &self.spread {
+            let closed = spread.counts.keys().filter(|value| !spread.allows(**value)).count();
+            narrowing.add(set, spread.key, domains(spread.key), closed);
+        }
+        if !self.relations.ports.is_empty() {
+            let closed = nodes.iter().filter(|node| !self.allow(**node)).count();
+            narrowing.add(set, u32::MAX, usize::MAX, closed);
+        }
     }
 
     /// Whether the pod may come to a node, if that has room.

@@ -15,7 +15,8 @@
 //!   spread over or tied to, must still have room for one that asks for the most of each resource that any of them asks for. The
 //!   scheduler would have to waste all of it before a pod finds no node.
 //!
-//! Pods that have no node whatever happens are counted beside the packed ones. What does not leave that reserve is not answered here. Losses of fewer pods are not packed: they are proved or simulated.
+//! On random clusters of ten to thirty nodes, where a reserve is worth least, some three packings in ten thousand still promise what a
+//! simulation does not find; losses of so few pods are not packed. Pods that have no node whatever happens are counted beside the packed ones. What does not leave that reserve is not answered here. Losses of fewer pods are not packed: they are proved or simulated.
 //!
 //! After a change, a pod keeps its node unless it is new, the pods that it is compared with have changed, or its node has no room for
 //! all that were packed on it; then it is packed again, and with it all pods that are compared with it. The reserve is counted each
@@ -29,6 +30,7 @@ mod run;
 
 use std::sync::Arc;
 
+use reserve::Narrowing;
 use run::PackingRun;
 
 use super::{FitProofs, Resident};
@@ -52,6 +54,7 @@ pub(super) struct DonePacking {
     round: u64,
     /// The lost nodes, in order.
     nodes: Vec<PackedNode>,
+    narrowing: Narrowing,
 }
 
 /// A lost node, and where its pods were packed.

@@ -11,7 +11,7 @@ use super::{
     constraints::OpenDomains,
     load::Load,
     newcomers::Newcomers,
-    reserve::Reserve,
+    reserve::{Narrowing, Reserve},
 };
 use crate::placement::snapshot::Snapshot;
 
@@ -47,6 +47,7 @@ pub(in super::super) struct PackingRun {
     without_node: usize,
     /// Pods that found no node among those packed before them.
     stuck: Vec<WaitingPod>,
+    narrowing: Narrowing,
 }
 
 /// A pod of a lost node, by their places.
@@ -91,6 +92,7 @@ impl PackingRun {
             has_surplus: false,
             without_node: 0,
             stuck: Vec::new(),
+            narrowing: before.as_ref().map(|before| before.narrowing.clone()).unwrap_or_default(),
         };
         run.take_pods(proofs, before.as_ref())?;
         if before.is_some() {
@@ -279,10 +281,11 @@ impl PackingRun {
         let mut reserve = Reserve::default();
         for (lost, place, _) in self.kept() {
             let entry = &proofs.entries[self.lost[lost] as usize][place];
-            let (profile, ask) = (entry.profile, entry.ask.clone().unwrap_or_default());
-            reserve.add(profile, &ask, proofs, snapshot);
+            if let Some(ask) = &entry.ask {
+                reserve.add(entry.profile, ask, proofs);
+            }
         }
-        if reserve.is_left(proofs, &self.load, &self.is_lost) {
+        if reserve.is_left(proofs, &self.load, &self.is_lost, &self.narrowing) {
             Packed::All { pending: self.without_node + self.stuck.len(), pods: self.pods }
         } else {
             Packed::NotAll
@@ -331,6 +334,7 @@ impl PackingRun {
         };
         let set = profiles.all[profile as usize].set;
         let left = self.sets.get_mut(&set).expect("it is of a pod that waits");
+        open.narrow(set, &left.nodes, &mut self.narrowing);
         let is_feasible = |node: u32| self.load.has_room(&proofs.room, node, &ask) && open.allow(node);
         let is_left = |node: u32| {
             node != NOWHERE && !self.is_lost[node as usize] && profiles.sets[set as usize].contains(node)
@@ -371,7 +375,7 @@ impl PackingRun {
             PackedNode { node, residents, targets }
         };
         let nodes = self.lost.into_iter().zip(self.targets).map(packed).collect();
-        DonePacking { generation, round, nodes }
+        DonePacking { generation, round, nodes, narrowing: self.narrowing }
     }
 }
 
