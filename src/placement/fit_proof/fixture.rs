@@ -63,7 +63,7 @@ impl SmallCluster {
             let pod = Pod {
                 key: Key::new("default", &format!("{app}-{}", self.pods)),
                 labels: labels(&[("app", app)]),
-                owner: Some(owner),
+                owner: Some(owner.into()),
                 node: Some(name(*node)),
                 resources: Arc::new(requests.into()),
                 scheduling: Arc::new(spec.clone()),
