@@ -19,6 +19,9 @@ use crate::{
 /// How far our observation may differ in time from the controller's: both have watches of their own.
 const SLACK: Span = Span::from_secs(3);
 
+/// How a warning ends that the controller acts otherwise than our settings predict.
+pub const WOULD_EXPLAIN: &str = "would explain it";
+
 /// What the audit has observed of the controller.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
@@ -59,7 +62,7 @@ impl Audit {
             let least = Span::from_nanos((silent - period).as_nanos().max(0));
             format!(
                 "node {node} became Unknown {silent} after its last heartbeat, {word} than --{flag}={grace} allows: a \
-                 value between {least} and {silent} would explain it"
+                 value between {least} and {silent} {WOULD_EXPLAIN}"
             )
         })
     }
@@ -92,7 +95,7 @@ impl Audit {
             return (steady && self.reported.insert(flag)).then(|| {
                 format!(
                     "node {node} was tainted NoExecute although zone {key} is {state} with eviction rate 0: another \
-                     --{flag}, {value} would explain it"
+                     --{flag}, {value} {WOULD_EXPLAIN}"
                 )
             });
         }
@@ -104,7 +107,7 @@ impl Audit {
         (gap + SLACK < apart && self.reported.insert(flag)).then(|| {
             format!(
                 "two nodes of zone {key} were tainted NoExecute {gap} apart, but --{flag}={rate} allows one every \
-                 {apart}: a higher --{flag} would explain it"
+                 {apart}: a higher --{flag} {WOULD_EXPLAIN}"
             )
         })
     }

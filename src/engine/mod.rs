@@ -31,6 +31,7 @@ use std::{
     sync::Arc,
 };
 
+pub use audit::WOULD_EXPLAIN;
 pub use effect::{
     DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck, NODE_LOST, NodeCheck, Notice,
     Outcome, RecordedEvent, Severity, UnknownCondition, Write,

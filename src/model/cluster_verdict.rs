@@ -55,7 +55,7 @@ impl VerdictLevel {
     }
 
     /// The level of a cluster whose worst node has this role.
-    const fn of(role: StateRole) -> Self {
+    pub(super) const fn of(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::Critical,
             StateRole::Warning => Self::Warning,

@@ -22,6 +22,18 @@ const MINUTE: Span = Span::from_secs(60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DepartureId(Timestamp, u64);
 
+impl DepartureId {
+    /// When it began, or was noticed.
+    pub const fn at(self) -> Timestamp {
+        self.0
+    }
+
+    /// Before all departures at this time.
+    pub(super) const fn first_at(at: Timestamp) -> Self {
+        Self(at, 0)
+    }
+}
+
 /// A pod that left, or began to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DepartureEntry {
@@ -158,6 +170,11 @@ impl Departures {
     /// Counts changes: while the count stays the same, so do the entries.
     pub const fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// Tells the counts apart from those of other models.
+    pub(super) fn add_to_revision(&mut self, apart: u64) {
+        self.revision += apart;
     }
 
     /// How many there were.

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     ControllerRole,
-    journal::{JournalEntry, JournalSubject},
+    journal::{JournalEntry, JournalSubject, MISSED},
 };
 use crate::{
     cluster::{
@@ -102,7 +102,7 @@ impl Expected {
             | Write::MarkPodLost { .. }
             | Write::RecordEvent(_) => return None,
         };
-        let verb = format!("expected, did not happen: {}", effect.write.verb());
+        let verb = format!("{MISSED}: {}", effect.write.verb());
         let entry = JournalEntry::new(now, Severity::Warning, "", &effect.write.rest(), effect.why.clone());
         let entry = entry.about(JournalSubject::of_write(&effect.write)).with_verb(&verb);
         Some(Self { at: now, kind, subject, node: node.clone(), pod, entry })

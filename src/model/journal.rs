@@ -8,13 +8,16 @@ use std::{
 use super::ControllerRole;
 use crate::{
     cluster::{Key, NodeName},
-    engine::{Effect, EventObject, Notice, Outcome, RecordedEvent, Severity, Why, Write},
+    engine::{Effect, EventObject, Notice, Outcome, RecordedEvent, Severity, WOULD_EXPLAIN, Why, Write},
     forecast::accuracy::Judgement,
     time::{Span, Timestamp},
 };
 
 /// Entries kept; the oldest go first.
 pub const CAPACITY: usize = 2000;
+
+/// How an entry begins about what a shadow decided and the controller did not do.
+pub const MISSED: &str = "expected, did not happen";
 
 /// Within this time, a little more than a monitor pass, the same about another object joins the entry that has it.
 const JOINS: Span = Span::from_secs(6);
@@ -168,6 +171,26 @@ impl JournalEntry {
         Self { verb: verb.into(), ..self }
     }
 
+    /// Whether it says that the controller did something else than its shadow predicted.
+    pub fn is_disagreement(&self) -> bool {
+        self.verb.starts_with(MISSED) || self.text.ends_with(WOULD_EXPLAIN)
+    }
+
+    /// All that it says, without how it was predicted: `evicted pod shop/web-1 and 3 more: from node a`.
+    pub fn words(&self) -> String {
+        let subject = self.subject();
+        let others = match self.others() {
+            0 => String::new(),
+            others => format!("and {others} more"),
+        };
+        let word = subject.and_then(|subject| subject.word(self.subjects.len())).unwrap_or_default();
+        let name = subject.map(ToString::to_string).unwrap_or_default();
+        let parts = [&self.verb, word, &name, &others, &self.text];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        let detail = if self.detail.is_empty() { String::new() } else { format!(": {}", self.detail) };
+        format!("{}{detail}", parts.join(" "))
+    }
+
     /// The object that is named.
     pub fn subject(&self) -> Option<&JournalSubject> {
         self.subjects.first()
@@ -234,6 +257,16 @@ impl SessionJournal {
     /// Counts changes: while the count stays the same, so do the entries.
     pub const fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// Tells the counts apart from those of other models.
+    pub(super) fn add_to_revision(&mut self, apart: u64) {
+        self.revision += apart;
+    }
+
+    /// The number of the entry that is added next.
+    pub fn next_number(&self) -> usize {
+        self.gone + self.entries.len()
     }
 
     /// Adds an entry, or counts it on one that says the same.

@@ -135,6 +135,11 @@ impl NodeWatchlist {
         self.revision
     }
 
+    /// Tells the counts apart from those of other models.
+    pub(super) fn add_to_revision(&mut self, apart: u64) {
+        self.revision += apart;
+    }
+
     fn look_at(&mut self, facts: &NodeFacts) {
         let (name, state) = (&facts.node.name, NodeState::of(facts));
         if facts.silence.is_silent(facts.now) || looks_wrong(facts.node) {

@@ -1,0 +1,373 @@
+//! The notable moments of a stretch of time: what a time line shows, and what one jumps to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{DepartureId, JournalEntry, Model, NodeState, VerdictLevel};
+use crate::{
+    cluster::{NodeName, ZoneKey},
+    engine::{Confidence, ZoneState},
+    time::{Span, Timestamp},
+    why::departure::DepartureKind,
+};
+
+/// The same about another object within this time is one moment.
+const JOINS: Span = Span::from_secs(10);
+
+/// The most moments that are kept: of more, the first.
+const CAPACITY: usize = 20_000;
+
+/// How long a departure is remembered as counted.
+const REMEMBERED: Span = Span::from_secs(600);
+
+/// Something notable that happened, to one object or to several at about the same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub at: Timestamp,
+    pub kind: MomentKind,
+    pub level: VerdictLevel,
+    /// What it happened to first: the name of a node, zone or pod, or in words what happened.
+    pub subject: String,
+    /// To how many objects it happened.
+    pub count: usize,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MomentKind {
+    /// Nodes came into this state.
+    Node(NodeState),
+    NodeJoined,
+    NodeDeleted,
+    /// A zone came into this state.
+    Zone(ZoneState),
+    /// Pods were evicted, by whatever.
+    Eviction,
+    /// The controller did something else than its shadow predicted.
+    Disagreement,
+    /// The watches of nodes or Leases broke.
+    Disconnected,
+    Reconnected,
+    /// No controller was active any more.
+    NoController,
+    ControllerBack,
+    /// A part of the recording cannot be read, or is missing.
+    Gap,
+}
+
+impl Moment {
+    /// Moments of things that happened once.
+    pub fn new(at: Timestamp, kind: MomentKind, level: VerdictLevel, subject: &str) -> Self {
+        Self { at, kind, level, subject: subject.into(), count: 1 }
+    }
+
+    /// `node a-03 Silent`, `8 nodes Silent`, `3 pods evicted`, `zone b down`
+    pub fn text(&self) -> String {
+        let Self { kind, subject, count, .. } = self;
+        let of = |one: &str, several: &str, what: &str| match count {
+            1 => format!("{one} {subject} {what}"),
+            count => format!("{count} {several} {what}"),
+        };
+        match kind {
+            MomentKind::Node(state) => of("node", "nodes", state.as_str()),
+            MomentKind::NodeJoined => of("node", "nodes", "joined"),
+            MomentKind::NodeDeleted => of("node", "nodes", "deleted"),
+            MomentKind::Zone(state) => of("zone", "zones", zone_word(*state)),
+            MomentKind::Eviction => of("pod", "pods", "evicted"),
+            MomentKind::Disconnected => "disconnected from nodes and Leases".into(),
+            MomentKind::Reconnected => "connected again".into(),
+            MomentKind::NoController => "no active kube-controller-manager".into(),
+            MomentKind::ControllerBack => "kube-controller-manager active again".into(),
+            MomentKind::Disagreement | MomentKind::Gap => subject.clone(),
+        }
+    }
+
+    /// The stable word for its kind.
+    pub const fn word(&self) -> &'static str {
+        match self.kind {
+            MomentKind::Node(_) => "nodeState",
+            MomentKind::NodeJoined => "nodeJoined",
+            MomentKind::NodeDeleted => "nodeDeleted",
+            MomentKind::Zone(_) => "zoneState",
+            MomentKind::Eviction => "eviction",
+            MomentKind::Disagreement => "disagreement",
+            MomentKind::Disconnected => "disconnected",
+            MomentKind::Reconnected => "reconnected",
+            MomentKind::NoController => "noController",
+            MomentKind::ControllerBack => "controllerBack",
+            MomentKind::Gap => "gap",
+        }
+    }
+}
+
+/// `down`, `normal` of a zone.
+const fn zone_word(state: ZoneState) -> &'static str {
+    match state {
+        ZoneState::Initial => "starts",
+        ZoneState::Normal => "normal",
+        ZoneState::PartialDisruption => "partly down",
+        ZoneState::FullDisruption => "down",
+    }
+}
+
+/// Finds notable moments by looking at a model again and again.
+#[derive(Clone, Debug, Default)]
+pub struct MomentFinder {
+    found: Vec<Moment>,
+    /// What was known when it last looked; none before the engine had started.
+    known: Option<Known>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    names: BTreeSet<NodeName>,
+    /// The states of the nodes that are not Ready.
+    notable: BTreeMap<NodeName, NodeState>,
+    /// [`super::NodeWatchlist::revision`]
+    states_revision: u64,
+    zones: BTreeMap<ZoneKey, ZoneState>,
+    connection: Connection,
+    departures_revision: u64,
+    counted: BTreeSet<DepartureId>,
+    /// The number of the next entry of the journal.
+    next_entry: usize,
+}
+
+/// Whether the cluster is seen and has a controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Connection {
+    #[default]
+    Live,
+    Disconnected,
+    NoController,
+}
+
+impl MomentFinder {
+    /// What was found, in order of time.
+    pub fn found(&self) -> &[Moment] {
+        &self.found
+    }
+
+    /// Looks at a model that was refreshed at `now`, later than the last time.
+    pub fn look(&mut self, model: &Model, now: Timestamp) {
+        let Some(confidence) = model.views.confidence else { return };
+        let connection = Connection::from(confidence);
+        let Some(mut known) = self.known.take() else {
+            self.known = Some(Known::of(model, connection));
+            return;
+        };
+        self.look_at_connection(known.connection, connection, now);
+        if connection != Connection::Disconnected {
+            self.look_at_nodes(&mut known, model, now);
+            self.look_at_zones(&mut known, model, now);
+        }
+        self.look_at_departures(&mut known, model, now);
+        self.look_at_journal(&mut known, model, now);
+        self.known = Some(Known { connection, ..known });
+    }
+
+    /// Adds a moment that no model shows.
+    pub fn add(&mut self, moment: Moment) {
+        if self.found.len() == CAPACITY {
+            return;
+        }
+        let recent = self.found.iter_mut().rev().take_while(|known| moment.at.since(known.at) <= JOINS);
+        let same = recent.into_iter().find(|known| known.kind == moment.kind && joins(known.kind));
+        match same {
+            Some(same) => same.count += moment.count,
+            None => self.found.push(moment),
+        }
+    }
+
+    fn look_at_connection(&mut self, before: Connection, after: Connection, now: Timestamp) {
+        if before == after {
+            return;
+        }
+        let (kind, level) = match (before, after) {
+            (_, Connection::Disconnected) => (MomentKind::Disconnected, VerdictLevel::Disconnected),
+            (_, Connection::NoController) => (MomentKind::NoController, VerdictLevel::Critical),
+            (Connection::NoController, Connection::Live) => {
+                (MomentKind::ControllerBack, VerdictLevel::Healthy)
+            }
+            (Connection::Disconnected | Connection::Live, Connection::Live) => {
+                (MomentKind::Reconnected, VerdictLevel::Healthy)
+            }
+        };
+        self.add(Moment::new(now, kind, level, ""));
+    }
+
+    fn look_at_nodes(&mut self, known: &mut Known, model: &Model, now: Timestamp) {
+        let watchlist = &model.watchlist;
+        if known.states_revision == watchlist.revision() {
+            return;
+        }
+        known.states_revision = watchlist.revision();
+        self.look_at_names(known, model, now);
+        let notable = notable_states(model);
+        for (name, state) in &notable {
+            if known.notable.get(name) != Some(state) {
+                let level = VerdictLevel::of(state.role());
+                self.add(Moment::new(now, MomentKind::Node(*state), level, name));
+            }
+        }
+        let ready =
+            known.notable.keys().filter(|name| !notable.contains_key(*name) && known.names.contains(*name));
+        for name in ready {
+            self.add(Moment::new(now, MomentKind::Node(NodeState::Ready), VerdictLevel::Healthy, name));
+        }
+        known.notable = notable;
+    }
+
+    fn look_at_names(&mut self, known: &mut Known, model: &Model, now: Timestamp) {
+        let states = model.watchlist.states();
+        if states.keys().eq(&known.names) {
+            return;
+        }
+        for name in states.keys().filter(|name| !known.names.contains(*name)) {
+            self.add(Moment::new(now, MomentKind::NodeJoined, VerdictLevel::Healthy, name));
+        }
+        for name in known.names.iter().filter(|name| !states.contains_key(*name)) {
+            self.add(Moment::new(now, MomentKind::NodeDeleted, VerdictLevel::Notice, name));
+        }
+        known.names = states.keys().cloned().collect();
+    }
+
+    fn look_at_zones(&mut self, known: &mut Known, model: &Model, now: Timestamp) {
+        for zone in &model.views.zones {
+            let before = known.zones.insert(zone.key.clone(), zone.state);
+            let level = match zone.state {
+                ZoneState::FullDisruption | ZoneState::PartialDisruption => VerdictLevel::Critical,
+                ZoneState::Initial | ZoneState::Normal => VerdictLevel::Healthy,
+            };
+            let starts =
+                before.is_none_or(|before| before == ZoneState::Initial) && level == VerdictLevel::Healthy;
+            if before != Some(zone.state) && !starts {
+                let name = model.watchlist.zone_names().short(&zone.key);
+                self.add(Moment::new(now, MomentKind::Zone(zone.state), level, &name));
+            }
+        }
+    }
+
+    fn look_at_departures(&mut self, known: &mut Known, model: &Model, now: Timestamp) {
+        if known.departures_revision == model.departures.revision() {
+            return;
+        }
+        known.departures_revision = model.departures.revision();
+        let from = DepartureId::first_at(now - REMEMBERED);
+        known.counted = known.counted.split_off(&from);
+        let recent = model.departures.newest().take_while(|(id, _)| *id >= from);
+        let mut evicted: Vec<_> = recent
+            .filter(|(_, entry)| is_eviction(entry.departure.kind))
+            .filter(|(id, _)| known.counted.insert(*id))
+            .collect();
+        evicted.reverse();
+        for (_, entry) in evicted {
+            let pod = entry.pod.to_string();
+            self.add(Moment::new(now, MomentKind::Eviction, VerdictLevel::Warning, &pod));
+        }
+    }
+
+    fn look_at_journal(&mut self, known: &mut Known, model: &Model, now: Timestamp) {
+        let entries = model.journal.numbered().rev().take_while(|(number, _)| *number >= known.next_entry);
+        let mut new: Vec<&JournalEntry> =
+            entries.map(|(_, entry)| entry).filter(|entry| entry.is_disagreement()).collect();
+        new.reverse();
+        for entry in new {
+            let words = entry.words();
+            self.add(Moment::new(now, MomentKind::Disagreement, VerdictLevel::Warning, &words));
+        }
+        known.next_entry = model.journal.next_number();
+    }
+}
+
+impl Known {
+    fn of(model: &Model, connection: Connection) -> Self {
+        let counted = model.departures.newest().map(|(id, _)| id).collect();
+        Self {
+            names: model.watchlist.states().keys().cloned().collect(),
+            notable: notable_states(model),
+            states_revision: model.watchlist.revision(),
+            zones: model.views.zones.iter().map(|zone| (zone.key.clone(), zone.state)).collect(),
+            connection,
+            departures_revision: model.departures.revision(),
+            counted,
+            next_entry: model.journal.next_number(),
+        }
+    }
+}
+
+impl From<Confidence> for Connection {
+    fn from(confidence: Confidence) -> Self {
+        match confidence {
+            Confidence::Live | Confidence::Assumed => Self::Live,
+            Confidence::Disconnected { .. } => Self::Disconnected,
+            Confidence::NoController { .. } => Self::NoController,
+        }
+    }
+}
+
+/// The states of the nodes that are not Ready. A late heartbeat is not notable: most come after all.
+fn notable_states(model: &Model) -> BTreeMap<NodeName, NodeState> {
+    let notable = model.watchlist.notable().filter(|(_, state)| *state != NodeState::Late);
+    notable.map(|(name, state)| (name.clone(), state)).collect()
+}
+
+/// Whether the same about another object is one moment with it.
+const fn joins(kind: MomentKind) -> bool {
+    !matches!(kind, MomentKind::Disagreement | MomentKind::Gap)
+}
+
+/// Whether a pod that left in this way was evicted, as opposed to one that ended or was no longer wanted.
+pub const fn is_eviction(kind: DepartureKind) -> bool {
+    match kind {
+        DepartureKind::NodePressure
+        | DepartureKind::StorageLimit
+        | DepartureKind::Rejection
+        | DepartureKind::TaintEviction
+        | DepartureKind::Preemption
+        | DepartureKind::GarbageCollection
+        | DepartureKind::OutOfService
+        | DepartureKind::NodeShutdown
+        | DepartureKind::ApiEviction => true,
+        DepartureKind::OomKill
+        | DepartureKind::Failure
+        | DepartureKind::ScaleDown
+        | DepartureKind::Deletion
+        | DepartureKind::JobCompletion
+        | DepartureKind::Completion => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(secs: i64, kind: MomentKind, subject: &str) -> Moment {
+        Moment::new(Timestamp::from_secs(secs), kind, VerdictLevel::Critical, subject)
+    }
+
+    #[test]
+    fn the_same_about_several_objects_at_once_is_one_moment() {
+        let mut finder = MomentFinder::default();
+        let silent = MomentKind::Node(NodeState::Silent);
+        for (secs, kind, subject) in [
+            (100, silent, "a-01"),
+            (102, silent, "a-02"),
+            (103, MomentKind::Eviction, "shop/web-1"),
+            (110, silent, "a-03"),
+            (111, silent, "a-04"),
+        ] {
+            finder.add(moment(secs, kind, subject));
+        }
+        let texts: Vec<String> = finder.found().iter().map(Moment::text).collect();
+        assert_eq!(texts, ["3 nodes Silent", "pod shop/web-1 evicted", "node a-04 Silent"]);
+    }
+
+    #[test]
+    fn disagreements_are_moments_of_their_own() {
+        let mut finder = MomentFinder::default();
+        for text in ["expected, did not happen: taint node a", "expected, did not happen: taint node b"] {
+            finder.add(moment(100, MomentKind::Disagreement, text));
+        }
+        assert_eq!(finder.found().len(), 2);
+    }
+}
