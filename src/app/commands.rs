@@ -8,6 +8,7 @@ use tui_input::InputRequest;
 use super::{
     listing::Movement,
     pane::{InputTarget, KeyFocus, Pane},
+    playback::SeekStep,
     preview::{PlanKind, PlanOption},
 };
 
@@ -72,13 +73,24 @@ pub enum UserAction {
     Answer,
     /// Show the running operation, or the one before the shown one.
     Progress,
-    /// Pause the shown operation, or resume it.
+    /// Pause the shown operation or what is played, or resume it.
     Pause,
+    /// Go to another moment of what is played.
+    Seek(SeekStep),
+    Faster,
+    Slower,
     Cancel,
     /// Undo the last operation, or the one that was interrupted.
     Undo,
     Resume,
     Dismiss,
+}
+
+impl UserAction {
+    /// Whether it is about a recording or history that is played.
+    pub const fn is_of_playback(self) -> bool {
+        matches!(self, Self::Pause | Self::Seek(_) | Self::Faster | Self::Slower)
+    }
 }
 
 /// A command that is typed, with or without an argument.
@@ -90,6 +102,8 @@ pub enum TypedCommand {
     Until,
     Within,
     Group,
+    At,
+    Speed,
 }
 
 /// One row of the table.
@@ -227,6 +241,17 @@ const fn answer(
     action: UserAction,
 ) -> Command {
     Command { context: KeyContext::TypingOf(InputTarget::Answer), ..typing(name, doc, hint, keys, action) }
+}
+
+/// A command that goes to another moment of what is played.
+const fn seek(
+    name: &'static str,
+    doc: &'static str,
+    hint: &'static str,
+    keys: &'static [Chord],
+    step: SeekStep,
+) -> Command {
+    view(name, doc, hint, keys, UserAction::Seek(step))
 }
 
 /// A command that has no key.
@@ -472,10 +497,6 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         context: KeyContext::In(&[Pane::Progress]),
-        ..view("pause", "Pause the operation, or resume it.", "pause", &[char('p')], UserAction::Pause)
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Progress]),
         ..view(
             "cancel",
             "Cancel the operation, after a confirmation.",
@@ -484,6 +505,38 @@ pub const COMMANDS: &[Command] = &[
             UserAction::Cancel,
         )
     },
+    view(
+        "pause",
+        "Pause the recording, history or operation that is shown, or resume it.",
+        "pause",
+        &[char('p')],
+        UserAction::Pause,
+    ),
+    seek("rewind", "Go back 10 seconds.", "-10s", &[key(KeyCode::Left)], SeekStep::By(-10)),
+    seek("forward", "Go forward 10 seconds.", "+10s", &[key(KeyCode::Right)], SeekStep::By(10)),
+    seek("rewind-minute", "Go back a minute.", "", &[char(',')], SeekStep::By(-60)),
+    seek("forward-minute", "Go forward a minute.", "", &[char('.')], SeekStep::By(60)),
+    seek("rewind-ten-minutes", "Go back 10 minutes.", "", &[char('{')], SeekStep::By(-600)),
+    seek("forward-ten-minutes", "Go forward 10 minutes.", "", &[char('}')], SeekStep::By(600)),
+    seek("previous-moment", "Go to the previous notable moment.", "", &[char('[')], SeekStep::PreviousMoment),
+    seek(
+        "next-moment",
+        "Go to the next notable moment: a node or zone changed, pods were evicted, the connection broke.",
+        "next moment",
+        &[char(']')],
+        SeekStep::NextMoment,
+    ),
+    seek("start", "Go to the start of the recording or history.", "", &[char('0')], SeekStep::Start),
+    seek("end", "Go to the end of the recording or history.", "", &[char('$')], SeekStep::End),
+    view("slower", "Let time pass slower in it.", "", &[char('<')], UserAction::Slower),
+    view("faster", "Let time pass faster in it.", "faster", &[char('>')], UserAction::Faster),
+    typed_only(
+        "at",
+        "[TIME]",
+        "Go to a moment of the recording or history: 03:12:45, 12m from its start, or -30s from its end.",
+        TypedCommand::At,
+    ),
+    typed_only("speed", "[FACTOR]", "Set how fast time passes in it, such as 10x.", TypedCommand::Speed),
     view(
         "progress",
         "Show the running operation; again, the one before it.",

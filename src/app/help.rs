@@ -32,6 +32,8 @@ pub enum HelpGroup {
     Move,
     Look,
     Act,
+    /// Of a recording or the history.
+    Time,
     Session,
     /// They do nothing where the focus is.
     Elsewhere,
@@ -44,6 +46,7 @@ impl HelpGroup {
             Self::Move => "move",
             Self::Look => "look",
             Self::Act => "act",
+            Self::Time => "time",
             Self::Session => "session",
             Self::Elsewhere => "elsewhere",
             Self::Typing => "while something is typed",
@@ -72,6 +75,10 @@ impl HelpGroup {
             | UserAction::Info
             | UserAction::Timing
             | UserAction::Typed(TypedCommand::Group) => Self::Look,
+            UserAction::Seek(_)
+            | UserAction::Faster
+            | UserAction::Slower
+            | UserAction::Typed(TypedCommand::At | TypedCommand::Speed) => Self::Time,
             UserAction::Mark
             | UserAction::MarkAll
             | UserAction::Plan(_)

@@ -22,6 +22,7 @@ pub mod order;
 pub mod overlays;
 pub mod palette;
 pub mod pane;
+pub mod playback;
 mod planning;
 pub mod preview;
 pub mod progress;
@@ -40,6 +41,7 @@ pub use listing::{Listing, Movement};
 pub use operations::Operations;
 pub use options::{AppOptions, Mode, ThemeName};
 pub use pane::Pane;
+pub use playback::{Playback, PlaybackKind};
 pub use preview::Preview;
 pub use reaction::Reaction;
 pub use screen::{Glyphs, Screen};
@@ -61,12 +63,14 @@ pub struct App {
     pub model: Model,
     pub screen: Screen,
     pub operations: Operations,
+    /// What is looked at in place of the present; none unless it is a recording or the history.
+    pub playback: Option<Playback>,
 }
 
 impl App {
     pub fn new(model: Model, options: AppOptions) -> Self {
         let AppOptions { mode, themes } = options;
-        Self { model, screen: Screen::new(themes), operations: Operations::new(mode) }
+        Self { model, screen: Screen::new(themes), operations: Operations::new(mode), playback: None }
     }
 
     pub const fn is_frozen(&self) -> bool {
@@ -80,7 +84,8 @@ impl App {
 
     /// The time that belongs to what is drawn.
     pub fn shown_at(&self, now: Timestamp) -> Timestamp {
-        self.screen.frozen.as_ref().map_or(now, |frozen| frozen.at)
+        let frozen = self.screen.frozen.as_ref().map(|frozen| frozen.at);
+        frozen.unwrap_or_else(|| self.model_time(now))
     }
 
     /// Applies what a watch reported. Returns whether it shows in what is on screen, before the next [`App::refresh`].
@@ -153,6 +158,8 @@ impl App {
 
     /// Whether anything on screen changes by time alone.
     pub fn counts_down(&self) -> bool {
-        !self.is_frozen() && (!self.model.cluster.nodes().is_empty() || !self.model.feeds.is_empty())
+        self.playback.is_none()
+            && !self.is_frozen()
+            && (!self.model.cluster.nodes().is_empty() || !self.model.feeds.is_empty())
     }
 }

@@ -39,6 +39,9 @@ impl App {
     pub fn would_act(&self, action: UserAction) -> bool {
         let screen = &self.screen;
         let plan = screen.overlays.plan();
+        if self.why_not_in_replay(action).is_some() {
+            return false;
+        }
         let has_subject = || matches!(subject_of_row(self), Ok(Some(_)));
         match action {
             UserAction::Enter => self.would_enter(),
@@ -57,9 +60,12 @@ impl App {
                 plan.is_some_and(|plan| plan.request.kind.options().contains(&option))
             }
             UserAction::Apply => plan.is_some_and(|plan| plan.request.kind != PlanKind::Failure),
+            UserAction::Pause if self.would_play() => true,
             UserAction::Pause | UserAction::Cancel => {
-                self.shown_operation().is_some_and(OperationEntry::is_running)
+                screen.focus == Pane::Progress
+                    && self.shown_operation().is_some_and(OperationEntry::is_running)
             }
+            UserAction::Seek(_) | UserAction::Faster | UserAction::Slower => self.playback.is_some(),
             UserAction::Progress => match self.operations.entries.len() {
                 0 => false,
                 1 => screen.focus != Pane::Progress,
@@ -114,6 +120,24 @@ impl App {
             | UserAction::Typed(_)
             | UserAction::Answer
             | UserAction::Undo => true,
+        }
+    }
+
+    /// Why an action does nothing while a recording is shown; none if it does something.
+    pub fn why_not_in_replay(&self, action: UserAction) -> Option<&'static str> {
+        if !self.is_replay() {
+            return None;
+        }
+        match action {
+            UserAction::Apply | UserAction::Undo | UserAction::Resume | UserAction::Dismiss => {
+                Some("replay: nothing can be written to a recording")
+            }
+            UserAction::Cancel | UserAction::Progress => {
+                Some("replay: a recording has no operations of ours")
+            }
+            UserAction::Yaml => Some("replay: a recording has no whole objects, only what kordon watches"),
+            UserAction::Freeze => Some("replay: p pauses a recording"),
+            _ => None,
         }
     }
 

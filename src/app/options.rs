@@ -18,6 +18,8 @@ pub enum Mode {
     Enforce,
     /// Enforcing is locked out.
     ReadOnly,
+    /// A recording is shown: there is nothing to write to.
+    Replay,
 }
 
 impl Mode {
@@ -26,6 +28,7 @@ impl Mode {
         match self {
             Self::DryRun => "dry-run: Enter shows the plan, nothing is written",
             Self::Enforce => "Enter shows the plan, A applies it",
+            Self::Replay => "replay: Enter shows the plan as of then, which cannot be applied",
             Self::ReadOnly => "read-only: Enter shows the plan, which cannot be applied in this session",
         }
     }

@@ -56,9 +56,13 @@ impl App {
         Some(PreviewJob { request, basis, work })
     }
 
-    /// The kept snapshot follows the present: it is of no use to a frozen screen.
+    /// The kept snapshot follows the present: it is of no use to a frozen screen or a recording.
     fn lend_snapshot(&mut self) -> SnapshotLease {
-        if self.is_frozen() { SnapshotLease::default() } else { self.screen.plan_snapshot.lend() }
+        if self.is_frozen() || self.is_replay() {
+            SnapshotLease::default()
+        } else {
+            self.screen.plan_snapshot.lend()
+        }
     }
 
     /// The request whose result is missing or old, and the state that a new one would be of.

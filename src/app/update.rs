@@ -31,6 +31,11 @@ use crate::{
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     app.screen.message = None;
     app.screen.before_key(now);
+    if let Some(why) = app.why_not_in_replay(action) {
+        app.screen.message = Some(why.into());
+        app.screen.after_key();
+        return Reaction::Draw;
+    }
     let would_act = app.would_act(action);
     let reaction = run(app, action, now);
     if !would_act {
@@ -104,7 +109,11 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
             }
         }
         UserAction::Progress => app.open_progress(),
+        UserAction::Pause if app.screen.focus != Pane::Progress => app.play_or_pause(),
         UserAction::Pause => app.pause_or_resume(now),
+        UserAction::Seek(step) => app.seek(step),
+        UserAction::Faster => app.change_speed(true),
+        UserAction::Slower => app.change_speed(false),
         UserAction::Cancel => app.ask_to_cancel(),
         UserAction::Undo => app.undo(),
         UserAction::Resume => app.resume(now),
@@ -250,7 +259,10 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
 fn open_detail(app: &mut App) {
     match subject_of_row(app) {
         Ok(Some(subject)) => {
-            let detail = Detail::new(subject, app.screen.focus);
+            let mut detail = Detail::new(subject, app.screen.focus);
+            if app.is_replay() {
+                detail.set_unrecorded();
+            }
             app.screen.open_view(Overlay::Detail(Box::new(detail)));
         }
         Ok(None) => say_gone(app),

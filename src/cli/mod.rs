@@ -27,6 +27,8 @@ mod plan;
 mod pressure;
 mod record;
 mod recorded;
+mod replay;
+mod report;
 mod settings;
 mod show;
 mod span;
@@ -113,6 +115,10 @@ enum Command {
     Controller(controller::ControllerArgs),
     /// Record what the watches of a cluster report into a file, for `--recording`
     Record(record::RecordArgs),
+    /// Open the dashboard on a recording: play it, go to any moment of it
+    Replay(replay::ReplayArgs),
+    /// Write a postmortem of a recording: what happened, who was affected for how long, how right predictions were
+    Report(report::ReportArgs),
     /// Compare how soon sets of flags detect a dead node and evict its pods, what they cost, and what they risk
     Timing(timing::TimingArgs),
     /// Drain nodes: cordon them, evict their pods within PodDisruptionBudgets, verify that they are gone
@@ -250,6 +256,8 @@ impl Cli {
                 | Command::Timing(_)
                 | Command::Record(_)
                 | Command::Controller(_)
+                | Command::Replay(_)
+                | Command::Report(_)
                 | Command::Undo(_)
                 | Command::Journal(_)
                 | Command::Config(_)
@@ -311,6 +319,14 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has its own cluster")?;
             demo::run(args).await
+        }
+        Some(Command::Report(args)) => {
+            connection.refuse("kordon report asks no cluster")?;
+            report::run(&args)
+        }
+        Some(Command::Replay(args)) => {
+            connection.refuse("kordon replay asks no cluster")?;
+            replay::run(args).await
         }
         Some(Command::Completions(_) | Command::Man | Command::Config(_)) => Ok(()),
     }

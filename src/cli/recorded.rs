@@ -26,19 +26,19 @@ pub struct RecordedMoment {
     #[arg(long, value_name = "FILE")]
     pub recording: Option<PathBuf>,
     /// The moment: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end
-    #[arg(long, value_name = "TIME", default_value = "-0s", value_parser = moment, requires = "recording", allow_hyphen_values = true)]
-    at: Moment,
+    #[arg(long, value_name = "TIME", default_value = "-0s", value_parser = recorded_time, requires = "recording", allow_hyphen_values = true)]
+    at: RecordedTime,
 }
 
-/// A moment of a recording.
+/// A moment of a recording, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Moment {
+pub enum RecordedTime {
     At(Timestamp),
     FromStart(Span),
     BeforeEnd(Span),
 }
 
-impl Default for Moment {
+impl Default for RecordedTime {
     fn default() -> Self {
         Self::BeforeEnd(Span::ZERO)
     }
@@ -48,15 +48,23 @@ impl RecordedMoment {
     /// What a kordon knew at the moment that watched the cluster then, and when that was. Settings that are given replace
     /// those that were recorded.
     pub fn model(&self, file: &Path, given: &SettingsArgs) -> Result<(Model, Timestamp), CliError> {
-        let shown = visible::text(&file.display().to_string()).into_owned();
-        let source = File::open(file);
-        let source = source.map_err(|error| CliError::Io { doing: format!("opening {shown}"), error })?;
-        let reader = RecordingReader::open(BufReader::new(source))?;
-        let (start, end) = (reader.start().at, reader.until());
-        let at = match self.at {
-            Moment::At(at) => at,
-            Moment::FromStart(span) => start + span,
-            Moment::BeforeEnd(span) => end - span,
+        let reader = RecordingReader::open(BufReader::new(open(file)?))?;
+        let at = self.at.within(reader.start().at, reader.until())?;
+        let mut settings = reader.start().settings();
+        given.apply(&mut settings);
+        let mut replay = Replay::new(reader, settings);
+        replay.seek(at)?;
+        Ok((replay.into_model(), at))
+    }
+}
+
+impl RecordedTime {
+    /// The time in a recording of these times.
+    pub fn within(self, start: Timestamp, end: Timestamp) -> Result<Timestamp, CliError> {
+        let at = match self {
+            Self::At(at) => at,
+            Self::FromStart(span) => start + span,
+            Self::BeforeEnd(span) => end - span,
         };
         if !(start..=end).contains(&at) {
             let (at, start, end) = (at.to_time(), start.to_time(), end.to_time());
@@ -64,12 +72,14 @@ impl RecordedMoment {
                 "{at} is not in the recording, which is from {start} to {end}"
             )));
         }
-        let mut settings = reader.start().settings();
-        given.apply(&mut settings);
-        let mut replay = Replay::new(reader, settings);
-        replay.seek(at)?;
-        Ok((replay.into_model(), at))
+        Ok(at)
     }
+}
+
+/// Opens the file of a recording.
+pub fn open(file: &Path) -> Result<File, CliError> {
+    let shown = visible::text(&file.display().to_string()).into_owned();
+    File::open(file).map_err(|error| CliError::Io { doing: format!("opening {shown}"), error })
 }
 
 /// A connection to nothing, for what asks the server beside the watches: it says that a recording has none of that.
@@ -84,13 +94,13 @@ pub fn connection(model: &Model) -> Connection {
     connection
 }
 
-fn moment(text: &str) -> Result<Moment, String> {
+pub fn recorded_time(text: &str) -> Result<RecordedTime, String> {
     if let Some(at) = Timestamp::parse(text) {
-        return Ok(Moment::At(at));
+        return Ok(RecordedTime::At(at));
     }
     let parsed = match text.strip_prefix('-') {
-        Some(before) => span::span(before).map(Moment::BeforeEnd),
-        None => span::span(text).map(Moment::FromStart),
+        Some(before) => span::span(before).map(RecordedTime::BeforeEnd),
+        None => span::span(text).map(RecordedTime::FromStart),
     };
     parsed.map_err(|_| {
         "not a time such as 2026-01-02T03:04:05Z, 12m (from the start) or -30s (from the end)".into()
@@ -103,9 +113,9 @@ mod tests {
 
     #[test]
     fn a_moment_is_a_time_or_a_distance_from_one_end() {
-        assert_eq!(moment("1970-01-01T00:00:09Z"), Ok(Moment::At(Timestamp::from_secs(9))));
-        assert_eq!(moment("12m"), Ok(Moment::FromStart(Span::from_secs(720))));
-        assert_eq!(moment("-30s"), Ok(Moment::BeforeEnd(Span::from_secs(30))));
-        assert!(moment("soon").is_err() && moment("-").is_err());
+        assert_eq!(recorded_time("1970-01-01T00:00:09Z"), Ok(RecordedTime::At(Timestamp::from_secs(9))));
+        assert_eq!(recorded_time("12m"), Ok(RecordedTime::FromStart(Span::from_secs(720))));
+        assert_eq!(recorded_time("-30s"), Ok(RecordedTime::BeforeEnd(Span::from_secs(30))));
+        assert!(recorded_time("soon").is_err() && recorded_time("-").is_err());
     }
 }

@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{exit::CliError, glyphs::glyphs, keys, span};
 use crate::{
-    app::{AppOptions, Mode, ThemeName},
+    app::{AppOptions, Glyphs, Mode, ThemeName},
     clock::Clock,
     engine::Settings,
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::JournalError,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
-    run::{self, Dashboard, Session},
+    run::{self, Dashboard, Session, VirtualTyping},
     time::Span,
     ui::{snapshot, theme::Theme},
 };
@@ -32,6 +32,14 @@ pub struct ShowArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
         hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     read_only: bool,
+    #[command(flatten)]
+    look: LookArgs,
+}
+
+/// How the dashboard looks, and one frame of it in a file.
+#[derive(Args, Clone, Debug, Default, PartialEq)]
+#[command(next_help_heading = "Dashboard")]
+pub struct LookArgs {
     /// Theme to start with; T switches to the next
     #[arg(long, value_name = "NAME", value_parser = theme())]
     theme: Option<ThemeName>,
@@ -76,14 +84,14 @@ pub async fn show(
     clock: Clock,
     context: Result<WriteContext, JournalError>,
 ) -> Result<(), CliError> {
-    let themes = themes(&args);
+    let ShowArgs { no_pods, read_only, look } = args;
+    let themes = look.themes();
     let theme = themes[0];
     let options =
         ModelOptions { connection: connection_info(connection), settings, role: ControllerRole::Shadow };
     let cancel = CancellationToken::new();
     let _ends_with_us = cancel.clone().drop_guard();
-    let mut session =
-        Session::start(connection, options, args.no_pods, EffectExecutor::Recorder, clock, cancel);
+    let mut session = Session::start(connection, options, no_pods, EffectExecutor::Recorder, clock, cancel);
     for note in notes {
         let (source, text) = note;
         session.model.journal.trouble(clock.now(), source, &text);
@@ -92,18 +100,58 @@ pub async fn show(
         Ok(context) => (Some(context), None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let mode = if args.read_only { Mode::ReadOnly } else { Mode::DryRun };
+    let mode = if read_only { Mode::ReadOnly } else { Mode::DryRun };
     let mut dashboard = Dashboard::over(session, AppOptions { mode, themes }, context);
     dashboard.app.operations.locked = locked;
-    // What a terminal can show does not matter for a file.
-    dashboard.app.screen.glyphs = glyphs(args.ascii, args.snapshot.is_none());
-    let Some(file) = args.snapshot else { return Ok(run::terminal(dashboard).await?) };
-    let until = clock.now() + args.after;
-    let keys = args.keys.map_or_else(Vec::new, |Typed(keys)| keys);
-    let times = std::iter::successors(Some(until - TYPING_LEAD), |at| Some(*at + KEY_INTERVAL));
-    let size = (args.size.columns, args.size.rows);
-    let frame = run::headless(dashboard, size, until, times.zip(keys).collect()).await?;
+    dashboard.app.screen.glyphs = look.glyphs();
+    let Some(file) = look.snapshot.clone() else { return Ok(run::terminal(dashboard).await?) };
+    let start = clock.now();
+    let keys = look.typed().into_iter().map(|(after, key)| (start + after, key)).collect();
+    let frame = run::headless(dashboard, look.size.cells(), start + look.after, keys).await?;
     Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
+}
+
+/// Shows a recording until the user quits, or writes one frame. The viewer's time is virtual for a frame: nothing waits.
+pub async fn show_replay(look: LookArgs, mut dashboard: Dashboard) -> Result<(), CliError> {
+    dashboard.app.screen.glyphs = look.glyphs();
+    let Some(file) = look.snapshot.clone() else { return Ok(run::terminal(dashboard).await?) };
+    let theme = dashboard.app.screen.theme();
+    let typing = VirtualTyping { keys: look.typed(), until: look.after };
+    let frame = run::replay_frame(dashboard, look.size.cells(), typing).await?;
+    Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
+}
+
+impl LookArgs {
+    /// The themes that fit the terminal, the requested one first. A file has all colours.
+    pub fn themes(&self) -> Vec<ThemeName> {
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let colours =
+            if self.snapshot.is_some() { u16::MAX } else { crossterm::style::available_color_count() };
+        let mut themes = ThemeName::for_terminal(no_color, colours);
+        if let Some(first) = self.theme {
+            themes.retain(|theme| *theme != first);
+            themes.insert(0, first);
+        }
+        themes
+    }
+
+    /// What a terminal can show does not matter for a file.
+    fn glyphs(&self) -> Glyphs {
+        glyphs(self.ascii, self.snapshot.is_none())
+    }
+
+    /// The keys, and how long after the start each is typed.
+    fn typed(&self) -> Vec<(Span, KeyEvent)> {
+        let keys = self.keys.clone().map_or_else(Vec::new, |Typed(keys)| keys);
+        let first = (self.after - TYPING_LEAD).or_zero();
+        std::iter::successors(Some(first), |at| Some(*at + KEY_INTERVAL)).zip(keys).collect()
+    }
+}
+
+impl Size {
+    const fn cells(self) -> (u16, u16) {
+        (self.columns, self.rows)
+    }
 }
 
 /// Which cluster this is, and as which user.
@@ -114,18 +162,6 @@ pub fn connection_info(connection: &Connection) -> ConnectionInfo {
         identity: Some(connection.identity.to_string()).filter(|user| !user.is_empty()),
         server_version: Some(connection.release.clone()),
     }
-}
-
-/// The themes that fit the terminal, the requested one first. A file has all colours.
-fn themes(args: &ShowArgs) -> Vec<ThemeName> {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colours = if args.snapshot.is_some() { u16::MAX } else { crossterm::style::available_color_count() };
-    let mut themes = ThemeName::for_terminal(no_color, colours);
-    if let Some(first) = args.theme {
-        themes.retain(|theme| *theme != first);
-        themes.insert(0, first);
-    }
-    themes
 }
 
 fn theme() -> impl TypedValueParser<Value = ThemeName> {

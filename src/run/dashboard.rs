@@ -6,6 +6,8 @@
 //! for it. While something counts down there is a tick once a second, which always draws; when nothing arrives and nothing
 //! counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
+mod playing;
+
 use std::{collections::BTreeSet, future::Future, io, time::Duration};
 
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
@@ -22,14 +24,16 @@ use super::{
     background::{Background, COST, Failed, drop_in_background},
     events::ShownEvents,
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
+    moment_search::SearchProgress,
     operations::{OperationsDriver, room},
+    player::{Player, PlayerEvent, StepKind, StepResult},
     session::{Links, Session},
     surface::Surface,
     tty, vitals,
 };
 use crate::{
     app::{
-        App, AppOptions, Reaction, commands,
+        App, AppOptions, Playback, Reaction, commands,
         detail::{DetailResult, DetailSubject, SubjectReport},
         operations::JobResult,
         preview::{PlanRequest, PreviewResult},
@@ -43,13 +47,16 @@ use crate::{
     forecast::{Assumptions, Forecast, ForecastStart},
     k8s::feed::FeedEvent,
     model::{
-        CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress, HeadroomSnapshot, Horizon, PendingPods,
-        suggestions::Guarding,
+        CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress, HeadroomSnapshot, Horizon, Model,
+        PendingPods, suggestions::Guarding,
     },
     operation::Request,
     plan::Cancellation,
     time::{Span, Timestamp},
 };
+
+pub use playing::{VirtualTyping, replay_frame};
+use playing::{finish_work, next_played};
 
 /// Between two draws for data: about 30 a second.
 const FRAME: Duration = Duration::from_millis(33);
@@ -81,17 +88,30 @@ const TURN: Duration = Duration::from_millis(4);
 #[derive(Debug)]
 pub struct Dashboard {
     pub app: App,
-    pub links: Links,
+    /// None of a recording.
+    pub links: Option<Links>,
     pub clock: Clock,
     /// Where operations write; none if they cannot.
     pub context: Option<WriteContext>,
+    /// What plays the recording that is shown; none of a cluster.
+    pub player: Option<Player>,
 }
 
 impl Dashboard {
     /// Puts a screen over a session.
     pub fn over(session: Session, options: AppOptions, context: Option<WriteContext>) -> Self {
         let Session { model, links, clock, passes: _ } = session;
-        Self { app: App::new(model, options), links, clock, context }
+        Self { app: App::new(model, options), links: Some(links), clock, context, player: None }
+    }
+}
+
+impl Dashboard {
+    /// A screen over a recording. There is no cluster: nothing is asked, and nothing can be written.
+    pub fn of_recording(playback: Playback, player: Player, options: AppOptions, clock: Clock) -> Self {
+        let mut app = App::new(player.first_model(), options);
+        app.playback = Some(playback);
+        app.operations.locked = Some("a recording cannot be written to".into());
+        Self { app, links: None, clock, context: None, player: Some(player) }
     }
 }
 
@@ -180,23 +200,11 @@ pub async fn headless(
     let keys = Box::pin(typed.chain(stream::pending()));
     let mut screen = Terminal::new(TestBackend::new(size.0, size.1)).expect("a buffer cannot fail");
     let mut app = Loop::new(dashboard).run(&mut screen, keys, clock.sleep_until(until)).await?;
-    let now = clock.now();
+    let now = app.model_time(clock.now());
     if !app.is_frozen() {
         app.refresh(now);
     }
-    if let Some(job) = app.next_plan(now) {
-        app.planned(job.work(), now);
-    }
-    if let Some(job) = app.next_timing_job() {
-        app.on_timing(job.work());
-    }
-    if !app.is_frozen() {
-        app.model.run_outcomes(now);
-        app.model.run_pending();
-    }
-    if let Some(job) = app.next_detail_job(now) {
-        app.on_detail_result(job.work(&own_guards()), now);
-    }
+    finish_work(&mut app, now);
     screen.draw_app(&app, now).map_err(RunError::Draw)?;
     Ok(screen.backend().buffer().clone())
 }
@@ -238,6 +246,8 @@ struct Loop {
     eviction_outcomes: Background<EvictionOutcomes>,
     pending_pods: Background<PendingPods>,
     timing: Background<TimingResult>,
+    /// What plays the recording or history that is shown.
+    player: Option<Player>,
     operations: OperationsDriver,
     /// When operations may look at what has changed again.
     next_look: Instant,
@@ -253,18 +263,25 @@ enum Next {
 
 impl Loop {
     fn new(dashboard: Dashboard) -> Self {
-        let Dashboard { mut app, links, clock, context } = dashboard;
-        let Links { feeds, effects, outcomes, wanted, events } = links;
+        let Dashboard { mut app, links, clock, context, player } = dashboard;
+        let (mut feeds, mut effects, mut outcomes, mut events) = (None, None, None, None);
+        let mut wanted = watch::Sender::default();
+        if let Some(links) = links {
+            (feeds, effects, outcomes) = (Some(links.feeds), Some(links.effects), Some(links.outcomes));
+            (wanted, events) = (links.wanted, links.events);
+        }
         let now = Instant::now();
         if context.is_none() {
             app.operations.locked.get_or_insert_with(|| "there is no place for a journal".into());
         }
-        app.find_interrupted();
+        if !app.is_replay() {
+            app.find_interrupted();
+        }
         Self {
             app,
-            feeds: Some(feeds),
-            effects: Some(effects),
-            outcomes: Some(outcomes),
+            feeds,
+            effects,
+            outcomes,
             wanted,
             clock,
             undrawn: true,
@@ -289,6 +306,7 @@ impl Loop {
             eviction_outcomes: Background::new(OUTCOMES),
             pending_pods: Background::new(OUTCOMES),
             timing: Background::new(OUTCOMES),
+            player,
             operations: OperationsDriver::new(context),
             next_look: now,
             next_vitals: now + vitals::EVERY,
@@ -304,6 +322,7 @@ impl Loop {
     ) -> Result<App, RunError> {
         tokio::pin!(end);
         loop {
+            self.start_search();
             self.operations.start_jobs(&mut self.app, self.clock);
             self.tell_wanted();
             self.events.follow(self.app.shown_object());
@@ -313,7 +332,9 @@ impl Loop {
             }
             let channels = self.operations.channels(self.app.with_requests());
             let look = self.app.operations.has_changed().then_some(self.next_look);
-            let waking = self.app.poll_timeout().map(|at| (at, self.clock.instant(at)));
+            let waking = self.waking().map(|at| (at, self.clock.instant(at)));
+            let step = self.step_due();
+            let may_end = !self.is_seeking();
             let frame = self.undrawn.then_some(self.next_frame);
             let refresh = self.unrefreshed.then_some(self.next_refresh);
             let tick = self.app.counts_down().then_some(self.next_tick);
@@ -328,10 +349,12 @@ impl Loop {
                     },
                     None => return Ok(self.app),
                 },
-                () = &mut end => return Ok(self.app),
+                () = &mut end, if may_end => return Ok(self.app),
                 result = self.operations.next_result() => self.on_job_result(result),
                 room = room(channels) => self.on_request_room(room),
                 () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
+                () = at(step) => self.start_step(),
+                played = next_played(&mut self.player) => self.on_played(played),
                 () = at(look) => self.show_changes(),
                 () = at(refresh) => self.refresh(),
                 () = at(frame) => self.draw(surface)?,
@@ -382,12 +405,17 @@ impl Loop {
             self.draw(surface)?;
             return Ok(Next::GoOn);
         };
-        match update(&mut self.app, action, self.clock.now()) {
+        let was_playing = self.app.playback.as_ref().is_some_and(Playback::is_playing);
+        let now = self.now();
+        match update(&mut self.app, action, now) {
             Reaction::Draw => {}
-            Reaction::Thaw(before) => drop_in_background(before),
+            Reaction::Thaw(before) => self.on_thaw(before),
             Reaction::Repaint => surface.repaint().map_err(RunError::Draw)?,
             Reaction::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
             Reaction::Quit => return Ok(Next::Leave),
+        }
+        if !was_playing && let Some(player) = &mut self.player {
+            player.restart_clock();
         }
         self.start_plan();
         self.start_detail();
@@ -398,7 +426,7 @@ impl Loop {
     }
 
     fn draw(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
-        let drawn = surface.draw_app(&self.app, self.clock.now()).map_err(RunError::Draw)?;
+        let drawn = surface.draw_app(&self.app, self.now()).map_err(RunError::Draw)?;
         self.app.screen.drawn(&drawn.rows);
         self.undrawn = false;
         self.next_frame = Instant::now() + FRAME;
@@ -409,7 +437,7 @@ impl Loop {
     fn on_feed(&mut self, message: Option<FeedEvent>) {
         let Some(message) = message else {
             self.feeds = None;
-            let now = self.clock.now();
+            let now = self.now();
             self.app.model.journal.trouble(
                 now,
                 "",
@@ -422,14 +450,14 @@ impl Loop {
         while started.elapsed() < TURN
             && let Some(message) = self.feeds.as_mut().and_then(|feeds| feeds.try_recv().ok())
         {
-            self.undrawn |= self.app.on_watch_event(message, self.clock.now());
+            self.undrawn |= self.app.on_watch_event(message, self.now());
         }
         self.outdated();
     }
 
     fn on_outcome(&mut self, outcome: Option<(EffectId, Outcome)>) {
         let Some((id, outcome)) = outcome else { return self.on_executor_gone() };
-        self.app.on_outcome(id, outcome, self.clock.now());
+        self.app.on_outcome(id, outcome, self.now());
         self.changed();
     }
 
@@ -448,7 +476,7 @@ impl Loop {
 
     fn on_executor_gone(&mut self) {
         if self.outcomes.take().is_some() {
-            let now = self.clock.now();
+            let now = self.now();
             self.app.model.journal.trouble(
                 now,
                 "",
@@ -461,7 +489,7 @@ impl Loop {
 
     fn on_waking(&mut self, asked: Option<Timestamp>) {
         // Rounding between the two clocks must not wake the engine before its time, again and again.
-        let now = self.clock.now();
+        let now = self.now();
         // A pass that finds nothing new shows nothing new: the next tick will do.
         if self.app.on_timeout(asked.map_or(now, |asked| asked.max(now))) {
             self.changed();
@@ -478,7 +506,7 @@ impl Loop {
 
     fn log_vitals(&mut self) {
         self.next_vitals = Instant::now() + vitals::EVERY;
-        vitals::log(&self.app.model, self.clock.now());
+        vitals::log(&self.app.model, self.now());
     }
 
     fn on_forecast(&mut self, forecast: Result<Forecast, Failed>) {
@@ -492,10 +520,11 @@ impl Loop {
     fn on_outlook(&mut self, outlook: Result<Forecast, Failed>) {
         match outlook {
             Ok(outlook) => {
-                if let Some(before) = self.app.model.set_outlook(outlook) {
+                if let Some(before) = self.worked_on().0.set_outlook(outlook) {
                     drop_in_background(before);
                 }
                 self.unrefreshed = true;
+                self.show_result();
             }
             Err(Failed) => self.report_fault("the forecast failed, predicted times may be missing"),
         }
@@ -507,12 +536,15 @@ impl Loop {
             Ok((progress, headroom)) => {
                 self.headroom_progress = progress;
                 self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
-                let before = self.app.model.headroom.take();
+                let (model, _) = self.worked_on();
+                let before = model.headroom.take();
                 let words =
                     |known: &Option<HeadroomSnapshot>| known.as_ref().map(|known| known.headroom.clone());
                 let is_new = headroom.is_some() && words(&headroom) != words(&before);
-                self.app.model.headroom = headroom.or(before);
-                self.undrawn |= is_new && !self.app.is_frozen();
+                model.headroom = headroom.or(before);
+                if is_new {
+                    self.show_result();
+                }
             }
             Err(Failed) => self.report_fault("working out headroom failed"),
         }
@@ -522,10 +554,10 @@ impl Loop {
     fn on_eviction_outcomes(&mut self, outcomes: Result<EvictionOutcomes, Failed>) {
         match outcomes {
             Ok(outcomes) => {
-                if let Some(before) = self.app.model.set_outcomes(outcomes) {
+                if let Some(before) = self.worked_on().0.set_outcomes(outcomes) {
                     drop_in_background(before);
                 }
-                self.undrawn = !self.app.is_frozen();
+                self.show_result();
             }
             Err(Failed) => self.report_fault("working out what becomes of evicted pods failed"),
         }
@@ -535,10 +567,10 @@ impl Loop {
     fn on_pending_pods(&mut self, pending: Result<PendingPods, Failed>) {
         match pending {
             Ok(pending) => {
-                if let Some(before) = self.app.model.set_pending(pending) {
+                if let Some(before) = self.worked_on().0.set_pending(pending) {
                     drop_in_background(before);
                 }
-                self.undrawn = !self.app.is_frozen();
+                self.show_result();
             }
             Err(Failed) => self.report_fault("working out what would help Pending pods failed"),
         }
@@ -547,8 +579,29 @@ impl Loop {
     /// Work beside the loop panicked.
     fn report_fault(&mut self, what: &str) {
         let text = format!("{what}: this is a fault of kordon");
-        self.app.model.journal.trouble(self.clock.now(), "", &text);
+        self.app.model.journal.trouble(self.now(), "", &text);
         self.changed();
+    }
+
+    /// What was worked out of what is shown is to be drawn.
+    fn show_result(&mut self) {
+        if self.app.playback.is_some() {
+            // No tick comes to arrange it.
+            self.app.arrange(self.now());
+            self.undrawn = true;
+        } else {
+            self.undrawn |= !self.app.is_frozen();
+        }
+    }
+
+    /// The model that results are of, and its time.
+    fn worked_on(&mut self) -> (&mut Model, Timestamp) {
+        self.app.worked_on(self.clock.now())
+    }
+
+    /// The time of what is shown: of a recording, its own.
+    fn now(&self) -> Timestamp {
+        self.app.model_time(self.clock.now())
     }
 
     /// Something has come in that may show.
@@ -565,7 +618,7 @@ impl Loop {
 
     fn refresh(&mut self) {
         let started = Instant::now();
-        let now = self.clock.now();
+        let now = self.now();
         self.undrawn |= if self.app.model.leaves_many() {
             self.start_leaving(now);
             self.app.refresh_nodes(now)
@@ -593,7 +646,7 @@ impl Loop {
         if self.forecast.is_running() && !self.app.model.is_abnormal() {
             self.forecast.supersede();
         }
-        if !self.forecast_is_old || !self.forecast.is_due() {
+        if self.app.is_replay() || !self.forecast_is_old || !self.forecast.is_due() {
             return;
         }
         let model = &mut self.app.model;
@@ -601,7 +654,7 @@ impl Loop {
             return model.drop_forecasts().into_iter().flatten().for_each(drop_in_background);
         }
         let Some(engine) = model.engine.clone() else { return };
-        let (cluster, now) = (model.cluster.clone(), self.clock.now());
+        let (cluster, now) = (model.cluster.clone(), self.now());
         self.forecast_is_old = false;
         self.forecast
             .start(move |cancelled| forecast(&engine, &cluster, now, HORIZON, cancelled.cancellation()));
@@ -614,7 +667,7 @@ impl Loop {
         if self.outlook.is_running() && self.looks_ahead != Some(horizon) {
             self.outlook.supersede();
         }
-        let model = &mut self.app.model;
+        let (model, now) = self.app.worked_on(self.clock.now());
         if horizon == Horizon::TenMinutes || model.forecast.is_none() {
             if let Some(outlook) = model.outlook.take() {
                 drop_in_background(outlook);
@@ -627,7 +680,7 @@ impl Loop {
         let Some(engine) = model.engine.clone().filter(|_| is_behind && !self.outlook.is_running()) else {
             return;
         };
-        let (cluster, now) = (model.cluster.clone(), self.clock.now());
+        let cluster = model.cluster.clone();
         self.outlook.start(move |cancelled| {
             forecast(&engine, &cluster, now, horizon.span(), cancelled.cancellation())
         });
@@ -644,7 +697,7 @@ impl Loop {
         if self.plan.is_running() || !(self.app.awaits_plan() || self.plan.is_due()) {
             return;
         }
-        if let Some(job) = self.app.next_plan(self.clock.now()) {
+        if let Some(job) = self.app.next_plan(self.now()) {
             self.planned = Some(job.request().clone());
             self.plan.start(move |cancelled| job.work_until(cancelled.cancellation()));
         }
@@ -653,7 +706,7 @@ impl Loop {
     fn on_plan(&mut self, plan: Result<PreviewResult, Failed>) {
         match plan {
             Ok(plan) => {
-                if let Some(before) = self.app.planned(plan, self.clock.now()) {
+                if let Some(before) = self.app.planned(plan, self.now()) {
                     drop_in_background(before);
                 }
             }
@@ -686,7 +739,7 @@ impl Loop {
     /// Starts to work out what leaves: so much that keys would wait.
     fn start_leaving(&mut self, now: Timestamp) {
         if self.leaving.is_due()
-            && let Some(job) = self.app.model.next_leaving_job(now)
+            && let Some(job) = self.worked_on().0.next_leaving_job(now)
         {
             self.leaving.start(move |_| job.work());
         }
@@ -695,11 +748,11 @@ impl Loop {
     fn on_leaving(&mut self, leaving: Result<CountedLeaving, Failed>) {
         match leaving {
             Ok(leaving) => {
-                if let Some(before) = self.app.model.set_leaving(leaving) {
+                if let Some(before) = self.worked_on().0.set_leaving(leaving) {
                     drop_in_background(before);
                 }
-                if !self.app.is_frozen() {
-                    self.app.arrange(self.clock.now());
+                if !self.app.is_frozen() || self.app.is_in_history() {
+                    self.app.arrange(self.now());
                     self.undrawn = true;
                 }
             }
@@ -708,12 +761,15 @@ impl Loop {
     }
 
     fn start_eviction_outcomes(&mut self) {
-        if self.eviction_outcomes.is_running() && self.app.model.views.leaving.first.is_none() {
+        let is_running = self.eviction_outcomes.is_running();
+        if is_running && self.worked_on().0.views.leaving.first.is_none() {
             self.eviction_outcomes.supersede();
         }
-        if self.eviction_outcomes.is_due()
-            && let Some(job) = self.app.model.next_outcomes_job(self.clock.now())
-        {
+        if !self.eviction_outcomes.is_due() {
+            return;
+        }
+        let (model, now) = self.worked_on();
+        if let Some(job) = model.next_outcomes_job(now) {
             self.eviction_outcomes.start(move |cancelled| job.work(cancelled.cancellation()));
         }
     }
@@ -721,7 +777,7 @@ impl Loop {
     /// Starts to work out what can be done about the subject of the open detail: another state of it is served at once, a
     /// changed cluster at the pace of forecasts.
     fn start_detail(&mut self) {
-        let now = self.clock.now();
+        let now = self.now();
         let subject = self.app.screen.overlays.detail().map(|detail| &detail.subject);
         if self.detail.is_running() && self.detailed.as_ref() != subject {
             self.detail.supersede();
@@ -736,7 +792,7 @@ impl Loop {
     }
 
     fn on_subject_report(&mut self, subject: &EventSubject, report: SubjectReport) {
-        self.app.on_subject_report(subject, report, self.clock.now());
+        self.app.on_subject_report(subject, report, self.now());
         self.undrawn = true;
     }
 
@@ -760,7 +816,7 @@ impl Loop {
     }
 
     fn on_usage(&mut self, answer: UsageAnswer) {
-        let now = self.clock.now();
+        let now = self.now();
         match answer {
             UsageAnswer::Kubelet(node, report) => {
                 self.app.model.on_kubelet_report(&node, *report);
@@ -774,7 +830,7 @@ impl Loop {
     }
 
     fn on_detail(&mut self, detail: Result<DetailResult, Failed>) {
-        let now = self.clock.now();
+        let now = self.now();
         match detail {
             Ok(detail) => self.app.on_detail_result(detail, now),
             Err(Failed) => {
@@ -788,7 +844,7 @@ impl Loop {
 
     fn start_pending_pods(&mut self) {
         if self.pending_pods.is_due()
-            && let Some(job) = self.app.model.next_pending_job()
+            && let Some(job) = self.worked_on().0.next_pending_job()
         {
             self.pending_pods.start(move |_| job.work());
         }
@@ -799,7 +855,8 @@ impl Loop {
             return;
         }
         self.headroom_goes_on = false;
-        if let Some(job) = self.app.model.next_headroom_job(self.clock.now()) {
+        let (model, now) = self.worked_on();
+        if let Some(job) = model.next_headroom_job(now) {
             let mut progress = std::mem::take(&mut self.headroom_progress);
             self.headroom.start(move |cancelled| {
                 let slice = cancelled.slice();
@@ -813,7 +870,7 @@ impl Loop {
 impl Loop {
     fn on_job_result(&mut self, result: Result<JobResult, Failed>) {
         match result {
-            Ok(result) => self.app.on_job_result(result, self.clock.now()),
+            Ok(result) => self.app.on_job_result(result, self.now()),
             Err(Failed) => self.report_fault("a step towards an operation failed"),
         }
         self.changed();
@@ -831,7 +888,7 @@ impl Loop {
     /// Lets operations see what has changed.
     fn show_changes(&mut self) {
         self.next_look = Instant::now() + LOOK;
-        self.app.show_changes(self.clock.now());
+        self.app.show_changes(self.now());
         self.outdated();
     }
 }

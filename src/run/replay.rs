@@ -1,11 +1,15 @@
 //! A recording, played back: the model that a kordon had which watched the cluster at the time.
 
-use std::io::{Read, Seek};
+use std::{
+    collections::BTreeMap,
+    io::{Read, Seek},
+};
 
 use crate::{
     engine::{Outcome, Settings},
+    forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
-    model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
+    model::{ConnectionInfo, ControllerRole, HORIZON, Model, ModelOptions},
     recording::{EntrySource, RecordedEntry, RecordingError, RecordingReader},
     time::{Span, Timestamp},
 };
@@ -14,8 +18,14 @@ use crate::{
 /// only, as to a kordon that was started then.
 const HISTORY: Span = Span::from_secs(3600);
 
-/// Copies of the model that are kept to go back to. When there are more, every second one is dropped.
-const CHECKPOINTS: usize = 64;
+/// Copies of the model are kept to go on from. Of a large cluster fewer: so many objects they may have in all, and there are at
+/// least and at most so many of them. When there are more, every second one is dropped.
+const CHECKPOINT_OBJECTS: usize = 2_000_000;
+const CHECKPOINTS: (usize, usize) = (16, 512);
+
+/// How often the model's views are brought up to date while it plays: what a state changed to and back in between is not
+/// recorded.
+const LOOK: Span = Span::from_secs(1);
 
 /// A recording without any message for this long was interrupted, for example because the machine slept: what is due meanwhile
 /// is done at its end.
@@ -33,10 +43,12 @@ pub struct Replay<R> {
     next: Option<RecordedEntry>,
     /// Whether the objects of the next keyframe are news: at the beginning, and after a damaged block.
     needs_keyframe: bool,
-    /// Where playing began.
-    began: Timestamp,
-    /// What was known just before keyframes since then, in order.
-    checkpoints: Vec<(Timestamp, Model)>,
+    /// When the views are brought up to date next.
+    next_look: Timestamp,
+    /// What was known just before keyframes, by the times of those.
+    checkpoints: BTreeMap<Timestamp, Model>,
+    /// The stretches that could not be read, by their start: until when, and why.
+    damaged: BTreeMap<Timestamp, (Timestamp, String)>,
 }
 
 impl<R: Read + Seek> Replay<R> {
@@ -44,8 +56,17 @@ impl<R: Read + Seek> Replay<R> {
     pub fn new(reader: RecordingReader<R>, settings: Settings) -> Self {
         let at = reader.start().at;
         let model = model(&reader, &settings, at);
-        let (next, needs_keyframe, checkpoints) = (None, false, Vec::new());
-        let mut replay = Self { reader, settings, model, at, next, needs_keyframe, began: at, checkpoints };
+        let mut replay = Self {
+            reader,
+            settings,
+            model,
+            at,
+            next: None,
+            needs_keyframe: false,
+            next_look: at,
+            checkpoints: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+        };
         replay.begin(at);
         replay
     }
@@ -75,16 +96,41 @@ impl<R: Read + Seek> Replay<R> {
     /// The recording cannot be read. A block that is damaged is no error: the model loses its connection for that time.
     pub fn seek(&mut self, to: Timestamp) -> Result<(), RecordingError> {
         let to = to.clamp(self.reader.start().at, self.reader.until());
-        if to < self.at {
-            let known = self.checkpoints.partition_point(|(at, _)| *at <= to);
-            match known.checked_sub(1) {
-                Some(place) => self.go_back(place),
-                None => self.begin(to),
-            }
-        } else if to.since(self.at) > HISTORY {
-            self.begin(to);
+        let checkpoint = self.checkpoints.range(..=to).next_back().map(|(at, _)| *at);
+        match checkpoint {
+            Some(checkpoint) if to < self.at || checkpoint > self.at => self.go_to(checkpoint),
+            None if to < self.at => self.begin(to),
+            Some(_) | None if to.since(self.at) > HISTORY => self.begin(to),
+            Some(_) | None => {}
         }
         self.play(to)
+    }
+
+    /// Makes the forecast of the moment, if there is anything to predict. Later events are compared with it.
+    pub fn run_forecast(&mut self) {
+        let model = &mut self.model;
+        if !model.is_abnormal() {
+            model.drop_forecasts();
+        } else if let Some(engine) = &model.engine {
+            let forecast = Forecast::run(engine, &model.cluster, self.at, HORIZON);
+            model.set_forecast(forecast);
+        }
+    }
+
+    /// The stretches that could not be read so far: from when until when, and why.
+    pub fn damaged(&self) -> impl Iterator<Item = (Timestamp, Timestamp, &str)> {
+        self.damaged.iter().map(|(from, (until, why))| (*from, *until, why.as_str()))
+    }
+
+    /// What was known just before keyframes that were played, for another replay of the same recording.
+    pub fn take_checkpoints(&mut self) -> BTreeMap<Timestamp, Model> {
+        std::mem::take(&mut self.checkpoints)
+    }
+
+    /// Takes what another replay of the same recording knew just before keyframes.
+    pub fn add_checkpoints(&mut self, checkpoints: BTreeMap<Timestamp, Model>) {
+        self.checkpoints.extend(checkpoints);
+        self.drop_checkpoints();
     }
 
     /// Begins again, far enough before `to`.
@@ -92,23 +138,23 @@ impl<R: Read + Seek> Replay<R> {
         let start = self.reader.start().at;
         let wanted = to - HISTORY;
         let keyframe = self.reader.keyframes().take_while(|at| *at <= wanted).last();
-        self.began = keyframe.unwrap_or(start);
+        let began = keyframe.unwrap_or(start);
         self.needs_keyframe = keyframe.is_some();
         match keyframe {
             Some(at) => self.reader.seek(at),
             None => self.reader.rewind(),
         }
-        self.at = self.began;
-        self.model = model(&self.reader, &self.settings, self.began);
+        (self.at, self.next_look) = (began, look_after(began));
+        self.model = model(&self.reader, &self.settings, began);
         self.next = None;
-        self.checkpoints.clear();
     }
 
-    fn go_back(&mut self, place: usize) {
-        self.checkpoints.truncate(place + 1);
-        let (at, model) = self.checkpoints[place].clone();
+    fn go_to(&mut self, at: Timestamp) {
+        let Some(model) = self.checkpoints.get(&at) else { return };
+        self.model = model.clone();
         self.reader.seek(at);
-        (self.at, self.model, self.next, self.needs_keyframe) = (at, model, None, false);
+        (self.at, self.next, self.needs_keyframe) = (at, None, false);
+        self.next_look = look_after(at);
     }
 
     fn play(&mut self, to: Timestamp) -> Result<(), RecordingError> {
@@ -134,8 +180,9 @@ impl<R: Read + Seek> Replay<R> {
             match self.reader.next_entry() {
                 Ok(None) => return Ok(()),
                 Ok(next) => self.next = next,
-                Err(error @ RecordingError::Damaged { from, .. }) => {
+                Err(error @ RecordingError::Damaged { from, until, .. }) => {
                     self.needs_keyframe = true;
+                    self.damaged.insert(from, (until, error.to_string()));
                     self.disconnect(&error.to_string(), from);
                 }
                 Err(error) => return Err(error),
@@ -163,18 +210,25 @@ impl<R: Read + Seek> Replay<R> {
 
     /// Keeps what is known just before a keyframe.
     fn keep(&mut self, at: Timestamp) {
-        if self.checkpoints.last().map_or(self.began, |(last, _)| *last) >= at {
+        self.pass_time(at);
+        if self.checkpoints.contains_key(&at) {
             return;
         }
-        self.pass_time(at);
-        if self.checkpoints.len() == CHECKPOINTS {
+        self.checkpoints.insert(at, self.model.clone());
+        self.drop_checkpoints();
+    }
+
+    /// Drops every second checkpoint where there are too many.
+    fn drop_checkpoints(&mut self) {
+        let objects = self.model.cluster.nodes().len() + self.model.cluster.pods().len();
+        let most = (CHECKPOINT_OBJECTS / objects.max(1)).clamp(CHECKPOINTS.0, CHECKPOINTS.1);
+        while self.checkpoints.len() > most {
             let mut place = 0;
-            self.checkpoints.retain(|_| {
+            self.checkpoints.retain(|_, _| {
                 place += 1;
                 place % 2 == 0
             });
         }
-        self.checkpoints.push((at, self.model.clone()));
     }
 
     /// Does what is due until then.
@@ -183,11 +237,22 @@ impl<R: Read + Seek> Replay<R> {
             self.at = to;
             self.model.on_timeout(to);
             self.answer_effects();
+            self.model.refresh_nodes(to);
+            self.next_look = look_after(to);
         }
-        while let Some(due) = self.model.poll_timeout().filter(|due| *due <= to) {
-            self.at = self.at.max(due);
-            self.model.on_timeout(self.at);
-            self.answer_effects();
+        loop {
+            let due = self.model.poll_timeout().filter(|due| *due <= to);
+            if let Some(due) = due.filter(|due| *due <= self.next_look) {
+                self.at = self.at.max(due);
+                self.model.on_timeout(self.at);
+                self.answer_effects();
+            } else if self.next_look <= to {
+                self.at = self.at.max(self.next_look);
+                self.model.refresh_nodes(self.at);
+                self.next_look = look_after(self.at);
+            } else {
+                break;
+            }
         }
         self.at = self.at.max(to);
     }
@@ -198,6 +263,12 @@ impl<R: Read + Seek> Replay<R> {
             self.model.on_outcome(effect.id, Outcome::Recorded, self.at);
         }
     }
+}
+
+/// The first full second after a time: looks are at the same times wherever playing began.
+pub fn look_after(at: Timestamp) -> Timestamp {
+    let second = LOOK.as_nanos();
+    Timestamp::from_nanos((at.as_nanos().div_euclid(second) + 1) * second)
 }
 
 /// What a model knows before it has heard anything.

@@ -35,7 +35,13 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let runs = runs.and(command.hint, scene.style(Role::Dim));
         // Help and quit are dropped last: help leads to all other commands.
         let is_kept = matches!(command.name, "help" | "quit");
-        let priority = if is_kept { 1 } else { 2 + u8::try_from(place).unwrap_or(200) };
+        // Of what is played, playing comes first.
+        let plays = scene.app.playback.is_some() && command.action.is_of_playback();
+        let priority = match (is_kept, plays) {
+            (true, _) => 1,
+            (false, true) => 2,
+            (false, false) => 3 + u8::try_from(place).unwrap_or(200),
+        };
         line = match (typing, &scene.screen.message) {
             (true, _) if fault.is_some() => line,
             (false, None) => line.left(priority, runs),

@@ -76,7 +76,9 @@ fn cells(scene: &Scene, command: &Command, group: HelpGroup) -> Vec<Cell> {
     let context = match (group, command.context) {
         (HelpGroup::Elsewhere, KeyContext::Everywhere) => "nothing to do now".into(),
         (HelpGroup::Elsewhere | HelpGroup::Typing, context) => context.to_string(),
-        (HelpGroup::Move | HelpGroup::Look | HelpGroup::Act | HelpGroup::Session, _) => String::new(),
+        (HelpGroup::Move | HelpGroup::Look | HelpGroup::Act | HelpGroup::Time | HelpGroup::Session, _) => {
+            String::new()
+        }
     };
     let mut cells = vec![
         Cell::new("  ", scene.style(Role::Dim)).and(&command.shortcuts().join(" "), scene.style(Role::Key)),

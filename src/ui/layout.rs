@@ -19,6 +19,8 @@ const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending, Pane::Departures];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreenLayout {
     pub header: Rect,
+    /// The time line of what is played.
+    pub playback: Option<Rect>,
     /// The line about an interrupted operation.
     pub banner: Option<Rect>,
     /// From top to bottom and from left to right.
@@ -26,6 +28,13 @@ pub struct ScreenLayout {
     pub footer: Rect,
     /// Whether panes have frames, or only rules above them.
     pub framed: bool,
+}
+
+/// What stands between the header and the panes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExtraLines {
+    pub playback: bool,
+    pub banner: bool,
 }
 
 /// A part of the screen for one pane, or for several as tabs. Which panes are in a slot follows from the size of the screen
@@ -61,7 +70,7 @@ impl ScreenLayout {
     /// ```
     /// None if the terminal is too small. When zoomed, the focused pane stands alone; a view does so where there is no
     /// room for it beside the nodes.
-    pub fn of(area: Rect, screen: &Screen, zones: usize, banner: bool) -> Option<Self> {
+    pub fn of(area: Rect, screen: &Screen, zones: usize, extra: ExtraLines) -> Option<Self> {
         if area.width < LEAST.0 || area.height < LEAST.1 {
             return None;
         }
@@ -69,8 +78,11 @@ impl ScreenLayout {
         let header_rows = if area.height >= 26 { 3 } else { 2 };
         let header = Rect { height: header_rows, ..area };
         let footer = Rect { y: area.bottom() - 1, height: 1, ..area };
-        let banner = banner.then(|| Rect { y: header.bottom(), height: 1, ..area });
-        let top = banner.unwrap_or(header).bottom();
+        let height = if area.height >= 26 { 2 } else { 1 };
+        let playback = extra.playback.then(|| Rect { y: header.bottom(), height, ..area });
+        let above = playback.unwrap_or(header).bottom();
+        let banner = extra.banner.then(|| Rect { y: above, height: 1, ..area });
+        let top = banner.map_or(above, Rect::bottom);
         let body = Rect { y: top, height: footer.y - top, ..area };
         let view = screen.overlays.view().and_then(Overlay::pane);
         let has_room_beside = area.width >= BESIDE.0 && area.height >= BESIDE.1;
@@ -89,7 +101,7 @@ impl ScreenLayout {
         } else {
             stack(body, screen, zones)
         };
-        Some(Self { header, banner, slots, footer, framed })
+        Some(Self { header, playback, banner, slots, footer, framed })
     }
 }
 
@@ -177,11 +189,13 @@ mod tests {
             for height in (15..=80).step_by(3).chain([24, 40, 48]) {
                 for (zones, screen) in [0, 3, 50].into_iter().cycle().zip(&screens) {
                     let area = Rect::new(0, 0, width, height);
-                    let plan = ScreenLayout::of(area, screen, zones, zones == 3).expect("large enough");
+                    let extra = ExtraLines { banner: zones == 3, playback: zones > 0 };
+                    let plan = ScreenLayout::of(area, screen, zones, extra).expect("large enough");
                     let areas: Vec<Rect> = plan.slots.iter().map(|slot| slot.area).collect();
                     let cells: u32 = areas.iter().map(|area| area.area()).sum();
                     let banner = plan.banner.map_or(0, Rect::area);
-                    let whole = cells + plan.header.area() + banner + plan.footer.area();
+                    let playback = plan.playback.map_or(0, Rect::area);
+                    let whole = cells + plan.header.area() + playback + banner + plan.footer.area();
                     assert_eq!(whole, area.area(), "{width}x{height}");
                     assert!(areas.iter().all(|rect| area.contains(rect.as_position())));
                     for slot in &plan.slots {
@@ -204,7 +218,7 @@ mod tests {
                 screen.openings.values_mut().for_each(|opening| opening.on_content(false, Timestamp::EPOCH));
                 screen.focus_on(focus);
                 let area = Rect::new(0, 0, width, height);
-                let plan = ScreenLayout::of(area, &screen, 3, false).expect("large enough");
+                let plan = ScreenLayout::of(area, &screen, 3, ExtraLines::default()).expect("large enough");
                 plan.slots.into_iter().map(|slot| (slot.area, slot.tabs)).collect::<Vec<_>>()
             };
             for pane in Screen::new(Vec::new()).panes() {
@@ -217,7 +231,8 @@ mod tests {
     fn what_has_nothing_to_show_is_one_line_and_its_room_goes_to_the_nodes() {
         for (width, height, least) in [(80, 24, 20), (120, 40, 28), (160, 48, 36), (220, 60, 48)] {
             let area = Rect::new(0, 0, width, height);
-            let plan = ScreenLayout::of(area, &Screen::new(Vec::new()), 3, false).expect("large enough");
+            let plan = ScreenLayout::of(area, &Screen::new(Vec::new()), 3, ExtraLines::default())
+                .expect("large enough");
             let height_of =
                 |pane| plan.slots.iter().find(|slot| slot.active == pane).map(|slot| slot.area.height);
             assert_eq!(height_of(Pane::Evictions), Some(1));
@@ -228,7 +243,12 @@ mod tests {
     #[test]
     fn a_terminal_too_small_has_no_plan() {
         let plan = |width, height| {
-            ScreenLayout::of(Rect::new(0, 0, width, height), &Screen::new(Vec::new()), 3, false)
+            ScreenLayout::of(
+                Rect::new(0, 0, width, height),
+                &Screen::new(Vec::new()),
+                3,
+                ExtraLines::default(),
+            )
         };
         assert!(plan(59, 40).is_none() && plan(200, 14).is_none() && plan(0, 0).is_none());
     }

@@ -10,6 +10,7 @@ pub mod layout;
 pub mod node_strip;
 pub mod palette;
 pub mod panes;
+pub mod playback;
 pub mod scene;
 pub mod small;
 pub mod snapshot;
@@ -32,7 +33,7 @@ use crate::{
     time::Timestamp,
     visible,
 };
-use layout::ScreenLayout;
+use layout::{ExtraLines, ScreenLayout};
 
 /// What a frame shows, besides what is on it.
 #[derive(Clone, Debug, Default)]
@@ -71,12 +72,16 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
     buf.set_style(area, scene.style(Role::Base));
     let mut drawn = Drawn { title: title(&scene), ..Drawn::default() };
     let banner = !app.operations.interrupted.is_empty();
-    let Some(plan) = ScreenLayout::of(area, &app.screen, scene.shown.views.zones.len(), banner) else {
+    let extra = ExtraLines { banner, playback: app.playback.is_some() };
+    let Some(plan) = ScreenLayout::of(area, &app.screen, scene.shown.views.zones.len(), extra) else {
         small::draw(&scene, area, buf);
         return (drawn, None);
     };
     let scene = Scene { framed: plan.framed, slots: &plan.slots, ..scene };
     panes::header::draw(&scene, plan.header, buf);
+    if let (Some(playback), Some(area)) = (&app.playback, plan.playback) {
+        playback::draw(&scene, playback, area, buf);
+    }
     if let Some(area) = plan.banner {
         banner::draw(&scene, area, buf);
     }

@@ -69,8 +69,8 @@ impl<'a> Scene<'a> {
         match (self.app.operations.mode, focused) {
             (Mode::Enforce, true) => Role::BorderFocusEnforce,
             (Mode::Enforce, false) => Role::BorderEnforce,
-            (Mode::DryRun | Mode::ReadOnly, true) => Role::BorderFocus,
-            (Mode::DryRun | Mode::ReadOnly, false) => Role::Border,
+            (Mode::DryRun | Mode::ReadOnly | Mode::Replay, true) => Role::BorderFocus,
+            (Mode::DryRun | Mode::ReadOnly | Mode::Replay, false) => Role::Border,
         }
     }
 

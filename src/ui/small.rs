@@ -50,6 +50,7 @@ fn place(scene: &Scene) -> Runs {
         Mode::DryRun => (" DRY-RUN ", Role::ModeDryRun),
         Mode::Enforce => (" ENFORCE ", Role::ModeEnforce),
         Mode::ReadOnly => (" READ-ONLY ", Role::ModeReadOnly),
+        Mode::Replay => (" REPLAY ", Role::ModeReplay),
     };
     Runs::new(badge, scene.style(role))
         .and(&format!(" {}", scene.app.model.connection.context), scene.style(Role::Strong))

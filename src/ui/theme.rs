@@ -44,6 +44,7 @@ roles! {
     ModeDryRun = "mode.dry-run",
     ModeEnforce = "mode.enforce",
     ModeReadOnly = "mode.read-only",
+    ModeReplay = "mode.replay",
     NodeCritical = "node.critical",
     NodeWarning = "node.warning",
     NodeNotice = "node.notice",

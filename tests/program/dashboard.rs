@@ -263,7 +263,7 @@ impl LoopHarness {
             wanted: Default::default(),
             events: None,
         };
-        (Dashboard { app, links, clock: self.clock, context: None }, self)
+        (Dashboard { app, links: Some(links), clock: self.clock, context: None, player: None }, self)
     }
 
     async fn run(self) -> Result<(), RunError> {

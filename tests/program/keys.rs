@@ -1,12 +1,16 @@
 //! Every key does something, and so does every hint of the footer; a key that does nothing is answered.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use kordon::app::{
-    Reaction,
-    commands::{self, COMMANDS, Chord, Command, UserAction},
-    update,
+use kordon::{
+    app::{
+        Mode, Playback, PlaybackKind, Reaction,
+        commands::{self, COMMANDS, Chord, Command, UserAction},
+        update,
+    },
+    model::{Moment, MomentKind, VerdictLevel},
+    time::Span,
 };
 use ratatui::{buffer::Buffer, layout::Position};
 
@@ -87,6 +91,7 @@ const SITUATIONS: &[Situation] = &[
     ("filter, typed", || pressed(DashboardFixture::incident(), "2/po")),
     ("filter, at its start", || pressed(DashboardFixture::incident(), "2/po<Home>")),
     ("command, typed", || pressed(DashboardFixture::incident(), "2:z")),
+    ("recording", recording),
     ("help", || pressed(DashboardFixture::incident(), "2?")),
     ("information", || pressed(DashboardFixture::incident(), "2i")),
     ("timing", || {
@@ -95,6 +100,19 @@ const SITUATIONS: &[Situation] = &[
         fixture
     }),
 ];
+
+/// A recording between two notable moments.
+fn recording() -> DashboardFixture {
+    let mut fixture = pressed(DashboardFixture::incident(), "2");
+    let (now, hour) = (fixture.now, Span::from_secs(3600));
+    let mut playback = Playback::new(PlaybackKind::Recording, (now - hour, now + hour), now);
+    let moment = |at| Moment::new(at, MomentKind::NodeJoined, VerdictLevel::Notice, "pool-b-02");
+    playback.moments = Arc::new(vec![moment(now - Span::from_secs(300)), moment(now + Span::from_secs(300))]);
+    (playback.searched, playback.speed) = (now + hour, 10.0);
+    fixture.app.playback = Some(playback);
+    fixture.app.operations.mode = Mode::Replay;
+    fixture
+}
 
 fn about_to_drain_asked() -> DashboardFixture {
     let mut fixture = about_to_drain();

@@ -21,6 +21,7 @@ mod n_minus_one;
 mod drain_times;
 mod evictions;
 mod pending;
+mod playbacks;
 mod pressure;
 mod recording_screen;
 mod redraws;

@@ -162,7 +162,8 @@ fn show_dashboard() {
             wanted: Default::default(),
             events: None,
         };
-        let dashboard = Dashboard { app: fixture.app, links, clock, context: None };
+        let dashboard =
+            Dashboard { app: fixture.app, links: Some(links), clock, context: None, player: None };
         run::terminal(dashboard).await.expect("it runs");
     });
 }

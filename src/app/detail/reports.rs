@@ -60,6 +60,13 @@ impl App {
 }
 
 impl Detail {
+    /// There is nobody to ask for Events and the object: a recording has neither.
+    pub(in crate::app) fn set_unrecorded(&mut self) {
+        let failure = Some("a recording has only what watches report".to_owned());
+        self.events = ObjectEvents { events: None, failure: failure.clone() };
+        self.object = ObjectRead { object: None, failure };
+    }
+
     fn shown_object(&self, model: &Model) -> Option<ShownObject> {
         match &self.subject {
             DetailSubject::Node(name) => {

@@ -49,6 +49,8 @@ impl App {
                     |span| format!("the next cordons are meant to last {span}"),
                 ));
             }
+            TypedCommand::At => self.go_to_typed(argument)?,
+            TypedCommand::Speed => self.set_speed(argument)?,
             TypedCommand::Group => {
                 let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
                 self.screen.group_by(label.unwrap_or_default());
@@ -70,6 +72,9 @@ impl App {
         if self.operations.mode == Mode::ReadOnly {
             return Err("read-only: this session was started with --read-only".into());
         }
+        if self.operations.mode == Mode::Replay {
+            return Err("replay: nothing can be written to a recording".into());
+        }
         if let Some(why) = &self.operations.locked {
             return Err(format!("nothing can be applied: {why}"));
         }
@@ -88,6 +93,7 @@ impl App {
     fn stop_enforcing(&mut self, now: Timestamp) -> Result<(), String> {
         match self.operations.mode {
             Mode::ReadOnly => return Err("read-only: this session cannot write".into()),
+            Mode::Replay => return Err("replay: nothing can be written to a recording".into()),
             Mode::DryRun => self.screen.message = Some("already in dry-run mode".into()),
             Mode::Enforce => self.lock(now, "enforce mode ended"),
         }
@@ -130,6 +136,7 @@ impl App {
                     .into(),
             ),
             Mode::ReadOnly => Some("read-only: nothing is written in this session".into()),
+            Mode::Replay => Some("replay: nothing can be written to a recording".into()),
             Mode::Enforce if self.is_frozen() => {
                 Some("the screen is frozen: press f to unfreeze it first".into())
             }

@@ -92,6 +92,7 @@ fn mode(scene: &Scene) -> (String, Role) {
     match (scene.app.operations.mode, scene.app.operations.enforced_until) {
         (Mode::DryRun, _) => (" DRY-RUN ".into(), Role::ModeDryRun),
         (Mode::ReadOnly, _) => (" READ-ONLY ".into(), Role::ModeReadOnly),
+        (Mode::Replay, _) => (" REPLAY ".into(), Role::ModeReplay),
         (Mode::Enforce, None) => (" ENFORCE ".into(), Role::ModeEnforce),
         (Mode::Enforce, Some(until)) => {
             (format!(" ENFORCE {} ", text::left(until, scene.now)), Role::ModeEnforce)
@@ -120,12 +121,31 @@ fn in_progress(scene: &Scene) -> Runs {
 
 /// Whether what is shown is what there is now; the verdict says what follows where it is not.
 fn freshness(scene: &Scene) -> (String, Role) {
+    if scene.app.is_replay() {
+        // Times of the recording: nothing is live.
+        return replayed_freshness(scene);
+    }
     match scene.shown.views.confidence {
         None => ("starting".into(), Role::FeedBusy),
         Some(Confidence::Live) => (format!("live{}", last_event(scene)), Role::FeedLive),
         Some(Confidence::Assumed) => {
             (format!("live{}, controller assumed", last_event(scene)), Role::FeedBusy)
         }
+        Some(Confidence::Disconnected { since }) => {
+            (format!("disconnected {}", text::age(scene.now, since)), Role::FeedBroken)
+        }
+        Some(Confidence::NoController { since }) => {
+            (format!("no controller {}", text::age(scene.now, since)), Role::FeedBroken)
+        }
+    }
+}
+
+/// The same at a moment of a recording.
+fn replayed_freshness(scene: &Scene) -> (String, Role) {
+    match scene.shown.views.confidence {
+        None => ("no lists yet".into(), Role::FeedBusy),
+        Some(Confidence::Live) => ("connected".into(), Role::FeedLive),
+        Some(Confidence::Assumed) => ("connected, controller assumed".into(), Role::FeedBusy),
         Some(Confidence::Disconnected { since }) => {
             (format!("disconnected {}", text::age(scene.now, since)), Role::FeedBroken)
         }

@@ -82,6 +82,7 @@ pub(super) fn note(scene: &Scene) -> Runs {
         }
         Mode::Enforce => ("preview: A applies it", Role::Strong),
         Mode::ReadOnly => ("read-only: nothing is written", Role::Dim),
+        Mode::Replay => ("replay: as of then", Role::Dim),
     };
     Runs::new(words, scene.style(role))
 }

@@ -1,0 +1,360 @@
+//! A recording, or the history of the session, that is looked at in place of the present: which moment is shown, how fast time
+//! passes in it, and what happened in it.
+
+use std::sync::Arc;
+
+use super::{App, Pane};
+use crate::{
+    model::{Model, Moment},
+    time::{Span, Timestamp},
+};
+
+/// How fast time may pass.
+const SPEEDS: [u32; 9] = [1, 2, 5, 10, 30, 60, 120, 300, 600];
+
+/// The next or previous moment is at least this far from the one that is shown.
+const NEARBY: Span = Span::from_millis(500);
+
+/// What is looked at in place of the present.
+#[derive(Clone, Debug)]
+pub struct Playback {
+    pub kind: PlaybackKind,
+    /// Its start and its end.
+    pub from: Timestamp,
+    pub until: Timestamp,
+    /// The moment that is shown.
+    pub at: Timestamp,
+    /// The moment that is wanted and not shown yet.
+    pub target: Option<Timestamp>,
+    pub is_paused: bool,
+    /// How many seconds of it pass in a second.
+    pub speed: f64,
+    /// The notable moments that were found so far, in order of time.
+    pub moments: Arc<Vec<Moment>>,
+    /// Until when it was searched for them.
+    pub searched: Timestamp,
+    /// What is wrong with it: that it was truncated, for example.
+    pub fault: Option<String>,
+}
+
+/// What is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlaybackKind {
+    /// A file: there is no cluster.
+    Recording,
+    /// What this session kept, on a frozen screen.
+    History,
+}
+
+/// Where to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeekStep {
+    /// Seconds, back if negative.
+    By(i32),
+    NextMoment,
+    PreviousMoment,
+    Start,
+    End,
+}
+
+impl Playback {
+    /// A playback that stands at `at`.
+    pub fn new(kind: PlaybackKind, (from, until): (Timestamp, Timestamp), at: Timestamp) -> Self {
+        Self {
+            kind,
+            from,
+            until,
+            at,
+            target: None,
+            is_paused: kind == PlaybackKind::History,
+            speed: 1.0,
+            moments: Arc::default(),
+            searched: from,
+            fault: None,
+        }
+    }
+
+    /// Where it stands, or will once that is shown.
+    pub fn place(&self) -> Timestamp {
+        self.target.unwrap_or(self.at)
+    }
+
+    /// Whether time passes in it.
+    pub fn is_playing(&self) -> bool {
+        !self.is_paused && self.place() < self.until
+    }
+
+    /// Goes to a time, or to the end that is nearer.
+    pub fn go_to(&mut self, at: Timestamp) {
+        self.target = Some(at.clamp(self.from, self.until));
+    }
+
+    /// The first notable moment after the place, and the last one before it.
+    pub fn next_moment(&self) -> Option<&Moment> {
+        let place = self.place() + NEARBY;
+        self.moments.get(self.moments.partition_point(|moment| moment.at < place))
+    }
+
+    pub fn previous_moment(&self) -> Option<&Moment> {
+        let place = self.place() - NEARBY;
+        let before = self.moments.partition_point(|moment| moment.at < place);
+        before.checked_sub(1).and_then(|last| self.moments.get(last))
+    }
+
+    /// The last notable moment that has happened.
+    pub fn last_moment(&self) -> Option<&Moment> {
+        let happened = self.moments.partition_point(|moment| moment.at <= self.at);
+        happened.checked_sub(1).and_then(|last| self.moments.get(last))
+    }
+
+    /// `3x`, `0.5x`
+    pub fn speed_text(&self) -> String {
+        format!("{}x", self.speed)
+    }
+
+    fn seek(&mut self, step: SeekStep) -> Result<(), &'static str> {
+        let to = match step {
+            SeekStep::By(seconds) => self.place() + Span::from_secs(seconds.into()),
+            SeekStep::Start => self.from,
+            SeekStep::End => self.until,
+            SeekStep::NextMoment => match self.next_moment() {
+                Some(moment) => moment.at,
+                None if self.searched < self.until => {
+                    return Err("no later moment found yet: still searching");
+                }
+                None => return Err("no notable moment after this"),
+            },
+            SeekStep::PreviousMoment => self.previous_moment().ok_or("no notable moment before this")?.at,
+        };
+        self.go_to(to);
+        Ok(())
+    }
+
+    /// Time passes faster by one step, or slower.
+    fn change_speed(&mut self, faster: bool) {
+        let speeds = || SPEEDS.into_iter().map(f64::from);
+        let next = if faster {
+            speeds().find(|speed| *speed > self.speed)
+        } else {
+            speeds().rev().find(|speed| *speed < self.speed)
+        };
+        self.speed = next.unwrap_or(self.speed);
+    }
+}
+
+impl App {
+    /// The time that belongs to the model: that of the recording that is played, else `now`.
+    pub fn model_time(&self, now: Timestamp) -> Timestamp {
+        let recording = self.playback.as_ref().filter(|playback| playback.kind == PlaybackKind::Recording);
+        recording.map_or(now, |playback| playback.at)
+    }
+
+    /// Whether a recording is shown: there is no cluster.
+    pub fn is_replay(&self) -> bool {
+        self.playback.as_ref().is_some_and(|playback| playback.kind == PlaybackKind::Recording)
+    }
+
+    /// Whether another moment of the history is shown than the one at which the screen was frozen.
+    pub fn is_in_history(&self) -> bool {
+        self.playback.as_ref().is_some_and(|playback| playback.kind == PlaybackKind::History)
+    }
+
+    /// The model that is shown and its time, if it is worked on like the present: not of a screen that is only frozen.
+    pub fn worked_on(&mut self, now: Timestamp) -> (&mut Model, Timestamp) {
+        let now = self.model_time(now);
+        match &mut self.screen.frozen {
+            Some(frozen) if self.playback.is_some() => (&mut frozen.model, frozen.at),
+            Some(_) | None => (&mut self.model, now),
+        }
+    }
+
+    /// Shows another moment in place of the one that is shown. Returns the model of that.
+    pub fn show_moment(&mut self, mut model: Model, at: Timestamp) -> Model {
+        if model.leaves_many() {
+            model.refresh_nodes(at);
+        } else {
+            model.refresh(at);
+        }
+        if let Some(playback) = &mut self.playback {
+            playback.at = at;
+            playback.target = playback.target.filter(|target| *target != at);
+            if at >= playback.until {
+                playback.is_paused = true;
+            }
+        }
+        let before = match &mut self.screen.frozen {
+            Some(frozen) => {
+                frozen.at = at;
+                std::mem::replace(&mut *frozen.model, model)
+            }
+            None => std::mem::replace(&mut self.model, model),
+        };
+        self.arrange(at);
+        before
+    }
+
+    /// Goes to another moment of the recording.
+    pub(super) fn seek(&mut self, step: SeekStep) {
+        let sought = self.playback.as_mut().map(|playback| playback.seek(step));
+        if let Some(Err(why)) = sought {
+            self.screen.message = Some(why.into());
+        }
+    }
+
+    pub(super) fn change_speed(&mut self, faster: bool) {
+        if let Some(playback) = &mut self.playback {
+            playback.change_speed(faster);
+        }
+    }
+
+    /// Pauses what is played, or plays on; from the end, from the start.
+    pub(super) fn play_or_pause(&mut self) {
+        let Some(playback) = &mut self.playback else { return };
+        playback.is_paused = !playback.is_paused;
+        if !playback.is_paused && playback.place() >= playback.until {
+            playback.go_to(playback.from);
+        }
+    }
+
+    /// Goes to a time that was typed: `03:12:45`, `12m` from the start, `-30s` from the end, or with a date.
+    ///
+    /// # Errors
+    /// It is none, or nothing is played.
+    pub(super) fn go_to_typed(&mut self, text: &str) -> Result<(), String> {
+        let playback = self.playback.as_mut().ok_or(NOTHING_PLAYED)?;
+        let to = typed_time(text, playback)?;
+        if !(playback.from..=playback.until).contains(&to) {
+            let (from, until) = (playback.from.to_time(), playback.until.to_time());
+            return Err(format!("{} is not in it: {from} to {until}", to.to_time()));
+        }
+        playback.go_to(to);
+        Ok(())
+    }
+
+    /// Sets how fast time passes: `10`, `10x`.
+    ///
+    /// # Errors
+    /// It is no speed, or nothing is played.
+    pub(super) fn set_speed(&mut self, text: &str) -> Result<(), String> {
+        let playback = self.playback.as_mut().ok_or(NOTHING_PLAYED)?;
+        playback.speed = parse_speed(text)?;
+        Ok(())
+    }
+
+    /// Whether there is something to play where the focus is.
+    pub(super) fn would_play(&self) -> bool {
+        self.playback.is_some() && self.screen.focus != Pane::Progress
+    }
+}
+
+const NOTHING_PLAYED: &str =
+    "nothing is played: kordon replay FILE plays a recording, and f freezes the screen with its history";
+
+/// Parses `10`, `10x`, `0.5`.
+///
+/// # Errors
+/// It is no number, or one that is too small or too large.
+pub fn parse_speed(text: &str) -> Result<f64, String> {
+    let speed = text.trim().trim_end_matches('x').parse().ok();
+    let speed = speed.filter(|speed: &f64| (0.1..=1000.0).contains(speed));
+    speed.ok_or_else(|| "not a speed from 0.1 to 1000, such as 10x".into())
+}
+
+/// Parses a moment of a recording: an RFC 3339 time, a time of day in UTC, `12m` from the start, `-30s` from the end.
+fn typed_time(text: &str, playback: &Playback) -> Result<Timestamp, String> {
+    let text = text.trim();
+    if let Some(at) = Timestamp::parse(text) {
+        return Ok(at);
+    }
+    let span = |text: &str| humantime::parse_duration(text).ok().map(Span::from);
+    let parsed = match text.strip_prefix('-') {
+        Some(before) => span(before).map(|span| playback.until - span),
+        None => span(text.trim_start_matches('+')).map(|span| playback.from + span),
+    };
+    let parsed = parsed.or_else(|| time_of_day(text, playback.from));
+    parsed.ok_or_else(|| {
+        format!("{text} is not a time such as 03:12:45, 12m (from the start) or -30s (from the end)")
+    })
+}
+
+/// The first such time of day that is not before `from`: `03:12`, `03:12:45`.
+fn time_of_day(text: &str, from: Timestamp) -> Option<Timestamp> {
+    let full = if text.matches(':').count() == 1 { format!("{text}:00") } else { text.to_owned() };
+    let day = |at: Timestamp| at.utc().format("%Y-%m-%d").to_string();
+    let on = |at: Timestamp| Timestamp::parse(&format!("{}T{full}Z", day(at)));
+    let today = on(from)?;
+    if today >= from { Some(today) } else { on(from + Span::from_secs(86_400)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{MomentKind, VerdictLevel};
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(1_800_000_000 + secs)
+    }
+
+    fn playback() -> Playback {
+        let moment = |secs| Moment::new(at(secs), MomentKind::NodeJoined, VerdictLevel::Notice, "node");
+        let mut playback = Playback::new(PlaybackKind::Recording, (at(0), at(600)), at(100));
+        playback.moments = Arc::new(vec![moment(50), moment(100), moment(130)]);
+        playback
+    }
+
+    #[test]
+    fn steps_add_up_and_end_at_the_ends() {
+        let mut playback = playback();
+        for (step, expected) in [
+            (SeekStep::By(10), 110),
+            (SeekStep::By(60), 170),
+            (SeekStep::By(-600), 0),
+            (SeekStep::End, 600),
+            (SeekStep::By(10), 600),
+            (SeekStep::PreviousMoment, 130),
+            (SeekStep::PreviousMoment, 100),
+            (SeekStep::PreviousMoment, 50),
+            (SeekStep::NextMoment, 100),
+            (SeekStep::Start, 0),
+        ] {
+            assert_eq!(playback.seek(step), Ok(()), "{step:?}");
+            assert_eq!(playback.place(), at(expected), "{step:?}");
+        }
+        assert!(playback.seek(SeekStep::PreviousMoment).is_err(), "there is none");
+        playback.go_to(at(500));
+        assert_eq!(playback.seek(SeekStep::NextMoment), Err("no later moment found yet: still searching"));
+    }
+
+    #[test]
+    fn a_time_is_typed_as_on_the_clock_or_from_an_end() {
+        let playback = playback();
+        let typed = |text: &str| typed_time(text, &playback).map(|time| time.since(at(0)).as_secs());
+        assert_eq!(at(0).to_time(), "2027-01-15T08:00:00Z");
+        for (text, expected) in [
+            ("2027-01-15T08:02:00Z", 120),
+            ("08:05", 300),
+            ("08:00:09", 9),
+            ("00:30", 16 * 3600 + 1800),
+            ("12s", 12),
+            ("+1m", 60),
+            ("-1m30s", 510),
+        ] {
+            assert_eq!(typed(text), Ok(expected), "{text}");
+        }
+        assert!(typed("soon").is_err() && typed("").is_err() && typed("-").is_err());
+    }
+
+    #[test]
+    fn the_speed_has_steps_and_any_value_may_be_typed() {
+        let mut playback = playback();
+        playback.speed = 7.0;
+        playback.change_speed(true);
+        assert_eq!(playback.speed_text(), "10x");
+        (0..20).for_each(|_| playback.change_speed(true));
+        assert_eq!(playback.speed_text(), "600x");
+        (0..20).for_each(|_| playback.change_speed(false));
+        assert_eq!(playback.speed_text(), "1x");
+        assert_eq!(parse_speed("0.5x"), Ok(0.5));
+        assert!(["0", "-1", "fast", "inf", "NaN"].iter().all(|text| parse_speed(text).is_err()));
+    }
+}

@@ -1,0 +1,68 @@
+//! `kordon replay`: the dashboard over a recording.
+
+use std::{io::BufReader, path::PathBuf};
+
+use clap::Args;
+
+use super::{
+    exit::CliError,
+    recorded::{RecordedTime, open, recorded_time},
+    settings::SettingsArgs,
+    show::{LookArgs, show_replay},
+};
+use crate::{
+    app::{
+        AppOptions, Mode,
+        playback::{Playback, PlaybackKind, parse_speed},
+    },
+    clock::Clock,
+    run::{
+        Dashboard,
+        moment_search::end_note,
+        player::{Player, RecordingSource},
+        replay::Replay,
+    },
+};
+
+#[derive(Args, Debug)]
+pub struct ReplayArgs {
+    /// Recording of `kordon record`
+    file: PathBuf,
+    /// Where to start: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end (default: the start)
+    #[arg(long, value_name = "TIME", value_parser = recorded_time, allow_hyphen_values = true)]
+    at: Option<RecordedTime>,
+    /// How fast time passes, from 0.1 to 1000; `<` and `>` change it
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
+    speed: f64,
+    /// Start paused; p plays
+    #[arg(long)]
+    paused: bool,
+    #[command(flatten)]
+    look: LookArgs,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+pub async fn run(args: ReplayArgs) -> Result<(), CliError> {
+    let ReplayArgs { file, at, speed, paused, look, settings } = args;
+    let replay = || -> Result<Replay<Box<dyn RecordingSource>>, CliError> {
+        let source: Box<dyn RecordingSource> = Box::new(BufReader::new(open(&file)?));
+        let reader = crate::recording::RecordingReader::open(source)?;
+        let mut flags = reader.start().settings();
+        settings.apply(&mut flags);
+        Ok(Replay::new(reader, flags))
+    };
+    let (mut played, searched) = (replay()?, replay()?);
+    let reader = played.reader();
+    let (from, until) = (reader.start().at, reader.until());
+    let at = at.map_or(Ok(from), |at| at.within(from, until))?;
+    let mut playback = Playback::new(PlaybackKind::Recording, (from, until), from);
+    playback.fault = end_note(reader.end()).map(Into::into);
+    (playback.speed, playback.is_paused) = (speed, paused);
+    played.seek(from)?;
+    playback.go_to(at);
+    let options = AppOptions { mode: Mode::Replay, themes: look.themes() };
+    let dashboard =
+        Dashboard::of_recording(playback, Player::new(played, searched), options, Clock::system());
+    show_replay(look, dashboard).await
+}

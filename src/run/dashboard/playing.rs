@@ -1,0 +1,223 @@
+//! What the dashboard's loop does while a recording, or the history, is played.
+
+use super::*;
+
+/// A frame of a recording: what is typed on the way, and when it is drawn.
+#[derive(Debug)]
+pub struct VirtualTyping {
+    /// Keys, and how long after the start each is typed.
+    pub keys: Vec<(Span, KeyEvent)>,
+    /// How long after the start the frame is drawn.
+    pub until: Span,
+}
+
+/// Plays a recording without a terminal and without waiting: the viewer's time is virtual too. Draws one frame at the end.
+///
+/// # Errors
+/// As [`run_dashboard`].
+pub async fn replay_frame(
+    dashboard: Dashboard,
+    size: (u16, u16),
+    typing: VirtualTyping,
+) -> Result<Buffer, RunError> {
+    let mut screen = Terminal::new(TestBackend::new(size.0, size.1)).expect("a buffer cannot fail");
+    let mut looped = Loop::new(dashboard);
+    looped.search_all().await;
+    let mut passed = Span::ZERO;
+    for (after, key) in typing.keys {
+        looped.let_pass((after - passed).or_zero()).await;
+        passed = passed.max(after);
+        if let Next::Leave = looped.on_event(Event::Key(key), &mut screen).await? {
+            break;
+        }
+        looped.show_target().await;
+    }
+    looped.let_pass((typing.until - passed).or_zero()).await;
+    let mut app = looped.app;
+    let now = app.model_time(Timestamp::EPOCH);
+    finish_work(&mut app, now);
+    screen.draw_app(&app, now).map_err(RunError::Draw)?;
+    Ok(screen.backend().buffer().clone())
+}
+
+/// Works out at once what is shown of what is worked out beside the loop.
+pub(super) fn finish_work(app: &mut App, now: Timestamp) {
+    if let Some(job) = app.next_plan(now) {
+        app.planned(job.work(), now);
+    }
+    if let Some(job) = app.next_timing_job() {
+        app.on_timing(job.work());
+    }
+    let is_worked_on = !app.is_frozen() || app.is_in_history();
+    if is_worked_on {
+        let (model, now) = app.worked_on(now);
+        model.run_outcomes(now);
+        model.run_pending();
+    }
+    if let Some(job) = app.next_detail_job(now) {
+        app.on_detail_result(job.work(&own_guards()), now);
+    }
+    if is_worked_on {
+        app.arrange(now);
+    }
+}
+
+impl Loop {
+    /// When the engine must be woken; never by a recording, which has its own times.
+    pub(super) fn waking(&self) -> Option<Timestamp> {
+        if self.app.is_replay() { None } else { self.app.poll_timeout() }
+    }
+
+    /// When the next moment of what is played is to be shown.
+    pub(super) fn step_due(&self) -> Option<Instant> {
+        self.player.as_ref()?.due(self.app.playback.as_ref()?)
+    }
+
+    /// Whether a moment that the user asked for is not shown yet.
+    pub(super) fn is_seeking(&self) -> bool {
+        self.app.playback.as_ref().is_some_and(|playback| playback.target.is_some())
+    }
+
+    pub(super) fn start_step(&mut self) {
+        if let (Some(player), Some(playback)) = (&mut self.player, &self.app.playback) {
+            player.start(playback, self.app.shown());
+        }
+    }
+
+    pub(super) fn start_search(&mut self) {
+        if let Some(player) = &mut self.player {
+            player.start_search();
+        }
+    }
+
+    pub(super) fn on_played(&mut self, played: PlayerEvent) {
+        match played {
+            PlayerEvent::Step(step) => self.on_step(step),
+            PlayerEvent::Found(found) => self.on_found(found),
+        }
+    }
+
+    fn on_step(&mut self, step: Result<StepResult, Failed>) {
+        let (Some(player), true) = (&mut self.player, self.app.playback.is_some()) else { return };
+        let Ok(step) = step else {
+            self.player = None;
+            return self.end_playback("playing failed: this is a fault of kordon");
+        };
+        let (at, model, kind) = player.on_step(step);
+        let model = match model {
+            Ok(model) => *model,
+            Err(error) => return self.end_playback(&error.to_string()),
+        };
+        // The user may have gone elsewhere meanwhile; that comes next.
+        if kind == StepKind::Continued && self.is_seeking() {
+            return drop_in_background(model);
+        }
+        if kind == StepKind::Jumped {
+            self.drop_work();
+        }
+        drop_in_background(self.app.show_moment(model, at));
+        self.undrawn = true;
+        self.start_work();
+    }
+
+    fn on_found(&mut self, found: Result<SearchProgress, Failed>) {
+        match found {
+            Ok(progress) => {
+                let Some(playback) = &mut self.app.playback else { return };
+                self.undrawn |= playback.moments.len() != progress.moments.len() || progress.is_done;
+                (playback.moments, playback.searched) = (progress.moments, progress.until);
+                if let Some(player) = &mut self.player {
+                    player.add_checkpoints(progress.checkpoints);
+                }
+            }
+            Err(Failed) => self.report_fault("searching for notable moments failed"),
+        }
+    }
+
+    /// The screen shows the present again.
+    pub(super) fn on_thaw(&mut self, before: Box<Model>) {
+        drop_in_background(before);
+        if self.app.playback.take().is_some() {
+            self.player = None;
+            self.drop_work();
+        }
+    }
+
+    /// Nothing more can be played: says why, and stays where it is.
+    fn end_playback(&mut self, why: &str) {
+        if let Some(playback) = &mut self.app.playback {
+            (playback.is_paused, playback.target) = (true, None);
+            playback.fault = Some(why.to_owned());
+        }
+        self.app.screen.message = Some(why.to_owned());
+        self.undrawn = true;
+    }
+
+    /// Starts what is worked out beside the loop about the moment that is shown.
+    fn start_work(&mut self) {
+        let (model, now) = self.worked_on();
+        if model.leaves_many() {
+            self.start_leaving(now);
+        }
+        self.start_outlook();
+        self.start_plan();
+        self.start_detail();
+        self.start_headroom();
+        self.start_eviction_outcomes();
+        self.start_pending_pods();
+        self.start_timing();
+    }
+
+    /// Results of another moment are of no use.
+    fn drop_work(&mut self) {
+        self.outlook = Background::new(FORECAST);
+        self.plan = Background::new(FORECAST);
+        self.detail = Background::new(FORECAST);
+        self.headroom = Background::in_slices(HEADROOM);
+        self.headroom_progress = HeadroomProgress::default();
+        self.leaving = Background::new(REFRESH);
+        self.eviction_outcomes = Background::new(OUTCOMES);
+        self.pending_pods = Background::new(OUTCOMES);
+        self.timing = Background::new(OUTCOMES);
+    }
+
+    /// Finds all notable moments.
+    async fn search_all(&mut self) {
+        self.start_search();
+        while let Some(player) = self.player.as_mut().filter(|player| player.is_searching()) {
+            let found = player.next_found().await;
+            self.on_found(found);
+            self.start_search();
+        }
+        self.show_target().await;
+    }
+
+    /// Shows the moment that is wanted.
+    async fn show_target(&mut self) {
+        while self.is_seeking() {
+            self.start_step();
+            let Some(player) = &mut self.player else { return };
+            let step = player.next_step().await;
+            self.on_step(step);
+        }
+    }
+
+    /// Lets the viewer's time pass.
+    async fn let_pass(&mut self, span: Span) {
+        self.show_target().await;
+        let (Some(player), Some(playback)) = (&mut self.player, &self.app.playback) else { return };
+        if playback.is_playing() && span > Span::ZERO {
+            player.start_after(span.to_std(), playback, self.app.shown());
+            let step = player.next_step().await;
+            self.on_step(step);
+        }
+    }
+}
+
+/// What was worked out of what is played; forever none where nothing is.
+pub(super) async fn next_played(player: &mut Option<Player>) -> PlayerEvent {
+    match player {
+        Some(player) => player.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,91 @@
+//! Searches a recording for its notable moments, in slices beside the loop. On the way it leaves what is known at keyframes, from
+//! which a replay goes on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{Read, Seek},
+    sync::Arc,
+};
+
+use super::replay::{Replay, look_after};
+use crate::{
+    model::{Model, Moment, MomentFinder, MomentKind, VerdictLevel},
+    recording::{RecordingEnd, RecordingError},
+    time::Timestamp,
+};
+
+/// One pass over a recording.
+#[derive(Debug)]
+pub struct MomentSearch<R> {
+    replay: Replay<R>,
+    finder: MomentFinder,
+    /// The damaged stretches that are among the moments.
+    damaged: BTreeSet<Timestamp>,
+    is_done: bool,
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub struct SearchProgress {
+    pub moments: Arc<Vec<Moment>>,
+    /// How far the recording was searched.
+    pub until: Timestamp,
+    pub is_done: bool,
+    /// What is known at keyframes since the last slice.
+    pub checkpoints: BTreeMap<Timestamp, Model>,
+}
+
+impl<R: Read + Seek> MomentSearch<R> {
+    /// A search of a recording from its start.
+    pub fn new(replay: Replay<R>) -> Self {
+        Self { replay, finder: MomentFinder::default(), damaged: BTreeSet::new(), is_done: false }
+    }
+
+    /// Searches on until the end, or until `is_over` between two seconds of the recording.
+    pub fn advance(&mut self, is_over: impl Fn() -> bool) -> SearchProgress {
+        let until = self.replay.reader().until();
+        while !self.is_done && !is_over() {
+            let to = look_after(self.replay.at()).min(until);
+            let played = self.replay.seek(to);
+            self.note_damage();
+            self.finder.look(self.replay.model(), to);
+            self.is_done = to >= until || self.note_error(played);
+        }
+        SearchProgress {
+            moments: Arc::new(self.finder.found().to_vec()),
+            until: self.replay.at(),
+            is_done: self.is_done,
+            checkpoints: self.replay.take_checkpoints(),
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn note_damage(&mut self) {
+        for (from, until, why) in self.replay.damaged() {
+            if self.damaged.insert(from) {
+                let text = format!("nothing is known until {}: {why}", until.to_time());
+                self.finder.add(Moment::new(from, MomentKind::Gap, VerdictLevel::Disconnected, &text));
+            }
+        }
+    }
+
+    /// Notes why nothing more can be read. Returns whether that is so.
+    fn note_error(&mut self, played: Result<(), RecordingError>) -> bool {
+        let Err(error) = played else { return false };
+        let (at, text) = (self.replay.at(), error.to_string());
+        self.finder.add(Moment::new(at, MomentKind::Gap, VerdictLevel::Disconnected, &text));
+        true
+    }
+}
+
+/// What is to be said of how a recording ends; none where it ends as it should.
+pub fn end_note(end: RecordingEnd) -> Option<&'static str> {
+    match end {
+        RecordingEnd::Whole => None,
+        RecordingEnd::Truncated => Some("ends abruptly"),
+        RecordingEnd::DamagedAt(_) => Some("damaged at the end"),
+    }
+}

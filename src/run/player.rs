@@ -1,0 +1,213 @@
+//! Plays a recording beside the loop: the model of each moment that is shown is made on another thread.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    io::{Read, Seek},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::{
+    background::{Background, Failed},
+    moment_search::{MomentSearch, SearchProgress},
+    replay::Replay,
+};
+use crate::{
+    app::Playback,
+    forecast::Forecast,
+    model::{HORIZON, Model, MomentNumber},
+    recording::RecordingError,
+    time::{Span, Timestamp},
+};
+
+/// While a recording plays, the next moment is shown after this.
+const STEP: Duration = Duration::from_millis(200);
+
+/// What recordings are read from: files, and memory in tests.
+pub trait RecordingSource: Read + Seek + Send {}
+
+impl<S: Read + Seek + Send> RecordingSource for S {}
+
+/// A replay of a recording.
+pub type AnyReplay = Replay<Box<dyn RecordingSource>>;
+
+/// Plays a recording, and searches it for notable moments.
+pub struct Player {
+    /// None while it plays.
+    replay: Option<Box<AnyReplay>>,
+    step: Background<StepResult>,
+    /// None while it searches.
+    search: Option<Box<MomentSearch<Box<dyn RecordingSource>>>>,
+    searching: Background<(Box<MomentSearch<Box<dyn RecordingSource>>>, SearchProgress)>,
+    number: MomentNumber,
+    /// What is known at keyframes and waits until it does not play.
+    checkpoints: BTreeMap<Timestamp, Model>,
+    /// When the moment that is shown, or on its way, was asked for.
+    asked: Instant,
+}
+
+/// A moment that can be shown.
+pub struct StepResult {
+    replay: Box<AnyReplay>,
+    pub at: Timestamp,
+    pub model: Result<Box<Model>, RecordingError>,
+    pub kind: StepKind,
+}
+
+/// What was worked out beside the loop.
+pub enum PlayerEvent {
+    Step(Result<StepResult, Failed>),
+    Found(Result<SearchProgress, Failed>),
+}
+
+impl fmt::Debug for Player {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Player").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// How a moment follows the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepKind {
+    /// Time has passed.
+    Continued,
+    /// It is another place of the recording.
+    Jumped,
+}
+
+impl Player {
+    /// A player of one recording, of which it has two replays: one plays, and the other searches.
+    pub fn new(replay: AnyReplay, search: AnyReplay) -> Self {
+        Self {
+            replay: Some(Box::new(replay)),
+            step: Background::new(Duration::ZERO),
+            search: Some(Box::new(MomentSearch::new(search))),
+            searching: Background::new(Duration::ZERO),
+            number: MomentNumber::default(),
+            checkpoints: BTreeMap::new(),
+            asked: Instant::now(),
+        }
+    }
+
+    /// The model of where it stands before anything was played.
+    pub fn first_model(&self) -> Model {
+        self.replay.as_ref().expect("nothing plays yet").model().clone()
+    }
+
+    /// When the next moment is to be shown; none while one is on its way, and while nothing changes.
+    pub fn due(&self, playback: &Playback) -> Option<Instant> {
+        self.replay.as_ref()?;
+        match playback.target {
+            Some(_) => Some(self.asked),
+            None => playback.is_playing().then_some(self.asked + STEP),
+        }
+    }
+
+    /// Time has not passed for the recording until now.
+    pub fn restart_clock(&mut self) {
+        self.asked = Instant::now();
+    }
+
+    /// Starts to make the next moment: the one that is wanted, or where time is now. `before` is shown now.
+    pub fn start(&mut self, playback: &Playback, before: &Model) {
+        let elapsed = self.asked.elapsed();
+        self.asked = Instant::now();
+        self.start_after(elapsed, playback, before);
+    }
+
+    /// The same where this much time has passed.
+    pub fn start_after(&mut self, elapsed: Duration, playback: &Playback, before: &Model) {
+        let Some(mut replay) = self.replay.take() else { return };
+        let (to, kind) = match playback.target {
+            Some(target) => (target, StepKind::Jumped),
+            None => {
+                let passed = Span::from_secs_f64(elapsed.as_secs_f64() * playback.speed);
+                ((playback.at + passed).min(playback.until), StepKind::Continued)
+            }
+        };
+        self.number.shown += 1;
+        self.number.jump += u64::from(kind == StepKind::Jumped);
+        let number = self.number;
+        let before = (kind == StepKind::Continued).then(|| before.clone());
+        self.step.start(move |_| {
+            let model =
+                replay.seek(to).map(|()| Box::new(moment(replay.model(), before.as_ref(), number, to)));
+            StepResult { replay, at: to, model, kind }
+        });
+    }
+
+    /// What was worked out next; forever none while nothing runs. May be dropped and awaited again.
+    pub async fn next(&mut self) -> PlayerEvent {
+        tokio::select! {
+            step = self.step.finished() => PlayerEvent::Step(step),
+            found = self.searching.finished() => PlayerEvent::Found(found.map(|(search, progress)| {
+                self.search = Some(search);
+                progress
+            })),
+        }
+    }
+
+    /// The next moment.
+    pub async fn next_step(&mut self) -> Result<StepResult, Failed> {
+        self.step.finished().await
+    }
+
+    /// Takes back what played. Returns the moment.
+    pub fn on_step(&mut self, step: StepResult) -> (Timestamp, Result<Box<Model>, RecordingError>, StepKind) {
+        let StepResult { replay, at, model, kind } = step;
+        let replay = self.replay.insert(replay);
+        replay.add_checkpoints(std::mem::take(&mut self.checkpoints));
+        (at, model, kind)
+    }
+
+    /// Searches on, if there is more to search and nothing searches.
+    pub fn start_search(&mut self) {
+        if let Some(mut search) = self.search.take_if(|search| !search.is_done()) {
+            self.searching.start(move |cancelled| {
+                let slice = cancelled.slice();
+                let progress = search.advance(|| slice.is_over());
+                (search, progress)
+            });
+        }
+    }
+
+    pub fn is_searching(&self) -> bool {
+        self.searching.is_running()
+    }
+
+    /// What the search has found; forever none while nothing searches. May be dropped and awaited again.
+    pub async fn next_found(&mut self) -> Result<SearchProgress, Failed> {
+        let (search, progress) = self.searching.finished().await?;
+        self.search = Some(search);
+        Ok(progress)
+    }
+
+    /// Takes what is known at keyframes, to go on from.
+    pub fn add_checkpoints(&mut self, checkpoints: BTreeMap<Timestamp, Model>) {
+        match &mut self.replay {
+            Some(replay) => replay.add_checkpoints(checkpoints),
+            None => self.checkpoints.extend(checkpoints),
+        }
+    }
+}
+
+/// The model of a moment with its forecast, ready to be shown.
+fn moment(replayed: &Model, before: Option<&Model>, number: MomentNumber, at: Timestamp) -> Model {
+    let mut model = replayed.clone();
+    model.number(number);
+    if let Some(before) = before {
+        model.continue_from(before, at);
+    }
+    model.refresh_nodes(at);
+    if !model.is_abnormal() {
+        model.drop_forecasts();
+    } else if model.forecast.is_none()
+        && let Some(engine) = &model.engine
+    {
+        let forecast = Forecast::run(engine, &model.cluster, at, HORIZON).with_chart(engine, &model.cluster);
+        model.set_forecast(forecast);
+    }
+    model
+}

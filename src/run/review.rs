@@ -1,0 +1,322 @@
+//! Goes through a recording from one moment to another and collects what a postmortem needs: what happened, who was affected, and how
+//! right predictions were.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{Read, Seek},
+};
+
+use super::replay::{Replay, look_after};
+use crate::{
+    cluster::{Cluster, Key, NodeName, OwnerKind, Uid, WorkloadKind},
+    forecast::accuracy::AccuracyReport,
+    model::{
+        DepartureEntry, DepartureId, Model, Moment, MomentFinder, MomentKind, NodeState, VerdictLevel,
+        moments::is_eviction,
+    },
+    recording::RecordingError,
+    time::{Span, Timestamp},
+    why::{Step, StepTime, departure::DepartureKind},
+};
+
+/// How often a forecast is made and workloads are counted, in the recording's time.
+const EVERY: Span = Span::from_secs(5);
+
+/// A workload that lacked pods for less than this was only starting or replacing some.
+const LEAST: Span = Span::from_secs(10);
+
+/// What a stretch of a recording shows.
+#[derive(Clone, Debug, Default)]
+pub struct IncidentReview {
+    pub from: Timestamp,
+    pub until: Timestamp,
+    pub moments: Vec<Moment>,
+    pub nodes: Vec<NodeOutage>,
+    pub workloads: Vec<WorkloadOutage>,
+    pub evictions: Vec<ReviewedEviction>,
+    pub accuracy: AccuracyReport,
+    /// When most nodes were failing; none if none ever was.
+    pub peak: Option<Timestamp>,
+}
+
+/// A stretch of time in which a node was silent or not ready.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeOutage {
+    pub node: NodeName,
+    pub zone: String,
+    pub from: Timestamp,
+    /// When it was declared Unknown or reported that it is not ready, and when it was tainted; none if it was not.
+    pub down: Option<Timestamp>,
+    pub evicting: Option<Timestamp>,
+    /// None if it was still failing at the end.
+    pub until: Option<Timestamp>,
+    pub worst: NodeState,
+    /// Why, as was known when it was at its worst: the chain of causes in words.
+    pub why: Vec<String>,
+    pub evicted: usize,
+}
+
+/// A stretch of time in which a workload had fewer ready pods than it wants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkloadOutage {
+    pub kind: WorkloadKind,
+    pub workload: Key,
+    pub from: Timestamp,
+    pub until: Option<Timestamp>,
+    pub desired: usize,
+    /// The fewest ready pods that it had.
+    pub least_ready: usize,
+    /// The time that pods were missing, summed over pods.
+    pub missing: Span,
+}
+
+/// A pod that was evicted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReviewedEviction {
+    pub at: Timestamp,
+    pub entry: DepartureEntry,
+    /// How long after it the node was well again; none if it never was.
+    pub back_after: Option<Span>,
+}
+
+/// Collects while it plays.
+struct Collector {
+    finder: MomentFinder,
+    nodes: BTreeMap<NodeName, NodeOutage>,
+    workloads: BTreeMap<(WorkloadKind, Key), WorkloadOutage>,
+    counted: BTreeSet<DepartureId>,
+    departures_revision: u64,
+    review: IncidentReview,
+    most_failing: usize,
+}
+
+impl IncidentReview {
+    /// Goes through a recording.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of<R: Read + Seek>(
+        replay: &mut Replay<R>,
+        (from, until): (Timestamp, Timestamp),
+    ) -> Result<Self, RecordingError> {
+        replay.seek(from)?;
+        let mut collector = Collector::new(replay.model(), from, until);
+        let mut next = from;
+        loop {
+            let at = replay.at();
+            collector.look(replay.model(), at);
+            if at >= next {
+                replay.run_forecast();
+                collector.count_workloads(&replay.model().cluster, at);
+                next = at + EVERY;
+            }
+            if at >= until {
+                break;
+            }
+            replay.seek(look_after(at).min(until))?;
+            if replay.at() <= at {
+                break;
+            }
+        }
+        for (from, until, why) in replay.damaged() {
+            let text = format!("nothing is known until {}: {why}", until.to_time());
+            collector.finder.add(Moment::new(from, MomentKind::Gap, VerdictLevel::Disconnected, &text));
+        }
+        Ok(collector.finish(replay.model()))
+    }
+
+    /// The evictions by a taint whose node was well again within this time: with longer tolerations they would not have been
+    /// necessary.
+    pub fn unnecessary(&self, within: Span) -> impl Iterator<Item = &ReviewedEviction> {
+        let is_by_taint =
+            |eviction: &&ReviewedEviction| eviction.entry.departure.kind == DepartureKind::TaintEviction;
+        self.evictions
+            .iter()
+            .filter(is_by_taint)
+            .filter(move |eviction| eviction.back_after.is_some_and(|after| after <= within))
+    }
+}
+
+impl Collector {
+    fn new(model: &Model, from: Timestamp, until: Timestamp) -> Self {
+        Self {
+            finder: MomentFinder::default(),
+            nodes: BTreeMap::new(),
+            workloads: BTreeMap::new(),
+            counted: model.departures.newest().map(|(id, _)| id).collect(),
+            departures_revision: model.departures.revision(),
+            review: IncidentReview { from, until, ..IncidentReview::default() },
+            most_failing: 0,
+        }
+    }
+
+    fn look(&mut self, model: &Model, at: Timestamp) {
+        self.finder.look(model, at);
+        self.look_at_departures(model);
+        let failing: BTreeMap<&NodeName, NodeState> =
+            model.watchlist.notable().filter(|(_, state)| state.is_failing()).collect();
+        if failing.len() > self.most_failing {
+            (self.most_failing, self.review.peak) = (failing.len(), Some(at));
+        }
+        let back: Vec<NodeName> =
+            self.nodes.keys().filter(|name| !failing.contains_key(name)).cloned().collect();
+        for name in back {
+            let Some(outage) = self.nodes.remove(&name) else { continue };
+            for eviction in &mut self.review.evictions {
+                let is_of_node = eviction.entry.node.as_ref() == Some(&name);
+                if is_of_node && eviction.at >= outage.from && eviction.back_after.is_none() {
+                    eviction.back_after = model.cluster.node(&name).map(|_| at.since(eviction.at));
+                }
+            }
+            self.review.nodes.push(NodeOutage { until: Some(at), ..outage });
+        }
+        for (name, state) in failing {
+            let zone = || model.watchlist.zone(name).map(|zone| model.watchlist.zone_names().short(zone));
+            let outage = self.nodes.entry(name.clone()).or_insert_with(|| NodeOutage {
+                node: name.clone(),
+                zone: zone().unwrap_or_default(),
+                from: began(model, name, at),
+                down: None,
+                evicting: None,
+                until: None,
+                worst: state,
+                why: Vec::new(),
+                evicted: 0,
+            });
+            if state.is_down() {
+                outage.down.get_or_insert(at);
+            }
+            if state == NodeState::Evicting {
+                outage.evicting.get_or_insert(at);
+            }
+            if state < outage.worst || outage.why.is_empty() {
+                outage.worst = outage.worst.min(state);
+                outage.why = causes(model, name, at);
+            }
+        }
+    }
+
+    fn look_at_departures(&mut self, model: &Model) {
+        if self.departures_revision == model.departures.revision() {
+            return;
+        }
+        self.departures_revision = model.departures.revision();
+        let mut new: Vec<_> = model
+            .departures
+            .newest()
+            .filter(|(_, entry)| is_eviction(entry.departure.kind))
+            .filter(|(id, _)| self.counted.insert(*id))
+            .collect();
+        new.reverse();
+        for (id, entry) in new {
+            if let Some(outage) = entry.node.as_ref().and_then(|node| self.nodes.get_mut(node)) {
+                outage.evicted += 1;
+            }
+            let at = entry.at.unwrap_or(id.at());
+            self.review.evictions.push(ReviewedEviction { at, entry: entry.clone(), back_after: None });
+        }
+    }
+
+    fn count_workloads(&mut self, cluster: &Cluster, at: Timestamp) {
+        let mut lacking = BTreeSet::new();
+        for (key, desired, ready) in readiness(cluster) {
+            if ready >= desired {
+                continue;
+            }
+            lacking.insert(key.clone());
+            let outage = self.workloads.entry(key.clone()).or_insert_with(|| WorkloadOutage {
+                kind: key.0,
+                workload: key.1.clone(),
+                from: at,
+                until: None,
+                desired,
+                least_ready: ready,
+                missing: Span::ZERO,
+            });
+            outage.desired = outage.desired.max(desired);
+            outage.least_ready = outage.least_ready.min(ready);
+            let missing = i64::try_from(desired - ready).unwrap_or(i64::MAX);
+            outage.missing = outage.missing + EVERY * missing;
+        }
+        let over: Vec<_> = self.workloads.keys().filter(|key| !lacking.contains(*key)).cloned().collect();
+        for key in over {
+            let Some(outage) = self.workloads.remove(&key) else { continue };
+            self.add_workload(WorkloadOutage { until: Some(at), ..outage });
+        }
+    }
+
+    fn add_workload(&mut self, outage: WorkloadOutage) {
+        let end = outage.until.unwrap_or(self.review.until);
+        if end.since(outage.from) >= LEAST {
+            self.review.workloads.push(outage);
+        }
+    }
+
+    fn finish(mut self, model: &Model) -> IncidentReview {
+        self.review.nodes.extend(std::mem::take(&mut self.nodes).into_values());
+        for outage in std::mem::take(&mut self.workloads).into_values() {
+            self.add_workload(outage);
+        }
+        let mut review = self.review;
+        review.nodes.sort_by(|one, other| (one.from, &one.node).cmp(&(other.from, &other.node)));
+        review.workloads.sort_by(|one, other| {
+            (other.missing, &one.workload, one.kind, one.from).cmp(&(
+                one.missing,
+                &other.workload,
+                other.kind,
+                other.from,
+            ))
+        });
+        review.moments = self.finder.found().to_vec();
+        review.moments.sort_by_key(|moment| moment.at);
+        review.accuracy = model.accuracy.report();
+        review
+    }
+}
+
+/// Since when a node fails: since its last heartbeat, where that is what is missing.
+fn began(model: &Model, name: &NodeName, at: Timestamp) -> Timestamp {
+    let status = model.cluster.node(name).and_then(|node| model.node_status(node));
+    status.and_then(|status| status.since).map_or(at, |since| since.min(at))
+}
+
+/// The causes that have happened or hold, in order of time.
+fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
+    let Some(explainer) = model.explainer(at) else { return Vec::new() };
+    let steps = model.cluster.node(name).map(|node| explainer.node(node)).unwrap_or_default();
+    let has_happened = |step: &&Step| matches!(step.tense, StepTime::Past | StepTime::Holds);
+    let words = |step: &Step| match step.at {
+        Some(at) => format!("{} {}", at.to_time(), step.text),
+        None => step.text.clone(),
+    };
+    steps.iter().filter(has_happened).map(words).collect()
+}
+
+/// How many pods each workload wants, and how many of them are ready. DaemonSets are left out: a node that is gone wants none.
+fn readiness(cluster: &Cluster) -> Vec<((WorkloadKind, Key), usize, usize)> {
+    let mut ready_of: BTreeMap<&Uid, usize> = BTreeMap::new();
+    for pod in cluster.pods().iter() {
+        if let Some(owner) = pod.owner.as_ref().filter(|_| pod.is_ready() && pod.termination.is_none()) {
+            *ready_of.entry(&owner.uid).or_default() += 1;
+        }
+    }
+    // The pods of a Deployment belong to its ReplicaSets.
+    for set in cluster.workloads(WorkloadKind::ReplicaSet).iter() {
+        if let Some(owner) = &set.owner
+            && let Some(ready) = ready_of.get(&set.uid).copied()
+        {
+            *ready_of.entry(&owner.uid).or_default() += ready;
+        }
+    }
+    let is_deployment = |kind: &OwnerKind| *kind == OwnerKind::Workload(WorkloadKind::Deployment);
+    let kinds = [WorkloadKind::Deployment, WorkloadKind::ReplicaSet, WorkloadKind::StatefulSet];
+    let workloads = kinds.into_iter().flat_map(|kind| cluster.workloads(kind).iter());
+    workloads
+        .filter(|workload| !workload.owner.as_ref().is_some_and(|owner| is_deployment(&owner.kind)))
+        .filter_map(|workload| {
+            let desired = usize::try_from(workload.replicas?).ok().filter(|desired| *desired > 0)?;
+            let ready = ready_of.get(&workload.uid).copied().unwrap_or(0);
+            Some(((workload.kind, workload.key.clone()), desired, ready))
+        })
+        .collect()
+}
