@@ -13,17 +13,17 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-/// Heights of a cell of the time line by how much happened in it; the first where nothing did.
-const HEIGHTS: [&str; 7] = ["─", "▂", "▃", "▄", "▅", "▆", "▇"];
+/// Heights of a cell of the time line by how much happened in it; the first where nothing did. In ASCII they differ too.
+const HEIGHTS: [&str; 4] = ["─", "▂", "▅", "▇"];
 
 /// Where we are.
-const PLACE: &str = "█";
+const PLACE: &str = "●";
 
 /// What was not searched yet.
 const UNSEARCHED: &str = "┈";
 
 /// ```text
-///  ▶ 10x  03:12:45  +12m45s   03:00:00 ─▂▅▇──▂──────█────▂▂───────┈┈┈┈ 03:48:12 truncated
+///  ▶ 10x  03:12:45  +12m45s   03:00:00 ─▂▅▇──▂──────●────▂▂───────┈┈┈┈ 03:48:12 truncated
 ///  12s ago: 3 nodes Silent                                    ] in 45s: pod shop/web-1 evicted
 /// ```
 /// Draws the second line only where there is room for it.
@@ -184,10 +184,13 @@ fn cell_of(at: Timestamp, (from, until): (Timestamp, Timestamp), width: usize) -
     Some(cell.min(width.checked_sub(1)?))
 }
 
-/// A place in [`HEIGHTS`] for something that happened to this many objects: one more for each doubling.
-fn height(count: usize) -> usize {
-    let doublings = count.max(1).ilog2() as usize;
-    (1 + doublings).min(HEIGHTS.len() - 1)
+/// A place in [`HEIGHTS`] for something that happened to this many objects.
+const fn height(count: usize) -> usize {
+    match count {
+        0 | 1 => 1,
+        2..8 => 2,
+        _ => 3,
+    }
 }
 
 fn cells(width: usize) -> u16 {
@@ -229,13 +232,13 @@ mod tests {
             moment(100, VerdictLevel::Notice, 500),
         ]);
         playback.searched = at(100);
-        assert_eq!(line(&playback, 10), "1-3--#---6");
+        assert_eq!(line(&playback, 10), "1-2--#---3");
         assert_eq!(
             TimeLine::of(&playback, 10).0[2],
-            TimeCell::Moments { height: 3, level: VerdictLevel::Critical }
+            TimeCell::Moments { height: 2, level: VerdictLevel::Critical }
         );
         playback.searched = at(79);
-        assert_eq!(line(&playback, 10), "1-3--#--?6", "not searched yet");
+        assert_eq!(line(&playback, 10), "1-2--#--?3", "not searched yet");
         assert_eq!(line(&playback, 1), "#");
         assert_eq!(line(&playback, 0), "");
     }
