@@ -495,6 +495,13 @@ pub const COMMANDS: &[Command] = &[
             UserAction::Apply,
         )
     },
+    view(
+        "pause",
+        "Pause the recording or operation that is shown, or resume it.",
+        "pause",
+        &[char('p')],
+        UserAction::Pause,
+    ),
     Command {
         context: KeyContext::In(&[Pane::Progress]),
         ..view(
@@ -505,13 +512,6 @@ pub const COMMANDS: &[Command] = &[
             UserAction::Cancel,
         )
     },
-    view(
-        "pause",
-        "Pause the recording, history or operation that is shown, or resume it.",
-        "pause",
-        &[char('p')],
-        UserAction::Pause,
-    ),
     seek("rewind", "Go back 10 seconds.", "-10s", &[key(KeyCode::Left)], SeekStep::By(-10)),
     seek("forward", "Go forward 10 seconds.", "+10s", &[key(KeyCode::Right)], SeekStep::By(10)),
     seek("rewind-minute", "Go back a minute.", "", &[char(',')], SeekStep::By(-60)),
@@ -526,14 +526,14 @@ pub const COMMANDS: &[Command] = &[
         &[char(']')],
         SeekStep::NextMoment,
     ),
-    seek("start", "Go to the start of the recording or history.", "", &[char('0')], SeekStep::Start),
-    seek("end", "Go to the end of the recording or history.", "", &[char('$')], SeekStep::End),
+    seek("start", "Go to the start of the recording.", "", &[char('0')], SeekStep::Start),
+    seek("end", "Go to the end of the recording.", "", &[char('$')], SeekStep::End),
     view("slower", "Let time pass slower in it.", "", &[char('<')], UserAction::Slower),
     view("faster", "Let time pass faster in it.", "faster", &[char('>')], UserAction::Faster),
     typed_only(
         "at",
         "[TIME]",
-        "Go to a moment of the recording or history: 03:12:45, 12m from its start, or -30s from its end.",
+        "Go to a moment of the recording: 03:12:45, 12m from its start, or -30s from its end.",
         TypedCommand::At,
     ),
     typed_only("speed", "[FACTOR]", "Set how fast time passes in it, such as 10x.", TypedCommand::Speed),

@@ -4,7 +4,7 @@ use crossterm::event::KeyEvent;
 
 use super::{
     App,
-    commands::{self, COMMANDS, Command, UserAction},
+    commands::{self, COMMANDS, Command, TypedCommand, UserAction},
     detail::Detail,
     dialog::DialogPrompt,
     operations::OperationEntry,
@@ -65,7 +65,10 @@ impl App {
                 screen.focus == Pane::Progress
                     && self.shown_operation().is_some_and(OperationEntry::is_running)
             }
-            UserAction::Seek(_) | UserAction::Faster | UserAction::Slower => self.playback.is_some(),
+            UserAction::Seek(_)
+            | UserAction::Faster
+            | UserAction::Slower
+            | UserAction::Typed(TypedCommand::At | TypedCommand::Speed) => self.playback.is_some(),
             UserAction::Progress => match self.operations.entries.len() {
                 0 => false,
                 1 => screen.focus != Pane::Progress,

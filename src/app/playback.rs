@@ -247,8 +247,7 @@ impl App {
     }
 }
 
-const NOTHING_PLAYED: &str =
-    "nothing is played: kordon replay FILE plays a recording, and f freezes the screen with its history";
+const NOTHING_PLAYED: &str = "nothing is played: kordon replay FILE plays a recording";
 
 /// Parses `10`, `10x`, `0.5`.
 ///
