@@ -205,6 +205,7 @@ struct ProofCost {
 }
 
 impl ProofCost {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark reads clocks")]
     fn of(work: &mut HeadroomWork, cluster: &Cluster) -> Self {
         let started = cpu();
         work.start(cluster.clone(), VERSION, NOW);

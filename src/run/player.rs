@@ -33,14 +33,17 @@ impl<S: Read + Seek + Send> RecordingSource for S {}
 /// A replay of a recording.
 pub type AnyReplay = Replay<Box<dyn RecordingSource>>;
 
+/// A search in a recording, wherever that is.
+type AnySearch = Box<MomentSearch<Box<dyn RecordingSource>>>;
+
 /// Plays a recording, and searches it for notable moments.
 pub struct Player {
     /// None while it plays.
     replay: Option<Box<AnyReplay>>,
     step: Background<StepResult>,
     /// None while it searches.
-    search: Option<Box<MomentSearch<Box<dyn RecordingSource>>>>,
-    searching: Background<(Box<MomentSearch<Box<dyn RecordingSource>>>, SearchProgress)>,
+    search: Option<AnySearch>,
+    searching: Background<(AnySearch, SearchProgress)>,
     number: MomentNumber,
     /// What is known at keyframes and waits until it does not play.
     checkpoints: BTreeMap<Timestamp, Model>,

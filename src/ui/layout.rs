@@ -81,7 +81,7 @@ impl ScreenLayout {
         let height = if area.height >= 26 { 2 } else { 1 };
         let playback = extra.playback.then(|| Rect { y: header.bottom(), height, ..area });
         let above = playback.unwrap_or(header).bottom();
-        let banner = extra.banner.then(|| Rect { y: above, height: 1, ..area });
+        let banner = extra.banner.then_some(Rect { y: above, height: 1, ..area });
         let top = banner.map_or(above, Rect::bottom);
         let body = Rect { y: top, height: footer.y - top, ..area };
         let view = screen.overlays.view().and_then(Overlay::pane);

@@ -123,7 +123,7 @@ struct Reading {
 #[derive(Clone, Debug, Default)]
 pub struct KeptLoss {
     proof: Option<KeptProof>,
-    packing: Option<Box<Packing>>,
+    packing: Option<Packing>,
 }
 
 /// A pod on a node.

@@ -42,7 +42,7 @@ const NOWHERE: u32 = u32::MAX;
 /// The nodes that the pods of a loss were given, or will have been.
 #[derive(Clone, Debug)]
 pub(super) enum Packing {
-    Running(PackingRun),
+    Running(Box<PackingRun>),
     Done(DonePacking),
 }
 
@@ -85,23 +85,23 @@ impl Packing {
         proofs: &mut FitProofs,
         snapshot: &Snapshot,
         lost: &[u32],
-        kept: &mut Option<Box<Self>>,
+        kept: &mut Option<Self>,
         continues: &mut impl FnMut() -> bool,
     ) -> Packed {
         let (generation, round) = proofs.log.now();
-        let run = match kept.take().map(|packing| *packing) {
+        let run = match kept.take() {
             Some(Self::Running(run)) if run.is_of((generation, round), lost) => Some(run),
             Some(Self::Done(done)) if done.is_of(generation, lost) => {
-                PackingRun::new(proofs, snapshot, lost, Some(done))
+                PackingRun::new(proofs, snapshot, lost, Some(done)).map(Box::new)
             }
-            _ => PackingRun::new(proofs, snapshot, lost, None),
+            _ => PackingRun::new(proofs, snapshot, lost, None).map(Box::new),
         };
         let Some(mut run) = run else { return Packed::NotAll };
         let packed = run.advance(proofs, snapshot, continues);
         *kept = match packed {
-            Packed::All { .. } => Some(Box::new(Self::Done(run.done(proofs)))),
+            Packed::All { .. } => Some(Self::Done(run.done(proofs))),
             Packed::NotAll => None,
-            Packed::Interrupted => Some(Box::new(Self::Running(run))),
+            Packed::Interrupted => Some(Self::Running(run)),
         };
         packed
     }
@@ -146,7 +146,7 @@ mod tests {
     const LEFT: [usize; 8] = [1, 2, 4, 5, 7, 8, 10, 11];
 
     /// Packs the loss of the zone: what is proved with it, and which node each pod got.
-    fn pack(proofs: &mut FitProofs, snapshot: &Snapshot, kept: &mut Option<Box<Packing>>) -> Packed {
+    fn pack(proofs: &mut FitProofs, snapshot: &Snapshot, kept: &mut Option<Packing>) -> Packed {
         let lost: Vec<u32> = LOST.iter().filter_map(|node| snapshot.number(&name(*node))).collect();
         Packing::advance(proofs, snapshot, &lost, kept, &mut || true)
     }
@@ -156,8 +156,8 @@ mod tests {
         pack(&mut proofs, &snapshot, &mut None)
     }
 
-    fn targets(kept: &Option<Box<Packing>>) -> Vec<u32> {
-        let Some(Packing::Done(done)) = kept.as_deref() else { panic!("it is packed") };
+    fn targets(kept: &Option<Packing>) -> Vec<u32> {
+        let Some(Packing::Done(done)) = kept else { panic!("it is packed") };
         done.nodes.iter().flat_map(|node| node.targets.clone()).collect()
     }
 
@@ -204,7 +204,7 @@ mod tests {
         let (mut proofs, snapshot) = small.proofs();
         let mut kept = None;
         assert_eq!(pack(&mut proofs, &snapshot, &mut kept), Packed::All { pending: 0, pods: 12 });
-        let Some(Packing::Done(done)) = kept.as_deref() else { panic!("it is packed") };
+        let Some(Packing::Done(done)) = &kept else { panic!("it is packed") };
         let of = |app: &str| -> Vec<u32> {
             let pods = done.nodes.iter().flat_map(|node| node.residents.iter().zip(&node.targets));
             pods.filter(|(resident, _)| resident.pod.key.name.starts_with(app))
