@@ -172,6 +172,31 @@ async fn kinds_that_may_not_be_listed_are_named_alike_and_the_rest_works() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_refuses_everybody_as_it_starts_is_tried_again_within_seconds() {
+    let api = server();
+    seed(&api, 2, 5);
+    let mut session = Session::start(&api);
+    session.until("all live", Session::all_live).await;
+    api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
+    api.cut_watches();
+    session.until("pods broken", |session| session.is_broken(FeedKind::Pods)).await;
+    session.pass(Duration::from_secs(10)).await;
+    assert!(session.is_broken(FeedKind::Pods), "{:?}", session.health[&FeedKind::Pods]);
+    let cleared = tokio::time::Instant::now();
+    api.clear_faults();
+    session.until("all live", Session::all_live).await;
+    assert!(cleared.elapsed() < Duration::from_secs(15), "{:?}", cleared.elapsed());
+    // Where it goes on, the permission was withdrawn.
+    api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
+    api.cut_watches();
+    session
+        .until("pods forbidden", |session| {
+            matches!(session.health[&FeedKind::Pods].state, FeedState::Forbidden { .. })
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_of_nodes_that_are_not_ready_come_before_the_whole_list() {
     let api = server();
     seed(&api, 4, 40);

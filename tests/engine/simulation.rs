@@ -194,7 +194,7 @@ fn a_forecast_that_was_cancelled_predicts_nothing_more() {
     sim.attach_shadow(settings());
     sim.run(Span::from_secs(20));
     sim.silence("n00");
-    sim.run(Span::from_secs(20));
+    sim.run(Span::from_secs(60));
     let engine = sim.shadow.as_ref().expect("attached");
     let steps = |cancellation: &Cancellation| {
         let start = ForecastStart { engine, cluster: &sim.cluster, now: sim.now };

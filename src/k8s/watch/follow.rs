@@ -62,6 +62,10 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 /// How often a forbidden kind is tried again: permissions may be granted later.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
+/// How long a kind that could be listed before may be refused until it counts as forbidden: an API server that has just started
+/// refuses everybody until it has read its roles.
+const REFUSED_AT_FIRST: Duration = Duration::from_secs(30);
+
 /// How many events are read before unshared names are dropped.
 const TIDY_EVERY: usize = 1 << 16;
 
@@ -88,6 +92,8 @@ pub struct Follower<D> {
     version: Option<String>,
     /// Whether any list has been complete.
     listed_before: bool,
+    /// Since when a kind that could be listed before is refused; none after a success.
+    refused_since: Option<Instant>,
     /// Objects in the last list.
     rows: usize,
     /// The objects of the last list of a scope.
@@ -160,6 +166,7 @@ impl<D: Decoder> Follower<D> {
             reported_error: None,
             version: None,
             listed_before: false,
+            refused_since: None,
             rows: 0,
             events: 0,
             not_ready: Vec::new(),
@@ -328,6 +335,7 @@ impl<D: Decoder> Follower<D> {
         self.report.requested();
         let answer = error::open_objects(&self.shared.client, query.as_str(), limit).await?;
         self.report.heard(0);
+        self.refused_since = None;
         if matches!(self.report.current(), FeedState::Broken { .. }) {
             self.shared.recovered.send_modify(|count| *count += 1);
         }
@@ -549,6 +557,11 @@ impl<D: Decoder> Follower<D> {
                 // All clients' watches expire at once: they should not all list at once.
                 self.pause(Duration::from_secs(2), None).await
             }
+            WatchError::Forbidden(words) if self.is_refused_at_first() => {
+                self.broken(words).await?;
+                self.wait_for_recovery().await;
+                Ok(())
+            }
             WatchError::Forbidden(words) => {
                 self.version = None;
                 self.forbidden(words).await
@@ -568,6 +581,11 @@ impl<D: Decoder> Follower<D> {
                 Ok(())
             }
         }
+    }
+
+    fn is_refused_at_first(&mut self) -> bool {
+        let since = *self.refused_since.get_or_insert_with(Instant::now);
+        self.listed_before && since.elapsed() < REFUSED_AT_FIRST
     }
 
     /// Waits for a pause, or until another watch gets through.
