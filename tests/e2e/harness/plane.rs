@@ -644,7 +644,8 @@ async fn connect(folder: &Path, ports: &Ports, user: &str) -> Result<Option<Clie
 const CERTIFICATE: &str = "certificates/apiserver.crt";
 
 fn write_kubeconfig(folder: &Path, ports: &Ports, user: &str) -> Result<PathBuf> {
-    let path = folder.join(format!("kubeconfig-{user}"));
+    // A colon would end the path in KUBECONFIG.
+    let path = folder.join(format!("kubeconfig-{}", user.replace(':', "-")));
     let content = json!({
         "apiVersion": "v1",
         "kind": "Config",

@@ -15,7 +15,7 @@
 //!   spread over or tied to, must still have room for one that asks for the most of each resource that any of them asks for. The
 //!   scheduler would have to waste all of it before a pod finds no node.
 //!
-//! On random clusters of ten to thirty nodes, where a reserve is worth least, some three packings in ten thousand still promise what a
+//! On random clusters of ten to thirty nodes, where a reserve is worth least, about one packing in fifteen thousand still promises what a
 //! simulation does not find; losses of so few pods are not packed. Pods that have no node whatever happens are counted beside the packed ones. What does not leave that reserve is not answered here. Losses of fewer pods are not packed: they are proved or simulated.
 //!
 //! After a change, a pod keeps its node unless it is new, the pods that it is compared with have changed, or its node has no room for
