@@ -197,10 +197,14 @@ async fn two_controllers_killed_in_turn(plane: &mut Plane) -> Result<()> {
         pods.create(&PostParams::default(), &serde_json::from_value(pod(&name, node, None))?).await?;
         kubelets.silence(node).await?;
         if clock.now() >= next_kill {
-            let leader = leader(&client).await?;
+            let before = leader(&client).await?;
             let user = if kills % 2 == 0 { FIRST } else { SECOND };
-            let user = running.keys().copied().find(|user| leads(plane, user, &leader)).unwrap_or(user);
+            let user = running.keys().copied().find(|user| leads(plane, user, &before)).unwrap_or(user);
             running.get_mut(user).context("it runs")?.kill()?;
+            eventually("another leader", Span::from_secs(30), async || {
+                Ok((leader(&client).await? != before).then_some(()))
+            })
+            .await?;
             running.insert(user, start(plane, user)?);
             (next_kill, kills) = (next_kill + Span::from_secs(20), kills + 1);
         }
