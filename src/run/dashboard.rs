@@ -103,9 +103,7 @@ impl Dashboard {
         let Session { model, links, clock, passes: _ } = session;
         Self { app: App::new(model, options), links: Some(links), clock, context, player: None }
     }
-}
 
-impl Dashboard {
     /// A screen over a recording. There is no cluster: nothing is asked, and nothing can be written.
     pub fn of_recording(playback: Playback, player: Player, options: AppOptions, clock: Clock) -> Self {
         let mut app = App::new(player.first_model(), options);
@@ -627,6 +625,16 @@ impl Loop {
         };
         self.unrefreshed = false;
         self.start_forecast();
+        self.start_jobs();
+        if let Some(snapshot) = self.app.take_unneeded_snapshot() {
+            drop_in_background(snapshot);
+        }
+        let pace = if self.app.model.engine.is_some() { REFRESH } else { FRAME };
+        self.next_refresh = Instant::now() + pace.max(started.elapsed() * COST);
+    }
+
+    /// Starts what is worked out beside the loop about the model that is shown, as far as it is needed.
+    fn start_jobs(&mut self) {
         self.start_outlook();
         self.start_plan();
         self.start_detail();
@@ -634,11 +642,6 @@ impl Loop {
         self.start_eviction_outcomes();
         self.start_pending_pods();
         self.start_timing();
-        if let Some(snapshot) = self.app.take_unneeded_snapshot() {
-            drop_in_background(snapshot);
-        }
-        let pace = if self.app.model.engine.is_some() { REFRESH } else { FRAME };
-        self.next_refresh = Instant::now() + pace.max(started.elapsed() * COST);
     }
 
     /// Starts a forecast on copies, where something has changed and something is wrong.

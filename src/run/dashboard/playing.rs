@@ -159,13 +159,7 @@ impl Loop {
         if model.leaves_many() {
             self.start_leaving(now);
         }
-        self.start_outlook();
-        self.start_plan();
-        self.start_detail();
-        self.start_headroom();
-        self.start_eviction_outcomes();
-        self.start_pending_pods();
-        self.start_timing();
+        self.start_jobs();
     }
 
     /// Results of another moment are of no use.
