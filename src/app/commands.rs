@@ -104,6 +104,7 @@ pub enum TypedCommand {
     Group,
     At,
     Speed,
+    Save,
 }
 
 /// One row of the table.
@@ -497,7 +498,7 @@ pub const COMMANDS: &[Command] = &[
     },
     view(
         "pause",
-        "Pause the recording or operation that is shown, or resume it.",
+        "Pause the recording, history or operation that is shown, or resume it.",
         "pause",
         &[char('p')],
         UserAction::Pause,
@@ -526,17 +527,23 @@ pub const COMMANDS: &[Command] = &[
         &[char(']')],
         SeekStep::NextMoment,
     ),
-    seek("start", "Go to the start of the recording.", "", &[char('0')], SeekStep::Start),
-    seek("end", "Go to the end of the recording.", "", &[char('$')], SeekStep::End),
+    seek("start", "Go to the start of the recording or history.", "", &[char('0')], SeekStep::Start),
+    seek("end", "Go to the end of the recording or history.", "", &[char('$')], SeekStep::End),
     view("slower", "Let time pass slower in it.", "", &[char('<')], UserAction::Slower),
     view("faster", "Let time pass faster in it.", "faster", &[char('>')], UserAction::Faster),
     typed_only(
         "at",
         "[TIME]",
-        "Go to a moment of the recording: 03:12:45, 12m from its start, or -30s from its end.",
+        "Go to a moment of the recording or history: 03:12:45, 12m from its start, or -30s from its end.",
         TypedCommand::At,
     ),
     typed_only("speed", "[FACTOR]", "Set how fast time passes in it, such as 10x.", TypedCommand::Speed),
+    typed_only(
+        "save",
+        "[FILE]",
+        "Save the history as a recording, for kordon replay and report; the file must not exist.",
+        TypedCommand::Save,
+    ),
     view(
         "progress",
         "Show the running operation; again, the one before it.",
@@ -631,7 +638,13 @@ pub const COMMANDS: &[Command] = &[
         UserAction::Zoom,
     ),
     view("wide", "Show more columns, or fewer.", "wide", &[char('w')], UserAction::Wide),
-    view("freeze", "Freeze the screen, or resume it.", "freeze", &[char('f')], UserAction::Freeze),
+    view(
+        "freeze",
+        "Freeze the screen, to go back in its history; or resume it.",
+        "freeze",
+        &[char('f')],
+        UserAction::Freeze,
+    ),
     view("theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),
     view(
         "info",

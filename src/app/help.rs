@@ -78,7 +78,7 @@ impl HelpGroup {
             UserAction::Seek(_)
             | UserAction::Faster
             | UserAction::Slower
-            | UserAction::Typed(TypedCommand::At | TypedCommand::Speed) => Self::Time,
+            | UserAction::Typed(TypedCommand::At | TypedCommand::Speed | TypedCommand::Save) => Self::Time,
             UserAction::Mark
             | UserAction::MarkAll
             | UserAction::Plan(_)

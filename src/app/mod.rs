@@ -12,6 +12,7 @@ pub mod dialog;
 pub mod filter;
 pub mod groups;
 pub mod help;
+mod history;
 pub mod listing;
 mod offers;
 mod on_screen;
@@ -37,6 +38,7 @@ pub use columns::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
 pub use commands::{Command, UserAction};
 pub use detail::{Detail, DetailSubject};
 pub use filter::Filter;
+pub use history::HistoryState;
 pub use listing::{Listing, Movement};
 pub use operations::Operations;
 pub use options::{AppOptions, Mode, ThemeName};
@@ -47,6 +49,8 @@ pub use reaction::Reaction;
 pub use screen::{Glyphs, Screen};
 pub use snapshot_cache::SnapshotCache;
 pub use update::update;
+
+use std::path::PathBuf;
 
 use crate::{
     engine::{EffectId, Outcome},
@@ -65,12 +69,23 @@ pub struct App {
     pub operations: Operations,
     /// What is looked at in place of the present; none unless it is a recording or the history.
     pub playback: Option<Playback>,
+    /// What is kept to look back at.
+    pub history: HistoryState,
+    /// The file that it is to be saved to.
+    pub save_to: Option<PathBuf>,
 }
 
 impl App {
     pub fn new(model: Model, options: AppOptions) -> Self {
         let AppOptions { mode, themes } = options;
-        Self { model, screen: Screen::new(themes), operations: Operations::new(mode), playback: None }
+        Self {
+            model,
+            screen: Screen::new(themes),
+            operations: Operations::new(mode),
+            playback: None,
+            history: HistoryState::None,
+            save_to: None,
+        }
     }
 
     pub const fn is_frozen(&self) -> bool {
@@ -156,10 +171,11 @@ impl App {
         is_unneeded.then(|| std::mem::take(kept))
     }
 
-    /// Whether anything on screen changes by time alone.
+    /// Whether anything on screen changes by time alone: of the history, how long ago it was.
     pub fn counts_down(&self) -> bool {
-        self.playback.is_none()
-            && !self.is_frozen()
-            && (!self.model.cluster.nodes().is_empty() || !self.model.feeds.is_empty())
+        self.is_in_history()
+            || self.playback.is_none()
+                && !self.is_frozen()
+                && (!self.model.cluster.nodes().is_empty() || !self.model.feeds.is_empty())
     }
 }

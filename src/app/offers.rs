@@ -7,9 +7,11 @@ use super::{
     commands::{self, COMMANDS, Command, TypedCommand, UserAction},
     detail::Detail,
     dialog::DialogPrompt,
+    history::PAST,
     operations::OperationEntry,
     overlays::Overlay,
     pane::{KeyFocus, Pane},
+    playback::PlaybackKind,
     preview::PlanKind,
     update::subject_of_row,
 };
@@ -39,7 +41,7 @@ impl App {
     pub fn would_act(&self, action: UserAction) -> bool {
         let screen = &self.screen;
         let plan = screen.overlays.plan();
-        if self.why_not_in_replay(action).is_some() {
+        if self.why_not_in_playback(action).is_some() {
             return false;
         }
         let has_subject = || matches!(subject_of_row(self), Ok(Some(_)));
@@ -65,10 +67,12 @@ impl App {
                 screen.focus == Pane::Progress
                     && self.shown_operation().is_some_and(OperationEntry::is_running)
             }
-            UserAction::Seek(_)
-            | UserAction::Faster
-            | UserAction::Slower
-            | UserAction::Typed(TypedCommand::At | TypedCommand::Speed) => self.playback.is_some(),
+            UserAction::Seek(_) | UserAction::Typed(TypedCommand::At) => {
+                self.playback.is_some() || self.why_no_history().is_none()
+            }
+            UserAction::Faster | UserAction::Slower | UserAction::Typed(TypedCommand::Speed) => {
+                self.playback.is_some()
+            }
             UserAction::Progress => match self.operations.entries.len() {
                 0 => false,
                 1 => screen.focus != Pane::Progress,
@@ -126,11 +130,28 @@ impl App {
         }
     }
 
-    /// Why an action does nothing while a recording is shown; none if it does something.
-    pub fn why_not_in_replay(&self, action: UserAction) -> Option<&'static str> {
-        if !self.is_replay() {
-            return None;
+    /// Why an action does nothing while a recording or the history is shown; none if it does something.
+    pub fn why_not_in_playback(&self, action: UserAction) -> Option<&'static str> {
+        match self.playback.as_ref()?.kind {
+            PlaybackKind::Recording => Self::why_not_in_replay(action),
+            PlaybackKind::History => Self::why_not_in_history(action),
         }
+    }
+
+    /// Operations that are in progress go on, and can be watched, paused and cancelled.
+    const fn why_not_in_history(action: UserAction) -> Option<&'static str> {
+        match action {
+            UserAction::Apply
+            | UserAction::Undo
+            | UserAction::Resume
+            | UserAction::Dismiss
+            | UserAction::Typed(TypedCommand::Enforce) => Some(PAST),
+            UserAction::Yaml => Some("history: it has no whole objects, only what kordon watches"),
+            _ => None,
+        }
+    }
+
+    const fn why_not_in_replay(action: UserAction) -> Option<&'static str> {
         match action {
             UserAction::Apply | UserAction::Undo | UserAction::Resume | UserAction::Dismiss => {
                 Some("replay: nothing can be written to a recording")

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{App, Pane};
+use super::{App, Detail, HistoryState, Pane};
 use crate::{
     model::{Model, Moment},
     time::{Span, Timestamp},
@@ -124,6 +124,10 @@ impl Playback {
                 }
                 None => return Err("no notable moment after this"),
             },
+            // Of what was not searched nobody knows which moment is the last.
+            SeekStep::PreviousMoment if self.searched < self.place() => {
+                return Err("still searching for notable moments");
+            }
             SeekStep::PreviousMoment => self.previous_moment().ok_or("no notable moment before this")?.at,
         };
         self.go_to(to);
@@ -154,7 +158,7 @@ impl App {
         self.playback.as_ref().is_some_and(|playback| playback.kind == PlaybackKind::Recording)
     }
 
-    /// Whether another moment of the history is shown than the one at which the screen was frozen.
+    /// Whether the history of a frozen screen is shown.
     pub fn is_in_history(&self) -> bool {
         self.playback.as_ref().is_some_and(|playback| playback.kind == PlaybackKind::History)
     }
@@ -193,11 +197,36 @@ impl App {
         before
     }
 
-    /// Goes to another moment of the recording.
+    /// Goes to another moment of the recording or of the history.
     pub(super) fn seek(&mut self, step: SeekStep) {
-        let sought = self.playback.as_mut().map(|playback| playback.seek(step));
-        if let Some(Err(why)) = sought {
-            self.screen.message = Some(why.into());
+        let sought = self.played().and_then(|playback| playback.seek(step).map_err(Into::into));
+        self.screen.message = sought.err();
+    }
+
+    /// What is played. A screen that is frozen begins to show its history.
+    ///
+    /// # Errors
+    /// There is none.
+    fn played(&mut self) -> Result<&mut Playback, String> {
+        if self.playback.is_none() {
+            self.playback = Some(self.history_playback()?);
+            // What was read beside the watches is of another moment.
+            self.screen.overlays.detail_mut().into_iter().for_each(Detail::set_unrecorded);
+        }
+        self.playback.as_mut().ok_or_else(|| NOTHING_PLAYED.into())
+    }
+
+    /// A playback of the history that stands where the screen is frozen.
+    fn history_playback(&self) -> Result<Playback, String> {
+        if let Some(why) = self.why_no_history() {
+            return Err(why);
+        }
+        match (&self.history, &self.screen.frozen) {
+            (HistoryState::Kept { from, .. }, Some(frozen)) => {
+                let whole = (*from, frozen.at.max(*from));
+                Ok(Playback::new(PlaybackKind::History, whole, frozen.at))
+            }
+            (_, _) => Err(NOTHING_PLAYED.into()),
         }
     }
 
@@ -209,7 +238,10 @@ impl App {
 
     /// Pauses what is played, or plays on; from the end, from the start.
     pub(super) fn play_or_pause(&mut self) {
-        let Some(playback) = &mut self.playback else { return };
+        let Some(playback) = &mut self.playback else {
+            self.screen.message = self.why_no_history().or_else(|| Some("← goes back; then p plays".into()));
+            return;
+        };
         playback.is_paused = !playback.is_paused;
         if !playback.is_paused && playback.place() >= playback.until {
             playback.go_to(playback.from);
@@ -221,7 +253,7 @@ impl App {
     /// # Errors
     /// It is none, or nothing is played.
     pub(super) fn go_to_typed(&mut self, text: &str) -> Result<(), String> {
-        let playback = self.playback.as_mut().ok_or(NOTHING_PLAYED)?;
+        let playback = self.played()?;
         let to = typed_time(text, playback)?;
         if !(playback.from..=playback.until).contains(&to) {
             let (from, until) = (playback.from.to_time(), playback.until.to_time());
@@ -236,7 +268,7 @@ impl App {
     /// # Errors
     /// It is no speed, or nothing is played.
     pub(super) fn set_speed(&mut self, text: &str) -> Result<(), String> {
-        let playback = self.playback.as_mut().ok_or(NOTHING_PLAYED)?;
+        let playback = self.played()?;
         playback.speed = parse_speed(text)?;
         Ok(())
     }
@@ -247,7 +279,7 @@ impl App {
     }
 }
 
-const NOTHING_PLAYED: &str = "nothing is played: kordon replay FILE plays a recording";
+const NOTHING_PLAYED: &str = "nothing is played";
 
 /// Parses `10`, `10x`, `0.5`.
 ///
@@ -304,6 +336,10 @@ mod tests {
     #[test]
     fn steps_add_up_and_end_at_the_ends() {
         let mut playback = playback();
+        playback.go_to(at(100));
+        let still = Err("still searching for notable moments");
+        assert_eq!(playback.seek(SeekStep::PreviousMoment), still, "the last one may not be found yet");
+        playback.searched = at(600);
         for (step, expected) in [
             (SeekStep::By(10), 110),
             (SeekStep::By(60), 170),
@@ -319,8 +355,8 @@ mod tests {
             assert_eq!(playback.seek(step), Ok(()), "{step:?}");
             assert_eq!(playback.place(), at(expected), "{step:?}");
         }
-        assert!(playback.seek(SeekStep::PreviousMoment).is_err(), "there is none");
-        playback.go_to(at(500));
+        assert_eq!(playback.seek(SeekStep::PreviousMoment), Err("no notable moment before this"));
+        (playback.searched, playback.target) = (at(510), Some(at(500)));
         assert_eq!(playback.seek(SeekStep::NextMoment), Err("no later moment found yet: still searching"));
     }
 

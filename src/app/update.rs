@@ -31,7 +31,7 @@ use crate::{
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     app.screen.message = None;
     app.screen.before_key(now);
-    if let Some(why) = app.why_not_in_replay(action) {
+    if let Some(why) = app.why_not_in_playback(action) {
         app.screen.message = Some(why.into());
         app.screen.after_key();
         return Reaction::Draw;
@@ -243,6 +243,12 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
             return Reaction::Draw;
         }
     };
+    if let Some(why) = app.why_not_in_playback(command.action) {
+        if let Some(palette) = app.screen.overlays.palette_mut() {
+            palette.fault = Some(why.into());
+        }
+        return Reaction::Draw;
+    }
     let UserAction::Typed(typed) = command.action else {
         app.screen.overlays.close_top();
         return run(app, command.action, now);
@@ -260,7 +266,7 @@ fn open_detail(app: &mut App) {
     match subject_of_row(app) {
         Ok(Some(subject)) => {
             let mut detail = Detail::new(subject, app.screen.focus);
-            if app.is_replay() {
+            if app.playback.is_some() {
                 detail.set_unrecorded();
             }
             app.screen.open_view(Overlay::Detail(Box::new(detail)));

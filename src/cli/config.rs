@@ -17,7 +17,8 @@ use crate::{
 };
 
 /// Flags of several commands that the file may set.
-const FLAGS: [&str; 6] = ["theme", "ascii", "no-pods", "read-only", "placement", "list-timeout"];
+const FLAGS: [&str; 8] =
+    ["theme", "ascii", "no-pods", "read-only", "placement", "list-timeout", "history", "history-size"];
 
 /// The tables of the file.
 const TABLES: [&str; 3] = ["drain", "controller", "contexts"];

@@ -28,10 +28,10 @@ use crate::{
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::ModelOptions,
-    recording::{RecordingStart, RecordingTotals, RecordingWriter, Redactor},
+    recording::{RecordingTotals, RecordingWriter, Redactor},
     run::{
         Session,
-        record::{RecordingResult, nodes_forbidden, record},
+        record::{RecordingResult, nodes_forbidden, record, recording_start},
     },
     time::{Span, Timestamp},
     ui::text,
@@ -127,12 +127,7 @@ impl ClusterRecording<'_> {
     pub async fn write(&self, path: &Path, how: &RecordHow, output: OutputArgs) -> Result<(), CliError> {
         let Self { connection, settings, no_pods, clock } = *self;
         let from = clock.now();
-        let info = connection_info(connection);
-        let mut start = RecordingStart::new(settings, how.keyframe_every, from);
-        start.context = info.context;
-        start.server = info.server;
-        start.identity = info.identity.unwrap_or_default();
-        start.server_version = info.server_version.unwrap_or_default();
+        let start = recording_start(settings, &connection_info(connection), how.keyframe_every, from);
         let context = start.context.clone();
         let redactor = how.redact.then(Redactor::default);
         let shown = visible::text(&path.display().to_string()).into_owned();

@@ -15,9 +15,14 @@ use crate::{
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::JournalError,
     k8s::connect::Connection,
-    model::{ConnectionInfo, ControllerRole, ModelOptions},
-    run::{self, Dashboard, Session, VirtualTyping},
-    time::Span,
+    model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
+    recording::RingLimits,
+    run::{
+        self, Dashboard, Session, VirtualTyping,
+        history::{self, History, HistoryOptions},
+        record::recording_start,
+    },
+    time::{Span, Timestamp},
     ui::{snapshot, theme::Theme},
 };
 
@@ -33,7 +38,28 @@ pub struct ShowArgs {
         hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     read_only: bool,
     #[command(flatten)]
+    history: HistoryArgs,
+    #[command(flatten)]
     look: LookArgs,
+}
+
+/// What is kept to look back at.
+#[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
+#[command(next_help_heading = "Dashboard")]
+pub struct HistoryArgs {
+    /// How far back a frozen screen can go, up to 24h; 0 keeps nothing
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = history)]
+    history: Span,
+    /// The most that this may take on disk
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = history_size)]
+    history_size: u64,
+}
+
+/// The defaults of the flags.
+impl Default for HistoryArgs {
+    fn default() -> Self {
+        Self { history: Span::from_secs(2 * 3600), history_size: 512 << 20 }
+    }
 }
 
 /// How the dashboard looks, and one frame of it in a file.
@@ -70,6 +96,9 @@ struct Size {
 #[derive(Clone, Debug, PartialEq)]
 struct Typed(Vec<KeyEvent>);
 
+/// Less than this holds nothing of use.
+const LEAST_HISTORY: u64 = 1 << 20;
+
 /// How long before the frame the first key is typed.
 const TYPING_LEAD: Span = Span::from_millis(1500);
 /// From one key to the next: long enough for each to be drawn.
@@ -84,7 +113,7 @@ pub async fn show(
     clock: Clock,
     context: Result<WriteContext, JournalError>,
 ) -> Result<(), CliError> {
-    let ShowArgs { no_pods, read_only, look } = args;
+    let ShowArgs { no_pods, read_only, history, look } = args;
     let themes = look.themes();
     let theme = themes[0];
     let options =
@@ -101,7 +130,8 @@ pub async fn show(
         Err(error) => (None, Some(error.to_string())),
     };
     let mode = if read_only { Mode::ReadOnly } else { Mode::DryRun };
-    let mut dashboard = Dashboard::over(session, AppOptions { mode, themes }, context);
+    let history = history.start(&session.model, clock.now());
+    let mut dashboard = Dashboard::over(session, AppOptions { mode, themes }, context).keeping(history);
     dashboard.app.operations.locked = locked;
     dashboard.app.screen.glyphs = look.glyphs();
     let Some(file) = look.snapshot.clone() else { return Ok(run::terminal(dashboard).await?) };
@@ -119,6 +149,20 @@ pub async fn show_replay(look: LookArgs, mut dashboard: Dashboard) -> Result<(),
     let typing = VirtualTyping { keys: look.typed(), until: look.after };
     let frame = run::replay_frame(dashboard, look.size.cells(), typing).await?;
     Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
+}
+
+impl HistoryArgs {
+    /// Keeps the history of a session, unless it is switched off or cannot be kept; then with the reason.
+    fn start(self, model: &Model, now: Timestamp) -> Result<History, String> {
+        if self.history == Span::ZERO {
+            return Err("switched off by --history 0".into());
+        }
+        let limits = RingLimits { span: self.history, size: self.history_size };
+        let every = history::keyframe_interval(limits.span);
+        let start = recording_start(&model.settings, &model.connection, every, now);
+        let options = HistoryOptions { folder: history::folder(), limits, start };
+        History::start(options).map_err(|error| error.to_string())
+    }
 }
 
 impl LookArgs {
@@ -162,6 +206,35 @@ pub fn connection_info(connection: &Connection) -> ConnectionInfo {
         identity: Some(connection.identity.to_string()).filter(|user| !user.is_empty()),
         server_version: Some(connection.release.clone()),
     }
+}
+
+/// A duration, or 0 for none.
+fn history(text: &str) -> Result<Span, String> {
+    if text == "0" {
+        return Ok(Span::ZERO);
+    }
+    let kept = span::span(text)?;
+    let is_sensible = kept == Span::ZERO || (Span::from_secs(60)..=Span::from_secs(86_400)).contains(&kept);
+    if is_sensible { Ok(kept) } else { Err("must be 0, or between 1m and 24h".into()) }
+}
+
+/// A size in bytes, such as `512MiB` or `2G`, as Kubernetes writes quantities.
+fn history_size(text: &str) -> Result<u64, String> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit.trim().trim_end_matches('B') {
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        "k" => 1000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "" => 1,
+        _ => 0,
+    };
+    let size = number.parse().ok().and_then(|number: u64| number.checked_mul(unit));
+    let size = size.filter(|size| *size >= LEAST_HISTORY);
+    size.ok_or_else(|| "not a size of 1MiB or more, such as 512MiB or 2GiB".into())
 }
 
 fn theme() -> impl TypedValueParser<Value = ThemeName> {

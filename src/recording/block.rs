@@ -115,6 +115,17 @@ impl BlockHeader {
     }
 }
 
+/// A whole block, with its header.
+///
+/// # Errors
+/// There is no memory to compress it.
+pub fn block(kind: BlockKind, raw: &[u8], times: (Timestamp, Timestamp)) -> Result<Vec<u8>, RecordingError> {
+    let payload =
+        zstd::bulk::compress(raw, zstd::DEFAULT_COMPRESSION_LEVEL).map_err(RecordingError::Write)?;
+    let header = BlockHeader::of(kind, &payload, raw.len(), times);
+    Ok([&header.to_bytes()[..], &payload].concat())
+}
+
 /// How a file begins.
 pub fn file_header() -> [u8; 10] {
     let mut bytes = [0; 10];

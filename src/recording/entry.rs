@@ -5,6 +5,7 @@
 //!        | [nanoseconds since the entry before, 1, [kind, health]]
 //!        | [nanoseconds since the entry before, 2, clock difference]
 //!        | [nanoseconds since the entry before, 3, text of an error]
+//!        | [nanoseconds since the entry before, 4, why nothing was recorded in the time of its block]
 //! change = [kind, event (0 to 5), object, its key, or nothing]
 //! ```
 //!
@@ -33,6 +34,7 @@ const CHANGES: u8 = 0;
 const HEALTH: u8 = 1;
 const CLOCK_DIFFERENCE: u8 = 2;
 const TROUBLE: u8 = 3;
+const GAP: u8 = 4;
 
 /// Appends changes as one entry, as many as fit into it.
 ///
@@ -78,6 +80,10 @@ pub fn write(
             start(bytes, since_last, TROUBLE)?;
             put(&Name::from(*text), bytes, dictionary)
         }
+        PlainMessage::Gap(why) => {
+            start(bytes, since_last, GAP)?;
+            put(&Name::from(*why), bytes, dictionary)
+        }
     }
 }
 
@@ -87,34 +93,51 @@ pub enum PlainMessage<'a> {
     Health(FeedKind, &'a FeedHealth),
     ClockDifference(Span),
     Trouble(&'a str),
+    /// Nothing was recorded in the time of the block, and why.
+    Gap(&'a str),
 }
 
-/// Reads the next entry: its distance from the one before, and the message; none if it is of a kind that is not known.
+/// What an entry says.
+#[derive(Debug)]
+pub enum EntryContent {
+    Message(FeedEvent),
+    /// Why nothing was recorded in the time of the block.
+    Gap(String),
+    /// Something that this kordon does not know.
+    Unknown,
+}
+
+/// Reads the next entry: its distance from the one before, and what it says.
 ///
 /// # Errors
 /// It is not what [`write`] writes.
 pub fn read(
     decoder: &mut Decoder<'_>,
     dictionary: &mut Dictionary,
-) -> Result<(Span, Option<FeedEvent>), ReadError> {
+) -> Result<(Span, EntryContent), ReadError> {
     if decoder.array()? != Some(3) {
         return Err(ReadError::message("an entry has three parts"));
     }
-    let since_last = i64::try_from(decoder.u64()?).map_err(ReadError::message)?;
-    let event = match decoder.u8()? {
-        CHANGES => Some(FeedEvent::Changes(read_changes(decoder, dictionary)?)),
+    let since_last = Span::from_nanos(i64::try_from(decoder.u64()?).map_err(ReadError::message)?);
+    let message = match decoder.u8()? {
+        CHANGES => FeedEvent::Changes(read_changes(decoder, dictionary)?),
         HEALTH => {
             let (kind, health) = <(FeedKind, FeedHealth)>::decode(decoder, dictionary)?;
-            Some(FeedEvent::Health(kind, health))
+            FeedEvent::Health(kind, health)
         }
-        CLOCK_DIFFERENCE => Some(FeedEvent::ClockDifference(Span::decode(decoder, dictionary)?)),
-        TROUBLE => Some(FeedEvent::Trouble(Name::decode(decoder, dictionary)?.as_str().to_owned())),
+        CLOCK_DIFFERENCE => FeedEvent::ClockDifference(Span::decode(decoder, dictionary)?),
+        TROUBLE => FeedEvent::Trouble(read_text(decoder, dictionary)?),
+        GAP => return Ok((since_last, EntryContent::Gap(read_text(decoder, dictionary)?))),
         _ => {
             decoder.skip()?;
-            None
+            return Ok((since_last, EntryContent::Unknown));
         }
     };
-    Ok((Span::from_nanos(since_last), event))
+    Ok((since_last, EntryContent::Message(message)))
+}
+
+fn read_text(decoder: &mut Decoder<'_>, dictionary: &mut Dictionary) -> Result<String, ReadError> {
+    Ok(Name::decode(decoder, dictionary)?.as_str().to_owned())
 }
 
 fn start(bytes: &mut Vec<u8>, since_last: Span, kind: u8) -> Result<(), RecordingError> {

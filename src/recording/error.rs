@@ -28,8 +28,31 @@ pub enum RecordingError {
         from: Timestamp,
         until: Timestamp,
     },
+    #[error("nothing was recorded: {why}")]
+    Gap {
+        why: String,
+        /// Between these times.
+        from: Timestamp,
+        until: Timestamp,
+    },
     #[error("an object of {bytes} bytes is too large for a recording")]
     TooLarge { bytes: usize },
     #[error("cannot encode an object ({0})")]
     Encoding(String),
+}
+
+impl RecordingError {
+    /// The time of which nothing is known, where reading goes on after that.
+    pub const fn lost(&self) -> Option<(Timestamp, Timestamp)> {
+        match self {
+            Self::Damaged { from, until, .. } | Self::Gap { from, until, .. } => Some((*from, *until)),
+            Self::Write(_)
+            | Self::Read(_)
+            | Self::NotARecording
+            | Self::NewerFormat(_)
+            | Self::Empty
+            | Self::TooLarge { .. }
+            | Self::Encoding(_) => None,
+        }
+    }
 }

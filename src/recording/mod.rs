@@ -13,12 +13,14 @@ mod entry;
 mod error;
 mod reader;
 mod redaction;
+mod ring;
 mod start;
 mod writer;
 
 pub use error::RecordingError;
 pub use reader::{EntrySource, RecordedEntry, RecordingEnd, RecordingReader};
 pub use redaction::Redactor;
+pub use ring::{Ring, RingLimits, RingReader};
 pub use start::RecordingStart;
 pub use writer::{KeyframeSource, RecordingTotals, RecordingWriter};
 

@@ -10,9 +10,9 @@ use minicbor::{Decode, Decoder};
 use super::{
     RecordingError, RecordingStart,
     block::{self, BlockHeader, BlockKind, HEADER},
-    entry,
+    entry::{self, EntryContent},
 };
-use crate::{cluster::encoding::Dictionary, k8s::feed::FeedEvent, time::Timestamp};
+use crate::{cluster::encoding::Dictionary, k8s::feed::FeedEvent, time::Timestamp, visible};
 
 /// What the blocks since a keyframe, and the keyframe, may decompress to: what they share is kept while they are read.
 const MAX_SEGMENT: u64 = 256 << 20;
@@ -135,6 +135,11 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.segments.iter().map(|block| self.blocks[*block].header.from)
     }
 
+    /// Whether there is nothing before its first keyframe: that says what there was, and repeats nothing.
+    pub fn begins_with_keyframe(&self) -> bool {
+        self.segments.first() == Some(&1)
+    }
+
     /// Goes back to the start.
     pub fn rewind(&mut self) {
         self.begin_at(1);
@@ -195,9 +200,17 @@ impl<R: Read + Seek> RecordingReader<R> {
         let (mut decoder, mut at) = (Decoder::new(&raw), block.header.from);
         while decoder.position() < raw.len() {
             let read = entry::read(&mut decoder, &mut self.dictionary);
-            let (since_last, event) = read.map_err(|error| block.damaged(error.to_string()))?;
+            let (since_last, content) = read.map_err(|error| block.damaged(error.to_string()))?;
             at = (at + since_last).min(block.header.until);
-            self.entries.extend(event.map(|event| RecordedEntry { at, event, source }));
+            match content {
+                EntryContent::Message(event) => self.entries.push_back(RecordedEntry { at, event, source }),
+                EntryContent::Gap(why) => {
+                    let (BlockHeader { from, until, .. }, why) =
+                        (block.header, visible::text(&why).into_owned());
+                    return Err(RecordingError::Gap { why, from, until });
+                }
+                EntryContent::Unknown => {}
+            }
         }
         Ok(())
     }

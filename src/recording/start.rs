@@ -2,7 +2,10 @@
 
 use minicbor::{Decode, Encode};
 
-use super::Redactor;
+use super::{
+    RecordingError, Redactor,
+    block::{self, BlockKind},
+};
 use crate::{
     cluster::encoding::{self, Dictionary},
     engine::{Origin, ServerVersion, Settings},
@@ -75,6 +78,19 @@ impl RecordingStart {
             keyframe_every,
             redacted: false,
         }
+    }
+
+    /// The first bytes of the recording: the header of the file, and the first block.
+    ///
+    /// # Errors
+    /// It cannot be encoded or compressed.
+    pub fn head(&self) -> Result<Vec<u8>, RecordingError> {
+        let mut raw = Vec::new();
+        // Its own texts are not those of the cluster.
+        encoding::encode_into(self, &mut raw, &mut Dictionary::default())
+            .map_err(|error| RecordingError::Encoding(error.to_string()))?;
+        let block = block::block(BlockKind::Start, &raw, (self.at, self.at))?;
+        Ok([&block::file_header()[..], &block].concat())
     }
 
     /// The same without names of the cluster.

@@ -8,15 +8,12 @@ use std::{
 use zstd::bulk::Compressor;
 
 use super::{
-    RecordingError, RecordingStart, Redactor,
-    block::{self, BlockHeader, BlockKind, MAX_RAW},
+    RecordingError, RecordingStart, Redactor, Ring,
+    block::{BlockHeader, BlockKind, MAX_RAW},
     entry::{self, PlainMessage},
 };
 use crate::{
-    cluster::{
-        Change, Cluster, FeedKind, ObjectEvent, Table, TableObject,
-        encoding::{self, Dictionary},
-    },
+    cluster::{Change, Cluster, FeedKind, ObjectEvent, Table, TableObject, encoding::Dictionary},
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
     time::{Span, Timestamp},
 };
@@ -33,8 +30,11 @@ const SEGMENT: usize = 128 << 20;
 /// Objects of a keyframe that are copied at once.
 const BATCH: usize = 500;
 
-/// What the blocks are compressed with: more costs far more time and saves little.
+/// What the blocks of a file are compressed with: more costs far more time and saves little.
 const LEVEL: i32 = 5;
+
+/// What the blocks of a ring are compressed with: nobody asked for it, so it has to be cheap.
+const RING_LEVEL: i32 = 1;
 
 /// Writes a recording: what the watches report, as it comes, and from time to time a keyframe.
 ///
@@ -86,37 +86,78 @@ impl<W> std::fmt::Debug for RecordingWriter<W> {
     }
 }
 
+impl RecordingWriter<Ring> {
+    /// Starts a recording of which a ring keeps the last part. It begins with a keyframe.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub fn into_ring(ring: Ring) -> Result<Self, RecordingError> {
+        let start = ring.start().clone();
+        Self::new(ring, &start, RING_LEVEL)
+    }
+
+    /// Begins another segment with all that is known.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn ring_keyframe(
+        &mut self,
+        source: KeyframeSource<'_>,
+        now: Timestamp,
+    ) -> Result<(), RecordingError> {
+        if !self.bytes.is_empty() {
+            self.write_block()?;
+        }
+        self.out.begin_segment(now.max(self.last))?;
+        self.keyframe(source, now)?;
+        self.out.end_keyframe();
+        Ok(())
+    }
+
+    /// Whether the next thing to write is a keyframe, as [`RecordingWriter::is_keyframe_due`] says, or because the segment is
+    /// full.
+    pub fn is_segment_due(&self, now: Timestamp) -> bool {
+        self.is_keyframe_due(now) || (self.out.is_segment_full() && self.open_lists.is_empty())
+    }
+
+    pub const fn ring(&self) -> &Ring {
+        &self.out
+    }
+}
+
 impl<W: Write> RecordingWriter<W> {
     /// Starts a recording. Names are hashed if there is a redactor.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn start(out: W, start: RecordingStart, redactor: Option<&Redactor>) -> Result<Self, RecordingError> {
+        let mut writer = Self::new(out, &start, LEVEL)?;
+        if let Some(redactor) = redactor {
+            writer.dictionary = Dictionary::redacting(redactor.redaction());
+        }
+        let at = start.at;
+        let start = redactor.map_or(start.clone(), |redactor| start.redacted(redactor));
+        writer.append(&start.head()?)?;
+        writer.begin_segment(BlockKind::Entries, at);
+        Ok(writer)
+    }
+
+    fn new(out: W, start: &RecordingStart, level: i32) -> Result<Self, RecordingError> {
         let (at, keyframe_every) = (start.at, start.keyframe_every);
-        let dictionary =
-            redactor.map_or_else(Dictionary::default, |redactor| Dictionary::redacting(redactor.redaction()));
-        let mut writer = Self {
+        Ok(Self {
             out,
-            compressor: Compressor::new(LEVEL).map_err(RecordingError::Write)?,
-            dictionary,
+            compressor: Compressor::new(level).map_err(RecordingError::Write)?,
+            dictionary: Dictionary::default(),
             keyframe_every,
             next_keyframe: at + keyframe_every,
             open_lists: BTreeSet::new(),
             bytes: Vec::new(),
-            kind: BlockKind::Start,
+            kind: BlockKind::Entries,
             from: at,
             last: at,
             segment: 0,
             totals: RecordingTotals::default(),
-        };
-        let start = redactor.map_or(start.clone(), |redactor| start.redacted(redactor));
-        // Its own texts are not those of the cluster.
-        encoding::encode_into(&start, &mut writer.bytes, &mut Dictionary::default())
-            .map_err(|error| RecordingError::Encoding(error.to_string()))?;
-        writer.append(&block::file_header())?;
-        writer.write_block()?;
-        writer.begin_segment(BlockKind::Entries, at);
-        Ok(writer)
+        })
     }
 
     /// Records a message of the watches that was received now.
@@ -193,6 +234,31 @@ impl<W: Write> RecordingWriter<W> {
     /// It cannot be written.
     pub fn on_timeout(&mut self, now: Timestamp) -> Result<(), RecordingError> {
         if self.poll_timeout().is_some_and(|due| due <= now) { self.write_block() } else { Ok(()) }
+    }
+
+    /// Writes what waits. Returns until when the recording then is: until now, or its last entry.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_until(&mut self, now: Timestamp) -> Result<Timestamp, RecordingError> {
+        if self.bytes.is_empty() {
+            self.from = self.last;
+        }
+        self.last = now.max(self.last);
+        self.write_block()?;
+        Ok(self.last)
+    }
+
+    /// Says that nothing was recorded from a time until now, and why. A keyframe has to be next.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn gap(&mut self, from: Timestamp, why: &str, now: Timestamp) -> Result<(), RecordingError> {
+        // Of lists that were open then nobody knows whether they still are.
+        self.open_lists.clear();
+        self.write_until(from)?;
+        self.put(&PlainMessage::Gap(why), from)?;
+        self.write_until(now).map(drop)
     }
 
     /// Ends the recording.

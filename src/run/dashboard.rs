@@ -6,9 +6,10 @@
 //! for it. While something counts down there is a tick once a second, which always draws; when nothing arrives and nothing
 //! counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
+mod keeping;
 mod playing;
 
-use std::{collections::BTreeSet, future::Future, io, time::Duration};
+use std::{collections::BTreeSet, future::Future, io, path::PathBuf, time::Duration};
 
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
 use futures::{Stream, StreamExt, stream};
@@ -23,6 +24,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     background::{Background, COST, Failed, drop_in_background},
     events::ShownEvents,
+    history::History,
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
     moment_search::SearchProgress,
     operations::{OperationsDriver, room},
@@ -33,7 +35,7 @@ use super::{
 };
 use crate::{
     app::{
-        App, AppOptions, Playback, Reaction, commands,
+        App, AppOptions, HistoryState, Playback, Reaction, commands,
         detail::{DetailResult, DetailSubject, SubjectReport},
         operations::JobResult,
         preview::{PlanRequest, PreviewResult},
@@ -53,8 +55,10 @@ use crate::{
     operation::Request,
     plan::Cancellation,
     time::{Span, Timestamp},
+    visible,
 };
 
+use keeping::Keeping;
 pub use playing::{VirtualTyping, replay_frame};
 use playing::{finish_work, next_played};
 
@@ -95,13 +99,35 @@ pub struct Dashboard {
     pub context: Option<WriteContext>,
     /// What plays the recording that is shown; none of a cluster.
     pub player: Option<Player>,
+    /// What the session keeps to look back at; none if nothing.
+    pub history: Option<History>,
 }
 
 impl Dashboard {
     /// Puts a screen over a session.
     pub fn over(session: Session, options: AppOptions, context: Option<WriteContext>) -> Self {
         let Session { model, links, clock, passes: _ } = session;
-        Self { app: App::new(model, options), links: Some(links), clock, context, player: None }
+        Self {
+            app: App::new(model, options),
+            links: Some(links),
+            clock,
+            context,
+            player: None,
+            history: None,
+        }
+    }
+
+    /// The same, and what the watches report is kept; or it is not, for that reason.
+    #[must_use]
+    pub fn keeping(mut self, history: Result<History, String>) -> Self {
+        match history {
+            Ok(history) => {
+                self.app.history = HistoryState::Loading;
+                self.history = Some(history);
+            }
+            Err(why) => self.app.history = HistoryState::Off(why),
+        }
+        self
     }
 
     /// A screen over a recording. There is no cluster: nothing is asked, and nothing can be written.
@@ -109,7 +135,7 @@ impl Dashboard {
         let mut app = App::new(player.first_model(), options);
         app.playback = Some(playback);
         app.operations.locked = Some("a recording cannot be written to".into());
-        Self { app, links: None, clock, context: None, player: Some(player) }
+        Self { app, links: None, clock, context: None, player: Some(player), history: None }
     }
 }
 
@@ -246,6 +272,7 @@ struct Loop {
     timing: Background<TimingResult>,
     /// What plays the recording or history that is shown.
     player: Option<Player>,
+    keeping: Keeping,
     operations: OperationsDriver,
     /// When operations may look at what has changed again.
     next_look: Instant,
@@ -261,7 +288,7 @@ enum Next {
 
 impl Loop {
     fn new(dashboard: Dashboard) -> Self {
-        let Dashboard { mut app, links, clock, context, player } = dashboard;
+        let Dashboard { mut app, links, clock, context, player, history } = dashboard;
         let (mut feeds, mut effects, mut outcomes, mut events) = (None, None, None, None);
         let mut wanted = watch::Sender::default();
         if let Some(links) = links {
@@ -305,6 +332,7 @@ impl Loop {
             pending_pods: Background::new(OUTCOMES),
             timing: Background::new(OUTCOMES),
             player,
+            keeping: Keeping::of(history),
             operations: OperationsDriver::new(context),
             next_look: now,
             next_vitals: now + vitals::EVERY,
@@ -320,6 +348,7 @@ impl Loop {
     ) -> Result<App, RunError> {
         tokio::pin!(end);
         loop {
+            self.follow_history();
             self.start_search();
             self.operations.start_jobs(&mut self.app, self.clock);
             self.tell_wanted();
@@ -353,6 +382,7 @@ impl Loop {
                 () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
                 () = at(step) => self.start_step(),
                 played = next_played(&mut self.player) => self.on_played(played),
+                event = self.keeping.next() => self.on_history_event(event),
                 () = at(look) => self.show_changes(),
                 () = at(refresh) => self.refresh(),
                 () = at(frame) => self.draw(surface)?,
@@ -444,13 +474,20 @@ impl Loop {
             return self.changed();
         };
         let started = Instant::now();
-        self.undrawn |= self.app.on_watch_event(message, self.clock.now());
+        self.apply(message);
         while started.elapsed() < TURN
             && let Some(message) = self.feeds.as_mut().and_then(|feeds| feeds.try_recv().ok())
         {
-            self.undrawn |= self.app.on_watch_event(message, self.now());
+            self.apply(message);
         }
+        self.keep_state();
         self.outdated();
+    }
+
+    fn apply(&mut self, message: FeedEvent) {
+        let now = self.clock.now();
+        self.keep(&message, now);
+        self.undrawn |= self.app.on_watch_event(message, now);
     }
 
     fn on_outcome(&mut self, outcome: Option<(EffectId, Outcome)>) {
@@ -498,7 +535,7 @@ impl Loop {
         self.next_tick = Instant::now() + SECOND;
         // A node may have fallen silent by nothing but time.
         self.forecast_is_old |= self.app.model.forecast.is_none();
-        self.undrawn = !self.app.is_frozen();
+        self.undrawn = !self.app.is_frozen() || self.app.is_in_history();
         self.refresh();
     }
 
@@ -618,7 +655,7 @@ impl Loop {
         let started = Instant::now();
         let now = self.now();
         self.undrawn |= if self.app.model.leaves_many() {
-            self.start_leaving(now);
+            self.start_leaving();
             self.app.refresh_nodes(now)
         } else {
             self.app.refresh(now)
@@ -740,10 +777,12 @@ impl Loop {
     }
 
     /// Starts to work out what leaves: so much that keys would wait.
-    fn start_leaving(&mut self, now: Timestamp) {
-        if self.leaving.is_due()
-            && let Some(job) = self.worked_on().0.next_leaving_job(now)
-        {
+    fn start_leaving(&mut self) {
+        if !self.leaving.is_due() {
+            return;
+        }
+        let (model, now) = self.worked_on();
+        if let Some(job) = model.next_leaving_job(now) {
             self.leaving.start(move |_| job.work());
         }
     }

@@ -7,6 +7,7 @@ pub mod background;
 pub mod controller;
 pub mod dashboard;
 pub mod events;
+pub mod history;
 mod kubelets;
 pub mod moment_search;
 pub mod operation;

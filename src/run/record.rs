@@ -4,11 +4,12 @@ use std::io::Write;
 
 use super::Session;
 use crate::{
-    cluster::FeedKind,
+    cluster::{Cluster, FeedKind},
+    engine::Settings,
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
-    model::Model,
-    recording::{KeyframeSource, RecordingError, RecordingTotals, RecordingWriter},
-    time::Timestamp,
+    model::{ConnectionInfo, Feeds, Model},
+    recording::{KeyframeSource, RecordingError, RecordingStart, RecordingTotals, RecordingWriter},
+    time::{Span, Timestamp},
 };
 
 /// What was recorded, and of what.
@@ -72,9 +73,32 @@ pub fn write_keyframe_if_due<W: Write>(
     if !writer.is_keyframe_due(now) {
         return Ok(());
     }
-    let health: Vec<(FeedKind, &FeedHealth)> = model.feeds.iter().collect();
-    let clock_difference = model.feeds.clock_difference;
-    writer.keyframe(KeyframeSource { cluster: &model.cluster, health: &health, clock_difference }, now)
+    let health: Vec<_> = model.feeds.iter().collect();
+    writer.keyframe(keyframe_of(&model.cluster, &model.feeds, &health), now)
+}
+
+/// A keyframe of what is known. `health` is that of the feeds.
+pub const fn keyframe_of<'a>(
+    cluster: &'a Cluster,
+    feeds: &Feeds,
+    health: &'a [(FeedKind, &'a FeedHealth)],
+) -> KeyframeSource<'a> {
+    KeyframeSource { cluster, health, clock_difference: feeds.clock_difference }
+}
+
+/// What a recording of a cluster starts with.
+pub fn recording_start(
+    settings: &Settings,
+    connection: &ConnectionInfo,
+    keyframe_every: Span,
+    at: Timestamp,
+) -> RecordingStart {
+    let mut start = RecordingStart::new(settings, keyframe_every, at);
+    start.context.clone_from(&connection.context);
+    start.server.clone_from(&connection.server);
+    start.identity = connection.identity.clone().unwrap_or_default();
+    start.server_version = connection.server_version.clone().unwrap_or_default();
+    start
 }
 
 /// In the server's words, why nodes may not be listed, without which there is nothing to record.

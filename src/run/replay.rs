@@ -18,6 +18,9 @@ use crate::{
 /// only, as to a kordon that was started then.
 const HISTORY: Span = Span::from_secs(3600);
 
+/// Forward it plays through this much in any case, so that time that passes fast loses no knowledge.
+const PLAYED_THROUGH: Span = Span::from_secs(300);
+
 /// Copies of the model are kept to go on from. Of a large cluster fewer: so many objects they may have in all, and there are at
 /// least and at most so many of them. When there are more, every second one is dropped.
 const CHECKPOINT_OBJECTS: usize = 2_000_000;
@@ -37,6 +40,8 @@ const SILENCE: Span = Span::from_secs(600);
 pub struct Replay<R> {
     reader: RecordingReader<R>,
     settings: Settings,
+    /// How far before a moment playing begins.
+    run_up: Span,
     model: Model,
     at: Timestamp,
     /// The next entry, if it was read.
@@ -59,6 +64,7 @@ impl<R: Read + Seek> Replay<R> {
         let mut replay = Self {
             reader,
             settings,
+            run_up: HISTORY,
             model,
             at,
             next: None,
@@ -69,6 +75,13 @@ impl<R: Read + Seek> Replay<R> {
         };
         replay.begin(at);
         replay
+    }
+
+    /// The same that begins at the last keyframe before a moment, and has to play no more than a few minutes: where that takes long, and
+    /// what happened earlier is known once somebody else has played it ([`Replay::add_checkpoints`]).
+    #[must_use]
+    pub fn without_run_up(self) -> Self {
+        Self { run_up: Span::ZERO, ..self }
     }
 
     /// The model at the moment at which the replay stands.
@@ -100,7 +113,7 @@ impl<R: Read + Seek> Replay<R> {
         match checkpoint {
             Some(checkpoint) if to < self.at || checkpoint > self.at => self.go_to(checkpoint),
             None if to < self.at => self.begin(to),
-            Some(_) | None if to.since(self.at) > HISTORY => self.begin(to),
+            Some(_) | None if self.is_far_ahead(to) => self.begin(to),
             Some(_) | None => {}
         }
         self.play(to)
@@ -133,13 +146,24 @@ impl<R: Read + Seek> Replay<R> {
         self.drop_checkpoints();
     }
 
+    /// Whether playing begins later for `to` than where the replay stands.
+    fn is_far_ahead(&self, to: Timestamp) -> bool {
+        to.since(self.at) > self.run_up.max(PLAYED_THROUGH)
+            && self.keyframe_for(to).is_some_and(|keyframe| keyframe > self.at)
+    }
+
+    /// The keyframe at which playing begins for `to`; none if that is the start.
+    fn keyframe_for(&self, to: Timestamp) -> Option<Timestamp> {
+        let wanted = to - self.run_up;
+        self.reader.keyframes().take_while(|at| *at <= wanted).last()
+    }
+
     /// Begins again, far enough before `to`.
     fn begin(&mut self, to: Timestamp) {
         let start = self.reader.start().at;
-        let wanted = to - HISTORY;
-        let keyframe = self.reader.keyframes().take_while(|at| *at <= wanted).last();
+        let keyframe = self.keyframe_for(to);
         let began = keyframe.unwrap_or(start);
-        self.needs_keyframe = keyframe.is_some();
+        self.needs_keyframe = keyframe.is_some() || self.reader.begins_with_keyframe();
         match keyframe {
             Some(at) => self.reader.seek(at),
             None => self.reader.rewind(),
@@ -180,12 +204,12 @@ impl<R: Read + Seek> Replay<R> {
             match self.reader.next_entry() {
                 Ok(None) => return Ok(()),
                 Ok(next) => self.next = next,
-                Err(error @ RecordingError::Damaged { from, until, .. }) => {
+                Err(error) => {
+                    let Some((from, until)) = error.lost() else { return Err(error) };
                     self.needs_keyframe = true;
                     self.damaged.insert(from, (until, error.to_string()));
                     self.disconnect(&error.to_string(), from);
                 }
-                Err(error) => return Err(error),
             }
         }
         Ok(())

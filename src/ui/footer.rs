@@ -11,7 +11,7 @@ use super::{
         segments::{Runs, Segments},
     },
 };
-use crate::app::{commands::COMMANDS, overlays::Overlay};
+use crate::app::{UserAction, commands::COMMANDS, overlays::Overlay};
 
 /// ```text
 ///  Tab pane  Enter pods  / filter  s sort  z zoom  w wide  f freeze  T theme  ? help  q quit
@@ -32,9 +32,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     for (place, command) in hints.enumerate() {
         let key = command.keys.first().map(ToString::to_string).unwrap_or_default();
         let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
-        let runs = runs.and(command.hint, scene.style(Role::Dim));
-        // Help and quit are dropped last: help leads to all other commands.
-        let is_kept = matches!(command.name, "help" | "quit");
+        let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
+        let runs = runs.and(if returns { "live" } else { command.hint }, scene.style(Role::Dim));
+        // Help and quit are dropped last: help leads to all other commands. Of the history, so is the way back.
+        let is_kept = returns || matches!(command.name, "help" | "quit");
         // Of what is played, playing comes first.
         let plays = scene.app.playback.is_some() && command.action.is_of_playback();
         let priority = match (is_kept, plays) {
@@ -48,7 +49,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
             (true, _) | (false, Some(_)) => line.right(priority, runs),
         };
     }
-    if scene.app.is_frozen() {
+    if scene.app.is_frozen() && !scene.app.is_in_history() {
         let text = format!(" FROZEN at {} ", text::clock(scene.now));
         line = line.right(0, Runs::new(&text, scene.style(Role::ModeReadOnly)));
     }

@@ -4,6 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{Scene, panes::header, text, text_sheet, theme::Role, widgets::segments::Runs};
 use crate::{
+    app::HistoryState,
     engine::Origin,
     forecast::{
         AccuracyReport,
@@ -51,6 +52,7 @@ fn lines(scene: &Scene) -> Vec<Runs> {
     let requests = text::count(usize::try_from(requests).unwrap_or(usize::MAX));
     let relists = scene.shown.feeds.relists();
     let traffic = format!("{requests} requests, {}, {relists} relists", text::bytes(bytes));
+    lines.extend(history(scene).map(|history| fact("history", base(&history))));
     lines.push(fact("watches", base(&traffic)));
     let watch =
         |(kind, health)| Runs::new("  ", scene.style(Role::Dim)).join(header::watch(scene, kind, health));
@@ -76,6 +78,20 @@ fn predictions(report: &AccuracyReport) -> String {
         total.unforeseeable,
         total.missed,
     )
+}
+
+/// `1h12m (14.2 MiB of 512.0 MiB): f, then ← goes back`: what is kept to look back at.
+fn history(scene: &Scene) -> Option<String> {
+    Some(match &scene.app.history {
+        HistoryState::Kept { from, bytes, limit } => {
+            let (kept, size, most) =
+                (text::age(scene.present, *from), text::bytes(*bytes), text::bytes(*limit));
+            format!("{kept} ({size} of {most}): f, then ← goes back")
+        }
+        HistoryState::Loading => "begins when all lists are complete".into(),
+        HistoryState::Off(why) => format!("off: {why}"),
+        HistoryState::None => return None,
+    })
 }
 
 /// renewTime and timeAdded come from other clocks than ours.

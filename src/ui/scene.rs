@@ -27,6 +27,8 @@ pub struct Scene<'a> {
     pub shown: &'a Model,
     /// The time that belongs to it.
     pub now: Timestamp,
+    /// What time it is, whatever is shown.
+    pub present: Timestamp,
     pub verdict: &'a ClusterVerdict,
     pub theme: &'static Theme,
     /// Whether panes have frames around them, or a rule above them only.
@@ -47,6 +49,7 @@ impl<'a> Scene<'a> {
             screen: &app.screen,
             shown: app.shown(),
             now: app.shown_at(now),
+            present: app.model_time(now),
             verdict,
             theme: Theme::bundled(app.screen.theme()),
             framed: true,
@@ -67,6 +70,9 @@ impl<'a> Scene<'a> {
     /// The role of frames: in enforce mode they all have another colour.
     pub fn border(&self, focused: bool) -> Role {
         match (self.app.operations.mode, focused) {
+            // Nothing can be written to the past.
+            (_, true) if self.app.is_in_history() => Role::BorderFocus,
+            (_, false) if self.app.is_in_history() => Role::Border,
             (Mode::Enforce, true) => Role::BorderFocusEnforce,
             (Mode::Enforce, false) => Role::BorderEnforce,
             (Mode::DryRun | Mode::ReadOnly | Mode::Replay, true) => Role::BorderFocus,

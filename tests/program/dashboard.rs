@@ -263,7 +263,17 @@ impl LoopHarness {
             wanted: Default::default(),
             events: None,
         };
-        (Dashboard { app, links: Some(links), clock: self.clock, context: None, player: None }, self)
+        (
+            Dashboard {
+                app,
+                links: Some(links),
+                clock: self.clock,
+                context: None,
+                player: None,
+                history: None,
+            },
+            self,
+        )
     }
 
     async fn run(self) -> Result<(), RunError> {

@@ -936,6 +936,8 @@ pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
                 "Esc" => KeyCode::Esc,
                 "Tab" => KeyCode::Tab,
                 "Down" => KeyCode::Down,
+                "Left" => KeyCode::Left,
+                "Right" => KeyCode::Right,
                 "PgDn" => KeyCode::PageDown,
                 "End" => KeyCode::End,
                 "Home" => KeyCode::Home,

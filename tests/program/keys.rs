@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use kordon::{
     app::{
-        Mode, Playback, PlaybackKind, Reaction,
+        HistoryState, Mode, Playback, PlaybackKind, Reaction,
         commands::{self, COMMANDS, Chord, Command, UserAction},
         update,
     },
@@ -92,6 +92,12 @@ const SITUATIONS: &[Situation] = &[
     ("filter, at its start", || pressed(DashboardFixture::incident(), "2/po<Home>")),
     ("command, typed", || pressed(DashboardFixture::incident(), "2:z")),
     ("recording", recording),
+    ("frozen, with a history", || {
+        let mut fixture = DashboardFixture::incident();
+        let from = fixture.now - Span::from_secs(3600);
+        fixture.app.history = HistoryState::Kept { from, bytes: 1 << 20, limit: 1 << 29 };
+        pressed(fixture, "2f")
+    }),
     ("help", || pressed(DashboardFixture::incident(), "2?")),
     ("information", || pressed(DashboardFixture::incident(), "2i")),
     ("timing", || {

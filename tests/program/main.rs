@@ -12,6 +12,7 @@ mod common;
 mod dashboard;
 mod geometry;
 mod harness;
+mod histories;
 mod hostile;
 mod journals;
 mod keys;

@@ -162,8 +162,14 @@ fn show_dashboard() {
             wanted: Default::default(),
             events: None,
         };
-        let dashboard =
-            Dashboard { app: fixture.app, links: Some(links), clock, context: None, player: None };
+        let dashboard = Dashboard {
+            app: fixture.app,
+            links: Some(links),
+            clock,
+            context: None,
+            player: None,
+            history: None,
+        };
         run::terminal(dashboard).await.expect("it runs");
     });
 }

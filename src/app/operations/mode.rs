@@ -6,6 +6,7 @@ use super::{
         commands::TypedCommand,
         dialog::{Dialog, DialogSubject},
         groups::Grouping,
+        history::PAST,
     },
     App,
 };
@@ -51,6 +52,7 @@ impl App {
             }
             TypedCommand::At => self.go_to_typed(argument)?,
             TypedCommand::Speed => self.set_speed(argument)?,
+            TypedCommand::Save => self.save_history(argument)?,
             TypedCommand::Group => {
                 let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
                 self.screen.group_by(label.unwrap_or_default());
@@ -137,6 +139,7 @@ impl App {
             ),
             Mode::ReadOnly => Some("read-only: nothing is written in this session".into()),
             Mode::Replay => Some("replay: nothing can be written to a recording".into()),
+            Mode::Enforce if self.is_in_history() => Some(PAST.into()),
             Mode::Enforce if self.is_frozen() => {
                 Some("the screen is frozen: press f to unfreeze it first".into())
             }

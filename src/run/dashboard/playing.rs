@@ -138,13 +138,12 @@ impl Loop {
     pub(super) fn on_thaw(&mut self, before: Box<Model>) {
         drop_in_background(before);
         if self.app.playback.take().is_some() {
-            self.player = None;
-            self.drop_work();
+            self.close_history();
         }
     }
 
     /// Nothing more can be played: says why, and stays where it is.
-    fn end_playback(&mut self, why: &str) {
+    pub(super) fn end_playback(&mut self, why: &str) {
         if let Some(playback) = &mut self.app.playback {
             (playback.is_paused, playback.target) = (true, None);
             playback.fault = Some(why.to_owned());
@@ -155,15 +154,14 @@ impl Loop {
 
     /// Starts what is worked out beside the loop about the moment that is shown.
     fn start_work(&mut self) {
-        let (model, now) = self.worked_on();
-        if model.leaves_many() {
-            self.start_leaving(now);
+        if self.worked_on().0.leaves_many() {
+            self.start_leaving();
         }
         self.start_jobs();
     }
 
     /// Results of another moment are of no use.
-    fn drop_work(&mut self) {
+    pub(super) fn drop_work(&mut self) {
         self.outlook = Background::new(FORECAST);
         self.plan = Background::new(FORECAST);
         self.detail = Background::new(FORECAST);

@@ -87,8 +87,11 @@ pub const fn level_role(level: VerdictLevel) -> Role {
     }
 }
 
-/// What may be written, and for how long.
+/// What may be written, and for how long; of the history, how long ago it was: nothing can be written to that.
 fn mode(scene: &Scene) -> (String, Role) {
+    if scene.app.is_in_history() {
+        return (format!(" HISTORY {} ago ", text::age(scene.present, scene.now)), Role::ModeReplay);
+    }
     match (scene.app.operations.mode, scene.app.operations.enforced_until) {
         (Mode::DryRun, _) => (" DRY-RUN ".into(), Role::ModeDryRun),
         (Mode::ReadOnly, _) => (" READ-ONLY ".into(), Role::ModeReadOnly),
@@ -121,7 +124,7 @@ fn in_progress(scene: &Scene) -> Runs {
 
 /// Whether what is shown is what there is now; the verdict says what follows where it is not.
 fn freshness(scene: &Scene) -> (String, Role) {
-    if scene.app.is_replay() {
+    if scene.app.playback.is_some() {
         // Times of the recording: nothing is live.
         return replayed_freshness(scene);
     }
@@ -140,7 +143,7 @@ fn freshness(scene: &Scene) -> (String, Role) {
     }
 }
 
-/// The same at a moment of a recording.
+/// The same at a moment of a recording or of the history.
 fn replayed_freshness(scene: &Scene) -> (String, Role) {
     match scene.shown.views.confidence {
         None => ("no lists yet".into(), Role::FeedBusy),

@@ -186,7 +186,8 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
         notes.push((3, Runs::new(&sort, scene.style(Role::HeadingSorted))));
     }
     if scene.app.is_frozen() && pane == scene.screen.focus {
-        let note = format!("frozen at {}", text::clock(scene.now));
+        let how = if scene.app.is_in_history() { "as of" } else { "frozen at" };
+        let note = format!("{how} {}", text::clock(scene.now));
         notes.push((1, Runs::new(&note, scene.style(Role::FeedBusy))));
     }
     notes

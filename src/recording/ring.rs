@@ -1,0 +1,332 @@
+//! The last hours of a session on disk, as a ring of segments: the oldest are dropped by age and by size.
+//!
+//! A segment begins with a keyframe and is a file without a name: nobody else can open it, and it is gone with the process,
+//! however that ends. How the recording begins is not on disk but made when it is read: then it begins with the oldest
+//! segment that is left.
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::FileExt,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use super::{
+    RecordingError, RecordingStart,
+    block::{self, BlockKind},
+};
+use crate::time::{Span, Timestamp};
+
+/// A segment is full once what follows its keyframe has this part of all that may be kept: with the oldest one, so much is
+/// dropped at once.
+const SEGMENTS: u64 = 8;
+
+/// How much a [`Ring`] keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingLimits {
+    /// What is older may be dropped; up to a segment more is kept.
+    pub span: Span,
+    /// In bytes. The newest segment is kept in any case.
+    pub size: u64,
+}
+
+/// A recording of which the last part is kept. It is written by a [`super::RecordingWriter`], whose owner calls
+/// [`Ring::begin_segment`] before each keyframe.
+#[derive(Debug)]
+pub struct Ring {
+    folder: PathBuf,
+    start: RecordingStart,
+    limits: RingLimits,
+    /// The oldest first; what is written goes to the last one.
+    segments: VecDeque<Segment>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    file: Arc<File>,
+    from: Timestamp,
+    bytes: u64,
+    /// The part of them that its keyframe has; none until that is complete.
+    keyframe: Option<u64>,
+}
+
+impl Ring {
+    /// An empty ring, whose files will be made in a folder.
+    pub const fn new(folder: PathBuf, start: RecordingStart, limits: RingLimits) -> Self {
+        Self { folder, start, limits, segments: VecDeque::new() }
+    }
+
+    pub const fn start(&self) -> &RecordingStart {
+        &self.start
+    }
+
+    /// Makes the file of the next segment, whose keyframe is written next, and drops what has become too old.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn begin_segment(&mut self, now: Timestamp) -> Result<(), RecordingError> {
+        let file = tempfile::tempfile_in(&self.folder).map_err(RecordingError::Write)?;
+        self.segments.push_back(Segment { file: Arc::new(file), from: now, bytes: 0, keyframe: None });
+        let oldest = now - self.limits.span;
+        while self.segments.get(1).is_some_and(|second| second.from <= oldest) {
+            self.segments.pop_front();
+        }
+        Ok(())
+    }
+
+    /// The keyframe of the last segment was written.
+    pub fn end_keyframe(&mut self) {
+        if let Some(last) = self.segments.back_mut() {
+            last.keyframe = Some(last.bytes);
+        }
+    }
+
+    /// Whether the last segment has become so large that another one should begin.
+    pub fn is_segment_full(&self) -> bool {
+        let full = |segment: &Segment| {
+            let keyframe = segment.keyframe?;
+            // At most half of what is kept are keyframes.
+            Some(segment.bytes - keyframe > keyframe.max(self.limits.size / SEGMENTS))
+        };
+        self.segments.back().and_then(full).unwrap_or(false)
+    }
+
+    /// When what is kept begins; none while nothing is.
+    pub fn from(&self) -> Option<Timestamp> {
+        self.segments.front().map(|segment| segment.from)
+    }
+
+    /// The size of what is kept.
+    pub fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+
+    /// The most bytes that are to be kept.
+    pub const fn limit(&self) -> u64 {
+        self.limits.size
+    }
+
+    /// What is kept now, as a whole recording that ends at `until`, which is not before its last block. It stays readable when
+    /// its segments are dropped from the ring.
+    ///
+    /// # Errors
+    /// Its start or its end cannot be encoded.
+    pub fn reader(&self, until: Timestamp) -> Result<RingReader, RecordingError> {
+        let mut start = self.start.clone();
+        start.at = self.from().unwrap_or(start.at);
+        let head = start.head()?;
+        let tail = block::block(BlockKind::End, &[], (until, until))?;
+        let memory = |bytes: Vec<u8>| (bytes.len() as u64, PartSource::Memory(bytes));
+        let on_disk = |segment: &Segment| (segment.bytes, PartSource::Segment(segment.file.clone()));
+        let sources =
+            [memory(head)].into_iter().chain(self.segments.iter().map(on_disk)).chain([memory(tail)]);
+        let mut length = 0;
+        let part = |(bytes, source)| {
+            length += bytes;
+            RingPart { begins: length - bytes, ends: length, source }
+        };
+        let parts: Arc<[RingPart]> = sources.map(part).collect();
+        Ok(RingReader { parts, position: 0 })
+    }
+}
+
+impl Write for Ring {
+    /// Appends to the last segment, and drops the oldest where that becomes too much.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let last = self.segments.back_mut().ok_or(io::ErrorKind::NotFound)?;
+        let written = (&*last.file).write(bytes)?;
+        last.bytes += written as u64;
+        while self.segments.len() > 1 && self.bytes() > self.limits.size {
+            self.segments.pop_front();
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a [`Ring`] kept when this was opened, from its first byte to its last. Copies read the same.
+#[derive(Clone, Debug)]
+pub struct RingReader {
+    parts: Arc<[RingPart]>,
+    position: u64,
+}
+
+/// A part of a recording, and where in that it is.
+#[derive(Debug)]
+struct RingPart {
+    begins: u64,
+    ends: u64,
+    source: PartSource,
+}
+
+#[derive(Debug)]
+enum PartSource {
+    Memory(Vec<u8>),
+    Segment(Arc<File>),
+}
+
+impl Read for RingReader {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let next = self.parts.partition_point(|part| part.ends <= self.position);
+        let Some(part) = self.parts.get(next) else { return Ok(0) };
+        let into = self.position - part.begins;
+        let left = usize::try_from(part.ends - self.position).unwrap_or(usize::MAX);
+        let room = left.min(bytes.len());
+        let read = match &part.source {
+            PartSource::Memory(memory) => {
+                let from = usize::try_from(into).map_err(|_| io::ErrorKind::InvalidInput)?;
+                (&memory[from..]).read(&mut bytes[..room])?
+            }
+            PartSource::Segment(file) => file.read_at(&mut bytes[..room], into)?,
+        };
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for RingReader {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let length = self.parts.last().map_or(0, |part| part.ends);
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::End(from) => length.checked_add_signed(from),
+            SeekFrom::Current(from) => self.position.checked_add_signed(from),
+        };
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::Cluster,
+        engine::{ServerVersion, Settings},
+        k8s::feed::FeedEvent,
+        recording::{
+            EntrySource, KeyframeSource, RecordedEntry, RecordingEnd, RecordingReader, RecordingWriter,
+        },
+    };
+
+    const START: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    /// A ring with a segment a minute, each with one message.
+    struct Fixture {
+        writer: RecordingWriter<Ring>,
+        _folder: tempfile::TempDir,
+        now: Timestamp,
+    }
+
+    impl Fixture {
+        fn with(limits: RingLimits) -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            let settings = Settings::defaults(ServerVersion::new(1, 36));
+            let start = RecordingStart::new(&settings, Span::from_secs(60), START);
+            let ring = Ring::new(folder.path().to_owned(), start, limits);
+            let writer = RecordingWriter::into_ring(ring).expect("memory");
+            Self { writer, _folder: folder, now: START }
+        }
+
+        fn segment(&mut self, text: String) {
+            let (cluster, health) = (Cluster::default(), []);
+            let source =
+                KeyframeSource { cluster: &cluster, health: &health, clock_difference: Some(Span::ZERO) };
+            self.writer.ring_keyframe(source, self.now).expect("the disk has room");
+            self.writer.event(&FeedEvent::Trouble(text), self.now).expect("the disk has room");
+            self.now += Span::from_secs(60);
+        }
+
+        fn reader(&mut self) -> RingReader {
+            let until = self.writer.write_until(self.now).expect("the disk has room");
+            self.writer.ring().reader(until).expect("memory")
+        }
+    }
+
+    fn texts(source: RingReader) -> Vec<String> {
+        let mut reader = RecordingReader::open(source).expect("a recording");
+        assert!(reader.begins_with_keyframe());
+        assert_eq!((reader.end(), reader.keyframes().next()), (RecordingEnd::Whole, Some(reader.start().at)));
+        let mut texts = Vec::new();
+        while let Some(entry) = reader.next_entry().expect("it is whole") {
+            if let RecordedEntry { event: FeedEvent::Trouble(text), source: EntrySource::Watch, .. } = entry {
+                texts.push(text);
+            }
+        }
+        texts
+    }
+
+    #[test]
+    fn what_is_too_old_is_dropped_and_a_reader_keeps_it() {
+        let mut ring = Fixture::with(RingLimits { span: Span::from_secs(180), size: 1 << 20 });
+        (0..3).for_each(|number| ring.segment(format!("message {number}")));
+        let early = ring.reader();
+        (3..9).for_each(|number| ring.segment(format!("message {number}")));
+        assert_eq!(texts(ring.reader()), ["message 5", "message 6", "message 7", "message 8"]);
+        assert_eq!(ring.writer.ring().from(), Some(START + Span::from_secs(300)));
+        assert_eq!(texts(early), ["message 0", "message 1", "message 2"]);
+    }
+
+    #[test]
+    fn what_is_too_much_is_dropped() {
+        let size = 40_000;
+        let mut ring = Fixture::with(RingLimits { span: Span::from_secs(86_400), size });
+        let mut random = fastrand::Rng::with_seed(1);
+        for number in 0..30 {
+            // It does not compress well.
+            let text: String = std::iter::repeat_with(|| random.alphanumeric()).take(5000).collect();
+            ring.segment(format!("{number} {text}"));
+            drop(ring.reader());
+            assert!(ring.writer.ring().bytes() <= size, "{} bytes", ring.writer.ring().bytes());
+        }
+        let kept = texts(ring.reader());
+        assert!(
+            (5..15).contains(&kept.len()) && kept.last().expect("one").starts_with("29 "),
+            "{}",
+            kept.len()
+        );
+    }
+
+    #[test]
+    fn a_gap_says_from_when_until_when_and_why() {
+        let mut ring = Fixture::with(RingLimits { span: Span::from_secs(3600), size: 1 << 20 });
+        ring.segment("before".into());
+        ring.writer.gap(START + Span::from_secs(10), "too much", ring.now).expect("the disk has room");
+        ring.segment("after".into());
+        let mut reader = RecordingReader::open(ring.reader()).expect("a recording");
+        let (mut read, mut lost) = (Vec::new(), Vec::new());
+        loop {
+            match reader.next_entry() {
+                Ok(Some(entry)) => read.push((entry.at.since(START).as_secs(), entry.source)),
+                Ok(None) => break,
+                Err(error) => lost.push((error.lost(), error.to_string())),
+            }
+        }
+        let (keyframe, watch) = (EntrySource::Keyframe, EntrySource::Watch);
+        assert_eq!(read, [(0, keyframe), (0, watch), (60, keyframe), (60, watch)]);
+        let between = Some((START + Span::from_secs(10), START + Span::from_secs(60)));
+        assert_eq!(lost, [(between, "nothing was recorded: too much".to_owned())]);
+    }
+
+    #[test]
+    fn it_can_be_read_from_any_place() {
+        let mut ring = Fixture::with(RingLimits { span: Span::from_secs(3600), size: 1 << 20 });
+        (0..3).for_each(|number| ring.segment(format!("message {number}")));
+        let mut reader = ring.reader();
+        let mut whole = Vec::new();
+        reader.read_to_end(&mut whole).expect("files");
+        for place in 0..=whole.len() {
+            reader.seek(SeekFrom::Start(place as u64)).expect("a place in it");
+            let mut rest = Vec::new();
+            reader.read_to_end(&mut rest).expect("files");
+            assert_eq!(rest, whole[place..], "{place}");
+        }
+        assert_eq!(reader.seek(SeekFrom::End(-3)).expect("a place in it"), whole.len() as u64 - 3);
+        assert!(reader.seek(SeekFrom::Current(-(1 << 20))).is_err(), "before its start");
+    }
+}

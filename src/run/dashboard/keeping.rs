@@ -1,0 +1,155 @@
+//! What the dashboard's loop does to keep a history, to open it, and to save it.
+
+use super::*;
+use crate::{
+    app::HistoryState,
+    run::history::{self, HistoryError, HistoryReport, PlayedCluster},
+    ui::text,
+};
+
+/// The history that is kept, and the work on it beside the loop.
+pub(super) struct Keeping {
+    /// None if none is kept.
+    pub history: Option<History>,
+    opening: Background<Result<OpenedHistory, HistoryError>>,
+    saving: Background<Result<SavedHistory, HistoryError>>,
+}
+
+/// What there is to play.
+pub(super) struct OpenedHistory {
+    player: Player,
+    from: Timestamp,
+    until: Timestamp,
+}
+
+/// A history that was saved as a recording.
+pub(super) struct SavedHistory {
+    file: String,
+    bytes: u64,
+}
+
+/// What has happened with the history.
+pub(super) enum HistoryEvent {
+    Report(HistoryReport),
+    Opened(Result<Result<OpenedHistory, HistoryError>, Failed>),
+    Saved(Result<Result<SavedHistory, HistoryError>, Failed>),
+}
+
+impl Keeping {
+    pub(super) fn of(history: Option<History>) -> Self {
+        let (opening, saving) = (Background::new(Duration::ZERO), Background::new(Duration::ZERO));
+        Self { history, opening, saving }
+    }
+
+    /// What happens next with the history; forever nothing where there is none. May be dropped and awaited again.
+    pub(super) async fn next(&mut self) -> HistoryEvent {
+        let Some(history) = &mut self.history else { return std::future::pending().await };
+        tokio::select! {
+            report = history.next_report() => HistoryEvent::Report(report),
+            opened = self.opening.finished() => HistoryEvent::Opened(opened),
+            saved = self.saving.finished() => HistoryEvent::Saved(saved),
+        }
+    }
+}
+
+impl Loop {
+    pub(super) fn on_history_event(&mut self, event: HistoryEvent) {
+        match event {
+            HistoryEvent::Report(report) => self.on_history_report(report),
+            HistoryEvent::Opened(Ok(Ok(opened))) => self.on_opened(opened),
+            HistoryEvent::Opened(Ok(Err(error))) => self.end_playback(&format!("no history: {error}")),
+            HistoryEvent::Opened(Err(Failed)) => self.report_fault("opening the history failed"),
+            HistoryEvent::Saved(Ok(Ok(SavedHistory { file, bytes }))) => {
+                let size = text::bytes(bytes);
+                self.say(format!("history saved to {file} ({size}): kordon replay {file}"));
+            }
+            HistoryEvent::Saved(Ok(Err(error))) => self.say(format!("the history was not saved: {error}")),
+            HistoryEvent::Saved(Err(Failed)) => self.report_fault("saving the history failed"),
+        }
+    }
+
+    fn on_history_report(&mut self, report: HistoryReport) {
+        let HistoryReport { from, bytes, limit, failure, .. } = report;
+        self.app.history = match (failure, from) {
+            (Some(why), _) => {
+                let text = format!("ended: {why}");
+                self.app.model.journal.trouble(self.now(), "history", &text);
+                self.changed();
+                HistoryState::Off(why)
+            }
+            (None, Some(from)) => HistoryState::Kept { from, bytes, limit },
+            (None, None) => HistoryState::Loading,
+        };
+    }
+
+    /// Hands over a message of the watches, before it is applied.
+    pub(super) fn keep(&mut self, message: &FeedEvent, now: Timestamp) {
+        if let Some(history) = &mut self.keeping.history {
+            history.on_event(message, now);
+        }
+    }
+
+    /// Hands over what is known, if it is time for that. All messages were applied.
+    pub(super) fn keep_state(&mut self) {
+        let now = self.clock.now();
+        if let Some(history) = &mut self.keeping.history {
+            history.on_applied(&self.app.model, now);
+        }
+    }
+
+    /// Opens the history if the user has begun to look back, and saves it if that was asked for.
+    pub(super) fn follow_history(&mut self) {
+        if self.app.is_in_history() && self.player.is_none() && !self.keeping.opening.is_running() {
+            self.open_history();
+        }
+        if let Some(file) = self.app.save_to.take() {
+            self.save_history(file);
+        }
+    }
+
+    fn open_history(&mut self) {
+        self.drop_work();
+        let Some(history) = &mut self.keeping.history else { return };
+        let (kept, model) = (history.read(self.clock.now()), &self.app.model);
+        let objects = model.cluster.nodes().len() + model.cluster.pods().len();
+        let cluster = PlayedCluster { settings: model.settings.clone(), objects };
+        self.keeping.opening.start(move |_| {
+            let (player, (from, until)) = history::player_of(&kept()?, &cluster)?;
+            Ok(OpenedHistory { player, from, until })
+        });
+    }
+
+    fn on_opened(&mut self, opened: OpenedHistory) {
+        let Some(playback) = self.app.playback.as_mut().filter(|_| self.player.is_none()) else { return };
+        let OpenedHistory { player, from, until } = opened;
+        (playback.from, playback.until, playback.searched) = (from, until, from);
+        playback.target = playback.target.map(|target| target.clamp(from, until));
+        self.player = Some(player);
+        self.undrawn = true;
+    }
+
+    /// Nobody looks at the history any more.
+    pub(super) fn close_history(&mut self) {
+        self.player = None;
+        self.keeping.opening = Background::new(Duration::ZERO);
+        self.drop_work();
+    }
+
+    fn save_history(&mut self, file: PathBuf) {
+        let Some(history) = &mut self.keeping.history else { return };
+        if self.keeping.saving.is_running() {
+            return self.say("the history is being saved already".into());
+        }
+        let kept = history.read(self.clock.now());
+        self.keeping.saving.start(move |_| {
+            let shown = visible::text(&file.display().to_string()).into_owned();
+            Ok(SavedHistory { file: shown, bytes: history::save(kept()?, &file)? })
+        });
+    }
+
+    /// Answers what the user asked for.
+    fn say(&mut self, text: String) {
+        self.app.screen.message = Some(text);
+        self.undrawn = true;
+    }
+}

@@ -1,0 +1,426 @@
+//! The history of the dashboard: what its watches report goes into a ring on disk, on a thread of its own.
+//!
+//! The loop hands over each message as it comes, and a copy of what is known for each keyframe. It never waits: where the
+//! thread does not keep up, nothing is handed over until it has, and the history has a gap.
+
+use std::{
+    env,
+    fs::{self, OpenOptions},
+    io::{self, BufReader},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+};
+
+use tokio::sync::{oneshot, watch};
+
+use super::{
+    player::{AnyReplay, Player, RecordingSource},
+    record::keyframe_of,
+    replay::Replay,
+};
+use crate::{
+    cluster::Cluster,
+    engine::Settings,
+    k8s::feed::FeedEvent,
+    model::{Feeds, Model},
+    recording::{
+        RecordingError, RecordingReader, RecordingStart, RecordingWriter, Ring, RingLimits, RingReader,
+    },
+    time::{Span, Timestamp},
+};
+
+/// How many keyframes there are in the time that is kept, unless that would be one more often than every [`KEYFRAMES`].0 or
+/// less often than every [`KEYFRAMES`].1: each costs as much as some hundred thousand changes.
+const KEYFRAMES_KEPT: i64 = 12;
+const KEYFRAMES: (Span, Span) = (Span::from_secs(60), Span::from_secs(600));
+
+/// How many changes are handed over at once: waking the thread costs more than encoding one.
+const BATCH: usize = 100;
+
+/// The most that waits for the thread: batches, and changes in them. With more of them there is a gap. 20,000 pods are some 30 MiB.
+const BATCHES: usize = 1024;
+const CHANGES: usize = 20_000;
+
+/// With more nodes and pods than this, an hour takes too long to play before a moment can be shown.
+const LARGE: usize = 10_000;
+
+/// Why there is a gap.
+const TOO_MUCH: &str = "the watches reported more than the history could keep up with";
+
+/// What is kept, and where.
+#[derive(Clone, Debug)]
+pub struct HistoryOptions {
+    /// The folder of its files; none if there is no home.
+    pub folder: Option<PathBuf>,
+    pub limits: RingLimits,
+    /// What a replay of it starts with.
+    pub start: RecordingStart,
+}
+
+/// The loop's end of the history.
+#[derive(Debug)]
+pub struct History {
+    inbox: mpsc::SyncSender<HistoryMessage>,
+    batch: EventBatch,
+    /// The changes that wait in the inbox.
+    waiting: Arc<AtomicUsize>,
+    reports: watch::Receiver<HistoryReport>,
+    phase: HistoryPhase,
+    /// How many keyframes were handed over because the thread asked for them.
+    answered: u64,
+}
+
+/// What is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HistoryPhase {
+    /// Nothing, until the first lists are complete: loading comes first.
+    Loading,
+    /// All of it.
+    Recording,
+    /// Nothing since then, until the thread has caught up.
+    Behind(Timestamp),
+    /// Nothing any more.
+    Ended,
+}
+
+/// What the thread says of the history.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryReport {
+    /// When it begins; none while nothing is kept.
+    pub from: Option<Timestamp>,
+    /// Its size on disk, and the most that it may become.
+    pub bytes: u64,
+    pub limit: u64,
+    /// How many keyframes the thread has asked for.
+    wanted: u64,
+    /// Why it has ended, if so.
+    pub failure: Option<String>,
+}
+
+/// Messages of the watches that are handed over together.
+#[derive(Debug, Default)]
+struct EventBatch {
+    events: Vec<(FeedEvent, Timestamp)>,
+    /// How many changes they have; a message counts as one at least.
+    changes: usize,
+}
+
+/// What is handed over to the thread.
+enum HistoryMessage {
+    Events(EventBatch),
+    Keyframe(Box<KnownState>, Timestamp),
+    /// Wants to read what is kept.
+    Read(Timestamp, oneshot::Sender<RingReader>),
+}
+
+/// What is known when a keyframe is made.
+struct KnownState {
+    cluster: Cluster,
+    feeds: Feeds,
+    /// Since when nothing was handed over, if so.
+    gap: Option<Timestamp>,
+}
+
+impl History {
+    /// Starts the thread. Nothing is written before the first lists are complete.
+    ///
+    /// # Errors
+    /// There can be no thread, or there is no folder.
+    pub fn start(options: HistoryOptions) -> io::Result<Self> {
+        let HistoryOptions { folder, limits, start } = options;
+        let folder = folder.ok_or_else(|| io::Error::other("set XDG_CACHE_HOME or HOME"))?;
+        let (inbox, messages) = mpsc::sync_channel(BATCHES);
+        let (reporter, reports) = watch::channel(HistoryReport::default());
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let ring = Ring::new(folder.clone(), start, limits);
+        let counter = waiting.clone();
+        let run = move || {
+            let failed = |error: RecordingError| HistoryReport {
+                failure: Some(why_ended(&error, &folder)),
+                ..HistoryReport::default()
+            };
+            let recorded = HistoryThread::start(&folder, ring, &reporter)
+                .and_then(|thread| thread.run(&messages, &counter));
+            if let Err(error) = recorded {
+                reporter.send_replace(failed(error));
+            }
+        };
+        thread::Builder::new().name("history".into()).spawn(run)?;
+        let (batch, phase) = (EventBatch::default(), HistoryPhase::Loading);
+        Ok(Self { inbox, batch, waiting, reports, phase, answered: 0 })
+    }
+
+    /// Hands over a message of the watches.
+    pub fn on_event(&mut self, event: &FeedEvent, now: Timestamp) {
+        if self.phase != HistoryPhase::Recording {
+            return;
+        }
+        self.batch.changes += changes(event);
+        self.batch.events.push((event.clone(), now));
+        if self.batch.changes >= BATCH {
+            self.send_batch();
+        }
+    }
+
+    /// Hands over what is known if it is time for a keyframe: the model has all that was handed over.
+    pub fn on_applied(&mut self, model: &Model, now: Timestamp) {
+        let wanted = self.reports.borrow().wanted;
+        let (is_due, gap) = match self.phase {
+            HistoryPhase::Loading => (true, None),
+            HistoryPhase::Recording => (wanted > self.answered, None),
+            HistoryPhase::Behind(since) => (self.waiting.load(Ordering::Relaxed) == 0, Some(since)),
+            HistoryPhase::Ended => (false, None),
+        };
+        if is_due && is_listed(model) {
+            self.answered = wanted;
+            self.phase = HistoryPhase::Recording;
+            self.send_batch();
+            if self.phase != HistoryPhase::Recording {
+                return;
+            }
+            let state = KnownState { cluster: model.cluster.clone(), feeds: model.feeds.clone(), gap };
+            self.send(HistoryMessage::Keyframe(Box::new(state), now));
+        }
+    }
+
+    /// Hands over the batch, unless too much waits already.
+    fn send_batch(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        let Some((_, since)) = batch.events.first() else { return };
+        if self.waiting.load(Ordering::Relaxed) > CHANGES {
+            self.phase = HistoryPhase::Behind(*since);
+        } else {
+            self.waiting.fetch_add(batch.changes, Ordering::Relaxed);
+            self.send(HistoryMessage::Events(batch));
+        }
+    }
+
+    fn send(&mut self, message: HistoryMessage) {
+        match self.inbox.try_send(message) {
+            Ok(()) => {}
+            Err(mpsc::TrySendError::Disconnected(_)) => self.phase = HistoryPhase::Ended,
+            Err(mpsc::TrySendError::Full(message)) => self.on_full(message),
+        }
+    }
+
+    /// There is no room for a message.
+    fn on_full(&mut self, message: HistoryMessage) {
+        match message {
+            HistoryMessage::Events(EventBatch { events, changes }) => {
+                self.waiting.fetch_sub(changes, Ordering::Relaxed);
+                if let Some((_, since)) = events.first() {
+                    self.phase = HistoryPhase::Behind(*since);
+                }
+            }
+            HistoryMessage::Keyframe(state, now) => {
+                self.phase = HistoryPhase::Behind(state.gap.unwrap_or(now));
+            }
+            // Its sender is dropped: that is the answer.
+            HistoryMessage::Read(..) => {}
+        }
+    }
+
+    /// What the thread says next of the history; forever nothing once it has ended. May be dropped and awaited again.
+    pub async fn next_report(&mut self) -> HistoryReport {
+        if self.reports.changed().await.is_ok() {
+            return self.reports.borrow_and_update().clone();
+        }
+        // The thread has ended, and has said why, or it panicked.
+        if self.reports.borrow().failure.is_some() || self.phase == HistoryPhase::Ended {
+            return std::future::pending().await;
+        }
+        self.phase = HistoryPhase::Ended;
+        let failure = Some("this is a fault of kordon".into());
+        HistoryReport { failure, ..HistoryReport::default() }
+    }
+
+    /// Asks for what is kept until now. What comes back waits for it, and is called beside the loop.
+    pub fn read(&mut self, now: Timestamp) -> impl FnOnce() -> Result<RingReader, HistoryError> + use<> {
+        let (answer, answered) = oneshot::channel();
+        self.send_batch();
+        self.send(HistoryMessage::Read(now, answer));
+        move || answered.blocking_recv().map_err(|_| HistoryError::Busy)
+    }
+}
+
+/// What the thread has.
+struct HistoryThread<'a> {
+    writer: RecordingWriter<Ring>,
+    reporter: &'a watch::Sender<HistoryReport>,
+    wanted: u64,
+    /// Whether a keyframe was asked for that has not come.
+    awaits_keyframe: bool,
+}
+
+impl<'a> HistoryThread<'a> {
+    fn start(
+        folder: &Path,
+        ring: Ring,
+        reporter: &'a watch::Sender<HistoryReport>,
+    ) -> Result<Self, RecordingError> {
+        let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        created.map_err(RecordingError::Write)?;
+        let writer = RecordingWriter::into_ring(ring)?;
+        Ok(Self { writer, reporter, wanted: 0, awaits_keyframe: false })
+    }
+
+    fn run(
+        mut self,
+        messages: &mpsc::Receiver<HistoryMessage>,
+        waiting: &AtomicUsize,
+    ) -> Result<(), RecordingError> {
+        while let Ok(message) = messages.recv() {
+            match message {
+                HistoryMessage::Events(batch) => {
+                    for (event, now) in &batch.events {
+                        self.writer.event(event, *now)?;
+                        self.ask_for_keyframe(*now);
+                    }
+                    waiting.fetch_sub(batch.changes, Ordering::Relaxed);
+                }
+                HistoryMessage::Keyframe(state, now) => self.keyframe(&state, now)?,
+                HistoryMessage::Read(now, answer) => {
+                    if self.writer.ring().from().is_some() {
+                        let until = self.writer.write_until(now)?;
+                        // The loop may not need it any more.
+                        let _ = answer.send(self.writer.ring().reader(until)?);
+                    }
+                }
+            }
+            self.report();
+        }
+        Ok(())
+    }
+
+    /// Asks the loop for what is known, if it is time for a keyframe.
+    fn ask_for_keyframe(&mut self, now: Timestamp) {
+        if !self.awaits_keyframe && self.writer.is_segment_due(now) {
+            self.awaits_keyframe = true;
+            self.wanted += 1;
+        }
+    }
+
+    fn keyframe(&mut self, state: &KnownState, now: Timestamp) -> Result<(), RecordingError> {
+        let is_wanted = std::mem::take(&mut self.awaits_keyframe);
+        if let Some(since) = state.gap {
+            self.writer.gap(since, TOO_MUCH, now)?;
+        } else if is_wanted && !self.writer.is_segment_due(now) {
+            // A list has started since it was asked for.
+            return Ok(());
+        }
+        let KnownState { cluster, feeds, .. } = state;
+        let health: Vec<_> = feeds.iter().collect();
+        self.writer.ring_keyframe(keyframe_of(cluster, feeds, &health), now)
+    }
+
+    fn report(&self) {
+        let ring = self.writer.ring();
+        let (from, bytes, limit) = (ring.from(), ring.bytes(), ring.limit());
+        let report = HistoryReport { from, bytes, limit, wanted: self.wanted, failure: None };
+        self.reporter.send_if_modified(|last| {
+            let is_news = *last != report;
+            *last = report;
+            is_news
+        });
+    }
+}
+
+/// How many changes a message has; each message counts as one at least.
+fn changes(event: &FeedEvent) -> usize {
+    match event {
+        FeedEvent::Changes(changes) => changes.len().max(1),
+        FeedEvent::Health(..)
+        | FeedEvent::ScopeState(..)
+        | FeedEvent::ClockDifference(_)
+        | FeedEvent::Trouble(_) => 1,
+    }
+}
+
+/// Whether no list is being read.
+fn is_listed(model: &Model) -> bool {
+    let mut kinds = model.feeds.iter().map(|(kind, _)| kind).peekable();
+    kinds.peek().is_some() && kinds.all(|kind| model.feeds.has_answered(kind))
+}
+
+/// Why it cannot be looked at, or saved.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    #[error("it cannot be read now: try again")]
+    Busy,
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    #[error("{file}: {error}")]
+    Save {
+        file: String,
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// What the user is shown.
+fn why_ended(error: &RecordingError, folder: &Path) -> String {
+    let folder = folder.display();
+    match error {
+        RecordingError::Write(error) => format!("cannot write in {folder}: {error}"),
+        error => error.to_string(),
+    }
+}
+
+/// The cluster whose history is played.
+#[derive(Clone, Debug)]
+pub struct PlayedCluster {
+    pub settings: Settings,
+    /// How many nodes and pods it has.
+    pub objects: usize,
+}
+
+/// A player of what a history keeps.
+///
+/// # Errors
+/// It cannot be read.
+pub fn player_of(
+    kept: &RingReader,
+    of: &PlayedCluster,
+) -> Result<(Player, (Timestamp, Timestamp)), HistoryError> {
+    let replay = || -> Result<AnyReplay, HistoryError> {
+        let source: Box<dyn RecordingSource> = Box::new(BufReader::new(kept.clone()));
+        Ok(Replay::new(RecordingReader::open(source)?, of.settings.clone()))
+    };
+    let (mut played, searched) = (replay()?, replay()?);
+    if of.objects > LARGE {
+        played = played.without_run_up();
+    }
+    let whole = (played.reader().start().at, played.reader().until());
+    Ok((Player::new(played, searched), whole))
+}
+
+/// Writes what a history keeps into a new file, a recording like any other. Returns its size.
+///
+/// # Errors
+/// The file exists or cannot be written.
+pub fn save(mut kept: RingReader, file: &Path) -> Result<u64, HistoryError> {
+    let failed = |error| HistoryError::Save { file: file.display().to_string(), error };
+    // Only its owner may read it: it names what runs in the cluster.
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    let mut saved = opened.map_err(failed)?;
+    let size = io::copy(&mut kept, &mut saved).map_err(failed)?;
+    Ok(size)
+}
+
+/// The folder of the files; none without a home.
+pub fn folder() -> Option<PathBuf> {
+    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(cache.join("kordon"))
+}
+
+/// From one keyframe to the next, where so much is kept.
+pub fn keyframe_interval(kept: Span) -> Span {
+    Span::from_secs(kept.as_secs() / KEYFRAMES_KEPT).clamp(KEYFRAMES.0, KEYFRAMES.1)
+}
