@@ -18,6 +18,7 @@ pub mod journal;
 pub mod recording;
 pub mod k8s;
 pub mod demo;
+pub mod counterfactual;
 pub mod why;
 pub mod timing;
 pub mod forecast;

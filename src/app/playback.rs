@@ -15,6 +15,9 @@ const SPEEDS: [u32; 9] = [1, 2, 5, 10, 30, 60, 120, 300, 600];
 /// The next or previous moment is at least this far from the one that is shown.
 const NEARBY: Span = Span::from_millis(500);
 
+/// Other settings are named in full up to this many characters.
+const LONGEST_SETTINGS: usize = 60;
+
 /// What is looked at in place of the present.
 #[derive(Clone, Debug)]
 pub struct Playback {
@@ -33,6 +36,8 @@ pub struct Playback {
     pub moments: Arc<Vec<Moment>>,
     /// Until when it was searched for them.
     pub searched: Timestamp,
+    /// The settings with which it shows what would have happened; empty if it shows what happened.
+    pub other_settings: String,
     /// What is wrong with it: that it was truncated, for example.
     pub fault: Option<String>,
 }
@@ -70,6 +75,7 @@ impl Playback {
             speed: 1.0,
             moments: Arc::default(),
             searched: from,
+            other_settings: String::new(),
             fault: None,
         }
     }
@@ -105,6 +111,20 @@ impl Playback {
     pub fn last_moment(&self) -> Option<&Moment> {
         let happened = self.moments.partition_point(|moment| moment.at <= self.at);
         happened.checked_sub(1).and_then(|last| self.moments.get(last))
+    }
+
+    /// Whether it shows what would have happened.
+    pub fn is_counterfactual(&self) -> bool {
+        !self.other_settings.is_empty()
+    }
+
+    /// `REPLAY`, or `REPLAY with node-monitor-grace-period=20s` where it shows what did not happen.
+    pub fn title(&self) -> String {
+        match self.other_settings.as_str() {
+            "" => "REPLAY".into(),
+            settings if settings.len() <= LONGEST_SETTINGS => format!("REPLAY with {settings}"),
+            settings => format!("REPLAY with {} other settings", settings.split(' ').count()),
+        }
     }
 
     /// `3x`, `0.5x`

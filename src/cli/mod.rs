@@ -34,6 +34,7 @@ mod show;
 mod span;
 mod status;
 mod timing;
+mod tune;
 mod why;
 
 use std::{
@@ -119,6 +120,8 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Write a postmortem of a recording: what happened, who was affected for how long, how right predictions were
     Report(report::ReportArgs),
+    /// Tell what other settings of the controller would have done over the heartbeats of a recording
+    Tune(tune::TuneArgs),
     /// Compare how soon sets of flags detect a dead node and evict its pods, what they cost, and what they risk
     Timing(timing::TimingArgs),
     /// Drain nodes: cordon them, evict their pods within PodDisruptionBudgets, verify that they are gone
@@ -258,6 +261,7 @@ impl Cli {
                 | Command::Controller(_)
                 | Command::Replay(_)
                 | Command::Report(_)
+                | Command::Tune(_)
                 | Command::Undo(_)
                 | Command::Journal(_)
                 | Command::Config(_)
@@ -323,6 +327,10 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Report(args)) => {
             connection.refuse("kordon report asks no cluster")?;
             report::run(&args)
+        }
+        Some(Command::Tune(args)) => {
+            connection.refuse("kordon tune asks no cluster")?;
+            tune::run(&args)
         }
         Some(Command::Replay(args)) => {
             connection.refuse("kordon replay asks no cluster")?;

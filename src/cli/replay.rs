@@ -16,10 +16,11 @@ use crate::{
         playback::{Playback, PlaybackKind, parse_speed},
     },
     clock::Clock,
+    counterfactual::Alternative,
     run::{
         Dashboard,
         moment_search::end_note,
-        player::{Player, RecordingSource},
+        player::{AnyReplay, Player, RecordingSource},
         replay::Replay,
     },
 };
@@ -37,6 +38,10 @@ pub struct ReplayArgs {
     /// Start paused; p plays
     #[arg(long)]
     paused: bool,
+    /// Show what would have happened with another setting, as node-monitor-grace-period=20s or
+    /// default-unreachable-toleration-seconds=60; repeatable
+    #[arg(long = "with", value_name = "KEY=VALUE")]
+    with: Vec<String>,
     #[command(flatten)]
     look: LookArgs,
     #[command(flatten)]
@@ -44,20 +49,31 @@ pub struct ReplayArgs {
 }
 
 pub async fn run(args: ReplayArgs) -> Result<(), CliError> {
-    let ReplayArgs { file, at, speed, paused, look, settings } = args;
-    let replay = || -> Result<Replay<Box<dyn RecordingSource>>, CliError> {
+    let ReplayArgs { file, at, speed, paused, with, look, settings } = args;
+    let replay = || -> Result<(AnyReplay, String), CliError> {
         let source: Box<dyn RecordingSource> = Box::new(BufReader::new(open(&file)?));
         let reader = crate::recording::RecordingReader::open(source)?;
         let mut flags = reader.start().settings();
         settings.apply(&mut flags);
-        Ok(Replay::new(reader, flags))
+        if with.is_empty() {
+            return Ok((Replay::new(reader, flags), String::new()));
+        }
+        let present = Alternative::new(flags);
+        let mut other = present.clone();
+        for setting in &with {
+            other.set(setting).map_err(|error| CliError::Usage(error.to_string()))?;
+        }
+        let differences = other.differences(&present).join(" ");
+        let differences = if differences.is_empty() { "the settings in force".into() } else { differences };
+        Ok((Replay::under(reader, other), differences))
     };
-    let (mut played, searched) = (replay()?, replay()?);
+    let ((mut played, other_settings), (searched, _)) = (replay()?, replay()?);
     let reader = played.reader();
     let (from, until) = (reader.start().at, reader.until());
     let at = at.map_or(Ok(from), |at| at.within(from, until))?;
     let mut playback = Playback::new(PlaybackKind::Recording, (from, until), from);
     playback.fault = end_note(reader.end()).map(Into::into);
+    playback.other_settings = other_settings;
     (playback.speed, playback.is_paused) = (speed, paused);
     played.seek(from)?;
     playback.go_to(at);

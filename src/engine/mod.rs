@@ -42,8 +42,10 @@ pub use heartbeats::{Heartbeats, Silence};
 pub use legacy::EvictionStatus;
 pub use queue::QueueChange;
 pub use queue_events::QueueEvent;
-pub use settings::{ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings};
-pub use taints::{NOT_READY, UNREACHABLE, condition_taint_key, controllers_own};
+pub use settings::{
+    BadSetting, ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings,
+};
+pub use taints::{NOT_READY, UNREACHABLE, condition_taint_key, controllers_own, is_maintained};
 pub use uncertain_taints::UncertainTaints;
 pub use view::{Deadline, Due, NodeStage, NodeView, PendingEviction, ZoneView};
 pub use why::{Cause, Certainty, HeartbeatSource, Why};

@@ -57,6 +57,17 @@ pub fn controllers_own(node: &Node) -> impl Iterator<Item = &Taint> {
     node.taints.iter().filter(ours)
 }
 
+/// Whether the controller adds and removes the taint.
+pub fn is_maintained(taint: &Taint) -> bool {
+    let ours = |key: &&str| taint.is(key, TaintEffect::NoExecute);
+    maintains_no_schedule(taint) || [NOT_READY, UNREACHABLE].iter().any(ours)
+}
+
+fn maintains_no_schedule(taint: &Taint) -> bool {
+    taint.effect == TaintEffect::NoSchedule
+        && (taint.key == *UNSCHEDULABLE || CONDITION_TAINTS.iter().any(|(_, _, key)| taint.key == **key))
+}
+
 /// Adds one of the NoExecute taints to a node and removes the other (upstream `SwapNodeControllerTaint`).
 pub fn swap_no_execute(
     node: &Node,
@@ -90,10 +101,7 @@ pub fn reconcile_no_schedule(node: &Node, out: &mut Outbox, clock: ClusterClock,
     if node.unschedulable {
         wanted.push((UNSCHEDULABLE, Name::from("cordoned")));
     }
-    let ours = |taint: &Taint| {
-        taint.effect == TaintEffect::NoSchedule
-            && (taint.key == *UNSCHEDULABLE || CONDITION_TAINTS.iter().any(|(_, _, key)| taint.key == **key))
-    };
+    let ours = maintains_no_schedule;
     let is_wanted = |taint: &Taint| wanted.iter().any(|(key, _)| taint.key == **key);
     let remove: Vec<Taint> =
         node.taints.iter().filter(|taint| ours(taint) && !is_wanted(taint)).cloned().collect();

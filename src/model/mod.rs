@@ -58,8 +58,8 @@ use history::{Expectations, HistoryContext};
 
 use crate::{
     cluster::{Applied, Change, Cluster, Gaps},
-    engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why},
-    forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement},
+    engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
+    forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement, apply_write},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     plan::failover_gaps,
     time::{ClusterClock, Span, Timestamp},
@@ -246,6 +246,16 @@ impl Model {
         }
         self.collect(now);
         done
+    }
+
+    /// Applies what a controller writes, as if the watches had reported it.
+    pub fn apply_write(&mut self, write: &Write, now: Timestamp) {
+        let mut applied = Vec::new();
+        apply_write(&mut self.cluster, write, now, &mut applied);
+        for applied in applied {
+            self.on_applied(&AppliedChange::new(applied), now);
+        }
+        self.collect(now);
     }
 
     /// Applies the outcome of an effect that was taken.

@@ -22,6 +22,7 @@ pub mod session;
 pub mod signals;
 pub mod surface;
 pub mod tty;
+pub mod tuning;
 mod vitals;
 mod wanted;
 

@@ -2,14 +2,14 @@
 //! which a replay goes on.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     io::{Read, Seek},
     sync::Arc,
 };
 
-use super::replay::{Replay, look_after};
+use super::replay::{Checkpoints, Replay, look_after};
 use crate::{
-    model::{Model, Moment, MomentFinder, MomentKind, VerdictLevel},
+    model::{Moment, MomentFinder, MomentKind, VerdictLevel},
     recording::{RecordingEnd, RecordingError},
     time::Timestamp,
 };
@@ -32,7 +32,7 @@ pub struct SearchProgress {
     pub until: Timestamp,
     pub is_done: bool,
     /// What is known at keyframes since the last slice.
-    pub checkpoints: BTreeMap<Timestamp, Model>,
+    pub checkpoints: Checkpoints,
 }
 
 impl<R: Read + Seek> MomentSearch<R> {

@@ -1,7 +1,6 @@
 //! Plays a recording beside the loop: the model of each moment that is shown is made on another thread.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     io::{Read, Seek},
     time::Duration,
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 use super::{
     background::{Background, Failed},
     moment_search::{MomentSearch, SearchProgress},
-    replay::Replay,
+    replay::{Checkpoints, Replay},
 };
 use crate::{
     app::Playback,
@@ -46,7 +45,7 @@ pub struct Player {
     searching: Background<(AnySearch, SearchProgress)>,
     number: MomentNumber,
     /// What is known at keyframes and waits until it does not play.
-    checkpoints: BTreeMap<Timestamp, Model>,
+    checkpoints: Checkpoints,
     /// When the moment that is shown, or on its way, was asked for.
     asked: Instant,
 }
@@ -89,7 +88,7 @@ impl Player {
             search: Some(Box::new(MomentSearch::new(search))),
             searching: Background::new(Duration::ZERO),
             number: MomentNumber::default(),
-            checkpoints: BTreeMap::new(),
+            checkpoints: Checkpoints::new(),
             asked: Instant::now(),
         }
     }
@@ -188,7 +187,7 @@ impl Player {
     }
 
     /// Takes what is known at keyframes, to go on from.
-    pub fn add_checkpoints(&mut self, checkpoints: BTreeMap<Timestamp, Model>) {
+    pub fn add_checkpoints(&mut self, checkpoints: Checkpoints) {
         match &mut self.replay {
             Some(replay) => replay.add_checkpoints(checkpoints),
             None => self.checkpoints.extend(checkpoints),

@@ -1,4 +1,5 @@
-//! A recording, played back: the model that a kordon had which watched the cluster at the time.
+//! A recording, played back: the model that a kordon had which watched the cluster at the time; or would have had with other
+//! settings of the controller.
 
 use std::{
     collections::BTreeMap,
@@ -6,6 +7,8 @@ use std::{
 };
 
 use crate::{
+    cluster::{Change, FeedKind},
+    counterfactual::{Alternative, Counterfactual},
     engine::{Outcome, Settings},
     forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
@@ -42,7 +45,9 @@ pub struct Replay<R> {
     settings: Settings,
     /// How far before a moment playing begins.
     run_up: Span,
-    model: Model,
+    /// The other settings that are asked about.
+    alternative: Option<Alternative>,
+    state: ReplayState,
     at: Timestamp,
     /// The next entry, if it was read.
     next: Option<RecordedEntry>,
@@ -51,21 +56,42 @@ pub struct Replay<R> {
     /// When the views are brought up to date next.
     next_look: Timestamp,
     /// What was known just before keyframes, by the times of those.
-    checkpoints: BTreeMap<Timestamp, Model>,
+    checkpoints: Checkpoints,
     /// The stretches that could not be read, by their start: until when, and why.
     damaged: BTreeMap<Timestamp, (Timestamp, String)>,
 }
 
+/// What is known at some moments of a recording.
+pub type Checkpoints = BTreeMap<Timestamp, ReplayState>;
+
+/// What is known at a moment of a recording.
+#[derive(Clone, Debug)]
+pub struct ReplayState {
+    model: Model,
+    /// What stands between the recording and the model with other settings.
+    counterfactual: Option<Counterfactual>,
+}
+
 impl<R: Read + Seek> Replay<R> {
-    /// A replay that stands at the start, with the settings of the controller that were recorded, or others.
+    /// A replay that stands at the start. Its shadow has the settings of the controller that were recorded, or others.
     pub fn new(reader: RecordingReader<R>, settings: Settings) -> Self {
+        Self::of(reader, settings, None)
+    }
+
+    /// A replay of what would have happened with other settings.
+    pub fn under(reader: RecordingReader<R>, alternative: Alternative) -> Self {
+        Self::of(reader, alternative.settings.clone(), Some(alternative))
+    }
+
+    fn of(reader: RecordingReader<R>, settings: Settings, alternative: Option<Alternative>) -> Self {
         let at = reader.start().at;
-        let model = model(&reader, &settings, at);
+        let state = ReplayState::new(&reader, &settings, alternative.as_ref(), at);
         let mut replay = Self {
             reader,
             settings,
             run_up: HISTORY,
-            model,
+            alternative,
+            state,
             at,
             next: None,
             needs_keyframe: false,
@@ -86,12 +112,17 @@ impl<R: Read + Seek> Replay<R> {
 
     /// The model at the moment at which the replay stands.
     pub fn model(&self) -> &Model {
-        &self.model
+        &self.state.model
+    }
+
+    /// What other settings did until that moment; none if none are asked about.
+    pub fn counterfactual(&self) -> Option<&Counterfactual> {
+        self.state.counterfactual.as_ref()
     }
 
     /// The model alone.
     pub fn into_model(self) -> Model {
-        self.model
+        self.state.model
     }
 
     /// The moment at which the replay stands.
@@ -121,7 +152,7 @@ impl<R: Read + Seek> Replay<R> {
 
     /// Makes the forecast of the moment, if there is anything to predict. Later events are compared with it.
     pub fn run_forecast(&mut self) {
-        let model = &mut self.model;
+        let model = &mut self.state.model;
         if !model.is_abnormal() {
             model.drop_forecasts();
         } else if let Some(engine) = &model.engine {
@@ -136,12 +167,12 @@ impl<R: Read + Seek> Replay<R> {
     }
 
     /// What was known just before keyframes that were played, for another replay of the same recording.
-    pub fn take_checkpoints(&mut self) -> BTreeMap<Timestamp, Model> {
+    pub fn take_checkpoints(&mut self) -> Checkpoints {
         std::mem::take(&mut self.checkpoints)
     }
 
     /// Takes what another replay of the same recording knew just before keyframes.
-    pub fn add_checkpoints(&mut self, checkpoints: BTreeMap<Timestamp, Model>) {
+    pub fn add_checkpoints(&mut self, checkpoints: Checkpoints) {
         self.checkpoints.extend(checkpoints);
         self.drop_checkpoints();
     }
@@ -152,10 +183,12 @@ impl<R: Read + Seek> Replay<R> {
             && self.keyframe_for(to).is_some_and(|keyframe| keyframe > self.at)
     }
 
-    /// The keyframe at which playing begins for `to`; none if that is the start.
+    /// The keyframe at which playing begins for `to`; none if that is the start. What other settings did depends on everything
+    /// before: that begins at the start.
     fn keyframe_for(&self, to: Timestamp) -> Option<Timestamp> {
         let wanted = to - self.run_up;
-        self.reader.keyframes().take_while(|at| *at <= wanted).last()
+        let is_known = |at: &Timestamp| self.alternative.is_none() && *at <= wanted;
+        self.reader.keyframes().take_while(is_known).last()
     }
 
     /// Begins again, far enough before `to`.
@@ -169,13 +202,13 @@ impl<R: Read + Seek> Replay<R> {
             None => self.reader.rewind(),
         }
         (self.at, self.next_look) = (began, look_after(began));
-        self.model = model(&self.reader, &self.settings, began);
+        self.state = ReplayState::new(&self.reader, &self.settings, self.alternative.as_ref(), began);
         self.next = None;
     }
 
     fn go_to(&mut self, at: Timestamp) {
-        let Some(model) = self.checkpoints.get(&at) else { return };
-        self.model = model.clone();
+        let Some(state) = self.checkpoints.get(&at) else { return };
+        self.state = state.clone();
         self.reader.seek(at);
         (self.at, self.next, self.needs_keyframe) = (at, None, false);
         self.next_look = look_after(at);
@@ -217,14 +250,13 @@ impl<R: Read + Seek> Replay<R> {
 
     fn apply(&mut self, event: FeedEvent, at: Timestamp) {
         self.pass_time(at);
-        self.model.on_watch_event(event, self.at);
-        self.answer_effects();
+        self.state.on_event(event, self.at);
     }
 
     fn disconnect(&mut self, why: &str, at: Timestamp) {
         self.apply(FeedEvent::Trouble(format!("recording: {why}")), at);
         let live: Vec<_> =
-            self.model.feeds.iter().filter(|(_, health)| health.state == FeedState::Live).collect();
+            self.state.model.feeds.iter().filter(|(_, health)| health.state == FeedState::Live).collect();
         let live: Vec<_> = live.into_iter().map(|(kind, health)| (kind, health.clone())).collect();
         for (kind, health) in live {
             let state = FeedState::Broken { since: at, error: why.into() };
@@ -238,13 +270,14 @@ impl<R: Read + Seek> Replay<R> {
         if self.checkpoints.contains_key(&at) {
             return;
         }
-        self.checkpoints.insert(at, self.model.clone());
+        self.checkpoints.insert(at, self.state.clone());
         self.drop_checkpoints();
     }
 
     /// Drops every second checkpoint where there are too many.
     fn drop_checkpoints(&mut self) {
-        let objects = self.model.cluster.nodes().len() + self.model.cluster.pods().len();
+        let cluster = &self.state.model.cluster;
+        let objects = cluster.nodes().len() + cluster.pods().len();
         let most = (CHECKPOINT_OBJECTS / objects.max(1)).clamp(CHECKPOINTS.0, CHECKPOINTS.1);
         while self.checkpoints.len() > most {
             let mut place = 0;
@@ -259,20 +292,18 @@ impl<R: Read + Seek> Replay<R> {
     fn pass_time(&mut self, to: Timestamp) {
         if to.since(self.at) > SILENCE {
             self.at = to;
-            self.model.on_timeout(to);
-            self.answer_effects();
-            self.model.refresh_nodes(to);
+            self.state.on_timeout(to);
+            self.state.model.refresh_nodes(to);
             self.next_look = look_after(to);
         }
         loop {
-            let due = self.model.poll_timeout().filter(|due| *due <= to);
+            let due = self.state.poll_timeout().filter(|due| *due <= to);
             if let Some(due) = due.filter(|due| *due <= self.next_look) {
                 self.at = self.at.max(due);
-                self.model.on_timeout(self.at);
-                self.answer_effects();
+                self.state.on_timeout(self.at);
             } else if self.next_look <= to {
                 self.at = self.at.max(self.next_look);
-                self.model.refresh_nodes(self.at);
+                self.state.model.refresh_nodes(self.at);
                 self.next_look = look_after(self.at);
             } else {
                 break;
@@ -280,11 +311,83 @@ impl<R: Read + Seek> Replay<R> {
         }
         self.at = self.at.max(to);
     }
+}
 
-    /// Records the effects of the shadow, as a dry run does.
-    fn answer_effects(&mut self) {
+impl ReplayState {
+    /// What is known before anything was heard.
+    fn new<R: Read + Seek>(
+        reader: &RecordingReader<R>,
+        settings: &Settings,
+        alternative: Option<&Alternative>,
+        at: Timestamp,
+    ) -> Self {
+        let counterfactual = alternative.map(Counterfactual::new);
+        Self { model: model(reader, settings, at), counterfactual }
+    }
+
+    fn on_event(&mut self, event: FeedEvent, at: Timestamp) {
+        match (event, &mut self.counterfactual) {
+            (FeedEvent::Changes(changes), Some(_)) => {
+                changes.into_iter().for_each(|change| self.on_recorded_change(change, at));
+            }
+            (event, counterfactual) => {
+                if let (Some(counterfactual), FeedEvent::Health(kind, health)) = (counterfactual, &event)
+                    && self.model.feeds.state(*kind) == Some(&FeedState::Live)
+                    && health.state != FeedState::Live
+                    && *kind == FeedKind::Nodes
+                {
+                    counterfactual.on_gap();
+                }
+                self.model.on_watch_event(event, at);
+                self.answer_effects(at);
+            }
+        }
+    }
+
+    /// What a change was in the recording is another to a cluster whose controller has other settings.
+    fn on_recorded_change(&mut self, change: Change, at: Timestamp) {
+        let Some(counterfactual) = &mut self.counterfactual else { return };
+        let mut changes = counterfactual.on_change(change, &self.model.cluster, at);
+        while !changes.is_empty() {
+            self.model.on_watch_event(FeedEvent::Changes(changes), at);
+            self.answer_effects(at);
+            changes = self.settled();
+        }
+    }
+
+    fn settled(&mut self) -> Vec<Change> {
+        let Self { model, counterfactual } = self;
+        counterfactual.as_mut().map_or_else(Vec::new, |layer| layer.settle(&model.cluster))
+    }
+
+    fn poll_timeout(&self) -> Option<Timestamp> {
+        let ends = self.counterfactual.as_ref().and_then(Counterfactual::poll_timeout);
+        [self.model.poll_timeout(), ends].into_iter().flatten().min()
+    }
+
+    fn on_timeout(&mut self, at: Timestamp) {
+        self.model.on_timeout(at);
+        self.answer_effects(at);
+        let Self { model, counterfactual } = self;
+        let Some(layer) = counterfactual else { return };
+        let mut changes = layer.on_timeout(&model.cluster, at);
+        changes.extend(self.settled());
+        while !changes.is_empty() {
+            self.model.apply(changes, at);
+            self.answer_effects(at);
+            changes = self.settled();
+        }
+    }
+
+    /// Records the effects of the shadow, as a dry run does. With other settings its controller has them too, and at once does what
+    /// the shadow predicts.
+    fn answer_effects(&mut self, at: Timestamp) {
         while let Some(effect) = self.model.next_effect() {
-            self.model.on_outcome(effect.id, Outcome::Recorded, self.at);
+            self.model.on_outcome(effect.id, Outcome::Recorded, at);
+            if let Some(layer) = &mut self.counterfactual {
+                layer.on_write(&effect.write, &self.model.cluster, at);
+                self.model.apply_write(&effect.write, at);
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{
     widgets::segments::{Runs, cut_line},
 };
 use crate::{
-    app::Mode,
+    app::{Mode, Playback},
     k8s::feed::FeedKind,
     model::{EvictionState, NodeState},
 };
@@ -50,6 +50,9 @@ fn place(scene: &Scene) -> Runs {
         Mode::DryRun => (" DRY-RUN ", Role::ModeDryRun),
         Mode::Enforce => (" ENFORCE ", Role::ModeEnforce),
         Mode::ReadOnly => (" READ-ONLY ", Role::ModeReadOnly),
+        Mode::Replay if scene.app.playback.as_ref().is_some_and(Playback::is_counterfactual) => {
+            (" REPLAY with other settings ", Role::ModeReplay)
+        }
         Mode::Replay => (" REPLAY ", Role::ModeReplay),
     };
     Runs::new(badge, scene.style(role))

@@ -13,3 +13,4 @@ mod harness;
 mod outage;
 mod placement;
 mod soak;
+mod tuning;

@@ -32,4 +32,5 @@ mod requests;
 mod screens;
 mod dashboard_fixture;
 mod terminal;
+mod tuning;
 mod verdict;

@@ -197,6 +197,44 @@ async fn a_demo_is_recorded_and_asked_about_afterwards() {
         assert_eq!(report.code, 0, "{format}: {}", report.err);
         assert!(report.out.contains(expected), "{format}: {}", report.out);
     }
+    let frame = shell.home.path().join("other.txt");
+    let shown = frame.to_str().expect("text");
+    let other = "node-monitor-grace-period=20s";
+    let replay = [
+        "replay",
+        file,
+        "--at",
+        "2m",
+        "--with",
+        other,
+        "--snapshot",
+        shown,
+        "--after",
+        "1s",
+        "--size",
+        "160x48",
+    ];
+    let replayed = shell.run(&replay).await;
+    assert_eq!(replayed.code, 0, "{}", replayed.err);
+    let text = std::fs::read_to_string(&frame).expect("a frame");
+    assert!(text.contains(&format!("REPLAY with {other}")), "it says that this did not happen:\n{text}");
+    let tuned = shell.run(&["tune", file, "--with", other, "-o", "json"]).await;
+    assert_eq!(tuned.code, 0, "{}", tuned.err);
+    let tuned: Value = serde_json::from_str(&tuned.out).expect("a report");
+    assert_eq!(tuned["schema"], "kordon.tune/v1");
+    let present: Vec<bool> = tuned["settings"]
+        .as_array()
+        .expect("rows")
+        .iter()
+        .filter_map(|row| row["present"].as_bool())
+        .collect();
+    assert_eq!(present, [true, false], "{tuned}");
+    let refused = shell.run(&["tune", file, "--with", "grace=20s"]).await;
+    assert!(
+        refused.code == 2 && refused.err.contains("no flag of the node lifecycle controller"),
+        "{}",
+        refused.err
+    );
     assert!(json(&["why", "node", node, "--at", "-20s"]).await["steps"].is_array());
     assert_eq!(json(&["forecast", "--at", "-1m"]).await["schema"], "kordon.forecast/v1");
     let failure = json(&["plan", "node-failure", node, "--after", "1m", "--at", "-10s"]).await;

@@ -101,13 +101,23 @@ impl Surface for FrameSurface {
 
 /// Starts the cluster of a scenario with its controller and scheduler, as `kordon demo` does.
 pub fn start_demo(scenario: &'static Scenario, clock: Clock, cancel: &CancellationToken) -> (Api, World) {
+    start_demo_with(&Settings::defaults(VERSION), scenario, clock, cancel)
+}
+
+/// The same with these settings of the controller.
+pub fn start_demo_with(
+    settings: &Settings,
+    scenario: &'static Scenario,
+    clock: Clock,
+    cancel: &CancellationToken,
+) -> (Api, World) {
     let api = Api::new(clock, ApiOptions::default());
     let options = WorldOptions { scenario, scheduling: Scheduling::External, ..WorldOptions::default() };
     let world = World::start(&api, clock, &options, cancel.clone());
     let connection = |user: &str| Connection::embedded(api.client_as(user), "demo");
     let term = |identity: &str| Controller {
         connection: connection("system:kordon-controller"),
-        settings: Settings::defaults(VERSION),
+        settings: settings.clone(),
         clock,
         identity: identity.into(),
     };

@@ -3,7 +3,7 @@
 use crate::{expect_none, repository::sources, source::Source};
 
 /// The modules of the library, top down: each may use those after it.
-pub const LAYERS: [&str; 22] = [
+pub const LAYERS: [&str; 23] = [
     "cli",
     "run",
     "ui",
@@ -14,6 +14,7 @@ pub const LAYERS: [&str; 22] = [
     "recording",
     "k8s",
     "demo",
+    "counterfactual",
     "why",
     "timing",
     "forecast",
@@ -29,7 +30,8 @@ pub const LAYERS: [&str; 22] = [
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types.
-const PURE: [&str; 11] = [
+const PURE: [&str; 12] = [
+    "counterfactual",
     "why",
     "timing",
     "forecast",

@@ -3,7 +3,7 @@
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
 use crate::{
-    app::Mode,
+    app::{Mode, Playback},
     engine::{Confidence, Origin},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{ClusterVerdict, VerdictLevel},
@@ -95,7 +95,10 @@ fn mode(scene: &Scene) -> (String, Role) {
     match (scene.app.operations.mode, scene.app.operations.enforced_until) {
         (Mode::DryRun, _) => (" DRY-RUN ".into(), Role::ModeDryRun),
         (Mode::ReadOnly, _) => (" READ-ONLY ".into(), Role::ModeReadOnly),
-        (Mode::Replay, _) => (" REPLAY ".into(), Role::ModeReplay),
+        (Mode::Replay, _) => {
+            let title = scene.app.playback.as_ref().map_or_else(|| "REPLAY".into(), Playback::title);
+            (format!(" {title} "), Role::ModeReplay)
+        }
         (Mode::Enforce, None) => (" ENFORCE ".into(), Role::ModeEnforce),
         (Mode::Enforce, Some(until)) => {
             (format!(" ENFORCE {} ", text::left(until, scene.now)), Role::ModeEnforce)

@@ -1,0 +1,82 @@
+//! The trade-off as a picture of characters: evictions that were not necessary against the time until pods leave a dead node.
+
+use super::document::TunedSettings;
+
+/// The size of the field.
+const FIELD: (usize, usize) = (60, 10);
+
+/// The lines of the chart, each setting with its letter.
+///
+/// ```text
+/// unnecessary evictions
+///  12 | a
+///     |    b
+///   0 |        C      d
+///     +------------------------
+///     1m10s               10m40s until pods leave a dead node
+/// ```
+pub fn lines(settings: &[TunedSettings]) -> Vec<String> {
+    let times: Vec<f64> = settings.iter().map(TunedSettings::eviction_seconds).collect();
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let longest = times.iter().copied().fold(0.0, f64::max);
+    let most = settings.iter().map(|one| one.pods_unnecessary).max().unwrap_or(0);
+    let (width, height) = FIELD;
+    let mut field = vec![vec![' '; width]; height];
+    for (one, time) in settings.iter().zip(&times) {
+        let column = share(time - least, longest - least, width);
+        let row = height - 1 - share(one.pods_unnecessary as f64, most as f64, height);
+        // Beside another one in the same place.
+        let free = (column..width).chain((0..column).rev()).find(|column| field[row][*column] == ' ');
+        let letter = one.letter.chars().next().unwrap_or('?');
+        if let Some(free) = free {
+            field[row][free] = letter;
+        }
+    }
+    let mut lines = vec!["unnecessary evictions".to_owned()];
+    for (number, row) in field.iter().enumerate() {
+        let label = match number {
+            0 => most.to_string(),
+            _ if number == height - 1 => "0".into(),
+            _ => String::new(),
+        };
+        lines.push(format!("{label:>6} |{}", String::from_iter(row).trim_end()));
+    }
+    lines.push(format!("{:6} +{}", "", "-".repeat(width)));
+    let (least, longest) = (super::document::duration(least), super::document::duration(longest));
+    let gap = width.saturating_sub(least.len() + longest.len());
+    lines.push(format!("{:8}{least}{}{longest} until pods leave a dead node", "", " ".repeat(gap)));
+    lines
+}
+
+/// The place of a part of a whole in a row of this many places.
+fn share(part: f64, whole: f64, places: usize) -> usize {
+    if whole <= 0.0 {
+        return 0;
+    }
+    // Between zero and the number of places.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a few places")]
+    let place = (part / whole * (places - 1) as f64).round() as usize;
+    place.min(places - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::tune::document::tests::settings;
+
+    #[test]
+    fn each_setting_is_where_its_numbers_are() {
+        let lines = lines(&[settings("a", 12, 70.0), settings("B", 0, 340.0), settings("c", 0, 340.0)]);
+        assert_eq!(lines.len(), FIELD.1 + 3);
+        assert_eq!(lines[1], "    12 |a");
+        let last = &lines[FIELD.1];
+        assert!(last.starts_with("     0 |") && last.ends_with("cB"), "{last}");
+        assert!(lines[FIELD.1 + 2].contains("1m10s") && lines[FIELD.1 + 2].contains("5m40s"), "{lines:?}");
+    }
+
+    #[test]
+    fn settings_that_all_do_the_same_have_a_chart_too() {
+        let lines = lines(&[settings("a", 0, 300.0)]);
+        assert!(lines[FIELD.1].ends_with("|a"), "{lines:?}");
+    }
+}

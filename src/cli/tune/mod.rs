@@ -1,0 +1,72 @@
+//! `kordon tune`: what other settings of the controller would have done over the heartbeats of a recording.
+
+mod chart;
+mod document;
+mod grid;
+mod table;
+
+use std::{fs::File, io::BufReader, path::PathBuf};
+
+use clap::Args;
+
+use super::{
+    exit::CliError,
+    output::OutputArgs,
+    recorded::{RecordedTime, open, recorded_time},
+    settings::SettingsArgs,
+    span,
+};
+use crate::{
+    counterfactual::Alternative,
+    recording::RecordingReader,
+    run::tuning::{SettingsTrial, TuningScope},
+    time::Span,
+};
+use document::TuneReport;
+use grid::{GridAxis, grid_axis};
+
+#[derive(Args, Debug)]
+pub struct TuneArgs {
+    /// Recording of `kordon record`
+    file: PathBuf,
+    /// Where to begin: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end (default: the start)
+    #[arg(long, value_name = "TIME", value_parser = recorded_time, allow_hyphen_values = true)]
+    from: Option<RecordedTime>,
+    /// Where to end (default: the end)
+    #[arg(long, value_name = "TIME", value_parser = recorded_time, allow_hyphen_values = true)]
+    to: Option<RecordedTime>,
+    /// Another setting, as node-monitor-grace-period=20s or default-unreachable-toleration-seconds=60; repeatable
+    #[arg(long = "with", value_name = "KEY=VALUE")]
+    with: Vec<String>,
+    /// Values of a setting to compare, as node-monitor-grace-period=20s,40s,90s; repeated, every combination
+    #[arg(long, value_name = "KEY=VALUE,VALUE", value_parser = grid_axis)]
+    grid: Vec<GridAxis>,
+    /// An eviction was not necessary if its node was back within this time
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
+    back_within: Span,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+pub fn run(args: &TuneArgs) -> Result<(), CliError> {
+    let reader = || -> Result<RecordingReader<BufReader<File>>, CliError> {
+        Ok(RecordingReader::open(BufReader::new(open(&args.file)?))?)
+    };
+    let first = reader()?;
+    let (start, end) = (first.start().at, first.until());
+    let from = args.from.map_or(Ok(start), |from| from.within(start, end))?;
+    let until = args.to.map_or(Ok(end), |to| to.within(start, end))?;
+    if until < from {
+        return Err(CliError::Usage("--to is before --from".into()));
+    }
+    let mut settings = first.start().settings();
+    args.settings.apply(&mut settings);
+    let present = Alternative::new(settings);
+    let compared = grid::alternatives(&present, &args.with, &args.grid)?;
+    let scope = TuningScope { from, until, back_within: args.back_within };
+    let trials = SettingsTrial::run_all(reader, &compared, scope)?;
+    let report = TuneReport::new(&first.start().context, &present, &trials, scope);
+    args.output.print(&report, table::table)
+}

@@ -1,0 +1,145 @@
+//! What other settings would have done, as a table and a chart for people.
+
+use super::{
+    chart,
+    document::{TuneReport, TunedSettings, TunedSpread, TunedTotals, duration},
+};
+use crate::{
+    cli::page::{Emphasis, Page, PageRow, flexible, none, section},
+    counterfactual::Uncertainty,
+};
+
+pub fn table(report: &TuneReport, page: &mut Page) {
+    let TuneReport { from, until, context, .. } = report;
+    let within = duration(report.back_within_seconds);
+    page.line(
+        Emphasis::Plain,
+        &format!("{} of {context}, {} to {}", until.since(*from), from.to_time(), until.to_time()),
+    );
+    page.line(Emphasis::Dim, &format!("unnecessary: evicted from a node that was back within {within}"));
+    let recorded = recorded(&report.happened);
+    let rows = std::iter::once(recorded).chain(report.settings.iter().map(row)).collect();
+    section(
+        page,
+        [
+            "".into(),
+            flexible("SETTINGS"),
+            "UNREACHABLE".into(),
+            "EVICTED".into(),
+            "UNNECESSARY".into(),
+            "DETECTION (MAX)".into(),
+            "EVICTED AFTER".into(),
+            "UNCERTAIN".into(),
+        ],
+        rows,
+    );
+    page.line(Emphasis::Plain, "");
+    for line in chart::lines(&report.settings) {
+        page.line(Emphasis::Plain, &line);
+    }
+    notes(report, page);
+}
+
+/// What the recorded controller did.
+fn recorded(happened: &TunedTotals) -> PageRow<8> {
+    let cells = [
+        String::new(),
+        "as recorded".into(),
+        happened.nodes_unreachable.to_string(),
+        happened.pods_evicted.to_string(),
+        happened.pods_unnecessary.to_string(),
+        spread(happened.detection.as_ref()),
+        happened.eviction.as_ref().map_or_else(none, |eviction| duration(eviction.median_seconds)),
+        String::new(),
+    ];
+    PageRow::new(cells, Emphasis::Plain)
+}
+
+fn row(settings: &TunedSettings) -> PageRow<8> {
+    let mark = if settings.present { "*" } else { "" };
+    let name = if settings.present { "in force".into() } else { settings.with.join(" ") };
+    let measured = settings.eviction.is_some();
+    let cells = [
+        format!("{}{mark}", settings.letter),
+        name,
+        settings.nodes_unreachable.to_string(),
+        settings.pods_evicted.to_string(),
+        settings.pods_unnecessary.to_string(),
+        spread(settings.detection.as_ref()),
+        format!("{}{}", if measured { "" } else { "~" }, duration(settings.eviction_seconds())),
+        settings.uncertain.to_string(),
+    ];
+    PageRow::new(cells, if settings.present { Emphasis::Notice } else { Emphasis::Plain })
+}
+
+/// What the numbers rest on.
+fn notes(report: &TuneReport, page: &mut Page) {
+    page.line(Emphasis::Plain, "");
+    if let Some(present) = report.settings.iter().find(|one| one.present)
+        && (present.nodes_unreachable, present.pods_evicted)
+            != (report.happened.nodes_unreachable, report.happened.pods_evicted)
+    {
+        let text = "the settings in force do not give what was recorded: the controller had other settings, or did more than is \
+                    modelled";
+        page.line(Emphasis::Warning, text);
+    }
+    if report.settings.iter().any(|one| one.eviction.is_none()) {
+        page.line(Emphasis::Dim, "~ no pod left a dead node: grace period + toleration, at least");
+    }
+    for kind in Uncertainty::ALL {
+        let of = |one: &TunedSettings| {
+            one.uncertainties
+                .iter()
+                .find(|uncertain| uncertain.kind == kind.as_str())
+                .map(|found| found.count)
+        };
+        let counts: Vec<String> = report
+            .settings
+            .iter()
+            .filter_map(|one| of(one).map(|count| format!("{} {count}", one.letter)))
+            .collect();
+        if !counts.is_empty() {
+            page.line(Emphasis::Dim, &format!("uncertain: {} ({})", kind.meaning(), counts.join(", ")));
+        }
+    }
+}
+
+/// `45s (48s)`
+fn spread(spread: Option<&TunedSpread>) -> String {
+    spread.map_or_else(none, |spread| {
+        format!("{} ({})", duration(spread.median_seconds), duration(spread.longest_seconds))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cli::tune::document::tests::settings, time::Timestamp};
+
+    #[test]
+    fn the_table_marks_what_is_in_force_and_says_what_is_uncertain() {
+        let mut page = Page::default();
+        let present = TunedSettings { present: true, with: Vec::new(), ..settings("b", 4, 300.0) };
+        let totals = TunedTotals {
+            nodes_unreachable: 3,
+            pods_evicted: 21,
+            pods_unnecessary: 4,
+            detection: None,
+            eviction: None,
+        };
+        let report = TuneReport {
+            schema: "kordon.tune/v1",
+            context: "demo".into(),
+            from: Timestamp::EPOCH,
+            until: Timestamp::EPOCH,
+            back_within_seconds: 300.0,
+            happened: totals,
+            settings: vec![settings("a", 9, 70.0), present],
+        };
+        table(&report, &mut page);
+        let text = page.into_text();
+        for expected in ["as recorded", "b*", "in force", "do not give what was recorded", "(a 1, b 1)"] {
+            assert!(text.contains(expected), "{expected}:\n{text}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What other settings would have done over recorded heartbeats is what a controller with these settings does; and the settings
+//! that were in force give what was recorded.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Cursor,
+};
+
+use kordon::{
+    clock::Clock,
+    cluster::{Key, NodeName},
+    counterfactual::{Acts, Alternative, Counterfactual, Uncertainty},
+    demo::{scenario::Scenario, world::NodeFault},
+    engine::{Origin, ServerVersion, Settings},
+    executor::effects::EffectExecutor,
+    k8s::connect::Connection,
+    model::ModelOptions,
+    recording::{RecordingReader, RecordingStart, RecordingWriter},
+    run::{Session, record::write_keyframe_if_due, replay::Replay},
+    time::{Span, Timestamp},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::scenario_frames::start_demo_with;
+
+const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
+
+/// By how much a deadline may differ: the phase of the controller's passes is not known, twice.
+const PHASE: Span = Span::from_secs(11);
+
+/// A fault of a node, this many seconds after the start.
+type Fault = (i64, String, NodeFault);
+
+#[tokio::test(start_paused = true)]
+async fn the_settings_in_force_give_what_was_recorded() {
+    for scenario in ["silent-node", "flapping", "zone-outage", "restart"] {
+        let file = record(scenario, &settings(50), &[], 900).await;
+        let layer = play(&file, "node-monitor-grace-period=50s");
+        let happened = layer.happened();
+        assert!(!happened.unreachable.is_empty(), "{scenario}");
+        match layer.uncertain().count(Uncertainty::NearDeadline) {
+            0 => assert_same(happened, layer.would(), scenario),
+            near => {
+                let differ = pods(happened).symmetric_difference(&pods(layer.would())).count();
+                assert!(differ <= near, "{scenario}: {near} near deadlines, {differ} pods");
+                assert_eq!(nodes(happened), nodes(layer.would()), "{scenario}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn random_incidents_are_reproduced_with_the_settings_in_force() {
+    let seed = std::env::var("KORDON_SEED").map_or(11, |seed| seed.parse().expect("a number"));
+    for seed in seed..seed + 6 {
+        let faults = random_faults(seed);
+        let file = record("healthy", &settings(40), &faults, 900).await;
+        let layer = play(&file, "node-monitor-grace-period=40s");
+        if layer.uncertain().count(Uncertainty::NearDeadline) > 0 {
+            continue; // Which way it went depends on a phase that nobody knows.
+        }
+        assert_same(layer.happened(), layer.would(), &format!("seed {seed}: {faults:?}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_settings_give_what_a_controller_with_them_does() {
+    // Each node is away for a time that tells the two grace periods apart by more than passes can.
+    let faults =
+        [away("general", 0, 60, 34), away("general", 1, 80, 400), away("memory", 0, 100, 120)].concat();
+    for (recorded, asked) in [(50, 20), (20, 50)] {
+        let file = record("healthy", &settings(recorded), &faults, 900).await;
+        let other = record("healthy", &settings(asked), &faults, 900).await;
+        let layer = play(&file, &format!("node-monitor-grace-period={asked}s"));
+        let really = play(&other, &format!("node-monitor-grace-period={asked}s"));
+        let place = format!("recorded with {recorded}s, asked about {asked}s");
+        assert_ne!(nodes(layer.happened()), nodes(layer.would()), "{place}: they differ");
+        assert_same(really.happened(), layer.would(), &place);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_longer_toleration_keeps_the_pods_of_a_node_that_comes_back() {
+    let faults = away("general", 0, 60, 450);
+    let file = record("healthy", &settings(50), &faults, 900).await;
+    let recorded = play(&file, "node-monitor-grace-period=50s");
+    let patient = play(&file, "default-unreachable-toleration-seconds=600");
+    let hasty = play(&file, "default-unreachable-toleration-seconds=30");
+    let within = Span::from_secs(300);
+    let totals = |layer: &Counterfactual| layer.would().totals(within, EPOCH + Span::from_secs(900));
+    assert!(totals(&recorded).unnecessary > 0, "the node was back after {:?}", totals(&recorded));
+    assert!(totals(&patient).evicted < totals(&recorded).evicted);
+    assert!(patient.uncertain().count(Uncertainty::ReplacementLeftOut) > 0, "{:?}", patient.uncertain());
+    assert!(hasty.uncertain().count(Uncertainty::ReplacementMissing) == 0, "{:?}", hasty.uncertain());
+    let sooner = recorded.would().evicted.iter().any(|pod| {
+        let same = hasty.would().evicted.iter().find(|hasty| hasty.uid == pod.uid);
+        same.is_some_and(|hasty| pod.at.since(hasty.at) > Span::from_secs(200))
+    });
+    assert!(sooner, "a pod with the default toleration is evicted 270 s sooner");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_back_before_the_deadline_is_not_declared_unknown_and_one_back_after_it_is() {
+    for (away_for, is_declared) in [(12, false), (45, true)] {
+        let faults = away("general", 0, 60, away_for);
+        let file = record("healthy", &settings(90), &faults, 300).await;
+        let layer = play(&file, "node-monitor-grace-period=25s");
+        assert!(layer.happened().unreachable.is_empty(), "90 s are enough");
+        assert_eq!(layer.would().unreachable.len(), usize::from(is_declared), "away for {away_for} s");
+        for node in &layer.would().unreachable {
+            let detection = node.detection();
+            assert!(detection > Span::from_secs(25) && detection <= Span::from_secs(25) + PHASE, "{node:?}");
+            assert!(node.back.is_some(), "{node:?}");
+        }
+        let assumed = layer.uncertain().count(Uncertainty::PostAssumed);
+        assert_eq!(assumed, usize::from(is_declared), "only a node that was declared posts again");
+    }
+}
+
+/// Asserts that two controllers did the same, with times that differ by the phase of their passes at most.
+fn assert_same(one: &Acts, other: &Acts, place: &str) {
+    assert_eq!(nodes(one), nodes(other), "{place}");
+    assert_eq!(pods(one), pods(other), "{place}");
+    let times = |acts: &Acts| -> Vec<(NodeName, Timestamp)> {
+        let mut times: Vec<_> = acts.unreachable.iter().map(|act| (act.node.clone(), act.at)).collect();
+        times.sort();
+        times
+    };
+    for ((node, one), (_, other)) in times(one).into_iter().zip(times(other)) {
+        assert!(
+            one.since(other) < PHASE && other.since(one) < PHASE,
+            "{place}: {node} at {one:?}, {other:?}"
+        );
+    }
+    let evicted = |acts: &Acts| -> BTreeMap<Key, Timestamp> {
+        acts.evicted.iter().map(|act| (act.pod.clone(), act.at)).collect()
+    };
+    let others = evicted(other);
+    for (pod, at) in evicted(one) {
+        let Some(other) = others.get(&pod) else { continue };
+        // A pass later or earlier, and for each zone a token later or earlier.
+        let most = PHASE + Span::from_secs(20);
+        assert!(at.since(*other) < most && other.since(at) < most, "{place}: {pod} at {at:?}, {other:?}");
+    }
+}
+
+/// How often each node was declared Unknown.
+fn nodes(acts: &Acts) -> BTreeMap<NodeName, usize> {
+    let mut nodes = BTreeMap::new();
+    for act in &acts.unreachable {
+        *nodes.entry(act.node.clone()).or_default() += 1;
+    }
+    nodes
+}
+
+/// The pods that were evicted, with their nodes.
+fn pods(acts: &Acts) -> BTreeSet<(NodeName, Key)> {
+    acts.evicted.iter().map(|act| (act.node.clone(), act.pod.clone())).collect()
+}
+
+fn settings(grace: i64) -> Settings {
+    let mut settings = Settings::defaults(VERSION);
+    settings.set("node-monitor-grace-period", &format!("{grace}s"), Origin::Cluster).expect("a duration");
+    settings
+}
+
+/// A node of a pool that is away for some seconds.
+fn away(pool: &str, number: usize, at: i64, seconds: i64) -> Vec<Fault> {
+    let node = format!("{pool}/{number}");
+    vec![(at, node.clone(), NodeFault::Disconnect), (at + seconds, node, NodeFault::Reconnect)]
+}
+
+fn random_faults(seed: u64) -> Vec<Fault> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut faults = Vec::new();
+    for number in 0..random.usize(2..6) {
+        let (at, seconds) = (random.i64(30..400), random.i64(10..500));
+        faults.extend(away("general", number, at, seconds));
+    }
+    if random.bool() {
+        faults.push((random.i64(30..300), "memory/0".into(), NodeFault::StopRuntime));
+    }
+    faults.sort_by_key(|(at, ..)| *at);
+    faults
+}
+
+/// Plays a recording with one setting replaced.
+fn play(file: &[u8], with: &str) -> Counterfactual {
+    let reader = RecordingReader::open(Cursor::new(file)).expect("a recording");
+    let (mut alternative, until) = (Alternative::new(reader.start().settings()), reader.until());
+    alternative.set(with).expect("a setting");
+    let mut replay = Replay::under(reader, alternative);
+    replay.seek(until).expect("it is whole");
+    replay.counterfactual().expect("it was asked about").clone()
+}
+
+/// Records a scenario under a controller with these settings, with faults of nodes.
+async fn record(scenario: &str, settings: &Settings, faults: &[Fault], seconds: i64) -> Vec<u8> {
+    let clock = Clock::new(EPOCH, 1.0);
+    let cancel = CancellationToken::new();
+    let _ends_with_us = cancel.clone().drop_guard();
+    let scenario = Scenario::named(scenario).expect("a scenario");
+    let (api, world) = start_demo_with(settings, scenario, clock, &cancel);
+    let Session { mut model, mut links, .. } = Session::start(
+        &Connection::embedded(api.client(), "demo"),
+        ModelOptions::observer(VERSION),
+        false,
+        EffectExecutor::Recorder,
+        clock,
+        cancel.clone(),
+    );
+    let start = RecordingStart::new(settings, Span::from_secs(120), clock.now());
+    let mut file = Vec::new();
+    let mut writer = RecordingWriter::start(&mut file, start, None).expect("memory");
+    let mut faults: Vec<Fault> = faults.to_vec();
+    faults.sort_by_key(|(at, ..)| *at);
+    let mut faults = faults.into_iter().peekable();
+    let ends = EPOCH + Span::from_secs(seconds);
+    loop {
+        let next = faults.peek().map_or(ends, |(at, ..)| (EPOCH + Span::from_secs(*at)).min(ends));
+        tokio::select! {
+            biased;
+            () = clock.sleep_until(next) => match faults.next() {
+                Some((_, node, fault)) => world.inject(&named(&model, &node), fault).await,
+                None => break,
+            },
+            event = links.feeds.recv() => {
+                let (event, now) = (event.expect("the watches run"), clock.now());
+                writer.event(&event, now).expect("memory");
+                model.on_watch_event(event, now);
+                write_keyframe_if_due(&mut writer, &model, now).expect("memory");
+            }
+        }
+    }
+    writer.finish(clock.now()).expect("memory");
+    file
+}
+
+/// The node of a pool by its number, in order of names.
+fn named(model: &kordon::model::Model, place: &str) -> String {
+    let (pool, number) = place.split_once('/').expect("a pool and a number");
+    let nodes = model.cluster.nodes().iter().filter(|node| node.name.contains(pool));
+    let node = nodes.map(|node| node.name.to_string()).nth(number.parse().expect("a number"));
+    node.expect("the pool has so many")
+}
