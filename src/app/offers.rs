@@ -3,7 +3,7 @@
 use crossterm::event::KeyEvent;
 
 use super::{
-    App,
+    App, HistoryState,
     commands::{self, COMMANDS, Command, TypedCommand, UserAction},
     detail::Detail,
     dialog::DialogPrompt,
@@ -73,6 +73,7 @@ impl App {
             UserAction::Faster | UserAction::Slower | UserAction::Typed(TypedCommand::Speed) => {
                 self.playback.is_some()
             }
+            UserAction::Typed(TypedCommand::Save) => matches!(self.history, HistoryState::Kept { .. }),
             UserAction::Progress => match self.operations.entries.len() {
                 0 => false,
                 1 => screen.focus != Pane::Progress,

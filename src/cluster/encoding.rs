@@ -39,6 +39,9 @@ pub struct Dictionary {
     written_texts: FxHashMap<Name, u32>,
     /// By the address and type of a part, which stays alive in `parts`.
     written_parts: FxHashMap<(usize, TypeId), u32>,
+    /// How many of both were written in full: the next one's number.
+    texts_in_full: usize,
+    parts_in_full: usize,
     texts: Vec<Name>,
     parts: Vec<Box<dyn Any + Send>>,
     interner: Interner,
@@ -73,17 +76,31 @@ impl Dictionary {
         self.base = base;
         self.written_texts.clear();
         self.written_parts.clear();
+        (self.texts_in_full, self.parts_in_full) = (0, 0);
         self.texts.clear();
         self.parts.clear();
         self.interner.tidy();
+    }
+
+    /// Forgets what was written where that has become more than so many texts or parts: they are written in full once more. A
+    /// reader does not notice.
+    pub fn forget_beyond(&mut self, most: usize) {
+        if self.written_texts.len() > most {
+            self.written_texts.clear();
+        }
+        if self.written_parts.len() > most {
+            self.written_parts.clear();
+            self.parts.clear();
+        }
     }
 
     fn write_text<W: Write>(&mut self, text: &Name, encoder: &mut Encoder<W>) -> Result<(), WriteError<W>> {
         if let Some(place) = self.written_texts.get(text) {
             return encoder.u32(*place)?.ok();
         }
-        let place = next_place(self.written_texts.len()).map_err(minicbor::encode::Error::message)?;
+        let place = next_place(self.texts_in_full).map_err(minicbor::encode::Error::message)?;
         self.written_texts.insert(text.clone(), place);
+        self.texts_in_full += 1;
         let replaced = self.redaction.as_ref().and_then(|redact| redact(text));
         encoder.str(replaced.as_deref().unwrap_or(text))?.ok()
     }
@@ -266,9 +283,10 @@ pub mod shared {
             return encoder.u32(*place)?.ok();
         }
         (**part).encode(encoder, context)?;
-        let Dictionary { written_parts, parts, .. } = context.as_mut();
-        let place = next_place(parts.len()).map_err(minicbor::encode::Error::message)?;
+        let Dictionary { written_parts, parts, parts_in_full, .. } = context.as_mut();
+        let place = next_place(*parts_in_full).map_err(minicbor::encode::Error::message)?;
         written_parts.insert(id, place);
+        *parts_in_full += 1;
         // As long as it is kept, its address is its own.
         parts.push(Box::new(part.clone()));
         Ok(())
@@ -388,5 +406,34 @@ pub mod text {
         context: &mut C,
     ) -> Result<String, ReadError> {
         context.as_mut().read_text(decoder).map(|text| text.as_str().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_writer_forgets_is_written_again_and_read_the_same() {
+        let (mut writing, mut reading) = (Dictionary::default(), Dictionary::default());
+        let part: Arc<Name> = Arc::new("shared".into());
+        let mut bytes = Vec::new();
+        for round in 0..3 {
+            for text in ["a", "b", "a"] {
+                encode_into(&Name::from(text), &mut bytes, &mut writing).expect("memory");
+                shared::encode(&part, &mut Encoder::new(&mut bytes), &mut writing).expect("memory");
+            }
+            // Not in the first round.
+            writing.forget_beyond(if round == 0 { 3 } else { 0 });
+        }
+        let mut decoder = Decoder::new(&bytes);
+        for _ in 0..3 {
+            for text in ["a", "b", "a"] {
+                assert_eq!(&*Name::decode(&mut decoder, &mut reading).expect("a text"), text);
+                let read: Arc<Name> = shared::decode(&mut decoder, &mut reading).expect("a part");
+                assert_eq!(read, part);
+            }
+        }
+        assert_eq!(decoder.position(), bytes.len());
     }
 }

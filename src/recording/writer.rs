@@ -36,6 +36,9 @@ const LEVEL: i32 = 5;
 /// What the blocks of a ring are compressed with: nobody asked for it, so it has to be cheap.
 const RING_LEVEL: i32 = 1;
 
+/// How many texts and parts that were written the writer of a ring remembers: some MiB. That of a file remembers all.
+const RING_REMEMBERS: usize = 30_000;
+
 /// Writes a recording: what the watches report, as it comes, and from time to time a keyframe.
 ///
 /// Its owner passes in every message with [`RecordingWriter::event`], a keyframe when [`RecordingWriter::is_keyframe_due`],
@@ -44,6 +47,8 @@ pub struct RecordingWriter<W> {
     out: W,
     compressor: Compressor<'static>,
     dictionary: Dictionary,
+    /// How many texts and parts it remembers at most.
+    remembers: usize,
     keyframe_every: Span,
     next_keyframe: Timestamp,
     /// The lists that have started and are not complete: a keyframe in between would not tell what is gone after them.
@@ -93,7 +98,9 @@ impl RecordingWriter<Ring> {
     /// There is no memory for it.
     pub fn into_ring(ring: Ring) -> Result<Self, RecordingError> {
         let start = ring.start().clone();
-        Self::new(ring, &start, RING_LEVEL)
+        let mut writer = Self::new(ring, &start, RING_LEVEL)?;
+        writer.remembers = RING_REMEMBERS;
+        Ok(writer)
     }
 
     /// Begins another segment with all that is known.
@@ -148,6 +155,7 @@ impl<W: Write> RecordingWriter<W> {
             out,
             compressor: Compressor::new(level).map_err(RecordingError::Write)?,
             dictionary: Dictionary::default(),
+            remembers: usize::MAX,
             keyframe_every,
             next_keyframe: at + keyframe_every,
             open_lists: BTreeSet::new(),
@@ -391,6 +399,7 @@ impl<W: Write> RecordingWriter<W> {
         self.out.flush().map_err(RecordingError::Write)?;
         self.segment += self.bytes.len();
         self.bytes.clear();
+        self.dictionary.forget_beyond(self.remembers);
         if self.kind == BlockKind::Keyframe {
             self.kind = BlockKind::KeyframePart;
         }

@@ -424,3 +424,83 @@ pub fn folder() -> Option<PathBuf> {
 pub fn keyframe_interval(kept: Span) -> Span {
     Span::from_secs(kept.as_secs() / KEYFRAMES_KEPT).clamp(KEYFRAMES.0, KEYFRAMES.1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::{Change, FeedKind, NodeName, ObjectEvent},
+        engine::ServerVersion,
+        k8s::feed::{FeedHealth, FeedState},
+        model::ModelOptions,
+    };
+
+    const START: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+    fn listed_model() -> Model {
+        let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), START);
+        let health =
+            FeedHealth { state: FeedState::Live, last_heard: None, relists: 0, requests: 1, bytes: 1 };
+        model.on_watch_event(FeedEvent::Health(FeedKind::Nodes, health), START);
+        model
+    }
+
+    fn options(folder: &Path) -> HistoryOptions {
+        let settings = Settings::defaults(ServerVersion::new(1, 36));
+        let limits = RingLimits { span: Span::from_secs(7200), size: 64 << 20 };
+        let start = RecordingStart::new(&settings, keyframe_interval(limits.span), START);
+        HistoryOptions { folder: Some(folder.to_owned()), limits, start }
+    }
+
+    #[tokio::test]
+    async fn what_the_thread_cannot_keep_up_with_is_a_gap_and_then_it_goes_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut history = History::start(options(folder.path())).expect("a thread");
+        let model = listed_model();
+        let at = |secs| START + Span::from_secs(secs);
+        let message = |text: &str| FeedEvent::Trouble(text.into());
+        history.on_event(&message("before the first keyframe"), at(0));
+        history.on_applied(&model, at(1));
+        history.on_event(&message("kept"), at(2));
+        // The thread works on these for as long as it takes to hand over many more.
+        let changes = (0..300_000)
+            .map(|number| Change::Node(ObjectEvent::Deleted(NodeName::from(format!("n{number}").as_str()))));
+        history.on_event(&FeedEvent::Changes(changes.collect()), at(3));
+        while history.phase == HistoryPhase::Recording {
+            history.on_event(&message("perhaps lost"), at(4));
+        }
+        assert_eq!(history.phase, HistoryPhase::Behind(at(4)));
+        history.on_event(&message("lost"), at(5));
+        while history.phase != HistoryPhase::Recording {
+            tokio::task::yield_now().await;
+            history.on_applied(&model, at(9));
+        }
+        history.on_event(&message("kept again"), at(10));
+        let kept =
+            tokio::task::spawn_blocking(history.read(at(11))).await.expect("no panic").expect("something");
+        let mut reader = RecordingReader::open(kept).expect("a recording");
+        let (mut texts, mut lost) = (Vec::new(), Vec::new());
+        loop {
+            match reader.next_entry() {
+                Ok(Some(entry)) => texts.extend(match entry.event {
+                    FeedEvent::Trouble(text) if text != "perhaps lost" => Some(text),
+                    _ => None,
+                }),
+                Ok(None) => break,
+                Err(error) => lost.push(error.lost()),
+            }
+        }
+        assert_eq!(texts, ["kept", "kept again"]);
+        assert_eq!(lost, [Some((at(4), at(9)))]);
+    }
+
+    #[tokio::test]
+    async fn a_history_without_a_place_says_why_it_ended_once() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let mut history = History::start(options(&file.path().join("folder"))).expect("a thread");
+        let report = history.next_report().await;
+        assert!(report.failure.is_some_and(|why| why.starts_with("cannot write in ")));
+        let again = tokio::time::timeout(std::time::Duration::from_millis(10), history.next_report()).await;
+        assert!(again.is_err(), "it was said");
+    }
+}

@@ -200,3 +200,22 @@ async fn nothing_is_written_while_the_history_is_shown() {
     }
     assert_eq!(harness.server.written(), Vec::<String>::new());
 }
+
+/// As on a full disk: the process may write no more than some blocks into one file.
+#[tokio::test]
+async fn a_full_disk_ends_the_history_and_nothing_else() {
+    let shell = Shell::new();
+    let frame = shell.home.path().join("frame.txt");
+    let shown = frame.to_str().expect("text");
+    let keys = ["--snapshot", shown, "--size", "120x30", "--after", "8s", "--keys", "5z"];
+    let demo = shell.command(&[&["demo", "--nodes", "200", "--pods", "4000"], &keys[..]].concat());
+    let demo = demo.as_std();
+    let mut limited = tokio::process::Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\""]).arg(demo.get_program());
+    limited.args(demo.get_args()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    limited.envs(demo.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ended = limited.output().await.expect("there is a shell");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let text = fs::read_to_string(&frame).expect("a frame");
+    assert!(text.contains("history") && text.contains("ended: cannot write in"), "{text}");
+}

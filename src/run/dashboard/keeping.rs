@@ -99,7 +99,10 @@ impl Loop {
 
     /// Opens the history if the user has begun to look back, and saves it if that was asked for.
     pub(super) fn follow_history(&mut self) {
-        if self.app.is_in_history() && self.player.is_none() && !self.keeping.opening.is_running() {
+        let is_open = self.player.is_some() || self.keeping.opening.is_running();
+        // One that cannot be read is not tried again.
+        let is_wanted = self.app.playback.as_ref().is_some_and(|playback| playback.fault.is_none());
+        if self.app.is_in_history() && is_wanted && !is_open {
             self.open_history();
         }
         if let Some(file) = self.app.save_to.take() {
