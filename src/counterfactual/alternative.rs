@@ -107,7 +107,9 @@ impl Alternative {
             let seconds = seconds.unwrap_or(default);
             (seconds != before.unwrap_or(default)).then(|| format!("{flag}={seconds}"))
         });
-        changed.map(|((flag, value, _), _)| format!("{flag}={value}")).chain(tolerations).collect()
+        // As it can be typed again: 1m30s.
+        let changed = changed.map(|((flag, value, _), _)| format!("{flag}={}", value.replace(' ', "")));
+        changed.chain(tolerations).collect()
     }
 }
 
@@ -168,10 +170,10 @@ mod tests {
     fn a_setting_is_replaced_by_its_flag_and_named_as_a_difference() {
         let present = Alternative::new(Settings::defaults(ServerVersion::new(1, 36)));
         let mut other = present.clone();
-        other.set("--node-monitor-grace-period=20s").expect("a flag");
+        other.set("--node-monitor-grace-period=90s").expect("a flag");
         other.set("default-unreachable-toleration-seconds=60").expect("a flag of the API server");
         other.set("default-not-ready-toleration-seconds=300").expect("as it is");
-        let differences = ["node-monitor-grace-period=20s", "default-unreachable-toleration-seconds=60"];
+        let differences = ["node-monitor-grace-period=1m30s", "default-unreachable-toleration-seconds=60"];
         assert_eq!(other.differences(&present), differences);
         assert_eq!(
             present.set_all(&["node-monitor-grace-period"]),

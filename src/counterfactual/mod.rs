@@ -403,6 +403,17 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_somebody_deletes_while_it_is_unknown_only_in_the_recording_is_uncertain() {
+        for (recorded, uncertain) in [(ConditionStatus::Unknown, 1), (ConditionStatus::True, 0)] {
+            let mut fixture = Fixture::new();
+            fixture.record(Change::Node(ObjectEvent::Applied(node(recorded, 60))), 60);
+            fixture.record(Change::Node(ObjectEvent::Deleted("n".into())), 70);
+            assert!(fixture.cluster.node(&"n".into()).is_none(), "it is deleted here too");
+            assert_eq!(fixture.layer.uncertain().count(Uncertainty::NodeRemoved), uncertain, "{recorded}");
+        }
+    }
+
+    #[test]
     fn a_recorded_object_is_never_older_than_what_the_engine_wrote() {
         let mut fixture = Fixture::new();
         for secs in 40..60 {

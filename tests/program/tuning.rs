@@ -53,6 +53,7 @@ async fn the_settings_in_force_give_what_was_recorded() {
 #[tokio::test(start_paused = true)]
 async fn random_incidents_are_reproduced_with_the_settings_in_force() {
     let seed = std::env::var("KORDON_SEED").map_or(11, |seed| seed.parse().expect("a number"));
+    let mut compared = 0;
     for seed in seed..seed + 6 {
         let faults = random_faults(seed);
         let file = record("healthy", &settings(40), &faults, 900).await;
@@ -61,7 +62,9 @@ async fn random_incidents_are_reproduced_with_the_settings_in_force() {
             continue; // Which way it went depends on a phase that nobody knows.
         }
         assert_same(layer.happened(), layer.would(), &format!("seed {seed}: {faults:?}"));
+        compared += usize::from(!layer.happened().unreachable.is_empty());
     }
+    assert!(compared > 0 || std::env::var_os("KORDON_SEED").is_some(), "every incident was near a deadline");
 }
 
 #[tokio::test(start_paused = true)]

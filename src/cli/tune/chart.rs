@@ -5,13 +5,13 @@ use super::document::TunedSettings;
 /// The size of the field.
 const FIELD: (usize, usize) = (60, 10);
 
-/// The lines of the chart, each setting with its letter.
+/// The lines of the chart, each setting with its letter; a star is what is in force.
 ///
 /// ```text
 /// unnecessary evictions
 ///  12 | a
 ///     |    b
-///   0 |        C      d
+///   0 |        *      d
 ///     +------------------------
 ///     1m10s               10m40s until pods leave a dead node
 /// ```
@@ -27,7 +27,7 @@ pub fn lines(settings: &[TunedSettings]) -> Vec<String> {
         let row = height - 1 - share(one.pods_unnecessary as f64, most as f64, height);
         // Beside another one in the same place.
         let free = (column..width).chain((0..column).rev()).find(|column| field[row][*column] == ' ');
-        let letter = one.letter.chars().next().unwrap_or('?');
+        let letter = if one.present { '*' } else { one.letter.chars().next().unwrap_or('?') };
         if let Some(free) = free {
             field[row][free] = letter;
         }
@@ -66,11 +66,12 @@ mod tests {
 
     #[test]
     fn each_setting_is_where_its_numbers_are() {
-        let lines = lines(&[settings("a", 12, 70.0), settings("B", 0, 340.0), settings("c", 0, 340.0)]);
+        let present = TunedSettings { present: true, ..settings("b", 0, 340.0) };
+        let lines = lines(&[settings("a", 12, 70.0), present, settings("c", 0, 340.0)]);
         assert_eq!(lines.len(), FIELD.1 + 3);
         assert_eq!(lines[1], "    12 |a");
         let last = &lines[FIELD.1];
-        assert!(last.starts_with("     0 |") && last.ends_with("cB"), "{last}");
+        assert!(last.starts_with("     0 |") && last.ends_with("c*"), "{last}");
         assert!(lines[FIELD.1 + 2].contains("1m10s") && lines[FIELD.1 + 2].contains("5m40s"), "{lines:?}");
     }
 

@@ -57,7 +57,7 @@ fn recorded(happened: &TunedTotals) -> PageRow<8> {
 
 fn row(settings: &TunedSettings) -> PageRow<8> {
     let mark = if settings.present { "*" } else { "" };
-    let name = if settings.present { "in force".into() } else { settings.with.join(" ") };
+    let name = if settings.present { "in force".into() } else { name(&settings.with) };
     let measured = settings.eviction.is_some();
     let cells = [
         format!("{}{mark}", settings.letter),
@@ -70,6 +70,24 @@ fn row(settings: &TunedSettings) -> PageRow<8> {
         settings.uncertain.to_string(),
     ];
     PageRow::new(cells, if settings.present { Emphasis::Notice } else { Emphasis::Plain })
+}
+
+/// What differs; of two equal tolerations in one word.
+fn name(with: &[String]) -> String {
+    let (tolerations, others): (Vec<&String>, Vec<&String>) =
+        with.iter().partition(|setting| setting.contains("-toleration-seconds="));
+    let mut words: Vec<String> = others.into_iter().cloned().collect();
+    match tolerations[..] {
+        [one, other]
+            if one.split_once('=').map(|(_, value)| value)
+                == other.split_once('=').map(|(_, value)| value) =>
+        {
+            let value = one.split_once('=').map_or("", |(_, value)| value);
+            words.push(format!("default-*-toleration-seconds={value}"));
+        }
+        _ => words.extend(tolerations.into_iter().cloned()),
+    }
+    words.join(" ")
 }
 
 /// What the numbers rest on.
@@ -115,6 +133,17 @@ fn spread(spread: Option<&TunedSpread>) -> String {
 mod tests {
     use super::*;
     use crate::{cli::tune::document::tests::settings, time::Timestamp};
+
+    #[test]
+    fn two_equal_tolerations_are_one_word() {
+        let [ready, reachable] =
+            ["default-not-ready-toleration-seconds=30", "default-unreachable-toleration-seconds=30"];
+        let both = [ready.to_owned(), reachable.to_owned()];
+        assert_eq!(name(&both), "default-*-toleration-seconds=30");
+        let different = [ready.to_owned(), "default-unreachable-toleration-seconds=60".to_owned()];
+        assert_eq!(name(&different), different.join(" "));
+        assert_eq!(name(&both[..1]), ready);
+    }
 
     #[test]
     fn the_table_marks_what_is_in_force_and_says_what_is_uncertain() {
