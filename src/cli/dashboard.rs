@@ -30,14 +30,15 @@ pub struct DashboardArgs {
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let config = connection.config.clone();
     let connection = connect::connect(&connection.options()).await?;
-    // Before the watches start: beside the list of all pods of a large cluster these requests would take seconds.
     let clock = Clock::system();
+    let watches = args.show.watch(&connection, clock);
+    // Beside the list of nodes. That of pods, beside which these requests would take seconds on a large cluster, follows it.
     let (found, context) =
         tokio::join!(settings_of(&connection, &config, &args.settings), WriteContext::of(&connection, clock));
     let (settings, notes) = found;
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
-    show::show(args.show, &connection, settings, notes.collect(), clock, context).await
+    show::show(args.show, &connection, watches, settings, notes.collect(), clock, context).await
 }
 
 /// The controller's settings: flags given here, else the configuration, else those of the cluster's controller manager,

@@ -171,7 +171,8 @@ impl EmbeddedCluster {
         let settings = settings(&args);
         let journal = Journal::within(&self.folder, NAME);
         let context = WriteContext::with(&connection, journal, self.clock);
-        show::show(args.show, &connection, settings, Vec::new(), self.clock, Ok(context)).await
+        let watches = args.show.watch(&connection, self.clock);
+        show::show(args.show, &connection, watches, settings, Vec::new(), self.clock, Ok(context)).await
     }
 
     async fn record(&self, file: &Path, args: &DemoArgs) -> Result<(), CliError> {

@@ -14,11 +14,11 @@ use crate::{
     engine::Settings,
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::JournalError,
-    k8s::connect::Connection,
+    k8s::{connect::Connection, feed::FeedKind},
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     recording::RingLimits,
     run::{
-        self, Dashboard, Session, VirtualTyping,
+        self, Dashboard, Session, VirtualTyping, Watches,
         history::{self, History, HistoryOptions},
         record::recording_start,
     },
@@ -104,23 +104,29 @@ const TYPING_LEAD: Span = Span::from_millis(1500);
 /// From one key to the next: long enough for each to be drawn.
 const KEY_INTERVAL: Span = Span::from_millis(20);
 
+impl ShowArgs {
+    /// Starts to watch what the dashboard will show.
+    pub fn watch(&self, connection: &Connection, clock: Clock) -> Watches {
+        Watches::start(&FeedKind::ALL, connection, self.no_pods, clock, CancellationToken::new())
+    }
+}
+
 /// Shows the dashboard of a cluster until the user quits, or writes one frame.
 pub async fn show(
     args: ShowArgs,
     connection: &Connection,
+    watches: Watches,
     settings: Settings,
     notes: Vec<(&'static str, String)>,
     clock: Clock,
     context: Result<WriteContext, JournalError>,
 ) -> Result<(), CliError> {
-    let ShowArgs { no_pods, read_only, history, look } = args;
+    let ShowArgs { no_pods: _, read_only, history, look } = args;
     let themes = look.themes();
     let theme = themes[0];
     let options =
         ModelOptions { connection: connection_info(connection), settings, role: ControllerRole::Shadow };
-    let cancel = CancellationToken::new();
-    let _ends_with_us = cancel.clone().drop_guard();
-    let mut session = Session::start(connection, options, no_pods, EffectExecutor::Recorder, clock, cancel);
+    let mut session = Session::over(watches, connection, options, EffectExecutor::Recorder, clock);
     for note in notes {
         let (source, text) = note;
         session.model.journal.trouble(clock.now(), source, &text);

@@ -145,6 +145,13 @@ impl Model {
         Some(self.engine.as_ref()?.silence(&self.cluster, node))
     }
 
+    /// The last heartbeat of a node: what the engine has seen, or until it has started the renew time of the Lease, if that is
+    /// listed already.
+    pub fn last_heartbeat(&self, node: &Node) -> Option<Timestamp> {
+        let renewed = || self.cluster.lease(&node.name)?.renewed.map(|renewed| self.cluster.local(renewed));
+        self.silence(node).map(|silence| silence.heartbeat).or_else(renewed)
+    }
+
     /// Whether any node was abnormal at the last refresh, so that there is something to predict.
     pub fn is_abnormal(&self) -> bool {
         !self.watchlist.abnormal().is_empty()

@@ -81,8 +81,37 @@ pub enum Ended {
     Abandoned,
 }
 
+/// Watches that run, before there is a model that takes in what they report: until then they wait once they have read a little.
+#[derive(Debug)]
+pub struct Watches {
+    feeds: mpsc::Receiver<FeedEvent>,
+    wanted: watch::Sender<BTreeSet<Scope>>,
+}
+
 /// Watch events that wait to be applied. When it is full, the watches wait.
 const EVENTS: usize = 256;
+
+impl Watches {
+    /// Starts to watch some kinds, until `cancel` or the end of what takes their reports.
+    pub fn start(
+        kinds: &'static [FeedKind],
+        connection: &Connection,
+        no_pods: bool,
+        clock: Clock,
+        cancel: CancellationToken,
+    ) -> Self {
+        let (reports, feeds) = mpsc::channel(EVENTS);
+        let wanted = watch::Sender::default();
+        if no_pods {
+            let (connection, wanted, reports) = (connection.clone(), wanted.subscribe(), reports.clone());
+            let reader = WantedReader { connection, wanted, reports, clock };
+            let cancelled = cancel.clone();
+            tokio::spawn(async move { cancelled.run_until_cancelled(reader.run()).await });
+        }
+        watch_into(reports, connection, kinds, no_pods, wanted.subscribe(), clock, cancel);
+        Self { feeds, wanted }
+    }
+}
 
 impl Session {
     /// Starts to watch a cluster, until `cancel` or the end of the session.
@@ -107,26 +136,23 @@ impl Session {
         clock: Clock,
         cancel: CancellationToken,
     ) -> Self {
-        let (reports, feeds) = mpsc::channel(EVENTS);
-        let wanted = watch::Sender::default();
-        if no_pods {
-            let (connection, wanted, reports) = (connection.clone(), wanted.subscribe(), reports.clone());
-            let reader = WantedReader { connection, wanted, reports, clock };
-            let cancelled = cancel.clone();
-            tokio::spawn(async move { cancelled.run_until_cancelled(reader.run()).await });
-        }
-        watch_into(reports, connection, kinds, no_pods, wanted.subscribe(), clock, cancel);
+        Self::over(Watches::start(kinds, connection, no_pods, clock, cancel), connection, options, executor, clock)
+    }
+
+    /// A session over watches that were started before.
+    pub fn over(
+        watches: Watches,
+        connection: &Connection,
+        options: ModelOptions,
+        executor: EffectExecutor,
+        clock: Clock,
+    ) -> Self {
+        let Watches { feeds, wanted } = watches;
         let EffectLink { items: effects, outcomes } = executor.start();
-        let model = Model::new(options, clock.now());
+        let events = Some(EventServer(connection.client.clone()));
         Self {
-            model,
-            links: Links {
-                feeds,
-                effects,
-                outcomes,
-                wanted,
-                events: Some(EventServer(connection.client.clone())),
-            },
+            model: Model::new(options, clock.now()),
+            links: Links { feeds, effects, outcomes, wanted, events },
             clock,
             passes: PassDurations::default(),
         }

@@ -255,13 +255,15 @@ fn state(scene: &Scene, node: &Node) -> Cell {
 
 /// The age of the last heartbeat.
 fn heartbeat(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let Some(silence) = scene.shown.silence(node) else {
-        return Cell::new("none", scene.style(Role::Dim));
+    let Some(last) = scene.shown.last_heartbeat(node) else {
+        return Cell::new("–", scene.style(Role::Faint));
     };
-    let since = scene.now.since(silence.heartbeat);
-    let role =
-        if is_disconnected(scene) { Role::Dim } else { heartbeat_role(scene, &silence, since, health) };
-    Cell::new(" ", scene.style(Role::Faint)).and(&text::age(scene.now, silence.heartbeat), scene.style(role))
+    let since = scene.now.since(last);
+    let role = match scene.shown.silence(node) {
+        Some(silence) if !is_disconnected(scene) => heartbeat_role(scene, &silence, since, health),
+        Some(_) | None => Role::Dim,
+    };
+    Cell::new(" ", scene.style(Role::Faint)).and(&text::age(scene.now, last), scene.style(role))
 }
 
 /// Whether what is known of nodes and Leases is old.
