@@ -15,7 +15,7 @@ use crate::cluster::{Labels, Namespace, Pod, Selector};
 /// All classes of pods. The pods of one ReplicaSet are one class: selectors are matched with classes, not with pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodClasses {
-    all: CowVec<Arc<PodClass>>,
+    all: CowVec<PodClass>,
     in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
     /// Their numbers by their content, which is not kept here once more: there may be as many classes as pods.
     by_content: Arc<HashTable<u32>>,
@@ -56,7 +56,7 @@ impl PodClasses {
         numbers.push(number);
         labels.iter().for_each(|(key, value)| by_label.insert(key, value, number));
         let hash_of_new = hash(&namespace, &labels);
-        self.all.push(Arc::new(PodClass { namespace, labels, on: PresenceList::default() }));
+        self.all.push(PodClass { namespace, labels, on: PresenceList::default() });
         let hash_of = |number: &u32| {
             let class = &self.all[*number as usize];
             hash(&class.namespace, &class.labels)
@@ -77,12 +77,12 @@ impl PodClasses {
 
     /// Where the pods of a class are, to be changed.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
-        &mut Arc::make_mut(self.all.get_mut(number as usize)).on
+        &mut self.all.get_mut(number as usize).on
     }
 
     /// Sorts all lists after [`PresenceList::push`].
     pub fn sort(&mut self) {
-        self.all.iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
+        self.all.iter_mut().for_each(|class| class.on.sort());
     }
 
     /// The classes in a scope that a selector selects, with their numbers, ascending in each namespace.
@@ -98,7 +98,7 @@ impl PodClasses {
         let some = some.iter().filter_map(|namespace| self.in_namespace.get(namespace));
         let candidates =
             all.into_iter().flatten().chain(some).flat_map(|classes| classes.candidates(selector));
-        let with_class = candidates.map(|number| (number, &*self.all[number as usize]));
+        let with_class = candidates.map(|number| (number, self.class(number)));
         with_class.filter(|(_, class)| selector.matches(&class.labels))
     }
 }

@@ -1,5 +1,7 @@
 //! How many pods of one class are on which nodes.
 
+use smallvec::SmallVec;
+
 /// How many pods are on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Presence {
@@ -19,7 +21,8 @@ impl Presence {
 /// The nodes with pods of one class, ascending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PresenceList {
-    on: Vec<Presence>,
+    /// Most classes of many different pods have one.
+    on: SmallVec<[Presence; 1]>,
 }
 
 impl PresenceList {

@@ -10,7 +10,9 @@ pub(super) type ResourceNumber = u16;
 
 /// Claims of volumes, of which a node can attach a number.
 pub(super) const VOLUMES: ResourceNumber = 3;
-/// CPU, memory, ephemeral storage, [`VOLUMES`] and the number of pods.
+const EPHEMERAL_STORAGE: ResourceNumber = 2;
+const PODS: ResourceNumber = 4;
+/// CPU, memory, [`EPHEMERAL_STORAGE`], [`VOLUMES`] and the number of pods.
 const FIXED: usize = 5;
 /// More are not modelled: sets of resources are bits of one word.
 const MOST: usize = 64;
@@ -48,12 +50,12 @@ impl ResourceNumbers {
     }
 }
 
-/// What one pod asks of each resource.
+/// What one pod asks of each resource. One of the number of pods, which is not kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Ask {
-    fixed: [i64; FIXED],
-    /// Only amounts above zero, ascending.
-    named: Box<[(ResourceNumber, i64)]>,
+    cpu_and_memory: [i64; 2],
+    /// Of other resources, which few pods ask for. Only amounts above zero, ascending.
+    others: Box<[(ResourceNumber, i64)]>,
 }
 
 impl Ask {
@@ -62,19 +64,20 @@ impl Ask {
         let requests = &pod.resources.requests;
         let is_claim = |volume: &&PodVolume| !matches!(volume, PodVolume::Disk(_));
         let volumes = i64::try_from(pod.scheduling.volumes.iter().filter(is_claim).count()).ok()?;
-        let mut named = Vec::new();
+        let mut others = vec![(EPHEMERAL_STORAGE, requests.ephemeral_bytes), (VOLUMES, volumes)];
         for (name, amount) in requests.scalars.iter().filter(|(_, amount)| *amount > 0) {
-            named.push((resources.number(name)?, *amount));
+            others.push((resources.number(name)?, *amount));
         }
-        named.sort_unstable();
-        let fixed = [requests.cpu_milli, requests.memory_bytes, requests.ephemeral_bytes, volumes, 1];
-        Some(Self { fixed: fixed.map(|amount| amount.max(0)), named: named.into() })
+        others.retain(|(_, amount)| *amount > 0);
+        others.sort_unstable();
+        let cpu_and_memory = [requests.cpu_milli, requests.memory_bytes].map(|amount| amount.max(0));
+        Some(Self { cpu_and_memory, others: others.into() })
     }
 
     /// The resources of which it asks for something.
     pub fn amounts(&self) -> impl Iterator<Item = (ResourceNumber, i64)> {
-        let fixed = (0..).zip(self.fixed).filter(|(_, amount)| *amount > 0);
-        fixed.chain(self.named.iter().copied())
+        let first = (0..).zip(self.cpu_and_memory).filter(|(_, amount)| *amount > 0);
+        first.chain(self.others.iter().copied()).chain([(PODS, 1)])
     }
 
     /// By resource: the most that one of these asks for.
@@ -94,8 +97,8 @@ impl Ask {
 
     /// At least as much of each resource, in steps, so that many different pods ask for the same.
     pub fn rounded_up(&self) -> Self {
-        let named = self.named.iter().map(|(resource, amount)| (*resource, step_from(*amount))).collect();
-        Self { fixed: self.fixed.map(step_from), named }
+        let others = self.others.iter().map(|(resource, amount)| (*resource, step_from(*amount))).collect();
+        Self { cpu_and_memory: self.cpu_and_memory.map(step_from), others }
     }
 
     /// How much of the room it takes, by weight, in that of these resources of which it takes most.

@@ -2,8 +2,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::BuildHasher,
     sync::Arc,
 };
+
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 use crate::{
     cluster::{
@@ -12,6 +16,7 @@ use crate::{
     },
     placement::{
         columns::{ABSENT, LabelColumn},
+        cow_vec::CowVec,
         filter::{CountedNodes, NodeMatch, OwnNeeds, TOPOLOGY_LABELS, effective_selector},
         ids::Ids,
         label_index::{LabelIndex, each_once, required_values},
@@ -151,12 +156,13 @@ pub(super) struct AntiAffinityGroup {
 /// All profiles of a snapshot, and what they refer to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Profiles {
-    pub all: Vec<PodProfile>,
+    pub all: CowVec<PodProfile>,
     pub sets: Vec<Arc<NodeSet>>,
     pub keys: Vec<(Name, Arc<LabelColumn>)>,
     pub counted: Vec<SpreadNodes>,
     pub groups: Vec<AntiAffinityGroup>,
-    numbers: Ids<(u32, u32, u32)>,
+    /// The numbers of profiles by their content.
+    numbers: HashTable<u32>,
     own_needs: Ids<OwnNeedsKey>,
     set_of: Vec<u32>,
     sets_by_content: Ids<Vec<u32>>,
@@ -169,13 +175,24 @@ pub(super) struct Profiles {
     groups_in: BTreeMap<Namespace, Vec<u32>>,
     groups_across: Vec<u32>,
     /// By profile, made when first needed.
-    relations: Vec<Option<Arc<Relations>>>,
+    relations: CowVec<Option<Arc<Relations>>>,
     /// How many of them there are.
     related: usize,
     /// The profiles by the labels of the pods that they are compared with.
     by_label: LabelIndex,
     /// Those that are compared with pods whatever their labels' values.
     by_any_label: Vec<u32>,
+}
+
+impl PodProfile {
+    /// Its own needs, class and constraints: pods of one profile are equal in them.
+    fn content(&self) -> (u32, u32, u32) {
+        (self.own_needs, self.pod_class, self.constraints)
+    }
+}
+
+fn hash(content: (u32, u32, u32)) -> u64 {
+    FxBuildHasher.hash_one(content)
 }
 
 /// The scheduling request of a pod's replacement, as far as filters read it.
@@ -216,8 +233,9 @@ impl Profiles {
         let own_needs = self.own_needs(pod, snapshot);
         let constraints = self.constraints(pod, snapshot);
         let content = (own_needs, resident.pod_class, constraints);
-        if let Some(number) = self.numbers.number(&content) {
-            return number;
+        let is_same = |number: &u32| self.all[*number as usize].content() == content;
+        if let Some(number) = self.numbers.find(hash(content), is_same) {
+            return *number;
         }
         snapshot.prepare(&request(pod));
         let number = id(self.all.len());
@@ -233,7 +251,8 @@ impl Profiles {
                 None => self.by_any_label.push(number),
             }
         }
-        self.numbers.insert(content, number);
+        let hash_of = |number: &u32| hash(self.all[*number as usize].content());
+        self.numbers.insert_unique(hash(content), number, hash_of);
         number
     }
 
@@ -268,7 +287,7 @@ impl Profiles {
         }
         if !selected.is_empty() {
             let is_selected = |(_, profile): &(u32, &PodProfile)| selected.contains(&profile.pod_class);
-            related.extend((0..).zip(&self.all).filter(is_selected).map(|(number, _)| number));
+            related.extend((0..).zip(self.all.iter()).filter(is_selected).map(|(number, _)| number));
         }
         each_once(related)
     }
@@ -372,7 +391,7 @@ impl Profiles {
             return relations.clone();
         }
         let relations = Arc::new(self.relate(profile, snapshot));
-        self.relations[profile as usize] = Some(relations.clone());
+        *self.relations.get_mut(profile as usize) = Some(relations.clone());
         self.related += 1;
         relations
     }
