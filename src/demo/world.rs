@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures::FutureExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -85,7 +86,7 @@ impl World {
         seed.objects().for_each(|object| load(api, object));
         let tasks = TaskTracker::new();
         let (errors, reports) = ErrorReporter::new(clock);
-        tasks.spawn(log(reports, cancel.clone()));
+        start_agent(&tasks, log(reports, cancel.clone()));
         let writer = |user: &str| Writer::new(api.client_as(&format!("system:demo-{user}")));
         let (kubelets, kubelet_inbox) = mpsc::channel(INBOX);
         let (workloads, changes) = mpsc::channel(INBOX);
@@ -94,9 +95,9 @@ impl World {
         let all = Kubelets::new(clock, writer("kubelets"), random, errors.clone(), initial);
         let (forward, requests) = mpsc::channel(INBOX);
         api.forward_to(forward);
-        tasks.spawn(all.run(kubelet_inbox, requests, cancel.clone()));
+        start_agent(&tasks, all.run(kubelet_inbox, requests, cancel.clone()));
         let all = Workloads::new(clock, writer("workloads"), random, errors.clone());
-        tasks.spawn(all.run(changes, cancel.clone()));
+        start_agent(&tasks, all.run(changes, cancel.clone()));
         let mut nodes = Feed::new()
             .deliver(&kubelets, kubelets::KubeletMessage::Nodes)
             .deliver(&workloads, workloads::WorkloadMessage::Nodes);
@@ -106,21 +107,24 @@ impl World {
         if options.scheduling == Scheduling::BuiltIn {
             let (scheduler, inbox) = mpsc::channel(INBOX);
             let one = SimpleScheduler::new(clock, writer("scheduler"), errors.clone());
-            tasks.spawn(one.run(inbox, cancel.clone()));
+            start_agent(&tasks, one.run(inbox, cancel.clone()));
             nodes = nodes.deliver(&scheduler, scheduler::SchedulerMessage::Nodes);
             pods = pods.deliver(&scheduler, scheduler::SchedulerMessage::Pods);
         }
         let client = writer("watches").client();
-        tasks.spawn(nodes.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
-        tasks.spawn(pods.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        start_agent(&tasks, nodes.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        start_agent(&tasks, pods.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
         let budgets = Feed::new().deliver(&workloads, workloads::WorkloadMessage::Budgets);
-        tasks.spawn(budgets.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        start_agent(&tasks, budgets.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
         let quotas = Feed::new().deliver(&workloads, workloads::WorkloadMessage::Quotas);
-        tasks.spawn(quotas.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        start_agent(&tasks, quotas.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
         for kind in WorkloadKind::ALL {
             let feed = Feed::new()
                 .deliver(&workloads, move |change| workloads::WorkloadMessage::Workloads(kind, change));
-            tasks.spawn(feed.run(kube::Api::all_with(client.clone(), &kind), errors.clone(), cancel.clone()));
+            start_agent(
+                &tasks,
+                feed.run(kube::Api::all_with(client.clone(), &kind), errors.clone(), cancel.clone()),
+            );
         }
 
         let incidents = |user: &str| Incidents {
@@ -131,9 +135,9 @@ impl World {
             kubelets: kubelets.clone(),
         };
         let script = (options.scenario.script)(&seed.machines);
-        tasks.spawn(incidents("operator").play(script, cancel.clone()));
+        start_agent(&tasks, incidents("operator").play(script, cancel.clone()));
         let rate = options.pod_changes_per_second.unwrap_or(options.scenario.pod_changes_per_second);
-        tasks.spawn(incidents("users").run_background_changes(rate, cancel));
+        start_agent(&tasks, incidents("users").run_background_changes(rate, cancel));
         tasks.close();
         Self { tasks, kubelets }
     }
@@ -183,4 +187,9 @@ fn load(api: &Api, object: Value) {
     let kind =
         kinds::of_object(text("apiVersion"), text("kind")).expect("seeds are of kinds that the API serves");
     api.load(kind.plural, object);
+}
+
+/// Starts an agent. Boxed, or all that runs tasks is compiled once for each.
+fn start_agent(tasks: &TaskTracker, agent: impl Future<Output = ()> + Send + 'static) {
+    tasks.spawn(agent.boxed());
 }

@@ -342,10 +342,10 @@ fn changes(event: &FeedEvent) -> usize {
     }
 }
 
-/// Whether no list is being read.
+/// Whether no list is being read, and a model that begins here has an engine at once. Watches that have reported nothing yet are
+/// those of kinds that follow the nodes.
 fn is_listed(model: &Model) -> bool {
-    let mut kinds = model.feeds.iter().map(|(kind, _)| kind).peekable();
-    kinds.peek().is_some() && kinds.all(|kind| model.feeds.has_answered(kind))
+    model.engine.is_some() && model.feeds.iter().all(|(kind, _)| model.feeds.has_answered(kind))
 }
 
 /// Why it cannot be looked at, or saved.

@@ -136,7 +136,13 @@ impl Session {
         clock: Clock,
         cancel: CancellationToken,
     ) -> Self {
-        Self::over(Watches::start(kinds, connection, no_pods, clock, cancel), connection, options, executor, clock)
+        Self::over(
+            Watches::start(kinds, connection, no_pods, clock, cancel),
+            connection,
+            options,
+            executor,
+            clock,
+        )
     }
 
     /// A session over watches that were started before.

@@ -25,6 +25,7 @@ use std::{
     time::Duration,
 };
 
+use futures::FutureExt;
 use kube::Client;
 use tokio::{
     sync::{Mutex, Semaphore, mpsc, watch},
@@ -201,7 +202,8 @@ fn start(
         shared: &Arc<Shared>,
         tasks: &mut JoinSet<()>,
     ) -> tokio::task::AbortHandle {
-        tasks.spawn(Follower::new(kind, scope, decoder, shared.clone()).run())
+        // Boxed, or all that runs tasks is compiled once for each kind.
+        tasks.spawn(Follower::new(kind, scope, decoder, shared.clone()).run().boxed())
     }
     Some(match kind {
         FeedKind::Nodes => follow(of, NodeDecoder::default(), shared, tasks),
