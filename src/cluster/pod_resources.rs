@@ -101,7 +101,7 @@ pub struct KubeletSpec {
     /// The names of the volumes that hold data on the node's disk and count as the pod's: `emptyDir` (not in memory),
     /// `hostPath`, `configMap`, `gitRepo`.
     #[cbor(n(4), with = "encoding::shared")]
-    pub local_volumes: Arc<Box<[Name]>>,
+    pub local_volumes: Arc<[Name]>,
 }
 
 /// `status.qosClass`.

@@ -429,19 +429,25 @@ pub fn keyframe_interval(kept: Span) -> Span {
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Change, FeedKind, NodeName, ObjectEvent},
+        cluster::{Change, LeaderLease, NodeName, ObjectEvent},
         engine::ServerVersion,
-        k8s::feed::{FeedHealth, FeedState},
-        model::ModelOptions,
+        model::{ControllerRole, ModelOptions},
     };
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
+    /// Of a cluster without nodes.
     fn listed_model() -> Model {
-        let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), START);
-        let health =
-            FeedHealth { state: FeedState::Live, last_heard: None, relists: 0, requests: 1, bytes: 1 };
-        model.on_watch_event(FeedEvent::Health(FeedKind::Nodes, health), START);
+        let observer = ModelOptions::observer(ServerVersion::new(1, 36));
+        let mut model = Model::new(ModelOptions { role: ControllerRole::Shadow, ..observer }, START);
+        let lists = vec![
+            Change::Node(ObjectEvent::ListStarted),
+            Change::Node(ObjectEvent::ListDone),
+            Change::Lease(ObjectEvent::ListStarted),
+            Change::Lease(ObjectEvent::ListDone),
+            Change::Leader(Some(LeaderLease::default())),
+        ];
+        model.on_watch_event(FeedEvent::Changes(lists), START);
         model
     }
 

@@ -242,14 +242,14 @@ impl<'a> Spec<'a> {
             let overhead = self.overhead.amount(resource).map_or(0, Quantity::units);
             if sum == overhead { 0 } else { sum }
         };
-        let local_volumes: Box<[Name]> =
+        let local_volumes: Vec<Name> =
             self.volumes.iter().filter_map(|volume| volume.local_data(pool)).collect();
         KubeletSpec {
             memory_request_bytes: unless_overhead_alone("memory", sum.resources().memory_bytes),
             ephemeral_request_bytes: unless_overhead_alone("ephemeral-storage", sum.ephemeral_bytes()),
             qos: QosClass::parse(class).unwrap_or_else(|| pressure::qos_class(&containers)),
             containers,
-            local_volumes: pool.boxed_names(local_volumes),
+            local_volumes: pool.shared_names(&local_volumes),
         }
     }
 

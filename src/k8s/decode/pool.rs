@@ -18,7 +18,6 @@ pub struct SharedParts {
     tolerations: RecentParts<[Toleration]>,
     taints: RecentParts<[Taint]>,
     name_lists: RecentParts<[Name]>,
-    boxed_name_lists: RecentParts<Box<[Name]>>,
     image_lists: RecentParts<[Image]>,
     amounts: RecentParts<[(Name, i64)]>,
     owners: RecentParts<Owner>,
@@ -68,11 +67,6 @@ impl SharedParts {
 
     pub fn shared_names(&mut self, list: &[Name]) -> Arc<[Name]> {
         self.name_lists.share_list(list)
-    }
-
-    /// The same as one word.
-    pub fn boxed_names(&mut self, list: Box<[Name]>) -> Arc<Box<[Name]>> {
-        self.boxed_name_lists.share(list)
     }
 
     pub fn images(&mut self, list: &[Image]) -> Arc<[Image]> {
