@@ -18,7 +18,7 @@ use crate::{
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     recording::RingLimits,
     run::{
-        self, Dashboard, Session, VirtualTyping, Watches,
+        self, Dashboard, RunningWatches, Session, VirtualTyping,
         history::{self, History, HistoryOptions},
         record::recording_start,
     },
@@ -106,8 +106,8 @@ const KEY_INTERVAL: Span = Span::from_millis(20);
 
 impl ShowArgs {
     /// Starts to watch what the dashboard will show.
-    pub fn watch(&self, connection: &Connection, clock: Clock) -> Watches {
-        Watches::start(&FeedKind::ALL, connection, self.no_pods, clock, CancellationToken::new())
+    pub fn watch(&self, connection: &Connection, clock: Clock) -> RunningWatches {
+        RunningWatches::start(&FeedKind::ALL, connection, self.no_pods, clock, CancellationToken::new())
     }
 }
 
@@ -115,7 +115,7 @@ impl ShowArgs {
 pub async fn show(
     args: ShowArgs,
     connection: &Connection,
-    watches: Watches,
+    watches: RunningWatches,
     settings: Settings,
     notes: Vec<(&'static str, String)>,
     clock: Clock,

@@ -27,5 +27,5 @@ mod vitals;
 mod wanted;
 
 pub use dashboard::{Dashboard, RunError, VirtualTyping, headless, replay_frame, run_dashboard, terminal};
-pub use session::{Ended, Links, Session, Watches, watch_scopes};
+pub use session::{Ended, Links, RunningWatches, Session, watch_scopes};
 pub use surface::Surface;

@@ -81,9 +81,9 @@ pub enum Ended {
     Abandoned,
 }
 
-/// Watches that run, before there is a model that takes in what they report: until then they wait once they have read a little.
+/// RunningWatches that run, before there is a model that takes in what they report: until then they wait once they have read a little.
 #[derive(Debug)]
-pub struct Watches {
+pub struct RunningWatches {
     feeds: mpsc::Receiver<FeedEvent>,
     wanted: watch::Sender<BTreeSet<Scope>>,
 }
@@ -91,7 +91,7 @@ pub struct Watches {
 /// Watch events that wait to be applied. When it is full, the watches wait.
 const EVENTS: usize = 256;
 
-impl Watches {
+impl RunningWatches {
     /// Starts to watch some kinds, until `cancel` or the end of what takes their reports.
     pub fn start(
         kinds: &'static [FeedKind],
@@ -137,7 +137,7 @@ impl Session {
         cancel: CancellationToken,
     ) -> Self {
         Self::over(
-            Watches::start(kinds, connection, no_pods, clock, cancel),
+            RunningWatches::start(kinds, connection, no_pods, clock, cancel),
             connection,
             options,
             executor,
@@ -147,13 +147,13 @@ impl Session {
 
     /// A session over watches that were started before.
     pub fn over(
-        watches: Watches,
+        watches: RunningWatches,
         connection: &Connection,
         options: ModelOptions,
         executor: EffectExecutor,
         clock: Clock,
     ) -> Self {
-        let Watches { feeds, wanted } = watches;
+        let RunningWatches { feeds, wanted } = watches;
         let EffectLink { items: effects, outcomes } = executor.start();
         let events = Some(EventServer(connection.client.clone()));
         Self {
@@ -200,7 +200,7 @@ impl Session {
     }
 }
 
-/// Watches these kinds until `cancel`. Returns the channel on which the watches report.
+/// RunningWatches these kinds until `cancel`. Returns the channel on which the watches report.
 pub(super) fn watch_kinds(
     connection: &Connection,
     kinds: &'static [FeedKind],
@@ -213,7 +213,7 @@ pub(super) fn watch_kinds(
     feeds
 }
 
-/// Watches the scopes that come to stand in the first channel, until `cancel`. The watches report on the second.
+/// RunningWatches the scopes that come to stand in the first channel, until `cancel`. The watches report on the second.
 pub fn watch_scopes(
     connection: &Connection,
     clock: Clock,

@@ -1,7 +1,7 @@
 //! The terminal: entered, drawn on without flicker, and restored on every way out.
 
 use std::{
-    io::{self, BufWriter, Stdout, Write},
+    io::{self, BufWriter, IsTerminal, Stdout, Write},
     panic,
     sync::Once,
     time::Duration,
@@ -50,6 +50,10 @@ impl Tty {
     /// # Errors
     /// There is no terminal, or it cannot be written to.
     pub fn enter() -> io::Result<Self> {
+        // The mode would be that of the terminal in which the user waits, and the screen would go elsewhere.
+        if !io::stdout().is_terminal() {
+            return Err(io::Error::other("standard output is not a terminal"));
+        }
         // With NO_COLOR, crossterm sends a reset for each colour, which takes bold and reverse away as well. The
         // themes for that case have no colours.
         crossterm::style::force_color_output(true);
