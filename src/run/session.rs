@@ -81,7 +81,7 @@ pub enum Ended {
     Abandoned,
 }
 
-/// RunningWatches that run, before there is a model that takes in what they report: until then they wait once they have read a little.
+/// Watches that run, before there is a model that takes in what they report: until then they wait once they have read a little.
 #[derive(Debug)]
 pub struct RunningWatches {
     feeds: mpsc::Receiver<FeedEvent>,
@@ -200,7 +200,7 @@ impl Session {
     }
 }
 
-/// RunningWatches these kinds until `cancel`. Returns the channel on which the watches report.
+/// Watches these kinds until `cancel`. Returns the channel on which the watches report.
 pub(super) fn watch_kinds(
     connection: &Connection,
     kinds: &'static [FeedKind],
@@ -213,7 +213,7 @@ pub(super) fn watch_kinds(
     feeds
 }
 
-/// RunningWatches the scopes that come to stand in the first channel, until `cancel`. The watches report on the second.
+/// Watches the scopes that come to stand in the first channel, until `cancel`. The watches report on the second.
 pub fn watch_scopes(
     connection: &Connection,
     clock: Clock,
