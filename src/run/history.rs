@@ -429,8 +429,9 @@ pub fn keyframe_interval(kept: Span) -> Span {
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Change, LeaderLease, NodeName, ObjectEvent},
+        cluster::{Change, FeedKind, LeaderLease, NodeName, ObjectEvent},
         engine::ServerVersion,
+        k8s::feed::{FeedHealth, FeedState},
         model::{ControllerRole, ModelOptions},
     };
 
@@ -447,7 +448,10 @@ mod tests {
             Change::Lease(ObjectEvent::ListDone),
             Change::Leader(Some(LeaderLease::default())),
         ];
+        let health =
+            FeedHealth { state: FeedState::Live, last_heard: None, relists: 0, requests: 1, bytes: 1 };
         model.on_watch_event(FeedEvent::Changes(lists), START);
+        model.on_watch_event(FeedEvent::Health(FeedKind::Nodes, health), START);
         model
     }
 
