@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::BufReader,
+    io::{BufReader, Read, Seek},
     path::{Path, PathBuf},
 };
 
@@ -56,6 +56,24 @@ impl RecordedMoment {
         replay.seek(at)?;
         Ok((replay.into_model(), at))
     }
+}
+
+/// The part of a recording from `--from` to `--to`: without them, all of it.
+///
+/// # Errors
+/// A time is not in the recording, or `--to` is before `--from`.
+pub fn range<R: Read + Seek>(
+    from: Option<RecordedTime>,
+    to: Option<RecordedTime>,
+    reader: &RecordingReader<R>,
+) -> Result<(Timestamp, Timestamp), CliError> {
+    let (start, end) = (reader.start().at, reader.until());
+    let from = from.map_or(Ok(start), |from| from.within(start, end))?;
+    let until = to.map_or(Ok(end), |to| to.within(start, end))?;
+    if until < from {
+        return Err(CliError::Usage("--to is before --from".into()));
+    }
+    Ok((from, until))
 }
 
 impl RecordedTime {

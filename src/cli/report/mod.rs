@@ -11,7 +11,7 @@ use ratatui::{Terminal, backend::TestBackend};
 
 use super::{
     exit::{self, CliError},
-    recorded::{RecordedTime, open, recorded_time},
+    recorded::{self, RecordedTime, open, recorded_time},
     settings::SettingsArgs,
     span,
 };
@@ -70,12 +70,8 @@ struct Picture {
 
 pub fn run(args: &ReportArgs) -> Result<(), CliError> {
     let reader = RecordingReader::open(BufReader::new(open(&args.file)?))?;
-    let (start, end) = (reader.start().at, reader.until());
-    let from = args.from.map_or(Ok(start), |from| from.within(start, end))?;
-    let until = args.to.map_or(Ok(end), |to| to.within(start, end))?;
-    if until < from {
-        return Err(CliError::Usage("--to is before --from".into()));
-    }
+    let whole = (reader.start().at, reader.until());
+    let (from, until) = recorded::range(args.from, args.to, &reader)?;
     let mut settings = reader.start().settings();
     args.settings.apply(&mut settings);
     let facts = RecordingFacts {
@@ -91,7 +87,7 @@ pub fn run(args: &ReportArgs) -> Result<(), CliError> {
     let text = match args.output {
         ReportFormat::Markdown => markdown::page(&report),
         ReportFormat::Json => exit::to_json(&report),
-        ReportFormat::Html => html::page(&report, &pictures(&mut replay, &review, (start, end))?),
+        ReportFormat::Html => html::page(&report, &pictures(&mut replay, &review, whole)?),
     };
     exit::print(text.as_bytes())
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use super::{
     exit::CliError,
     output::OutputArgs,
-    recorded::{RecordedTime, open, recorded_time},
+    recorded::{self, RecordedTime, open, recorded_time},
     settings::SettingsArgs,
     span,
 };
@@ -55,12 +55,7 @@ pub fn run(args: &TuneArgs) -> Result<(), CliError> {
         Ok(RecordingReader::open(BufReader::new(open(&args.file)?))?)
     };
     let first = reader()?;
-    let (start, end) = (first.start().at, first.until());
-    let from = args.from.map_or(Ok(start), |from| from.within(start, end))?;
-    let until = args.to.map_or(Ok(end), |to| to.within(start, end))?;
-    if until < from {
-        return Err(CliError::Usage("--to is before --from".into()));
-    }
+    let (from, until) = recorded::range(args.from, args.to, &first)?;
     let mut settings = first.start().settings();
     args.settings.apply(&mut settings);
     let present = Alternative::new(settings);
