@@ -107,13 +107,6 @@ impl Dashboard {
         self.wait("the count of all nodes", |screen| screen.text().contains(&title));
     }
 
-    /// Waits until headroom is worked out for what is known; returns how long that took.
-    pub fn wait_for_headroom(&self) -> Duration {
-        let begun = Instant::now();
-        self.wait("the headroom", |screen| !screen.text().contains("working out"))
-            .saturating_duration_since(begun)
-    }
-
     /// Opens the information sheet.
     pub fn open_information(&mut self) {
         self.type_in("i");

@@ -1,6 +1,6 @@
 //! Follows one kind, or a part of it: lists it, watches it, resumes a watch that ended, and lists again when it cannot be resumed.
 
-use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{future::pending, sync::Arc, sync::atomic::Ordering, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -9,6 +9,7 @@ use tokio::{
     sync::{SemaphorePermit, watch},
     time::{Instant, sleep, sleep_until, timeout},
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     Closed, Shared,
@@ -96,6 +97,8 @@ pub struct Follower<D> {
     refused_since: Option<Instant>,
     /// Objects in the last list.
     rows: usize,
+    /// Asks how many objects the list will have; none once that is known, or not asked.
+    counting: Option<AbortOnDropHandle<Option<usize>>>,
     /// The objects of the last list of a scope.
     found: Vec<Key>,
     /// Events since names were last tidied.
@@ -161,6 +164,7 @@ impl<D: Decoder> Follower<D> {
             decoder,
             report: FeedReporter::new(kind, scope.clone(), shared.clone()),
             scope,
+            counting: None,
             found: Vec::new(),
             backoff: Backoff::default(),
             reported_error: None,
@@ -185,9 +189,7 @@ impl<D: Decoder> Follower<D> {
         self.report.state(FeedState::Connecting).await?;
         let is_first = matches!(self.kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Leader);
         if !is_first && self.scope.is_none() {
-            let mut known = self.shared.nodes_known.subscribe();
-            // The sender is held by `shared`.
-            let _ = known.wait_for(|known| *known).await;
+            self.shared.first_lists_known().await;
         }
         loop {
             let started = Instant::now();
@@ -232,14 +234,12 @@ impl<D: Decoder> Follower<D> {
     async fn stream_list(&mut self, turn: SemaphorePermit<'_>) -> Result<WatchEnd, Stop> {
         let query = self.query().watched(lifetime()).streamed();
         let shared = self.shared.clone();
-        let counted = self.is_counted().then(|| self.query());
-        if counted.is_some() {
-            self.report.requested();
-        }
         // Beside each other: the first objects do not wait for their number.
-        let opened = self.open(&query, shared.request_timeout());
-        let (body, expected) = tokio::join!(opened, count(&shared, counted));
-        let body = match body {
+        self.counting = self.is_counted().then(|| {
+            self.report.requested();
+            AbortOnDropHandle::new(tokio::spawn(count(shared.clone(), self.query())))
+        });
+        let body = match self.open(&query, shared.request_timeout()).await {
             Ok(body) => body,
             Err(WatchError::Invalid(_)) => {
                 // The server does not stream lists: from now on every kind is listed in pages.
@@ -248,7 +248,7 @@ impl<D: Decoder> Follower<D> {
             }
             Err(error) => return Err(error.into()),
         };
-        self.report.state(FeedState::Listing { received: 0, expected }).await?;
+        self.report.state(FeedState::Listing { received: 0, expected: None }).await?;
         self.read_watch(body, Phase::Listing(turn)).await
     }
 
@@ -292,9 +292,7 @@ impl<D: Decoder> Follower<D> {
         if self.scope.is_some() {
             self.found.extend(changes.iter().filter_map(Change::found));
         }
-        if let FeedState::Listing { expected: expected @ None, .. } = self.report.current_mut() {
-            *expected = end.remaining.map(|remaining| remaining + end.count);
-        }
+        self.report.expect(end.remaining.map(|remaining| remaining + end.count));
         self.rows += end.count;
         self.report.listed(end.count);
         for change in changes {
@@ -390,6 +388,10 @@ impl<D: Decoder> Follower<D> {
             let wake = self.report.wake_at().map_or(deadline, |at| at.min(deadline));
             tokio::select! {
                 biased;
+                expected = counted(&mut self.counting) => {
+                    self.report.expect(expected);
+                    self.report.send_health().await?;
+                }
                 frame = body.frame() => return self.piece(frame).await,
                 // After sleep of the machine, every connection is suspect.
                 _ = self.woken.changed() => return Ok(Piece::Silence),
@@ -495,10 +497,19 @@ impl<D: Decoder> Follower<D> {
         self.on_success();
         if self.kind == FeedKind::Nodes && self.scope.is_none() {
             self.prefetch();
-            self.shared.nodes_known.send_replace(true);
         }
+        self.known_or_denied();
         self.tidy();
         Ok(())
+    }
+
+    /// Tells the kinds that wait for this one.
+    fn known_or_denied(&self) {
+        match (self.kind, &self.scope) {
+            (FeedKind::Nodes, None) => drop(self.shared.nodes_known.send_replace(true)),
+            (FeedKind::Leases, None) => drop(self.shared.leases_known.send_replace(true)),
+            _ => {}
+        }
     }
 
     async fn on_whole_list(&mut self) -> Result<(), Closed> {
@@ -625,9 +636,7 @@ impl<D: Decoder> Follower<D> {
         self.report_error("may not be listed", "continuing without it, and trying again every minute")
             .await?;
         self.report.state(FeedState::Forbidden { error }).await?;
-        if self.kind == FeedKind::Nodes {
-            self.shared.nodes_known.send_replace(true);
-        }
+        self.known_or_denied();
         sleep(FORBIDDEN_PAUSE.mul_f64(0.9 + fastrand::f64() / 5.0)).await;
         Ok(())
     }
@@ -645,13 +654,21 @@ impl<D: Decoder> Follower<D> {
     }
 }
 
-/// How many objects the list will have. None if nothing is asked or the request fails: the list itself will report why.
-async fn count(shared: &Shared, query: Option<CollectionQuery>) -> Option<usize> {
-    let query = query?.with("limit", "1");
+/// How many objects the list will have. None if the request fails: the list itself will report why.
+async fn count(shared: Arc<Shared>, query: CollectionQuery) -> Option<usize> {
+    let query = query.with("limit", "1");
     let ObjectBody { encoding, body } =
         error::open_objects(&shared.client, query.as_str(), COUNTING).await.ok()?;
     let bytes = error::collect(body, COUNTING, LONGEST).await.ok()?;
     encoding.count(&bytes)
+}
+
+/// Waits for the number of objects, if it is asked for, and takes it.
+async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Option<usize> {
+    let Some(asked) = counting else { return pending().await };
+    let expected = asked.await.ok().flatten();
+    *counting = None;
+    expected
 }
 
 /// How many seconds a watch should last: some minutes, at random.

@@ -1,8 +1,9 @@
 //! The watches: one task for each kind, which lists, watches, resumes and reports its health.
 //!
-//! Nodes, leases and the controller's Lease are listed at once. When the nodes are known, the pods of those that are not
-//! ready follow, then all pods and the other kinds, a few lists at a time. This spares the server and shows first what
-//! is urgent; where the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails is reported as [`FeedState::Broken`](super::feed::FeedState) and tried again without a limit.
+//! Nodes, leases and the controller's Lease are listed at once. When they are known, the pods of nodes that are not ready
+//! follow, then all pods and the other kinds, a few lists at a time. This spares the server and shows first what is urgent;
+//! where the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails is reported as
+//! [`FeedState::Broken`](super::feed::FeedState) and tried again without a limit.
 
 mod framing;
 mod prefetch;
@@ -30,6 +31,7 @@ use kube::Client;
 use tokio::{
     sync::{Mutex, Semaphore, mpsc, watch},
     task::{JoinHandle, JoinSet},
+    time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -80,6 +82,9 @@ const LISTS_AT_ONCE: usize = 4;
 /// Nodes that wait for their pods to be prefetched. When full, the pods of further nodes come with the whole list.
 const PREFETCHES: usize = 128;
 
+/// How long the other lists wait for the Leases after the nodes. They should come at once.
+const LEASES_FIRST: Duration = Duration::from_secs(1);
+
 /// Starts all watches; they run until `cancel` is cancelled or `events` is closed.
 ///
 /// When `events` is full the watches wait, and through TCP so does the server. What stands in `wanted` is read first
@@ -113,6 +118,7 @@ pub fn spawn_scopes(
     let (not_ready, _) = mpsc::channel(1);
     let shared = Shared::new(client, options, clock, events.clone(), not_ready);
     shared.nodes_known.send_replace(true);
+    shared.leases_known.send_replace(true);
     run(supervise_scopes(Arc::new(shared), wanted), events, cancel)
 }
 
@@ -234,6 +240,8 @@ struct Shared {
     streams: AtomicBool,
     /// Whether the nodes have been listed, or may not be.
     nodes_known: watch::Sender<bool>,
+    /// The same for the Leases.
+    leases_known: watch::Sender<bool>,
     /// Whether the list of pods is complete. Locked while prefetched pods are sent, so that none comes after the list.
     pods_whole: Mutex<bool>,
     /// Nodes whose pods should be prefetched.
@@ -262,6 +270,7 @@ impl Shared {
             // Older servers ignore the parameter, and would never end the list.
             streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
             nodes_known: watch::Sender::new(false),
+            leases_known: watch::Sender::new(!options.kinds.contains(&FeedKind::Leases)),
             // Without a list of all pods, those of single nodes are not read ahead of it.
             pods_whole: Mutex::new(options.no_pods || !options.kinds.contains(&FeedKind::Pods)),
             not_ready,
@@ -273,6 +282,13 @@ impl Shared {
 
     fn streams(&self) -> bool {
         self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the nodes are known and, not for long, the Leases: the other lists would slow them down.
+    async fn first_lists_known(&self) {
+        // The senders are held by `self`.
+        let _ = self.nodes_known.subscribe().wait_for(|known| *known).await;
+        let _ = timeout(LEASES_FIRST, self.leases_known.subscribe().wait_for(|known| *known)).await;
     }
 
     fn request_timeout(&self) -> Duration {

@@ -56,9 +56,12 @@ impl FeedReporter {
         &self.health.state
     }
 
-    /// The same, to correct what it counts.
-    pub fn current_mut(&mut self) -> &mut FeedState {
-        &mut self.health.state
+    /// Says how many objects the list that is being read will have; what is known already stays.
+    pub fn expect(&mut self, objects: Option<usize>) {
+        if let FeedState::Listing { expected: expected @ None, .. } = &mut self.health.state {
+            *expected = objects;
+            self.health_changed = true;
+        }
     }
 
     /// When data was last received; none before the first.
@@ -148,7 +151,8 @@ impl FeedReporter {
         self.send(FeedEvent::Changes(batch)).await
     }
 
-    async fn send_health(&mut self) -> Result<(), Closed> {
+    /// Sends the health now.
+    pub async fn send_health(&mut self) -> Result<(), Closed> {
         self.health_sent = Instant::now();
         self.health_changed = false;
         if let Some(scope) = &self.scope {
