@@ -18,7 +18,7 @@ const WINDOW: usize = 30;
 /// How long it is watched, in seconds.
 const WATCHED: usize = 90;
 /// What the cluster could lose is worked out in slices for some time after the last change of a pod.
-const SETTLING: Duration = Duration::from_secs(60);
+const SETTLING: Duration = Duration::from_secs(120);
 /// Shorter than a silence of the leases that makes the dashboard ask what is wrong.
 const QUIET: Duration = Duration::from_secs(8);
 
