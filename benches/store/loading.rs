@@ -17,25 +17,16 @@ const PAIRS_OF_PODS: usize = 3;
 /// After clients that were killed in the middle of their lists: the server clears up.
 const PAUSE: Duration = Duration::from_secs(2);
 
-pub fn measure(cluster: &TestCluster, size: ClusterSize, report: &mut Report) {
-    cluster.renew_all();
-    // What a server keeps once it has written it is there for all of them.
-    for lists in [Lists::NodesAndLeases, Lists::Pods] {
-        // A server without protobuf has nothing to keep.
-        let _ = Bare::measure(&cluster.kubeconfig, Format::Protobuf, lists);
-    }
-    nodes(cluster, report);
-    pods(cluster, size, report);
-}
-
 /// The first rows, and all nodes with their Leases.
-fn nodes(cluster: &TestCluster, report: &mut Report) {
+pub fn measure_nodes(cluster: &TestCluster, report: &mut Report) {
+    warm_up(cluster, Lists::NodesAndLeases);
     report.heading(&format!(
         "Nodes and Leases: medians of {PAIRS} runs, a bare client and the dashboard in turn"
     ));
     let [mut first_bytes, mut bare_to_all, mut rows, mut all, mut times] = [const { Vec::new() }; 5];
     let mut bare_format = Format::Protobuf;
     for _ in 0..PAIRS {
+        cluster.renew_all();
         sleep(PAUSE);
         let bare =
             Bare::measure(&cluster.kubeconfig, bare_format, Lists::NodesAndLeases).or_else(|Unsupported| {
@@ -75,8 +66,15 @@ fn nodes(cluster: &TestCluster, report: &mut Report) {
     );
 }
 
+/// What a server keeps once it has written it is there for all clients.
+fn warm_up(cluster: &TestCluster, lists: Lists) {
+    // A server without protobuf has nothing to keep.
+    let _ = Bare::measure(&cluster.kubeconfig, Format::Protobuf, lists);
+}
+
 /// All pods, and what that takes.
-fn pods(cluster: &TestCluster, size: ClusterSize, report: &mut Report) {
+pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Report) {
+    warm_up(cluster, Lists::Pods);
     report.heading("Bare clients, which throw everything away");
     let json = download(cluster, Format::Json, Lists::Pods, report);
     let mut before = download(cluster, Format::Protobuf, Lists::Pods, report);

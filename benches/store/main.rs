@@ -5,7 +5,7 @@
 //! `cargo bench --bench store -- embedded 20000 600000`: another size.
 //! `cargo bench --bench store -- real 5000 150000 --keep FOLDER`: a real kube-apiserver, as `tests/control-plane/build` makes
 //! it; with a folder, the next run finds its data there and starts at once.
-//! `--only loading,commands,load` leaves the other parts out.
+//! `--only nodes,pods,commands,load` leaves the other parts out.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
@@ -66,7 +66,8 @@ enum ServerKind {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    Loading,
+    Nodes,
+    Pods,
     Commands,
     Load,
 }
@@ -106,8 +107,11 @@ fn measure(arguments: Arguments) {
     let size = report::ClusterSize { nodes, pods };
     let mut report = Report::default();
     let runs = |part: Part| only.is_empty() || only.contains(&part);
-    if runs(Part::Loading) {
-        loading::measure(&cluster, size, &mut report);
+    if runs(Part::Nodes) {
+        loading::measure_nodes(&cluster, &mut report);
+    }
+    if runs(Part::Pods) {
+        loading::measure_pods(&cluster, size, &mut report);
     }
     if runs(Part::Commands) {
         commands::measure(&cluster, &mut report);

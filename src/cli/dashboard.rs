@@ -15,7 +15,7 @@ use crate::{
     executor::write_context::WriteContext,
     k8s::{
         connect::{self, Connection},
-        settings,
+        settings::ControllerFlags,
     },
 };
 
@@ -29,13 +29,14 @@ pub struct DashboardArgs {
 
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let config = connection.config.clone();
-    let connection = connect::connect(&connection.options()).await?;
+    let open = connect::open(&connection.options()).await?;
+    // At once: beside the lists, which follow the version, this request would wait, and slow them down.
+    let flags = ControllerFlags::ask(open.client());
+    let connection = open.confirm().await?;
     let clock = Clock::system();
     let watches = args.show.watch(&connection, clock);
-    // Beside the list of nodes. That of pods, beside which these requests would take seconds on a large cluster, follows it.
-    let (found, context) =
-        tokio::join!(settings_of(&connection, &config, &args.settings), WriteContext::of(&connection, clock));
-    let (settings, notes) = found;
+    let (flags, context) = tokio::join!(flags, WriteContext::of(&connection, clock));
+    let (settings, notes) = settings_of(&connection, &config, flags, &args.settings);
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
     show::show(args.show, &connection, watches, settings, notes.collect(), clock, context).await
@@ -43,13 +44,13 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
 
 /// The controller's settings: flags given here, else the configuration, else those of the cluster's controller manager,
 /// else upstream's defaults; with notes about where they come from.
-pub async fn settings_of(
+pub fn settings_of(
     connection: &Connection,
     config: &Config,
+    found: ControllerFlags,
     given: &SettingsArgs,
 ) -> (Settings, Vec<String>) {
     let mut settings = Settings::defaults(connection.version);
-    let found = settings::controller_flags(&connection.client).await;
     let mut notes = vec![found.note];
     for (flag, text) in &found.flags {
         if let Err(bad) = settings.set(flag, text, Origin::Cluster) {

@@ -25,6 +25,7 @@ use crate::{
     k8s::{
         connect::{self, Connection},
         feed::{FeedEvent, FeedKind, FeedState},
+        settings::controller_flags,
     },
     model::{ControllerRole, Model, ModelOptions},
     plan::{Action, EvictionRules, needs},
@@ -113,8 +114,10 @@ impl Patience {
         config: &Config,
         given: &SettingsArgs,
     ) -> Result<Settings, CliError> {
-        let found = self.wait(settings_of(connection, config, given)).await;
-        found.map(|(settings, _)| settings).ok_or_else(|| self.late("the controller's settings"))
+        let found = self.wait(controller_flags(&connection.client)).await;
+        let found = found.ok_or_else(|| self.late("the controller's settings"))?;
+        let (settings, _) = settings_of(connection, config, found, given);
+        Ok(settings)
     }
 }
 

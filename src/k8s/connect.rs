@@ -59,12 +59,22 @@ const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Finds the cluster that the options mean, and asks it for its version and for the user. Without an answer about the user, the
-/// name in the kubeconfig stays.
+/// A client of a cluster that has not said yet who it is.
+pub struct OpenConnection(Connection);
+
+/// Finds the cluster that the options mean, and asks it for its version and for the user.
 ///
 /// # Errors
 /// See [`ConnectError`].
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
+    open(options).await?.confirm().await
+}
+
+/// Finds the cluster that the options mean, and gets credentials for it. No request is sent yet.
+///
+/// # Errors
+/// See [`ConnectError`].
+pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectError> {
     let ClusterTarget { context, user, mut config } =
         kubeconfig::target(options, &KubeEnvironment::of_process()).await?;
     config.default_retry = false;
@@ -75,7 +85,7 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
     let namespace = config.default_namespace.clone();
     let impersonated = config.auth_info.impersonate.clone();
     let client = client(config, &server).await?;
-    let mut connection = Connection {
+    Ok(OpenConnection(Connection {
         writer: client.clone(),
         client,
         context,
@@ -89,13 +99,28 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
         release: String::new(),
         namespace,
         request_timeout: options.request_timeout,
-    };
-    // Both at once: each takes a round trip, and a second one where the connection is new.
-    let (release, user) =
-        futures::try_join!(check(&connection), async { Ok(connection.confirmed_user().await) })?;
-    (connection.version, connection.release) = release;
-    connection.identity = user.unwrap_or(connection.identity);
-    Ok(connection)
+    }))
+}
+
+impl OpenConnection {
+    /// The client, for what can be asked before the version is known.
+    pub const fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    /// Asks for the version and for the user. Without an answer about the user, the name in the kubeconfig stays.
+    ///
+    /// # Errors
+    /// The server was not reached, or it refused the request.
+    pub async fn confirm(self) -> Result<Connection, ConnectError> {
+        let Self(mut connection) = self;
+        // Both at once: each takes a round trip, and a second one where the connection is new.
+        let (release, user) =
+            futures::try_join!(check(&connection), async { Ok(connection.confirmed_user().await) })?;
+        (connection.version, connection.release) = release;
+        connection.identity = user.unwrap_or(connection.identity);
+        Ok(connection)
+    }
 }
 
 /// Builds the client. A credential plugin runs here, before anything is on the screen.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use kube::Client;
 use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::error::plain;
 
@@ -30,6 +32,20 @@ pub async fn controller_flags(client: &Client) -> ControllerFlags {
             note: format!("cannot read the pods of kube-system ({error}): using upstream's defaults"),
             ..ControllerFlags::default()
         },
+    }
+}
+
+impl ControllerFlags {
+    /// Begins to read them beside what else is done.
+    pub fn ask(client: &Client) -> impl Future<Output = Self> + use<> {
+        let client = client.clone();
+        let asked = AbortOnDropHandle::new(tokio::spawn(async move { controller_flags(&client).await }));
+        asked.map(|found| {
+            found.unwrap_or_else(|_| Self {
+                note: "reading them failed by a bug in kordon: using upstream's defaults".into(),
+                ..Self::default()
+            })
+        })
     }
 }
 

@@ -47,7 +47,7 @@ use crate::{
     engine::{Effect, EffectId, Engine, Outcome},
     executor::{guards, write_context::WriteContext},
     forecast::{Assumptions, Forecast, ForecastStart},
-    k8s::feed::FeedEvent,
+    k8s::feed::{FeedEvent, FeedKind, FeedState},
     model::{
         CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress, HeadroomSnapshot, Horizon, Model,
         PendingPods, suggestions::Guarding,
@@ -487,7 +487,27 @@ impl Loop {
     fn apply(&mut self, message: FeedEvent) {
         let now = self.clock.now();
         self.keep(&message, now);
+        let ends_list = self.ends_awaited_list(&message);
+        let (started, had_engine) = (Instant::now(), self.app.model.engine.is_some());
         self.undrawn |= self.app.on_watch_event(message, now);
+        if ends_list {
+            self.next_frame = Instant::now();
+        }
+        if !had_engine && self.app.model.engine.is_some() {
+            // Views were brought up to date with it.
+            self.refreshed_since(started);
+        }
+    }
+
+    /// Whether this says that a list is complete that somebody waits for: it is shown at once.
+    fn ends_awaited_list(&self, message: &FeedEvent) -> bool {
+        let FeedEvent::Health(kind @ (FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods), health) = message
+        else {
+            return false;
+        };
+        let before = self.app.model.feeds.state(*kind);
+        health.state == FeedState::Live
+            && before.is_some_and(|state| matches!(state, FeedState::Listing { .. }))
     }
 
     fn on_outcome(&mut self, outcome: Option<(EffectId, Outcome)>) {
@@ -666,6 +686,11 @@ impl Loop {
         if let Some(snapshot) = self.app.take_unneeded_snapshot() {
             drop_in_background(snapshot);
         }
+        self.refreshed_since(started);
+    }
+
+    /// Views are up to date; that was begun at this moment.
+    fn refreshed_since(&mut self, started: Instant) {
         let pace = if self.app.model.engine.is_some() { REFRESH } else { FRAME };
         self.next_refresh = Instant::now() + pace.max(started.elapsed() * COST);
     }
