@@ -5,6 +5,7 @@ use super::Model;
 use crate::{
     cluster::{Cluster, FeedKind},
     engine::{ServerVersion, ZoneState, ZoneView},
+    placement::ClusterSnapshot,
     plan::{Headroom, HeadroomWork},
     time::{Span, Timestamp},
 };
@@ -99,6 +100,13 @@ pub struct HeadroomProgress {
     work: HeadroomWork,
     /// Of the state that was started last.
     revision: Option<u64>,
+}
+
+impl HeadroomProgress {
+    /// A copy of the state that was started last; none before the first.
+    pub fn state(&self) -> Option<ClusterSnapshot> {
+        self.work.state()
+    }
 }
 
 impl HeadroomJob {

@@ -14,7 +14,7 @@ use crate::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
     forecast::{EvictionOutcome, Forecast, Unreplaced},
-    placement::Snapshot,
+    placement::ClusterSnapshot,
     plan::{
         Cancellation, EvictionRules, PlacingEnvironment, budget,
         eviction::{self, EvictionDecision},
@@ -60,17 +60,18 @@ impl Model {
     /// Works out at once what becomes of the pods that leave, where that is not known.
     pub fn run_outcomes(&mut self, now: Timestamp) {
         if let Some(job) = self.next_outcomes_job(now) {
-            self.set_outcomes(job.work(&Cancellation::default()));
+            self.set_outcomes(job.work(None, &Cancellation::default()));
         }
     }
 }
 
 impl OutcomesJob {
-    /// Works them out; soon something of no use once it is cancelled.
-    pub fn work(self, cancellation: &Cancellation) -> EvictionOutcomes {
+    /// Works them out; soon something of no use once it is cancelled. The snapshot of an earlier state, if there is one, saves
+    /// much of the time and the memory.
+    pub fn work(self, earlier: Option<ClusterSnapshot>, cancellation: &Cancellation) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
         let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
-        let snapshot = Snapshot::new(&cluster, version);
+        let ClusterSnapshot { cluster, snapshot } = ClusterSnapshot::new(cluster, version, earlier);
         let most = MAX_LOOKS / cluster.nodes().len().max(1);
         let environment = PlacingEnvironment::new(&cluster, snapshot, at).until_cancelled(cancellation);
         let by_pod = forecast.outcomes(&leaving, most, &cluster, environment);

@@ -7,7 +7,7 @@ use super::Model;
 use crate::{
     cluster::{Cluster, Gaps, Key, Name, NodeName, Pod},
     engine::ServerVersion,
-    placement::{Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
+    placement::{ClusterSnapshot, Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
     plan::placement_trace,
     time::Timestamp,
 };
@@ -126,7 +126,7 @@ impl Model {
     /// Works out at once what would help, where that is not known.
     pub fn run_pending(&mut self) {
         if let Some(job) = self.next_pending_job() {
-            self.set_pending(job.work());
+            self.set_pending(job.work(None));
         }
     }
 
@@ -138,9 +138,10 @@ impl Model {
 }
 
 impl PendingJob {
-    pub fn work(self) -> PendingPods {
+    /// Works it out. The snapshot of an earlier state, if there is one, saves much of the time and the memory.
+    pub fn work(self, earlier: Option<ClusterSnapshot>) -> PendingPods {
         let Self { cluster, version, changes } = self;
-        let mut snapshot = Snapshot::new(&cluster, version);
+        let ClusterSnapshot { cluster, mut snapshot } = ClusterSnapshot::new(cluster, version, earlier);
         let most = (MAX_LOOKS / LOOKS_PER_POD / cluster.nodes().len().max(1)).max(1);
         let mut pods: Vec<&Arc<Pod>> = cluster.unscheduled_pods().collect();
         pods.sort_by_key(|pod| (Reverse(pod.priority), pod.created));

@@ -8,6 +8,7 @@
 //! Ties are reported as ties: the scheduler takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
 //! device claims, group scheduling, storage capacity; see [`Caveat`].
 
+mod cluster_snapshot;
 mod columns;
 mod cow_vec;
 mod pod_classes;
@@ -32,6 +33,7 @@ mod snapshot_lease;
 mod storage;
 pub mod volume_topology;
 
+pub use cluster_snapshot::ClusterSnapshot;
 pub use fit_proof::{FitProof, FitProofs, KeptLoss, Recreated};
 pub use help::{Constraint, Help, Lift, RequiredNode, Shortage, amounts};
 pub use node_resources::{ResourceUse, Share};

@@ -695,7 +695,8 @@ impl Loop {
         self.next_refresh = Instant::now() + pace.max(started.elapsed() * COST);
     }
 
-    /// Starts what is worked out beside the loop about the model that is shown, as far as it is needed.
+    /// Starts what is worked out beside the loop about the model that is shown, as far as it is needed. What places pods waits for
+    /// a slice of headroom to end, and starts from the state that headroom has.
     fn start_jobs(&mut self) {
         self.start_outlook();
         self.start_plan();
@@ -832,12 +833,13 @@ impl Loop {
         if is_running && self.worked_on().0.views.leaving.first.is_none() {
             self.eviction_outcomes.supersede();
         }
-        if !self.eviction_outcomes.is_due() {
+        if !self.eviction_outcomes.is_due() || self.headroom.is_running() {
             return;
         }
         let (model, now) = self.worked_on();
         if let Some(job) = model.next_outcomes_job(now) {
-            self.eviction_outcomes.start(move |cancelled| job.work(cancelled.cancellation()));
+            let earlier = self.headroom_progress.state();
+            self.eviction_outcomes.start(move |cancelled| job.work(earlier, cancelled.cancellation()));
         }
     }
 
@@ -910,10 +912,12 @@ impl Loop {
     }
 
     fn start_pending_pods(&mut self) {
-        if self.pending_pods.is_due()
-            && let Some(job) = self.worked_on().0.next_pending_job()
-        {
-            self.pending_pods.start(move |_| job.work());
+        if !self.pending_pods.is_due() || self.headroom.is_running() {
+            return;
+        }
+        if let Some(job) = self.worked_on().0.next_pending_job() {
+            let earlier = self.headroom_progress.state();
+            self.pending_pods.start(move |_| job.work(earlier));
         }
     }
 

@@ -12,7 +12,7 @@ pub use work::HeadroomWork;
 use super::words::counted;
 use crate::{
     cluster::{Cluster, NodeName, ZoneKey},
-    placement::Snapshot,
+    placement::{ClusterSnapshot, Snapshot},
     time::Timestamp,
 };
 
@@ -174,7 +174,8 @@ pub fn headroom(
     mut continues: impl FnMut() -> bool,
 ) -> Option<Headroom> {
     let mut work = HeadroomWork::default();
-    work.start_with(cluster.clone(), snapshot.clone(), Timestamp::EPOCH);
+    let state = ClusterSnapshot { cluster: cluster.clone(), snapshot: snapshot.clone() };
+    work.start_with(state, Timestamp::EPOCH);
     work.advance(&mut continues);
     Some(work.headroom()).filter(Headroom::is_complete)
 }

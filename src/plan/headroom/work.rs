@@ -7,9 +7,9 @@ use std::{
 
 use super::{Headroom, LossAnswer};
 use crate::{
-    cluster::{Applied, Cluster, NodeName, Pod, ZoneKey},
+    cluster::{Cluster, NodeName, Pod, ZoneKey},
     engine::ServerVersion,
-    placement::{FitProof, FitProofs, KeptLoss, Recreated, Snapshot},
+    placement::{ClusterSnapshot, FitProof, FitProofs, KeptLoss, Recreated},
     plan::{
         failover::{self, FailoverRun},
         owner::{self, OwnerLookup, Recreation},
@@ -36,9 +36,7 @@ pub struct HeadroomWork {
 /// A state of the cluster.
 #[derive(Debug)]
 struct State {
-    cluster: Cluster,
-    snapshot: Snapshot,
-    version: ServerVersion,
+    known: ClusterSnapshot,
     at: Timestamp,
     /// How many states were started before it.
     number: u64,
@@ -83,23 +81,15 @@ struct Simulation {
 impl HeadroomWork {
     /// Takes a newer state of the cluster.
     pub fn start(&mut self, cluster: Cluster, version: ServerVersion, at: Timestamp) {
-        let snapshot = match self.state.take() {
-            Some(mut old) if old.version == version => {
-                let changes = changes(&old.cluster, &cluster);
-                old.snapshot.follow(&changes, &cluster);
-                old.snapshot
-            }
-            _ => Snapshot::new(&cluster, version),
-        };
-        self.start_with(cluster, snapshot, at);
+        let before = self.state.take().map(|state| state.known);
+        self.start_with(ClusterSnapshot::new(cluster, version, before), at);
     }
 
-    /// The same with a snapshot of this cluster.
-    pub fn start_with(&mut self, cluster: Cluster, snapshot: Snapshot, at: Timestamp) {
+    /// The same with a snapshot of it.
+    pub fn start_with(&mut self, state: ClusterSnapshot, at: Timestamp) {
         let number = self.next_number();
-        let version = snapshot.rules().version;
         let mut known = std::mem::take(&mut self.losses);
-        self.losses = losses(&cluster)
+        self.losses = losses(&state.cluster)
             .into_iter()
             .map(|(loss, nodes)| {
                 let known = known.remove(&loss);
@@ -111,13 +101,18 @@ impl HeadroomWork {
             .collect();
         self.unproven = self.losses.keys().cloned().collect();
         self.proofs.drop_update();
-        self.state = Some(State { cluster, snapshot, version, at, number, is_read: false });
+        self.state = Some(State { known: state, at, number, is_read: false });
     }
 
     fn next_number(&mut self) -> u64 {
         let simulated = self.simulation.as_ref().map(|simulation| simulation.state);
         let answered = self.losses.values().filter_map(|known| known.answer).map(|answer| answer.state);
         answered.chain(simulated).chain(self.state.as_ref().map(|state| state.number)).max().unwrap_or(0) + 1
+    }
+
+    /// A copy of the state that was started last, with its snapshot: what else is worked out can start from it.
+    pub fn state(&self) -> Option<ClusterSnapshot> {
+        self.state.as_ref().map(|state| state.known.clone())
     }
 
     /// When the state was taken that was started last.
@@ -153,11 +148,11 @@ impl HeadroomWork {
     /// Brings the proofs up to the state; false if that was interrupted.
     fn read_pods(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         let Some(state) = self.state.as_mut().filter(|state| !state.is_read) else { return true };
-        if !self.proofs.advance_update(&mut state.snapshot, continues) {
+        if !self.proofs.advance_update(&mut state.known.snapshot, continues) {
             return false;
         }
         state.is_read = true;
-        let recreated = self.proofs.owners().iter().map(|pod| recreated(&state.cluster, pod)).collect();
+        let recreated = self.proofs.owners().iter().map(|pod| recreated(&state.known.cluster, pod)).collect();
         self.proofs.set_recreated(recreated);
         true
     }
@@ -171,7 +166,7 @@ impl HeadroomWork {
     pub fn proof(&mut self, nodes: &BTreeSet<NodeName>) -> FitProof {
         self.read_pods(&mut || true);
         match &self.state {
-            Some(state) => self.proofs.prove(&state.snapshot, nodes),
+            Some(state) => self.proofs.prove(&state.known.snapshot, nodes),
             None => FitProof::Open,
         }
     }
@@ -181,7 +176,8 @@ impl HeadroomWork {
         let (Some(state), Some(loss)) = (&self.state, self.unproven.front()) else { return true };
         let Some(known) = self.losses.get_mut(loss) else { return true };
         let nodes = &*known.nodes;
-        let Some(proof) = self.proofs.prove_again(&state.snapshot, nodes, &mut known.kept, continues) else {
+        let Some(proof) = self.proofs.prove_again(&state.known.snapshot, nodes, &mut known.kept, continues)
+        else {
             return false;
         };
         self.unproven.pop_front();
@@ -214,10 +210,10 @@ impl HeadroomWork {
         let counted = |known: &KnownLoss| known.answer.filter(is_counted).map(|answer| answer.state);
         let open = self.losses.iter().filter(|(_, known)| known.is_open && !is_answered(known));
         let Some((loss, known)) = open.min_by_key(|(_, known)| counted(known)) else { return false };
-        let cluster = state.cluster.clone();
+        let cluster = state.known.cluster.clone();
         let pods = failover::pods_of(&cluster, &known.nodes);
         let environment =
-            PlacingEnvironment::for_outcomes(&cluster, state.snapshot.clone(), Timestamp::EPOCH);
+            PlacingEnvironment::for_outcomes(&cluster, state.known.snapshot.clone(), Timestamp::EPOCH);
         let run = FailoverRun::new(&pods, known.nodes.clone(), environment);
         let run = run.map_environment(PlacingEnvironment::into_state);
         let loss = loss.clone();
@@ -320,13 +316,4 @@ fn recreated(cluster: &Cluster, pod: &Pod) -> Recreated {
     let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
     let live = cluster.pods_owned_by(&owner.uid).filter(lives).count();
     if live <= replicas { Recreated::All } else { Recreated::Some }
-}
-
-/// What has changed from one state of the cluster to another.
-fn changes(old: &Cluster, new: &Cluster) -> Vec<Applied> {
-    let mut changes: Vec<Applied> = Vec::new();
-    old.nodes().changes(new.nodes(), |delta| changes.push(Applied::Node(delta)));
-    old.pods().changes(new.pods(), |delta| changes.push(Applied::Pod(delta)));
-    changes.push(Applied::Other);
-    changes
 }
