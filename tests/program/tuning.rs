@@ -54,7 +54,7 @@ async fn the_settings_in_force_give_what_was_recorded() {
 async fn random_incidents_are_reproduced_with_the_settings_in_force() {
     let seed = std::env::var("KORDON_SEED").map_or(11, |seed| seed.parse().expect("a number"));
     let mut compared = 0;
-    for seed in seed..seed + 6 {
+    for seed in seed..seed + 3 {
         let faults = random_faults(seed);
         let file = record("healthy", &settings(40), &faults, 900).await;
         let layer = play(&file, "node-monitor-grace-period=40s");
@@ -72,11 +72,11 @@ async fn other_settings_give_what_a_controller_with_them_does() {
     // Each node is away for a time that tells the two grace periods apart by more than passes can.
     let faults =
         [away("general", 0, 60, 34), away("general", 1, 80, 400), away("memory", 0, 100, 120)].concat();
-    for (recorded, asked) in [(50, 20), (20, 50)] {
-        let file = record("healthy", &settings(recorded), &faults, 900).await;
-        let other = record("healthy", &settings(asked), &faults, 900).await;
-        let layer = play(&file, &format!("node-monitor-grace-period={asked}s"));
-        let really = play(&other, &format!("node-monitor-grace-period={asked}s"));
+    let with_50 = record("healthy", &settings(50), &faults, 900).await;
+    let with_20 = record("healthy", &settings(20), &faults, 900).await;
+    for (file, recorded, other, asked) in [(&with_50, 50, &with_20, 20), (&with_20, 20, &with_50, 50)] {
+        let layer = play(file, &format!("node-monitor-grace-period={asked}s"));
+        let really = play(other, &format!("node-monitor-grace-period={asked}s"));
         let place = format!("recorded with {recorded}s, asked about {asked}s");
         assert_ne!(nodes(layer.happened()), nodes(layer.would()), "{place}: they differ");
         assert_same(really.happened(), layer.would(), &place);
