@@ -474,20 +474,29 @@ impl Loop {
             return self.changed();
         };
         let started = Instant::now();
-        self.apply(message);
+        let mut has_news = self.apply(message);
         while started.elapsed() < TURN
             && let Some(message) = self.feeds.as_mut().and_then(|feeds| feeds.try_recv().ok())
         {
-            self.apply(message);
+            has_news |= self.apply(message);
         }
         self.keep_state();
-        self.outdated();
+        if has_news {
+            self.outdated();
+        }
     }
 
-    fn apply(&mut self, message: FeedEvent) {
+    /// Applies a message. Returns whether it says more than when a watch was last heard from, which shows with the next tick.
+    fn apply(&mut self, message: FeedEvent) -> bool {
         let now = self.clock.now();
         self.keep(&message, now);
-        let ends_list = self.ends_awaited_list(&message);
+        let (has_news, ends_list) = match &message {
+            FeedEvent::Health(kind, health) => {
+                let before = self.app.model.feeds.state(*kind);
+                (before != Some(&health.state), ends_awaited_list(*kind, before, &health.state))
+            }
+            _ => (true, false),
+        };
         let (started, had_engine) = (Instant::now(), self.app.model.engine.is_some());
         self.undrawn |= self.app.on_watch_event(message, now);
         if ends_list {
@@ -497,17 +506,7 @@ impl Loop {
             // Views were brought up to date with it.
             self.refreshed_since(started);
         }
-    }
-
-    /// Whether this says that a list is complete that somebody waits for: it is shown at once.
-    fn ends_awaited_list(&self, message: &FeedEvent) -> bool {
-        let FeedEvent::Health(kind @ (FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods), health) = message
-        else {
-            return false;
-        };
-        let before = self.app.model.feeds.state(*kind);
-        health.state == FeedState::Live
-            && before.is_some_and(|state| matches!(state, FeedState::Listing { .. }))
+        has_news
     }
 
     fn on_outcome(&mut self, outcome: Option<(EffectId, Outcome)>) {
@@ -962,6 +961,13 @@ impl Loop {
         self.app.show_changes(self.now());
         self.outdated();
     }
+}
+
+/// Whether a list has become complete that somebody waits for: that is shown at once.
+fn ends_awaited_list(kind: FeedKind, before: Option<&FeedState>, now: &FeedState) -> bool {
+    matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods)
+        && matches!(before, Some(FeedState::Listing { .. }))
+        && *now == FeedState::Live
 }
 
 /// A forecast of what is known now, with its chart; something of no use once it is cancelled.
