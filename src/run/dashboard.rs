@@ -86,7 +86,7 @@ const OUTCOMES: Duration = SECOND;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How long watch events are applied before keys get their turn again.
-const TURN: Duration = Duration::from_millis(4);
+const TURN: Duration = Duration::from_millis(2);
 
 /// The dashboard before it is shown.
 #[derive(Debug)]
@@ -589,6 +589,7 @@ impl Loop {
         match headroom {
             Ok((progress, headroom)) => {
                 self.headroom_progress = progress;
+                self.start_placing_jobs();
                 self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
                 let (model, _) = self.worked_on();
                 let before = model.headroom.take();
@@ -694,16 +695,22 @@ impl Loop {
         self.next_refresh = Instant::now() + pace.max(started.elapsed() * COST);
     }
 
-    /// Starts what is worked out beside the loop about the model that is shown, as far as it is needed. What places pods waits for
-    /// a slice of headroom to end, and starts from the state that headroom has.
+    /// Starts what is worked out beside the loop about the model that is shown, as far as it is needed.
     fn start_jobs(&mut self) {
         self.start_outlook();
         self.start_plan();
         self.start_detail();
         self.start_headroom();
-        self.start_eviction_outcomes();
-        self.start_pending_pods();
+        self.start_placing_jobs();
         self.start_timing();
+    }
+
+    /// Starts what places pods: from the state that headroom has, so it waits for the end of a slice.
+    fn start_placing_jobs(&mut self) {
+        if !self.headroom.is_running() {
+            self.start_eviction_outcomes();
+            self.start_pending_pods();
+        }
     }
 
     /// Starts a forecast on copies, where something has changed and something is wrong.
@@ -832,7 +839,7 @@ impl Loop {
         if is_running && self.worked_on().0.views.leaving.first.is_none() {
             self.eviction_outcomes.supersede();
         }
-        if !self.eviction_outcomes.is_due() || self.headroom.is_running() {
+        if !self.eviction_outcomes.is_due() {
             return;
         }
         let (model, now) = self.worked_on();
@@ -911,7 +918,7 @@ impl Loop {
     }
 
     fn start_pending_pods(&mut self) {
-        if !self.pending_pods.is_due() || self.headroom.is_running() {
+        if !self.pending_pods.is_due() {
             return;
         }
         if let Some(job) = self.worked_on().0.next_pending_job() {
