@@ -129,7 +129,7 @@ impl App {
 
     /// Does what is due. Returns whether anything may look different after it.
     pub fn on_timeout(&mut self, now: Timestamp) -> bool {
-        let known = self.model.on_timeout(now);
+        let known = self.model.pass_time(now);
         self.on_operations_timeout(now) || known
     }
 

@@ -498,6 +498,9 @@ impl Loop {
             _ => (true, false),
         };
         let (started, had_engine) = (Instant::now(), self.app.model.engine.is_some());
+        if self.app.model.pass_time(now) {
+            self.changed();
+        }
         self.undrawn |= self.app.on_watch_event(message, now);
         if ends_list {
             self.next_frame = Instant::now();

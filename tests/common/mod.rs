@@ -3,6 +3,7 @@
 
 pub mod encodings;
 pub mod harmless;
+pub mod live_session;
 pub mod placements;
 pub mod program;
 pub mod reads;

@@ -12,5 +12,6 @@ mod forecasts;
 mod harness;
 mod outage;
 mod placement;
+mod recording;
 mod soak;
 mod tuning;

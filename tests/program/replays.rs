@@ -11,13 +11,16 @@ use kordon::{
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     recording::{RecordingReader, RecordingStart, RecordingWriter},
-    run::{Session, record::write_keyframe_if_due, replay::Replay},
+    run::{Session, replay::Replay},
     time::{Span, Timestamp},
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::{common::program::Shell, scenario_frames::start_demo};
+use crate::{
+    common::{live_session::record_live, program::Shell},
+    scenario_frames::start_demo,
+};
 
 const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
@@ -67,50 +70,13 @@ impl LiveSession {
             clock,
             cancel.clone(),
         );
-        let Session { mut model, mut links, .. } = session;
         let mut start = RecordingStart::new(&settings, Span::from_secs(120), clock.now());
         start.context = "demo".into();
-        let (mut file, mut reports, mut models) = (Vec::new(), Vec::new(), Vec::new());
-        let mut writer = RecordingWriter::start(&mut file, start, None).expect("memory");
-        let mut look = EPOCH + Span::from_secs(1);
-        let (mut sample, ends) = (EPOCH + Span::from_millis(17_345), EPOCH + duration);
-        while clock.now() < ends {
-            let due = model.poll_timeout();
-            tokio::select! {
-                // Before what happens at the same moment.
-                biased;
-                () = clock.sleep_until(sample) => {
-                    let now = clock.now();
-                    // The last moment before this one.
-                    let before = now - Span::from_nanos(1);
-                    reports.push((before, report(&model, before)));
-                    models.push((before, model.clone()));
-                    sample = now + Span::from_millis(23_457);
-                }
-                event = links.feeds.recv() => {
-                    let (event, now) = (event.expect("the watches run"), clock.now());
-                    writer.event(&event, now).expect("memory");
-                    model.on_watch_event(event, now);
-                    write_keyframe_if_due(&mut writer, &model, now).expect("memory");
-                }
-                outcome = links.outcomes.recv() => {
-                    let (id, outcome) = outcome.expect("the executor runs");
-                    model.on_outcome(id, outcome, clock.now());
-                }
-                // Views are brought up to date as those of a replay are.
-                () = clock.sleep_until(look) => {
-                    model.refresh_nodes(clock.now());
-                    look += Span::from_secs(1);
-                }
-                permit = links.effects.reserve(), if model.has_effects() => {
-                    permit.expect("the executor runs").send(model.next_effect().expect("there is one"));
-                }
-                () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
-                    model.on_timeout(clock.now());
-                }
-            }
-        }
-        writer.finish(clock.now()).expect("memory");
+        let mut file = Vec::new();
+        let writer = RecordingWriter::start(&mut file, start, None).expect("memory");
+        let moments = (0..).map(|number| EPOCH + Span::from_millis(17_345 + number * 23_457));
+        let models = record_live(session, writer, moments, EPOCH + duration).await;
+        let reports = models.iter().map(|(at, model)| (*at, report(model, *at))).collect();
         Self { file, reports, models }
     }
 

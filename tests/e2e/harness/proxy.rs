@@ -8,16 +8,17 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
 };
 
 use anyhow::Result;
-use http::{Request, Response, StatusCode, header};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
 use kube::{Client, client::Body};
 use serde_json::json;
@@ -49,6 +50,8 @@ pub struct Faults {
     pub failing: f64,
     /// The share of watches from a version that are answered with 410.
     pub expired: f64,
+    /// Whether the API server is asked for plain JSON, whatever the client prefers.
+    pub json: bool,
 }
 
 /// How often the proxy did what.
@@ -60,7 +63,12 @@ pub struct Tally {
     pub throttled: AtomicUsize,
     pub failed: AtomicUsize,
     pub expired: AtomicUsize,
+    /// The bytes of all bodies that were sent to clients.
+    pub sent: Arc<AtomicU64>,
 }
+
+/// A body as it is sent to the client.
+type AnswerBody = UnsyncBoxBody<Bytes, <Body as hyper::body::Body>::Error>;
 
 struct Shared {
     client: Client,
@@ -180,7 +188,7 @@ impl Shared {
             hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(link), service).await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> io::Result<Response<Body>> {
+    async fn answer(&self, request: Request<Incoming>) -> io::Result<Response<AnswerBody>> {
         let faults = self.faults();
         let query = request.uri().query().unwrap_or_default();
         let resumes = query.contains("watch=true") && query.contains("resourceVersion=");
@@ -196,13 +204,17 @@ impl Shared {
             return self.forward(request).await;
         };
         count.fetch_add(1, Ordering::Relaxed);
-        Ok(refusal(code, reason))
+        Ok(refusal(code, reason).map(BodyExt::boxed_unsync))
     }
 
-    async fn forward(&self, request: Request<Incoming>) -> io::Result<Response<Body>> {
+    async fn forward(&self, request: Request<Incoming>) -> io::Result<Response<AnswerBody>> {
         let (mut head, body) = request.into_parts();
         for own in [header::HOST, header::CONNECTION, header::AUTHORIZATION] {
             head.headers.remove(own);
+        }
+        if self.faults().json && head.headers.contains_key(header::ACCEPT) {
+            head.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+            head.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
         let request = Request::from_parts(head, Body::from(body.to_vec()));
@@ -210,7 +222,13 @@ impl Shared {
         for own in [header::CONNECTION, header::TRANSFER_ENCODING] {
             answer.headers_mut().remove(own);
         }
-        Ok(answer)
+        let sent = self.tally.sent.clone();
+        let count = move |frame: Frame<Bytes>| {
+            let bytes = frame.data_ref().map_or(0, Bytes::len);
+            sent.fetch_add(bytes as u64, Ordering::Relaxed);
+            frame
+        };
+        Ok(answer.map(|body| body.map_frame(count).boxed_unsync()))
     }
 }
 

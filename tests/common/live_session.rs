@@ -1,0 +1,68 @@
+//! A session that records its own events, as the history of a dashboard does, and what it knew at some moments.
+
+use std::io::Write;
+
+use kordon::{
+    model::Model,
+    recording::RecordingWriter,
+    run::{Session, record::write_keyframe_if_due, replay::look_after},
+    time::{Span, Timestamp},
+};
+
+/// Runs a session until `ends` and records what its watches report. Returns what it knew just before each of the moments, which
+/// are in order.
+pub async fn record_live<W: Write>(
+    session: Session,
+    mut writer: RecordingWriter<W>,
+    moments: impl IntoIterator<Item = Timestamp>,
+    ends: Timestamp,
+) -> Vec<(Timestamp, Model)> {
+    let Session { mut model, mut links, clock, .. } = session;
+    let mut moments = moments.into_iter().take_while(|moment| *moment < ends).peekable();
+    let mut look = look_after(clock.now());
+    let mut known = Vec::new();
+    while clock.now() < ends {
+        let due = model.poll_timeout();
+        let moment = moments.peek().copied().unwrap_or(ends);
+        tokio::select! {
+            // Before what happens at the same moment.
+            biased;
+            () = clock.sleep_until(moment) => {
+                let before = clock.now() - Span::from_nanos(1);
+                pass_time(&mut model, &mut look, before);
+                if moments.next().is_some() {
+                    known.push((before, model.clone()));
+                }
+            }
+            event = links.feeds.recv() => {
+                let (event, now) = (event.expect("the watches run"), clock.now());
+                writer.event(&event, now).expect("it can be written");
+                pass_time(&mut model, &mut look, now);
+                model.on_watch_event(event, now);
+                write_keyframe_if_due(&mut writer, &model, now).expect("it can be written");
+            }
+            outcome = links.outcomes.recv() => {
+                let (id, outcome) = outcome.expect("the executor runs");
+                model.on_outcome(id, outcome, clock.now());
+            }
+            permit = links.effects.reserve(), if model.has_effects() => {
+                permit.expect("the executor runs").send(model.next_effect().expect("there is one"));
+            }
+            () = clock.sleep_until(due.map_or(look, |due| due.min(look))) => {
+                pass_time(&mut model, &mut look, clock.now());
+            }
+        }
+    }
+    writer.finish(clock.now()).expect("it can be written");
+    known
+}
+
+/// Does what was due until now, as a dashboard does, and brings the views up to date when a replay does.
+fn pass_time(model: &mut Model, look: &mut Timestamp, now: Timestamp) {
+    while *look <= now {
+        model.pass_time(*look);
+        model.refresh_nodes(*look);
+        *look = look_after(*look);
+    }
+    model.pass_time(now);
+}

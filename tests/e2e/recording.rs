@@ -1,0 +1,313 @@
+//! Recordings of the real control plane, while nodes fail and recover at random and the controller manager is killed, replaced
+//! and paused. `kordon record` records; beside it a session that watches on its own, as a dashboard does, records its own events. What the
+//! session knows at random moments is kept: `kordon status` and the journal.
+//!
+//! Asserts that a replay of the session's recording knows exactly the same at these moments; that a replay of the program's recording knows the same
+//! facts, as far as two watches can; that the program's file is less than a tenth of the JSON that the API server sent for it; and that it can be
+//! played to its end wherever it is cut.
+//!
+//! Takes three minutes with 20 moments; `KORDON_RUN=30m` records for the given time and looks at 100 moments. `KORDON_SEED`
+//! selects another script of incidents and other moments. `KORDON_RECORDINGS=FOLDER` keeps both files, and what was known live.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{BufReader, Cursor},
+    path::{Path, PathBuf},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use kordon::{
+    cli::StatusReport,
+    clock::Clock,
+    engine::Settings,
+    executor::effects::EffectExecutor,
+    k8s::connect::Connection,
+    model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
+    recording::{RecordingError, RecordingReader, RecordingStart, RecordingWriter},
+    run::{Session, replay::Replay},
+    time::{Span, Timestamp},
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    common::{live_session::record_live, program::Shell},
+    harness::{
+        incident_player::IncidentPlayer,
+        kubelets::{Heartbeats, Kubelets, NodeSpec},
+        plane::{self, ControllerManager, Options, Plane},
+        proxy::{Faults, Proxy},
+        say,
+        script::{self, ScheduledAction, Zone},
+    },
+};
+
+/// One zone is large for the controller's `--large-cluster-size-threshold`, two are small.
+const ZONES: [Zone; 3] =
+    [Zone { name: "a", nodes: 26 }, Zone { name: "b", nodes: 20 }, Zone { name: "c", nodes: 14 }];
+/// The tolerationSeconds that admission adds, instead of 300.
+const TOLERATION: u32 = 11;
+/// How much earlier or later one watch may hear of a change than another, and the shadow notice it: a monitor period and half a second.
+const APART: Span = Span::from_millis(2500);
+/// The most that the file may be of the JSON that the API server sent.
+const SHARE: f64 = 0.1;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replay_knows_what_a_live_session_knew() {
+    let Some(binary) = plane::binary("e2e_recording").unwrap() else { return };
+    let options = Options { toleration_seconds: TOLERATION, ..Options::default() };
+    let mut plane = Plane::start(&binary, options).await.unwrap();
+    if let Err(error) = recorded_and_replayed(&mut plane).await {
+        panic!("{error:#}");
+    }
+}
+
+async fn recorded_and_replayed(plane: &mut Plane) -> Result<()> {
+    let length = match std::env::var("KORDON_RUN") {
+        Ok(text) => humantime::parse_duration(&text).context("KORDON_RUN")?.into(),
+        Err(_) => Span::from_secs(120),
+    };
+    let seed = std::env::var("KORDON_SEED").ok().map_or(Ok(1), |text| text.parse()).context("KORDON_SEED")?;
+    let manager = ControllerManager {
+        monitor_period: Span::from_secs(2),
+        grace_period: Span::from_secs(16),
+        startup_grace_period: Span::from_secs(20),
+        eviction_rate: 0.15,
+        secondary_eviction_rate: 0.08,
+        large_cluster_threshold: 22,
+        ..ControllerManager::default()
+    }
+    .with_short_lease();
+    let client = plane.client();
+    let specs = ZONES.iter().flat_map(|zone| zone.names().map(|name| NodeSpec::new(name, zone.name)));
+    let kubelets = Kubelets::start(&client, specs.collect(), Heartbeats::default()).await?;
+    let player = IncidentPlayer::new(client.clone(), kubelets);
+    player.fill().await?;
+    plane.start_controller_manager(&manager)?;
+
+    let shell = Shell::new();
+    let kept = std::env::var_os("KORDON_RECORDINGS").map(PathBuf::from);
+    let folder = kept.as_deref().unwrap_or(shell.home.path());
+    let (settings, started) = (manager.settings()?, Clock::system().now());
+    let (own, program) = (folder.join("session.kordon"), folder.join("program.kordon"));
+    let moments = random_moments(started, length, seed);
+    let (known, json, ()) = tokio::try_join!(
+        watch(client.clone(), &settings, &own, moments, started + length),
+        record(client, &shell, &program, length),
+        play(plane, &manager, seed, length, &player),
+    )?;
+    let live: Vec<_> = known.iter().map(|(at, model)| (*at, view(model, *at))).collect();
+    if kept.is_some() {
+        fs::write(folder.join("live.json"), serde_json::to_vec(&live)?)?;
+    }
+    equals(&own, &settings, &live)?;
+    has_the_same_facts(&program, &settings, &live)?;
+    let size = fs::metadata(&program)?.len();
+    let share = size as f64 / json as f64;
+    say(&format!("e2e_recording: {size} bytes for {json} bytes of JSON: {:.1} %", share * 100.0));
+    ensure!(share < SHARE, "the file is {:.1} % of the JSON", share * 100.0);
+    plays_wherever_it_is_cut(&program, &settings, seed)
+}
+
+/// Random moments between the time by which all is listed, and the end.
+fn random_moments(started: Timestamp, length: Span, seed: u64) -> Vec<Timestamp> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let count = (length.as_secs() / 18).clamp(20, 100);
+    let mut moment = || started + Span::from_millis(random.i64(10_000..length.as_nanos() / 1_000_000 - 1000));
+    let mut moments: Vec<_> = (0..count).map(|_| moment()).collect();
+    moments.sort();
+    moments
+}
+
+/// Runs a session that records what its watches report. Returns what it knew at the moments.
+async fn watch(
+    client: kube::Client,
+    settings: &Settings,
+    file: &Path,
+    moments: Vec<Timestamp>,
+    ends: Timestamp,
+) -> Result<Vec<(Timestamp, Model)>> {
+    let clock = Clock::system();
+    let cancel = CancellationToken::new();
+    let _ends_with_us = cancel.clone().drop_guard();
+    let connection = ConnectionInfo { context: "here".into(), ..ConnectionInfo::default() };
+    let options = ModelOptions { connection, settings: settings.clone(), role: ControllerRole::Shadow };
+    let session = Session::start(
+        &Connection::embedded(client, "here"),
+        options,
+        false,
+        EffectExecutor::Recorder,
+        clock,
+        cancel.clone(),
+    );
+    let mut start = RecordingStart::new(settings, Span::from_secs(120), clock.now());
+    start.context = "here".into();
+    let writer = RecordingWriter::start(File::create_new(file)?, start, None)?;
+    Ok(record_live(session, writer, moments, ends).await)
+}
+
+/// Runs `kordon record` before a proxy that lets it have JSON alone. Returns how many bytes of that it was sent.
+async fn record(client: kube::Client, shell: &Shell, file: &Path, length: Span) -> Result<u64> {
+    let proxy = Proxy::start(client).await?;
+    proxy.set(Faults { json: true, ..Faults::default() });
+    let kubeconfig = shell.kubeconfig(&proxy.url, json!({}));
+    let (file, length) = (file.to_str().context("a path that is text")?, format!("{}s", length.as_secs()));
+    let output = shell.run(&["record", file, "--for", &length, "--kubeconfig", &kubeconfig]).await;
+    ensure!(output.code == 0, "{}", output.err);
+    say(&format!("e2e_recording: kordon record\n{}", output.out));
+    Ok(proxy.tally().sent.load(Ordering::Relaxed))
+}
+
+/// Plays random incidents to the end.
+async fn play(
+    plane: &mut Plane,
+    manager: &ControllerManager,
+    seed: u64,
+    length: Span,
+    player: &IncidentPlayer,
+) -> Result<()> {
+    let script = script::write(&ZONES, seed, length);
+    say(&format!("e2e_recording: {length} of incidents, seed {seed}: {} actions", script.len()));
+    let clock = Clock::system();
+    let (started, mut played) = (clock.now(), 0);
+    while clock.now() < started + length {
+        let scheduled = |scheduled: &&ScheduledAction| started + scheduled.at <= clock.now();
+        let count = script[played..].iter().take_while(scheduled).count();
+        player.play(&script[played..played + count], plane, manager).await?;
+        played += count;
+        plane.revive_controller_manager(manager)?;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    ensure!(played > 0, "no incident fits into {length}");
+    Ok(())
+}
+
+/// What `kordon status -o json` says, and the journal.
+fn view(model: &Model, at: Timestamp) -> Value {
+    let mut model = model.clone();
+    let entry = |entry: &kordon::model::JournalEntry| json!({ "at": entry.at, "last": entry.last, "text": entry.words(), "times": entry.times });
+    let journal: Vec<_> = model.journal.entries().map(entry).collect();
+    model.run_forecast(at);
+    model.run_outcomes(at);
+    let status = serde_json::to_value(StatusReport::new(&model, at)).expect("plain data");
+    json!({ "status": status, "journal": journal })
+}
+
+/// Compares all that a replay of the session's own events knows with what the session knew.
+fn equals(file: &Path, settings: &Settings, live: &[(Timestamp, Value)]) -> Result<()> {
+    let mut replay = open(file, settings)?;
+    for (at, live) in live {
+        replay.seek(*at)?;
+        let mut differences = Vec::new();
+        differ(live, &view(replay.model(), *at), "", &mut differences);
+        ensure!(differences.is_empty(), "at {at}: {differences:#?}");
+    }
+    say(&format!("e2e_recording: all that was known at {} moments is replayed", live.len()));
+    Ok(())
+}
+
+/// Compares the facts that a replay of what another watch reported knows with those that the session knew. Each of them may have
+/// heard of a change [`APART`] later than the other.
+fn has_the_same_facts(file: &Path, settings: &Settings, live: &[(Timestamp, Value)]) -> Result<()> {
+    let mut replay = open(file, settings)?;
+    let mut facts_at = |moment: Timestamp| -> Result<BTreeMap<String, Value>> {
+        replay.seek(moment)?;
+        Ok(facts(&view(replay.model(), moment)))
+    };
+    let mut at_once = 0;
+    for (at, live) in live {
+        let (live, replayed) = (facts(live), facts_at(*at)?);
+        let is_other = |subject: &&String| live.get(*subject) != replayed.get(*subject);
+        let mut others: BTreeSet<&String> = live.keys().chain(replayed.keys()).filter(is_other).collect();
+        at_once += usize::from(others.is_empty());
+        for step in if others.is_empty() { 0..0 } else { -10..11 } {
+            let nearby = facts_at(*at + Span::from_nanos(APART.as_nanos() / 10 * step))?;
+            others.retain(|subject| live.get(*subject) != nearby.get(*subject));
+        }
+        let describe =
+            |subject| format!("{subject}: {:?}, replayed {:?}", live.get(subject), replayed.get(subject));
+        let others: Vec<_> = others.into_iter().map(describe).collect();
+        ensure!(others.is_empty(), "at {at}, and {APART} before and after: {others:#?}");
+    }
+    say(&format!(
+        "e2e_recording: kordon record knows the same, at {at_once} of {} moments at once, at the others within {APART}",
+        live.len()
+    ));
+    Ok(())
+}
+
+fn open(file: &Path, settings: &Settings) -> Result<Replay<BufReader<File>>> {
+    Ok(Replay::new(RecordingReader::open(BufReader::new(File::open(file)?))?, settings.clone()))
+}
+
+/// What a view says of each node, zone, pod that is evicted, and watch, without the times.
+fn facts(view: &Value) -> BTreeMap<String, Value> {
+    const ROWS: [(&str, &[&str], &[&str]); 4] = [
+        ("nodes", &["name"], &["zone", "state", "unschedulable", "pods", "terminatingPods"]),
+        ("zones", &["zone"], &["state", "nodes", "notReady"]),
+        ("evictions", &["namespace", "pod"], &["node", "state"]),
+        ("watches", &["kind"], &["state"]),
+    ];
+    let mut facts = BTreeMap::new();
+    for (table, names, fields) in ROWS {
+        for row in view["status"][table].as_array().into_iter().flatten() {
+            let name: Vec<_> = names.iter().filter_map(|name| row[name].as_str()).collect();
+            // A node is Late by the clock alone, and each watch measures the difference of the clocks by itself.
+            let value = |field: &&str| if row[field] == "Late" { "Ready".into() } else { row[field].clone() };
+            let values: Vec<_> = fields.iter().map(value).collect();
+            let taints = row["taints"].as_array().into_iter().flatten();
+            let taints: Vec<_> = taints.map(|taint| json!([taint["key"], taint["effect"]])).collect();
+            facts.insert(
+                format!("{table} {}", name.join("/")),
+                json!([values, row["ready"]["status"], taints]),
+            );
+        }
+    }
+    facts
+}
+
+/// Collects where two values differ.
+fn differ(live: &Value, replayed: &Value, place: &str, differences: &mut Vec<String>) {
+    match (live, replayed) {
+        (Value::Object(live), Value::Object(replayed)) => {
+            for (name, value) in live {
+                differ(value, &replayed[name], &format!("{place}.{name}"), differences);
+            }
+        }
+        (Value::Array(live), Value::Array(replayed)) if live.len() == replayed.len() => {
+            for (number, (live, replayed)) in live.iter().zip(replayed).enumerate() {
+                differ(live, replayed, &format!("{place}[{number}]"), differences);
+            }
+        }
+        (live, replayed) if live != replayed => {
+            differences.push(format!("{place}: {live}, replayed {replayed}"));
+        }
+        _ => {}
+    }
+}
+
+/// Cuts a file at random places and plays what is left.
+fn plays_wherever_it_is_cut(file: &Path, settings: &Settings, seed: u64) -> Result<()> {
+    let whole = fs::read(file)?;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut played = 0;
+    for _ in 0..50 {
+        let cut = &whole[..random.usize(..whole.len())];
+        let reader = match RecordingReader::open(Cursor::new(cut)) {
+            // It was cut before its first block was whole.
+            Err(RecordingError::NotARecording | RecordingError::Empty) if cut.len() < 4096 => continue,
+            reader => reader.with_context(|| format!("cut after {} bytes", cut.len()))?,
+        };
+        let until = reader.until();
+        let mut replay = Replay::new(reader, settings.clone());
+        replay.seek(until).with_context(|| format!("cut after {} bytes", cut.len()))?;
+        ensure!(replay.damaged().next().is_none(), "cut after {} bytes", cut.len());
+        played += 1;
+    }
+    say(&format!("e2e_recording: {played} of 50 cut files played to their ends"));
+    ensure!(played > 40, "only {played} of 50 cut files could be opened");
+    Ok(())
+}
