@@ -1,0 +1,189 @@
+//! How long it takes to show another moment of an hour of 500 nodes: `cargo bench --bench replay`.
+//!
+//! A demo cluster that loses a zone for ten minutes is recorded in virtual time. Then random moments of the recording are asked for
+//! as a key of the dashboard asks for them, and all that it would show of each is worked out: once while nothing else is known of the file, as
+//! right after it was opened, and once after the search for notable moments has passed over it.
+
+use std::{
+    io::{BufReader, Cursor},
+    time::{Duration, Instant},
+};
+
+use kordon::{
+    app::{Playback, PlaybackKind},
+    clock::Clock,
+    demo::{
+        api::{Api, ApiOptions},
+        scenario::Scenario,
+        world::{Scheduling, World, WorldOptions},
+    },
+    engine::{ServerVersion, Settings},
+    executor::effects::EffectExecutor,
+    k8s::connect::Connection,
+    model::{Model, ModelOptions},
+    recording::{RecordingReader, RecordingStart, RecordingWriter},
+    run::{
+        Session,
+        controller::Controller,
+        player::{AnyReplay, Player, RecordingSource},
+        record::record,
+        replay::Replay,
+        scheduler::PlacementScheduler,
+    },
+    time::{Span, Timestamp},
+};
+use tokio::runtime::Builder;
+use tokio_util::sync::CancellationToken;
+
+/// What the program itself uses.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const NODES: usize = 500;
+const PODS: usize = 5_000;
+const PODS_CHANGED_PER_SECOND: f64 = 2.0;
+const LENGTH: Span = Span::from_secs(3600);
+const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
+/// How many moments are asked for.
+const MOMENTS: usize = 40;
+const BUDGET: Duration = Duration::from_millis(200);
+
+fn main() {
+    let paused = Builder::new_current_thread().enable_all().start_paused(true).build();
+    let file = paused.expect("a runtime").block_on(recording());
+    let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let mut random = fastrand::Rng::with_seed(1);
+        let moments: Vec<Timestamp> = (0..MOMENTS)
+            .map(|_| EPOCH + Span::from_millis(random.i64(0..LENGTH.as_nanos() / 1_000_000)))
+            .collect();
+        let mut first = Vec::new();
+        for moment in &moments {
+            first.push(PlayedFile::open(&file).show(*moment).await);
+        }
+        report("right after it was opened", first);
+        let mut played = PlayedFile::open(&file);
+        let searched = played.search().await;
+        println!("search for notable moments, and what is known at keyframes: {searched:.1?}");
+        let mut later = Vec::new();
+        for moment in &moments {
+            later.push(played.show(*moment).await);
+        }
+        report("after the search", later);
+    });
+}
+
+/// Records an hour of a demo cluster.
+#[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
+async fn recording() -> Vec<u8> {
+    let begun = Instant::now();
+    let clock = Clock::new(EPOCH, 1.0);
+    let cancel = CancellationToken::new();
+    let _ends_with_us = cancel.clone().drop_guard();
+    let api = Api::new(clock, ApiOptions::default());
+    let options = WorldOptions {
+        scenario: Scenario::named("zone-outage").expect("a scenario"),
+        nodes: Some(NODES),
+        pods: Some(PODS),
+        pod_changes_per_second: Some(PODS_CHANGED_PER_SECOND),
+        scheduling: Scheduling::External,
+        ..WorldOptions::default()
+    };
+    let _world = World::start(&api, clock, &options, cancel.clone());
+    let connection = |user: &str| Connection::embedded(api.client_as(user), "demo");
+    let settings = Settings::defaults(VERSION);
+    let controller = Controller {
+        connection: connection("system:kordon-controller"),
+        settings: settings.clone(),
+        clock,
+        identity: "kordon-demo".into(),
+    };
+    tokio::spawn(controller.run(cancel.clone()));
+    let scheduler = PlacementScheduler { connection: connection("system:kordon-scheduler"), clock };
+    tokio::spawn(scheduler.run(cancel.clone()));
+    let session = Session::start(
+        &connection("kordon"),
+        ModelOptions::observer(VERSION),
+        false,
+        EffectExecutor::Recorder,
+        clock,
+        cancel.clone(),
+    );
+    let mut file = Vec::new();
+    let start = RecordingStart::new(&settings, Span::from_secs(120), clock.now());
+    let writer = RecordingWriter::start(&mut file, start, None).expect("memory");
+    let recorded = record(session, writer, clock.sleep_until(EPOCH + LENGTH)).await.expect("memory");
+    println!(
+        "{LENGTH} of {} nodes and {} pods: {} changes, {} keyframes, {:.1} MB; made in {:.0?}",
+        recorded.model.cluster.nodes().len(),
+        recorded.model.cluster.pods().len(),
+        recorded.totals.changes,
+        recorded.totals.keyframes,
+        file.len() as f64 / 1e6,
+        begun.elapsed(),
+    );
+    file
+}
+
+/// A recording in the dashboard.
+struct PlayedFile {
+    player: Player,
+    playback: Playback,
+    shown: Model,
+}
+
+impl PlayedFile {
+    fn open(file: &[u8]) -> Self {
+        let replay = || -> AnyReplay {
+            let source: Box<dyn RecordingSource> = Box::new(BufReader::new(Cursor::new(file.to_vec())));
+            let reader = RecordingReader::open(source).expect("a recording");
+            let settings = reader.start().settings();
+            Replay::new(reader, settings)
+        };
+        let played = replay();
+        let (from, until) = (played.reader().start().at, played.reader().until());
+        let player = Player::new(played, replay());
+        let shown = player.first_model();
+        let mut playback = Playback::new(PlaybackKind::Recording, (from, until), from);
+        playback.is_paused = true;
+        Self { player, playback, shown }
+    }
+
+    /// Goes to a moment. Returns how long it took.
+    #[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
+    async fn show(&mut self, moment: Timestamp) -> Duration {
+        let begun = Instant::now();
+        self.playback.go_to(moment);
+        self.player.start(&self.playback, &self.shown);
+        let step = self.player.next_step().await.expect("it does not panic");
+        let (at, model, _) = self.player.on_step(step);
+        let took = begun.elapsed();
+        self.shown = *model.expect("it is whole");
+        self.playback.at = at;
+        took
+    }
+
+    /// Searches all of it.
+    #[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
+    async fn search(&mut self) -> Duration {
+        let begun = Instant::now();
+        loop {
+            self.player.start_search();
+            if !self.player.is_searching() {
+                return begun.elapsed();
+            }
+            let found = self.player.next_found().await.expect("it does not panic");
+            self.player.add_checkpoints(found.checkpoints);
+        }
+    }
+}
+
+fn report(when: &str, mut times: Vec<Duration>) {
+    times.sort();
+    let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+    let verdict = if longest <= BUDGET { "" } else { "  MISSED" };
+    println!(
+        "another moment, {when}: median {median:.1?}, longest {longest:.1?} (budget {BUDGET:?}){verdict}"
+    );
+}
