@@ -1,6 +1,6 @@
 //! What the dashboard's loop does while a recording, or the history, is played.
 
-use super::*;
+use super::{beside::own_guards, *};
 
 /// A frame of a recording: what is typed on the way, and when it is drawn.
 #[derive(Debug)]

@@ -1,0 +1,306 @@
+//! What is worked out beside the dashboard's loop: what starts it, and where its results go.
+
+use super::*;
+
+impl Loop {
+    /// Starts what is worked out beside the loop about the model that is shown, as far as it is needed.
+    pub(super) fn start_jobs(&mut self) {
+        self.start_outlook();
+        self.start_plan();
+        self.start_detail();
+        self.start_headroom();
+        self.start_placing_jobs();
+        self.start_timing();
+    }
+
+    /// Starts what places pods: from the state that headroom has, so it waits for the end of a slice.
+    pub(super) fn start_placing_jobs(&mut self) {
+        if !self.headroom.is_running() {
+            self.start_eviction_outcomes();
+            self.start_pending_pods();
+        }
+    }
+
+    /// Starts a forecast on copies, where something has changed and something is wrong.
+    pub(super) fn start_forecast(&mut self) {
+        if self.forecast.is_running() && !self.app.model.is_abnormal() {
+            self.forecast.supersede();
+        }
+        if self.app.is_replay() || !self.forecast_is_old || !self.forecast.is_due() {
+            return;
+        }
+        let model = &mut self.app.model;
+        if !model.is_abnormal() {
+            return model.drop_forecasts().into_iter().flatten().for_each(drop_in_background);
+        }
+        let Some(engine) = model.engine.clone() else { return };
+        let (cluster, now) = (model.cluster.clone(), self.now());
+        self.forecast_is_old = false;
+        self.forecast
+            .start(move |cancelled| forecast(&engine, &cluster, now, HORIZON, cancelled.cancellation()));
+    }
+
+    /// Starts a forecast that looks as far ahead as the chart: a new horizon is served at once, a changed cluster at the
+    /// pace of forecasts.
+    pub(super) fn start_outlook(&mut self) {
+        let horizon = self.app.screen.forecast.horizon;
+        if self.outlook.is_running() && self.looks_ahead != Some(horizon) {
+            self.outlook.supersede();
+        }
+        let (model, now) = self.app.worked_on(self.clock.now());
+        if horizon == Horizon::TenMinutes || model.forecast.is_none() {
+            if let Some(outlook) = model.outlook.take() {
+                drop_in_background(outlook);
+            }
+            return;
+        }
+        let known = model.outlook.as_ref().filter(|known| known.until.since(known.made) == horizon.span());
+        let made = model.forecast.as_ref().map(|forecast| forecast.made);
+        let is_behind = known.is_none_or(|known| Some(known.made) < made && self.outlook.is_due());
+        let Some(engine) = model.engine.clone().filter(|_| is_behind && !self.outlook.is_running()) else {
+            return;
+        };
+        let cluster = model.cluster.clone();
+        self.outlook.start(move |cancelled| {
+            forecast(&engine, &cluster, now, horizon.span(), cancelled.cancellation())
+        });
+        self.looks_ahead = Some(horizon);
+    }
+
+    /// Starts to work out the open plan where it is behind. A changed request is served at once, a changed cluster at the
+    /// pace of forecasts.
+    pub(super) fn start_plan(&mut self) {
+        let request = self.app.screen.overlays.plan().map(|preview| &preview.request);
+        if self.plan.is_running() && self.planned.as_ref() != request {
+            self.plan.supersede();
+        }
+        if self.plan.is_running() || !(self.app.awaits_plan() || self.plan.is_due()) {
+            return;
+        }
+        if let Some(job) = self.app.next_plan(self.now()) {
+            self.planned = Some(job.request().clone());
+            self.plan.start(move |cancelled| job.work_until(cancelled.cancellation()));
+        }
+    }
+
+    pub(super) fn on_plan(&mut self, plan: Result<PreviewResult, Failed>) {
+        match plan {
+            Ok(plan) => {
+                if let Some(before) = self.app.planned(plan, self.now()) {
+                    drop_in_background(before);
+                }
+            }
+            Err(Failed) => {
+                self.app.plan_failed();
+                self.report_fault("working out the plan failed");
+            }
+        }
+        self.undrawn = true;
+        self.start_plan();
+    }
+
+    /// Starts to work out the timing sheet, where it is open and behind.
+    pub(super) fn start_timing(&mut self) {
+        if self.timing.is_due()
+            && let Some(job) = self.app.next_timing_job()
+        {
+            self.timing.start(move |_| job.work());
+        }
+    }
+
+    pub(super) fn on_timing(&mut self, timing: Result<TimingResult, Failed>) {
+        match timing {
+            Ok(timing) => self.app.on_timing(timing),
+            Err(Failed) => self.report_fault("working out the timing failed"),
+        }
+        self.undrawn = true;
+    }
+
+    /// Starts to work out what leaves: so much that keys would wait.
+    pub(super) fn start_leaving(&mut self) {
+        if !self.leaving.is_due() {
+            return;
+        }
+        let (model, now) = self.worked_on();
+        if let Some(job) = model.next_leaving_job(now) {
+            self.leaving.start(move |_| job.work());
+        }
+    }
+
+    pub(super) fn on_leaving(&mut self, leaving: Result<CountedLeaving, Failed>) {
+        match leaving {
+            Ok(leaving) => {
+                if let Some(before) = self.worked_on().0.set_leaving(leaving) {
+                    drop_in_background(before);
+                }
+                if !self.app.is_frozen() || self.app.is_in_history() {
+                    self.app.arrange(self.now());
+                    self.undrawn = true;
+                }
+            }
+            Err(Failed) => self.report_fault("working out the evictions failed"),
+        }
+    }
+
+    pub(super) fn start_eviction_outcomes(&mut self) {
+        let is_running = self.eviction_outcomes.is_running();
+        if is_running && self.worked_on().0.views.leaving.first.is_none() {
+            self.eviction_outcomes.supersede();
+        }
+        if !self.eviction_outcomes.is_due() {
+            return;
+        }
+        let (model, now) = self.worked_on();
+        if let Some(job) = model.next_outcomes_job(now) {
+            let earlier = self.headroom_progress.state();
+            self.eviction_outcomes.start(move |cancelled| job.work(earlier, cancelled.cancellation()));
+        }
+    }
+
+    /// Starts to work out what can be done about the subject of the open detail: another state of it is served at once, a
+    /// changed cluster at the pace of forecasts.
+    pub(super) fn start_detail(&mut self) {
+        let now = self.now();
+        let subject = self.app.screen.overlays.detail().map(|detail| &detail.subject);
+        if self.detail.is_running() && self.detailed.as_ref() != subject {
+            self.detail.supersede();
+        }
+        if self.detail.is_running() || !(self.detail.is_due() || self.app.awaits_detail(now)) {
+            return;
+        }
+        if let Some(job) = self.app.next_detail_job(now) {
+            self.detailed = Some(job.subject().clone());
+            self.detail.start(move |cancelled| job.work_until(cancelled.cancellation(), &own_guards()));
+        }
+    }
+
+    pub(super) fn on_forecast(&mut self, forecast: Result<Forecast, Failed>) {
+        match forecast {
+            // The next refresh shows it; a tick is never far while there is something to predict.
+            Ok(forecast) => drop_in_background(self.app.model.set_forecast(forecast)),
+            Err(Failed) => self.report_fault("the forecast failed, predicted times may be missing"),
+        }
+    }
+
+    pub(super) fn on_outlook(&mut self, outlook: Result<Forecast, Failed>) {
+        match outlook {
+            Ok(outlook) => {
+                if let Some(before) = self.worked_on().0.set_outlook(outlook) {
+                    drop_in_background(before);
+                }
+                self.unrefreshed = true;
+                self.show_result();
+            }
+            Err(Failed) => self.report_fault("the forecast failed, predicted times may be missing"),
+        }
+    }
+
+    /// The next draw shows it.
+    pub(super) fn on_headroom(
+        &mut self,
+        headroom: Result<(HeadroomProgress, Option<HeadroomSnapshot>), Failed>,
+    ) {
+        match headroom {
+            Ok((progress, headroom)) => {
+                self.headroom_progress = progress;
+                self.start_placing_jobs();
+                self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
+                let (model, _) = self.worked_on();
+                let before = model.headroom.take();
+                let words =
+                    |known: &Option<HeadroomSnapshot>| known.as_ref().map(|known| known.headroom.clone());
+                let is_new = headroom.is_some() && words(&headroom) != words(&before);
+                model.headroom = headroom.or(before);
+                if is_new {
+                    self.show_result();
+                }
+            }
+            Err(Failed) => self.report_fault("working out headroom failed"),
+        }
+    }
+
+    /// The next draw shows it; a tick is never far while pods leave.
+    pub(super) fn on_eviction_outcomes(&mut self, outcomes: Result<EvictionOutcomes, Failed>) {
+        match outcomes {
+            Ok(outcomes) => {
+                if let Some(before) = self.worked_on().0.set_outcomes(outcomes) {
+                    drop_in_background(before);
+                }
+                self.show_result();
+            }
+            Err(Failed) => self.report_fault("working out what becomes of evicted pods failed"),
+        }
+    }
+
+    /// The next draw shows it.
+    pub(super) fn on_pending_pods(&mut self, pending: Result<PendingPods, Failed>) {
+        match pending {
+            Ok(pending) => {
+                if let Some(before) = self.worked_on().0.set_pending(pending) {
+                    drop_in_background(before);
+                }
+                self.show_result();
+            }
+            Err(Failed) => self.report_fault("working out what would help Pending pods failed"),
+        }
+    }
+
+    /// Work beside the loop panicked.
+
+    pub(super) fn on_detail(&mut self, detail: Result<DetailResult, Failed>) {
+        let now = self.now();
+        match detail {
+            Ok(detail) => self.app.on_detail_result(detail, now),
+            Err(Failed) => {
+                self.app.detail_failed(now);
+                self.report_fault("working out what can be done failed");
+            }
+        }
+        self.undrawn = true;
+        self.start_detail();
+    }
+
+    pub(super) fn start_pending_pods(&mut self) {
+        if !self.pending_pods.is_due() {
+            return;
+        }
+        if let Some(job) = self.worked_on().0.next_pending_job() {
+            let earlier = self.headroom_progress.state();
+            self.pending_pods.start(move |_| job.work(earlier));
+        }
+    }
+
+    pub(super) fn start_headroom(&mut self) {
+        if !self.headroom.is_due() {
+            return;
+        }
+        self.headroom_goes_on = false;
+        let (model, now) = self.worked_on();
+        if let Some(job) = model.next_headroom_job(now) {
+            let mut progress = std::mem::take(&mut self.headroom_progress);
+            self.headroom.start(move |cancelled| {
+                let slice = cancelled.slice();
+                let headroom = job.advance(&mut progress, || !slice.is_over());
+                (progress, headroom)
+            });
+        }
+    }
+}
+
+/// A forecast of what is known now, with its chart; something of no use once it is cancelled.
+fn forecast(
+    engine: &Engine,
+    cluster: &Cluster,
+    now: Timestamp,
+    horizon: Span,
+    cancellation: &Cancellation,
+) -> Forecast {
+    let start = ForecastStart { engine, cluster, now };
+    let forecast = Forecast::until_cancelled(start, &Assumptions::default(), horizon, cancellation);
+    forecast.with_chart(engine, cluster)
+}
+
+/// The guard rails of this user.
+pub(super) fn own_guards() -> Guarding {
+    guards::read(None).map_err(|error| error.to_string())
+}
