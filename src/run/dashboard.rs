@@ -567,6 +567,7 @@ impl Loop {
         vitals::log(&self.app.model, self.now());
     }
 
+    /// Work beside the loop panicked.
     fn report_fault(&mut self, what: &str) {
         let text = format!("{what}: this is a fault of kordon");
         self.app.model.journal.trouble(self.now(), "", &text);

@@ -245,8 +245,6 @@ impl Loop {
         }
     }
 
-    /// Work beside the loop panicked.
-
     pub(super) fn on_detail(&mut self, detail: Result<DetailResult, Failed>) {
         let now = self.now();
         match detail {
