@@ -549,6 +549,8 @@ mod tests {
             changes.push(Change::Lease(ObjectEvent::Listed(lease)));
         }
         changes.extend([Change::Node(ObjectEvent::ListDone), Change::Lease(ObjectEvent::ListDone)]);
+        // A controller waits for the pods too.
+        changes.extend([ObjectEvent::ListStarted, ObjectEvent::ListDone].map(Change::Pod));
         app.on_watch_event(FeedEvent::Changes(changes), NOW);
         app
     }

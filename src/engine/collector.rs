@@ -186,9 +186,11 @@ impl Collector {
             }
             !over(until)
         });
+        // Counted from when the pass was due: the pass that ends the quarantine may be less late than this one.
+        let pass = now - Span::from_nanos(now.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos()));
         for node in &self.missing {
             if !self.quarantine.contains_key(node) {
-                self.quarantine.insert(node.clone(), now + QUARANTINE);
+                self.quarantine.insert(node.clone(), pass + QUARANTINE);
             }
         }
         orphaned
@@ -274,5 +276,26 @@ impl Engine {
             deletion: Deletion::Collected { fail, disruption_target, node },
         };
         self.out.propose(write, cause.into(), now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, ObjectEvent};
+
+    #[test]
+    fn a_late_pass_does_not_delay_the_end_of_the_quarantine_by_another_period() {
+        let start = Timestamp::from_secs(1_800_000_000);
+        let after = |millis| start + Span::from_millis(millis);
+        let mut cluster = Cluster::default();
+        let pod = Pod { key: Key::new("shop", "orphan"), node: Some("nowhere".into()), ..Pod::default() };
+        cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
+        let mut collector = Collector::new(&cluster, start, Certainty::Observed, start);
+        assert_eq!(collector.next(0), Some(start));
+        assert_eq!(collector.update_quarantine(&cluster, after(50)), []);
+        collector.not_before = after(51);
+        assert_eq!(collector.next(0), Some(after(40_000)));
+        assert_eq!(collector.update_quarantine(&cluster, after(40_001)), ["nowhere".into()]);
     }
 }

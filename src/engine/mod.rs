@@ -54,7 +54,7 @@ pub use zone::ZoneState;
 use crate::{
     cluster::{
         Applied, Cluster, ConditionStatus, Delta, Key, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect,
-        Uid, ZoneKey,
+        Uid, Version, ZoneKey,
     },
     time::{Span, Timestamp},
 };
@@ -112,6 +112,9 @@ pub struct Engine {
     metrics: Metrics,
     /// Nodes whose NoExecute taint is requested and not answered, with the zone in which each counts.
     tainting: BTreeMap<NodeName, ZoneKey>,
+    /// Nodes that are being marked Unknown, with the version on which that was decided: as long as it is the newest that is
+    /// known, the mark is on its way, and their NoExecute taint waits for it.
+    marking: BTreeMap<NodeName, Version>,
     out: Outbox,
     next_pass: Timestamp,
     /// A tick of the tainting loop; the others are whole periods away.
@@ -239,6 +242,7 @@ impl Engine {
             collector: None,
             metrics: Metrics::default(),
             tainting: BTreeMap::new(),
+            marking: BTreeMap::new(),
             out: Outbox::default(),
             next_pass: first_pass,
             tainting_tick: first_pass + TAINTING_PHASE,
@@ -550,6 +554,7 @@ impl Engine {
             collector: self.collector.clone(),
             metrics: self.metrics.clone(),
             tainting: BTreeMap::new(),
+            marking: BTreeMap::new(),
             out,
             next_pass: self.next_pass,
             tainting_tick: self.tainting_tick,
@@ -775,6 +780,7 @@ impl Engine {
         self.out.record(effect);
         match &effect.write {
             Write::MarkUnknown { node, .. } => {
+                self.marking.remove(node);
                 self.adopt(cluster, node, now);
                 // The node waits for its taint only once the controller has written Unknown: while its Ready is True,
                 // the tainting loop would waste a token on it. A node that has a taint stays known: its taint is
@@ -798,7 +804,10 @@ impl Engine {
     /// The effect was not written: the engine reverts what it assumed, and requests it again on the next occasion.
     fn on_not_written(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
-            Write::MarkUnknown { node, .. } => self.adopt(cluster, node, now),
+            Write::MarkUnknown { node, .. } => {
+                self.marking.remove(node);
+                self.adopt(cluster, node, now);
+            }
             Write::SwapTaints { node, uid, add, .. } => {
                 self.tainting.remove(node);
                 if add.iter().any(|taint| taint.effect == TaintEffect::NoExecute) {

@@ -18,7 +18,7 @@ use super::{
     zone::{self, Census, Zone, ZoneState},
 };
 use crate::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod, SortedWalk, TaintEffect, ZoneKey},
+    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod, SortedWalk, TaintEffect, Version, ZoneKey},
     time::{Span, Timestamp},
 };
 
@@ -269,7 +269,9 @@ impl Engine {
             };
             let write =
                 Write::MarkUnknown { node: name, uid, version, conditions: conditions.clone(), lease };
-            self.out.propose(write, assessment.why.clone(), now);
+            if self.out.propose(write, assessment.why.clone(), now) && self.shadow.is_none() {
+                self.marking.insert(node.name.clone(), node.version);
+            }
         }
         let Some(current) = assessment.current else {
             return self.retry_pods(&node.name, false);
@@ -444,8 +446,25 @@ impl Engine {
     /// Requests the NoExecute taint for waiting nodes, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        let Self { zones, records, heartbeats, settings, out, shadow, scope, tainting, queue_events, .. } =
-            self;
+        // Upstream writes within the pass that queues a node; ours may take longer than the next tick.
+        let is_on_its_way = |node: &NodeName, decided_on: &mut Version| {
+            self.out.is_busy(&EffectSubject::Unknown(node.clone()))
+                || cluster.node(node).is_some_and(|node| node.version == *decided_on)
+        };
+        self.marking.retain(is_on_its_way);
+        let Self {
+            zones,
+            records,
+            heartbeats,
+            settings,
+            out,
+            shadow,
+            scope,
+            tainting,
+            queue_events,
+            marking,
+            ..
+        } = self;
         for (key, zone) in zones.iter_mut() {
             let waiting = queued(key, zone);
             let Zone { queue, limiter, .. } = zone;
@@ -454,38 +473,44 @@ impl Engine {
                 let event = |change| QueueEvent::Changed { zone: key.clone(), change };
                 queue_events.extend(queue.changes().into_iter().map(event));
             }
-            queue.process(limiter, now, |entry| {
-                let Some(node) = cluster.node(&entry.node) else { return Processed::Done };
-                let Some(ready) = node.ready() else { return Processed::RetryAfter(TAINTER_RETRY) };
-                let Some((wanted, opposite)) = taints::no_execute_keys(ready.status) else {
-                    return Processed::Done;
-                };
-                if shadow.is_some() && taints::has_no_execute(node, wanted) {
-                    return Processed::Done;
-                }
-                let silent = records.get_mut(&entry.node).map_or_else(Why::default, |record| {
-                    if let PassScope::Unsettled(unsettled) = scope {
-                        record.keep_alive(unsettled.last_pass);
+            queue.process_others(
+                |node| marking.contains_key(node),
+                limiter,
+                now,
+                |entry| {
+                    let Some(node) = cluster.node(&entry.node) else { return Processed::Done };
+                    let Some(ready) = node.ready() else { return Processed::RetryAfter(TAINTER_RETRY) };
+                    let Some((wanted, opposite)) = taints::no_execute_keys(ready.status) else {
+                        return Processed::Done;
+                    };
+                    if shadow.is_some() && taints::has_no_execute(node, wanted) {
+                        return Processed::Done;
                     }
-                    record.why(settings, heartbeats.last(&entry.node))
-                });
-                let state = match ready.status {
-                    ConditionStatus::Unknown => Cause::Silent,
-                    status => Cause::Posted { status, reason: ready.reason.clone() },
-                };
-                let why = silent.then(state).then(waiting.clone()).then(Cause::Token { zone: key.clone() });
-                if taints::swap_no_execute(node, wanted, opposite, why, out, cluster.clock(), now) {
-                    tainting.insert(entry.node.clone(), node.zone());
-                    if let Some(shadow) = shadow {
-                        shadow.expect_turn(&entry.node, key, now);
+                    let silent = records.get_mut(&entry.node).map_or_else(Why::default, |record| {
+                        if let PassScope::Unsettled(unsettled) = scope {
+                            record.keep_alive(unsettled.last_pass);
+                        }
+                        record.why(settings, heartbeats.last(&entry.node))
+                    });
+                    let state = match ready.status {
+                        ConditionStatus::Unknown => Cause::Silent,
+                        status => Cause::Posted { status, reason: ready.reason.clone() },
+                    };
+                    let why =
+                        silent.then(state).then(waiting.clone()).then(Cause::Token { zone: key.clone() });
+                    if taints::swap_no_execute(node, wanted, opposite, why, out, cluster.clock(), now) {
+                        tainting.insert(entry.node.clone(), node.zone());
+                        if let Some(shadow) = shadow {
+                            shadow.expect_turn(&entry.node, key, now);
+                        }
+                        if is_contest {
+                            let (node, zone) = (entry.node.clone(), key.clone());
+                            queue_events.push_back(QueueEvent::Tainted { zone, node, at: now });
+                        }
                     }
-                    if is_contest {
-                        let (node, zone) = (entry.node.clone(), key.clone());
-                        queue_events.push_back(QueueEvent::Tainted { zone, node, at: now });
-                    }
-                }
-                Processed::Done
-            });
+                    Processed::Done
+                },
+            );
         }
     }
 

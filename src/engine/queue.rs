@@ -164,9 +164,20 @@ impl Queue {
         &mut self,
         limiter: &mut Limiter,
         now: Timestamp,
+        act: impl FnMut(&QueueEntry) -> Processed,
+    ) {
+        self.process_others(|_| false, limiter, now, act);
+    }
+
+    /// The same for the nodes that are not held: those keep their places, and cost no token.
+    pub fn process_others(
+        &mut self,
+        is_held: impl Fn(&NodeName) -> bool,
+        limiter: &mut Limiter,
+        now: Timestamp,
         mut act: impl FnMut(&QueueEntry) -> Processed,
     ) {
-        while let Some((&position, head)) = self.waiting.iter().next() {
+        while let Some((&position, head)) = self.waiting.iter().find(|(_, entry)| !is_held(&entry.node)) {
             if !limiter.try_accept(now) || now < position.0 {
                 return;
             }
@@ -244,6 +255,24 @@ mod tests {
         assert!(!queue.add(&"first".into(), &Uid::from("u"), at(11)));
         assert!(queue.remove(&"first".into()), "known, though it no longer waits");
         assert!(queue.add(&"first".into(), &Uid::from("u"), at(12)));
+    }
+
+    #[test]
+    fn a_held_node_keeps_its_place_and_costs_no_token() {
+        let mut queue = filled(&["first", "second", "third"]);
+        let mut limiter = Limiter::full(0.1, Timestamp::EPOCH);
+        let mut process = |held: &[&str], now: i64| {
+            let mut seen = Vec::new();
+            let is_held = |node: &NodeName| held.contains(&&*node.to_string());
+            queue.process_others(is_held, &mut limiter, at(now), |entry| {
+                seen.push(entry.node.to_string());
+                Processed::Done
+            });
+            seen
+        };
+        assert_eq!(process(&["first", "second", "third"], 10), [""; 0]);
+        assert_eq!(process(&["first", "third"], 20), ["second"], "the token is still there");
+        assert_eq!(process(&[], 20_000), ["first"]);
     }
 
     #[test]

@@ -195,12 +195,11 @@ fn zone_of(effect: &Effect, cluster: &Cluster) -> ZoneKey {
     }
 }
 
-/// Whether the pod is still there, and the reason for its eviction too.
+/// Whether the pod is still there, and the reason for its eviction too. The taint eviction controller marks a Terminating
+/// pod as well, and its deletion changes nothing.
 fn is_wanted(effect: &Effect, cluster: &Cluster) -> bool {
     let Write::DeletePod { pod, uid, node, deletion } = &effect.write else { return true };
-    let Some(pod) = cluster.pod(pod).filter(|pod| pod.uid == *uid && pod.termination.is_none()) else {
-        return false;
-    };
+    let Some(pod) = cluster.pod(pod).filter(|pod| pod.uid == *uid) else { return false };
     // The timers of a node's pods outlive it (docs/upstream/node-lifecycle.md#12.35).
     let Some(node) = cluster.node(node) else { return true };
     match deletion {
@@ -208,7 +207,7 @@ fn is_wanted(effect: &Effect, cluster: &Cluster) -> bool {
             let taints = no_execute(node);
             !taints.is_empty() && tolerance(&pod.tolerations, &taints) != Tolerance::Forever
         }
-        Deletion::WithNode { .. } => !node.is_ready(),
+        Deletion::WithNode { .. } => !node.is_ready() && pod.termination.is_none(),
         Deletion::Collected { .. } => true,
     }
 }
@@ -217,8 +216,9 @@ fn is_wanted(effect: &Effect, cluster: &Cluster) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Change, Key, Node, ObjectEvent, Pod, Taint, TaintEffect},
+        cluster::{Change, Key, Node, ObjectEvent, Pod, Taint, TaintEffect, Termination},
         engine::{Cause, EffectId, UNREACHABLE},
+        time::ClusterTime,
     };
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
@@ -311,6 +311,17 @@ mod tests {
         let (cluster, mut held) = (cluster(2), held(None, 2));
         assert_eq!(held.release(&cluster, PodSight::Stale, after(0)).0, []);
         assert_eq!(ids(&held.release(&cluster, PodSight::Live, after(9)).0), [0, 1]);
+    }
+
+    #[test]
+    fn a_terminating_pod_is_evicted_too() {
+        let (mut cluster, mut held) = (cluster(1), held(None, 1));
+        let pod = cluster.pod(&Key::new("shop", "p0")).expect("a pod");
+        let termination = Termination { deadline: ClusterTime::new(after(60)), grace: Span::from_secs(60) };
+        let terminating = Pod { termination: Some(termination.into()), ..(**pod).clone() };
+        apply(&mut cluster, Change::Pod(ObjectEvent::Applied(terminating)));
+        assert_eq!(held.withdraw(&cluster), []);
+        assert_eq!(ids(&held.release(&cluster, PodSight::Live, after(0)).0), [0]);
     }
 
     #[test]

@@ -470,12 +470,15 @@ impl Model {
         }
     }
 
-    /// Starts the engine once nodes and leases are listed (or leases may not be read), and it is known who leads.
+    /// Starts the engine once nodes and leases are listed (or leases may not be read), and it is known who leads; as the
+    /// controller, as upstream, once pods are listed too.
     fn start_engine_when_ready(&mut self, now: Timestamp) {
         let feeds = &self.feeds;
         let nodes = self.cluster.nodes().is_synced();
         let leases = self.cluster.leases().is_synced()
             || matches!(feeds.state(FeedKind::Leases), Some(FeedState::Forbidden { .. } | FeedState::Off));
+        let pods = self.cluster.pods().is_synced()
+            || matches!(feeds.state(FeedKind::Pods), Some(FeedState::Forbidden { .. } | FeedState::Off));
         let leader = self.cluster.leader().is_some() || feeds.has_answered(FeedKind::Leader);
         if self.engine.is_some() || !(nodes && leases) {
             return;
@@ -483,13 +486,13 @@ impl Model {
         let settings = self.settings.clone();
         let mut engine = match self.role {
             ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, now),
-            ControllerRole::Controller => {
+            ControllerRole::Controller if pods => {
                 let mut engine = Engine::start(settings.as_controller(), &self.cluster, now, now);
                 // What is written for real rests on more than a watch that may lag, whatever the release.
                 engine.reread_leases();
                 engine
             }
-            ControllerRole::Shadow | ControllerRole::Observer => return,
+            ControllerRole::Controller | ControllerRole::Shadow | ControllerRole::Observer => return,
         };
         if self.watch_health != WatchHealth::Live {
             engine.handle_watch_health(&self.cluster, self.watch_health, now);

@@ -3,8 +3,10 @@
 
 pub mod encodings;
 pub mod harmless;
+pub mod lifecycle;
 pub mod live_session;
 pub mod placements;
 pub mod program;
 pub mod reads;
+pub mod recordings;
 pub mod terminal;

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// The service account of `deploy/controller`.
-const CONTROLLER: &str = "system:serviceaccount:kordon:kordon-controller";
+pub const CONTROLLER: &str = "system:serviceaccount:kordon:kordon-controller";
 /// Users with the same rights, to tell two controllers apart.
 const FIRST: &str = "kordon-first";
 const SECOND: &str = "kordon-second";
@@ -49,7 +49,8 @@ async fn kordon_does_what_the_real_controllers_do() {
     let Some(binary) = plane::binary("e2e_controller").unwrap() else { return };
     let users = vec![CONTROLLER, FIRST, SECOND, VIEWER, OPERATOR, EXPORTER];
     let lifecycle = Lifecycle::Kordon { user: CONTROLLER };
-    let options = Options { toleration_seconds: TOLERATION, audit: true, users, lifecycle };
+    let options =
+        Options { toleration_seconds: TOLERATION, audit: true, users, lifecycle, ..Options::default() };
     let mut plane = Plane::start(&binary, options).await.unwrap();
     apply_roles(&plane).await.unwrap();
 
@@ -67,10 +68,8 @@ async fn kordon_does_what_the_real_controllers_do() {
 
 /// Applies every kustomization of `deploy/`, and binds its roles to the test's users too.
 async fn apply_roles(plane: &Plane) -> Result<()> {
-    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
     for role in ["viewer", "operator", "exporter", "controller"] {
-        let folder = deploy.join(role).display().to_string();
-        plane.kubectl(&["apply", "-k", &folder]).await?;
+        apply_role(plane, role).await?;
     }
     for (user, role) in [(VIEWER, "kordon-viewer"), (OPERATOR, "kordon-operator")] {
         bind(plane, user, role).await?;
@@ -94,6 +93,12 @@ async fn apply_roles(plane: &Plane) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Applies one kustomization of `deploy/`.
+pub async fn apply_role(plane: &Plane, role: &str) -> Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(role).display().to_string();
+    plane.kubectl(&["apply", "-k", &folder]).await.map(drop)
 }
 
 async fn bind(plane: &Plane, user: &str, role: &str) -> Result<()> {
@@ -230,7 +235,8 @@ fn leads(plane: &Plane, user: &str, holder: &str) -> bool {
     !holder.is_empty() && log.contains(&format!("as {holder}: writes from now on"))
 }
 
-async fn leader(client: &kube::Client) -> Result<String> {
+/// Who holds the Lease of kordon; nobody: an empty name.
+pub async fn leader(client: &kube::Client) -> Result<String> {
     let leases = Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(client.clone(), "kube-system");
     let lease = leases.get_opt("kordon-controller").await?;
     Ok(lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default())

@@ -10,6 +10,7 @@ mod departures;
 mod encodings;
 mod forecasts;
 mod harness;
+mod lifecycle;
 mod outage;
 mod placement;
 mod recording;

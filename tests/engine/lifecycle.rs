@@ -1,192 +1,23 @@
 //! Replays a recorded scenario in the engine and compares its effects with those of upstream's controllers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
     cluster::{
         Applied, Change, Cluster, Condition, ConditionStatus, Key, Lease, Name, Node, NodeName, ObjectEvent,
-        Owner, OwnerKind, Phase, Pod, PodReady, READY, Taint, TaintEffect, Termination, Toleration,
+        Owner, OwnerKind, Phase, Pod, PodReady, Taint, TaintEffect, Termination, Toleration,
         TolerationOperator, Uid, Version, WorkloadKind, ZoneKey,
     },
-    engine::{self, Engine, EventObject, Origin, Outcome, ServerVersion, Settings, Write},
+    engine::{self, Engine, EventObject, Outcome, Write},
     forecast::apply_write,
     time::{ClusterTime, Span, Timestamp},
 };
-use serde::Deserialize;
 use serde_json::Value;
 
-/// How far a time may be from the recorded one, in seconds.
-const TOLERANCE: f64 = 2.0;
-/// Heartbeats fall on whole seconds from this one; every fifth of them posts the status too.
-const FIRST_BEAT: i64 = -1;
-const STATUS_EVERY: i64 = 5;
-
-/// What ran where a recording does not say so.
-const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller";
-
-/// One recording: a scenario, and what the real controllers did.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LifecycleRecording {
-    #[serde(rename = "name")]
-    _name: String,
-    #[serde(rename = "about")]
-    _about: String,
-    pub mode: String,
-    flags: BTreeMap<String, String>,
-    #[serde(default)]
-    pub controllers: Option<String>,
-    default_toleration_seconds: i64,
-    heartbeat_s: f64,
-    nodes: Vec<NodeSpec>,
-    pods: Vec<PodSpec>,
-    timeline: Vec<Step>,
-    until: f64,
-    pub recorded: Recorded,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-pub struct Recorded {
-    version: String,
-    #[serde(default)]
-    pub effects: Vec<RecordedEffect>,
-    /// What came of several runs of the same scenario, where they differ.
-    #[serde(default)]
-    pub runs: Vec<Vec<RecordedEffect>>,
-}
-
-/// A visible change that the controllers made.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub struct RecordedEffect {
-    /// Seconds after the controllers' start.
-    pub t: f64,
-    pub effect: String,
-    #[serde(default)]
-    op: String,
-    #[serde(default)]
-    node: String,
-    #[serde(default)]
-    pod: String,
-    #[serde(default)]
-    key: String,
-    #[serde(default)]
-    taint: String,
-    #[serde(default)]
-    r#type: String,
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    pub reason: String,
-    #[serde(default)]
-    value: String,
-    #[serde(default)]
-    kind: String,
-    #[serde(default)]
-    name: String,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NodeSpec {
-    name: String,
-    #[serde(default)]
-    zone: Option<String>,
-    #[serde(default)]
-    region: Option<String>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    taints: Vec<Value>,
-    #[serde(default)]
-    status: Value,
-    /// Absent is "both"; null is silent from the start.
-    #[serde(default = "both")]
-    beat: Option<String>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn both() -> Option<String> {
-    Some("both".into())
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PodSpec {
-    name: String,
-    node: String,
-    #[serde(default)]
-    tolerations: Vec<Value>,
-    #[serde(default)]
-    grace: i64,
-    #[serde(default)]
-    phase: Option<String>,
-    #[serde(default)]
-    owner: Option<Value>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Step {
-    t: f64,
-    #[serde(flatten)]
-    what: TimelineAction,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(tag = "do", rename_all = "kebab-case")]
-enum TimelineAction {
-    Silence {
-        node: String,
-    },
-    Beat {
-        node: String,
-        #[serde(default = "both")]
-        beat: Option<String>,
-    },
-    Status {
-        node: String,
-        set: BTreeMap<String, String>,
-    },
-    Taints {
-        node: String,
-        set: Vec<Value>,
-    },
-    Cordon {
-        node: String,
-        #[serde(default = "yes")]
-        on: bool,
-    },
-    Labels {
-        node: String,
-        set: BTreeMap<String, Option<String>>,
-    },
-    DeleteNode {
-        node: String,
-    },
-    AddNode {
-        node: NodeSpec,
-    },
-    AddPod {
-        pod: PodSpec,
-    },
-    DeletePod {
-        pod: String,
-        #[serde(default)]
-        grace: Option<i64>,
-    },
-    Tolerations {
-        pod: String,
-        set: Vec<Value>,
-    },
-}
+use crate::common::lifecycle::{
+    Beat, FIRST_BEAT, LifecycleRecording, NodeSpec, PodSpec, RecordedEffect, STATUS_EVERY, Slack,
+    TimelineAction, healthy, node_effects, pod_effects,
+};
 
 impl LifecycleRecording {
     /// What the engine does in the recorded scenario.
@@ -199,15 +30,6 @@ impl LifecycleRecording {
         playback.run(self, chance);
         playback.seen.retain(|seen| seen.t <= self.until);
         playback.seen
-    }
-
-    /// The runs of a scenario that upstream answered differently from run to run, each as a recording of its own.
-    pub fn runs(&self) -> Vec<Self> {
-        let of_run = |effects: &Vec<RecordedEffect>| {
-            let recorded = Recorded { effects: effects.clone(), runs: Vec::new(), ..self.recorded.clone() };
-            Self { recorded, ..self.clone() }
-        };
-        self.recorded.runs.iter().map(of_run).collect()
     }
 
     /// How chance made this run what it is: how many nodes of each zone were tainted before its state took effect, the
@@ -223,7 +45,9 @@ impl LifecycleRecording {
         for between in numbers(&most) {
             let ours = self.play_with(Chance { order: Order::ByNextTaint, between: between.clone() });
             // How long the pass took that found the zone disrupted is chance too, and moves what follows by so much.
-            let differences = self.compare(&ours, self.until - TOLERANCE);
+            let edge = self.until - Slack::default().times;
+            let slack = Slack { recorded_until: edge, ours_until: edge, ..Slack::default() };
+            let differences = self.compare(&ours, &slack);
             if differences.is_empty() {
                 return Ok(between);
             }
@@ -248,40 +72,6 @@ impl LifecycleRecording {
         order
     }
 
-    /// Where the engine and the recording differ, in words; nothing where they agree.
-    pub fn differences(&self, ours: &[RecordedEffect]) -> Vec<String> {
-        self.compare(ours, f64::INFINITY)
-    }
-
-    /// As [`Self::differences`], but that one side has something after `edge` which the other has not is none: it may
-    /// lie beyond the end there.
-    fn compare(&self, ours: &[RecordedEffect], edge: f64) -> Vec<String> {
-        let (theirs, ours) = (Sorted::new(&self.recorded.effects), Sorted::new(ours));
-        let mut differences = Vec::new();
-        for key in theirs.times.keys().chain(ours.times.keys()).collect::<BTreeSet<_>>() {
-            let of = |sorted: &Sorted| sorted.times.get(key).cloned().unwrap_or_default();
-            let (mut theirs, mut ours) = (of(&theirs), of(&ours));
-            let both = theirs.len().min(ours.len());
-            for side in [&mut theirs, &mut ours] {
-                while side.len() > both && side.last().is_some_and(|last| *last > edge) {
-                    side.pop();
-                }
-            }
-            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= TOLERANCE;
-            if theirs.len() != ours.len() || !theirs.iter().zip(&ours).all(near) {
-                differences.push(format!("{key}: recorded {theirs:.2?}, ours {ours:.2?}"));
-            }
-        }
-        let only = |a: &Sorted, b: &Sorted| -> Vec<String> {
-            let lacking =
-                a.events.iter().filter(|(event, at)| !b.events.contains_key(*event) && **at <= edge);
-            lacking.map(|(event, _)| event.clone()).collect()
-        };
-        differences.extend(only(&theirs, &ours).iter().map(|event| format!("event {event} is missing")));
-        differences.extend(only(&ours, &theirs).iter().map(|event| format!("event {event} is not recorded")));
-        differences
-    }
-
     /// When the first pass was.
     fn first_pass(&self) -> f64 {
         let registered = self.recorded.effects.iter().find(|seen| seen.reason == "RegisteredNode");
@@ -302,17 +92,6 @@ impl LifecycleRecording {
             }
         }
         order
-    }
-
-    fn settings(&self) -> Settings {
-        let version = ServerVersion::parse(&self.recorded.version).expect("a version");
-        let mut settings = Settings::defaults(version);
-        for (flag, text) in &self.flags {
-            settings.set(flag, text, Origin::Cluster).expect("a recorded flag");
-        }
-        let controllers = self.controllers.as_deref().unwrap_or(USUAL_CONTROLLERS);
-        settings.set("controllers", controllers, Origin::Cluster).expect("a list");
-        settings
     }
 }
 
@@ -346,45 +125,6 @@ fn numbers(most: &BTreeMap<ZoneKey, usize>) -> Vec<BTreeMap<ZoneKey, usize>> {
     all
 }
 
-/// Effects by what identifies them, and the events apart.
-struct Sorted {
-    times: BTreeMap<String, Vec<f64>>,
-    /// When each was first recorded.
-    events: BTreeMap<String, f64>,
-}
-
-impl Sorted {
-    fn new(effects: &[RecordedEffect]) -> Self {
-        let mut sorted = Self { times: BTreeMap::new(), events: BTreeMap::new() };
-        for seen in effects {
-            if seen.effect == "event" {
-                let event = format!("{}/{} {}", seen.kind, seen.name, seen.reason);
-                sorted.events.entry(event).or_insert(seen.t);
-            } else {
-                sorted.times.entry(seen.to_string()).or_default().push(seen.t);
-            }
-        }
-        sorted.times.values_mut().for_each(|times| times.sort_by(f64::total_cmp));
-        sorted
-    }
-}
-
-impl fmt::Display for RecordedEffect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { effect, op, node, pod, key, taint, r#type, status, reason, value, .. } = self;
-        let parts = [effect, op, node, pod, key, taint, r#type, status, reason, value];
-        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
-        f.write_str(&parts.join(" "))
-    }
-}
-
-impl RecordedEffect {
-    /// Whether a node was given a NoExecute taint.
-    pub fn is_no_execute_added(&self) -> bool {
-        self.effect == "taint" && self.op == "add" && self.taint == "NoExecute"
-    }
-}
-
 /// The scenario being played.
 struct Playback {
     cluster: Cluster,
@@ -406,24 +146,6 @@ struct Kubelet {
     posts: Option<BTreeMap<String, ConditionStatus>>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Beat {
-    Both,
-    Lease,
-    Status,
-}
-
-impl Beat {
-    fn parse(text: Option<&str>) -> Option<Self> {
-        Some(match text? {
-            "both" => Self::Both,
-            "lease" => Self::Lease,
-            "status" => Self::Status,
-            other => panic!("unknown beat {other:?}"),
-        })
-    }
-}
-
 /// Scenario time, in seconds after the controllers' start.
 fn at(secs: f64) -> Timestamp {
     Timestamp::from_secs(1_767_225_600) + Span::from_secs_f64(secs)
@@ -443,7 +165,7 @@ impl Playback {
             now: at(FIRST_BEAT as f64),
             version: 0,
             default_toleration: recording.default_toleration_seconds,
-            collects: recording.settings().controllers.value.pod_gc,
+            collects: recording.collects(),
             seen: Vec::new(),
         };
         for node in &recording.nodes {
@@ -595,17 +317,7 @@ impl Playback {
         let own = spec.labels.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let labels: BTreeMap<Name, Name> =
             labels.chain(own).map(|(key, value)| (key.into(), value.into())).collect();
-        let posts = match &spec.status {
-            Value::String(text) if text == "none" => None,
-            Value::Object(differing) => {
-                let mut posts = healthy();
-                for (kind, status) in differing {
-                    posts.insert(kind.clone(), ConditionStatus::parse(status.as_str().expect("a status")));
-                }
-                Some(posts)
-            }
-            _ => Some(healthy()),
-        };
+        let posts = spec.posts();
         let conditions =
             posts.as_ref().map(|posts| posted(&[], posts, ClusterTime::new(self.now))).unwrap_or_default();
         let node = Node {
@@ -748,98 +460,25 @@ impl Playback {
             EventObject::Node(name, _) => ("Node", name.to_string()),
             EventObject::Pod(key) => ("Pod", key.to_string()),
         };
-        let seen =
-            RecordedEffect { kind: kind.into(), name, reason: event.reason.into(), ..self.effect("event") };
+        let seen = RecordedEffect::event(kind, &name, event.reason).at(secs(self.now));
         self.seen.push(seen);
     }
 
     fn write_down(&mut self, applied: &Applied) {
+        let t = secs(self.now);
         match applied {
             Applied::Node(delta) => {
                 let (Some(old), Some(new)) = (&delta.old, &delta.new) else { return };
-                self.write_down_node(old, new);
+                self.seen.extend(node_effects(old, new).into_iter().map(|seen| seen.at(t)));
             }
             Applied::Pod(delta) => {
                 let Some(old) = &delta.old else { return };
-                self.write_down_pod(old, delta.new.as_deref());
+                let seen = pod_effects(old, delta.new.as_deref()).into_iter().map(|seen| seen.at(t));
+                self.seen.extend(seen.filter(|seen| self.collects || seen.effect != "pod-gone"));
             }
             Applied::Lease(_) | Applied::Leader(..) | Applied::Other => {}
         }
     }
-
-    fn write_down_node(&mut self, old: &Node, new: &Node) {
-        let node = || new.name.to_string();
-        for condition in
-            new.conditions.iter().filter(|condition| condition.status == ConditionStatus::Unknown)
-        {
-            if old.condition(&condition.kind).is_none_or(|old| old.status != ConditionStatus::Unknown) {
-                let (r#type, reason) = (condition.kind.to_string(), condition.reason.to_string());
-                let status = condition.status.to_string();
-                let seen =
-                    RecordedEffect { node: node(), r#type, status, reason, ..self.effect("condition") };
-                self.seen.push(seen);
-            }
-        }
-        for (op, from, to) in [("add", old, new), ("remove", new, old)] {
-            for taint in
-                to.taints.iter().filter(|taint| !from.taints.iter().any(|a| a.is(&taint.key, taint.effect)))
-            {
-                let (key, effect) = (taint.key.to_string(), taint.effect.to_string());
-                let seen = RecordedEffect {
-                    op: op.into(),
-                    node: node(),
-                    key,
-                    taint: effect,
-                    ..self.effect("taint")
-                };
-                self.seen.push(seen);
-            }
-        }
-        for (key, value) in new.labels.iter().filter(|(key, value)| old.label(key) != Some(value)) {
-            let (key, value) = (key.to_string(), value.to_string());
-            let seen = RecordedEffect { node: node(), key, value, ..self.effect("label") };
-            self.seen.push(seen);
-        }
-    }
-
-    fn write_down_pod(&mut self, old: &Pod, new: Option<&Pod>) {
-        let pod = || old.key.to_string();
-        if new.is_some_and(|new| old.is_ready() && !new.is_ready()) {
-            let seen = RecordedEffect { pod: pod(), ..self.effect("pod-not-ready") };
-            self.seen.push(seen);
-        }
-        if let Some(reason) = new.and_then(|new| new.disruption_target.as_ref())
-            && old.disruption_target.is_none()
-        {
-            let (r#type, reason) = ("DisruptionTarget".into(), reason.to_string());
-            let seen = RecordedEffect { pod: pod(), r#type, reason, ..self.effect("pod-condition") };
-            self.seen.push(seen);
-        }
-        if let Some(new) = new.filter(|new| new.reason != old.reason) {
-            let seen =
-                RecordedEffect { pod: pod(), reason: new.reason.to_string(), ..self.effect("pod-reason") };
-            self.seen.push(seen);
-        }
-        if old.termination.is_none() && new.is_none_or(|new| new.termination.is_some()) {
-            let seen = RecordedEffect { pod: pod(), ..self.effect("pod-delete") };
-            self.seen.push(seen);
-        }
-        if self.collects && new.is_none() {
-            let seen = RecordedEffect { pod: pod(), ..self.effect("pod-gone") };
-            self.seen.push(seen);
-        }
-    }
-
-    fn effect(&self, effect: &str) -> RecordedEffect {
-        RecordedEffect { t: secs(self.now), effect: effect.into(), ..RecordedEffect::default() }
-    }
-}
-
-/// What a kubelet in good health posts.
-fn healthy() -> BTreeMap<String, ConditionStatus> {
-    let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure"];
-    let pressures = pressures.into_iter().map(|kind| (kind.to_owned(), ConditionStatus::False));
-    pressures.chain([(READY.to_owned(), ConditionStatus::True)]).collect()
 }
 
 /// A node's conditions after a kubelet posted.

@@ -7,15 +7,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use serde::de::DeserializeOwned;
 
 use crate::{
-    common::placements,
+    common::{
+        lifecycle::{LifecycleRecording, RecordedEffect},
+        placements,
+        recordings::{own, read, recordings, root},
+    },
     drains,
-    lifecycle::{LifecycleRecording, RecordedEffect},
     rankings::{PressureRecording, RecordedPod},
 };
 
@@ -226,38 +229,4 @@ fn compare<R>(kind: &str, recordings: &BTreeMap<String, R>, differences: impl Fn
         differences.iter().take(SHOWN).for_each(|difference| println!("    {difference}"));
     }
     assert!(differing.is_empty(), "{} recordings differ", differing.len());
-}
-
-/// The folder that has a folder for each kind.
-fn root() -> PathBuf {
-    std::env::var_os("KORDON_VECTORS").map_or_else(|| own(""), PathBuf::from)
-}
-
-/// The folder of a kind in the repository.
-fn own(kind: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(kind)
-}
-
-/// The recordings of a kind by file name.
-fn recordings<R: DeserializeOwned>(root: &Path, kind: &str) -> Result<BTreeMap<String, R>, String> {
-    let folder = root.join(kind);
-    let failed = |error| format!("reading recordings (KORDON_VECTORS): {}: {error}", folder.display());
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(&folder).map_err(|error| failed(error.to_string()))? {
-        let path = entry.map_err(|error| failed(error.to_string()))?.path();
-        if path.extension().is_some_and(|extension| extension == "json") {
-            let name = path.file_name().expect("a file").to_string_lossy().into_owned();
-            found.insert(name, read(&path)?);
-        }
-    }
-    if found.is_empty() {
-        return Err(failed("no recordings (*.json)".into()));
-    }
-    Ok(found)
-}
-
-fn read<R: DeserializeOwned>(path: &Path) -> Result<R, String> {
-    let failed = |error: &dyn std::error::Error| format!("{}: {error}", path.display());
-    let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
-    serde_json::from_str(&text).map_err(|error| failed(&error))
 }

@@ -76,6 +76,8 @@ pub struct Options {
     /// Users other than the administrator. They have no rights until [`Plane::grant`].
     pub users: Vec<&'static str>,
     pub lifecycle: Lifecycle,
+    /// Admission plugins that are off.
+    pub no_admission: Vec<&'static str>,
 }
 
 /// Who runs the node lifecycle, taint eviction and pod garbage collection controllers that a test asks for.
@@ -93,7 +95,14 @@ pub const LIFECYCLE: [&str; 3] =
 
 impl Default for Options {
     fn default() -> Self {
-        Self { toleration_seconds: 300, audit: false, users: Vec::new(), lifecycle: Lifecycle::Upstream }
+        Self {
+            toleration_seconds: 300,
+            audit: false,
+            users: Vec::new(),
+            lifecycle: Lifecycle::Upstream,
+            // Pods would need an account that a controller creates.
+            no_admission: vec!["ServiceAccount"],
+        }
     }
 }
 
@@ -245,6 +254,20 @@ impl Plane {
         write_kubeconfig(self.folder(), &self.ports, user)
     }
 
+    /// The path of a kubeconfig file for a server that asks for no credentials: a proxy.
+    pub fn kubeconfig_of(&self, url: &str) -> Result<PathBuf> {
+        let path = self.folder().join("kubeconfig-proxy");
+        let content = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": "proxy", "cluster": { "server": url } }],
+            "contexts": [{ "name": "proxy", "context": { "cluster": "proxy", "user": "" } }],
+            "current-context": "proxy",
+        });
+        fs::write(&path, serde_json::to_vec_pretty(&content)?).context("writing a kubeconfig")?;
+        Ok(path)
+    }
+
     /// What kube-scheduler has printed.
     pub fn scheduler_log(&self) -> Result<String> {
         fs::read_to_string(self.folder().join("kube-scheduler.log")).context("reading the scheduler's log")
@@ -372,12 +395,26 @@ impl Plane {
         settings: &ControllerManager,
         controllers: &[&str],
     ) -> Result<Component> {
-        let mut flags = vec![
+        let of_lifecycle = settings.settings()?.flags();
+        let of_lifecycle = of_lifecycle.into_iter().filter(|(flag, ..)| *flag != "controllers");
+        let flags = of_lifecycle.map(|(flag, value, _)| format!("--{flag}={value}"));
+        self.start_kordon_with(name, &self.kubeconfig(user)?, &controllers.join(","), flags)
+    }
+
+    /// The same with these flags of kube-controller-manager, and connected as a kubeconfig file says.
+    pub fn start_kordon_with(
+        &self,
+        name: &'static str,
+        kubeconfig: &Path,
+        controllers: &str,
+        flags: impl IntoIterator<Item = String>,
+    ) -> Result<Component> {
+        let mut all = vec![
             "--enforce".to_owned(),
             "--listen=127.0.0.1:0".into(),
             "--output=json".into(),
-            format!("--kubeconfig={}", self.kubeconfig(user)?.display()),
-            format!("--controllers={}", controllers.join(",")),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--controllers={controllers}"),
             format!("--manager-controllers=*,-{}", LIFECYCLE.join(",-")),
             "--kube-api-qps=500".into(),
             "--kube-api-burst=1000".into(),
@@ -385,10 +422,8 @@ impl Plane {
             "--leader-elect-renew-deadline=4s".into(),
             "--leader-elect-retry-period=1s".into(),
         ];
-        let of_lifecycle = settings.settings()?.flags();
-        let of_lifecycle = of_lifecycle.into_iter().filter(|(flag, ..)| *flag != "controllers");
-        flags.extend(of_lifecycle.map(|(flag, value, _)| format!("--{flag}={value}")));
-        Component::start_kordon(&crate::common::program::path_of_binary(), name, &flags, self.folder())
+        all.extend(flags);
+        Component::start_kordon(&crate::common::program::path_of_binary(), name, &all, self.folder())
     }
 
     fn another_controller_manager(&self, settings: &ControllerManager) -> Result<Component> {
@@ -568,7 +603,7 @@ fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<Stri
         format!("--service-account-signing-key-file={key}"),
         format!("--token-auth-file={}", path("tokens.csv")),
         "--authorization-mode=RBAC".into(),
-        "--disable-admission-plugins=ServiceAccount".into(), // pods would need an account that a controller creates
+        format!("--disable-admission-plugins={}", options.no_admission.join(",")),
         "--max-requests-inflight=4000".into(),
         "--max-mutating-requests-inflight=2000".into(),
         format!("--default-not-ready-toleration-seconds={}", options.toleration_seconds),

@@ -16,10 +16,11 @@ use std::{
 
 use anyhow::Result;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
+use kordon::engine::ServerVersion;
 use kube::{Client, client::Body};
 use serde_json::json;
 use tokio::{
@@ -52,6 +53,12 @@ pub struct Faults {
     pub expired: f64,
     /// Whether the API server is asked for plain JSON, whatever the client prefers.
     pub json: bool,
+    /// The share of changes of existing objects that are answered with 409.
+    pub conflicting: f64,
+    /// The share of requests that are never answered.
+    pub stalled: f64,
+    /// The version that the server claims to have; None: its own.
+    pub version: Option<ServerVersion>,
 }
 
 /// How often the proxy did what.
@@ -65,6 +72,8 @@ pub struct Tally {
     pub expired: AtomicUsize,
     /// The bytes of all bodies that were sent to clients.
     pub sent: Arc<AtomicU64>,
+    pub conflicted: AtomicUsize,
+    pub stalled: AtomicUsize,
 }
 
 /// A body as it is sent to the client.
@@ -190,13 +199,22 @@ impl Shared {
 
     async fn answer(&self, request: Request<Incoming>) -> io::Result<Response<AnswerBody>> {
         let faults = self.faults();
+        if let Some(version) = faults.version.filter(|_| request.uri().path() == "/version") {
+            return Ok(answer_of_version(version).map(BodyExt::boxed_unsync));
+        }
         let query = request.uri().query().unwrap_or_default();
         let resumes = query.contains("watch=true") && query.contains("resourceVersion=");
+        let changes = [Method::PATCH, Method::PUT, Method::DELETE].contains(request.method());
         let tally = &self.tally;
         let (code, reason, count) = if fastrand::f64() < faults.throttled {
             (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", &tally.throttled)
         } else if fastrand::f64() < faults.failing {
             (StatusCode::INTERNAL_SERVER_ERROR, "InternalError", &tally.failed)
+        } else if changes && fastrand::f64() < faults.conflicting {
+            (StatusCode::CONFLICT, "Conflict", &tally.conflicted)
+        } else if fastrand::f64() < faults.stalled {
+            tally.stalled.fetch_add(1, Ordering::Relaxed);
+            return std::future::pending().await;
         } else if resumes && fastrand::f64() < faults.expired {
             (StatusCode::GONE, "Expired", &tally.expired)
         } else {
@@ -230,6 +248,15 @@ impl Shared {
         };
         Ok(answer.map(|body| body.map_frame(count).boxed_unsync()))
     }
+}
+
+fn answer_of_version(version: ServerVersion) -> Response<Body> {
+    let ServerVersion { major, minor } = version;
+    let version = json!({
+        "major": major.to_string(), "minor": minor.to_string(), "gitVersion": format!("v{major}.{minor}.0"),
+    });
+    let answer = Response::builder().header(header::CONTENT_TYPE, "application/json");
+    answer.body(Body::from(version.to_string().into_bytes())).expect("the parts are valid")
 }
 
 /// An answer of the API server that is not a success. 410 comes as the event of a watch, as the real server sends it.

@@ -1,0 +1,264 @@
+//! `kordon controller --enforce` in place of the real controllers, with the rights of `deploy/`: recorded scenarios are
+//! played again on a real API server, and what it does to the objects is what the real controllers did.
+//!
+//! Several scenarios with the same flags are played at once, each in zones of its own. `KORDON_LIFECYCLE` says which:
+//! part of their names, or `all`; without it those of the API server's own release, and the pod garbage collector's.
+
+mod observed;
+mod stage;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use futures::future::try_join_all;
+use k8s_openapi::api::coordination::v1::Lease;
+use kordon::{clock::Clock, time::Span};
+use kube::{Api, api::DeleteParams};
+
+use self::{observed::Watching, stage::Stage};
+use crate::{
+    common::{
+        lifecycle::{LifecycleRecording, RecordedEffect, Slack, Step, TimelineAction},
+        recordings::{recordings, root},
+    },
+    controller::{CONTROLLER, apply_role, leader},
+    harness::{
+        eventually::eventually,
+        plane::{self, Options, Plane},
+        proxy::{Faults, Proxy},
+        say,
+    },
+};
+
+/// What the recordings' admission adds.
+const TOLERATION: u32 = 6;
+/// How far a time may be from the recorded one, in seconds: a busy machine is late, and heartbeats and passes have other
+/// phases.
+const TIMES: f64 = 5.0;
+/// Two effects at least so far apart, in seconds, are in the same order again.
+const APART: f64 = 2.0;
+/// What is done in these last seconds of a recording may have been done after it, by chance.
+const EDGE: f64 = 2.0;
+/// How many nodes are played at once, at most.
+const NODES: usize = 45;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kordon_does_what_was_recorded_of_the_real_controllers() {
+    let Some(binary) = plane::binary("e2e_lifecycle").unwrap() else { return };
+    // The recordings were made without the plugin that taints new nodes.
+    let no_admission = vec!["ServiceAccount", "TaintNodesByCondition"];
+    let options = Options {
+        toleration_seconds: TOLERATION,
+        audit: true,
+        users: vec![CONTROLLER],
+        no_admission,
+        ..Options::default()
+    };
+    let mut plane = Plane::start(&binary, options).await.unwrap();
+    apply_role(&plane, "controller").await.unwrap();
+    let mut differing = BTreeMap::new();
+    for group in groups(selected().unwrap()) {
+        let differences = play(&mut plane, group).await.unwrap();
+        differing.extend(differences.into_iter().filter(|(_, differences)| !differences.is_empty()));
+    }
+    for (name, differences) in &differing {
+        say(&format!("e2e_lifecycle: {name}\n    {}", differences.join("\n    ")));
+    }
+    assert!(differing.is_empty(), "{} recordings differ", differing.len());
+}
+
+/// The recordings by file name.
+fn selected() -> Result<BTreeMap<String, LifecycleRecording>> {
+    let which = std::env::var("KORDON_LIFECYCLE").unwrap_or_default();
+    let is_selected = |name: &str, recording: &LifecycleRecording| match which.as_str() {
+        "" => recording.version() == plane::VERSION || recording.collects(),
+        "all" => true,
+        part => name.contains(part),
+    };
+    let mut all = recordings(&root(), "lifecycle").map_err(anyhow::Error::msg)?;
+    all.retain(|name, recording| is_selected(name, recording));
+    ensure!(!all.is_empty(), "no recording is named {which:?} (KORDON_LIFECYCLE)");
+    let toleration = |recording: &LifecycleRecording| recording.default_toleration_seconds;
+    ensure!(
+        all.values().all(|recording| toleration(recording) == i64::from(TOLERATION)),
+        "other tolerations"
+    );
+    Ok(all)
+}
+
+/// The recordings in groups that can be played at once.
+fn groups(recordings: BTreeMap<String, LifecycleRecording>) -> Vec<Vec<(String, LifecycleRecording)>> {
+    let mut groups: Vec<Vec<(String, LifecycleRecording)>> = Vec::new();
+    for (name, recording) in recordings {
+        let has_room = |group: &&mut Vec<(String, LifecycleRecording)>| {
+            let nodes: usize = group.iter().map(|(_, other)| other.nodes.len()).sum();
+            let (_, other) = &group[0];
+            let same = (&other.flags, other.controllers(), other.version())
+                == (&recording.flags, recording.controllers(), recording.version());
+            same && nodes + recording.nodes.len() <= NODES
+                && [other, &recording].iter().all(|recording| keeps_a_node(recording))
+        };
+        match groups.iter_mut().find(has_room) {
+            Some(group) => group.push((name, recording)),
+            None => groups.push(vec![(name, recording)]),
+        }
+    }
+    groups
+}
+
+/// Whether one of its nodes is never touched. All its zones together are never disrupted then, which is the only thing
+/// by which zones of other scenarios would change what is done.
+fn keeps_a_node(recording: &LifecycleRecording) -> bool {
+    let touched: BTreeSet<&str> = recording.timeline.iter().filter_map(|step| step.what.node()).collect();
+    let is_healthy = |beat: &Option<String>| beat.as_deref() == Some("both");
+    recording.nodes.iter().any(|node| is_healthy(&node.beat) && !touched.contains(&*node.name))
+}
+
+/// Plays scenarios at once under one controller, and returns how what it did differs from what was recorded.
+async fn play(
+    plane: &mut Plane,
+    group: Vec<(String, LifecycleRecording)>,
+) -> Result<BTreeMap<String, Vec<String>>> {
+    let client = plane.client();
+    let (_, first) = group.first().context("an empty group")?;
+    let (version, controllers) = (first.version(), first.controllers().to_owned());
+    let flags: Vec<String> = first.flags.iter().map(|(flag, value)| format!("--{flag}={value}")).collect();
+    let (names, recordings): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+    let until = recordings.iter().map(|recording| recording.until).fold(0.0, f64::max) + TIMES;
+
+    let leases = Api::<Lease>::namespaced(client.clone(), "kube-system");
+    if !leader(&client).await?.is_empty() {
+        leases.delete("kordon-controller", &DeleteParams::default()).await?;
+    }
+    let numbered = (0..).zip(recordings);
+    let mut stages: Vec<Stage> = numbered
+        .map(|(number, recording)| Stage::new(client.clone(), format!("case-{number}"), recording))
+        .collect();
+    try_join_all(stages.iter_mut().map(Stage::set_up)).await?;
+    let watching = Watching::start(client.clone());
+    // The controller behaves as the release does that it believes to see.
+    let proxy = Proxy::start(plane.client_of(CONTROLLER).await?).await?;
+    proxy.set(Faults { version: Some(version), ..Faults::default() });
+    let kubeconfig = plane.kubeconfig_of(&proxy.url)?;
+    let mut kordon = plane.start_kordon_with("kordon", &kubeconfig, &controllers, flags)?;
+    eventually("kordon holds its Lease", Span::from_secs(20), async || {
+        kordon.check()?;
+        Ok((!leader(&client).await?.is_empty()).then_some(()))
+    })
+    .await?;
+    let start = Clock::system().now();
+    let stages = try_join_all(stages.into_iter().map(|stage| stage.play(start, until))).await?;
+    let mut seen = observed::events(&client).await?;
+    seen.extend(watching.finish().await?);
+    kordon.stop().await?;
+    plane.wipe().await?;
+
+    let differences: BTreeMap<String, Vec<String>> = names
+        .into_iter()
+        .zip(&stages)
+        .map(|(name, stage)| (name, differences(&stage.recording, observed::of_stage(&seen, stage, start))))
+        .collect();
+    let agree = differences.values().filter(|differences| differences.is_empty()).count();
+    say(&format!(
+        "e2e_lifecycle: {agree} of {} recordings agree ({version}, {controllers}), played for {until} s",
+        differences.len()
+    ));
+    Ok(differences)
+}
+
+/// Where what was done differs from the recording, in words: what was done, why, and in which order.
+fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) -> Vec<String> {
+    ours.retain(|seen| seen.t <= recording.until + TIMES);
+    let ours = with_recorded_order(recording, ours);
+    let slack = Slack { times: TIMES, ours_until: recording.until - EDGE, ..Slack::default() };
+    let mut differences = recording.compare(&ours, &slack);
+    differences.extend(out_of_order(&recording.recorded.effects, &ours));
+    differences
+}
+
+/// Our effects, with the names of nodes exchanged that are alike and were handled in another order: which of several waiting
+/// nodes is tainted first is chance.
+fn with_recorded_order(recording: &LifecycleRecording, ours: Vec<RecordedEffect>) -> Vec<RecordedEffect> {
+    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for node in &recording.nodes {
+        alike.entry(kind_of_node(recording, &node.name)).or_default().push(&node.name);
+    }
+    let in_order = |nodes: &[&str], effects: &[RecordedEffect]| -> Vec<String> {
+        let tainted = |node: &str| {
+            let mut its = effects.iter().filter(|seen| seen.node == node && seen.is_no_execute_added());
+            its.next().map_or(f64::INFINITY, |seen| seen.t)
+        };
+        let mut nodes: Vec<&str> = nodes.to_vec();
+        nodes.sort_by(|a, b| tainted(a).total_cmp(&tainted(b)));
+        nodes.into_iter().map(str::to_owned).collect()
+    };
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for nodes in alike.values() {
+        let (from, to) = (in_order(nodes, &ours), in_order(nodes, &recording.recorded.effects));
+        for (from, to) in from.into_iter().zip(to) {
+            let pods = |node: &str| -> Vec<String> {
+                let on_it = recording.pods.iter().filter(|pod| pod.node == node);
+                on_it.map(|pod| format!("default/{}", pod.name)).collect()
+            };
+            names.extend(pods(&from).into_iter().zip(pods(&to)));
+            names.insert(from, to);
+        }
+    }
+    let renamed = |name: String| names.get(&name).cloned().unwrap_or(name);
+    let exchange = |seen: RecordedEffect| RecordedEffect {
+        node: renamed(seen.node),
+        pod: renamed(seen.pod),
+        name: renamed(seen.name),
+        ..seen
+    };
+    ours.into_iter().map(exchange).collect()
+}
+
+/// All that distinguishes a node but its name: what it is, what happens to it, and its pods.
+fn kind_of_node(recording: &LifecycleRecording, name: &str) -> String {
+    let is_its = |step: &&Step| step.what.node() == Some(name);
+    let nodes: Vec<_> = recording.nodes.iter().filter(|node| node.name == name).collect();
+    let steps: Vec<_> = recording.timeline.iter().filter(is_its).collect();
+    let mut pods: Vec<_> = recording.pods.iter().filter(|pod| pod.node == name).cloned().collect();
+    let deleted = |pod: &str| {
+        let of_pod =
+            |act: &TimelineAction| matches!(act, TimelineAction::DeletePod { pod: of, .. } if of == pod);
+        recording.timeline.iter().filter(|step| of_pod(&step.what)).map(|step| step.t.to_string()).collect()
+    };
+    for pod in &mut pods {
+        pod.name = deleted(&pod.name);
+    }
+    format!("{nodes:?} {steps:?} {pods:?}").replace(&format!("{name:?}"), "")
+}
+
+/// Effects that follow each other in the recording, and not with us: those of one object whose kinds differ, as a
+/// condition and the taint for it, and any two that are apart.
+fn out_of_order(theirs: &[RecordedEffect], ours: &[RecordedEffect]) -> Vec<String> {
+    let object = |seen: &RecordedEffect| format!("{}{}", seen.node, seen.pod);
+    let timed = |effects: &[RecordedEffect]| -> BTreeMap<(String, usize), RecordedEffect> {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        let changes = effects.iter().filter(|seen| seen.effect != "event");
+        changes
+            .map(|seen| {
+                let count = counts.entry(seen.to_string()).or_default();
+                *count += 1;
+                ((seen.to_string(), *count), seen.clone())
+            })
+            .collect()
+    };
+    let (theirs, ours) = (timed(theirs), timed(ours));
+    let mut wrong = Vec::new();
+    for (first, a) in &theirs {
+        for (second, b) in &theirs {
+            let is_caused = object(a) == object(b) && a.effect != b.effect && a.t < b.t;
+            let (Some(our_a), Some(our_b)) = (ours.get(first), ours.get(second)) else { continue };
+            if (is_caused || b.t - a.t >= APART) && our_b.t < our_a.t {
+                wrong.push(format!(
+                    "{} ({:.2} s) comes before {} ({:.2} s)",
+                    second.0, our_b.t, first.0, our_a.t
+                ));
+            }
+        }
+    }
+    wrong
+}
