@@ -297,8 +297,8 @@ impl Model {
     }
 
     /// Does what was due until `now`, each at its own time, before anything that happens now: however late a busy machine is, it
-    /// then knows what a replay of the same events knows. What is overdue by more than [`ASLEEP`] is done now. Returns whether there are new
-    /// effects or notices.
+    /// then knows what a replay of the same events knows. What is overdue by more than ten seconds, as after the machine slept, is
+    /// done now. Returns whether there are new effects or notices.
     pub fn pass_time(&mut self, now: Timestamp) -> bool {
         let mut has_news = false;
         while let Some(due) = self.poll_timeout().filter(|due| *due <= now) {
