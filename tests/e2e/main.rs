@@ -8,6 +8,7 @@ mod control_plane;
 mod controller;
 mod departures;
 mod encodings;
+mod faults;
 mod forecasts;
 mod harness;
 mod lifecycle;

@@ -1,0 +1,136 @@
+//! `kordon controller --enforce` behind an API server that is away, slow, or answers 409, 429 and 500: nobody is evicted for
+//! want of sight, it recovers by itself, and what was due meanwhile is done, once.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kordon::time::Span;
+
+use crate::{
+    control_plane::{create_running, on, pod, three_zones},
+    controller::{CONTROLLER, apply_role},
+    harness::{
+        component::Component,
+        effect_watcher::{EffectKind, EffectWatcher},
+        kubelets::Kubelets,
+        plane::{self, ControllerManager, LIFECYCLE, Options, Plane},
+        proxy::{Faults, Proxy},
+        say,
+    },
+};
+
+/// The tolerationSeconds that admission adds.
+const TOLERATION: u32 = 4;
+/// How long each fault lasts: longer than the grace period, the Lease and the toleration together.
+const LASTS: Duration = Duration::from_secs(20);
+/// Long enough for a back-off, another term as the leader, a grace period and the toleration.
+const RECOVERED: Span = Span::from_secs(90);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_of_the_api_server_evict_nobody_and_delay_what_is_due() {
+    let Some(binary) = plane::binary("e2e_faults").unwrap() else { return };
+    let options = Options {
+        toleration_seconds: TOLERATION,
+        audit: true,
+        users: vec![CONTROLLER],
+        ..Options::default()
+    };
+    let plane = Plane::start(&binary, options).await.unwrap();
+    if let Err(error) = faults(&plane).await {
+        panic!("{error:#}");
+    }
+}
+
+async fn faults(plane: &Plane) -> Result<()> {
+    apply_role(plane, "controller").await?;
+    let client = plane.client();
+    let kubelets = three_zones(&client, 2).await?;
+    let proxy = Proxy::start(plane.client_of(CONTROLLER).await?).await?;
+    let mut kordon = start_kordon(plane, &proxy)?;
+    let mut watcher = EffectWatcher::start(&client).await?;
+    // New nodes have a taint until their controller has seen them.
+    for node in kubelets.names() {
+        let (key, effect) = ("node.kubernetes.io/not-ready".into(), "NoSchedule".into());
+        let reached = EffectKind::TaintRemoved { node: node.into(), key, effect };
+        watcher.wait_for_effect(&reached, Span::from_secs(30)).await?;
+    }
+    let bystanders: Vec<_> = kubelets.names().map(|node| pod(&format!("stays-{node}"), node, None)).collect();
+    create_running(&client, &bystanders).await?;
+
+    let rounds = [
+        ("away", "a1", Faults { down: true, ..Faults::default() }),
+        ("409", "a2", Faults { conflicting: 1.0, ..Faults::default() }),
+        ("429", "b1", Faults { throttled: 0.7, ..Faults::default() }),
+        ("500", "b2", Faults { failing: 0.7, ..Faults::default() }),
+        ("stalled", "c1", Faults { stalled: 0.5, ..Faults::default() }),
+    ];
+    for (name, node, faults) in rounds {
+        let started = tokio::time::Instant::now();
+        round(plane, &kubelets, &proxy, name, node, faults)
+            .await
+            .with_context(|| format!("{name}: {:?}", proxy.tally()))?;
+        kordon.check()?;
+        say(&format!("e2e_faults: {name}: {:.1} s", started.elapsed().as_secs_f64()));
+    }
+    kordon.stop().await
+}
+
+fn start_kordon(plane: &Plane, proxy: &Proxy) -> Result<Component> {
+    let manager = ControllerManager { grace_period: Span::from_secs(6), ..ControllerManager::default() };
+    let of_lifecycle = manager.settings()?.flags();
+    let of_lifecycle = of_lifecycle.into_iter().filter(|(flag, ..)| *flag != "controllers");
+    let flags = of_lifecycle.map(|(flag, value, _)| format!("--{flag}={value}"));
+    let kubeconfig = plane.kubeconfig_of(&proxy.url)?;
+    plane.start_kordon_with("kordon", &kubeconfig, &LIFECYCLE[..2].join(","), flags)
+}
+
+/// A node falls silent during the fault, and the others are healthy all the time.
+async fn round(
+    plane: &Plane,
+    kubelets: &Kubelets,
+    proxy: &Proxy,
+    name: &str,
+    node: &str,
+    faults: Faults,
+) -> Result<()> {
+    let client = plane.client();
+    let victim = format!("victim-{name}");
+    create_running(&client, &[pod(&victim, node, None)]).await?;
+    let mut watcher = EffectWatcher::start(&client).await?;
+    proxy.set(faults);
+    // What is open already would stay as it is.
+    proxy.cut_all();
+    kubelets.silence(node).await?;
+    tokio::time::sleep(LASTS).await;
+    let is_blind = faults.down || faults.conflicting == 1.0;
+    let is_marked = watcher.time_of(&EffectKind::unknown(node)).is_some();
+    ensure!(!(is_blind && is_marked), "{node} was marked through the fault\n{watcher}");
+    proxy.set(Faults::default());
+    for effect in [
+        EffectKind::unknown(node),
+        EffectKind::unreachable_taint(node),
+        EffectKind::PodDeleted(on(node, &victim)),
+    ] {
+        watcher.wait_for_effect(&effect, RECOVERED).await?;
+    }
+    kubelets.come_back(node).await?;
+    let (key, effect) = ("node.kubernetes.io/unreachable".into(), "NoExecute".into());
+    let reached = EffectKind::TaintRemoved { node: node.into(), key, effect };
+    watcher.wait_for_effect(&reached, RECOVERED).await?;
+    let elsewhere = watcher.effects().into_iter().find(|effect| effect.kind.node() != Some(node));
+    ensure!(elsewhere.is_none(), "a healthy node was touched: {elsewhere:?}\n{watcher}");
+    let deletions = deletions(plane, &victim)?;
+    ensure!(deletions == 1, "{deletions} deletions of {victim}\n{watcher}");
+    Ok(())
+}
+
+/// How often kordon deleted the pod.
+fn deletions(plane: &Plane, pod: &str) -> Result<usize> {
+    let is_deletion = |line: &serde_json::Value| {
+        line["verb"] == "delete"
+            && line["objectRef"]["resource"] == "pods"
+            && line["objectRef"]["name"] == pod
+            && line["responseStatus"]["code"].as_i64().is_some_and(|code| code < 300)
+    };
+    Ok(plane.audit_of(CONTROLLER)?.iter().filter(|line| is_deletion(line)).count())
+}
