@@ -23,7 +23,7 @@ use super::{
 use crate::{
     cluster::{Change, Key, Node, NodeName, ObjectEvent, ReadBy, Scope, ScopeRead, Version},
     k8s::{
-        decode::{Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent},
+        decode::{Encoding, ListPurpose, PageEnd, StreamEvent, kinds::AnyDecoder},
         feed::{FeedKind, FeedState},
     },
     time::ClusterTime,
@@ -79,11 +79,11 @@ const PREFETCHED_AT_FIRST: usize = 20;
 /// it resumes the watch there, without one it lists first. A turn ends with a [`WatchEnd`] (the next turn resumes) or
 /// with a [`WatchError`]; [`on_error`](Self::on_error) reports it, decides whether `version` is still good, and waits.
 /// All changes and states go through `report`, in the order in which they happened.
-pub struct Follower<D> {
+pub struct Follower {
     kind: FeedKind,
     /// The part of the kind that is followed; none: all of it.
     scope: Option<Scope>,
-    decoder: D,
+    decoder: Box<dyn AnyDecoder>,
     shared: Arc<Shared>,
     report: FeedReporter,
     backoff: Backoff,
@@ -157,8 +157,13 @@ impl From<Closed> for Stop {
     }
 }
 
-impl<D: Decoder> Follower<D> {
-    pub fn new(kind: FeedKind, scope: Option<Scope>, decoder: D, shared: Arc<Shared>) -> Self {
+impl Follower {
+    pub fn new(
+        kind: FeedKind,
+        scope: Option<Scope>,
+        decoder: Box<dyn AnyDecoder>,
+        shared: Arc<Shared>,
+    ) -> Self {
         Self {
             kind,
             decoder,
@@ -224,7 +229,7 @@ impl<D: Decoder> Follower<D> {
         if self.scope.is_some() {
             return Ok(());
         }
-        match self.decoder.change(WatchEvent::ListStarted) {
+        match self.decoder.on_list_started() {
             Some(change) => self.report.change(change).await,
             None => Ok(()),
         }
@@ -286,7 +291,7 @@ impl<D: Decoder> Follower<D> {
     async fn on_page(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<PageEnd, Stop> {
         let mut changes = Vec::new();
         let purpose = if self.scope.is_some() { ListPurpose::Part } else { ListPurpose::Whole };
-        let end = encoding.page(&mut self.decoder, bytes, purpose, &mut changes).map_err(|error| {
+        let end = self.decoder.page(encoding, bytes, purpose, &mut changes).map_err(|error| {
             WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
         })?;
         if self.scope.is_some() {
@@ -451,7 +456,7 @@ impl<D: Decoder> Follower<D> {
         if !listing {
             self.on_success();
         }
-        match encoding.event(&mut self.decoder, event, listing) {
+        match self.decoder.event(encoding, event, listing) {
             StreamEvent::Object { change, version } => {
                 if listing {
                     self.rows += 1;
@@ -517,7 +522,7 @@ impl<D: Decoder> Follower<D> {
             // Prefetched pods are sent only while this is locked: from here on there are none.
             *self.shared.pods_whole.lock().await = true;
         }
-        match self.decoder.change(WatchEvent::ListDone) {
+        match self.decoder.on_list_done() {
             Some(change) => self.report.change(change).await,
             None => Ok(()),
         }

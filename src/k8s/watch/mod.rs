@@ -26,7 +26,6 @@ use std::{
     time::Duration,
 };
 
-use futures::FutureExt;
 use kube::Client;
 use tokio::{
     sync::{Mutex, Semaphore, mpsc, watch},
@@ -43,19 +42,7 @@ pub use scope::{count_pods, read_scope};
 
 use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};
 use super::{
-    decode::{
-        Decoder,
-        budget::BudgetDecoder,
-        lease::{LeaderDecoder, LeaseDecoder},
-        namespace::NamespaceDecoder,
-        node::NodeDecoder,
-        pod::PodDecoder,
-        priority_class::PriorityClassDecoder,
-        quota::QuotaDecoder,
-        service::ServiceDecoder,
-        storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
-        workload::WorkloadDecoder,
-    },
+    decode::kinds::decoder_of,
     feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
 };
 use crate::{
@@ -201,32 +188,8 @@ fn start(
         });
         return None;
     }
-    let of = (kind, scope);
-    fn follow<D: Decoder>(
-        (kind, scope): (FeedKind, Option<Scope>),
-        decoder: D,
-        shared: &Arc<Shared>,
-        tasks: &mut JoinSet<()>,
-    ) -> tokio::task::AbortHandle {
-        // Boxed, or all that runs tasks is compiled once for each kind.
-        tasks.spawn(Follower::new(kind, scope, decoder, shared.clone()).run().boxed())
-    }
-    Some(match kind {
-        FeedKind::Nodes => follow(of, NodeDecoder::default(), shared, tasks),
-        FeedKind::Leases => follow(of, LeaseDecoder::default(), shared, tasks),
-        FeedKind::Pods => follow(of, PodDecoder::default(), shared, tasks),
-        FeedKind::Budgets => follow(of, BudgetDecoder::default(), shared, tasks),
-        FeedKind::Workloads(workload) => follow(of, WorkloadDecoder::new(workload), shared, tasks),
-        FeedKind::PriorityClasses => follow(of, PriorityClassDecoder::default(), shared, tasks),
-        FeedKind::Namespaces => follow(of, NamespaceDecoder::default(), shared, tasks),
-        FeedKind::Services => follow(of, ServiceDecoder::default(), shared, tasks),
-        FeedKind::Claims => follow(of, ClaimDecoder::default(), shared, tasks),
-        FeedKind::Volumes => follow(of, VolumeDecoder::default(), shared, tasks),
-        FeedKind::StorageClasses => follow(of, StorageClassDecoder::default(), shared, tasks),
-        FeedKind::CsiNodes => follow(of, CsiNodeDecoder::default(), shared, tasks),
-        FeedKind::Leader => follow(of, LeaderDecoder::default(), shared, tasks),
-        FeedKind::Quotas => follow(of, QuotaDecoder::default(), shared, tasks),
-    })
+    let follower = Follower::new(kind, scope, decoder_of(kind), shared.clone());
+    Some(tasks.spawn(follower.run()))
 }
 
 /// What the tasks of one connection share.

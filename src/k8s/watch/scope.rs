@@ -15,16 +15,7 @@ use crate::{
     engine::ServerVersion,
     k8s::{
         connect::Connection,
-        decode::{
-            Decoder, ListPurpose,
-            budget::BudgetDecoder,
-            namespace::NamespaceDecoder,
-            node::NodeDecoder,
-            pod::PodDecoder,
-            quota::QuotaDecoder,
-            storage::{ClaimDecoder, VolumeDecoder},
-            workload::WorkloadDecoder,
-        },
+        decode::{ListPurpose, kinds::decoder_of},
         feed::FeedKind,
     },
 };
@@ -124,23 +115,7 @@ struct ScopeReader<'a> {
 
 impl ScopeReader<'_> {
     async fn read(&self) -> Result<Vec<Change>, WatchError> {
-        match self.scope {
-            Scope::Nodes | Scope::NodesWith(_) | Scope::Node(_) => self.read_as(NodeDecoder::default()).await,
-            Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) | Scope::FinishedPods => {
-                self.read_as(PodDecoder::default()).await
-            }
-            Scope::Budgets | Scope::BudgetsIn(_) => self.read_as(BudgetDecoder::default()).await,
-            Scope::Namespaces | Scope::Namespace(_) => self.read_as(NamespaceDecoder::default()).await,
-            Scope::Workloads(kind) | Scope::Workload(kind, _) => {
-                self.read_as(WorkloadDecoder::new(*kind)).await
-            }
-            Scope::Claims | Scope::Claim(_) => self.read_as(ClaimDecoder::default()).await,
-            Scope::Volumes | Scope::Volume(_) => self.read_as(VolumeDecoder::default()).await,
-            Scope::Quotas | Scope::QuotasIn(_) => self.read_as(QuotaDecoder::default()).await,
-        }
-    }
-
-    async fn read_as<D: Decoder>(&self, mut decoder: D) -> Result<Vec<Change>, WatchError> {
+        let mut decoder = decoder_of(self.scope.kind());
         let (mut changes, mut next) = (Vec::new(), String::new());
         let version = loop {
             let mut query = list_query(self.scope, self.version);
@@ -149,12 +124,9 @@ impl ScopeReader<'_> {
             }
             let answer = error::open_objects(self.client, query.as_str(), self.request_timeout).await?;
             let bytes = error::collect(answer.body, SILENCE, LONGEST).await?;
-            let end = answer
-                .encoding
-                .page(&mut decoder, &bytes, ListPurpose::Prefetch, &mut changes)
-                .map_err(|error| {
-                    WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
-                })?;
+            let end = decoder.page(answer.encoding, &bytes, ListPurpose::Prefetch, &mut changes).map_err(
+                |error| WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}")),
+            )?;
             if end.next.is_empty() {
                 break end.version;
             }

@@ -1,0 +1,91 @@
+//! The decoder of each kind that is watched.
+
+use super::{
+    Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent,
+    budget::BudgetDecoder,
+    lease::{LeaderDecoder, LeaseDecoder},
+    namespace::NamespaceDecoder,
+    node::NodeDecoder,
+    pod::PodDecoder,
+    priority_class::PriorityClassDecoder,
+    quota::QuotaDecoder,
+    service::ServiceDecoder,
+    storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+    workload::WorkloadDecoder,
+};
+use crate::cluster::{Change, FeedKind};
+
+/// The decoder of a kind, new.
+pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
+    match kind {
+        FeedKind::Nodes => Box::new(NodeDecoder::default()),
+        FeedKind::Leases => Box::new(LeaseDecoder::default()),
+        FeedKind::Pods => Box::new(PodDecoder::default()),
+        FeedKind::Budgets => Box::new(BudgetDecoder::default()),
+        FeedKind::Workloads(workload) => Box::new(WorkloadDecoder::new(workload)),
+        FeedKind::PriorityClasses => Box::new(PriorityClassDecoder::default()),
+        FeedKind::Namespaces => Box::new(NamespaceDecoder::default()),
+        FeedKind::Services => Box::new(ServiceDecoder::default()),
+        FeedKind::Claims => Box::new(ClaimDecoder::default()),
+        FeedKind::Volumes => Box::new(VolumeDecoder::default()),
+        FeedKind::StorageClasses => Box::new(StorageClassDecoder::default()),
+        FeedKind::CsiNodes => Box::new(CsiNodeDecoder::default()),
+        FeedKind::Leader => Box::new(LeaderDecoder::default()),
+        FeedKind::Quotas => Box::new(QuotaDecoder::default()),
+    }
+}
+
+/// A [`Decoder`] of whatever kind: what watches and lists a kind is compiled once for all kinds.
+pub trait AnyDecoder: Send {
+    /// Reads one event of a watch. See [`Encoding::event`].
+    fn event(&mut self, encoding: Encoding, bytes: &[u8], listing: bool) -> StreamEvent;
+
+    /// Reads a page of a list into `changes`. See [`Encoding::page`].
+    ///
+    /// # Errors
+    /// It is not a list in this encoding, in words.
+    fn page(
+        &mut self,
+        encoding: Encoding,
+        bytes: &[u8],
+        purpose: ListPurpose,
+        changes: &mut Vec<Change>,
+    ) -> Result<PageEnd, String>;
+
+    /// The change that the start of a list means; none if it changes nothing.
+    fn on_list_started(&mut self) -> Option<Change>;
+
+    /// The change that the end of a list means; none if it changes nothing.
+    fn on_list_done(&mut self) -> Option<Change>;
+
+    /// Drops shared parts that no object uses any more.
+    fn tidy(&mut self);
+}
+
+impl<D: Decoder> AnyDecoder for D {
+    fn event(&mut self, encoding: Encoding, bytes: &[u8], listing: bool) -> StreamEvent {
+        encoding.event(self, bytes, listing)
+    }
+
+    fn page(
+        &mut self,
+        encoding: Encoding,
+        bytes: &[u8],
+        purpose: ListPurpose,
+        changes: &mut Vec<Change>,
+    ) -> Result<PageEnd, String> {
+        encoding.page(self, bytes, purpose, changes)
+    }
+
+    fn on_list_started(&mut self) -> Option<Change> {
+        self.change(WatchEvent::ListStarted)
+    }
+
+    fn on_list_done(&mut self) -> Option<Change> {
+        self.change(WatchEvent::ListDone)
+    }
+
+    fn tidy(&mut self) {
+        Decoder::tidy(self);
+    }
+}
