@@ -1,23 +1,23 @@
 //! Watches shared by the agents, and the objects that an agent knows.
 
-use std::{collections::BTreeMap, fmt::Debug, ops::Bound, sync::Arc};
+use std::{collections::BTreeMap, fmt::Debug, ops::Bound, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future::BoxFuture};
 use kube::{
     Api,
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    api::{ListParams, WatchEvent, WatchParams},
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     errors::ErrorReporter,
     objects::{Key, Object},
 };
+
+/// After a list or a watch that failed.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// One watch for any number of agents; each object is decoded once.
 pub struct Feed<K> {
@@ -71,37 +71,49 @@ where
         self
     }
 
-    /// Watches until cancelled.
+    /// Watches until cancelled. After an error it starts again with a list.
     pub async fn run(self, api: Api<K>, errors: ErrorReporter, cancel: CancellationToken) {
-        let events = watcher::watcher(api, watcher::Config::default()).default_backoff();
-        let mut events = Box::pin(events);
-        let mut listed = Vec::new();
-        loop {
-            let event = tokio::select! {
-                () = cancel.cancelled() => return,
-                event = events.next() => event,
-            };
-            let change = match event {
-                None => return,
-                Some(Err(error)) => {
+        let follow = async {
+            loop {
+                if let Err(error) = self.list_and_watch(&api).await {
                     errors.report("watch", &error);
-                    continue;
                 }
-                Some(Ok(Event::Init)) => {
-                    listed.clear();
-                    continue;
-                }
-                Some(Ok(Event::InitApply(object))) => {
-                    listed.push(Arc::new(object));
-                    continue;
-                }
-                Some(Ok(Event::InitDone)) => FeedChange::Listed(std::mem::take(&mut listed)),
-                Some(Ok(Event::Apply(object))) => FeedChange::Applied(Arc::new(object)),
-                Some(Ok(Event::Delete(object))) => FeedChange::Deleted(Arc::new(object)),
-            };
-            for inbox in &self.inboxes {
-                inbox(change.clone()).await;
+                sleep(PAUSE).await;
             }
+        };
+        cancel.run_until_cancelled(follow).await;
+    }
+
+    /// Lists all objects, and then watches from the version of the list for as long as nothing fails.
+    async fn list_and_watch(&self, api: &Api<K>) -> kube::Result<()> {
+        let list = api.list(&ListParams::default()).await?;
+        let mut version = list.metadata.resource_version.unwrap_or_default();
+        self.send(FeedChange::Listed(list.items.into_iter().map(Arc::new).collect())).await;
+        loop {
+            let mut events = Box::pin(api.watch(&WatchParams::default(), &version).await?);
+            while let Some(event) = events.next().await {
+                let (newest, change) = match event? {
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                        (object.meta().resource_version.clone(), FeedChange::Applied(Arc::new(object)))
+                    }
+                    WatchEvent::Deleted(object) => {
+                        (object.meta().resource_version.clone(), FeedChange::Deleted(Arc::new(object)))
+                    }
+                    WatchEvent::Bookmark(bookmark) => {
+                        version = bookmark.metadata.resource_version;
+                        continue;
+                    }
+                    WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
+                };
+                version = newest.unwrap_or(version);
+                self.send(change).await;
+            }
+        }
+    }
+
+    async fn send(&self, change: FeedChange<K>) {
+        for inbox in &self.inboxes {
+            inbox(change.clone()).await;
         }
     }
 }

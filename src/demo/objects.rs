@@ -8,14 +8,14 @@ use std::{
 
 use k8s_openapi::{
     NamespaceResourceScope,
+    api::{core, policy},
     apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference, Time},
 };
 use kube::{Resource, core::ObjectMeta};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::Value;
 
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = "k8s_openapi::api::core::v1::Node")]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Node {
     #[serde(deserialize_with = "thin")]
     pub metadata: ObjectMeta,
@@ -78,8 +78,7 @@ pub struct Condition {
     pub last_transition_time: String,
 }
 
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = "k8s_openapi::api::core::v1::Pod")]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Pod {
     #[serde(deserialize_with = "thin")]
     pub metadata: ObjectMeta,
@@ -275,8 +274,7 @@ pub enum WorkloadKind {
     Job,
 }
 
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = "k8s_openapi::api::policy::v1::PodDisruptionBudget")]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Budget {
     #[serde(deserialize_with = "thin")]
     pub metadata: ObjectMeta,
@@ -286,8 +284,7 @@ pub struct Budget {
     pub status: Value,
 }
 
-#[derive(Resource, Clone, Debug, Deserialize)]
-#[resource(inherit = "k8s_openapi::api::core::v1::ResourceQuota")]
+#[derive(Clone, Debug, Deserialize)]
 pub struct QuotaObject {
     #[serde(deserialize_with = "thin")]
     pub metadata: ObjectMeta,
@@ -322,6 +319,47 @@ impl Key {
             name: metadata.name.clone().unwrap_or_default(),
         }
     }
+}
+
+/// Gives a type with fewer fields the names that a published type has in the API.
+macro_rules! resource_as {
+    ($($object:ty => $published:ty,)*) => {$(
+        impl Resource for $object {
+            type DynamicType = ();
+            type Scope = <$published as Resource>::Scope;
+
+            fn kind((): &()) -> Cow<'_, str> {
+                <$published as Resource>::kind(&())
+            }
+
+            fn group((): &()) -> Cow<'_, str> {
+                <$published as Resource>::group(&())
+            }
+
+            fn version((): &()) -> Cow<'_, str> {
+                <$published as Resource>::version(&())
+            }
+
+            fn plural((): &()) -> Cow<'_, str> {
+                <$published as Resource>::plural(&())
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    )*};
+}
+
+resource_as! {
+    Node => core::v1::Node,
+    Pod => core::v1::Pod,
+    Budget => policy::v1::PodDisruptionBudget,
+    QuotaObject => core::v1::ResourceQuota,
 }
 
 /// Access to any object's metadata.
