@@ -18,16 +18,10 @@ pub mod journal;
 pub mod recording;
 pub mod k8s;
 pub mod demo;
-pub mod counterfactual;
-pub mod why;
-pub mod timing;
-pub mod forecast;
-pub mod operation;
-pub mod plan;
-pub mod placement;
-pub mod pressure;
-pub mod engine;
-pub mod cluster;
 pub mod clock;
-pub mod time;
-pub mod visible;
+
+// The pure layers: a package of their own (`src/pure.rs`).
+pub use kordon_pure::{
+    cluster, counterfactual, engine, forecast, operation, placement, plan, pressure, time, timing, visible,
+    why,
+};

@@ -391,5 +391,9 @@ fn is_name(text: &str) -> bool {
 /// `src/app/screen.rs` is `["app", "screen"]`, `src/app/mod.rs` is `["app"]`.
 fn module_path(file: &str) -> ModulePath {
     let inside = file.strip_prefix("src/").unwrap_or(file).trim_end_matches(".rs");
-    inside.split('/').filter(|part| !matches!(*part, "mod" | "lib" | "main")).map(str::to_owned).collect()
+    inside
+        .split('/')
+        .filter(|part| !matches!(*part, "mod" | "lib" | "pure" | "main"))
+        .map(str::to_owned)
+        .collect()
 }

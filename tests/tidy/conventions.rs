@@ -37,14 +37,17 @@ fn every_pane_shows_what_it_draws() {
 
 #[test]
 fn lints_that_replace_memory_stay_on() {
-    let (manifest, library, clippy) = (file("Cargo.toml"), file("src/lib.rs"), file("clippy.toml"));
+    let (manifest, clippy) = (file("Cargo.toml"), file("clippy.toml"));
     assert!(manifest.contains("unsafe_code = \"forbid\""));
     for lint in ["dbg_macro", "todo", "iter_over_hash_type"] {
         assert!(manifest.contains(&format!("{lint} = \"warn\"")), "{lint}");
     }
-    for lint in ["unwrap_used", "panic", "print_stdout", "print_stderr"] {
-        assert!(library.contains(&format!("clippy::{lint}")), "{lint}");
+    for library in ["src/lib.rs", "src/pure.rs"].map(file) {
+        for lint in ["unwrap_used", "panic", "print_stdout", "print_stderr"] {
+            assert!(library.contains(&format!("clippy::{lint}")), "{lint}");
+        }
     }
+    assert!(file("pure/Cargo.toml").contains("[lints]\nworkspace = true"));
     for method in
         ["std::time::Instant::now", "std::time::SystemTime::now", "chrono::Utc::now", "std::process::exit"]
     {
@@ -55,22 +58,23 @@ fn lints_that_replace_memory_stay_on() {
 #[test]
 fn every_dependency_has_its_reason_and_no_default_features() {
     // Crates without default features of their own.
-    const PLAIN: [&str; 1] = ["humantime"];
-    let manifest = file("Cargo.toml");
+    const PLAIN: [&str; 2] = ["humantime", "kordon-pure"];
+    let manifests = ["Cargo.toml", "pure/Cargo.toml"].map(file);
     let (mut section, mut reason, mut wrong) = (String::new(), false, Vec::new());
-    for line in manifest.lines().map(str::trim) {
+    for line in manifests.iter().flat_map(|manifest| manifest.lines()).map(str::trim) {
         if line.starts_with('[') {
             (section, reason) = (line.into(), false);
         } else if line.is_empty() {
             reason = false;
         } else if line.starts_with('#') {
             reason = true;
-        } else if section == "[dependencies]" {
-            let name = line.split([' ', '=']).next().unwrap_or_default();
+        } else if section == "[dependencies]" || section == "[workspace.dependencies]" {
+            let name = line.split([' ', '=', '.']).next().unwrap_or_default();
             if !reason {
                 wrong.push(format!("{name}: say above it why it is needed"));
             }
-            if !line.contains("default-features = false") && !PLAIN.contains(&name) {
+            let is_inherited = line.contains("workspace = true");
+            if !line.contains("default-features = false") && !is_inherited && !PLAIN.contains(&name) {
                 wrong.push(format!("{name}: default-features = false"));
             }
         }
