@@ -23,7 +23,7 @@ use kordon::{
 };
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -522,29 +522,22 @@ async fn pods_leave_in_every_way_in_the_scenario_of_departures() {
     let cluster = DemoCluster::with_control_plane("departures");
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let pods: Api<Pod> = Api::all(cluster.client.clone());
+    let mut changes = Box::pin(kube::runtime::watcher(pods, kube::runtime::watcher::Config::default()));
     let end = cluster.clock.now() + Span::from_secs(330);
-    let mut version = pods.list(&ListParams::default()).await.expect("pods").metadata.resource_version;
-    while cluster.clock.now() < end {
-        // A watch ends after a few minutes.
-        let from = version.clone().unwrap_or_default();
-        let mut changes = Box::pin(
-            pods.watch(&WatchParams::default(), &from)
-                .await
-                .expect("a watch")
-                .take_until(cluster.clock.sleep_until(end)),
-        );
-        while let Some(change) = changes.next().await {
-            match change {
-                Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod)) => {
+    loop {
+        use kube::runtime::watcher::Event;
+        tokio::select! {
+            () = cluster.clock.sleep_until(end) => break,
+            change = changes.next() => match change {
+                Some(Ok(Event::Apply(pod) | Event::Delete(pod) | Event::InitApply(pod))) => {
                     for evidence in evidence(&pod) {
                         let name = pod.metadata.name.clone().unwrap_or_default();
                         seen.entry(evidence).or_default().insert(name);
                     }
-                    version = pod.metadata.resource_version;
                 }
-                Ok(WatchEvent::Bookmark(_)) => {}
+                Some(Ok(Event::Init | Event::InitDone)) => {}
                 other => panic!("{other:?}"),
-            }
+            },
         }
     }
     for kind in [
