@@ -43,8 +43,28 @@ pub struct Dictionary {
     texts_in_full: usize,
     parts_in_full: usize,
     texts: Vec<Name>,
-    parts: Vec<Box<dyn Any + Send>>,
+    parts: Vec<SharedPart>,
+    /// What was read of both until the last [`Dictionary::mark`].
+    marked: DictionaryMark,
     interner: Interner,
+}
+
+/// A part behind an `Arc`, which tells it from the others by its type.
+type SharedPart = Arc<dyn Any + Send + Sync>;
+
+/// What was read until somewhere between two keyframes, for a dictionary that goes on from there. Marks of the same stretch share
+/// what they have in common.
+#[derive(Clone, Default)]
+pub struct DictionaryMark {
+    base: Timestamp,
+    texts: Vec<Arc<[Name]>>,
+    parts: Vec<Arc<[SharedPart]>>,
+}
+
+impl std::fmt::Debug for DictionaryMark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DictionaryMark").field("base", &self.base).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Dictionary {
@@ -79,7 +99,24 @@ impl Dictionary {
         (self.texts_in_full, self.parts_in_full) = (0, 0);
         self.texts.clear();
         self.parts.clear();
+        self.marked = DictionaryMark { base, ..DictionaryMark::default() };
         self.interner.tidy();
+    }
+
+    /// What was read since the last restart, to go on from.
+    pub fn mark(&mut self) -> DictionaryMark {
+        let DictionaryMark { texts, parts, .. } = &mut self.marked;
+        extend_chunks(texts, &self.texts);
+        extend_chunks(parts, &self.parts);
+        self.marked.clone()
+    }
+
+    /// Goes on reading from a mark of what was written to the same place, whoever read it.
+    pub fn resume(&mut self, mark: &DictionaryMark) {
+        self.restart(mark.base);
+        self.texts.extend(mark.texts.iter().flat_map(|chunk| chunk.iter().cloned()));
+        self.parts.extend(mark.parts.iter().flat_map(|chunk| chunk.iter().cloned()));
+        self.marked = mark.clone();
     }
 
     /// Forgets what was written where that has become more than so many texts or parts: they are written in full once more. A
@@ -126,6 +163,14 @@ pub fn encode_into<T: Encode<Dictionary>>(
     dictionary: &mut Dictionary,
 ) -> Result<(), WriteError<Vec<u8>>> {
     value.encode(&mut Encoder::new(bytes), dictionary)
+}
+
+/// Adds what the chunks do not have of `all`.
+fn extend_chunks<T: Clone>(chunks: &mut Vec<Arc<[T]>>, all: &[T]) {
+    let known: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    if known < all.len() {
+        chunks.push(all[known..].into());
+    }
 }
 
 fn next_place(count: usize) -> Result<u32, &'static str> {
@@ -288,7 +333,7 @@ pub mod shared {
         written_parts.insert(id, place);
         *parts_in_full += 1;
         // As long as it is kept, its address is its own.
-        parts.push(Box::new(part.clone()));
+        parts.push(Arc::new(part.clone()));
         Ok(())
     }
 
@@ -323,7 +368,7 @@ pub mod shared {
             return known.ok_or_else(|| ReadError::message("a part is named that was not written before"));
         }
         let part: Arc<T> = Arc::from(as_kept(Box::<T>::decode(decoder, context)?));
-        context.as_mut().parts.push(Box::new(part.clone()));
+        context.as_mut().parts.push(Arc::new(part.clone()));
         Ok(part)
     }
 }
@@ -435,5 +480,44 @@ mod tests {
             }
         }
         assert_eq!(decoder.position(), bytes.len());
+    }
+
+    #[test]
+    fn another_reader_goes_on_from_a_mark_and_marks_share_what_was_read_before() {
+        let mut writing = Dictionary::default();
+        let parts: Vec<Arc<Name>> = ["one", "two"].map(|text| Arc::new(text.into())).into();
+        let mut written = Vec::new();
+        for texts in [["a", "b"], ["b", "c"], ["a", "c"]] {
+            let mut bytes = Vec::new();
+            for (text, part) in texts.iter().zip(&parts) {
+                encode_into(&Name::from(*text), &mut bytes, &mut writing).expect("memory");
+                shared::encode(part, &mut Encoder::new(&mut bytes), &mut writing).expect("memory");
+            }
+            written.push((texts, bytes));
+        }
+        let read = |(texts, bytes): &([&str; 2], Vec<u8>), reading: &mut Dictionary| {
+            let mut decoder = Decoder::new(bytes);
+            for (text, part) in texts.iter().zip(&parts) {
+                assert_eq!(&*Name::decode(&mut decoder, reading).expect("a text"), *text);
+                let read: Arc<Name> = shared::decode(&mut decoder, reading).expect("a part");
+                assert_eq!(read, *part);
+            }
+        };
+        let mut first = Dictionary::default();
+        let marks: Vec<DictionaryMark> = written
+            .iter()
+            .map(|block| {
+                read(block, &mut first);
+                first.mark()
+            })
+            .collect();
+        for (place, mark) in marks.iter().enumerate() {
+            let mut other = Dictionary::default();
+            read(&written[0], &mut other);
+            other.resume(mark);
+            written[place + 1..].iter().for_each(|block| read(block, &mut other));
+            assert_eq!(other.mark().texts.concat(), marks[2].texts.concat(), "from mark {place}");
+        }
+        assert!(Arc::ptr_eq(&marks[0].texts[0], &marks[2].texts[0]), "what they have in common is kept once");
     }
 }

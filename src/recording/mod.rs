@@ -18,7 +18,7 @@ mod start;
 mod writer;
 
 pub use error::RecordingError;
-pub use reader::{EntrySource, RecordedEntry, RecordingEnd, RecordingReader};
+pub use reader::{EntrySource, ReadPosition, RecordedEntry, RecordingEnd, RecordingReader};
 pub use redaction::Redactor;
 pub use ring::{Ring, RingLimits, RingReader};
 pub use start::RecordingStart;

@@ -12,7 +12,12 @@ use super::{
     block::{self, BlockHeader, BlockKind, HEADER},
     entry::{self, EntryContent},
 };
-use crate::{cluster::encoding::Dictionary, k8s::feed::FeedEvent, time::Timestamp, visible};
+use crate::{
+    cluster::encoding::{Dictionary, DictionaryMark},
+    k8s::feed::FeedEvent,
+    time::Timestamp,
+    visible,
+};
 
 /// What the blocks since a keyframe, and the keyframe, may decompress to: what they share is kept while they are read.
 const MAX_SEGMENT: u64 = 256 << 20;
@@ -39,6 +44,14 @@ pub struct RecordingReader<R> {
 struct Block {
     header: BlockHeader,
     payload: u64,
+}
+
+/// A place between two blocks, from which any reader of the recording can go on.
+#[derive(Clone, Debug)]
+pub struct ReadPosition {
+    next_block: usize,
+    segment_bytes: u64,
+    dictionary: DictionaryMark,
 }
 
 /// How a recording ends.
@@ -149,6 +162,25 @@ impl<R: Read + Seek> RecordingReader<R> {
     pub fn seek(&mut self, at: Timestamp) {
         let later = self.segments.partition_point(|block| self.blocks[*block].header.from <= at);
         self.begin_at(later.checked_sub(1).map_or(1, |place| self.segments[place]));
+    }
+
+    /// Whether all entries of the blocks so far were taken, and what the watches reported is next: a good place to go on from.
+    pub fn is_between_blocks(&self) -> bool {
+        let next = self.blocks.get(self.next_block);
+        self.entries.is_empty() && next.is_some_and(|block| block.header.kind == BlockKind::Entries)
+    }
+
+    /// Where it stands between blocks.
+    pub fn position(&mut self) -> ReadPosition {
+        let (next_block, segment_bytes) = (self.next_block, self.segment_bytes);
+        ReadPosition { next_block, segment_bytes, dictionary: self.dictionary.mark() }
+    }
+
+    /// Goes on from a position in the same recording.
+    pub fn resume(&mut self, position: &ReadPosition) {
+        self.entries.clear();
+        (self.next_block, self.segment_bytes) = (position.next_block, position.segment_bytes);
+        self.dictionary.resume(&position.dictionary);
     }
 
     /// The next entry; none at the end.
