@@ -16,6 +16,7 @@ pub mod player;
 pub mod read;
 pub mod record;
 pub mod replay;
+mod replay_state;
 pub mod review;
 pub mod scheduler;
 pub mod session;

@@ -6,13 +6,13 @@ use std::{
     io::{Read, Seek},
 };
 
+use super::replay_state::ReplayState;
 use crate::{
-    cluster::{Change, FeedKind},
     counterfactual::{Alternative, Counterfactual},
-    engine::{Outcome, Settings},
+    engine::Settings,
     forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
-    model::{ConnectionInfo, ControllerRole, HORIZON, Model, ModelOptions},
+    model::{HORIZON, Model},
     recording::{EntrySource, RecordedEntry, RecordingError, RecordingReader},
     time::{Span, Timestamp},
 };
@@ -64,14 +64,6 @@ pub struct Replay<R> {
 /// What is known at some moments of a recording.
 pub type Checkpoints = BTreeMap<Timestamp, ReplayState>;
 
-/// What is known at a moment of a recording.
-#[derive(Clone, Debug)]
-pub struct ReplayState {
-    model: Model,
-    /// What stands between the recording and the model with other settings.
-    counterfactual: Option<Counterfactual>,
-}
-
 impl<R: Read + Seek> Replay<R> {
     /// A replay that stands at the start. Its shadow has the settings of the controller that were recorded, or others.
     pub fn new(reader: RecordingReader<R>, settings: Settings) -> Self {
@@ -85,7 +77,7 @@ impl<R: Read + Seek> Replay<R> {
 
     fn of(reader: RecordingReader<R>, settings: Settings, alternative: Option<Alternative>) -> Self {
         let at = reader.start().at;
-        let state = ReplayState::new(&reader, &settings, alternative.as_ref(), at);
+        let state = ReplayState::new(reader.start(), &settings, alternative.as_ref(), at);
         let mut replay = Self {
             reader,
             settings,
@@ -202,7 +194,7 @@ impl<R: Read + Seek> Replay<R> {
             None => self.reader.rewind(),
         }
         (self.at, self.next_look) = (began, look_after(began));
-        self.state = ReplayState::new(&self.reader, &self.settings, self.alternative.as_ref(), began);
+        self.state = ReplayState::new(self.reader.start(), &self.settings, self.alternative.as_ref(), began);
         self.next = None;
     }
 
@@ -313,100 +305,8 @@ impl<R: Read + Seek> Replay<R> {
     }
 }
 
-impl ReplayState {
-    /// What is known before anything was heard.
-    fn new<R: Read + Seek>(
-        reader: &RecordingReader<R>,
-        settings: &Settings,
-        alternative: Option<&Alternative>,
-        at: Timestamp,
-    ) -> Self {
-        let counterfactual = alternative.map(Counterfactual::new);
-        Self { model: model(reader, settings, at), counterfactual }
-    }
-
-    fn on_event(&mut self, event: FeedEvent, at: Timestamp) {
-        match (event, &mut self.counterfactual) {
-            (FeedEvent::Changes(changes), Some(_)) => {
-                changes.into_iter().for_each(|change| self.on_recorded_change(change, at));
-            }
-            (event, counterfactual) => {
-                if let (Some(counterfactual), FeedEvent::Health(kind, health)) = (counterfactual, &event)
-                    && self.model.feeds.state(*kind) == Some(&FeedState::Live)
-                    && health.state != FeedState::Live
-                    && *kind == FeedKind::Nodes
-                {
-                    counterfactual.on_gap();
-                }
-                self.model.on_watch_event(event, at);
-                self.answer_effects(at);
-            }
-        }
-    }
-
-    /// What a change was in the recording is another to a cluster whose controller has other settings.
-    fn on_recorded_change(&mut self, change: Change, at: Timestamp) {
-        let Some(counterfactual) = &mut self.counterfactual else { return };
-        let mut changes = counterfactual.on_change(change, &self.model.cluster, at);
-        while !changes.is_empty() {
-            self.model.on_watch_event(FeedEvent::Changes(changes), at);
-            self.answer_effects(at);
-            changes = self.settled();
-        }
-    }
-
-    fn settled(&mut self) -> Vec<Change> {
-        let Self { model, counterfactual } = self;
-        counterfactual.as_mut().map_or_else(Vec::new, |layer| layer.settle(&model.cluster))
-    }
-
-    fn poll_timeout(&self) -> Option<Timestamp> {
-        let ends = self.counterfactual.as_ref().and_then(Counterfactual::poll_timeout);
-        [self.model.poll_timeout(), ends].into_iter().flatten().min()
-    }
-
-    fn on_timeout(&mut self, at: Timestamp) {
-        self.model.on_timeout(at);
-        self.answer_effects(at);
-        let Self { model, counterfactual } = self;
-        let Some(layer) = counterfactual else { return };
-        let mut changes = layer.on_timeout(&model.cluster, at);
-        changes.extend(self.settled());
-        while !changes.is_empty() {
-            self.model.apply(changes, at);
-            self.answer_effects(at);
-            changes = self.settled();
-        }
-    }
-
-    /// Records the effects of the shadow, as a dry run does. With other settings its controller has them too, and at once does what
-    /// the shadow predicts.
-    fn answer_effects(&mut self, at: Timestamp) {
-        while let Some(effect) = self.model.next_effect() {
-            self.model.on_outcome(effect.id, Outcome::Recorded, at);
-            if let Some(layer) = &mut self.counterfactual {
-                layer.on_write(&effect.write, &self.model.cluster, at);
-                self.model.apply_write(&effect.write, at);
-            }
-        }
-    }
-}
-
 /// The first full second after a time: looks are at the same times wherever playing began.
 pub fn look_after(at: Timestamp) -> Timestamp {
     let second = LOOK.as_nanos();
     Timestamp::from_nanos((at.as_nanos().div_euclid(second) + 1) * second)
-}
-
-/// What a model knows before it has heard anything.
-fn model<R: Read + Seek>(reader: &RecordingReader<R>, settings: &Settings, at: Timestamp) -> Model {
-    let start = reader.start();
-    let connection = ConnectionInfo {
-        context: start.context.clone(),
-        server: start.server.clone(),
-        identity: Some(start.identity.clone()).filter(|user| !user.is_empty()),
-        server_version: Some(start.server_version.clone()).filter(|release| !release.is_empty()),
-    };
-    let options = ModelOptions { connection, settings: settings.clone(), role: ControllerRole::Shadow };
-    Model::new(options, at)
 }
