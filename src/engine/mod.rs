@@ -412,6 +412,11 @@ impl Engine {
         })
     }
 
+    /// How far the controller is with a node; none until a pass has registered it.
+    pub fn node_stage(&self, node: &Node) -> Option<NodeStage> {
+        self.records.contains_key(&node.name).then(|| self.stage(node))
+    }
+
     /// The last heartbeat of a node, and from when on it counts as late or silent without another one.
     pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
         let renewals = self.heartbeats.of(&node.name);
@@ -624,10 +629,10 @@ impl Engine {
             return NodeStage::Tainted;
         }
         let subject = EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute);
-        let queued = self.zones.get(&node.zone()).is_some_and(|zone| zone.queue.is_waiting(&node.name));
+        let is_queued = || self.zones.get(&node.zone()).is_some_and(|zone| zone.queue.is_waiting(&node.name));
         if self.out.is_busy(&subject) || self.out.is_recorded(&subject) {
             NodeStage::Requested
-        } else if queued {
+        } else if is_queued() {
             NodeStage::Queued
         } else {
             NodeStage::Healthy

@@ -174,7 +174,7 @@ impl NodeFacts<'_> {
     /// What is known of a node.
     pub fn of<'a>(engine: &Engine, cluster: &Cluster, node: &'a Node, now: Timestamp) -> NodeFacts<'a> {
         let is_known = cluster.knows(&Scope::PodsOn(node.name.clone()));
-        let stage = engine.node_view(node).map_or(NodeStage::Healthy, |view| view.stage);
+        let stage = engine.node_stage(node).unwrap_or(NodeStage::Healthy);
         // Pods matter to few nodes only.
         let counts = node.unschedulable && is_known;
         let pods = NodePods {
