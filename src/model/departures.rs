@@ -1,10 +1,10 @@
 //! The pods that left in the last two hours: who removed each of them, why, and how many of each kind in each minute.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{collections::VecDeque, sync::Arc};
 
 use super::Model;
 use crate::{
-    cluster::{Applied, Cluster, ClusterEvent, Delta, Key, NodeName, Pod, Uid},
+    cluster::{Applied, Cluster, ClusterEvent, Delta, Key, NodeName, Pod, Uid, cow_map::CowMap},
     k8s::feed::FeedState,
     time::{Span, Timestamp},
     why::departure::{DepartureKind, EvidenceSource, PodDeparture, PodPresence, departed_at},
@@ -60,12 +60,12 @@ pub enum DepartureStage {
     Restarted,
 }
 
-/// The departures of the last two hours.
+/// The departures of the last two hours. Copies share what they have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Departures {
-    entries: BTreeMap<DepartureId, DepartureEntry>,
+    entries: CowMap<DepartureId, Arc<DepartureEntry>>,
     /// The newest departure of each pod that is kept.
-    by_pod: BTreeMap<Key, DepartureId>,
+    by_pod: CowMap<Key, DepartureId>,
     /// How many of each kind left in each minute, the oldest minute first.
     minutes: VecDeque<Minute>,
     /// How many departures there have been.
@@ -152,9 +152,7 @@ impl Departures {
 
     /// Drops what is too old.
     pub fn expire(&mut self, now: Timestamp) {
-        while let Some(oldest) = self.entries.keys().next().copied()
-            && !is_recent(oldest.0, now)
-        {
+        while let Some(oldest) = self.oldest().filter(|oldest| !is_recent(oldest.0, now)) {
             self.drop_entry(oldest);
         }
         let first = minute(now) - KEPT_FOR.as_secs() / MINUTE.as_secs();
@@ -184,16 +182,16 @@ impl Departures {
 
     /// The newest first.
     pub fn newest(&self) -> impl Iterator<Item = (DepartureId, &DepartureEntry)> {
-        self.entries.iter().rev().map(|(id, entry)| (*id, entry))
+        self.entries.iter().rev().map(|(id, entry)| (*id, &**entry))
     }
 
     pub fn entry(&self, id: DepartureId) -> Option<&DepartureEntry> {
-        self.entries.get(&id)
+        self.entries.get(&id).map(|entry| &**entry)
     }
 
     /// The newest departure of a pod of this name.
     pub fn of_pod(&self, pod: &Key) -> Option<&DepartureEntry> {
-        self.entries.get(self.by_pod.get(pod)?)
+        self.entry(*self.by_pod.get(pod)?)
     }
 
     /// The kinds that occurred and how often, those that need attention first.
@@ -260,7 +258,7 @@ impl Departures {
         {
             // It left when it finished: this is only the end of its object.
             if let Some(entry) = self.entries.get_mut(&known) {
-                entry.stage = stage;
+                Arc::make_mut(entry).stage = stage;
                 self.revision += 1;
             }
         } else if !finished && let Some(departure) = PodDeparture::of(pod, presence, cluster, &[]) {
@@ -291,7 +289,7 @@ impl Departures {
             }
             return;
         };
-        let Some(entry) = self.entries.get_mut(&known) else { return };
+        let Some(entry) = self.entries.get_mut(&known).map(Arc::make_mut) else { return };
         self.revision += 1;
         entry.stage = stage;
         if tells_more(&departure, &entry.departure) {
@@ -315,13 +313,17 @@ impl Departures {
         let id = DepartureId(at, self.count);
         self.add_to_minute(at, departure.kind, 1);
         self.by_pod.insert(pod.key.clone(), id);
-        self.entries.insert(id, DepartureEntry::new(pod, Some(at), stage, departure));
+        self.entries.insert(id, DepartureEntry::new(pod, Some(at), stage, departure).into());
         if self.entries.len() > CAPACITY {
             let completed = self.entries.iter().find(|(_, entry)| is_completion(entry.departure.kind));
-            let least = completed.or_else(|| self.entries.first_key_value()).map(|(id, _)| *id);
+            let least = completed.map(|(id, _)| *id).or_else(|| self.oldest());
             least.into_iter().for_each(|id| self.drop_entry(id));
         }
         self.expire(now);
+    }
+
+    fn oldest(&self) -> Option<DepartureId> {
+        self.entries.keys().next().copied()
     }
 
     fn drop_entry(&mut self, id: DepartureId) {

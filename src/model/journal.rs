@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
+    sync::Arc,
 };
 
 use super::ControllerRole;
@@ -25,10 +26,10 @@ const JOINS: Span = Span::from_secs(6);
 /// How many of the newest entries may fold a repeat, so that interleaved repeats fold too.
 const NEIGHBOURS: usize = 6;
 
-/// The entries, newest last.
+/// The entries, newest last. Copies share them.
 #[derive(Clone, Debug, Default)]
 pub struct SessionJournal {
-    entries: VecDeque<JournalEntry>,
+    entries: VecDeque<Arc<JournalEntry>>,
     /// How many entries were dropped: the number of the oldest one kept.
     gone: usize,
     /// The numbers of the entries about each node or its pods, in order.
@@ -221,7 +222,7 @@ impl JournalEntry {
 
 impl SessionJournal {
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &JournalEntry> + ExactSizeIterator {
-        self.entries.iter()
+        self.entries.iter().map(|entry| &**entry)
     }
 
     pub fn len(&self) -> usize {
@@ -234,12 +235,12 @@ impl SessionJournal {
 
     /// The entries with their numbers, which they keep.
     pub fn numbered(&self) -> impl DoubleEndedIterator<Item = (usize, &JournalEntry)> + ExactSizeIterator {
-        self.entries.iter().enumerate().map(|(place, entry)| (self.gone + place, entry))
+        self.entries().enumerate().map(|(place, entry)| (self.gone + place, entry))
     }
 
     /// The entry with this number; none if it was dropped.
     pub fn entry(&self, number: usize) -> Option<&JournalEntry> {
-        self.entries.get(number.checked_sub(self.gone)?)
+        self.entries.get(number.checked_sub(self.gone)?).map(|entry| &**entry)
     }
 
     /// The entries about a node or pods that were on it, oldest first.
@@ -251,7 +252,7 @@ impl SessionJournal {
     pub fn about_pod(&self, pod: &Key) -> impl DoubleEndedIterator<Item = &JournalEntry> {
         let is_it =
             move |subject: &JournalSubject| matches!(subject, JournalSubject::Pod(own, _) if own == pod);
-        self.entries.iter().filter(move |entry| entry.subjects.iter().any(is_it))
+        self.entries().filter(move |entry| entry.subjects.iter().any(is_it))
     }
 
     /// Counts changes: while the count stays the same, so do the entries.
@@ -278,14 +279,14 @@ impl SessionJournal {
         let same = recent.rev().find(|place| folds(&self.entries[*place], &entry));
         let place = match same {
             Some(place) => {
-                self.entries[place].join(entry);
+                Arc::make_mut(&mut self.entries[place]).join(entry);
                 place
             }
             None => {
                 if length == CAPACITY {
                     self.drop_oldest();
                 }
-                self.entries.push_back(entry);
+                self.entries.push_back(entry.into());
                 self.entries.len() - 1
             }
         };
