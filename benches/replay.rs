@@ -1,10 +1,13 @@
-//! How long it takes to show another moment of an hour of 500 nodes: `cargo bench --bench replay`.
+//! How long it takes to show another moment of an hour of 500 nodes: `cargo bench --bench replay`, or `-- --keep FILE`, where the next
+//! run finds the recording there.
 //!
 //! A demo cluster that loses a zone for ten minutes is recorded in virtual time. Then random moments of the recording are asked for
 //! as a key of the dashboard asks for them, and all that it would show of each is worked out: once while nothing else is known of the file, as
-//! right after it was opened, and once after the search for notable moments has passed over it.
+//! right after it was opened, and once after the search for notable moments has passed over it. Beside the time stands the CPU time of all
+//! threads, which a busy machine makes longer too, but far less.
 
 use std::{
+    env, fs,
     io::{BufReader, Cursor},
     time::{Duration, Instant},
 };
@@ -50,8 +53,17 @@ const MOMENTS: usize = 40;
 const BUDGET: Duration = Duration::from_millis(200);
 
 fn main() {
-    let paused = Builder::new_current_thread().enable_all().start_paused(true).build();
-    let file = paused.expect("a runtime").block_on(recording());
+    let kept = env::args().skip_while(|argument| argument != "--keep").nth(1);
+    let file = match kept.as_ref().and_then(|file| fs::read(file).ok()) {
+        Some(file) => file,
+        None => {
+            let paused = Builder::new_current_thread().enable_all().start_paused(true).build();
+            paused.expect("a runtime").block_on(recording())
+        }
+    };
+    if let Some(kept) = kept {
+        fs::write(kept, &file).expect("it can be written");
+    }
     let runtime = Builder::new_multi_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let mut random = fastrand::Rng::with_seed(1);
@@ -64,8 +76,12 @@ fn main() {
         }
         report("right after it was opened", first);
         let mut played = PlayedFile::open(&file);
+        let before = resident_mib();
         let searched = played.search().await;
-        println!("search for notable moments, and what is known at keyframes: {searched:.1?}");
+        println!(
+            "search for notable moments, and what is kept to go on from: {searched:.1?}, {:.0} MiB more",
+            resident_mib() - before
+        );
         let mut later = Vec::new();
         for moment in &moments {
             later.push(played.show(*moment).await);
@@ -150,17 +166,17 @@ impl PlayedFile {
         Self { player, playback, shown }
     }
 
-    /// Goes to a moment. Returns how long it took.
+    /// Goes to a moment. Returns how long it took, and how much CPU time.
     #[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
-    async fn show(&mut self, moment: Timestamp) -> Duration {
-        let begun = Instant::now();
+    async fn show(&mut self, moment: Timestamp) -> (Duration, Duration) {
+        let (begun, cpu) = (Instant::now(), cpu_time());
         self.playback.go_to(moment);
         self.player.start(&self.playback, &self.shown);
         let step = self.player.next_step().await.expect("it does not panic");
-        let (at, model, _) = self.player.on_step(step);
-        let took = begun.elapsed();
-        self.shown = *model.expect("it is whole");
-        self.playback.at = at;
+        let shown = self.player.on_step(step);
+        let took = (begun.elapsed(), cpu_time().saturating_sub(cpu));
+        self.shown = *shown.model.expect("it is whole");
+        self.playback.at = shown.at;
         took
     }
 
@@ -174,16 +190,39 @@ impl PlayedFile {
                 return begun.elapsed();
             }
             let found = self.player.next_found().await.expect("it does not panic");
-            self.player.add_checkpoints(found.checkpoints);
+            self.player.add_checkpoints(found.checkpoints, found.until);
         }
     }
 }
 
-fn report(when: &str, mut times: Vec<Duration>) {
-    times.sort();
-    let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+fn report(when: &str, times: Vec<(Duration, Duration)>) {
+    let (times, cpu): (Vec<_>, Vec<_>) = times.into_iter().unzip();
+    let ([median, longest], [median_cpu, longest_cpu]) = (middle_and_end(times), middle_and_end(cpu));
     let verdict = if longest <= BUDGET { "" } else { "  MISSED" };
     println!(
-        "another moment, {when}: median {median:.1?}, longest {longest:.1?} (budget {BUDGET:?}){verdict}"
+        "another moment, {when}: median {median:.1?}, longest {longest:.1?} (budget {BUDGET:?}){verdict}; \
+         CPU: median {median_cpu:.1?}, longest {longest_cpu:.1?}"
     );
+}
+
+fn middle_and_end(mut times: Vec<Duration>) -> [Duration; 2] {
+    times.sort();
+    [times[times.len() / 2], times[times.len() - 1]]
+}
+
+/// What all threads have used.
+fn cpu_time() -> Duration {
+    let tasks = fs::read_dir("/proc/self/task").expect("Linux");
+    let nanos = tasks.flatten().filter_map(|task| {
+        let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(nanos.sum())
+}
+
+/// Resident memory.
+fn resident_mib() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").expect("Linux");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is always there");
+    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
 }

@@ -36,6 +36,8 @@ pub struct Playback {
     pub moments: Arc<Vec<Moment>>,
     /// Until when it was searched for them.
     pub searched: Timestamp,
+    /// Since when what happened is known at the moment that is shown; none if nothing is missing. Until the search has passed there.
+    pub known_from: Option<Timestamp>,
     /// The settings with which it shows what would have happened; empty if it shows what happened.
     pub other_settings: String,
     /// What is wrong with it: that it was truncated, for example.
@@ -75,6 +77,7 @@ impl Playback {
             speed: 1.0,
             moments: Arc::default(),
             searched: from,
+            known_from: None,
             other_settings: String::new(),
             fault: None,
         }

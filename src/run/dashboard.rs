@@ -29,7 +29,7 @@ use super::{
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
     moment_search::SearchProgress,
     operations::{OperationsDriver, room},
-    player::{Player, PlayerEvent, StepKind, StepResult},
+    player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
     session::{Links, Session},
     surface::Surface,
     tty, vitals,

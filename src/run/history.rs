@@ -47,9 +47,6 @@ const BATCH: usize = 100;
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
 
-/// With more nodes and pods than this, an hour takes too long to play before a moment can be shown.
-const LARGE: usize = 10_000;
-
 /// Why there is a gap.
 const TOO_MUCH: &str = "the watches reported more than the history could keep up with";
 
@@ -372,30 +369,19 @@ fn why_ended(error: &RecordingError, folder: &Path) -> String {
     }
 }
 
-/// The cluster whose history is played.
-#[derive(Clone, Debug)]
-pub struct PlayedCluster {
-    pub settings: Settings,
-    /// How many nodes and pods it has.
-    pub objects: usize,
-}
-
-/// A player of what a history keeps.
+/// A player of what a history keeps of a cluster whose controller has these settings.
 ///
 /// # Errors
 /// It cannot be read.
 pub fn player_of(
     kept: &RingReader,
-    of: &PlayedCluster,
+    settings: &Settings,
 ) -> Result<(Player, (Timestamp, Timestamp)), HistoryError> {
     let replay = || -> Result<AnyReplay, HistoryError> {
         let source: Box<dyn RecordingSource> = Box::new(BufReader::new(kept.clone()));
-        Ok(Replay::new(RecordingReader::open(source)?, of.settings.clone()))
+        Ok(Replay::new(RecordingReader::open(source)?, settings.clone()))
     };
-    let (mut played, searched) = (replay()?, replay()?);
-    if of.objects > LARGE {
-        played = played.without_run_up();
-    }
+    let (played, searched) = (replay()?, replay()?);
     let whole = (played.reader().start().at, played.reader().until());
     Ok((Player::new(played, searched), whole))
 }

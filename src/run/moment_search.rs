@@ -1,4 +1,4 @@
-//! Searches a recording for its notable moments, in slices beside the loop. On the way it leaves what is known at keyframes, from
+//! Searches a recording for its notable moments, in slices beside the loop. On the way it leaves what is known every few seconds, from
 //! which a replay goes on.
 
 use std::{
@@ -31,7 +31,7 @@ pub struct SearchProgress {
     /// How far the recording was searched.
     pub until: Timestamp,
     pub is_done: bool,
-    /// What is known at keyframes since the last slice.
+    /// What the last slice left to go on from.
     pub checkpoints: Checkpoints,
 }
 

@@ -44,18 +44,28 @@ pub struct Player {
     search: Option<AnySearch>,
     searching: Background<(AnySearch, SearchProgress)>,
     number: MomentNumber,
-    /// What is known at keyframes and waits until it does not play.
+    /// What the search found to go on from, and until when, while it plays.
     checkpoints: Checkpoints,
+    searched: Timestamp,
     /// When the moment that is shown, or on its way, was asked for.
     asked: Instant,
 }
 
-/// A moment that can be shown.
+/// A moment that was made, and what made it.
 pub struct StepResult {
     replay: Box<AnyReplay>,
+    number: MomentNumber,
+    moment: PlayedMoment,
+}
+
+/// A moment that can be shown.
+#[derive(Debug)]
+pub struct PlayedMoment {
     pub at: Timestamp,
     pub model: Result<Box<Model>, RecordingError>,
     pub kind: StepKind,
+    /// Since when what happened is known, if more is known once the search has passed the moment: then it is shown again.
+    pub known_from: Option<Timestamp>,
 }
 
 /// What was worked out beside the loop.
@@ -75,20 +85,22 @@ impl fmt::Debug for Player {
 pub enum StepKind {
     /// Time has passed.
     Continued,
-    /// It is another place of the recording.
+    /// It is another place of the recording, or more is known of what happened before it.
     Jumped,
 }
 
 impl Player {
-    /// A player of one recording, of which it has two replays: one plays, and the other searches.
+    /// A player of one recording, of which it has two replays: one plays, and the other searches. Of a place that was not searched
+    /// yet only the time since the last keyframe is played, and the rest is known once the search has passed there.
     pub fn new(replay: AnyReplay, search: AnyReplay) -> Self {
         Self {
-            replay: Some(Box::new(replay)),
+            replay: Some(Box::new(replay.without_run_up())),
             step: Background::new(Duration::ZERO),
             search: Some(Box::new(MomentSearch::new(search))),
             searching: Background::new(Duration::ZERO),
             number: MomentNumber::default(),
             checkpoints: Checkpoints::new(),
+            searched: Timestamp::EPOCH,
             asked: Instant::now(),
         }
     }
@@ -100,10 +112,11 @@ impl Player {
 
     /// When the next moment is to be shown; none while one is on its way, and while nothing changes.
     pub fn due(&self, playback: &Playback) -> Option<Instant> {
-        self.replay.as_ref()?;
+        let replay = self.replay.as_ref()?;
         match playback.target {
             Some(_) => Some(self.asked),
-            None => playback.is_playing().then_some(self.asked + STEP),
+            None if playback.is_playing() => Some(self.asked + STEP),
+            None => replay.can_complete().then_some(self.asked),
         }
     }
 
@@ -121,23 +134,20 @@ impl Player {
 
     /// The same where this much time has passed.
     pub fn start_after(&mut self, elapsed: Duration, playback: &Playback, before: &Model) {
-        let Some(mut replay) = self.replay.take() else { return };
+        let Some(replay) = self.replay.take() else { return };
         let (to, kind) = match playback.target {
             Some(target) => (target, StepKind::Jumped),
-            None => {
+            None if playback.is_playing() => {
                 let passed = Span::from_secs_f64(elapsed.as_secs_f64() * playback.speed);
                 ((playback.at + passed).min(playback.until), StepKind::Continued)
             }
+            None => (playback.at, StepKind::Jumped),
         };
         self.number.shown += 1;
         self.number.jump += u64::from(kind == StepKind::Jumped);
         let number = self.number;
         let before = (kind == StepKind::Continued).then(|| before.clone());
-        self.step.start(move |_| {
-            let model =
-                replay.seek(to).map(|()| Box::new(moment(replay.model(), before.as_ref(), number, to)));
-            StepResult { replay, at: to, model, kind }
-        });
+        self.step.start(move |_| make_moment(replay, before, number, to));
     }
 
     /// What was worked out next; forever none while nothing runs. May be dropped and awaited again.
@@ -157,11 +167,11 @@ impl Player {
     }
 
     /// Takes back what played. Returns the moment.
-    pub fn on_step(&mut self, step: StepResult) -> (Timestamp, Result<Box<Model>, RecordingError>, StepKind) {
-        let StepResult { replay, at, model, kind } = step;
-        let replay = self.replay.insert(replay);
-        replay.add_checkpoints(std::mem::take(&mut self.checkpoints));
-        (at, model, kind)
+    pub fn on_step(&mut self, step: StepResult) -> PlayedMoment {
+        let StepResult { replay, number, moment } = step;
+        self.number = number;
+        self.replay.insert(replay).add_checkpoints(std::mem::take(&mut self.checkpoints), self.searched);
+        moment
     }
 
     /// Searches on, if there is more to search and nothing searches.
@@ -186,13 +196,32 @@ impl Player {
         Ok(progress)
     }
 
-    /// Takes what is known at keyframes, to go on from.
-    pub fn add_checkpoints(&mut self, checkpoints: Checkpoints) {
+    /// Takes what the search found to go on from until then.
+    pub fn add_checkpoints(&mut self, checkpoints: Checkpoints, searched: Timestamp) {
+        self.searched = searched;
         match &mut self.replay {
-            Some(replay) => replay.add_checkpoints(checkpoints),
+            Some(replay) => replay.add_checkpoints(checkpoints, searched),
             None => self.checkpoints.extend(checkpoints),
         }
     }
+}
+
+/// Goes to a moment. `before` is shown if only time has passed since then.
+fn make_moment(
+    mut replay: Box<AnyReplay>,
+    before: Option<Model>,
+    mut number: MomentNumber,
+    at: Timestamp,
+) -> StepResult {
+    let (was_continued, known_from) = (before.is_some(), replay.known_from());
+    let sought = if was_continued { replay.seek(at) } else { replay.jump(at) };
+    // A model that knows of other events counts differently.
+    let before = before.filter(|_| replay.known_from() == known_from);
+    let kind = if before.is_some() { StepKind::Continued } else { StepKind::Jumped };
+    number.jump += u64::from(was_continued && kind == StepKind::Jumped);
+    let model = sought.map(|()| Box::new(moment(replay.model(), before.as_ref(), number, at)));
+    let moment = PlayedMoment { at, model, kind, known_from: replay.known_from() };
+    StepResult { replay, number, moment }
 }
 
 /// The model of a moment with its forecast, ready to be shown.

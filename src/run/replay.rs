@@ -13,7 +13,7 @@ use crate::{
     forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
     model::{HORIZON, Model},
-    recording::{EntrySource, RecordedEntry, RecordingError, RecordingReader},
+    recording::{EntrySource, ReadPosition, RecordedEntry, RecordingError, RecordingReader},
     time::{Span, Timestamp},
 };
 
@@ -21,16 +21,21 @@ use crate::{
 /// only, as to a kordon that was started then.
 const HISTORY: Span = Span::from_secs(3600);
 
-/// Forward it plays through this much in any case, so that time that passes fast loses no knowledge.
+/// Forward it plays through this much in any case, so that time that passes fast loses no knowledge; and this much to show another
+/// place, which is waited for.
 const PLAYED_THROUGH: Span = Span::from_secs(300);
+const PLAYED_TO_JUMP: Span = Span::from_secs(30);
 
-/// Copies of the model are kept to go on from. Of a large cluster fewer: so many objects they may have in all, and there are at
-/// least and at most so many of them. When there are more, every second one is dropped.
+/// From one checkpoint to the next: what is played after it takes some hundredths of a second.
+const CHECKPOINT_EVERY: Span = Span::from_secs(15);
+
+/// Of a long recording, and of one of a large cluster, there are fewer checkpoints: so many objects they may have in all, and there
+/// are at least and at most so many of them.
 const CHECKPOINT_OBJECTS: usize = 2_000_000;
 const CHECKPOINTS: (usize, usize) = (16, 512);
 
 /// How often the model's views are brought up to date while it plays: what a state changed to and back in between is not
-/// recorded.
+/// recorded. Where the knowledge is to be completed, only the views of the moment are made: they take a third of the time.
 const LOOK: Span = Span::from_secs(1);
 
 /// A recording without any message for this long was interrupted, for example because the machine slept: what is due meanwhile
@@ -43,8 +48,12 @@ const SILENCE: Span = Span::from_secs(600);
 pub struct Replay<R> {
     reader: RecordingReader<R>,
     settings: Settings,
-    /// How far before a moment playing begins.
+    /// How far before a moment playing begins where what happened earlier is not known.
     run_up: Span,
+    /// The keyframe with which the knowledge begins, if more is known once the recording was searched until the moment.
+    known_from: Option<Timestamp>,
+    /// How far the recording was searched: the checkpoints until then are all there.
+    searched: Timestamp,
     /// The other settings that are asked about.
     alternative: Option<Alternative>,
     state: ReplayState,
@@ -55,14 +64,34 @@ pub struct Replay<R> {
     needs_keyframe: bool,
     /// When the views are brought up to date next.
     next_look: Timestamp,
-    /// What was known just before keyframes, by the times of those.
     checkpoints: Checkpoints,
+    /// The time of the last checkpoint that was made, and whether there was a keyframe since then.
+    last_checkpoint: Option<Timestamp>,
+    passed_keyframe: bool,
     /// The stretches that could not be read, by their start: until when, and why.
     damaged: BTreeMap<Timestamp, (Timestamp, String)>,
 }
 
 /// What is known at some moments of a recording.
-pub type Checkpoints = BTreeMap<Timestamp, ReplayState>;
+pub type Checkpoints = BTreeMap<Timestamp, Checkpoint>;
+
+/// What is known at a moment of a recording from all that happened before it, and where what follows is read.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    state: ReplayState,
+    position: ReadPosition,
+}
+
+/// What a moment is played from.
+#[derive(Clone, Copy, Debug)]
+enum ReplayBase {
+    /// What is known where the replay stands.
+    Here,
+    Checkpoint(Timestamp),
+    Keyframe(Timestamp),
+    /// The start of the recording.
+    Start,
+}
 
 impl<R: Read + Seek> Replay<R> {
     /// A replay that stands at the start. Its shadow has the settings of the controller that were recorded, or others.
@@ -82,6 +111,8 @@ impl<R: Read + Seek> Replay<R> {
             reader,
             settings,
             run_up: HISTORY,
+            known_from: None,
+            searched: at,
             alternative,
             state,
             at,
@@ -89,14 +120,17 @@ impl<R: Read + Seek> Replay<R> {
             needs_keyframe: false,
             next_look: at,
             checkpoints: BTreeMap::new(),
+            last_checkpoint: None,
+            passed_keyframe: false,
             damaged: BTreeMap::new(),
         };
-        replay.begin(at);
+        replay.begin(None);
         replay
     }
 
-    /// The same that begins at the last keyframe before a moment, and has to play no more than a few minutes: where that takes long, and
-    /// what happened earlier is known once somebody else has played it ([`Replay::add_checkpoints`]).
+    /// The same that begins at the last keyframe before a moment, and has to play no more than the time since then: what happened
+    /// earlier is known once a search has passed the moment ([`Replay::add_checkpoints`]), and then the moment can be
+    /// [completed](Replay::can_complete).
     #[must_use]
     pub fn without_run_up(self) -> Self {
         Self { run_up: Span::ZERO, ..self }
@@ -131,15 +165,37 @@ impl<R: Read + Seek> Replay<R> {
     /// # Errors
     /// The recording cannot be read. A block that is damaged is no error: the model loses its connection for that time.
     pub fn seek(&mut self, to: Timestamp) -> Result<(), RecordingError> {
+        self.go_to(to, PLAYED_THROUGH)
+    }
+
+    /// The same where somebody waits for another place: without a run-up less is played, and more is to be
+    /// [completed](Replay::can_complete).
+    ///
+    /// # Errors
+    /// As [`Replay::seek`].
+    pub fn jump(&mut self, to: Timestamp) -> Result<(), RecordingError> {
+        self.go_to(to, PLAYED_TO_JUMP)
+    }
+
+    fn go_to(&mut self, to: Timestamp, patience: Span) -> Result<(), RecordingError> {
         let to = to.clamp(self.reader.start().at, self.reader.until());
-        let checkpoint = self.checkpoints.range(..=to).next_back().map(|(at, _)| *at);
-        match checkpoint {
-            Some(checkpoint) if to < self.at || checkpoint > self.at => self.go_to(checkpoint),
-            None if to < self.at => self.begin(to),
-            Some(_) | None if self.is_far_ahead(to) => self.begin(to),
-            Some(_) | None => {}
+        match self.base_for(to, self.run_up.max(patience)) {
+            ReplayBase::Here => {}
+            ReplayBase::Checkpoint(at) => self.resume(at),
+            ReplayBase::Keyframe(at) => self.begin(Some(at)),
+            ReplayBase::Start => self.begin(None),
         }
         self.play(to)
+    }
+
+    /// The keyframe with which the knowledge of the moment begins; none where nothing is missing that this replay can know.
+    pub fn known_from(&self) -> Option<Timestamp> {
+        self.known_from
+    }
+
+    /// Whether the moment at which the replay stands is known better after another [`Replay::seek`].
+    pub fn can_complete(&self) -> bool {
+        self.known_from.is_some() && self.at <= self.searched
     }
 
     /// Makes the forecast of the moment, if there is anything to predict. Later events are compared with it.
@@ -158,21 +214,38 @@ impl<R: Read + Seek> Replay<R> {
         self.damaged.iter().map(|(from, (until, why))| (*from, *until, why.as_str()))
     }
 
-    /// What was known just before keyframes that were played, for another replay of the same recording.
+    /// The checkpoints that were made since the last call, for another replay of the same recording.
     pub fn take_checkpoints(&mut self) -> Checkpoints {
         std::mem::take(&mut self.checkpoints)
     }
 
-    /// Takes what another replay of the same recording knew just before keyframes.
-    pub fn add_checkpoints(&mut self, checkpoints: Checkpoints) {
+    /// Takes all checkpoints of another replay of the same recording, which was played from its start until `searched`.
+    pub fn add_checkpoints(&mut self, checkpoints: Checkpoints, searched: Timestamp) {
         self.checkpoints.extend(checkpoints);
-        self.drop_checkpoints();
+        self.searched = self.searched.max(searched);
     }
 
-    /// Whether playing begins later for `to` than where the replay stands.
-    fn is_far_ahead(&self, to: Timestamp) -> bool {
-        to.since(self.at) > self.run_up.max(PLAYED_THROUGH)
-            && self.keyframe_for(to).is_some_and(|keyframe| keyframe > self.at)
+    /// What `to` is played from: what is known of all that happened before, unless that takes long and is not worked out yet.
+    fn base_for(&self, to: Timestamp, patience: Span) -> ReplayBase {
+        let is_ahead = self.at <= to;
+        let here = Some(self.at).filter(|_| is_ahead && self.known_from.is_none());
+        let checkpoint = self.checkpoints.range(..=to).next_back().map(|(at, _)| *at);
+        let (known, known_at) = match (checkpoint, here) {
+            (Some(at), here) if here.is_none_or(|here| here < at) => (ReplayBase::Checkpoint(at), at),
+            (_, Some(here)) => (ReplayBase::Here, here),
+            (_, None) => (ReplayBase::Start, self.reader.start().at),
+        };
+        if to <= self.searched || to.since(known_at) <= patience {
+            return known;
+        }
+        match self.keyframe_for(to).filter(|keyframe| *keyframe > known_at) {
+            None => known,
+            // What is missing here is missing there too.
+            Some(keyframe) if is_ahead && (self.at >= keyframe || to.since(self.at) <= patience) => {
+                ReplayBase::Here
+            }
+            Some(keyframe) => ReplayBase::Keyframe(keyframe),
+        }
     }
 
     /// The keyframe at which playing begins for `to`; none if that is the start. What other settings did depends on everything
@@ -183,11 +256,9 @@ impl<R: Read + Seek> Replay<R> {
         self.reader.keyframes().take_while(is_known).last()
     }
 
-    /// Begins again, far enough before `to`.
-    fn begin(&mut self, to: Timestamp) {
-        let start = self.reader.start().at;
-        let keyframe = self.keyframe_for(to);
-        let began = keyframe.unwrap_or(start);
+    /// Begins again, at a keyframe or at the start.
+    fn begin(&mut self, keyframe: Option<Timestamp>) {
+        let began = keyframe.unwrap_or(self.reader.start().at);
         self.needs_keyframe = keyframe.is_some() || self.reader.begins_with_keyframe();
         match keyframe {
             Some(at) => self.reader.seek(at),
@@ -195,23 +266,26 @@ impl<R: Read + Seek> Replay<R> {
         }
         (self.at, self.next_look) = (began, look_after(began));
         self.state = ReplayState::new(self.reader.start(), &self.settings, self.alternative.as_ref(), began);
-        self.next = None;
+        (self.next, self.passed_keyframe) = (None, false);
+        self.known_from = keyframe.filter(|_| self.run_up == Span::ZERO);
     }
 
-    fn go_to(&mut self, at: Timestamp) {
-        let Some(state) = self.checkpoints.get(&at) else { return };
+    fn resume(&mut self, at: Timestamp) {
+        let Some(Checkpoint { state, position }) = self.checkpoints.get(&at) else { return };
         self.state = state.clone();
-        self.reader.seek(at);
+        self.reader.resume(position);
         (self.at, self.next, self.needs_keyframe) = (at, None, false);
         self.next_look = look_after(at);
+        (self.known_from, self.passed_keyframe) = (None, false);
     }
 
     fn play(&mut self, to: Timestamp) -> Result<(), RecordingError> {
         loop {
+            self.keep_checkpoint();
             self.read_ahead()?;
             let Some(entry) = self.next.take_if(|entry| entry.at <= to) else { break };
             match entry.source {
-                EntrySource::Keyframe if !self.needs_keyframe => self.keep(entry.at),
+                EntrySource::Keyframe if !self.needs_keyframe => self.passed_keyframe = true,
                 EntrySource::Keyframe => self.apply(entry.event, entry.at),
                 EntrySource::Watch => {
                     self.needs_keyframe = false;
@@ -256,32 +330,39 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Keeps what is known just before a keyframe.
-    fn keep(&mut self, at: Timestamp) {
-        self.pass_time(at);
-        if self.checkpoints.contains_key(&at) {
+    /// Keeps what is known between two blocks, if it is time for that: just after a keyframe sooner, as from there nothing of the
+    /// keyframe has to be read.
+    fn keep_checkpoint(&mut self) {
+        let is_between = self.next.is_none() && self.reader.is_between_blocks();
+        if !is_between || self.needs_keyframe || self.known_from.is_some() {
             return;
         }
-        self.checkpoints.insert(at, self.state.clone());
-        self.drop_checkpoints();
+        let every = self.checkpoint_every();
+        let wanted = if self.passed_keyframe { Span::from_nanos(every.as_nanos() / 4) } else { every };
+        let (at, from) = (self.at, self.at - wanted);
+        let has_one = self.last_checkpoint.is_some_and(|last| last > from && last <= at)
+            || self.checkpoints.range(from..=at).next().is_some();
+        if !has_one {
+            let (state, position) = (self.state.clone(), self.reader.position());
+            self.checkpoints.insert(at, Checkpoint { state, position });
+            (self.last_checkpoint, self.passed_keyframe) = (Some(at), false);
+        }
     }
 
-    /// Drops every second checkpoint where there are too many.
-    fn drop_checkpoints(&mut self) {
+    fn checkpoint_every(&self) -> Span {
         let cluster = &self.state.model.cluster;
         let objects = cluster.nodes().len() + cluster.pods().len();
         let most = (CHECKPOINT_OBJECTS / objects.max(1)).clamp(CHECKPOINTS.0, CHECKPOINTS.1);
-        while self.checkpoints.len() > most {
-            let mut place = 0;
-            self.checkpoints.retain(|_, _| {
-                place += 1;
-                place % 2 == 0
-            });
-        }
+        let length = self.reader.until().since(self.reader.start().at);
+        let most = i64::try_from(most).expect("some hundreds");
+        CHECKPOINT_EVERY.max(Span::from_nanos(length.as_nanos() / most))
     }
 
     /// Does what is due until then.
     fn pass_time(&mut self, to: Timestamp) {
+        if self.known_from.is_some() {
+            self.next_look = look_after(to);
+        }
         if to.since(self.at) > SILENCE {
             self.at = to;
             self.state.on_timeout(to);

@@ -26,6 +26,7 @@ const UNSEARCHED: &str = "┈";
 ///  ▶ 10x  03:12:45  +12m45s   03:00:00 ─▂▅▇──▂──────●────▂▂───────┈┈┈┈ 03:48:12 truncated
 ///  12s ago: 3 nodes Silent                                    ] in 45s: pod shop/web-1 evicted
 /// ```
+/// Until the journal of the moment is complete, the second line says since when it is: `reading what happened before 03:12:00`.
 /// Draws the second line only where there is room for it.
 pub fn draw(scene: &Scene, playback: &Playback, area: Rect, buf: &mut Buffer) {
     let line =
@@ -103,7 +104,9 @@ fn clock(at: Timestamp, playback: &Playback, width: u16) -> String {
 fn moments(scene: &Scene, playback: &Playback) -> Segments {
     let dim = scene.style(Role::Dim);
     let mut line = Segments::default();
-    if let Some(last) = playback.last_moment() {
+    if let Some(from) = playback.known_from {
+        line = line.left(0, Runs::new(&format!("reading what happened before {}", text::clock(from)), dim));
+    } else if let Some(last) = playback.last_moment() {
         let ago = text::age(playback.at, last.at);
         let runs =
             Runs::new(&format!("{ago} ago: "), dim).and(&last.text(), scene.style(role_of(last.level)));

@@ -14,7 +14,7 @@ use kordon::{
     run::{
         self, Dashboard, Surface, VirtualTyping,
         moment_search::{MomentSearch, end_note},
-        player::{Player, RecordingSource},
+        player::{Player, RecordingSource, StepKind},
         replay::Replay,
     },
     time::{Span, Timestamp},
@@ -106,6 +106,64 @@ async fn what_is_shown_at_a_moment_is_what_the_live_dashboard_knew_then() {
         let expected = live_frame(model, at, &live.file, (160, 48));
         assert!(replayed == expected, "at {at} by way of {by_way_of:?}:\n{replayed}\nlive:\n{expected}");
     }
+}
+
+/// Of a place that was not searched yet only the time since the last keyframe is played, so that it is shown at once.
+#[tokio::test(start_paused = true)]
+async fn a_moment_that_is_shown_before_the_search_has_passed_there_is_completed_afterwards() {
+    let live = LiveSession::run("zone-outage", Span::from_secs(400)).await;
+    let file = &live.file;
+    let (at, expected) = live.models.last().expect("there are some");
+    for is_paused in [true, false] {
+        let mut playback = playback_of(file);
+        let mut player = Player::new(replay_of(file), replay_of(file));
+        playback.go_to(*at);
+        player.start(&playback, &player.first_model());
+        let shown = player.next_step().await.expect("it does not panic");
+        let shown = player.on_step(shown);
+        let model = shown.model.expect("it is whole");
+        let keyframe = replay_of(file).reader().keyframes().take_while(|keyframe| keyframe <= at).last();
+        assert_eq!(shown.known_from, keyframe, "it begins there");
+        assert!(model.journal.len() < expected.journal.len(), "what happened before is not known");
+        (playback.at, playback.target, playback.is_paused) = (shown.at, None, is_paused);
+        assert_eq!(player.due(&playback).is_some(), !is_paused, "nothing is better known yet");
+
+        player.start_search();
+        let found = player.next_found().await.expect("it does not panic");
+        assert!(found.is_done, "no time passes meanwhile");
+        player.add_checkpoints(found.checkpoints, found.until);
+        assert!(player.due(&playback).is_some(), "it is shown again");
+        player.start(&playback, &model);
+        let completed = player.next_step().await.expect("it does not panic");
+        let completed = player.on_step(completed);
+        assert_eq!((completed.at, completed.known_from), (*at, None));
+        assert_eq!(completed.kind, StepKind::Jumped, "nothing of what was shown holds");
+        let model = completed.model.expect("it is whole");
+        let entries = |model: &Model| model.journal.entries().cloned().collect::<Vec<_>>();
+        assert_eq!(entries(&model), entries(expected));
+        let departures =
+            |model: &Model| model.departures.newest().map(|(_, entry)| entry.clone()).collect::<Vec<_>>();
+        assert_eq!(departures(&model), departures(expected));
+        assert_eq!(player.due(&playback).is_some(), !is_paused, "once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dashboard_that_runs_comes_to_show_what_it_shows_after_the_search() {
+    let live = LiveSession::run("zone-outage", Span::from_secs(400)).await;
+    let file = &live.file;
+    let (at, _) = live.models.last().expect("there are some");
+    let mut playback = playback_of(file);
+    playback.go_to(*at);
+    let clock = Clock::new(playback.from, 1.0);
+    let player = Player::new(replay_of(file), replay_of(file));
+    let dashboard = Dashboard::of_recording(playback, player, options(), clock);
+    let size = (160, 48);
+    let until = clock.now() + Span::from_secs(30);
+    let settled = run::headless(dashboard, size, until, Vec::new()).await.expect("it runs");
+    let settled = snapshot::plain(&settled);
+    let expected = frame(file, &going_to(*at), size).await;
+    assert!(settled == expected, "{settled}\nexpected:\n{expected}");
 }
 
 trait Pick {

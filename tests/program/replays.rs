@@ -11,7 +11,7 @@ use kordon::{
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     recording::{RecordingReader, RecordingStart, RecordingWriter},
-    run::{Session, replay::Replay},
+    run::{Session, moment_search::MomentSearch, replay::Replay},
     time::{Span, Timestamp},
 };
 use serde_json::Value;
@@ -49,6 +49,14 @@ async fn a_replayed_model_knows_what_the_live_one_knew() {
         for _ in 0..20 {
             let (at, report) = &live.reports[random.usize(..live.reports.len())];
             assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} back at {at}"));
+        }
+        // From what a search leaves to another replay, which begins at a keyframe otherwise.
+        let found = MomentSearch::new(live.replay()).advance(|| false);
+        let mut replay = live.replay().without_run_up();
+        replay.add_checkpoints(found.checkpoints, found.until);
+        for _ in 0..20 {
+            let (at, report) = &live.reports[random.usize(..live.reports.len())];
+            assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} after a search at {at}"));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     app::HistoryState,
-    run::history::{self, HistoryError, HistoryReport, PlayedCluster},
+    run::history::{self, HistoryError, HistoryReport},
     ui::text,
 };
 
@@ -113,11 +113,9 @@ impl Loop {
     fn open_history(&mut self) {
         self.drop_work();
         let Some(history) = &mut self.keeping.history else { return };
-        let (kept, model) = (history.read(self.clock.now()), &self.app.model);
-        let objects = model.cluster.nodes().len() + model.cluster.pods().len();
-        let cluster = PlayedCluster { settings: model.settings.clone(), objects };
+        let (kept, settings) = (history.read(self.clock.now()), self.app.model.settings.clone());
         self.keeping.opening.start(move |_| {
-            let (player, (from, until)) = history::player_of(&kept()?, &cluster)?;
+            let (player, (from, until)) = history::player_of(&kept()?, &settings)?;
             Ok(OpenedHistory { player, from, until })
         });
     }

@@ -103,7 +103,7 @@ impl Loop {
             self.player = None;
             return self.end_playback("playing failed: this is a fault of kordon");
         };
-        let (at, model, kind) = player.on_step(step);
+        let PlayedMoment { at, model, kind, known_from } = player.on_step(step);
         let model = match model {
             Ok(model) => *model,
             Err(error) => return self.end_playback(&error.to_string()),
@@ -116,6 +116,9 @@ impl Loop {
             self.drop_work();
         }
         drop_in_background(self.app.show_moment(model, at));
+        if let Some(playback) = &mut self.app.playback {
+            playback.known_from = known_from;
+        }
         self.undrawn = true;
         self.start_work();
     }
@@ -127,7 +130,7 @@ impl Loop {
                 self.undrawn |= playback.moments.len() != progress.moments.len() || progress.is_done;
                 (playback.moments, playback.searched) = (progress.moments, progress.until);
                 if let Some(player) = &mut self.player {
-                    player.add_checkpoints(progress.checkpoints);
+                    player.add_checkpoints(progress.checkpoints, progress.until);
                 }
             }
             Err(Failed) => self.report_fault("searching for notable moments failed"),
