@@ -1,7 +1,10 @@
 //! Where pods land and what receives them, in reports and tables: shared by `kordon plan`, `forecast` and `why`.
 
+use std::{collections::BTreeSet, fmt::Write as _};
+
 use serde::Serialize;
 
+use super::page::{Page, shown};
 use crate::{
     cluster::NodeName,
     placement::{Caveat, ResourceUse, Scored, Scorer, Share},
@@ -29,7 +32,7 @@ pub struct PlacementReport {
     pub help: Vec<String>,
     /// Where its volumes can be attached.
     pub volumes: Vec<String>,
-    /// `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer` or `sampled`.
+    /// `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer`, `sampled` or `oneSample`.
     pub caveats: Vec<&'static str>,
     /// Why the default scheduler does not place it.
     pub obstacle: Option<String>,
@@ -169,6 +172,14 @@ pub fn landing(landing: &Landing) -> (&'static str, Option<NodeName>, Option<Str
         Landing::Node { node, why } => ("node", Some(node.clone()), Some(why.to_string())),
         Landing::Unknown => ("unknown", None, None),
         Landing::Pending { why } => ("pending", None, Some(why.to_string())),
+    }
+}
+
+/// The line with what was not considered; none if everything was.
+pub fn caveat_line(caveats: BTreeSet<String>, out: &mut Page) {
+    if !caveats.is_empty() {
+        let caveats: Vec<String> = caveats.into_iter().collect();
+        let _ = writeln!(out, "\nplacement caveats: {}", shown(&caveats.join("; ")));
     }
 }
 

@@ -1,6 +1,11 @@
 //! How replacements were placed, and what that means for the nodes.
 
-use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use super::landing::Landing;
 use crate::{
@@ -100,6 +105,13 @@ pub struct RunTrace {
     pub placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// By name.
     pub receivers: Vec<Receiver>,
+}
+
+impl RunTrace {
+    /// What was not checked of any of the placements.
+    pub fn caveats(&self) -> BTreeSet<Caveat> {
+        self.placements.values().flat_map(|placement| &placement.caveats).copied().collect()
+    }
 }
 
 /// How many nodes of a ranking are kept.

@@ -16,6 +16,7 @@ use crate::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
         Succession, Successor,
     },
+    placement::Caveat,
     plan::{EvictionNote, RunTrace, succession_gaps},
     time::Timestamp,
 };
@@ -69,6 +70,8 @@ pub struct ForecastReport {
     pub replacements: Option<Vec<ReplacementReport>>,
     /// The nodes that receive replacements.
     pub receivers: Option<Vec<ReceiverReport>>,
+    /// What was not considered of where replacements land: `sampled`, `oneSample` and the other words of `kordon plan`.
+    pub placement_caveats: Option<Vec<&'static str>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -209,6 +212,7 @@ impl ForecastReport {
                 .collect(),
             staying: knows_pods.then(|| staying(subject, forecast)),
             receivers: places.then(|| trace.receivers.iter().map(ReceiverReport::new).collect()),
+            placement_caveats: places.then(|| trace.caveats().into_iter().map(Caveat::word).collect()),
             replacements: Some(replacements).filter(|_| places),
         }
     }
@@ -388,6 +392,7 @@ mod tests {
                 help: vec![text()],
             }]),
             receivers: Some(vec![ReceiverReport::full()]),
+            placement_caveats: Some(vec!["sampled"]),
         };
         documented::check(&report, include_str!("../../../docs/forecast.md"));
     }

@@ -6,7 +6,7 @@ use super::{
     super::{
         confidence,
         page::{Page, flexible, none, section, shown, whole, zone_name},
-        placement::receiver,
+        placement::{caveat, caveat_line, receiver},
     },
     report::{ForecastReport, ForecastStepReport, ForecastZoneReport, ReplacementReport},
 };
@@ -85,6 +85,7 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         ["RECEIVING NODE", "PODS", "CPU", "MEMORY"],
         report.receivers.iter().flatten().map(receiver).collect(),
     );
+    caveat_line(report.placement_caveats.iter().flatten().map(|word| caveat(word)).collect(), out);
 }
 
 fn zone(zone: &ForecastZoneReport) -> [String; 7] {

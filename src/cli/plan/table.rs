@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use super::{
     super::{
         page::{Page, flexible, none, section, shown, whole},
-        placement::{caveat, receiver},
+        placement::{caveat, caveat_line, receiver},
     },
     report::{ArrivalReport, BudgetReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
@@ -232,10 +232,7 @@ fn placements(out: &mut Page, report: &PlanReport) {
     );
     let receivers = report.receivers.iter().flatten().map(receiver).collect();
     section(out, ["RECEIVING NODE", "PODS", "CPU", "MEMORY"], receivers);
-    if !caveats.is_empty() {
-        let caveats: Vec<String> = caveats.into_iter().collect();
-        let _ = writeln!(out, "\nplacement caveats: {}", shown(&caveats.join("; ")));
-    }
+    caveat_line(caveats, out);
 }
 
 fn budget(budget: &BudgetReport) -> [String; 7] {

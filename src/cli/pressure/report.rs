@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::{
     cluster::{NodeName, Pod},
     model::{NodePressure, SignalPressure},
+    placement::Caveat,
     plan::{Failover, FailoverOutcome},
     pressure::{EvictionOrder, EvictionSignal, RankedPod, Threshold, oom_score_adj},
     time::Timestamp,
@@ -31,6 +32,8 @@ pub struct PressureReport {
     pub(super) ignored_thresholds: Vec<String>,
     pub(super) signals: Vec<SignalReport>,
     pub(super) eviction: EvictionOrderReport,
+    /// What was not considered of where replacements land: `sampled`, `oneSample` and the other words of `kordon plan`.
+    pub(super) placement_caveats: Vec<&'static str>,
 }
 
 /// Where usage comes from.
@@ -151,11 +154,13 @@ impl PressureReport {
             ignored_thresholds: pressure.ignored_thresholds.clone(),
             signals: pressure.signals.iter().map(SignalReport::new).collect(),
             eviction: EvictionOrderReport::new(pressure),
+            placement_caveats: Vec::new(),
         }
     }
 
     /// Says where the replacements of the evicted pods land.
     pub fn add_landings(&mut self, failover: &Failover) {
+        self.placement_caveats = failover.trace.caveats().into_iter().map(Caveat::word).collect();
         for row in self.eviction.pods.iter_mut().filter(|row| row.evicted) {
             let is_it = |pod: &Pod| *pod.key.namespace == *row.namespace && *pod.key.name == *row.pod;
             let outcome = failover.pods.iter().find(|other| is_it(&other.pod)).map(|pod| &pod.outcome);
@@ -318,6 +323,7 @@ mod tests {
                     landing_reason: Some(text()),
                 }],
             },
+            placement_caveats: vec!["sampled"],
         };
         documented::check(&report, include_str!("../../../docs/pressure.md"));
     }

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use super::report::{EvictionOrderReport, PressureReport, RankedPodReport, SignalReport};
 use crate::{
-    cli::page::{Emphasis, Page, PageRow, flexible, none, section, shown, toned, whole},
+    cli::{
+        page::{Emphasis, Page, PageRow, flexible, none, section, shown, toned, whole},
+        placement::{caveat, caveat_line},
+    },
     time::Span,
     ui::text,
 };
@@ -34,6 +37,7 @@ pub fn render(report: &PressureReport, out: &mut Page) {
         report.signals.iter().map(|signal| signal_row(signal, report)).collect(),
     );
     eviction(&report.eviction, out);
+    caveat_line(report.placement_caveats.iter().map(|word| caveat(word)).collect(), out);
 }
 
 /// `usage: kubelet, 3s ago · thresholds: kubelet`
