@@ -17,8 +17,17 @@ use crate::{
 };
 
 /// Flags of several commands that the file may set.
-const FLAGS: [&str; 8] =
-    ["theme", "ascii", "no-pods", "read-only", "placement", "list-timeout", "history", "history-size"];
+const FLAGS: [&str; 9] = [
+    "theme",
+    "ascii",
+    "no-pods",
+    "read-only",
+    "placement",
+    "percentage-of-nodes-to-score",
+    "list-timeout",
+    "history",
+    "history-size",
+];
 
 /// The tables of the file.
 const TABLES: [&str; 3] = ["drain", "controller", "contexts"];

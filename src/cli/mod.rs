@@ -29,6 +29,7 @@ mod record;
 mod recorded;
 mod replay;
 mod report;
+mod scheduler;
 mod settings;
 mod show;
 mod span;

@@ -94,8 +94,10 @@ pub enum Caveat {
     NewNodes,
     /// How a scheduler newer than all tested ones places it.
     Newer,
-    /// The real scheduler checks only some of the nodes.
+    /// The real scheduler likely looks at some of the nodes only, and may miss the best.
     Sampled,
+    /// The nodes looked at are one possible sample.
+    OneSample,
 }
 
 impl fmt::Display for Obstacle {
@@ -111,7 +113,7 @@ impl fmt::Display for Obstacle {
 }
 
 impl Caveat {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Volumes,
         Self::Capacity,
         Self::Devices,
@@ -120,6 +122,7 @@ impl Caveat {
         Self::NewNodes,
         Self::Newer,
         Self::Sampled,
+        Self::OneSample,
     ];
 
     /// A stable word for it.
@@ -133,6 +136,7 @@ impl Caveat {
             Self::NewNodes => "newNodes",
             Self::Newer => "newer",
             Self::Sampled => "sampled",
+            Self::OneSample => "oneSample",
         }
     }
 }
@@ -147,7 +151,10 @@ impl fmt::Display for Caveat {
             Self::Group => "group scheduling not modelled",
             Self::NewNodes => "an autoscaler may add nodes: Pending may be short",
             Self::Newer => "the cluster is newer than the tested releases",
-            Self::Sampled => "the real scheduler checks only some of the nodes",
+            Self::Sampled => "the real scheduler checks only some of the nodes and may miss the best",
+            Self::OneSample => {
+                "one possible sample of the nodes: which ones the real scheduler checks next cannot be seen"
+            }
         })
     }
 }

@@ -13,6 +13,7 @@ use super::{
     ids::{Ids, IdsByAddress},
     images::{Holders, Images},
     node_resources::{NodeResources, ResourceUse},
+    node_walk::{FoundNodes, NodeWalk, PercentageOfNodesToScore, SchedulerOptions},
     outcome::{Placement, SchedulingOutcome, TiedNodes, Unschedulable},
     pod_classes::PodClasses,
     preemption,
@@ -22,9 +23,8 @@ use super::{
     score::Ranking,
     storage::Storage,
 };
-use crate::{
-    cluster::{Applied, Budget, Cluster, Delta, Key, Name, Node, NodeName, Pod, SchedulingSpec, TaintOwner},
-    engine::ServerVersion,
+use crate::cluster::{
+    Applied, Budget, Cluster, Delta, Key, Name, Node, NodeName, Pod, SchedulingSpec, TaintOwner,
 };
 
 /// A cluster to place pods in.
@@ -58,6 +58,7 @@ pub struct Snapshot {
     namespaces: Arc<NamespaceLabels>,
     budgets: Arc<Vec<Arc<Budget>>>,
     storage: Storage,
+    walk: NodeWalk,
     /// Counts how often storage or the labels of namespaces have changed.
     small_changes: u64,
     identity: SnapshotIdentity,
@@ -110,12 +111,14 @@ pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 const PREPARED_LABELS: usize = 64;
 
 impl Snapshot {
-    /// A snapshot by the rules of this release, without finished pods.
-    pub fn new(cluster: &Cluster, version: ServerVersion) -> Self {
-        Self::with_rules(cluster, SchedulerRules::of(version))
+    /// A snapshot for this scheduler, without finished pods.
+    pub fn new(cluster: &Cluster, scheduler: impl Into<SchedulerOptions>) -> Self {
+        let scheduler = scheduler.into();
+        let walk = NodeWalk::new(scheduler);
+        Self { walk, ..Self::with_rules(cluster, SchedulerRules::of(scheduler.version)) }
     }
 
-    /// The same by other rules.
+    /// The same by other rules, for a scheduler of which nothing else is known.
     pub fn with_rules(cluster: &Cluster, rules: SchedulerRules) -> Self {
         let mut snapshot = Self::empty(rules);
         for node in cluster.nodes().iter() {
@@ -183,6 +186,7 @@ impl Snapshot {
             namespaces: Arc::default(),
             budgets: Arc::default(),
             storage: Storage::default(),
+            walk: NodeWalk::default(),
             small_changes: 0,
             identity: SnapshotIdentity::default(),
         }
@@ -202,53 +206,50 @@ impl Snapshot {
         self.storage = storage;
     }
 
-    /// Where the pod would be placed. The snapshot does not change; [`Snapshot::add`] puts the pod there.
+    /// Where the pod would be placed; [`Snapshot::add`] puts it there.
     ///
-    /// Takes `&mut self` for indexes that are made when they are first needed.
+    /// Takes `&mut self` for indexes that are made when they are first needed, and because the scheduler's walk over the nodes
+    /// goes on where it stopped.
     pub fn place(&mut self, request: &SchedulingRequest) -> SchedulingOutcome {
         if let Some(obstacle) = request.obstacle() {
             return SchedulingOutcome::NotTried(obstacle);
         }
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        let mut feasible = Vec::new();
-        for node in self.node_numbers() {
-            if filters.is_feasible(node) {
-                feasible.push(node);
-            }
+        let found = self.find(&mut filters);
+        let outcome = if found.feasible.is_empty() {
+            SchedulingOutcome::Unschedulable(self.unschedulable(&mut filters))
+        } else {
+            SchedulingOutcome::Placed(self.placement(&filters, &found))
+        };
+        self.walk.advance(found.next_start());
+        outcome
+    }
+
+    /// The feasible nodes that the scheduler finds: the one that is nominated for the pod, else those of its walk.
+    fn find(&self, filters: &mut Filters<'_>) -> FoundNodes {
+        let nominated = filters.request.nominated.as_ref().and_then(|name| self.number(name));
+        match nominated.filter(|node| filters.is_feasible(*node)) {
+            Some(node) => FoundNodes::nominated(node, &self.walk),
+            None => self.walk.find(filters),
         }
-        if let Some(nominated) = request.nominated.as_ref().and_then(|name| self.number(name))
-            && feasible.contains(&nominated)
-        {
-            feasible = vec![nominated];
-        }
-        if feasible.is_empty() {
-            return SchedulingOutcome::Unschedulable(self.unschedulable(&mut filters));
-        }
-        let Ranking { best, first: ranking } = Ranking::new(&filters, &feasible);
+    }
+
+    /// The placement on one of the nodes that were found, which are not empty.
+    fn placement(&self, filters: &Filters<'_>, found: &FoundNodes) -> Placement {
+        let feasible = found.feasible.len();
+        let Ranking { best, first: ranking } = Ranking::new(filters, &found.feasible);
         let best = best.into_iter().map(|node| self.rank_of(node)).collect();
         let best = TiedNodes::new(self.by_name.names.clone(), best);
         let mut caveats = filters.caveats();
-        if feasible.len() > self.sample_size() {
+        let by_default = PercentageOfNodesToScore::ADAPTIVE;
+        if self.walk.percentage().is_none() && feasible > by_default.nodes_to_find(self.present) {
             caveats.insert(Caveat::Sampled);
         }
-        let caveats = caveats.into_iter().collect();
-        SchedulingOutcome::Placed(Placement { best, ranking, feasible: feasible.len(), caveats })
-    }
-
-    /// The node of [`super::Placement::choice`] alone; none if no node is feasible, or the default scheduler does not try.
-    pub fn choose(&mut self, request: &SchedulingRequest) -> Option<NodeName> {
-        if request.obstacle().is_some() {
-            return None;
+        if found.is_sample {
+            caveats.insert(Caveat::OneSample);
         }
-        self.prepare(request);
-        let mut filters = Filters::new(self, request);
-        let feasible: Vec<u32> = self.node_numbers().filter(|node| filters.is_feasible(*node)).collect();
-        if feasible.is_empty() {
-            return None;
-        }
-        let best = Ranking::new(&filters, &feasible).best;
-        best.first().map(|node| self.node(*node).name.clone())
+        Placement { best, ranking, feasible, caveats: caveats.into_iter().collect() }
     }
 
     /// How many nodes refuse the pod for each reason, whether or not others are feasible.
@@ -428,6 +429,7 @@ impl Snapshot {
             Some(_) => {}
         }
         self.present = self.present + usize::from(node.is_some()) - usize::from(old.is_some());
+        self.walk.on_node_change(old.as_ref(), node.as_ref());
         self.columns.put(number as usize, node.as_deref());
         let resources = self.node_resources.get_mut(number as usize);
         self.with_soft_taints -= usize::from(resources.has_soft_taints);
@@ -485,16 +487,6 @@ impl Snapshot {
             let by_taint = |taint| TaintOwner::of(taint).is_some_and(|owner| owner.is_autoscaler());
             node.labels.contains_key("karpenter.sh/nodepool") || node.taints.iter().any(by_taint)
         })
-    }
-
-    /// After how many feasible nodes the real scheduler stops (upstream `numFeasibleNodesToFind`).
-    fn sample_size(&self) -> usize {
-        const MINIMUM: usize = 100;
-        if self.present < MINIMUM {
-            return self.present;
-        }
-        let percent = 50_usize.saturating_sub(self.present / 125).max(5);
-        (self.present * percent / 100).max(MINIMUM)
     }
 
     pub fn rules(&self) -> &SchedulerRules {

@@ -10,6 +10,7 @@ mod not_modelled;
 mod operation;
 mod placement;
 mod placement_plain;
+mod placement_sampling;
 mod placement_volumes;
 mod plan;
 mod plan_fixture;

@@ -11,6 +11,7 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     once::{OnceArgs, OneShot},
+    scheduler::SchedulerArgs,
     span,
 };
 use crate::{
@@ -43,6 +44,8 @@ struct HorizonArgs {
     /// How far to predict, up to 24h
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = horizon)]
     horizon: Span,
+    #[command(flatten)]
+    scheduler: SchedulerArgs,
     #[command(flatten)]
     once: OnceArgs,
 }
@@ -82,8 +85,7 @@ const MAX_HORIZON: Span = Span::from_secs(24 * 3600);
 
 /// Predicts what happens if nobody intervenes, under the assumptions of the arguments.
 pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let HorizonArgs { horizon, once } = args.horizon;
-    let shot = OneShot::ask_for(&once, &FeedKind::PREDICTION, connection).await?;
+    let shot = args.horizon.ask(connection).await?;
     let mut incidents = Vec::new();
     for (kind, nodes) in [
         (IncidentKind::Fails, args.fail),
@@ -95,25 +97,23 @@ pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), C
             incidents.push(Incident { at: shot.at + after, node, kind });
         }
     }
-    print(shot, &once, Assumptions { incidents }, horizon, None)
+    args.horizon.print(shot, Assumptions { incidents }, None)
 }
 
 /// Predicts the failure of nodes.
 pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let HorizonArgs { horizon, once } = args.horizon;
-    let shot = OneShot::ask_for(&once, &FeedKind::PREDICTION, connection).await?;
+    let shot = args.horizon.ask(connection).await?;
     let nodes: BTreeSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
     for node in &nodes {
         check_node(&shot.model.cluster, node)?;
     }
     let at = shot.at + args.after;
-    print(shot, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
+    args.horizon.print(shot, Assumptions::failing(nodes.clone(), at), Some(nodes))
 }
 
 /// Predicts the failure of all nodes of zones.
 pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let HorizonArgs { horizon, once } = args.horizon;
-    let shot = OneShot::ask_for(&once, &FeedKind::PREDICTION, connection).await?;
+    let shot = args.horizon.ask(connection).await?;
     let cluster = &shot.model.cluster;
     let mut nodes = BTreeSet::new();
     for zone in &args.zones {
@@ -125,46 +125,54 @@ pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> 
         }
     }
     let at = shot.at + args.after;
-    print(shot, &once, Assumptions::failing(nodes.clone(), at), horizon, Some(nodes))
+    args.horizon.print(shot, Assumptions::failing(nodes.clone(), at), Some(nodes))
 }
 
-/// Predicts under the assumptions and prints it; of a failure only what would not have happened anyway.
-fn print(
-    shot: OneShot,
-    once: &OnceArgs,
-    assumptions: Assumptions,
-    horizon: Span,
-    failing: Option<BTreeSet<NodeName>>,
-) -> Result<(), CliError> {
-    let model = &shot.model;
-    let Some(engine) = &shot.model.engine else { return shot.done() };
-    let under =
-        |assumptions: &Assumptions| Forecast::under(assumptions, engine, &model.cluster, shot.at, horizon);
-    let mut forecast = under(&assumptions);
-    if let Some(failing) = &failing {
-        forecast.subtract(&under(&Assumptions::default()), failing);
+impl HorizonArgs {
+    /// Reads what a forecast needs of the cluster.
+    async fn ask(&self, connection: ConnectionArgs) -> Result<OneShot, CliError> {
+        OneShot::ask_for(&self.once, &FeedKind::PREDICTION, connection).await
     }
-    let snapshot = Snapshot::new(&model.cluster, shot.model.settings.version);
-    let placing = PlacingEnvironment::new(&model.cluster, snapshot, shot.at);
-    let succession = match &failing {
-        Some(failing) => forecast.successors_of(failing, &assumptions, &model.cluster, placing),
-        None => forecast.successors(&assumptions, &model.cluster, placing),
-    };
-    let subject = ForecastSubject {
-        engine,
-        cluster: &model.cluster,
-        failing: failing.as_ref(),
-        now: shot.at,
-        succession,
-    };
-    once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
-    // What becomes of the pods is what a failure is asked about; a forecast also tells of nodes.
-    let gaps = if failing.is_some() { subject.gaps() } else { Gaps::default() };
-    shot.done()?;
-    if gaps.is_empty() {
-        Ok(())
-    } else {
-        Err(CliError::Unknown { what: "what becomes of the pods is unknown".into(), gaps })
+
+    /// Predicts under the assumptions and prints it; of a failure only what would not have happened anyway.
+    fn print(
+        self,
+        shot: OneShot,
+        assumptions: Assumptions,
+        failing: Option<BTreeSet<NodeName>>,
+    ) -> Result<(), CliError> {
+        let model = &shot.model;
+        let Some(engine) = &shot.model.engine else { return shot.done() };
+        let under = |assumptions: &Assumptions| {
+            Forecast::under(assumptions, engine, &model.cluster, shot.at, self.horizon)
+        };
+        let mut forecast = under(&assumptions);
+        if let Some(failing) = &failing {
+            forecast.subtract(&under(&Assumptions::default()), failing);
+        }
+        let scheduler = self.scheduler.options(model.settings.version);
+        let snapshot = Snapshot::new(&model.cluster, scheduler);
+        let placing = PlacingEnvironment::new(&model.cluster, snapshot, shot.at);
+        let succession = match &failing {
+            Some(failing) => forecast.successors_of(failing, &assumptions, &model.cluster, placing),
+            None => forecast.successors(&assumptions, &model.cluster, placing),
+        };
+        let subject = ForecastSubject {
+            engine,
+            cluster: &model.cluster,
+            failing: failing.as_ref(),
+            now: shot.at,
+            succession,
+        };
+        self.once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
+        // What becomes of the pods is what a failure is asked about; a forecast also tells of nodes.
+        let gaps = if failing.is_some() { subject.gaps() } else { Gaps::default() };
+        shot.done()?;
+        if gaps.is_empty() {
+            Ok(())
+        } else {
+            Err(CliError::Unknown { what: "what becomes of the pods is unknown".into(), gaps })
+        }
     }
 }
 

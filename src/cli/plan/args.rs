@@ -11,6 +11,7 @@ use super::{
         once::Patience,
         output::OutputArgs,
         pressure::PressureArgs,
+        scheduler::SchedulerArgs,
         settings::SettingsArgs,
         span,
     },
@@ -71,6 +72,8 @@ pub struct PrintArgs {
     /// --enforce
     #[arg(long, value_name = "MODE", value_enum)]
     pub placement: Option<PlacementMode>,
+    #[command(flatten)]
+    pub scheduler: SchedulerArgs,
     /// As in kubectl: `client` prints the plan, as without --enforce; `server` also sends each write to the server as a
     /// dry run (dryRun=All) and prints its answer. Nothing is written
     #[arg(long, value_name = "MODE", value_enum, num_args = 0..=1, require_equals = true,

@@ -51,8 +51,8 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     if !unselected.is_empty() {
         return refuse(&action, unselected, print, shot);
     }
-    let version = shot.connection.version;
-    let snapshot = (landings == Landings::Known).then(|| Snapshot::new(cluster, version));
+    let scheduler = print.scheduler.options(shot.connection.version);
+    let snapshot = (landings == Landings::Known).then(|| Snapshot::new(cluster, scheduler));
     let plan = match Plan::over(action.clone(), cluster, snapshot, &shot.model.settings, now) {
         Ok(plan) => plan,
         Err(PlanError::Unknown(gaps)) => return refuse(&action, gaps, print, shot),

@@ -11,6 +11,7 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     once::{OnceArgs, OneShot},
+    scheduler::SchedulerArgs,
 };
 use crate::{
     cluster::{FeedKind, Key, Node, NodeName},
@@ -32,6 +33,8 @@ pub struct PressureArgs {
     #[arg(long, value_name = "SIGNAL", value_parser = signal)]
     signal: Option<EvictionSignal>,
     #[command(flatten)]
+    scheduler: SchedulerArgs,
+    #[command(flatten)]
     once: OnceArgs,
 }
 
@@ -44,7 +47,7 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
     let pressure = pressure(&shot, &node, args.signal);
     let mut report = PressureReport::new(&node.name, &pressure, shot.at);
     let cluster = &shot.model.cluster;
-    let snapshot = Snapshot::new(cluster, shot.connection.version);
+    let snapshot = Snapshot::new(cluster, args.scheduler.options(shot.connection.version));
     report.add_landings(&pressure_failover(cluster, snapshot, &node, &pressure.order, shot.at));
     args.once.output.print(&report, render)?;
     shot.done()

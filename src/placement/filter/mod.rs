@@ -60,6 +60,16 @@ impl<'s> Filters<'s> {
         }
     }
 
+    /// Whether only nodes of certain names are looked at.
+    pub fn names_nodes(&self) -> bool {
+        self.snapshot.rules().pinned_names_narrow && self.nodes.requires_names()
+    }
+
+    /// Whether the required names, if there are any, have the node.
+    pub fn is_candidate(&self, node: u32) -> bool {
+        self.nodes.narrow::<Unexplained>(node).is_ok()
+    }
+
     /// Whether the node is feasible.
     pub fn is_feasible(&mut self, node: u32) -> bool {
         self.check_as::<Unexplained>(node).is_ok()

@@ -60,6 +60,11 @@ impl NodeMatch {
         self.names == RequiredNames::Contradictory
     }
 
+    /// Whether it requires names.
+    pub fn requires_names(&self) -> bool {
+        self.names != RequiredNames::Any
+    }
+
     /// Refuses a node that the required names exclude, before all filters.
     pub fn narrow<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         match &self.names {

@@ -1,0 +1,260 @@
+//! Which nodes the scheduler looks at for a pod: in large clusters not all of them.
+
+use std::{
+    collections::BTreeMap,
+    str::FromStr,
+    sync::{Arc, OnceLock},
+};
+
+use super::filter::Filters;
+use crate::{
+    cluster::{Node, ZoneKey},
+    engine::ServerVersion,
+};
+
+/// What is known of the scheduler whose placements a [`super::Snapshot`] predicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedulerOptions {
+    /// The release whose rules apply.
+    pub version: ServerVersion,
+    /// As the scheduler is configured. None if that is not known: all nodes are looked at.
+    pub percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>,
+    /// Where the first walk over the nodes starts. No API shows where the real scheduler's walk stands.
+    pub first_start: usize,
+}
+
+impl From<ServerVersion> for SchedulerOptions {
+    fn from(version: ServerVersion) -> Self {
+        Self { version, percentage_of_nodes_to_score: None, first_start: 0 }
+    }
+}
+
+/// The scheduler's `percentageOfNodesToScore`: 0, which adapts to the number of nodes, to 100, all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PercentageOfNodesToScore(u8);
+
+/// Text that is no `percentageOfNodesToScore`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a whole number from 0 (adapts to the number of nodes) to 100 (all nodes)")]
+pub struct NoPercentage;
+
+impl PercentageOfNodesToScore {
+    /// The default of the scheduler: 50 % of 100 nodes, 10 % of 5,000, at least 5 %.
+    pub const ADAPTIVE: Self = Self(0);
+    pub const ALL: Self = Self(100);
+
+    /// The scheduler always looks for so many feasible nodes.
+    const MOST_UNSAMPLED: usize = 100;
+
+    /// None above 100.
+    pub const fn new(percentage: u8) -> Option<Self> {
+        if percentage <= Self::ALL.0 { Some(Self(percentage)) } else { None }
+    }
+
+    /// After how many feasible nodes, of so many candidates, the scheduler looks for no more (upstream
+    /// `numFeasibleNodesToFind`).
+    pub fn nodes_to_find(self, candidates: usize) -> usize {
+        if candidates < Self::MOST_UNSAMPLED {
+            return candidates;
+        }
+        let percentage = match self {
+            Self::ADAPTIVE => 50_usize.saturating_sub(candidates / 125).max(5),
+            Self(percentage) => percentage.into(),
+        };
+        (candidates * percentage / 100).max(Self::MOST_UNSAMPLED)
+    }
+}
+
+impl FromStr for PercentageOfNodesToScore {
+    type Err = NoPercentage;
+
+    fn from_str(text: &str) -> Result<Self, NoPercentage> {
+        text.parse().ok().and_then(Self::new).ok_or(NoPercentage)
+    }
+}
+
+/// Where the scheduler's walk over the nodes stands.
+///
+/// For each pod it goes on where it stopped for the one before, and ends once enough feasible nodes have been found. Copies
+/// of a snapshot walk on by themselves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeWalk {
+    percentage: Option<PercentageOfNodesToScore>,
+    next_start: usize,
+    /// Made when it is first needed, for all copies, and again after nodes have come, gone or moved to another zone.
+    order: Arc<OnceLock<Vec<u32>>>,
+}
+
+/// The feasible nodes that a walk has found.
+pub(super) struct FoundNodes {
+    /// By number.
+    pub feasible: Vec<u32>,
+    /// Where the walk for the next pod starts.
+    next_start: usize,
+    /// Whether the walk ended before it had seen all candidates.
+    pub is_sample: bool,
+}
+
+impl NodeWalk {
+    pub fn new(options: SchedulerOptions) -> Self {
+        let SchedulerOptions { percentage_of_nodes_to_score: percentage, first_start: next_start, .. } =
+            options;
+        Self { percentage, next_start, order: Arc::default() }
+    }
+
+    pub const fn percentage(&self) -> Option<PercentageOfNodesToScore> {
+        self.percentage
+    }
+
+    /// The feasible nodes that the scheduler finds for a pod: all of them, unless it is known that it stops earlier.
+    pub fn find(&self, filters: &mut Filters<'_>) -> FoundNodes {
+        match self.percentage {
+            None | Some(PercentageOfNodesToScore::ALL) => self.find_all(filters),
+            Some(percentage) => self.find_some(percentage, filters),
+        }
+    }
+
+    fn find_all(&self, filters: &mut Filters<'_>) -> FoundNodes {
+        let mut feasible = Vec::new();
+        for node in filters.snapshot.node_numbers() {
+            if filters.is_feasible(node) {
+                feasible.push(node);
+            }
+        }
+        FoundNodes { feasible, next_start: self.next_start, is_sample: false }
+    }
+
+    /// Walks until one feasible node more than enough is met: there the next walk starts (upstream
+    /// `findNodesThatPassFilters`, whose workers may each look at a node more).
+    fn find_some(&self, percentage: PercentageOfNodesToScore, filters: &mut Filters<'_>) -> FoundNodes {
+        let snapshot = filters.snapshot;
+        let all = self.order.get_or_init(|| {
+            let mut by_name: Vec<u32> = snapshot.node_numbers().collect();
+            by_name.sort_unstable_by_key(|node| snapshot.rank_of(*node));
+            order(&by_name, |node| snapshot.node(node))
+        });
+        let named: Vec<u32>;
+        let candidates = if filters.names_nodes() {
+            named = all.iter().copied().filter(|node| filters.is_candidate(*node)).collect();
+            &named
+        } else {
+            all
+        };
+        let enough = percentage.nodes_to_find(candidates.len());
+        let (mut feasible, mut seen, mut is_sample) = (Vec::with_capacity(enough), 0, false);
+        for node in starting_at(candidates, self.next_start) {
+            if filters.is_feasible(node) {
+                if feasible.len() == enough {
+                    is_sample = true;
+                    break;
+                }
+                feasible.push(node);
+            }
+            seen += 1;
+        }
+        feasible.sort_unstable();
+        let next_start = (self.next_start + seen) % all.len().max(1);
+        FoundNodes { feasible, next_start, is_sample }
+    }
+
+    /// The walk for a pod is over.
+    pub fn advance(&mut self, next_start: usize) {
+        self.next_start = next_start;
+    }
+
+    /// A node has changed, come or gone.
+    pub fn on_node_change(&mut self, old: Option<&Arc<Node>>, new: Option<&Arc<Node>>) {
+        let zone = |node: Option<&Arc<Node>>| node.map(|node| node.zone());
+        if self.order.get().is_some() && zone(old) != zone(new) {
+            self.order = Arc::default();
+        }
+    }
+}
+
+impl FoundNodes {
+    /// The node that is nominated for the pod, which is tried before the walk begins.
+    pub fn nominated(node: u32, walk: &NodeWalk) -> Self {
+        Self { feasible: vec![node], next_start: walk.next_start, is_sample: false }
+    }
+
+    pub const fn next_start(&self) -> usize {
+        self.next_start
+    }
+}
+
+/// The nodes in the order in which the scheduler walks over them: one of each zone in turn (upstream's node tree). The nodes
+/// of a zone are in the order given, zones in that of their first nodes.
+fn order<'n>(nodes: &[u32], node: impl Fn(u32) -> &'n Arc<Node>) -> Vec<u32> {
+    let (mut places, mut zones) = (BTreeMap::<ZoneKey, usize>::new(), Vec::<Vec<u32>>::new());
+    for number in nodes {
+        let place = *places.entry(node(*number).zone()).or_insert(zones.len());
+        match zones.get_mut(place) {
+            Some(zone) => zone.push(*number),
+            None => zones.push(vec![*number]),
+        }
+    }
+    let largest = zones.iter().map(Vec::len).max().unwrap_or(0);
+    let round = |round: usize| zones.iter().filter_map(move |zone| zone.get(round).copied());
+    (0..largest).flat_map(round).collect()
+}
+
+/// All of them, those from a place on first.
+fn starting_at(nodes: &[u32], start: usize) -> impl Iterator<Item = u32> {
+    let (before, after) = nodes.split_at(start % nodes.len().max(1));
+    after.iter().chain(before).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_feasible_nodes_are_enough() {
+        let adaptive = PercentageOfNodesToScore::ADAPTIVE;
+        let thirty = PercentageOfNodesToScore::new(30).expect("a percentage");
+        let counts = |percentage: PercentageOfNodesToScore| {
+            [0, 1, 99, 100, 1000, 5000, 15_000].map(|nodes| percentage.nodes_to_find(nodes))
+        };
+        assert_eq!(counts(adaptive), [0, 1, 99, 100, 420, 500, 750]);
+        assert_eq!(counts(thirty), [0, 1, 99, 100, 300, 1500, 4500]);
+        assert_eq!(counts(PercentageOfNodesToScore::ALL), [0, 1, 99, 100, 1000, 5000, 15_000]);
+        // The table of the specification.
+        assert_eq!([50, 250, 6000].map(|nodes| adaptive.nodes_to_find(nodes)), [50, 120, 300]);
+    }
+
+    #[test]
+    fn a_percentage_is_a_whole_number_up_to_100() {
+        let read = |text: &str| text.parse::<PercentageOfNodesToScore>();
+        assert_eq!(read("0"), Ok(PercentageOfNodesToScore::ADAPTIVE));
+        assert_eq!(read("100"), Ok(PercentageOfNodesToScore::ALL));
+        for text in ["101", "-1", "", "5.5", "all", "256"] {
+            assert_eq!(read(text), Err(NoPercentage), "{text}");
+        }
+    }
+
+    #[test]
+    fn nodes_of_each_zone_are_walked_over_in_turn() {
+        let zones = ["b", "b", "a", "b", "c", "a", "b"];
+        assert_eq!(walked(&zones), [0, 2, 4, 1, 5, 3, 6]);
+        assert_eq!(walked(&["", "", ""]), [0, 1, 2]);
+        assert!(walked(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_walk_begins_anywhere_and_sees_each_node_once() {
+        let nodes = [7, 8, 9];
+        let walk = |start| starting_at(&nodes, start).collect::<Vec<u32>>();
+        assert_eq!([walk(0), walk(2), walk(3), walk(7)], [[7, 8, 9], [9, 7, 8], [7, 8, 9], [8, 9, 7]]);
+        assert_eq!(starting_at(&Vec::new(), 5).count(), 0);
+    }
+
+    fn walked(zones: &[&str]) -> Vec<u32> {
+        let node = |zone: &&str| {
+            let labels = [("topology.kubernetes.io/zone".into(), (*zone).into())];
+            Arc::new(Node { labels: labels.into_iter().collect(), ..Node::default() })
+        };
+        let nodes: Vec<Arc<Node>> = zones.iter().map(node).collect();
+        let numbers: Vec<u32> = (0..).take(nodes.len()).collect();
+        order(&numbers, |number| &nodes[number as usize])
+    }
+}
