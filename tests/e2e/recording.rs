@@ -7,7 +7,8 @@
 //! played to its end wherever it is cut.
 //!
 //! Takes three minutes with 20 moments; `KORDON_RUN=30m` records for the given time and looks at 100 moments. `KORDON_SEED`
-//! selects another script of incidents and other moments. `KORDON_RECORDINGS=FOLDER` keeps both files, and what was known live.
+//! selects another script of incidents and other moments. `KORDON_RECORDINGS=FOLDER` keeps both files, and what was known live; where
+//! an earlier run has kept them, they are looked at again, and nothing is recorded.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -55,23 +56,47 @@ const APART: Span = Span::from_millis(2500);
 /// The most that the file may be of the JSON that the API server sent.
 const SHARE: f64 = 0.1;
 
+/// The files: what the session recorded, what `kordon record` did, and what the session knew.
+const OWN: &str = "session.kordon";
+const PROGRAM: &str = "program.kordon";
+const LIVE: &str = "live.json";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replay_knows_what_a_live_session_knew() {
     let Some(binary) = plane::binary("e2e_recording").unwrap() else { return };
     let options = Options { toleration_seconds: TOLERATION, ..Options::default() };
-    let mut plane = Plane::start(&binary, options).await.unwrap();
-    if let Err(error) = recorded_and_replayed(&mut plane).await {
+    let kept = std::env::var_os("KORDON_RECORDINGS").map(PathBuf::from);
+    let result = match kept.as_deref().filter(|folder| folder.join(LIVE).exists()) {
+        Some(folder) => replayed_again(folder),
+        None => {
+            let mut plane = Plane::start(&binary, options).await.unwrap();
+            recorded_and_replayed(&mut plane, kept.as_deref()).await
+        }
+    };
+    if let Err(error) = result {
         panic!("{error:#}");
     }
 }
 
-async fn recorded_and_replayed(plane: &mut Plane) -> Result<()> {
-    let length = match std::env::var("KORDON_RUN") {
-        Ok(text) => humantime::parse_duration(&text).context("KORDON_RUN")?.into(),
-        Err(_) => Span::from_secs(120),
-    };
-    let seed = std::env::var("KORDON_SEED").ok().map_or(Ok(1), |text| text.parse()).context("KORDON_SEED")?;
-    let manager = ControllerManager {
+/// Looks at the recordings of an earlier run again.
+fn replayed_again(folder: &Path) -> Result<()> {
+    let live: Vec<(Timestamp, Value)> =
+        serde_json::from_slice::<Vec<(String, Value)>>(&fs::read(folder.join(LIVE))?)?
+            .into_iter()
+            .map(|(at, view)| Ok((Timestamp::parse(&at).context("a time")?, view)))
+            .collect::<Result<_>>()?;
+    let settings = manager().settings()?;
+    equals(&folder.join(OWN), &settings, &live)?;
+    has_the_same_facts(&folder.join(PROGRAM), &settings, &live)?;
+    plays_wherever_it_is_cut(&folder.join(PROGRAM), &settings, seed()?)
+}
+
+fn seed() -> Result<u64> {
+    std::env::var("KORDON_SEED").ok().map_or(Ok(1), |text| text.parse()).context("KORDON_SEED")
+}
+
+fn manager() -> ControllerManager {
+    ControllerManager {
         monitor_period: Span::from_secs(2),
         grace_period: Span::from_secs(16),
         startup_grace_period: Span::from_secs(20),
@@ -80,7 +105,15 @@ async fn recorded_and_replayed(plane: &mut Plane) -> Result<()> {
         large_cluster_threshold: 22,
         ..ControllerManager::default()
     }
-    .with_short_lease();
+    .with_short_lease()
+}
+
+async fn recorded_and_replayed(plane: &mut Plane, kept: Option<&Path>) -> Result<()> {
+    let length = match std::env::var("KORDON_RUN") {
+        Ok(text) => humantime::parse_duration(&text).context("KORDON_RUN")?.into(),
+        Err(_) => Span::from_secs(120),
+    };
+    let (seed, manager) = (seed()?, manager());
     let client = plane.client();
     let specs = ZONES.iter().flat_map(|zone| zone.names().map(|name| NodeSpec::new(name, zone.name)));
     let kubelets = Kubelets::start(&client, specs.collect(), Heartbeats::default()).await?;
@@ -89,10 +122,9 @@ async fn recorded_and_replayed(plane: &mut Plane) -> Result<()> {
     plane.start_controller_manager(&manager)?;
 
     let shell = Shell::new();
-    let kept = std::env::var_os("KORDON_RECORDINGS").map(PathBuf::from);
-    let folder = kept.as_deref().unwrap_or(shell.home.path());
+    let folder = kept.unwrap_or(shell.home.path());
     let (settings, started) = (manager.settings()?, Clock::system().now());
-    let (own, program) = (folder.join("session.kordon"), folder.join("program.kordon"));
+    let (own, program) = (folder.join(OWN), folder.join(PROGRAM));
     let moments = random_moments(started, length, seed);
     let (known, json, ()) = tokio::try_join!(
         watch(client.clone(), &settings, &own, moments, started + length),
@@ -101,7 +133,7 @@ async fn recorded_and_replayed(plane: &mut Plane) -> Result<()> {
     )?;
     let live: Vec<_> = known.iter().map(|(at, model)| (*at, view(model, *at))).collect();
     if kept.is_some() {
-        fs::write(folder.join("live.json"), serde_json::to_vec(&live)?)?;
+        fs::write(folder.join(LIVE), serde_json::to_vec(&live)?)?;
     }
     equals(&own, &settings, &live)?;
     has_the_same_facts(&program, &settings, &live)?;
@@ -270,7 +302,12 @@ fn facts(view: &Value) -> BTreeMap<String, Value> {
         ("watches", &["kind"], &["state"]),
     ];
     let mut facts = BTreeMap::new();
+    // Without a controller zones stay as they were at its last pass, and each shadow expects its passes at other times.
+    let is_frozen = view["status"]["controller"]["confidence"]["state"] == "noController";
     for (table, names, fields) in ROWS {
+        if table == "zones" && is_frozen {
+            continue;
+        }
         for row in view["status"][table].as_array().into_iter().flatten() {
             let name: Vec<_> = names.iter().filter_map(|name| row[name].as_str()).collect();
             let subject = format!("{table} {}", name.join("/"));
