@@ -164,7 +164,7 @@ pub struct NodeFacts<'a> {
 /// The pods of a node, as far as its state depends on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodePods {
-    /// Whether pods are known that are terminating, or that a time is set for to be evicted.
+    /// Whether the node is tainted and pods are known that are terminating, or that a time is set for to be evicted.
     pub leaving: bool,
     /// How many pods there are that a drain removes ([`Cluster::workload_pods`]); none if they are not known.
     pub workload: Option<usize>,
@@ -175,10 +175,12 @@ impl NodeFacts<'_> {
     pub fn of<'a>(engine: &Engine, cluster: &Cluster, node: &'a Node, now: Timestamp) -> NodeFacts<'a> {
         let is_known = cluster.knows(&Scope::PodsOn(node.name.clone()));
         let stage = engine.node_stage(node).unwrap_or(NodeStage::Healthy);
-        // Pods matter to few nodes only.
+        // Pods matter to few nodes only. Of those that wait for their taint, a thousand in a large zone, none leaves yet, and to
+        // find that out takes a look at each.
+        let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
         let counts = node.unschedulable && is_known;
         let pods = NodePods {
-            leaving: stage != NodeStage::Healthy && engine.has_leaving_pods(cluster, node),
+            leaving: is_tainted && engine.has_leaving_pods(cluster, node),
             workload: counts.then(|| cluster.workload_pods(&node.name)),
         };
         NodeFacts { node, stage, silence: engine.silence(cluster, node), pods, now }
