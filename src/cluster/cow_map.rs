@@ -167,12 +167,30 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         let row = place.ok()?;
         let rows = Arc::make_mut(&mut self.chunks[chunk]);
         let (_, value) = rows.remove(row);
-        if rows.is_empty() {
+        self.on_removed(chunk);
+        Some(value)
+    }
+
+    /// The row with the lowest key.
+    pub fn first(&self) -> Option<(&K, &V)> {
+        self.chunks.first().and_then(|rows| rows.first()).map(|(key, value)| (key, value))
+    }
+
+    /// Removes the row with the lowest key.
+    pub fn pop_first(&mut self) -> Option<(K, V)> {
+        let rows = Arc::make_mut(self.chunks.first_mut()?);
+        let row = rows.remove(0);
+        self.on_removed(0);
+        Some(row)
+    }
+
+    /// A row of the chunk was removed.
+    fn on_removed(&mut self, chunk: usize) {
+        if self.chunks[chunk].is_empty() {
             self.chunks.remove(chunk);
             Arc::make_mut(&mut self.starts).remove(chunk);
         }
         self.len -= 1;
-        Some(value)
     }
 
     /// The rows that differ in `new`, in order of their keys, each before and after. Shared chunks are skipped.
@@ -279,21 +297,22 @@ mod tests {
     proptest! {
         #[test]
         fn behaves_like_a_btree_map_and_copies_stay_as_they_were(
-            steps in prop::collection::vec((any::<bool>(), 0_u16..600, any::<u8>()), 1..1500),
+            steps in prop::collection::vec((0_u8..5, 0_u16..600, any::<u8>()), 1..1500),
             copy_at in 0_usize..1500,
             from in 0_u16..600,
         ) {
             let (mut ours, mut model) = (CowMap::default(), BTreeMap::new());
             let mut copy = None;
-            for (step, (put, key, value)) in steps.into_iter().enumerate() {
+            for (step, (act, key, value)) in steps.into_iter().enumerate() {
                 if step == copy_at {
                     copy = Some((ours.clone(), model.clone()));
                 }
-                if put {
-                    prop_assert_eq!(ours.insert(key, value), model.insert(key, value));
-                } else {
-                    prop_assert_eq!(ours.remove(&key), model.remove(&key));
+                match act {
+                    0..2 => prop_assert_eq!(ours.insert(key, value), model.insert(key, value)),
+                    2..4 => prop_assert_eq!(ours.remove(&key), model.remove(&key)),
+                    _ => prop_assert_eq!(ours.pop_first(), model.pop_first()),
                 }
+                prop_assert_eq!(ours.first(), model.first_key_value());
             }
             for (ours, model) in copy.into_iter().chain([(ours, model)]) {
                 prop_assert_eq!(ours.len(), model.len());

@@ -1,10 +1,7 @@
 //! Taint eviction: which pods leave a node with NoExecute taints, and when (docs/upstream/node-lifecycle.md#7; upstream
 //! taint manager, since 1.29 `taint-eviction-controller`).
 
-use std::{
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     WatchHealth,
@@ -15,7 +12,7 @@ use super::{
     why::{Cause, Certainty, Why},
 };
 use crate::{
-    cluster::{Cluster, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, Toleration},
+    cluster::{Cluster, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, Toleration, cow_map::CowMap},
     time::{Span, Timestamp},
 };
 
@@ -27,9 +24,9 @@ pub struct Evictor {
     tainted: BTreeMap<NodeName, Arc<[Taint]>>,
     /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer
     /// (docs/upstream/node-lifecycle.md#12.36).
-    timers: BTreeMap<Key, Timer>,
+    timers: CowMap<Key, Timer>,
     /// The running timers, by the time when they fire.
-    by_time: BTreeSet<(Timestamp, Key)>,
+    by_time: CowMap<(Timestamp, Key), ()>,
     /// The requested deletions that are not answered, with the time when each was due.
     requested: BTreeMap<Key, Timestamp>,
 }
@@ -194,8 +191,8 @@ impl Evictor {
 
     /// Deletes the pods whose timers have fired.
     pub fn on_timeout(&mut self, context: &mut Context<'_>) {
-        while self.by_time.first().is_some_and(|(fires, _)| *fires <= context.now) {
-            let Some((_, key)) = self.by_time.pop_first() else { return };
+        while self.by_time.first().is_some_and(|((fires, _), ())| *fires <= context.now) {
+            let Some(((_, key), ())) = self.by_time.pop_first() else { return };
             let Some(Timer::Running(running)) = self.timers.remove(&key) else { continue };
             self.delete(&key, running, context);
         }
@@ -203,7 +200,7 @@ impl Evictor {
 
     /// When the next timer fires, and why.
     pub fn next(&self) -> Option<(Timestamp, &Why)> {
-        let (fires, key) = self.by_time.first()?;
+        let ((fires, key), ()) = self.by_time.first()?;
         match self.timers.get(key) {
             Some(Timer::Running(running)) => Some((*fires, &running.why)),
             Some(Timer::Overdue(_) | Timer::Tombstone) | None => None,
@@ -253,13 +250,17 @@ impl Evictor {
 
     /// The controller was paused since then and goes on now: timers that it did not start before start now.
     pub fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
-        for (key, timer) in &mut self.timers {
-            let Timer::Running(running) = timer else { continue };
-            if running.created > paused_since && self.by_time.remove(&(running.fires, key.clone())) {
+        let started = self.timers.iter().filter_map(|(key, timer)| match timer {
+            Timer::Running(running) if running.created > paused_since => Some((key.clone(), running.clone())),
+            Timer::Running(_) | Timer::Overdue(_) | Timer::Tombstone => None,
+        });
+        for (key, mut running) in started.collect::<Vec<_>>() {
+            if self.by_time.remove(&(running.fires, key.clone())).is_some() {
                 let later = now.since(running.created);
                 running.created += later;
                 running.fires += later;
-                self.by_time.insert((running.fires, key.clone()));
+                self.by_time.insert((running.fires, key.clone()), ());
+                self.timers.insert(key, Timer::Running(running));
             }
         }
     }
@@ -267,10 +268,10 @@ impl Evictor {
     /// A copy for a forecast: there overdue deletions happen at once.
     pub fn forecast_copy(&self) -> Self {
         let mut copy = Self { requested: BTreeMap::new(), ..self.clone() };
-        for (key, timer) in &mut copy.timers {
+        for (key, timer) in self.timers.iter() {
             if let Timer::Overdue(running) = timer {
-                copy.by_time.insert((running.fires, key.clone()));
-                *timer = Timer::Running(running.clone());
+                copy.by_time.insert((running.fires, key.clone()), ());
+                copy.timers.insert(key.clone(), Timer::Running(running.clone()));
             }
         }
         copy
@@ -279,7 +280,7 @@ impl Evictor {
     /// Every pod on a tainted node, Terminating pods left out.
     pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending: Vec<PendingEviction> = Vec::new();
-        for (key, timer) in &self.timers {
+        for (key, timer) in self.timers.iter() {
             let (Timer::Running(running) | Timer::Overdue(running)) = timer else { continue };
             let Some(pod) = cluster.pod(key).filter(|pod| pod.termination.is_none()) else { continue };
             pending.push(due_at(pod, running));
@@ -354,19 +355,14 @@ impl Evictor {
             let why = start.why(taint).then(cause.clone());
             Running { created, fires, certainty: start.certainty, why }
         };
-        match self.timers.entry(pod.key.clone()) {
-            Entry::Vacant(place) => {
-                self.by_time.insert((fires, pod.key.clone()));
-                place.insert(Timer::Running(running(start.at)));
+        match self.timers.get(&pod.key) {
+            None => self.add(&pod.key, running(start.at)),
+            Some(Timer::Running(known)) if known.created >= context.now => {
+                let running = running(known.created);
+                self.replace(&pod.key, cause, context);
+                self.add(&pod.key, running);
             }
-            Entry::Occupied(known) => match known.get() {
-                Timer::Running(known) if known.created >= context.now => {
-                    let running = running(known.created);
-                    self.replace(&pod.key, cause, context);
-                    self.add(&pod.key, running);
-                }
-                Timer::Running(_) | Timer::Tombstone | Timer::Overdue(_) => {}
-            },
+            Some(Timer::Running(_) | Timer::Tombstone | Timer::Overdue(_)) => {}
         }
     }
 
@@ -398,9 +394,9 @@ impl Evictor {
 
     /// Starts a timer, unless the pod has an entry.
     fn add(&mut self, pod: &Key, running: Running) {
-        if let Entry::Vacant(place) = self.timers.entry(pod.clone()) {
-            self.by_time.insert((running.fires, pod.clone()));
-            place.insert(Timer::Running(running));
+        if !self.timers.contains_key(pod) {
+            self.by_time.insert((running.fires, pod.clone()), ());
+            self.timers.insert(pod.clone(), Timer::Running(running));
         }
     }
 
