@@ -1,5 +1,7 @@
 //! A list of rows: their order, the selected one, and the scroll position.
 
+use std::sync::Arc;
+
 /// The keys of the rows in order, and the selection.
 ///
 /// While nobody uses the list, a selection at the top stays at the top, where the most urgent rows appear. From the first
@@ -7,7 +9,8 @@
 /// gone.
 #[derive(Clone, Debug)]
 pub struct Listing<K> {
-    keys: Vec<K>,
+    /// Shared with what was sorted beside the loop.
+    keys: Arc<Vec<K>>,
     selected: usize,
     /// The row that was selected and is not listed any more. No other row is selected in its place.
     gone: Option<K>,
@@ -45,7 +48,15 @@ pub enum ListUse {
 
 impl<K> Default for Listing<K> {
     fn default() -> Self {
-        Self { keys: Vec::new(), selected: 0, gone: None, hold: Hold::Place, drawn: None, offset: 0, page: 1 }
+        Self {
+            keys: Arc::default(),
+            selected: 0,
+            gone: None,
+            hold: Hold::Place,
+            drawn: None,
+            offset: 0,
+            page: 1,
+        }
     }
 }
 
@@ -105,12 +116,21 @@ impl<K: PartialEq + Clone> Listing<K> {
 
     /// Replaces the rows.
     pub fn replace(&mut self, keys: Vec<K>) {
+        self.replace_shared(Arc::new(keys));
+    }
+
+    /// The same with rows that somebody else has sorted.
+    pub fn replace_shared(&mut self, keys: Arc<Vec<K>>) {
         let chosen = self.chosen();
-        self.replace_where(keys, |key| Some(key) == chosen.as_ref());
+        self.replace_all(keys, |key| Some(key) == chosen.as_ref());
     }
 
     /// The same where a key is not the identity of its row: `is_chosen` tells the row that was selected.
     pub fn replace_where(&mut self, keys: Vec<K>, is_chosen: impl Fn(&K) -> bool) {
+        self.replace_all(Arc::new(keys), is_chosen);
+    }
+
+    fn replace_all(&mut self, keys: Arc<Vec<K>>, is_chosen: impl Fn(&K) -> bool) {
         let chosen = self.chosen();
         let place = chosen.is_some().then(|| keys.iter().position(is_chosen)).flatten();
         self.gone = None;

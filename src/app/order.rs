@@ -1,5 +1,7 @@
 //! The rows of each list: their order, and the filter's answer for each.
 
+use std::sync::Arc;
+
 use super::{
     App,
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
@@ -84,7 +86,7 @@ impl Screen {
         self.zones.list.replace(zones(shown, &filter, self.zones.sort));
         let basis = eviction_basis(shown, self.evictions.sort, self.filter(Pane::Evictions));
         if self.evictions.arranged.as_ref() != Some(&basis) {
-            self.evictions.list.replace(evictions(shown, &basis.filter, basis.sort));
+            self.evictions.list.replace_shared(evictions(shown, &basis.filter, basis.sort));
             self.evictions.arranged = Some(basis);
             any = true;
         }
@@ -270,7 +272,11 @@ fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey>
     sorted(rows.map(|zone| (rank(zone), zone.key.clone())).collect(), sort.reversed)
 }
 
-fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<Key> {
+fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<Vec<Key>> {
+    if filter.is_empty() && sort == Sort::default() {
+        // Where tens of thousands leave, sorting them would keep keys waiting.
+        return shown.views.leaving.by_urgency.clone();
+    }
     let rows = shown
         .views
         .leaving
@@ -279,8 +285,8 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<
         .filter(|(key, row)| filter.matches(&EvictionOf { shown, key, row }));
     let rank = |key: &Key, row: &EvictionRow| match sort.column {
         EvictionColumn::Due => {
-            let at = row.state.at().map_or(i64::MAX, Timestamp::as_nanos);
-            Rank::Pair(row.state.rank().into(), at)
+            let (rank, at) = row.state.urgency();
+            Rank::Pair(rank.into(), at)
         }
         EvictionColumn::Pod => Rank::Text(key.to_string().into()),
         EvictionColumn::Node => Rank::Text(row.node.0.clone()),
@@ -289,7 +295,7 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Vec<
             Rank::Pair(row.state.rank().into(), outcome.map_or(-1, |outcome| outcome.rank().into()))
         }
     };
-    sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed)
+    sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed).into()
 }
 
 /// The pods that wait for a node, those that have waited longest first.

@@ -58,6 +58,11 @@ impl EvictionState {
         }
     }
 
+    /// Sorts pods that are about to leave first, those that leave sooner before others.
+    pub fn urgency(&self) -> (u8, i64) {
+        (self.rank(), self.at().map_or(i64::MAX, Timestamp::as_nanos))
+    }
+
     /// Sorts pods that are about to leave first, and pods that stay last.
     pub fn rank(&self) -> u8 {
         match self {

@@ -31,6 +31,8 @@ const MANY: usize = 2_000;
 pub struct Leaving {
     pub taken: Timestamp,
     pub evictions: BTreeMap<Key, EvictionRow>,
+    /// The same in the order of [`EvictionState::urgency`], equals by name.
+    pub by_urgency: Arc<Vec<Key>>,
     /// The next event of each node that has one.
     pub next: BTreeMap<NodeName, NextEvent>,
     /// When the first of the pods leaves whose deletion has not begun; none if there is none.
@@ -199,15 +201,17 @@ impl Sources<'_> {
         let mut evictions = self.evictions();
         self.remember_cancelled(&mut evictions);
         let next = self.next_events(&evictions);
+        let is_same = evictions == before.evictions;
+        let by_urgency = if is_same { before.by_urgency.clone() } else { Arc::new(by_urgency(&evictions)) };
         let rows = || evictions.values().map(|row| &row.state);
         let first = rows().filter_map(EvictionState::leaves_at).min();
         let mut deadlines: Vec<Timestamp> = rows().filter_map(EvictionState::ends_at).collect();
         deadlines.sort_unstable();
         let mut changes = before.changes;
-        changes.evictions += u64::from(evictions != before.evictions);
+        changes.evictions += u64::from(!is_same);
         changes.next += u64::from(next != before.next);
         changes.pods += u64::from(!before.has_pods_of(&evictions));
-        Leaving { taken: now, evictions, next, first, deadlines, changes }
+        Leaving { taken: now, evictions, by_urgency, next, first, deadlines, changes }
     }
 
     /// Every eviction that the forecast predicts, that the engine counts down, or that is in progress.
@@ -327,6 +331,13 @@ impl Sources<'_> {
     }
 }
 
+fn by_urgency(evictions: &BTreeMap<Key, EvictionRow>) -> Vec<Key> {
+    let mut ranked: Vec<_> = evictions.iter().map(|(key, row)| (row.state.urgency(), key)).collect();
+    // Rows of equal urgency stay in the order of their names.
+    ranked.sort_by_key(|(urgency, _)| *urgency);
+    ranked.into_iter().map(|(_, key)| key.clone()).collect()
+}
+
 fn terminating(cluster: &Cluster, pod: &Pod, node: &Node) -> Option<EvictionRow> {
     let termination = pod.termination.as_ref()?;
     let kubelet_silent = node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown);
@@ -357,5 +368,30 @@ fn add_evictions(evictions: &BTreeMap<Key, EvictionRow>, next: &mut BTreeMap<Nod
             chance: None,
         };
         next.insert(node.clone(), event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_that_leave_soonest_come_first_and_equals_by_name() {
+        let at = |secs| Timestamp::from_secs(secs);
+        let scheduled = |secs| EvictionState::Scheduled { at: at(secs), certainty: Certainty::Observed };
+        let terminating =
+            EvictionState::Terminating { deadline: at(1), finalizers: [].into(), kubelet_silent: false };
+        let states = [
+            ("stays", EvictionState::Never),
+            ("third", scheduled(9)),
+            ("kept", EvictionState::Cancelled { at: at(1) }),
+            ("second", scheduled(5)),
+            ("ends", terminating),
+            ("first", EvictionState::Predicted { at: at(5), chance: None }),
+        ];
+        let row = |state| EvictionRow { node: "n".into(), state, why: Why::default() };
+        let rows = states.map(|(name, state)| (Key::new("default", name), row(state))).into();
+        let names: Vec<String> = by_urgency(&rows).iter().map(|key| key.name.to_string()).collect();
+        assert_eq!(names, ["first", "second", "third", "ends", "kept", "stays"]);
     }
 }

@@ -57,6 +57,27 @@ fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
 }
 
 #[test]
+fn the_list_has_the_order_that_was_worked_out_with_it() {
+    let mut fixture = incident();
+    let listed = |fixture: &DashboardFixture| fixture.app.screen.evictions.list.keys().to_vec();
+    let urgencies = |fixture: &DashboardFixture| -> Vec<_> {
+        let evictions = &fixture.app.model.views.leaving.evictions;
+        listed(fixture).iter().map(|key| evictions[key].state.urgency()).collect()
+    };
+    let (soonest_first, mut by_name) = (urgencies(&fixture), listed(&fixture));
+    assert!(soonest_first.is_sorted() && soonest_first.first() < soonest_first.last(), "{soonest_first:?}");
+    // Another order is sorted from the same rows.
+    fixture.app.screen.evictions.sort.reversed = true;
+    fixture.app.arrange(fixture.now);
+    let latest_first = urgencies(&fixture);
+    assert!(latest_first.iter().rev().eq(&soonest_first), "{latest_first:?}");
+    by_name.sort();
+    let mut reversed = listed(&fixture);
+    reversed.sort();
+    assert_eq!(by_name, reversed);
+}
+
+#[test]
 fn an_outcome_says_where_the_pod_goes_or_why_it_does_not() {
     let fixture = incident();
     let text = |pod| outcome(&fixture, pod).map(|outcome| outcome.to_string());
