@@ -148,6 +148,8 @@ async fn recorded_and_replayed(plane: &mut Plane, kept: Option<&Path>) -> Result
 fn random_moments(started: Timestamp, length: Span, seed: u64) -> Vec<Timestamp> {
     let mut random = fastrand::Rng::with_seed(seed);
     let count = (length.as_secs() / 18).clamp(20, 100);
+    // In whole milliseconds, as they are kept.
+    let started = Timestamp::from_nanos(started.as_nanos() / 1_000_000 * 1_000_000);
     let mut moment = || started + Span::from_millis(random.i64(10_000..length.as_nanos() / 1_000_000 - 1000));
     let mut moments: Vec<_> = (0..count).map(|_| moment()).collect();
     moments.sort();
