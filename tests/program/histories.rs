@@ -207,11 +207,11 @@ async fn a_full_disk_ends_the_history_and_nothing_else() {
     let shell = Shell::new();
     let frame = shell.home.path().join("frame.txt");
     let shown = frame.to_str().expect("text");
-    let keys = ["--snapshot", shown, "--size", "120x30", "--after", "8s", "--keys", "5z"];
-    let demo = shell.command(&[&["demo", "--nodes", "200", "--pods", "4000"], &keys[..]].concat());
+    let keys = ["--snapshot", shown, "--size", "120x30", "--after", "10s", "--keys", "5z"];
+    let demo = shell.command(&[&["demo", "--nodes", "80", "--pods", "1500"], &keys[..]].concat());
     let demo = demo.as_std();
     let mut limited = tokio::process::Command::new("sh");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\""]).arg(demo.get_program());
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 48; exec \"$0\" \"$@\""]).arg(demo.get_program());
     limited.args(demo.get_args()).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     limited.envs(demo.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let ended = limited.output().await.expect("there is a shell");
