@@ -111,7 +111,7 @@ impl Dictionary {
         self.marked.clone()
     }
 
-    /// Goes on reading from a mark of what was written to the same place, whoever read it.
+    /// Goes on reading from a mark of what was written to the same place and read by this reader or another.
     pub fn resume(&mut self, mark: &DictionaryMark) {
         self.restart(mark.base);
         self.texts.extend(mark.texts.iter().flat_map(|chunk| chunk.iter().cloned()));
