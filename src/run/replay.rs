@@ -29,10 +29,12 @@ const PLAYED_TO_JUMP: Span = Span::from_secs(30);
 /// From one checkpoint to the next: what is played after it takes some hundredths of a second.
 const CHECKPOINT_EVERY: Span = Span::from_secs(15);
 
-/// Of a long recording, and of one of a large cluster, there are fewer checkpoints: so many objects they may have in all, and there
-/// are at least and at most so many of them.
-const CHECKPOINT_OBJECTS: usize = 2_000_000;
+/// Of a long recording, and of one of a large cluster, there are fewer checkpoints: so many pods they may have in all, which is about
+/// 150 MiB, and there are at least and at most so many of them. A node counts as this many pods: its heartbeats are in each checkpoint,
+/// and pods that have not changed are shared.
+const CHECKPOINT_PODS: usize = 2_000_000;
 const CHECKPOINTS: (usize, usize) = (16, 512);
+const PODS_PER_NODE: usize = 20;
 
 /// How often the model's views are brought up to date while it plays: what a state changed to and back in between is not
 /// recorded. Where the knowledge is to be completed, only the views of the moment are made: they take a third of the time.
@@ -351,10 +353,10 @@ impl<R: Read + Seek> Replay<R> {
 
     fn checkpoint_every(&self) -> Span {
         let cluster = &self.state.model.cluster;
-        let objects = cluster.nodes().len() + cluster.pods().len();
-        let most = (CHECKPOINT_OBJECTS / objects.max(1)).clamp(CHECKPOINTS.0, CHECKPOINTS.1);
-        let length = self.reader.until().since(self.reader.start().at);
+        let pods = cluster.nodes().len() * PODS_PER_NODE + cluster.pods().len();
+        let most = (CHECKPOINT_PODS / pods.max(1)).clamp(CHECKPOINTS.0, CHECKPOINTS.1);
         let most = i64::try_from(most).expect("some hundreds");
+        let length = self.reader.until().since(self.reader.start().at);
         CHECKPOINT_EVERY.max(Span::from_nanos(length.as_nanos() / most))
     }
 

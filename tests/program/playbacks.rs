@@ -126,6 +126,9 @@ async fn a_moment_that_is_shown_before_the_search_has_passed_there_is_completed_
         assert_eq!(shown.known_from, keyframe, "it begins there");
         assert!(model.journal.len() < expected.journal.len(), "what happened before is not known");
         (playback.at, playback.target, playback.is_paused) = (shown.at, None, is_paused);
+        playback.known_from = shown.known_from;
+        let text = drawn(&model, &playback);
+        assert!(text.contains("reading what happened before 08:06:0"), "{text}");
         assert_eq!(player.due(&playback).is_some(), !is_paused, "nothing is better known yet");
 
         player.start_search();
@@ -146,6 +149,16 @@ async fn a_moment_that_is_shown_before_the_search_has_passed_there_is_completed_
         assert_eq!(departures(&model), departures(expected));
         assert_eq!(player.due(&playback).is_some(), !is_paused, "once");
     }
+}
+
+/// A frame of a moment.
+fn drawn(model: &Model, playback: &Playback) -> String {
+    let mut app = App::new(model.clone(), options());
+    app.playback = Some(playback.clone());
+    app.arrange(playback.at);
+    let mut terminal = Terminal::new(TestBackend::new(160, 48)).expect("a buffer");
+    terminal.draw_app(&app, playback.at).expect("memory");
+    snapshot::plain(terminal.backend().buffer())
 }
 
 #[tokio::test(start_paused = true)]

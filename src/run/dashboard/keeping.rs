@@ -131,7 +131,8 @@ impl Loop {
 
     /// Nobody looks at the history any more.
     pub(super) fn close_history(&mut self) {
-        self.player = None;
+        // It has a hundred copies of the model and more.
+        drop_in_background(self.player.take());
         self.keeping.opening = Background::new(Duration::ZERO);
         self.drop_work();
     }
