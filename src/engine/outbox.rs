@@ -10,7 +10,7 @@ use super::{
     why::Why,
 };
 use crate::{
-    cluster::{Key, NodeName, TaintEffect, Version},
+    cluster::{Key, NodeName, TaintEffect, Version, cow_map::CowMap},
     time::Timestamp,
 };
 
@@ -24,7 +24,8 @@ pub struct Outbox {
     /// The effects in flight, by subject.
     busy: BTreeMap<EffectSubject, EffectId>,
     /// The effects that were recorded and not written.
-    recorded: BTreeMap<EffectSubject, Recorded>,
+    /// With a zone, those of tens of thousands of pods: copies share them.
+    recorded: CowMap<EffectSubject, Recorded>,
     audience: Audience,
 }
 

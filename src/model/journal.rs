@@ -1,7 +1,7 @@
 //! The journal of the session: what was decided, what was done and what went wrong, newest last.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     sync::Arc,
 };
@@ -34,6 +34,8 @@ pub struct SessionJournal {
     gone: usize,
     /// The numbers of the entries about each node or its pods, in order.
     by_node: BTreeMap<NodeName, VecDeque<usize>>,
+    /// The subjects of the last entries, which others may join: with a zone, tens of thousands of pods join one.
+    recent_subjects: VecDeque<Arc<BTreeSet<JournalSubject>>>,
     /// Counts what was added.
     revision: u64,
 }
@@ -61,7 +63,7 @@ pub struct JournalEntry {
 }
 
 /// What an entry is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JournalSubject {
     Node(NodeName),
     /// A pod, and its node as far as it is known.
@@ -276,9 +278,15 @@ impl SessionJournal {
         let nodes: Vec<NodeName> = entry.subjects.iter().filter_map(JournalSubject::node).cloned().collect();
         let length = self.entries.len();
         let recent = length.saturating_sub(NEIGHBOURS)..length;
-        let same = recent.rev().find(|place| folds(&self.entries[*place], &entry));
+        let first = recent.start;
+        let subjects = &self.recent_subjects;
+        let same = recent.rev().find(|place| {
+            folds(&self.entries[*place], &entry, |subject| subjects[*place - first].contains(subject))
+        });
         let place = match same {
             Some(place) => {
+                Arc::make_mut(&mut self.recent_subjects[place - first])
+                    .extend(entry.subjects.iter().cloned());
                 Arc::make_mut(&mut self.entries[place]).join(entry);
                 place
             }
@@ -286,6 +294,10 @@ impl SessionJournal {
                 if length == CAPACITY {
                     self.drop_oldest();
                 }
+                if self.recent_subjects.len() == NEIGHBOURS {
+                    self.recent_subjects.pop_front();
+                }
+                self.recent_subjects.push_back(Arc::new(entry.subjects.iter().cloned().collect()));
                 self.entries.push_back(entry.into());
                 self.entries.len() - 1
             }
@@ -357,7 +369,8 @@ impl SessionJournal {
     }
 }
 
-fn folds(known: &JournalEntry, new: &JournalEntry) -> bool {
+/// Whether the new entry joins a known one, which has these subjects.
+fn folds(known: &JournalEntry, new: &JournalEntry, has: impl Fn(&JournalSubject) -> bool) -> bool {
     let soon = new.at.since(known.last) <= JOINS;
     let alike = || match (known.subject(), new.subject()) {
         (Some(known), Some(new)) => known.is_alike(new),
@@ -369,9 +382,7 @@ fn folds(known: &JournalEntry, new: &JournalEntry) -> bool {
         && if known.subjects == new.subjects {
             true
         } else {
-            soon && known.times == 1
-                && alike()
-                && !new.subjects.iter().all(|new| known.subjects.contains(new))
+            soon && known.times == 1 && alike() && !new.subjects.iter().all(has)
         }
 }
 
@@ -396,6 +407,22 @@ mod tests {
 
     fn named(entry: &JournalEntry) -> String {
         entry.subject().map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn pods_join_an_entry_once_however_many_have_joined_it() {
+        let mut journal = SessionJournal::default();
+        let add = |journal: &mut SessionJournal, number: usize| {
+            journal.add(entry(1, &format!("pod/d/p{number}"), "became not ready"));
+        };
+        (0..300).for_each(|number| add(&mut journal, number));
+        let copy = journal.clone();
+        // One that it names already begins another entry, which the next ones join.
+        [7, 300].into_iter().for_each(|number| add(&mut journal, number));
+        let subjects = |journal: &SessionJournal| -> Vec<usize> {
+            journal.entries().map(|entry| entry.subjects.len()).collect()
+        };
+        assert_eq!((subjects(&copy), subjects(&journal)), (vec![300], vec![300, 2]));
     }
 
     #[test]
