@@ -3,20 +3,8 @@
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use kordon::{
-    cluster::{Change, WorkloadKind},
-    k8s::decode::{
-        Decoder, Encoding, ListPurpose, StreamEvent,
-        budget::BudgetDecoder,
-        lease::{LeaderDecoder, LeaseDecoder},
-        namespace::NamespaceDecoder,
-        node::NodeDecoder,
-        pod::PodDecoder,
-        priority_class::PriorityClassDecoder,
-        quota::QuotaDecoder,
-        service::ServiceDecoder,
-        storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
-        workload::WorkloadDecoder,
-    },
+    cluster::{Change, FeedKind, WorkloadKind},
+    k8s::decode::{Encoding, ListPurpose, StreamEvent, kinds::decoder_of},
 };
 use kube::{Client, client::Body};
 
@@ -56,35 +44,36 @@ impl ReadKind {
 
     /// Reads all objects as a list and as a watch, in JSON and in protobuf.
     pub async fn read_both(self, client: &Client) -> [ReadObjects; 2] {
-        match self.name {
-            "Node" => self.both(client, NodeDecoder::default).await,
-            "Pod" => self.both(client, PodDecoder::default).await,
-            "Namespace" => self.both(client, NamespaceDecoder::default).await,
-            "Service" => self.both(client, ServiceDecoder::default).await,
-            "ResourceQuota" => self.both(client, QuotaDecoder::default).await,
-            "PersistentVolumeClaim" => self.both(client, ClaimDecoder::default).await,
-            "PersistentVolume" => self.both(client, VolumeDecoder::default).await,
-            "StorageClass" => self.both(client, StorageClassDecoder::default).await,
-            "CSINode" => self.both(client, CsiNodeDecoder::default).await,
-            "PriorityClass" => self.both(client, PriorityClassDecoder::default).await,
-            "PodDisruptionBudget" => self.both(client, BudgetDecoder::default).await,
+        let kind = match self.name {
+            "Node" => FeedKind::Nodes,
+            "Pod" => FeedKind::Pods,
+            "Namespace" => FeedKind::Namespaces,
+            "Service" => FeedKind::Services,
+            "ResourceQuota" => FeedKind::Quotas,
+            "PersistentVolumeClaim" => FeedKind::Claims,
+            "PersistentVolume" => FeedKind::Volumes,
+            "StorageClass" => FeedKind::StorageClasses,
+            "CSINode" => FeedKind::CsiNodes,
+            "PriorityClass" => FeedKind::PriorityClasses,
+            "PodDisruptionBudget" => FeedKind::Budgets,
             "Lease" => {
-                let [json, protobuf] = self.both(client, LeaderDecoder::default).await;
+                let [json, protobuf] = self.both(client, FeedKind::Leader).await;
                 json.assert_same(&protobuf);
-                self.both(client, LeaseDecoder::default).await
+                FeedKind::Leases
             }
             workload => {
                 let kind = WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == workload);
-                self.both(client, || WorkloadDecoder::new(kind.expect("it is a workload"))).await
+                FeedKind::Workloads(kind.expect("it is a workload"))
             }
-        }
+        };
+        self.both(client, kind).await
     }
 
-    async fn both<D: Decoder>(self, client: &Client, decoder: impl Fn() -> D) -> [ReadObjects; 2] {
+    async fn both(self, client: &Client, kind: FeedKind) -> [ReadObjects; 2] {
         let protobuf = "application/vnd.kubernetes.protobuf, application/json";
         [
-            read(client, self.path, "application/json", decoder()).await,
-            read(client, self.path, protobuf, decoder()).await,
+            read(client, self.path, "application/json", kind).await,
+            read(client, self.path, protobuf, kind).await,
         ]
     }
 }
@@ -112,10 +101,11 @@ impl ReadObjects {
     }
 }
 
-async fn read<D: Decoder>(client: &Client, path: &str, accept: &str, mut decoder: D) -> ReadObjects {
+async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> ReadObjects {
+    let mut decoder = decoder_of(kind);
     let (encoding, body) = get(client, path, accept).await;
     let mut listed = Vec::new();
-    let end = encoding.page(&mut decoder, &body, ListPurpose::Whole, &mut listed).expect("a list");
+    let end = decoder.page(encoding, &body, ListPurpose::Whole, &mut listed).expect("a list");
     assert!(end.bad.is_empty(), "{path}: {:?}", end.bad);
     let mut versions = vec![end.version];
     let watch = format!(
@@ -124,7 +114,7 @@ async fn read<D: Decoder>(client: &Client, path: &str, accept: &str, mut decoder
     let (encoding, body) = get(client, &watch, accept).await;
     let (mut watched, mut ended) = (Vec::new(), false);
     for event in events(encoding, &body) {
-        match encoding.event(&mut decoder, event, true) {
+        match decoder.event(encoding, event, true) {
             StreamEvent::Object { change, version } => {
                 watched.extend(change);
                 versions.push(version);

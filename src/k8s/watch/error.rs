@@ -32,6 +32,11 @@ pub enum WatchError {
 }
 
 impl WatchError {
+    /// What was sent as a list is none, for this reason.
+    pub fn no_list(why: String) -> Self {
+        Self::Failed(format!("the list is not a list of the Kubernetes API: {why}"))
+    }
+
     /// Why, in words; none of a version that is too old.
     pub fn words(self) -> Option<String> {
         match self {

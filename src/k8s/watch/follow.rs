@@ -23,7 +23,10 @@ use super::{
 use crate::{
     cluster::{Change, Key, Node, NodeName, ObjectEvent, ReadBy, Scope, ScopeRead, Version},
     k8s::{
-        decode::{Encoding, ListPurpose, PageEnd, StreamEvent, kinds::AnyDecoder},
+        decode::{
+            Encoding, ListPurpose, PageEnd, StreamEvent,
+            kinds::{AnyDecoder, decoder_of},
+        },
         feed::{FeedKind, FeedState},
     },
     time::ClusterTime,
@@ -158,15 +161,10 @@ impl From<Closed> for Stop {
 }
 
 impl Follower {
-    pub fn new(
-        kind: FeedKind,
-        scope: Option<Scope>,
-        decoder: Box<dyn AnyDecoder>,
-        shared: Arc<Shared>,
-    ) -> Self {
+    pub fn new(kind: FeedKind, scope: Option<Scope>, shared: Arc<Shared>) -> Self {
         Self {
             kind,
-            decoder,
+            decoder: decoder_of(kind),
             report: FeedReporter::new(kind, scope.clone(), shared.clone()),
             scope,
             counting: None,
@@ -291,9 +289,7 @@ impl Follower {
     async fn on_page(&mut self, encoding: Encoding, bytes: &[u8]) -> Result<PageEnd, Stop> {
         let mut changes = Vec::new();
         let purpose = if self.scope.is_some() { ListPurpose::Part } else { ListPurpose::Whole };
-        let end = self.decoder.page(encoding, bytes, purpose, &mut changes).map_err(|error| {
-            WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}"))
-        })?;
+        let end = self.decoder.page(encoding, bytes, purpose, &mut changes).map_err(WatchError::no_list)?;
         if self.scope.is_some() {
             self.found.extend(changes.iter().filter_map(Change::found));
         }

@@ -41,10 +41,7 @@ pub(in crate::k8s) use paths::CollectionQuery;
 pub use scope::{count_pods, read_scope};
 
 use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};
-use super::{
-    decode::kinds::decoder_of,
-    feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-};
+use super::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use crate::{
     clock::Clock,
     cluster::{NodeName, Scope},
@@ -188,8 +185,7 @@ fn start(
         });
         return None;
     }
-    let follower = Follower::new(kind, scope, decoder_of(kind), shared.clone());
-    Some(tasks.spawn(follower.run()))
+    Some(tasks.spawn(Follower::new(kind, scope, shared.clone()).run()))
 }
 
 /// What the tasks of one connection share.

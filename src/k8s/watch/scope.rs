@@ -124,9 +124,9 @@ impl ScopeReader<'_> {
             }
             let answer = error::open_objects(self.client, query.as_str(), self.request_timeout).await?;
             let bytes = error::collect(answer.body, SILENCE, LONGEST).await?;
-            let end = decoder.page(answer.encoding, &bytes, ListPurpose::Prefetch, &mut changes).map_err(
-                |error| WatchError::Failed(format!("the list is not a list of the Kubernetes API: {error}")),
-            )?;
+            let end = decoder
+                .page(answer.encoding, &bytes, ListPurpose::Prefetch, &mut changes)
+                .map_err(WatchError::no_list)?;
             if end.next.is_empty() {
                 break end.version;
             }

@@ -2,19 +2,7 @@
 
 use kordon::{
     cluster::{Change, Cluster, FeedKind},
-    k8s::decode::{
-        Decoder, Encoding, ListPurpose, StreamEvent,
-        budget::BudgetDecoder,
-        lease::{LeaderDecoder, LeaseDecoder},
-        namespace::NamespaceDecoder,
-        node::NodeDecoder,
-        pod::PodDecoder,
-        priority_class::PriorityClassDecoder,
-        quota::QuotaDecoder,
-        service::ServiceDecoder,
-        storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
-        workload::WorkloadDecoder,
-    },
+    k8s::decode::{Encoding, ListPurpose, StreamEvent, kinds::decoder_of},
 };
 
 use super::assert_harmless;
@@ -46,28 +34,10 @@ pub fn kind_of(letter: u8) -> Option<FeedKind> {
 
 /// What the text means for the cluster.
 pub fn changes(kind: FeedKind, encoding: Encoding, form: u8, text: &[u8]) -> Vec<Change> {
-    match kind {
-        FeedKind::Nodes => read(NodeDecoder::default(), encoding, form, text),
-        FeedKind::Leases => read(LeaseDecoder::default(), encoding, form, text),
-        FeedKind::Pods => read(PodDecoder::default(), encoding, form, text),
-        FeedKind::Budgets => read(BudgetDecoder::default(), encoding, form, text),
-        FeedKind::Workloads(of) => read(WorkloadDecoder::new(of), encoding, form, text),
-        FeedKind::PriorityClasses => read(PriorityClassDecoder::default(), encoding, form, text),
-        FeedKind::Namespaces => read(NamespaceDecoder::default(), encoding, form, text),
-        FeedKind::Services => read(ServiceDecoder::default(), encoding, form, text),
-        FeedKind::Claims => read(ClaimDecoder::default(), encoding, form, text),
-        FeedKind::Volumes => read(VolumeDecoder::default(), encoding, form, text),
-        FeedKind::StorageClasses => read(StorageClassDecoder::default(), encoding, form, text),
-        FeedKind::CsiNodes => read(CsiNodeDecoder::default(), encoding, form, text),
-        FeedKind::Leader => read(LeaderDecoder::default(), encoding, form, text),
-        FeedKind::Quotas => read(QuotaDecoder::default(), encoding, form, text),
-    }
-}
-
-fn read<D: Decoder>(mut decoder: D, encoding: Encoding, form: u8, text: &[u8]) -> Vec<Change> {
+    let mut decoder = decoder_of(kind);
     let mut changes = Vec::new();
     if form == b'p' {
-        match encoding.page(&mut decoder, text, ListPurpose::Whole, &mut changes) {
+        match decoder.page(encoding, text, ListPurpose::Whole, &mut changes) {
             Ok(end) => {
                 assert!(changes.len() + end.bad.len() <= end.count, "{end:?}");
                 end.bad.iter().for_each(|name| assert_harmless(name));
@@ -76,7 +46,7 @@ fn read<D: Decoder>(mut decoder: D, encoding: Encoding, form: u8, text: &[u8]) -
         }
     } else {
         for event in events(encoding, text) {
-            match encoding.event(&mut decoder, event, form == b'l') {
+            match decoder.event(encoding, event, form == b'l') {
                 StreamEvent::Object { change, .. } => changes.extend(change),
                 StreamEvent::Bookmark { .. } => {}
                 StreamEvent::Error(status) => assert_harmless(&status.message),
