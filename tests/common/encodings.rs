@@ -1,6 +1,6 @@
 //! Reads objects from a server in each encoding, with kordon's decoders.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 use http_body_util::BodyExt;
 use kordon::{
     cluster::{Change, FeedKind, WorkloadKind},
@@ -109,48 +109,58 @@ async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> Read
     assert!(end.bad.is_empty(), "{path}: {:?}", end.bad);
     let mut versions = vec![end.version];
     let watch = format!(
-        "{path}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
+        "{path}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=60"
     );
-    let (encoding, body) = get(client, &watch, accept).await;
-    let (mut watched, mut ended) = (Vec::new(), false);
-    for event in events(encoding, &body) {
-        match decoder.event(encoding, event, true) {
-            StreamEvent::Object { change, version } => {
-                watched.extend(change);
-                versions.push(version);
-            }
-            StreamEvent::Bookmark { version, list_ends } => {
-                versions.push(version);
-                ended |= list_ends;
-            }
-            odd @ (StreamEvent::Error(_) | StreamEvent::Bad(_) | StreamEvent::Broken(_)) => {
-                panic!("{path}: {odd:?}")
+    let (encoding, mut body) = open(client, &watch, accept).await;
+    let (mut watched, mut ended, mut buffer) = (Vec::new(), false, BytesMut::new());
+    while !ended {
+        let frame = body.frame().await.expect("the bookmark that ends the list").expect("a body");
+        buffer.extend_from_slice(&frame.into_data().expect("no trailers"));
+        while let (Some(event), false) = (next_event(encoding, &mut buffer), ended) {
+            match decoder.event(encoding, &event, true) {
+                StreamEvent::Object { change, version } => {
+                    watched.extend(change);
+                    versions.push(version);
+                }
+                StreamEvent::Bookmark { version, list_ends } => {
+                    versions.push(version);
+                    ended = list_ends;
+                }
+                odd @ (StreamEvent::Error(_) | StreamEvent::Bad(_) | StreamEvent::Broken(_)) => {
+                    panic!("{path}: {odd:?}")
+                }
             }
         }
     }
-    assert!(ended, "the bookmark that ends the list is read");
     ReadObjects { encoding, listed, watched, versions }
 }
 
 async fn get(client: &Client, path: &str, accept: &str) -> (Encoding, Bytes) {
+    let (encoding, body) = open(client, path, accept).await;
+    (encoding, body.collect().await.expect("a body").to_bytes())
+}
+
+async fn open(client: &Client, path: &str, accept: &str) -> (Encoding, Body) {
     // As kordon asks: the client does not support what a server compresses event by event.
     let request = http::Request::get(path)
         .header(http::header::ACCEPT, accept)
         .header(http::header::ACCEPT_ENCODING, "identity");
     let answer = client.send(request.body(Body::empty()).expect("a request")).await.expect("an answer");
     let media = answer.headers()[http::header::CONTENT_TYPE].to_str().expect("text").to_owned();
-    (Encoding::of(&media), answer.into_body().collect().await.expect("a body").to_bytes())
+    (Encoding::of(&media), answer.into_body())
 }
 
-fn events(encoding: Encoding, mut body: &[u8]) -> Vec<&[u8]> {
-    if encoding == Encoding::Json {
-        return body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-    }
-    let mut events = Vec::new();
-    while let Some((length, rest)) = body.split_first_chunk() {
-        let (event, rest) = rest.split_at(u32::from_be_bytes(*length) as usize);
-        events.push(event);
-        body = rest;
-    }
-    events
+/// Takes the first event from what has been read of a watch, if all of it is there.
+fn next_event(encoding: Encoding, buffer: &mut BytesMut) -> Option<Bytes> {
+    let length = if encoding == Encoding::Json {
+        buffer.iter().position(|byte| *byte == b'\n')? + 1
+    } else {
+        let length = u32::from_be_bytes(*buffer.first_chunk()?) as usize;
+        if buffer.len() < 4 + length {
+            return None;
+        }
+        buffer.advance(4);
+        length
+    };
+    Some(buffer.split_to(length).freeze())
 }
