@@ -6,7 +6,7 @@ use std::{
 };
 
 use kordon::{
-    cluster::{ConditionStatus, Node, Pod, READY, Taint},
+    cluster::{ConditionStatus, Node, NodeName, Pod, READY, Taint},
     engine::{Origin, ServerVersion, Settings},
 };
 use serde::Deserialize;
@@ -224,6 +224,22 @@ impl LifecycleRecording {
         differences.extend(missing.iter().map(|event| format!("event {event} is missing")));
         differences.extend(added.iter().map(|event| format!("event {event} is not recorded")));
         differences
+    }
+
+    /// The nodes in the order in which they were tainted (in legacy mode: emptied), which upstream leaves to chance.
+    pub fn order(&self) -> Vec<NodeName> {
+        let mut order: Vec<NodeName> = Vec::new();
+        for seen in &self.recorded.effects {
+            let turn = match self.mode.as_str() {
+                "legacy" => (seen.reason == "DeletingAllPods").then_some(&seen.name),
+                _ => seen.is_no_execute_added().then_some(&seen.node),
+            };
+            let Some(node) = turn.map(|node| NodeName::from(node.as_str())) else { continue };
+            if !order.contains(&node) {
+                order.push(node);
+            }
+        }
+        order
     }
 
     /// Whether the pod garbage collector ran: only then does a recording show that an object was deleted.

@@ -1,6 +1,9 @@
 //! `kordon controller --enforce` in place of the real controllers, with the rights of `deploy/`: recorded scenarios are
 //! played again on a real API server, and what it does to the objects is what the real controllers did.
 //!
+//! Upstream handles the nodes that wait in a zone's queue in an order left to chance, kordon by name: the names are chosen
+//! so that the order is the recorded one.
+//!
 //! Several scenarios with the same flags are played at once, each in zones of its own. `KORDON_LIFECYCLE` says which:
 //! part of their names, or `all`; without it those of the API server's own release, and the pod garbage collector's.
 
@@ -18,7 +21,7 @@ use kube::{Api, api::DeleteParams};
 use self::{observed::Watching, stage::Stage};
 use crate::{
     common::{
-        lifecycle::{LifecycleRecording, RecordedEffect, Slack, Step, TimelineAction},
+        lifecycle::{LifecycleRecording, RecordedEffect, Slack},
         recordings::{recordings, root},
     },
     controller::{CONTROLLER, apply_role, leader},
@@ -169,66 +172,10 @@ async fn play(
 /// Where what was done differs from the recording, in words: what was done, why, and in which order.
 fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) -> Vec<String> {
     ours.retain(|seen| seen.t <= recording.until + TIMES);
-    let ours = with_recorded_order(recording, ours);
     let slack = Slack { times: TIMES, ours_until: recording.until - EDGE, ..Slack::default() };
     let mut differences = recording.compare(&ours, &slack);
     differences.extend(out_of_order(&recording.recorded.effects, &ours));
     differences
-}
-
-/// Our effects, with the names of nodes exchanged that are alike and were handled in another order: which of several waiting
-/// nodes is tainted first is chance.
-fn with_recorded_order(recording: &LifecycleRecording, ours: Vec<RecordedEffect>) -> Vec<RecordedEffect> {
-    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for node in &recording.nodes {
-        alike.entry(kind_of_node(recording, &node.name)).or_default().push(&node.name);
-    }
-    let in_order = |nodes: &[&str], effects: &[RecordedEffect]| -> Vec<String> {
-        let tainted = |node: &str| {
-            let mut its = effects.iter().filter(|seen| seen.node == node && seen.is_no_execute_added());
-            its.next().map_or(f64::INFINITY, |seen| seen.t)
-        };
-        let mut nodes: Vec<&str> = nodes.to_vec();
-        nodes.sort_by(|a, b| tainted(a).total_cmp(&tainted(b)));
-        nodes.into_iter().map(str::to_owned).collect()
-    };
-    let mut names: BTreeMap<String, String> = BTreeMap::new();
-    for nodes in alike.values() {
-        let (from, to) = (in_order(nodes, &ours), in_order(nodes, &recording.recorded.effects));
-        for (from, to) in from.into_iter().zip(to) {
-            let pods = |node: &str| -> Vec<String> {
-                let on_it = recording.pods.iter().filter(|pod| pod.node == node);
-                on_it.map(|pod| format!("default/{}", pod.name)).collect()
-            };
-            names.extend(pods(&from).into_iter().zip(pods(&to)));
-            names.insert(from, to);
-        }
-    }
-    let renamed = |name: String| names.get(&name).cloned().unwrap_or(name);
-    let exchange = |seen: RecordedEffect| RecordedEffect {
-        node: renamed(seen.node),
-        pod: renamed(seen.pod),
-        name: renamed(seen.name),
-        ..seen
-    };
-    ours.into_iter().map(exchange).collect()
-}
-
-/// All that distinguishes a node but its name: what it is, what happens to it, and its pods.
-fn kind_of_node(recording: &LifecycleRecording, name: &str) -> String {
-    let is_its = |step: &&Step| step.what.node() == Some(name);
-    let nodes: Vec<_> = recording.nodes.iter().filter(|node| node.name == name).collect();
-    let steps: Vec<_> = recording.timeline.iter().filter(is_its).collect();
-    let mut pods: Vec<_> = recording.pods.iter().filter(|pod| pod.node == name).cloned().collect();
-    let deleted = |pod: &str| {
-        let of_pod =
-            |act: &TimelineAction| matches!(act, TimelineAction::DeletePod { pod: of, .. } if of == pod);
-        recording.timeline.iter().filter(|step| of_pod(&step.what)).map(|step| step.t.to_string()).collect()
-    };
-    for pod in &mut pods {
-        pod.name = deleted(&pod.name);
-    }
-    format!("{nodes:?} {steps:?} {pods:?}").replace(&format!("{name:?}"), "")
 }
 
 /// Effects that follow each other in the recording, and not with us: those of one object whose kinds differ, as a

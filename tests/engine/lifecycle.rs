@@ -77,22 +77,6 @@ impl LifecycleRecording {
         let registered = self.recorded.effects.iter().find(|seen| seen.reason == "RegisteredNode");
         registered.map_or(0.3, |seen| seen.t)
     }
-
-    /// The nodes in the order in which they were tainted (in legacy mode: emptied), which upstream leaves to chance.
-    fn order(&self) -> Vec<NodeName> {
-        let mut order: Vec<NodeName> = Vec::new();
-        for seen in &self.recorded.effects {
-            let turn = match self.mode.as_str() {
-                "legacy" => (seen.reason == "DeletingAllPods").then_some(&seen.name),
-                _ => seen.is_no_execute_added().then_some(&seen.node),
-            };
-            let Some(node) = turn.map(|node| NodeName::from(node.as_str())) else { continue };
-            if !order.contains(&node) {
-                order.push(node);
-            }
-        }
-        order
-    }
 }
 
 /// How far what a recording shows may lie before the moment at which the engine decides it.

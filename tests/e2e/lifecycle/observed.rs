@@ -109,7 +109,7 @@ pub fn of_stage(seen: &[Seen], stage: &Stage, start: Timestamp) -> Vec<RecordedE
     let mut effects: Vec<RecordedEffect> = seen
         .iter()
         .filter_map(|(at, effect)| {
-            let named = as_recorded(effect, &stage.name)?;
+            let named = as_recorded(effect, stage)?;
             Some(named.at(seconds_after(start, *at)))
         })
         .collect();
@@ -123,10 +123,10 @@ fn seconds_after(start: Timestamp, at: Timestamp) -> f64 {
 }
 
 /// The effect with the recording's names; none where it is on another scenario.
-fn as_recorded(effect: &RecordedEffect, stage: &str) -> Option<RecordedEffect> {
-    let node = |name: &str| name.strip_prefix(stage)?.strip_prefix('-').map(str::to_owned);
+fn as_recorded(effect: &RecordedEffect, stage: &Stage) -> Option<RecordedEffect> {
+    let node = |name: &str| stage.recorded_name(name).map(str::to_owned);
     let pod = |name: &str| {
-        Some(format!("default{}", name.strip_prefix(stage).filter(|rest| rest.starts_with('/'))?))
+        Some(format!("default{}", name.strip_prefix(&stage.name).filter(|rest| rest.starts_with('/'))?))
     };
     let mut named = effect.clone();
     match (effect.node.as_str(), effect.pod.as_str(), effect.kind.as_str()) {

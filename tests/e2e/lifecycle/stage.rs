@@ -10,7 +10,7 @@ use k8s_openapi::api::{
 };
 use kordon::{
     clock::Clock,
-    cluster::ConditionStatus,
+    cluster::{ConditionStatus, NodeName},
     time::{Span, Timestamp},
 };
 use kube::{
@@ -29,6 +29,8 @@ pub struct Stage {
     client: Client,
     pub name: String,
     pub recording: LifecycleRecording,
+    /// Its nodes in the order in which they were tainted.
+    order: Vec<NodeName>,
     kubelets: BTreeMap<String, Kubelet>,
 }
 
@@ -47,7 +49,8 @@ struct Posted {
 
 impl Stage {
     pub fn new(client: Client, name: String, recording: LifecycleRecording) -> Self {
-        Self { client, name, recording, kubelets: BTreeMap::new() }
+        let order = recording.order();
+        Self { client, name, recording, order, kubelets: BTreeMap::new() }
     }
 
     /// Creates what is there before the controllers start.
@@ -87,9 +90,16 @@ impl Stage {
         }
     }
 
-    /// The name of one of its nodes or regions in the cluster.
-    fn own(&self, name: &str) -> String {
-        format!("{}-{name}", self.name)
+    /// The name of one of its nodes in the cluster. Names are in the order in which the nodes were tainted.
+    fn own(&self, node: &str) -> String {
+        let place = self.order.iter().position(|other| **other == *node).unwrap_or(self.order.len());
+        format!("{}-{place:02}-{node}", self.name)
+    }
+
+    /// The name in the recording; none if the node is not of this scenario.
+    pub fn recorded_name<'a>(&self, own: &'a str) -> Option<&'a str> {
+        let placed = own.strip_prefix(&self.name)?.strip_prefix('-')?;
+        placed.split_once('-').map(|(_, node)| node)
     }
 
     async fn act(&mut self, act: &TimelineAction) -> Result<()> {
@@ -188,7 +198,8 @@ impl Stage {
 
     async fn add_node(&mut self, spec: &NodeSpec) -> Result<()> {
         let mut labels = spec.labels.clone();
-        let region = spec.region.as_ref().map_or(self.name.clone(), |region| self.own(region));
+        let region =
+            spec.region.as_ref().map_or(self.name.clone(), |region| format!("{}-{region}", self.name));
         labels.insert("topology.kubernetes.io/region".into(), region);
         if let Some(zone) = &spec.zone {
             labels.insert("topology.kubernetes.io/zone".into(), zone.clone());
