@@ -8,6 +8,7 @@ mod dashboard_fixture;
 mod median;
 
 use std::{
+    borrow::Cow,
     hint::black_box,
     time::{Duration, Instant},
 };
@@ -63,8 +64,8 @@ fn draw_frames() {
     fixture.run(60);
 
     let forecast = fixture.app.model.forecast.as_ref().expect("a zone is silent");
-    let (lanes, unit) = (&forecast.chart.lanes, Horizon::default().alike());
-    let folding = median(|| lanes.clone(), |lanes| drop(black_box(fold(std::mem::take(lanes), 40, unit))));
+    let lanes: Vec<_> = forecast.chart.lanes.iter().map(Cow::Borrowed).collect();
+    let folding = median(|| (), |_| drop(black_box(fold(&lanes, 40, Horizon::default().alike()))));
     println!("folding {} lanes of the forecast: {folding:?}", lanes.len());
     let panes =
         [("all panes", "2"), ("the forecast zoomed", "4z"), ("the zone map", "z1z"), ("groups", "z2G")];

@@ -156,9 +156,9 @@ impl Screen {
         }
         let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
         let passing = lanes.filter(|lane| basis.filter.is_empty() || basis.filter.matches(*lane));
-        let unreplaced = |node: &NodeName, pod: &Key| shown.outcomes.as_ref()?.unreplaced(node, pod);
-        let lanes = passing.cloned().map(|lane| lane.with_unreplaced(unreplaced)).collect();
-        self.forecast.replace(forecast::fold(lanes, basis.room, horizon.alike()));
+        let unreplaced = |node: &NodeName| shown.outcomes.as_ref()?.unreplaced_on(node);
+        let lanes: Vec<_> = passing.map(|lane| lane.with_unreplaced(unreplaced)).collect();
+        self.forecast.replace(forecast::fold(&lanes, basis.room, horizon.alike()));
         self.forecast.arranged = Some(basis);
         true
     }

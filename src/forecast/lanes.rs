@@ -2,6 +2,7 @@
 //! where there is no room for all.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -98,14 +99,18 @@ impl Lane {
         states.into_iter().flatten().chain(pods).map(|range| range.first).min().unwrap_or_default()
     }
 
-    /// With why nothing runs in the place of some of its pods.
-    #[must_use]
-    pub fn with_unreplaced(mut self, why: impl Fn(&NodeName, &Key) -> Option<Unreplaced>) -> Self {
-        let [node] = self.nodes.as_slice() else { return self };
-        for pods in &mut self.pods {
-            pods.unreplaced = pods.pods.iter().filter_map(|pod| why(node, pod)).collect();
+    /// With why nothing runs in the place of some of its pods; `of_node` are those of a node.
+    pub fn with_unreplaced<'a>(
+        &self,
+        of_node: impl Fn(&NodeName) -> Option<&'a BTreeMap<Key, Unreplaced>>,
+    ) -> Cow<'_, Self> {
+        let [node] = self.nodes.as_slice() else { return Cow::Borrowed(self) };
+        let Some(unreplaced) = of_node(node) else { return Cow::Borrowed(self) };
+        let mut lane = self.clone();
+        for pods in &mut lane.pods {
+            pods.unreplaced = pods.pods.iter().filter_map(|pod| unreplaced.get(pod).copied()).collect();
         }
-        self
+        Cow::Owned(lane)
     }
 
     fn of_node(name: &NodeName, cluster: &Cluster) -> Self {
@@ -159,8 +164,21 @@ impl Lane {
         }
     }
 
+    /// One lane for some, which are not none.
+    fn folded(lanes: &[&Self], fold: LaneFold) -> Self {
+        let mut folded = lanes[0].clone();
+        lanes[1..].iter().for_each(|other| folded.take(other));
+        folded.nodes.sort_unstable();
+        folded.endpoints.sort_unstable();
+        folded.pods.sort_unstable();
+        if lanes.len() > 1 || fold == LaneFold::Zone {
+            folded.fold = fold;
+        }
+        folded
+    }
+
     /// Takes another lane into this one.
-    fn fold(&mut self, other: &Self) {
+    fn take(&mut self, other: &Self) {
         let both = |own: &mut Option<TimeRange>, other: Option<TimeRange>| {
             *own = own.map(|own| other.map_or(own, |other| own.with(other))).or(other);
         };
@@ -174,14 +192,14 @@ impl Lane {
     }
 
     /// What lanes that may be folded have in common: the zone, and all times in units of `unit`.
-    fn likeness(&self, unit: Span) -> (ZoneKey, Vec<Option<(i64, i64)>>) {
+    fn likeness(&self, unit: Span) -> (&ZoneKey, Vec<Option<(i64, i64)>>) {
         let rounded = |at: Timestamp| at.as_nanos().div_euclid(unit.as_nanos().max(1));
         let range = |range: TimeRange| (rounded(range.first), rounded(range.last));
         let states = [self.silent, self.not_ready, self.unknown, self.tainted];
         let mut times: Vec<_> = states.into_iter().map(|state| state.map(range)).collect();
         times.extend(self.pods.iter().map(|pods| Some(range(pods.range))));
         times.dedup();
-        (self.zone.clone(), times)
+        (&self.zone, times)
     }
 }
 
@@ -241,37 +259,31 @@ fn tainted_since(node: &Node, cluster: &Cluster) -> Option<Timestamp> {
 
 /// The lanes in at most `room` rows if that is possible: those of nodes, else nodes that are alike in one lane, else one
 /// lane a zone. `unit` is by how much the times of nodes that are alike may differ.
-pub fn fold(lanes: Vec<Lane>, room: usize, unit: Span) -> Vec<Lane> {
+pub fn fold(lanes: &[Cow<'_, Lane>], room: usize, unit: Span) -> Vec<Lane> {
     if lanes.len() <= room {
-        return lanes;
+        return lanes.iter().map(|lane| lane.clone().into_owned()).collect();
     }
-    let alike = fold_by(&lanes, LaneFold::Alike, |lane| lane.likeness(unit));
+    let folded =
+        |groups: Vec<Vec<&Lane>>, fold| groups.iter().map(|lanes| Lane::folded(lanes, fold)).collect();
+    let alike = grouped(lanes, |lane| lane.likeness(unit));
     if alike.len() <= room {
-        return alike;
+        return folded(alike, LaneFold::Alike);
     }
-    fold_by(&lanes, LaneFold::Zone, |lane| lane.zone.clone())
+    folded(grouped(lanes, |lane| &lane.zone), LaneFold::Zone)
 }
 
-/// Folds the lanes with equal keys. A folded lane stands where the first of them stood.
-fn fold_by<K: Ord>(lanes: &[Lane], fold: LaneFold, key: impl Fn(&Lane) -> K) -> Vec<Lane> {
+/// The lanes by their keys; each group stands where the first of its lanes stood.
+fn grouped<'a, K: Ord>(lanes: &'a [Cow<'_, Lane>], key: impl Fn(&'a Lane) -> K) -> Vec<Vec<&'a Lane>> {
     let mut places: BTreeMap<K, usize> = BTreeMap::new();
-    let mut folded: Vec<Lane> = Vec::new();
-    for lane in lanes {
-        let place = *places.entry(key(lane)).or_insert(folded.len());
-        match folded.get_mut(place) {
-            Some(first) => first.fold(lane),
-            None => folded.push(lane.clone()),
+    let mut groups: Vec<Vec<&Lane>> = Vec::new();
+    for lane in lanes.iter().map(Cow::as_ref) {
+        let place = *places.entry(key(lane)).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(lane),
+            None => groups.push(vec![lane]),
         }
     }
-    for lane in &mut folded {
-        lane.nodes.sort_unstable();
-        lane.endpoints.sort_unstable();
-        lane.pods.sort_unstable();
-        if lane.nodes.len() > 1 || fold == LaneFold::Zone {
-            lane.fold = fold;
-        }
-    }
-    folded
+    groups
 }
 
 #[cfg(test)]
@@ -381,15 +393,13 @@ mod tests {
     fn a_lane_knows_its_pods_in_whose_place_nothing_runs() {
         let steps = vec![step(300, deleted("n"), false), step(310, deleted("n"), false)];
         let lanes = lanes(vec![node("n", Some(-5), Some(-2))], steps, &[]);
-        let stuck = |node: &NodeName, _: &Key| (**node == *"n").then_some(Unreplaced::Stuck);
-        let lane = lanes[0].clone().with_unreplaced(stuck);
+        let stuck = BTreeMap::from([(Key::new("d", "p"), Unreplaced::Stuck)]);
+        let lane = lanes[0].with_unreplaced(|node| (**node == *"n").then_some(&stuck));
         assert!(
             lane.pods.iter().all(|pods| pods.unreplaced == BTreeSet::from([Unreplaced::Stuck])),
             "{lane:?}"
         );
-        assert!(
-            lanes[0].clone().with_unreplaced(|_, _| None).pods.iter().all(|pods| pods.unreplaced.is_empty())
-        );
+        assert_eq!(*lanes[0].with_unreplaced(|_| None), lanes[0]);
     }
 
     #[test]
@@ -414,14 +424,15 @@ mod tests {
             pods: vec![leave(pods, at(pods).into(), 1)],
             ..Lane::default()
         };
-        let all = vec![
+        let all = [
             lane("a1", "a", 0, 300),
             lane("a2", "a", 5, 305),
             lane("a3", "a", 60, 360),
             lane("b1", "b", 0, 300),
         ];
+        let all = all.each_ref().map(Cow::Borrowed);
         let folded = |room| {
-            let lanes = fold(all.clone(), room, UNIT);
+            let lanes = fold(&all, room, UNIT);
             lanes.iter().map(|lane| (names_of(lane), lane.fold)).collect::<Vec<_>>()
         };
         let row = |names: &str, fold| (names.to_owned(), fold);
@@ -431,7 +442,7 @@ mod tests {
             [row("a1 a2", LaneFold::Alike), row("a3", LaneFold::Node), row("b1", LaneFold::Node)]
         );
         assert_eq!(folded(2), [row("a1 a2 a3", LaneFold::Zone), row("b1", LaneFold::Zone)]);
-        let zone = &fold(all, 1, UNIT)[0];
+        let zone = &fold(&all, 1, UNIT)[0];
         assert_eq!((zone.unknown, zone.pods.len()), (Some(range(0, 60)), 3));
     }
 

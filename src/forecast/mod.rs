@@ -168,8 +168,8 @@ impl Forecast {
 
     /// Removes what was predicted from the silence of nodes that are not silent any more. The other steps stay as they
     /// are until the next forecast.
-    pub fn forget_heard(self: &mut Arc<Self>, is_silent: impl Fn(&NodeName) -> bool) {
-        let heard: BTreeSet<NodeName> = self.silent.iter().filter(|node| !is_silent(node)).cloned().collect();
+    pub fn forget_heard(self: &mut Arc<Self>, silent: &BTreeSet<NodeName>) {
+        let heard: BTreeSet<NodeName> = self.silent.difference(silent).cloned().collect();
         if heard.is_empty() {
             return;
         }

@@ -36,9 +36,9 @@ impl EvictionOutcomes {
         &self.by_pod
     }
 
-    /// Why nothing runs in the place of a pod of a node.
-    pub fn unreplaced(&self, node: &NodeName, pod: &Key) -> Option<Unreplaced> {
-        self.unreplaced.get(node)?.get(pod).copied()
+    /// The pods of a node in whose place nothing runs, and why; none if there are none.
+    pub fn unreplaced_on(&self, node: &NodeName) -> Option<&BTreeMap<Key, Unreplaced>> {
+        self.unreplaced.get(node)
     }
 }
 

@@ -99,12 +99,7 @@ impl Model {
         };
         self.watchlist.update(engine, &self.cluster, judged_at);
         for forecast in self.forecast.iter_mut().chain(&mut self.outlook) {
-            let abnormal = self.watchlist.abnormal();
-            let cluster = &self.cluster;
-            forecast.forget_heard(|name| {
-                abnormal.contains(name)
-                    && cluster.node(name).is_none_or(|node| engine.is_silent(cluster, node, now))
-            });
+            forecast.forget_heard(self.watchlist.silent());
         }
         let before = &self.views;
         let (confidence, zones) = (Some(engine.confidence(now)), engine.zones(now));

@@ -19,11 +19,12 @@ use crate::{
 /// in any other state than Ready; a healthy node costs nothing in between.
 #[derive(Clone, Debug, Default)]
 pub struct NodeWatchlist {
+    seen: BTreeMap<NodeName, Seen>,
     abnormal: BTreeSet<NodeName>,
+    silent: BTreeSet<NodeName>,
     states: BTreeMap<NodeName, NodeState>,
     /// The same by zone. No zone is empty.
     zones: BTreeMap<ZoneKey, BTreeMap<NodeName, NodeState>>,
-    zone_of: BTreeMap<NodeName, ZoneKey>,
     zone_names: ZoneNames,
     /// The longest name of a node so far, in characters.
     longest_name: usize,
@@ -38,11 +39,27 @@ pub struct NodeWatchlist {
     changed: BTreeSet<NodeName>,
     /// When the heartbeat of each node that is on time would be late, by time and name.
     lateness: BTreeSet<(Timestamp, NodeName)>,
-    late_at: BTreeMap<NodeName, Timestamp>,
     /// The clock that those times were worked out with; none before the first update.
     clock: Option<ClusterClock>,
     /// The time of the last update.
     updated: Timestamp,
+}
+
+/// What is known of a node since the last look at it.
+#[derive(Clone, Debug)]
+struct Seen {
+    zone: ZoneKey,
+    look: Look,
+}
+
+/// What a look at a node found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Look {
+    state: NodeState,
+    is_abnormal: bool,
+    is_silent: bool,
+    /// When its heartbeat would be late; none if it is.
+    late_at: Option<Timestamp>,
 }
 
 impl NodeWatchlist {
@@ -68,14 +85,19 @@ impl NodeWatchlist {
         if now < std::mem::replace(&mut self.updated, now) {
             self.flaps.undo_after(now);
         }
-        let mut looked_at = std::mem::take(&mut self.changed);
-        looked_at.extend(self.abnormal.iter().chain(&self.notable).cloned());
-        let fallen_late = self.lateness.iter().take_while(|(at, _)| *at < now);
-        looked_at.extend(fallen_late.map(|(_, name)| name.clone()));
-        for name in looked_at {
+        let changed = std::mem::take(&mut self.changed);
+        let fallen_late = self.lateness.iter().take_while(|(at, _)| *at < now).map(|(_, name)| name);
+        let unchanged = self.abnormal.union(&self.notable).chain(fallen_late);
+        let unchanged: Vec<NodeName> = unchanged.filter(|name| !changed.contains(*name)).cloned().collect();
+        for name in changed {
             match cluster.node(&name) {
-                Some(node) => self.look_at(&NodeFacts::of(engine, cluster, node, now)),
+                Some(node) => self.look_at(&NodeFacts::of(engine, cluster, node, now), Some(node.zone())),
                 None => self.forget(&name),
+            }
+        }
+        for name in unchanged {
+            if let Some(node) = cluster.node(&name) {
+                self.look_at(&NodeFacts::of(engine, cluster, node, now), None);
             }
         }
     }
@@ -83,6 +105,11 @@ impl NodeWatchlist {
     /// The nodes that are not ready, have a NoExecute taint or are silent, by name.
     pub fn abnormal(&self) -> &BTreeSet<NodeName> {
         &self.abnormal
+    }
+
+    /// The nodes that were silent at the last update ([`Silence`](crate::engine::Silence)), by name.
+    pub fn silent(&self) -> &BTreeSet<NodeName> {
+        &self.silent
     }
 
     /// The state of a node; none before the first update that knows the node.
@@ -107,7 +134,7 @@ impl NodeWatchlist {
 
     /// The zone of a node; none before the first update that knows the node.
     pub fn zone(&self, node: &NodeName) -> Option<&ZoneKey> {
-        self.zone_of.get(node)
+        self.seen.get(node).map(|seen| &seen.zone)
     }
 
     /// The length of the longest name of a node so far, in characters. It does not become shorter, so that no column does.
@@ -140,62 +167,70 @@ impl NodeWatchlist {
         self.revision += apart;
     }
 
-    fn look_at(&mut self, facts: &NodeFacts) {
-        let (name, state) = (&facts.node.name, NodeState::of(facts));
-        if facts.silence.is_silent(facts.now) || looks_wrong(facts.node) {
-            self.abnormal.insert(name.clone());
-        } else {
-            self.abnormal.remove(name);
-        }
-        self.set_zone(name, facts.node.zone(), state);
-        let before = self.states.insert(name.clone(), state);
-        self.flaps.record(name, state, before.is_none(), facts.now);
-        if before != Some(state) {
-            self.count(before, Some(state));
-            if state == NodeState::Ready {
-                self.notable.remove(name);
-            } else {
-                self.notable.insert(name.clone());
-            }
-        }
-        let late_at = Some(facts.silence.late_from).filter(|at| *at >= facts.now);
-        self.expect_lateness(name, late_at);
-    }
-
-    fn set_zone(&mut self, name: &NodeName, zone: ZoneKey, state: NodeState) {
-        if self.zone_of.get(name) != Some(&zone) {
-            self.leave_zone(name);
-            self.zone_of.insert(name.clone(), zone.clone());
-            self.longest_name = self.longest_name.max(name.chars().count());
-        }
-        let zones = self.zones.len();
-        self.zones.entry(zone).or_default().insert(name.clone(), state);
-        if self.zones.len() > zones {
-            self.zone_names = ZoneNames::of(self.zones.keys());
-        }
-    }
-
-    fn leave_zone(&mut self, name: &NodeName) {
-        let Some(zone) = self.zone_of.remove(name) else { return };
-        if let Some(nodes) = self.zones.get_mut(&zone) {
-            nodes.remove(name);
-            if nodes.is_empty() {
-                self.zones.remove(&zone);
-                self.zone_names = ZoneNames::of(self.zones.keys());
-            }
+    /// Records what is known of a node; its zone too, unless the node is the same as at the last look. Most of the thousand
+    /// nodes of a zone that is down are the same and look the same: for them nothing is written.
+    fn look_at(&mut self, facts: &NodeFacts, zone: Option<ZoneKey>) {
+        let (name, look) = (&facts.node.name, Look::of(facts));
+        let known = self.seen.get(name);
+        self.flaps.record(name, look.state, known.is_none(), facts.now);
+        let is_same = known
+            .is_some_and(|known| known.look == look && zone.as_ref().is_none_or(|zone| *zone == known.zone));
+        if !is_same && let Some(zone) = zone.or_else(|| known.map(|known| known.zone.clone())) {
+            self.set(name, Some(Seen { zone, look }));
         }
     }
 
     /// The node is gone.
     fn forget(&mut self, name: &NodeName) {
-        self.leave_zone(name);
-        self.abnormal.remove(name);
-        self.notable.remove(name);
         self.flaps.forget(name);
-        if let Some(state) = self.states.remove(name) {
-            self.count(Some(state), None);
+        self.set(name, None);
+    }
+
+    /// Sets what was seen of a node, and all that is sorted by something else than names.
+    fn set(&mut self, name: &NodeName, seen: Option<Seen>) {
+        let before = match seen.clone() {
+            Some(seen) => self.seen.insert(name.clone(), seen),
+            None => self.seen.remove(name),
+        };
+        let [old, new] = [&before, &seen].map(|seen| seen.as_ref().map(|seen| seen.look));
+        set_member(&mut self.abnormal, name, new.is_some_and(|look| look.is_abnormal));
+        set_member(&mut self.silent, name, new.is_some_and(|look| look.is_silent));
+        set_member(&mut self.notable, name, new.is_some_and(|look| look.state != NodeState::Ready));
+        if let Some(at) = old.and_then(|look| look.late_at) {
+            self.lateness.remove(&(at, name.clone()));
         }
-        self.expect_lateness(name, None);
+        self.lateness.extend(new.and_then(|look| look.late_at).map(|at| (at, name.clone())));
+        match new.map(|look| look.state) {
+            Some(state) => self.states.insert(name.clone(), state),
+            None => self.states.remove(name),
+        };
+        if old.map(|look| look.state) != new.map(|look| look.state) {
+            self.count(old.map(|look| look.state), new.map(|look| look.state));
+        }
+        self.set_zone(name, before, seen);
+    }
+
+    fn set_zone(&mut self, name: &NodeName, before: Option<Seen>, after: Option<Seen>) {
+        let mut is_other_set = false;
+        if let Some(Seen { zone, .. }) = before
+            && after.as_ref().is_none_or(|after| after.zone != zone)
+            && let Some(nodes) = self.zones.get_mut(&zone)
+        {
+            nodes.remove(name);
+            if nodes.is_empty() {
+                self.zones.remove(&zone);
+                is_other_set = true;
+            }
+        }
+        if let Some(Seen { zone, look }) = after {
+            self.longest_name = self.longest_name.max(name.chars().count());
+            let nodes = self.zones.entry(zone).or_default();
+            is_other_set |= nodes.is_empty();
+            nodes.insert(name.clone(), look.state);
+        }
+        if is_other_set {
+            self.zone_names = ZoneNames::of(self.zones.keys());
+        }
     }
 
     fn count(&mut self, before: Option<NodeState>, after: Option<NodeState>) {
@@ -208,20 +243,25 @@ impl NodeWatchlist {
         }
         self.counts.retain(|_, count| *count > 0);
     }
+}
 
-    /// Has the node looked at again when its heartbeat is late.
-    fn expect_lateness(&mut self, name: &NodeName, at: Option<Timestamp>) {
-        let before = match at {
-            Some(at) => self.late_at.insert(name.clone(), at),
-            None => self.late_at.remove(name),
-        };
-        if before == at {
-            return;
+impl Look {
+    fn of(facts: &NodeFacts) -> Self {
+        let is_silent = facts.silence.is_silent(facts.now);
+        Self {
+            state: NodeState::of(facts),
+            is_abnormal: is_silent || looks_wrong(facts.node),
+            is_silent,
+            late_at: Some(facts.silence.late_from).filter(|at| *at >= facts.now),
         }
-        if let Some(before) = before {
-            self.lateness.remove(&(before, name.clone()));
-        }
-        self.lateness.extend(at.map(|at| (at, name.clone())));
+    }
+}
+
+fn set_member(set: &mut BTreeSet<NodeName>, name: &NodeName, is_member: bool) {
+    if is_member {
+        set.insert(name.clone());
+    } else {
+        set.remove(name);
     }
 }
 
@@ -319,7 +359,11 @@ mod tests {
             assert_eq!(*self.watchlist.zones(), zones, "at {seconds} s");
             let counted: usize = self.watchlist.counts().values().sum();
             assert_eq!(counted, self.cluster.nodes().len());
-            assert_eq!(self.watchlist.lateness.len(), self.watchlist.late_at.len());
+            let on_time = self.watchlist.seen.values().filter(|seen| seen.look.late_at.is_some()).count();
+            assert_eq!(self.watchlist.lateness.len(), on_time);
+            let silent =
+                self.cluster.nodes().iter().filter(|node| silent(node)).map(|node| node.name.clone());
+            assert_eq!(*self.watchlist.silent(), silent.collect(), "at {seconds} s");
             all.iter().map(ToString::to_string).collect()
         }
     }

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A string; empty if absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text<'a>(pub Cow<'a, str>);
 
 impl Deref for Text<'_> {

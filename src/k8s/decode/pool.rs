@@ -1,6 +1,11 @@
 //! What objects of one kind have in common, stored once: names, label sets, lists of tolerations and taints.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    hash::{Hash, Hasher},
+    ptr,
+    sync::Arc,
+};
 
 use super::{
     leaf::{Pairs, Text},
@@ -60,9 +65,14 @@ impl SharedParts {
         self.taints.share_list(list)
     }
 
+    /// The names of an image, for example. A list that was met lately is found as a whole.
     pub fn names(&mut self, list: &[Text<'_>]) -> Arc<[Name]> {
-        let list: Vec<Name> = list.iter().map(|text| self.names.name(text)).collect();
-        self.shared_names(&list)
+        let Self { names, name_lists, .. } = self;
+        name_lists.find_or(
+            list,
+            |list, known| list.iter().map(|text| &**text).eq(known.iter().map(Name::as_str)),
+            |list| list.iter().map(|text| names.name(text)).collect(),
+        )
     }
 
     pub fn shared_names(&mut self, list: &[Name]) -> Arc<[Name]> {
@@ -70,7 +80,7 @@ impl SharedParts {
     }
 
     pub fn images(&mut self, list: &[Image]) -> Arc<[Image]> {
-        self.image_lists.share_list(list)
+        self.image_lists.find_or(SharedImages(list), |list, known| *list.0 == *known, |list| list.0.into())
     }
 
     pub fn amounts(&mut self, list: &[(&str, i64)]) -> Arc<[(Name, i64)]> {
@@ -98,12 +108,37 @@ impl SharedParts {
     }
 }
 
+/// Images whose names are shared. The hash is of the shared allocations, not of the names, a kilobyte or more for each node.
+struct SharedImages<'a>(&'a [Image]);
+
+impl Hash for SharedImages<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for image in self.0 {
+            ptr::hash(Arc::as_ptr(&image.names).cast::<Name>(), state);
+            image.size_bytes.hash(state);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn pairs(of: &[(&'static str, &'static str)]) -> Pairs<'static> {
         Pairs(of.iter().map(|&(key, value)| (key.into(), value.into())).collect())
+    }
+
+    #[test]
+    fn equal_lists_of_images_are_one() {
+        let mut pool = SharedParts::default();
+        let mut images = |tag: &'static str| {
+            let names = pool.names(&[Text("web@sha256:1".into()), Text(tag.into())]);
+            pool.images(&[Image { names, size_bytes: 7 }])
+        };
+        let first = images("web:1");
+        assert!(Arc::ptr_eq(&first, &images("web:1")));
+        assert_ne!(first, images("web:2"));
+        assert!(Arc::ptr_eq(&first, &images("web:1")));
     }
 
     #[test]

@@ -40,7 +40,9 @@ impl<T: Clone + Eq + Hash> RecentParts<[T]> {
 }
 
 impl<T: ?Sized> RecentParts<T> {
-    fn find_or<P: Hash>(
+    /// The part that is equal to `part`, which may be of another type but has an equal hash whenever it is equal; made of it
+    /// if none of those met last is.
+    pub fn find_or<P: Hash>(
         &mut self,
         part: P,
         is_equal: impl Fn(&P, &T) -> bool,
