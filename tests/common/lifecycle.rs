@@ -333,6 +333,11 @@ impl RecordedEffect {
     pub fn is_no_execute_added(&self) -> bool {
         self.effect == "taint" && self.op == "add" && self.taint == "NoExecute"
     }
+
+    /// Whether a NoExecute taint of a node was removed.
+    pub fn is_no_execute_removed(&self) -> bool {
+        self.effect == "taint" && self.op == "remove" && self.taint == "NoExecute"
+    }
 }
 
 /// Which of its heartbeats a kubelet sends.

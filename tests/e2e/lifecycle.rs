@@ -21,7 +21,7 @@ use kube::{Api, api::DeleteParams};
 use self::{observed::Watching, stage::Stage};
 use crate::{
     common::{
-        lifecycle::{LifecycleRecording, RecordedEffect, Slack},
+        lifecycle::{LifecycleRecording, PodSpec, RecordedEffect, Slack},
         recordings::{recordings, root},
     },
     controller::{CONTROLLER, apply_role, leader},
@@ -42,6 +42,8 @@ const TIMES: f64 = 5.0;
 const APART: f64 = 2.0;
 /// What is done in these last seconds of a recording may have been done after it, by chance.
 const EDGE: f64 = 2.0;
+/// What was about to happen when a taint was removed may have happened so many seconds before.
+const RACE: f64 = 0.25;
 /// How many nodes are played at once, at most.
 const NODES: usize = 45;
 
@@ -171,11 +173,22 @@ async fn play(
 
 /// Where what was done differs from the recording, in words: what was done, why, and in which order.
 fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) -> Vec<String> {
-    ours.retain(|seen| seen.t <= recording.until + TIMES);
+    ours.retain(|seen| seen.t <= recording.until + TIMES && !is_race(recording, seen));
     let slack = Slack { times: TIMES, ours_until: recording.until - EDGE, ..Slack::default() };
     let mut differences = recording.compare(&ours, &slack);
     differences.extend(out_of_order(&recording.recorded.effects, &ours));
     differences
+}
+
+/// Whether it was done to a pod, and in the recording was not because the taint was removed at that very moment.
+fn is_race(recording: &LifecycleRecording, ours: &RecordedEffect) -> bool {
+    let theirs = &recording.recorded.effects;
+    let is_recorded = theirs.iter().any(|seen| (&seen.effect, &seen.pod) == (&ours.effect, &ours.pod));
+    let of_pod = |pod: &&PodSpec| format!("default/{}", pod.name) == ours.pod;
+    let Some(pod) = recording.pods.iter().find(of_pod).filter(|_| !is_recorded) else { return false };
+    theirs
+        .iter()
+        .any(|seen| seen.is_no_execute_removed() && seen.node == pod.node && (seen.t - ours.t).abs() <= RACE)
 }
 
 /// Effects that follow each other in the recording, and not with us: those of one object whose kinds differ, as a
