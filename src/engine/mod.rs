@@ -67,7 +67,7 @@ use metrics::Metrics;
 use outbox::{EffectSubject, Outbox};
 use pass_scope::PassScope;
 use shadow::Shadow;
-use zone::Zone;
+use zone::{PresentNodes, Zone};
 
 /// How often upstream's tainting loop runs (`NodeEvictionPeriod`).
 const TAINTING_PERIOD: Span = Span::from_millis(100);
@@ -105,6 +105,7 @@ pub struct Engine {
     /// does a pass classify nodes.
     nodes_changed: bool,
     zones: BTreeMap<ZoneKey, Zone>,
+    present: PresentNodes,
     evictor: Evictor,
     legacy: Legacy,
     /// None if the pod garbage collector does not run.
@@ -174,6 +175,7 @@ impl Engine {
         engine.controller_started = Some(now);
         engine.heartbeats.read(cluster, now);
         engine.register_all(cluster);
+        engine.present = PresentNodes::of(cluster, &engine.rules);
         engine.start_collector(cluster, first_pass, Certainty::Observed, now);
         for node in cluster.nodes().iter() {
             engine.reconcile(cluster, node, now);
@@ -199,6 +201,7 @@ impl Engine {
         engine.heartbeats.read(cluster, now);
         engine.estimate(cluster, now);
         engine.register_all(cluster);
+        engine.present = PresentNodes::of(cluster, &engine.rules);
         engine.start_collector(cluster, started.unwrap_or(now), Certainty::Estimated, now);
         if !engine.settings.controllers.value.node_lifecycle {
             let text =
@@ -237,6 +240,7 @@ impl Engine {
             registered: BTreeSet::new(),
             nodes_changed: true,
             zones: BTreeMap::new(),
+            present: PresentNodes::default(),
             evictor: Evictor::new(timer_source),
             legacy: Legacy::default(),
             collector: None,
@@ -480,8 +484,9 @@ impl Engine {
         let view = |(key, zone): (&ZoneKey, &Zone)| ZoneView {
             key: key.clone(),
             state: zone.state.unwrap_or_default(),
-            size: zone.census.size(),
-            not_ready: zone.census.not_ready,
+            size: self.present.census(key).size(),
+            not_ready: self.present.census(key).not_ready,
+            next_state: self.present.census(key).state(self.settings.unhealthy_zone_threshold.value),
             rate: zone.limiter.rate(),
             queue: zone
                 .queue
@@ -554,6 +559,7 @@ impl Engine {
             registered: self.registered.clone(),
             nodes_changed: self.nodes_changed,
             zones: self.zones.clone(),
+            present: self.present.clone(),
             evictor: self.evictor.forecast_copy(),
             legacy: self.legacy.forecast_copy(),
             collector: self.collector.clone(),
@@ -646,6 +652,7 @@ impl Engine {
             (None, None) => {}
         }
         self.register(delta);
+        self.present.follow(delta, &self.rules);
         let same_labels = |old: &Node, new: &Node| old.labels == new.labels;
         self.nodes_changed |=
             !matches!((&delta.old, &delta.new), (Some(old), Some(new)) if same_labels(old, new));

@@ -60,7 +60,9 @@ pub enum NodeStage {
 pub struct ZoneView {
     pub key: ZoneKey,
     pub state: ZoneState,
-    /// Counted nodes: those not excluded from disruption.
+    /// The state that a pass would find now.
+    pub next_state: ZoneState,
+    /// Counted nodes, as they are now: those not excluded from disruption.
     pub size: usize,
     pub not_ready: usize,
     /// The eviction rate: nodes tainted NoExecute per second; 0 is none.
@@ -77,6 +79,12 @@ impl ZoneView {
     pub fn says_the_same(&self, other: &Self) -> bool {
         let next_token = if self.queue.is_empty() { self.next_token } else { other.next_token };
         *self == Self { next_token, ..other.clone() }
+    }
+
+    /// Whether the nodes are not any more as the controller's last pass found them, so that the state is another one than a pass
+    /// would find now.
+    pub fn is_outdated(&self) -> bool {
+        self.size > 0 && self.state != ZoneState::Initial && self.state != self.next_state
     }
 
     /// The share of counted nodes that are not ready, from 0 to 1.

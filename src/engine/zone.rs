@@ -9,7 +9,7 @@ use super::{
     settings::{ControllerRules, Settings},
 };
 use crate::{
-    cluster::{ConditionStatus, Labels, Node, ZoneKey},
+    cluster::{Cluster, ConditionStatus, Delta, Labels, Node, ZoneKey},
     time::Timestamp,
 };
 
@@ -102,9 +102,9 @@ impl Census {
     /// Reverts [`Census::count`].
     pub fn discount(&mut self, counted: Option<ConditionStatus>) {
         match counted {
-            Some(ConditionStatus::True) => self.ready -= 1,
+            Some(ConditionStatus::True) => self.ready = self.ready.saturating_sub(1),
             Some(ConditionStatus::False | ConditionStatus::Unknown | ConditionStatus::Invalid) | None => {
-                self.not_ready -= 1;
+                self.not_ready = self.not_ready.saturating_sub(1);
             }
         }
     }
@@ -137,6 +137,54 @@ pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Op
     match census.get_mut(zone) {
         Some(census) => census.count(current),
         None => census.entry(zone.clone()).or_default().count(current),
+    }
+}
+
+/// The nodes of each zone that count, as they are now. A pass counts them too, and a zone's state follows from that
+/// ([`Zone::census`]); without a controller, or until its next pass, the nodes may be otherwise.
+#[derive(Clone, Debug, Default)]
+pub struct PresentNodes(BTreeMap<ZoneKey, Census>);
+
+impl PresentNodes {
+    pub fn of(cluster: &Cluster, rules: &ControllerRules) -> Self {
+        let mut present = Self::default();
+        cluster.nodes().iter().for_each(|node| present.add(node, rules));
+        present
+    }
+
+    /// Follows a change of a node.
+    pub fn follow(&mut self, delta: &Delta<Node>, rules: &ControllerRules) {
+        if let Some(node) = &delta.old {
+            self.remove(node, rules);
+        }
+        if let Some(node) = &delta.new {
+            self.add(node, rules);
+        }
+    }
+
+    /// None of a zone without nodes that count.
+    pub fn census(&self, zone: &ZoneKey) -> Census {
+        self.0.get(zone).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, node: &Node, rules: &ControllerRules) {
+        let zone = NodeZone::of(node);
+        if !zone.excludes(node, rules) {
+            count(&mut self.0, &zone.key, node.ready().map(|ready| ready.status));
+        }
+    }
+
+    fn remove(&mut self, node: &Node, rules: &ControllerRules) {
+        let zone = NodeZone::of(node);
+        if zone.excludes(node, rules) {
+            return;
+        }
+        if let Some(census) = self.0.get_mut(&zone.key) {
+            census.discount(node.ready().map(|ready| ready.status));
+            if census.size() == 0 {
+                self.0.remove(&zone.key);
+            }
+        }
     }
 }
 
@@ -239,7 +287,10 @@ pub fn update(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::settings::ServerVersion;
+    use crate::{
+        cluster::{Applied, Change, Condition, ObjectEvent, READY, Version},
+        engine::settings::ServerVersion,
+    };
 
     fn state(not_ready: usize, size: usize) -> ZoneState {
         Census { ready: size - not_ready, not_ready }.state(0.55)
@@ -285,5 +336,48 @@ mod tests {
             zone.state = Some(ZoneState::FullDisruption);
         }
         assert_eq!(update(&mut zones, &census, &settings, Timestamp::EPOCH), Disruption::StillFull);
+    }
+
+    #[test]
+    fn the_nodes_of_a_zone_are_counted_as_they_change() {
+        let settings = Settings::defaults(ServerVersion::new(1, 33));
+        let (rules, mut cluster) = (settings.rules(), Cluster::default());
+        let mut present = PresentNodes::of(&cluster, &rules);
+        let mut change = |change| {
+            let mut applied = Vec::new();
+            cluster.apply(Change::Node(change), &mut applied);
+            for applied in &applied {
+                let Applied::Node(delta) = applied else { continue };
+                present.follow(delta, &rules);
+            }
+            let again = PresentNodes::of(&cluster, &rules);
+            assert_eq!(present.0, again.0);
+            ["a", "b"].map(|zone| {
+                let key = ZoneKey { region: "".into(), zone: zone.into() };
+                present.census(&key)
+            })
+        };
+        let node = |version, zone: &str, status| Node {
+            name: "n".into(),
+            version: Version(version),
+            labels: Labels::from([("topology.kubernetes.io/zone".into(), zone.into())]),
+            conditions: [Condition { kind: READY.into(), status, ..Condition::default() }].into(),
+            ..Node::default()
+        };
+        let (ready, not_ready, none) =
+            (Census { ready: 1, not_ready: 0 }, Census { ready: 0, not_ready: 1 }, Census::default());
+        let becomes = ObjectEvent::Applied;
+        assert_eq!(change(becomes(node(1, "a", ConditionStatus::True))), [ready, none]);
+        assert_eq!(change(becomes(node(2, "a", ConditionStatus::Unknown))), [not_ready, none]);
+        assert_eq!(change(becomes(node(3, "b", ConditionStatus::Unknown))), [none, not_ready]);
+        assert_eq!(
+            change(becomes(Node { conditions: [].into(), ..node(4, "b", ConditionStatus::True) })),
+            [none, not_ready]
+        );
+        let mut excluded = node(5, "b", ConditionStatus::True);
+        excluded.labels = Labels::from([("node.kubernetes.io/exclude-disruption".into(), "".into())]);
+        assert_eq!(change(becomes(excluded)), [none, none]);
+        assert_eq!(change(becomes(node(6, "b", ConditionStatus::True))), [none, ready]);
+        assert_eq!(change(ObjectEvent::Deleted("n".into())), [none, none]);
     }
 }

@@ -348,6 +348,12 @@ fn reason(scene: &Scene, zone: &ZoneView, silent: usize) -> String {
                 evicts no pods; once any node is ready again, every node gets a fresh grace period"
             .into();
     }
+    if zone.is_outdated() {
+        return format!(
+            "as the controller's last pass left it; {not_ready} of {size} nodes are not ready now, and the next pass makes it {}",
+            zone.next_state
+        );
+    }
     match zone.state {
         ZoneState::Initial => "new: the next monitor pass decides its state".into(),
         ZoneState::Normal if not_ready > 0 => format!(
