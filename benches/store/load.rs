@@ -20,8 +20,11 @@ const WATCHED: usize = 90;
 /// A server that takes less than a tenth of a core for so long is idle.
 const IDLE_FOR: Duration = Duration::from_secs(3);
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(120);
-/// What the cluster could lose is worked out in slices for some time after the last change of a pod.
-const SETTLING: Duration = Duration::from_secs(120);
+/// What the cluster could lose is worked out in slices of 3 % of a core for some time after the last change of a pod. The
+/// dashboard is done with that when it takes less than this many percent while nothing arrives.
+const WORKING: f64 = 1.0;
+const LOOK: Duration = Duration::from_secs(4);
+const LONGEST_WORK: Duration = Duration::from_secs(300);
 /// Shorter than a silence of the leases that makes the dashboard ask what is wrong.
 const QUIET: Duration = Duration::from_secs(8);
 
@@ -79,7 +82,7 @@ pub fn measure(
     dashboard.freeze();
     drop(churn);
     let renewals_alone = cluster.churn(renewals, 0);
-    sleep(SETTLING);
+    wait_until_done(&dashboard, renewals_alone.process(), report);
     quiet(&dashboard, renewals_alone.process(), report);
 }
 
@@ -97,6 +100,25 @@ fn wait_for_idle_servers(cluster: &TestCluster, report: &mut Report) {
         }
     }
     report.add("until the servers were idle", Figure::seconds(begun.elapsed()), Budget::None, "");
+}
+
+/// Waits until the dashboard has worked out what the last changes of pods have set off: looks now and then how much it does
+/// while nothing arrives.
+fn wait_until_done(dashboard: &Dashboard, churn: Process, report: &mut Report) {
+    let begun = Instant::now();
+    loop {
+        churn.pause();
+        sleep(Duration::from_secs(1));
+        let mut cpu = dashboard.process().count_cpu();
+        sleep(LOOK);
+        let share = 100.0 * cpu.used().as_secs_f64() / LOOK.as_secs_f64();
+        churn.resume();
+        sleep(2 * LOOK);
+        if share < WORKING || begun.elapsed() > LONGEST_WORK {
+            break;
+        }
+    }
+    report.add("until headroom was known", Figure::seconds(begun.elapsed()), Budget::None, "");
 }
 
 /// With nothing arriving.
