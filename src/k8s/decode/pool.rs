@@ -22,7 +22,8 @@ pub struct SharedParts {
     entries: Vec<(Name, Name)>,
     tolerations: RecentParts<[Toleration]>,
     taints: RecentParts<[Taint]>,
-    name_lists: RecentParts<[Name]>,
+    /// Of images, too: neighbours need not have the same ones, but in a cluster there are only some thousands.
+    name_lists: RecentParts<[Name], 16_384>,
     image_lists: RecentParts<[Image]>,
     amounts: RecentParts<[(Name, i64)]>,
     owners: RecentParts<Owner>,
