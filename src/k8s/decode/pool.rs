@@ -22,8 +22,7 @@ pub struct SharedParts {
     entries: Vec<(Name, Name)>,
     tolerations: RecentParts<[Toleration]>,
     taints: RecentParts<[Taint]>,
-    /// Of images, too: neighbours need not have the same ones, but in a cluster there are only some thousands.
-    name_lists: RecentParts<[Name], 16_384>,
+    name_lists: RecentParts<[Name]>,
     image_lists: RecentParts<[Image]>,
     amounts: RecentParts<[(Name, i64)]>,
     owners: RecentParts<Owner>,

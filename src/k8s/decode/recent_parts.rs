@@ -7,8 +7,7 @@ use std::{
 
 use rustc_hash::FxBuildHasher;
 
-/// How many parts are kept, unless told. Lists are in order of names, so the pods of a workload, which have most in common, are
-/// neighbours.
+/// How many parts are kept. Lists are in order of names, so the pods of a workload, which have most in common, are neighbours.
 const PLACES: usize = 2048;
 
 /// The parts that were met last, to be shared with the objects that come next.
@@ -17,30 +16,30 @@ const PLACES: usize = 2048;
 /// number of objects, which may have nothing in common; what an object has in common with its predecessor, it shares anyway
 /// ([`TableObject::share_parts`](crate::cluster::TableObject::share_parts)).
 #[derive(Debug)]
-pub struct RecentParts<T: ?Sized, const N: usize = PLACES> {
+pub struct RecentParts<T: ?Sized> {
     /// Empty until the first part.
     places: Vec<Option<Arc<T>>>,
 }
 
-impl<T: ?Sized, const N: usize> Default for RecentParts<T, N> {
+impl<T: ?Sized> Default for RecentParts<T> {
     fn default() -> Self {
         Self { places: Vec::new() }
     }
 }
 
-impl<T: Eq + Hash, const N: usize> RecentParts<T, N> {
+impl<T: Eq + Hash> RecentParts<T> {
     pub fn share(&mut self, part: T) -> Arc<T> {
         self.find_or(part, |part, other| part == other, Arc::new)
     }
 }
 
-impl<T: Clone + Eq + Hash, const N: usize> RecentParts<[T], N> {
+impl<T: Clone + Eq + Hash> RecentParts<[T]> {
     pub fn share_list(&mut self, list: &[T]) -> Arc<[T]> {
         self.find_or(list, |list, other| *list == other, Arc::from)
     }
 }
 
-impl<T: ?Sized, const N: usize> RecentParts<T, N> {
+impl<T: ?Sized> RecentParts<T> {
     /// The part that is equal to `part`, which may be of another type but has an equal hash whenever it is equal; made of it
     /// if none of those met last is.
     pub fn find_or<P: Hash>(
@@ -50,10 +49,11 @@ impl<T: ?Sized, const N: usize> RecentParts<T, N> {
         keep: impl FnOnce(P) -> Arc<T>,
     ) -> Arc<T> {
         if self.places.is_empty() {
-            self.places.resize(N, None);
+            self.places.resize(PLACES, None);
         }
         let hash = FxBuildHasher.hash_one(&part);
-        let place = &mut self.places[usize::try_from(hash % N as u64).expect("below the number of places")];
+        let place =
+            &mut self.places[usize::try_from(hash % PLACES as u64).expect("below the number of places")];
         match place {
             Some(known) if is_equal(&part, known) => known.clone(),
             _ => place.insert(keep(part)).clone(),
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn neighbours_share_what_is_equal() {
-        let mut parts = RecentParts::<[&str]>::default();
+        let mut parts = RecentParts::default();
         let first = parts.share_list(&["a", "b"]);
         assert!(Arc::ptr_eq(&first, &parts.share_list(&["a", "b"])));
         assert!(!Arc::ptr_eq(&first, &parts.share_list(&["a"])));
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_does_not_grow_with_what_differs() {
-        let mut parts = RecentParts::<usize>::default();
+        let mut parts = RecentParts::default();
         let all: Vec<Arc<usize>> = (0..4 * PLACES).map(|number| parts.share(number)).collect();
         let kept = all.iter().filter(|part| Arc::strong_count(part) > 1).count();
         assert!(kept <= PLACES && all.iter().enumerate().all(|(number, part)| **part == number), "{kept}");
