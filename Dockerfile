@@ -6,7 +6,8 @@ FROM rust:1.95-alpine AS build
 RUN apk add --no-cache musl-dev gcc make
 WORKDIR /kordon
 COPY . .
-RUN cargo build --locked --profile dist --target x86_64-unknown-linux-musl
+RUN cargo build --locked --profile dist --target x86_64-unknown-linux-musl \
+ && strip target/x86_64-unknown-linux-musl/dist/kordon
 
 FROM scratch
 COPY --from=build /kordon/target/x86_64-unknown-linux-musl/dist/kordon /kordon

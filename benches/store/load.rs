@@ -21,7 +21,7 @@ const WATCHED: usize = 90;
 const IDLE_FOR: Duration = Duration::from_secs(3);
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(120);
 /// What the cluster could lose is worked out in slices of 3 % of a core for some time after the last change of a pod. The
-/// dashboard is done with that when it takes less than this many percent while nothing arrives.
+/// dashboard has finished that when it takes less than this many percent while nothing arrives.
 const WORKING: f64 = 1.0;
 const LOOK: Duration = Duration::from_secs(4);
 const LONGEST_WORK: Duration = Duration::from_secs(300);
