@@ -1,10 +1,13 @@
 //! Reads objects from a server in each encoding, with kordon's decoders.
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use kordon::{
     cluster::{Change, FeedKind, WorkloadKind},
-    k8s::decode::{Encoding, ListPurpose, StreamEvent, kinds::decoder_of},
+    k8s::{
+        decode::{Encoding, ListPurpose, StreamEvent, kinds::decoder_of},
+        watch::framing::Framing,
+    },
 };
 use kube::{Client, client::Body};
 
@@ -78,6 +81,9 @@ impl ReadKind {
     }
 }
 
+/// The longest event that is read, in bytes.
+const LONGEST: usize = 1 << 20;
+
 /// What a server has of a kind.
 #[derive(Debug)]
 pub struct ReadObjects {
@@ -112,11 +118,12 @@ async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> Read
         "{path}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=60"
     );
     let (encoding, mut body) = open(client, &watch, accept).await;
-    let (mut watched, mut ended, mut buffer) = (Vec::new(), false, BytesMut::new());
+    let (mut watched, mut ended, mut framing) = (Vec::new(), false, Framing::new(encoding, LONGEST));
     while !ended {
         let frame = body.frame().await.expect("the bookmark that ends the list").expect("a body");
-        buffer.extend_from_slice(&frame.into_data().expect("no trailers"));
-        while let (Some(event), false) = (next_event(encoding, &mut buffer), ended) {
+        let data = frame.into_data().expect("no trailers");
+        let mut received = &*data;
+        while !ended && let Some(event) = framing.next(&mut received).expect("none is too long") {
             match decoder.event(encoding, &event, true) {
                 StreamEvent::Object { change, version } => {
                     watched.extend(change);
@@ -148,19 +155,4 @@ async fn open(client: &Client, path: &str, accept: &str) -> (Encoding, Body) {
     let answer = client.send(request.body(Body::empty()).expect("a request")).await.expect("an answer");
     let media = answer.headers()[http::header::CONTENT_TYPE].to_str().expect("text").to_owned();
     (Encoding::of(&media), answer.into_body())
-}
-
-/// Takes the first event from what has been read of a watch, if all of it is there.
-fn next_event(encoding: Encoding, buffer: &mut BytesMut) -> Option<Bytes> {
-    let length = if encoding == Encoding::Json {
-        buffer.iter().position(|byte| *byte == b'\n')? + 1
-    } else {
-        let length = u32::from_be_bytes(*buffer.first_chunk()?) as usize;
-        if buffer.len() < 4 + length {
-            return None;
-        }
-        buffer.advance(4);
-        length
-    };
-    Some(buffer.split_to(length).freeze())
 }

@@ -5,7 +5,7 @@
 //! where the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails is reported as
 //! [`FeedState::Broken`](super::feed::FeedState) and tried again without a limit.
 
-mod framing;
+pub mod framing;
 mod prefetch;
 mod follow;
 mod error;
