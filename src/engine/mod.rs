@@ -481,21 +481,24 @@ impl Engine {
 
     /// Every zone, by key.
     pub fn zones(&self, now: Timestamp) -> Vec<ZoneView> {
-        let view = |(key, zone): (&ZoneKey, &Zone)| ZoneView {
-            key: key.clone(),
-            state: zone.state.unwrap_or_default(),
-            size: self.present.census(key).size(),
-            not_ready: self.present.census(key).not_ready,
-            next_state: self.present.census(key).state(self.settings.unhealthy_zone_threshold.value),
-            rate: zone.limiter.rate(),
-            queue: zone
-                .queue
-                .waiting()
-                .map(|entry| entry.node.clone())
-                .collect::<BTreeSet<_>>()
-                .into_iter()
-                .collect(),
-            next_token: zone.limiter.next_token(now),
+        let view = |(key, zone): (&ZoneKey, &Zone)| {
+            let present = self.present.census(key);
+            ZoneView {
+                key: key.clone(),
+                state: zone.state.unwrap_or_default(),
+                size: present.size(),
+                not_ready: present.not_ready,
+                next_state: present.state(self.settings.unhealthy_zone_threshold.value),
+                rate: zone.limiter.rate(),
+                queue: zone
+                    .queue
+                    .waiting()
+                    .map(|entry| entry.node.clone())
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .collect(),
+                next_token: zone.limiter.next_token(now),
+            }
         };
         self.zones.iter().map(view).collect()
     }

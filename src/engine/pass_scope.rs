@@ -93,11 +93,8 @@ impl UnsettledNodes {
         if zone.excludes(node, rules) {
             return;
         }
-        let census = self.settled.get_mut(&zone.key).expect("a settled node is counted in its zone");
-        census.discount(node.ready().map(|ready| ready.status));
         // A pass knows only zones in which it counts a node.
-        if census.size() == 0 {
-            self.settled.remove(&zone.key);
-        }
+        zone::discount(&mut self.settled, &zone.key, node.ready().map(|ready| ready.status))
+            .expect("a settled node is counted in its zone");
     }
 }

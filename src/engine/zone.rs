@@ -140,6 +140,20 @@ pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Op
     }
 }
 
+/// Reverts [`count`]. A zone in which no node counts any more is dropped. None if the zone is not known.
+pub fn discount(
+    census: &mut BTreeMap<ZoneKey, Census>,
+    zone: &ZoneKey,
+    counted: Option<ConditionStatus>,
+) -> Option<()> {
+    let of_zone = census.get_mut(zone)?;
+    of_zone.discount(counted);
+    if of_zone.size() == 0 {
+        census.remove(zone);
+    }
+    Some(())
+}
+
 /// The nodes of each zone that count, as they are now. A pass counts them too, and a zone's state follows from that
 /// ([`Zone::census`]); without a controller, or until its next pass, the nodes may be otherwise.
 #[derive(Clone, Debug, Default)]
@@ -176,14 +190,9 @@ impl PresentNodes {
 
     fn remove(&mut self, node: &Node, rules: &ControllerRules) {
         let zone = NodeZone::of(node);
-        if zone.excludes(node, rules) {
-            return;
-        }
-        if let Some(census) = self.0.get_mut(&zone.key) {
-            census.discount(node.ready().map(|ready| ready.status));
-            if census.size() == 0 {
-                self.0.remove(&zone.key);
-            }
+        if !zone.excludes(node, rules) {
+            // A zone that is not known has nothing to discount.
+            let _ = discount(&mut self.0, &zone.key, node.ready().map(|ready| ready.status));
         }
     }
 }

@@ -200,12 +200,13 @@ impl NodeWatchlist {
             self.lateness.remove(&(at, name.clone()));
         }
         self.lateness.extend(new.and_then(|look| look.late_at).map(|at| (at, name.clone())));
-        match new.map(|look| look.state) {
+        let [old_state, state] = [old, new].map(|look| look.map(|look| look.state));
+        match state {
             Some(state) => self.states.insert(name.clone(), state),
             None => self.states.remove(name),
         };
-        if old.map(|look| look.state) != new.map(|look| look.state) {
-            self.count(old.map(|look| look.state), new.map(|look| look.state));
+        if old_state != state {
+            self.count(old_state, state);
         }
         self.set_zone(name, before, seen);
     }
