@@ -58,6 +58,7 @@ pub mod resources;
 pub mod scheduling;
 pub mod scope;
 pub mod service;
+mod shared_list;
 mod sorted_walk;
 pub mod storage;
 pub mod table;
@@ -80,7 +81,9 @@ pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, Image, Node, READY, ZoneKey};
 pub use operation_id::{NotAnOperationId, OperationId};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
-pub use pod::{ContainerExit, LocalStorage, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Termination};
+pub use pod::{
+    ContainerExit, LocalStorage, LocalVolume, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Termination,
+};
 pub use pod_resources::{
     ContainerResources, ContainerRole, KubeletSpec, PodResources, QosClass, QuotaSpec, Requests,
 };
@@ -89,6 +92,7 @@ pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
 pub use scope::{ReadBy, Scope, ScopeRead};
 pub use service::Service;
+pub use shared_list::SharedList;
 pub use sorted_walk::SortedWalk;
 pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
 pub use table::{Delta, ObjectEvent, Table, TableObject, Version};

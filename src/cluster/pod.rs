@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use minicbor::{Decode, Encode};
+use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
 
 use super::{
     encoding::{self, Dictionary},
@@ -13,6 +13,7 @@ use super::{
     pod_resources::PodResources,
     resources::Resources,
     scheduling::SchedulingSpec,
+    shared_list::SharedList,
     table::{TableObject, Version},
     taint::Toleration,
     uid::Uid,
@@ -40,8 +41,8 @@ pub struct Pod {
     #[n(6)]
     pub node: Option<NodeName>,
     /// In the order of `spec.tolerations`: the first match counts.
-    #[cbor(n(7), with = "encoding::shared")]
-    pub tolerations: Arc<[Toleration]>,
+    #[n(7)]
+    pub tolerations: SharedList<Toleration>,
     /// `spec.priority`.
     #[n(8)]
     pub priority: i32,
@@ -85,8 +86,8 @@ pub struct Pod {
     #[n(22)]
     pub mirror: bool,
     /// `metadata.finalizers`: they keep the object after its grace period.
-    #[cbor(n(23), with = "encoding::shared")]
-    pub finalizers: Arc<[Name]>,
+    #[n(23)]
+    pub finalizers: SharedList<Name>,
     #[n(24)]
     pub storage: LocalStorage,
 }
@@ -272,20 +273,58 @@ impl ContainerExit {
     }
 }
 
-/// Whether a pod has volumes whose data stays on the node or is deleted with the pod.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-#[cbor(context_bound = "AsMut<Dictionary>")]
-pub struct LocalStorage {
+/// A kind of volumes whose data stays on the node or is deleted with the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalVolume {
     /// An `emptyDir` on the node's disk.
-    #[n(0)]
-    pub empty_dir: bool,
+    EmptyDir,
     /// An `emptyDir` with medium Memory.
-    #[n(1)]
-    pub memory: bool,
-    /// A `hostPath`.
-    #[n(2)]
-    pub host_path: bool,
+    Memory,
+    HostPath,
     /// A generic ephemeral volume: its claim is deleted with the pod.
-    #[n(3)]
-    pub ephemeral: bool,
+    Ephemeral,
+}
+
+impl LocalVolume {
+    /// In the order in which they are encoded.
+    const ALL: [Self; 4] = [Self::EmptyDir, Self::Memory, Self::HostPath, Self::Ephemeral];
+}
+
+/// Which kinds of local volumes a pod has, in one byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LocalStorage(u8);
+
+impl LocalStorage {
+    pub const fn has(self, kind: LocalVolume) -> bool {
+        self.0 & 1 << kind as u8 != 0
+    }
+
+    pub const fn add(&mut self, kind: LocalVolume) {
+        self.0 |= 1 << kind as u8;
+    }
+}
+
+impl FromIterator<LocalVolume> for LocalStorage {
+    fn from_iter<I: IntoIterator<Item = LocalVolume>>(kinds: I) -> Self {
+        let mut storage = Self::default();
+        kinds.into_iter().for_each(|kind| storage.add(kind));
+        storage
+    }
+}
+
+impl<C> Encode<C> for LocalStorage {
+    fn encode<W: Write>(
+        &self,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        LocalVolume::ALL.map(|kind| self.has(kind)).encode(encoder, context)
+    }
+}
+
+impl<'b, C> Decode<'b, C> for LocalStorage {
+    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let has = <[bool; LocalVolume::ALL.len()]>::decode(decoder, context)?;
+        Ok(LocalVolume::ALL.into_iter().zip(has).filter(|(_, has)| *has).map(|(kind, _)| kind).collect())
+    }
 }

@@ -1,13 +1,8 @@
 //! What a pod requests and is limited to, as the scheduler, quotas and kubelets read it.
 
-use std::sync::Arc;
-
 use minicbor::{Decode, Encode};
 
-use super::{
-    encoding::{self, Dictionary},
-    names::Name,
-};
+use super::{encoding::Dictionary, names::Name, shared_list::SharedList};
 
 /// What a pod requests and is limited to.
 ///
@@ -100,8 +95,8 @@ pub struct KubeletSpec {
     pub containers: Box<[ContainerResources]>,
     /// The names of the volumes that hold data on the node's disk and count as the pod's: `emptyDir` (not in memory),
     /// `hostPath`, `configMap`, `gitRepo`.
-    #[cbor(n(4), with = "encoding::shared")]
-    pub local_volumes: Arc<[Name]>,
+    #[n(4)]
+    pub local_volumes: SharedList<Name>,
 }
 
 /// `status.qosClass`.

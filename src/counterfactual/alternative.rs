@@ -1,9 +1,7 @@
 //! Settings in place of those that were in force.
 
-use std::sync::Arc;
-
 use crate::{
-    cluster::{TaintEffect, Toleration, TolerationOperator},
+    cluster::{SharedList, TaintEffect, Toleration, TolerationOperator},
     engine::{BadSetting, NOT_READY, Origin, Settings, UNREACHABLE},
     time::Span,
 };
@@ -115,7 +113,7 @@ impl Alternative {
 
 impl DefaultTolerations {
     /// A pod's tolerations with these in place of the default ones. Shared with the given ones if nothing changes.
-    pub fn replace(self, tolerations: &Arc<[Toleration]>) -> Arc<[Toleration]> {
+    pub fn replace(self, tolerations: &SharedList<Toleration>) -> SharedList<Toleration> {
         let is_replaced = |toleration: &Toleration| {
             self.seconds_for(toleration).is_some_and(|seconds| toleration.seconds != Some(seconds))
         };
@@ -157,13 +155,13 @@ mod tests {
         let own =
             [toleration(NOT_READY, Some(60)), toleration(UNREACHABLE, None), toleration("gpu", Some(300))];
         let replaced = DefaultTolerations { not_ready: Some(30), unreachable: Some(20) };
-        let kept: Arc<[Toleration]> = own.into();
-        assert!(Arc::ptr_eq(&replaced.replace(&kept), &kept));
-        let default: Arc<[Toleration]> =
+        let kept: SharedList<Toleration> = own.into();
+        assert!(replaced.replace(&kept).is_same_list(&kept));
+        let default: SharedList<Toleration> =
             [toleration(NOT_READY, Some(300)), toleration(UNREACHABLE, Some(300))].into();
         let seconds: Vec<_> = replaced.replace(&default).iter().map(|own| own.seconds).collect();
         assert_eq!(seconds, [Some(30), Some(20)]);
-        assert!(Arc::ptr_eq(&DefaultTolerations::default().replace(&default), &default));
+        assert!(DefaultTolerations::default().replace(&default).is_same_list(&default));
     }
 
     #[test]

@@ -390,7 +390,7 @@ impl Schedule {
         let mut known: Option<(&Arc<Pod>, Option<Span>)> = None;
         for pod in cluster.pods_on(node).filter(|pod| pod.termination.is_none()) {
             let span = match known {
-                Some((other, span)) if Arc::ptr_eq(&other.tolerations, &pod.tolerations) => span,
+                Some((other, span)) if other.tolerations.is_same_list(&pod.tolerations) => span,
                 Some(_) | None => stays_for(pod),
             };
             known = Some((pod, span));

@@ -1,9 +1,7 @@
 //! One eviction, as it is shown.
 
-use std::sync::Arc;
-
 use crate::{
-    cluster::{Name, NodeName},
+    cluster::{Name, NodeName, SharedList},
     engine::{Certainty, Why},
     forecast,
     time::Timestamp,
@@ -27,7 +25,7 @@ pub enum EvictionState {
     /// The pod tolerates the taint without a limit.
     Never,
     /// Its deletion has started; the grace period ends at the deadline.
-    Terminating { deadline: Timestamp, finalizers: Arc<[Name]>, kubelet_silent: bool },
+    Terminating { deadline: Timestamp, finalizers: SharedList<Name>, kubelet_silent: bool },
     /// It was scheduled, and the taint is gone.
     Cancelled { at: Timestamp },
 }

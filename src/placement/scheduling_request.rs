@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use crate::cluster::{
     Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, PodResources, Requirement,
-    SchedulingSpec, Selector, SelectorOperator, Toleration, WorkloadKind,
+    SchedulingSpec, Selector, SelectorOperator, SharedList, Toleration, WorkloadKind,
 };
 
 /// What the scheduler reads of a pod that it places.
@@ -15,7 +15,7 @@ pub struct SchedulingRequest {
     pub namespace: Namespace,
     pub labels: Labels,
     pub priority: i32,
-    pub tolerations: Arc<[Toleration]>,
+    pub tolerations: SharedList<Toleration>,
     pub resources: Arc<PodResources>,
     pub spec: Arc<SchedulingSpec>,
     /// `spec.nodeName`: the only node allowed.

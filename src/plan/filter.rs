@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt};
 
 use super::{action::DrainOptions, owner, rules::EvictionRules};
 use crate::{
-    cluster::{Cluster, Owner, OwnerKind, Pod, WorkloadKind},
+    cluster::{Cluster, LocalVolume, Owner, OwnerKind, Pod, WorkloadKind},
     time::Timestamp,
 };
 
@@ -132,7 +132,7 @@ pub fn screen(
         return Screening::skip(Skip::Mirror);
     }
     if !pod.is_finished() {
-        let local = pod.storage.empty_dir || pod.storage.memory;
+        let local = pod.storage.has(LocalVolume::EmptyDir) || pod.storage.has(LocalVolume::Memory);
         if local && !options.delete_emptydir_data {
             refusals.push(DrainRefusal::EmptyDir);
         }

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, FeedKind, Key, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint, TaintEffect,
-        WorkloadKind, ZoneKey,
+        Cluster, FeedKind, Key, LocalVolume, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint,
+        TaintEffect, WorkloadKind, ZoneKey,
     },
     time::Timestamp,
 };
@@ -311,10 +311,10 @@ pub fn of_pod(
         }
     };
     let runs = !pod.is_finished();
-    warn_if(runs && pod.storage.empty_dir, PodWarning::EmptyDirData);
-    warn_if(runs && pod.storage.memory, PodWarning::MemoryData);
-    warn_if(runs && pod.storage.host_path, PodWarning::HostPathData);
-    warn_if(pod.storage.ephemeral, PodWarning::EphemeralVolume);
+    warn_if(runs && pod.storage.has(LocalVolume::EmptyDir), PodWarning::EmptyDirData);
+    warn_if(runs && pod.storage.has(LocalVolume::Memory), PodWarning::MemoryData);
+    warn_if(runs && pod.storage.has(LocalVolume::HostPath), PodWarning::HostPathData);
+    warn_if(pod.storage.has(LocalVolume::Ephemeral), PodWarning::EphemeralVolume);
     warn_if(runs && is_critical(pod), PodWarning::Critical);
     warn_if(is_held(pod), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);

@@ -1,12 +1,12 @@
 //! A synthetic cluster, and the engine over it on a virtual clock.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use super::{HeartbeatKind, TimingProfile};
 use crate::{
     cluster::{
         Change, Cluster, Condition, ConditionStatus, Key, Lease, Name, Namespace, Node, NodeName,
-        ObjectEvent, Phase, Pod, PodReady, READY, Toleration, TolerationOperator, Uid, Version,
+        ObjectEvent, Phase, Pod, PodReady, READY, SharedList, Toleration, TolerationOperator, Uid, Version,
     },
     engine::{Engine, NOT_READY, PASS_TAKES, Settings, UNREACHABLE},
     forecast::{Assumptions, ForecastStep, Incident, IncidentKind, Run},
@@ -63,7 +63,8 @@ impl<'a> SyntheticCluster<'a> {
         let mut world = Self { profile, nodes, cluster: Cluster::default() };
         let zones: Vec<Name> =
             (0..size.zones.max(1)).map(|zone| format!("zone-{zone}").as_str().into()).collect();
-        let tolerations: Arc<[Toleration]> = [NOT_READY, UNREACHABLE].map(|key| world.toleration(key)).into();
+        let tolerations: SharedList<Toleration> =
+            [NOT_READY, UNREACHABLE].map(|key| world.toleration(key)).into();
         let written = ClusterTime::new(START);
         let mut applied = Vec::new();
         for (place, name) in world.nodes.iter().enumerate() {
@@ -193,7 +194,7 @@ fn lease(profile: &TimingProfile, node: &NodeName, renewed: ClusterTime, version
     }
 }
 
-fn pod(node: &NodeName, number: usize, tolerations: &Arc<[Toleration]>, written: ClusterTime) -> Pod {
+fn pod(node: &NodeName, number: usize, tolerations: &SharedList<Toleration>, written: ClusterTime) -> Pod {
     let name = format!("{node}-pod-{number}");
     Pod {
         key: Key { namespace: Namespace("default".into()), name: name.as_str().into() },

@@ -7,7 +7,7 @@ use std::{
 
 use kordon::{
     cluster::{
-        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, LocalStorage, Name, NamespaceObject,
+        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, LocalVolume, Name, NamespaceObject,
         Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PriorityClass, Requirement,
         Selector, SelectorOperator, Termination, Uid, UnhealthyPolicy, Version, Workload, WorkloadKind,
         WorkloadStage,
@@ -394,7 +394,7 @@ impl PodSpec {
             termination: termination.map(Into::into),
             mirror: self.annotations.contains_key("kubernetes.io/config.mirror"),
             finalizers: self.finalizer.then(|| Name::from("example.com/hold")).into_iter().collect(),
-            storage: LocalStorage { empty_dir: self.empty_dir, ..LocalStorage::default() },
+            storage: self.empty_dir.then_some(LocalVolume::EmptyDir).into_iter().collect(),
             ..Pod::default()
         }
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use kordon::{
     cluster::{
         Applied, Change, Cluster, Condition, ConditionStatus, Key, Lease, Name, Node, NodeName, ObjectEvent,
-        Owner, OwnerKind, Phase, Pod, PodReady, Taint, TaintEffect, Termination, Toleration,
+        Owner, OwnerKind, Phase, Pod, PodReady, SharedList, Taint, TaintEffect, Termination, Toleration,
         TolerationOperator, Uid, Version, WorkloadKind, ZoneKey,
     },
     engine::{self, Engine, EventObject, Outcome, Write},
@@ -349,7 +349,7 @@ impl Playback {
     }
 
     /// The given tolerations, and those that admission adds.
-    fn tolerations(&self, given: &[Value]) -> Arc<[Toleration]> {
+    fn tolerations(&self, given: &[Value]) -> SharedList<Toleration> {
         let mut tolerations: Vec<Toleration> = given.iter().map(toleration).collect();
         for key in [engine::NOT_READY, engine::UNREACHABLE] {
             let covers = |toleration: &Toleration| {

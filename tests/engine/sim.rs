@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use kordon::{
     cluster::{
         Applied, Change, Cluster, Condition, ConditionStatus, Interner, Key, LeaderLease, Lease, Name,
-        Namespace, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, READY, Taint, TaintEffect, Toleration,
-        TolerationOperator, Uid, Version,
+        Namespace, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, READY, SharedList, Taint, TaintEffect,
+        Toleration, TolerationOperator, Uid, Version,
     },
     engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
     forecast::{Accuracy, Forecast, apply_write},
@@ -47,7 +47,7 @@ pub struct Sim {
     /// As the watches do it: equal names are one allocation.
     names: Interner,
     /// Equal lists of tolerations too, by their seconds.
-    tolerations: BTreeMap<Option<i64>, Arc<[Toleration]>>,
+    tolerations: BTreeMap<Option<i64>, SharedList<Toleration>>,
     version: u64,
 }
 

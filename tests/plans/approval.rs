@@ -2,8 +2,8 @@
 
 use kordon::{
     cluster::{
-        Change, Condition, ConditionStatus, DrainClaim, FeedKind, Key, Known, NodeName, READY, Uid,
-        WorkloadKind,
+        Change, Condition, ConditionStatus, DrainClaim, FeedKind, Key, Known, LocalVolume, NodeName, READY,
+        Uid, WorkloadKind,
     },
     engine::ServerVersion,
     operation::{
@@ -302,7 +302,7 @@ fn each_new_kind_of_risk_is_asked_about_once() {
     assert_eq!(question.prompt, words("here"), "it is graver than before");
     desk.fixture.pod("web-7", "n1", |pod| {
         own(pod, WorkloadKind::ReplicaSet, "web");
-        pod.storage.empty_dir = true;
+        pod.storage.add(LocalVolume::EmptyDir);
     });
     desk.fixture.pod("alone-too", "n1", |_| {});
     assert_eq!(desk.answer(&mut approval, Answer::Yes), again);
@@ -312,7 +312,7 @@ fn each_new_kind_of_risk_is_asked_about_once() {
     assert!(drifts(&approval).iter().all(|drift| drift.contains("blocked by default/web")));
     assert_eq!(approval.question().expect("asked").prompt, words("here try-blocked"));
     // Every kind was agreed to: more of the same does not hold it up.
-    desk.fixture.pod("alone-again", "n1", |pod| pod.storage.memory = true);
+    desk.fixture.pod("alone-again", "n1", |pod| pod.storage.add(LocalVolume::Memory));
     assert_eq!(desk.answer(&mut approval, Answer::Yes), ["plan", "start"]);
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{
-        Budget, Change, Cluster, IntOrPercent, Key, LocalStorage, Name, ObjectEvent, Owner, OwnerKind, Phase,
+        Budget, Change, Cluster, IntOrPercent, Key, LocalVolume, Name, ObjectEvent, Owner, OwnerKind, Phase,
         Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
         WorkloadStage,
     },
@@ -137,7 +137,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
         match special {
             0 => not_ready(&mut pod),
             1 => terminating(&mut pod, 20),
-            2 => pod.storage = LocalStorage { empty_dir: true, ..LocalStorage::default() },
+            2 => pod.storage = [LocalVolume::EmptyDir].into_iter().collect(),
             3 => pod.phase = Phase::Succeeded,
             _ => {}
         }

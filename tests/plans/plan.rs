@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
-        CordonNote, DrainClaim, IntOrPercent, Key, Name, Namespace, NodeName, Phase, Pod, Selector,
-        UnhealthyPolicy, WorkloadKind,
+        CordonNote, DrainClaim, IntOrPercent, Key, LocalVolume, Name, Namespace, NodeName, Phase, Pod,
+        Selector, UnhealthyPolicy, WorkloadKind,
     },
     engine::{Origin, ServerVersion, Settings},
     plan::{
@@ -337,7 +337,7 @@ fn a_pod_of_a_daemonset_that_is_gone_needs_force_and_is_lost() {
 #[test]
 fn a_daemonset_pod_that_is_ignored_needs_no_flag_for_its_emptydir() {
     let mut fixture = with_daemonset(true);
-    fixture.pod("ds-1", "n1", |pod| pod.storage.empty_dir = true);
+    fixture.pod("ds-1", "n1", |pod| pod.storage.add(LocalVolume::EmptyDir));
     let plan = fixture.drain(&["n1"], DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() });
     assert_eq!(of(&plan, "ds-1").verdict, Verdict::Skipped(Skip::DaemonSet));
 }
@@ -360,7 +360,7 @@ fn a_finished_pod_needs_no_flag_whatever_it_has() {
     let mut fixture = PlanFixture::new(&["n1"]);
     fixture.pod("done", "n1", |pod| {
         pod.phase = Phase::Succeeded;
-        pod.storage.empty_dir = true;
+        pod.storage.add(LocalVolume::EmptyDir);
     });
     let plan = drained(&fixture);
     assert_eq!(of(&plan, "done").verdict, Verdict::Leaves(LeaveReason::Free(FreeEviction::Finished)));
@@ -373,7 +373,7 @@ fn a_finished_pod_needs_no_flag_whatever_it_has() {
 #[test]
 fn the_data_of_a_replicated_pod_is_warned_of() {
     let mut fixture = PlanFixture::new(&["n1"]);
-    fixture.replica_set("web", 3, &["n1"]).pod("web-0", "n1", |pod| pod.storage.empty_dir = true);
+    fixture.replica_set("web", 3, &["n1"]).pod("web-0", "n1", |pod| pod.storage.add(LocalVolume::EmptyDir));
     assert_eq!(refusals(&drained(&fixture), "web-0"), [DrainRefusal::EmptyDir]);
     let plan = fixture.drain(&["n1"], DrainOptions { delete_emptydir_data: true, ..DrainOptions::default() });
     assert!(leaves(&plan, "web-0") && of(&plan, "web-0").warnings.contains(&PodWarning::EmptyDirData));
@@ -394,7 +394,7 @@ fn a_static_pod_stays_and_the_node_counts_as_drained() {
 #[test]
 fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
     let mut fixture = with_daemonset(true);
-    fixture.pod("bare", "n1", |pod| pod.storage.empty_dir = true);
+    fixture.pod("bare", "n1", |pod| pod.storage.add(LocalVolume::EmptyDir));
     let plan = drained(&fixture);
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert!(drain.refused);
@@ -1257,7 +1257,7 @@ fn the_worked_example_comes_out_as_worked() {
     fixture.pod("kube-proxy", "n1", |pod| pod.mirror = true);
     fixture.pod("job-x", "n1", |pod| {
         own(pod, WorkloadKind::Job, "job-x");
-        pod.storage.empty_dir = true;
+        pod.storage.add(LocalVolume::EmptyDir);
     });
     fixture.pod("tmp", "n1", |pod| pod.phase = Phase::Succeeded).sync();
     fixture.environment.stop = Span::MAX;

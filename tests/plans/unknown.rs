@@ -8,8 +8,8 @@ use std::{
 
 use kordon::{
     cluster::{
-        Change, Cluster, FeedKind, IntOrPercent, Key, Known, NodeName, ObjectEvent, Phase, ReadBy, Resources,
-        Scope, ScopeRead, TableObject, Version, WorkloadKind,
+        Change, Cluster, FeedKind, IntOrPercent, Key, Known, LocalVolume, NodeName, ObjectEvent, Phase,
+        ReadBy, Resources, Scope, ScopeRead, TableObject, Version, WorkloadKind,
     },
     placement::Snapshot,
     plan::{
@@ -244,7 +244,7 @@ fn add_pods(fixture: &mut PlanFixture, pods: &[RandomPod], prefix: &str) {
             match special {
                 0 => not_ready(pod),
                 1 => terminating(pod, 20),
-                2 => pod.storage.empty_dir = true,
+                2 => pod.storage.add(LocalVolume::EmptyDir),
                 3 => tolerates(pod, "flaky", None),
                 4 => Arc::make_mut(&mut pod.resources).requests.cpu_milli = 3000,
                 5 => pod.node = None,

@@ -13,8 +13,8 @@ use kordon::{
     },
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, ContainerExit, IntOrPercent, Key, Labels,
-        LeaderLease, Lease, Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodEnding,
-        PodReady, PodUnscheduled, Quota, QuotaCount, QuotaLimit, Requests, Requirement, Resources,
+        LeaderLease, Lease, LocalVolume, Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod,
+        PodEnding, PodReady, PodUnscheduled, Quota, QuotaCount, QuotaLimit, Requests, Requirement, Resources,
         SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
         TolerationOperator, Uid, Version, Workload, WorkloadKind, WorkloadStage,
     },
@@ -210,7 +210,7 @@ impl DashboardFixture {
         for number in 0..10 {
             fixture.change_pod(&format!("data/postgres-{number}"), |pod| pod.labels = labels("postgres"));
         }
-        fixture.change_pod("shop/cart-00-x7f2q", |pod| pod.storage.empty_dir = true);
+        fixture.change_pod("shop/cart-00-x7f2q", |pod| pod.storage.add(LocalVolume::EmptyDir));
         fixture.add_pod("shop/debug-0", "pool-a-01", WorkloadKind::Job, Vec::new(), 100, 64);
         fixture.change_pod("shop/debug-0", |pod| pod.owner = None);
         for kind in WorkloadKind::ALL {

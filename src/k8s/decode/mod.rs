@@ -166,7 +166,6 @@ impl Wire for Counted<'_> {
 
 /// One event of a watch as it is received.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "made for each event and taken apart at once: never kept")]
 pub enum StreamEvent {
     /// An object, and the version from which to resume after it.
     Object {

@@ -187,7 +187,7 @@ struct WireImage<'a> {
 
 impl WireImage<'_> {
     fn image(&self, pool: &mut SharedParts) -> Image {
-        Image { names: pool.names(&self.names), size_bytes: self.size_bytes.or(0) }
+        Image { names: pool.image_names(&self.names), size_bytes: self.size_bytes.or(0) }
     }
 }
 

@@ -51,6 +51,7 @@ impl Decoder for PodDecoder {
 fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     let WirePod { metadata, spec, status } = wire;
     let tolerations: Vec<Toleration> = spec.tolerations.iter().map(|wire| wire.toleration(pool)).collect();
+    let finalizers: Vec<Name> = metadata.finalizers.iter().map(|text| pool.name(text)).collect();
     let condition = |kind: &str| status.conditions.iter().find(|condition| *condition.kind == *kind);
     let sum = spec.sum();
     let scheduling = spec.scheduling(pool);
@@ -91,7 +92,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
         ending: status.ending(target, pool).map(Arc::new),
         termination: metadata.termination().map(Box::new),
         mirror: metadata.annotations.mirror,
-        finalizers: pool.names(&metadata.finalizers),
+        finalizers: pool.names(&finalizers),
         storage: volume::local_storage(&spec.volumes),
     }
 }
@@ -249,7 +250,7 @@ impl<'a> Spec<'a> {
             ephemeral_request_bytes: unless_overhead_alone("ephemeral-storage", sum.ephemeral_bytes()),
             qos: QosClass::parse(class).unwrap_or_else(|| pressure::qos_class(&containers)),
             containers,
-            local_volumes: pool.shared_names(&local_volumes),
+            local_volumes: pool.names(&local_volumes),
         }
     }
 

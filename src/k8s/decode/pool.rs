@@ -11,7 +11,9 @@ use super::{
     leaf::{Pairs, Text},
     recent_parts::RecentParts,
 };
-use crate::cluster::{Image, Interner, Labels, Name, Owner, PodResources, SchedulingSpec, Taint, Toleration};
+use crate::cluster::{
+    Image, Interner, Labels, Name, Owner, PodResources, SchedulingSpec, SharedList, Taint, Toleration,
+};
 
 /// Shares equal parts between the objects of one watch.
 #[derive(Debug, Default)]
@@ -20,9 +22,10 @@ pub struct SharedParts {
     labels: RecentParts<[(Name, Name)]>,
     /// Room for the entries that are looked up: a known set costs no allocation.
     entries: Vec<(Name, Name)>,
-    tolerations: RecentParts<[Toleration]>,
+    tolerations: RecentParts<Box<[Toleration]>>,
     taints: RecentParts<[Taint]>,
-    name_lists: RecentParts<[Name]>,
+    name_lists: RecentParts<Box<[Name]>>,
+    image_names: RecentParts<[Name]>,
     image_lists: RecentParts<[Image]>,
     amounts: RecentParts<[(Name, i64)]>,
     owners: RecentParts<Owner>,
@@ -54,28 +57,28 @@ impl SharedParts {
         self.entries.clear();
         let entries = pairs.iter().map(|(key, value)| (self.names.name(key), self.names.name(value)));
         self.entries.extend(entries);
-        Labels::sorted(self.labels.share_list(&self.entries))
+        Labels::sorted(self.labels.share_slice(&self.entries))
     }
 
-    pub fn tolerations(&mut self, list: &[Toleration]) -> Arc<[Toleration]> {
+    pub fn tolerations(&mut self, list: &[Toleration]) -> SharedList<Toleration> {
         self.tolerations.share_list(list)
     }
 
     pub fn taints(&mut self, list: &[Taint]) -> Arc<[Taint]> {
-        self.taints.share_list(list)
+        self.taints.share_slice(list)
     }
 
-    /// The names of an image, for example. A list that was met lately is found as a whole.
-    pub fn names(&mut self, list: &[Text<'_>]) -> Arc<[Name]> {
-        let Self { names, name_lists, .. } = self;
-        name_lists.find_or(
+    /// The names of an image. A list that was met lately is found as a whole.
+    pub fn image_names(&mut self, list: &[Text<'_>]) -> Arc<[Name]> {
+        let Self { names, image_names, .. } = self;
+        image_names.find_or(
             list,
             |list, known| list.iter().map(|text| &**text).eq(known.iter().map(Name::as_str)),
             |list| list.iter().map(|text| names.name(text)).collect(),
         )
     }
 
-    pub fn shared_names(&mut self, list: &[Name]) -> Arc<[Name]> {
+    pub fn names(&mut self, list: &[Name]) -> SharedList<Name> {
         self.name_lists.share_list(list)
     }
 
@@ -86,7 +89,7 @@ impl SharedParts {
     pub fn amounts(&mut self, list: &[(&str, i64)]) -> Arc<[(Name, i64)]> {
         let list: Vec<_> =
             list.iter().map(|(resource, amount)| (self.names.name(resource), *amount)).collect();
-        self.amounts.share_list(&list)
+        self.amounts.share_slice(&list)
     }
 
     pub fn owner(&mut self, owner: Owner) -> Arc<Owner> {
@@ -132,7 +135,7 @@ mod tests {
     fn equal_lists_of_images_are_one() {
         let mut pool = SharedParts::default();
         let mut images = |tag: &'static str| {
-            let names = pool.names(&[Text("web@sha256:1".into()), Text(tag.into())]);
+            let names = pool.image_names(&[Text("web@sha256:1".into()), Text(tag.into())]);
             pool.images(&[Image { names, size_bytes: 7 }])
         };
         let first = images("web:1");

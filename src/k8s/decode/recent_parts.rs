@@ -7,6 +7,8 @@ use std::{
 
 use rustc_hash::FxBuildHasher;
 
+use crate::cluster::SharedList;
+
 /// How many parts are kept. Lists are in order of names, so the pods of a workload, which have most in common, are neighbours.
 const PLACES: usize = 2048;
 
@@ -34,8 +36,14 @@ impl<T: Eq + Hash> RecentParts<T> {
 }
 
 impl<T: Clone + Eq + Hash> RecentParts<[T]> {
-    pub fn share_list(&mut self, list: &[T]) -> Arc<[T]> {
+    pub fn share_slice(&mut self, list: &[T]) -> Arc<[T]> {
         self.find_or(list, |list, other| *list == other, Arc::from)
+    }
+}
+
+impl<T: Clone + Eq + Hash> RecentParts<Box<[T]>> {
+    pub fn share_list(&mut self, list: &[T]) -> SharedList<T> {
+        self.find_or(list, |list, other| *list == &**other, |list| Arc::new(list.into())).into()
     }
 }
 
@@ -68,10 +76,10 @@ mod tests {
     #[test]
     fn neighbours_share_what_is_equal() {
         let mut parts = RecentParts::default();
-        let first = parts.share_list(&["a", "b"]);
-        assert!(Arc::ptr_eq(&first, &parts.share_list(&["a", "b"])));
-        assert!(!Arc::ptr_eq(&first, &parts.share_list(&["a"])));
-        assert!(Arc::ptr_eq(&first, &parts.share_list(&["a", "b"])));
+        let first = parts.share_slice(&["a", "b"]);
+        assert!(Arc::ptr_eq(&first, &parts.share_slice(&["a", "b"])));
+        assert!(!Arc::ptr_eq(&first, &parts.share_slice(&["a"])));
+        assert!(Arc::ptr_eq(&first, &parts.share_slice(&["a", "b"])));
     }
 
     #[test]

@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        IntOrPercent, Key, Node, OwnerKind, Phase, Pod, Resources, TaintEffect, WorkloadKind, WorkloadStage,
+        IntOrPercent, Key, LocalStorage, LocalVolume, Node, OwnerKind, Phase, Pod, Resources, TaintEffect,
+        WorkloadKind, WorkloadStage,
     },
     time::{ClusterTime, Span},
 };
@@ -108,7 +109,7 @@ fn a_pod_keeps_what_is_read() {
     assert_eq!(pod.disruption_target.as_deref(), Some("EvictionByEvictionAPI"));
     assert_eq!(pod.finalizers.len(), 1);
     assert!(pod.termination.is_some());
-    assert!(pod.storage.memory && pod.storage.host_path && !pod.storage.empty_dir && !pod.storage.ephemeral);
+    assert_eq!(pod.storage, LocalStorage::from_iter([LocalVolume::Memory, LocalVolume::HostPath]));
 }
 
 #[test]
@@ -148,7 +149,7 @@ fn alike_pods_share_labels_and_tolerations() {
     };
     let (left, right) = (read("a"), read("b"));
     assert!(left.labels.is_same_list(&right.labels));
-    assert!(std::sync::Arc::ptr_eq(&left.tolerations, &right.tolerations));
+    assert!(left.tolerations.is_same_list(&right.tolerations));
 }
 
 #[test]

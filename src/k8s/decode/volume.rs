@@ -7,7 +7,7 @@ use super::{
     pool::SharedParts,
 };
 use crate::cluster::{
-    LocalStorage, Name,
+    LocalStorage, LocalVolume, Name,
     scheduling::{Disk, DiskKind, PodVolume},
 };
 
@@ -43,12 +43,16 @@ pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
     let mut storage = LocalStorage::default();
     for volume in volumes {
         match &volume.empty_dir {
-            Some(medium) if *medium.medium == *"Memory" => storage.memory = true,
-            Some(_) => storage.empty_dir = true,
+            Some(medium) if *medium.medium == *"Memory" => storage.add(LocalVolume::Memory),
+            Some(_) => storage.add(LocalVolume::EmptyDir),
             None => {}
         }
-        storage.host_path |= volume.host_path.is_some();
-        storage.ephemeral |= volume.ephemeral.is_some();
+        if volume.host_path.is_some() {
+            storage.add(LocalVolume::HostPath);
+        }
+        if volume.ephemeral.is_some() {
+            storage.add(LocalVolume::Ephemeral);
+        }
     }
     storage
 }

@@ -11,7 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::{
     cluster::{
-        Key, Name, Namespace, Pod, Selector, Toleration,
+        Key, Name, Namespace, Pod, Selector, SharedList, Toleration,
         scheduling::{HostPort, NodeTerm, PodTerm, PodVolume, SpreadConstraint},
     },
     placement::{
@@ -30,7 +30,7 @@ use crate::{
 /// What decides which nodes a pod may run on, whatever other pods there are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct OwnNeedsKey {
-    tolerations: Arc<[Toleration]>,
+    tolerations: SharedList<Toleration>,
     selector: Box<[(Name, Name)]>,
     affinity: Option<Box<[NodeTerm]>>,
     volumes: Vec<VolumeKey>,
