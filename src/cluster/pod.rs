@@ -1,6 +1,6 @@
 //! Pods, with the fields that eviction, budgets, plans and the screen read.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
 
@@ -291,7 +291,7 @@ impl LocalVolume {
 }
 
 /// Which kinds of local volumes a pod has, in one byte.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct LocalStorage(u8);
 
 impl LocalStorage {
@@ -301,6 +301,16 @@ impl LocalStorage {
 
     pub const fn add(&mut self, kind: LocalVolume) {
         self.0 |= 1 << kind as u8;
+    }
+
+    fn kinds(self) -> impl Iterator<Item = LocalVolume> {
+        LocalVolume::ALL.into_iter().filter(move |kind| self.has(*kind))
+    }
+}
+
+impl fmt::Debug for LocalStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.kinds()).finish()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Lists that many objects have in common.
 
-use std::{ops::Deref, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
 
@@ -8,13 +8,19 @@ use super::encoding::{self, Dictionary};
 
 /// A list that is shared by the objects in which it is equal. It takes one word where it is a field, an `Arc<[T]>` takes two:
 /// there are several in each of 150,000 pods.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SharedList<T>(Arc<Box<[T]>>);
 
 impl<T> SharedList<T> {
     /// Whether both are one list. Those of two lists may still be equal.
     pub fn is_same_list(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for SharedList<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
     }
 }
 
