@@ -132,7 +132,12 @@ impl DrainClaim {
     /// Whether the drain still runs, as far as the renewals show. A renewal in the future comes from a clock that is
     /// ahead.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
-        now.since(self.renewed) < LASTS
+        now < self.fresh_until()
+    }
+
+    /// When the drain no longer counts as running unless it renews its claim.
+    pub fn fresh_until(&self) -> Timestamp {
+        self.renewed + LASTS
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     effect::{Deletion, EventObject, RecordedEvent, Severity, Write},
     outbox::{EffectSubject, Outbox},
     settings::ControllerRules,
-    view::{Due, PendingEviction},
+    view::{Due, Expiry, LeavingPods, PendingEviction},
     why::{Cause, Certainty, Why},
 };
 use crate::{
@@ -302,11 +302,23 @@ impl Evictor {
         cluster.pods_on(node).filter(|pod| pod.termination.is_none()).filter_map(of).collect()
     }
 
-    /// Whether a pod of the node is terminating, or its timer runs.
-    pub fn has_leaving_pods(&self, cluster: &Cluster, node: &NodeName) -> bool {
-        let is_timed =
-            |pod: &Pod| matches!(self.timers.get(&pod.key), Some(Timer::Running(_) | Timer::Overdue(_)));
-        cluster.pods_on(node).any(|pod| pod.termination.is_some() || is_timed(pod))
+    /// Whether a pod of the node is terminating, or its timer runs or is overdue.
+    pub fn leaving_pods(&self, cluster: &Cluster, node: &NodeName) -> LeavingPods {
+        let mut expiry = Expiry::OnChange;
+        for pod in cluster.pods_on(node) {
+            let timer = self.timers.get(&pod.key);
+            if pod.termination.is_some() || matches!(timer, Some(Timer::Overdue(_))) {
+                return LeavingPods { any: true, expiry: Expiry::OnChange };
+            }
+            if let Some(Timer::Running(running)) = timer {
+                return LeavingPods { any: true, expiry: Expiry::At(running.fires) };
+            }
+            if self.requested.contains_key(&pod.key) {
+                // It becomes overdue if its deletion is only recorded.
+                expiry = Expiry::AnyTime;
+            }
+        }
+        LeavingPods { any: false, expiry }
     }
 
     /// Upstream `processPodOnNode`; the taints are never empty.

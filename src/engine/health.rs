@@ -35,7 +35,7 @@ pub struct NodeHealth {
     lease: Option<Arc<Lease>>,
     zone: NodeZone,
     /// Whether the kubelet never posted the node's status: then the startup grace period applies.
-    never_posted: bool,
+    pub never_posted: bool,
     /// Whether a pass could not list or mark the node's pods: the next pass tries again.
     pub pods_to_retry: bool,
     /// Whether a forecast assumes that the node is alive: then every pass notices a heartbeat.

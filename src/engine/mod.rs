@@ -47,7 +47,7 @@ pub use settings::{
 };
 pub use taints::{NOT_READY, UNREACHABLE, condition_taint_key, controllers_own, is_maintained};
 pub use uncertain_taints::UncertainTaints;
-pub use view::{Deadline, Due, NodeStage, NodeView, PendingEviction, ZoneView};
+pub use view::{Deadline, Due, Expiry, LeavingPods, NodeStage, NodeView, PendingEviction, ZoneView};
 pub use why::{Cause, Certainty, HeartbeatSource, Why};
 pub use zone::ZoneState;
 
@@ -512,10 +512,22 @@ impl Engine {
     }
 
     /// Whether a pod of the node is terminating, or a time is set for its eviction.
-    pub fn has_leaving_pods(&self, cluster: &Cluster, node: &Node) -> bool {
+    pub fn leaving_pods(&self, cluster: &Cluster, node: &Node) -> LeavingPods {
         match self.rules.profile {
-            Profile::Taint => self.evictor.has_leaving_pods(cluster, &node.name),
-            Profile::Legacy => cluster.load(&node.name).terminating > 0,
+            Profile::Taint => self.evictor.leaving_pods(cluster, &node.name),
+            Profile::Legacy => {
+                LeavingPods { any: cluster.load(&node.name).terminating > 0, expiry: Expiry::OnChange }
+            }
+        }
+    }
+
+    /// When [`Engine::node_stage`] and [`Engine::silence`] may return something else.
+    pub fn stage_expiry(&self, node: &NodeName) -> Expiry {
+        let grace_may_change = self.records.get(node).is_none_or(|record| record.never_posted);
+        if self.rules.profile == Profile::Legacy || grace_may_change {
+            Expiry::AnyTime
+        } else {
+            Expiry::OnChange
         }
     }
 

@@ -55,6 +55,25 @@ pub enum NodeStage {
     Evicted,
 }
 
+/// When the engine may say something else of a node although the node, its Lease and its pods are the same. The soonest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Expiry {
+    /// After anything that the engine does.
+    AnyTime,
+    /// From this time on.
+    At(Timestamp),
+    /// Not before one of them changes, or the leader of the controllers.
+    OnChange,
+}
+
+/// Whether pods of a node leave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeavingPods {
+    /// Whether a pod is terminating, or a time is set for its eviction.
+    pub any: bool,
+    pub expiry: Expiry,
+}
+
 /// The controller's state of a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneView {

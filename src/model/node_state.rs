@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt};
 use super::Model;
 use crate::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, Scope},
-    engine::{Engine, NodeStage, Silence, controllers_own},
+    engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     time::{Span, Timestamp},
 };
 
@@ -65,7 +65,7 @@ impl NodeState {
 
     /// The state that follows from the facts.
     pub fn of(facts: &NodeFacts) -> Self {
-        let NodeFacts { node, stage, silence, pods, now } = *facts;
+        let NodeFacts { node, stage, silence, pods, now, .. } = *facts;
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
         match node.ready().map(|ready| ready.status) {
             Some(ConditionStatus::True) => {}
@@ -159,6 +159,8 @@ pub struct NodeFacts<'a> {
     pub pods: NodePods,
     /// Now, or since when the watches are down: heartbeats that cannot arrive are not missing.
     pub now: Timestamp,
+    /// When the others may be different although node, Lease and pods are the same.
+    pub expiry: Expiry,
 }
 
 /// The pods of a node, as far as its state depends on them.
@@ -179,11 +181,18 @@ impl NodeFacts<'_> {
         // find that out takes a look at each.
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
         let counts = node.unschedulable && is_known;
+        let leaving = is_tainted.then(|| engine.leaving_pods(cluster, node));
         let pods = NodePods {
-            leaving: is_tainted && engine.has_leaving_pods(cluster, node),
+            leaving: leaving.is_some_and(|leaving| leaving.any),
             workload: counts.then(|| cluster.workload_pods(&node.name)),
         };
-        NodeFacts { node, stage, silence: engine.silence(cluster, node), pods, now }
+        let of_claim =
+            node.drain_claim.as_ref().map(|claim| claim.fresh_until()).filter(|until| *until > now);
+        let expiry = engine
+            .stage_expiry(&node.name)
+            .min(leaving.map_or(Expiry::OnChange, |leaving| leaving.expiry))
+            .min(of_claim.map_or(Expiry::OnChange, Expiry::At));
+        NodeFacts { node, stage, silence: engine.silence(cluster, node), pods, now, expiry }
     }
 }
 
@@ -391,7 +400,8 @@ mod tests {
             silent_from: heartbeat + Span::from_secs(25),
         };
         let pods = NodePods { leaving: case.leaving, workload: case.workload };
-        NodeState::of(&NodeFacts { node: &node, stage: case.stage, silence, pods, now: NOW })
+        let expiry = Expiry::OnChange;
+        NodeState::of(&NodeFacts { node: &node, stage: case.stage, silence, pods, now: NOW, expiry })
     }
 
     #[test]

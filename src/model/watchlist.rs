@@ -1,5 +1,5 @@
-//! Which nodes are abnormal and the state of each, kept up to date by changes, so that finding the few does not take a walk
-//! over 5,000 nodes.
+//! Which nodes are abnormal and the state of each, kept up to date by changes, so that a refresh costs by what has changed and
+//! not by the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,15 @@ use super::{
 };
 use crate::{
     cluster::{Applied, Cluster, Node, NodeName, TaintEffect, ZoneKey},
-    engine::Engine,
-    time::{ClusterClock, Timestamp},
+    engine::{Engine, Expiry},
+    time::{ClusterClock, Span, Timestamp},
 };
 
 /// The nodes that something is happening or may happen to, and the state of every node.
 ///
-/// A node is looked at after it or its Lease changed, when its heartbeat would be late, and always while it is abnormal or
-/// in any other state than Ready; a healthy node costs nothing in between.
+/// A node is looked at after it or its Lease changed, when its heartbeat would be late or what is known of it does not hold any
+/// longer, and after its pods changed while it is abnormal or in any other state than Ready. In between it costs nothing,
+/// though it may be one of the thousand of a zone that is down.
 #[derive(Clone, Debug, Default)]
 pub struct NodeWatchlist {
     seen: BTreeMap<NodeName, Seen>,
@@ -37,8 +38,10 @@ pub struct NodeWatchlist {
     revision: u64,
     /// Nodes that changed, or whose Lease changed, since the last update.
     changed: BTreeSet<NodeName>,
-    /// When the heartbeat of each node that is on time would be late, by time and name.
-    lateness: BTreeSet<(Timestamp, NodeName)>,
+    /// Whether all nodes are to be looked at that are abnormal or not Ready.
+    all_changed: bool,
+    /// When nodes have to be looked at although nothing has changed, by time and name.
+    due: BTreeSet<(Timestamp, NodeName)>,
     /// The clock that those times were worked out with; none before the first update.
     clock: Option<ClusterClock>,
     /// The time of the last update.
@@ -58,8 +61,8 @@ struct Look {
     state: NodeState,
     is_abnormal: bool,
     is_silent: bool,
-    /// When its heartbeat would be late; none if it is.
-    late_at: Option<Timestamp>,
+    /// When to look again although nothing has changed; none if it stays as it is.
+    again: Option<Timestamp>,
 }
 
 impl NodeWatchlist {
@@ -72,7 +75,14 @@ impl NodeWatchlist {
             Applied::Lease(delta) => {
                 self.changed.extend(delta.old.iter().chain(&delta.new).map(|lease| lease.node.clone()));
             }
-            Applied::Pod(_) | Applied::Leader(..) | Applied::Other => {}
+            Applied::Pod(delta) => {
+                let nodes = delta.old.iter().chain(&delta.new).filter_map(|pod| pod.node.as_ref());
+                let concerned =
+                    nodes.filter(|node| self.abnormal.contains(*node) || self.notable.contains(*node));
+                self.changed.extend(concerned.cloned());
+            }
+            Applied::Leader(..) => self.all_changed = true,
+            Applied::Other => {}
         }
     }
 
@@ -84,10 +94,12 @@ impl NodeWatchlist {
         }
         if now < std::mem::replace(&mut self.updated, now) {
             self.flaps.undo_after(now);
+            self.all_changed = true;
         }
         let changed = std::mem::take(&mut self.changed);
-        let fallen_late = self.lateness.iter().take_while(|(at, _)| *at < now).map(|(_, name)| name);
-        let unchanged = self.abnormal.union(&self.notable).chain(fallen_late);
+        let due = self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, name)| name);
+        let all = std::mem::take(&mut self.all_changed).then(|| self.abnormal.union(&self.notable));
+        let unchanged = due.chain(all.into_iter().flatten());
         let unchanged: Vec<NodeName> = unchanged.filter(|name| !changed.contains(*name)).cloned().collect();
         for name in changed {
             match cluster.node(&name) {
@@ -100,6 +112,22 @@ impl NodeWatchlist {
                 self.look_at(&NodeFacts::of(engine, cluster, node, now), None);
             }
         }
+        debug_assert_eq!(self.outdated(engine, cluster, now), None, "a look would find something else");
+    }
+
+    /// A node that would look different now.
+    fn outdated(
+        &self,
+        engine: &Engine,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Option<(&NodeName, Look, Look)> {
+        self.abnormal.union(&self.notable).find_map(|name| {
+            let known = self.seen.get(name)?.look;
+            let look = Look::of(&NodeFacts::of(engine, cluster, cluster.node(name)?, now));
+            let is_same = Look { again: known.again, ..look } == known;
+            (!is_same).then_some((name, known, look))
+        })
     }
 
     /// The nodes that are not ready, have a NoExecute taint or are silent, by name.
@@ -196,10 +224,10 @@ impl NodeWatchlist {
         set_member(&mut self.abnormal, name, new.is_some_and(|look| look.is_abnormal));
         set_member(&mut self.silent, name, new.is_some_and(|look| look.is_silent));
         set_member(&mut self.notable, name, new.is_some_and(|look| look.state != NodeState::Ready));
-        if let Some(at) = old.and_then(|look| look.late_at) {
-            self.lateness.remove(&(at, name.clone()));
+        if let Some(at) = old.and_then(|look| look.again) {
+            self.due.remove(&(at, name.clone()));
         }
-        self.lateness.extend(new.and_then(|look| look.late_at).map(|at| (at, name.clone())));
+        self.due.extend(new.and_then(|look| look.again).map(|at| (at, name.clone())));
         let [old_state, state] = [old, new].map(|look| look.map(|look| look.state));
         match state {
             Some(state) => self.states.insert(name.clone(), state),
@@ -248,13 +276,19 @@ impl NodeWatchlist {
 
 impl Look {
     fn of(facts: &NodeFacts) -> Self {
-        let is_silent = facts.silence.is_silent(facts.now);
-        Self {
-            state: NodeState::of(facts),
-            is_abnormal: is_silent || looks_wrong(facts.node),
-            is_silent,
-            late_at: Some(facts.silence.late_from).filter(|at| *at >= facts.now),
-        }
+        let NodeFacts { node, silence, now, .. } = *facts;
+        let (state, is_silent) = (NodeState::of(facts), silence.is_silent(now));
+        let is_abnormal = is_silent || looks_wrong(node);
+        let of_silence = [silence.late_from, silence.silent_from].map(|from| from + Span::from_nanos(1));
+        let of_silence = of_silence.into_iter().filter(|from| *from > now).min();
+        let again = match facts.expiry {
+            // What the controller makes of a healthy node shows only when the node has changed or is late.
+            _ if state == NodeState::Ready && !is_abnormal => of_silence,
+            Expiry::AnyTime => Some(Timestamp::EPOCH),
+            Expiry::At(at) => Some(of_silence.map_or(at, |from| from.min(at))),
+            Expiry::OnChange => of_silence,
+        };
+        Self { state, is_abnormal, is_silent, again }
     }
 }
 
@@ -279,7 +313,7 @@ mod tests {
     use crate::{
         cluster::{Change, Condition, ConditionStatus, Labels, Lease, ObjectEvent, READY, Taint, Version},
         engine::{ServerVersion, Settings},
-        time::{ClusterTime, Span},
+        time::ClusterTime,
     };
 
     /// Twenty nodes with their Leases.
@@ -360,8 +394,8 @@ mod tests {
             assert_eq!(*self.watchlist.zones(), zones, "at {seconds} s");
             let counted: usize = self.watchlist.counts().values().sum();
             assert_eq!(counted, self.cluster.nodes().len());
-            let on_time = self.watchlist.seen.values().filter(|seen| seen.look.late_at.is_some()).count();
-            assert_eq!(self.watchlist.lateness.len(), on_time);
+            let again = self.watchlist.seen.values().filter(|seen| seen.look.again.is_some()).count();
+            assert_eq!(self.watchlist.due.len(), again);
             let silent =
                 self.cluster.nodes().iter().filter(|node| silent(node)).map(|node| node.name.clone());
             assert_eq!(*self.watchlist.silent(), silent.collect(), "at {seconds} s");
