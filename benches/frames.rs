@@ -117,8 +117,9 @@ fn time_loop() {
         let job =
             steps.time("copies for evictions", || app.model.next_leaving_job(now)).expect("an engine runs");
         let leaving = steps.beside("working out evictions", || job.work());
-        drop(steps.time("taking them", || app.model.set_leaving(leaving)));
+        let before = steps.time("taking them", || app.model.set_leaving(leaving));
         steps.time("sorting lists after them", || app.arrange(now));
+        drop(before);
 
         let (engine, cluster) = steps.time("copies for a forecast", || {
             (app.model.engine.clone().expect("it runs"), app.model.cluster.clone())

@@ -110,6 +110,14 @@ pub(super) struct Relations {
     pub ports: Arc<[HostPort]>,
 }
 
+impl Relations {
+    /// Whether no other pods matter.
+    fn are_none(&self) -> bool {
+        let Self { affinity, anti_affinity, of_others, spread, is_modelled: _, ports: _ } = self;
+        affinity.is_none() && anti_affinity.is_empty() && of_others.is_empty() && spread.is_empty()
+    }
+}
+
 /// Pods in the domains of one label.
 #[derive(Clone, Debug)]
 pub(super) struct TermRelation {
@@ -176,8 +184,10 @@ pub(super) struct Profiles {
     groups_across: Vec<u32>,
     /// By profile, made when first needed.
     relations: CowVec<Option<Arc<Relations>>>,
-    /// How many of them there are.
+    /// How many of them there are that no other profile shares.
     related: usize,
+    /// Those of profiles to which no other pods matter, by their constraints: of most.
+    unrelated: BTreeMap<u32, Arc<Relations>>,
     /// The profiles by the labels of the pods that they are compared with.
     by_label: LabelIndex,
     /// Those that are compared with pods whatever their labels' values.
@@ -339,7 +349,7 @@ impl Profiles {
 
     /// Reads the pods with anti-affinity, and forgets which pods matter to which: there may be new ones of each.
     pub fn update_relations(&mut self, snapshot: &Snapshot) {
-        self.keep_relations(0);
+        self.forget_relations();
         for (number, class) in snapshot.affinity_classes().after(self.group_of.len()) {
             let terms = &class.spec.pod_anti_affinity.required;
             let group = (!terms.is_empty()).then(|| self.group(&class.namespace, terms));
@@ -370,7 +380,14 @@ impl Profiles {
     /// Forgets the relations of all profiles where there are more than so many: they can be made again.
     pub fn keep_relations(&mut self, most: usize) {
         if self.related > most {
+            self.forget_relations();
+        }
+    }
+
+    fn forget_relations(&mut self) {
+        if self.related > 0 || !self.unrelated.is_empty() {
             self.relations.iter_mut().for_each(|relations| *relations = None);
+            self.unrelated.clear();
             self.related = 0;
         }
     }
@@ -390,9 +407,15 @@ impl Profiles {
         if let Some(relations) = &self.relations[profile as usize] {
             return relations.clone();
         }
-        let relations = Arc::new(self.relate(profile, snapshot));
+        let relations = self.relate(profile, snapshot);
+        let relations = if relations.are_none() {
+            let constraints = self.all[profile as usize].constraints;
+            self.unrelated.entry(constraints).or_insert_with(|| Arc::new(relations)).clone()
+        } else {
+            self.related += 1;
+            Arc::new(relations)
+        };
         *self.relations.get_mut(profile as usize) = Some(relations.clone());
-        self.related += 1;
         relations
     }
 

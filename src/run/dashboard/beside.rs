@@ -130,13 +130,13 @@ impl Loop {
     pub(super) fn on_leaving(&mut self, leaving: Result<CountedLeaving, Failed>) {
         match leaving {
             Ok(leaving) => {
-                if let Some(before) = self.worked_on().0.set_leaving(leaving) {
-                    drop_in_background(before);
-                }
+                let before = self.worked_on().0.set_leaving(leaving);
                 if !self.app.is_frozen() || self.app.is_in_history() {
                     self.app.arrange(self.now());
                     self.undrawn = true;
                 }
+                // The list on screen has had their keys until now: to free tens of thousands takes some milliseconds.
+                before.map(drop_in_background);
             }
             Err(Failed) => self.report_fault("working out the evictions failed"),
         }
