@@ -107,6 +107,13 @@ impl Dashboard {
         self.wait("the count of all nodes", |screen| screen.text().contains(&title));
     }
 
+    /// Whether the title of the zones says what the cluster can lose, as it is now.
+    pub fn knows_headroom(&self) -> bool {
+        let text = self.screen();
+        let title = text.lines().find(|line| line.contains("1 Zones"));
+        title.is_some_and(|title| title.contains("N-1") && !title.contains("working out"))
+    }
+
     /// Opens the information sheet.
     pub fn open_information(&mut self) {
         self.type_in("i");

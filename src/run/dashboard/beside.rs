@@ -136,7 +136,9 @@ impl Loop {
                     self.undrawn = true;
                 }
                 // The list on screen has had their keys until now: to free tens of thousands takes some milliseconds.
-                before.map(drop_in_background);
+                if let Some(before) = before {
+                    drop_in_background(before);
+                }
             }
             Err(Failed) => self.report_fault("working out the evictions failed"),
         }
