@@ -186,10 +186,13 @@ impl NodeFacts<'_> {
             leaving: leaving.is_some_and(|leaving| leaving.any),
             workload: counts.then(|| cluster.workload_pods(&node.name)),
         };
+        // That pods become known, or are no longer, is a change of no node and no pod.
+        let of_count = if node.unschedulable && node.is_ready() { Expiry::AnyTime } else { Expiry::OnChange };
         let of_claim =
             node.drain_claim.as_ref().map(|claim| claim.fresh_until()).filter(|until| *until > now);
         let expiry = engine
             .stage_expiry(&node.name)
+            .min(of_count)
             .min(leaving.map_or(Expiry::OnChange, |leaving| leaving.expiry))
             .min(of_claim.map_or(Expiry::OnChange, Expiry::At));
         NodeFacts { node, stage, silence: engine.silence(cluster, node), pods, now, expiry }

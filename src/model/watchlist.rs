@@ -439,6 +439,20 @@ mod tests {
     }
 
     #[test]
+    fn a_cordoned_node_without_pods_is_drained_once_its_pods_are_known() {
+        let mut world = World::new();
+        world.change("n-5", |node| node.unschedulable = true);
+        let state = |world: &mut World, second| {
+            world.abnormal(second);
+            world.watchlist.state(&"n-5".into())
+        };
+        assert_eq!(state(&mut world, 1), Some(NodeState::Cordoned));
+        world.apply(Change::Pod(ObjectEvent::ListStarted), at(2));
+        world.apply(Change::Pod(ObjectEvent::ListDone), at(2));
+        assert_eq!(state(&mut world, 2), Some(NodeState::Drained), "no object has changed");
+    }
+
+    #[test]
     fn a_node_is_late_before_it_is_silent_and_ready_with_its_next_heartbeat() {
         let mut world = World::new();
         let state = |world: &mut World, second| {
