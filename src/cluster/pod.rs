@@ -286,7 +286,7 @@ pub enum LocalVolume {
 }
 
 impl LocalVolume {
-    /// In the order in which they are encoded.
+    /// In the order in which they are encoded; one that comes later is the last.
     const ALL: [Self; 4] = [Self::EmptyDir, Self::Memory, Self::HostPath, Self::Ephemeral];
 }
 
@@ -333,8 +333,13 @@ impl<C> Encode<C> for LocalStorage {
 }
 
 impl<'b, C> Decode<'b, C> for LocalStorage {
-    fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, minicbor::decode::Error> {
-        let has = <[bool; LocalVolume::ALL.len()]>::decode(decoder, context)?;
-        Ok(LocalVolume::ALL.into_iter().zip(has).filter(|(_, has)| *has).map(|(kind, _)| kind).collect())
+    fn decode(decoder: &mut Decoder<'b>, _context: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let mut storage = Self::default();
+        for (place, has) in decoder.array_iter::<bool>()?.enumerate() {
+            if has? && let Some(kind) = LocalVolume::ALL.get(place) {
+                storage.add(*kind);
+            }
+        }
+        Ok(storage)
     }
 }
