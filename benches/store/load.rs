@@ -112,7 +112,8 @@ fn wait_for_headroom(dashboard: &Dashboard, report: &mut Report) {
     while !dashboard.knows_headroom() && begun.elapsed() < LONGEST_WORK {
         sleep(Duration::from_millis(500));
     }
-    report.add("until headroom was known", Figure::seconds(begun.elapsed()), Budget::None, "");
+    let note = if dashboard.knows_headroom() { "" } else { "it is not known yet" };
+    report.add("until headroom was known", Figure::seconds(begun.elapsed()), Budget::None, note);
 }
 
 /// With nothing arriving.
