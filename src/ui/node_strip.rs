@@ -29,7 +29,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let zones = zones(scene);
     let mut line = Segments::default().right(1, counts(scene));
     let mut cells = Runs::default();
-    for zone in fitted(zones, usize::from(area.width)) {
+    for zone in fitted(&zones, usize::from(area.width)) {
         if !cells.is_empty() {
             cells = cells.and("  ", scene.style(Role::Dim));
         }
@@ -89,17 +89,12 @@ pub fn cells<'a>(
 }
 
 /// The strip in this many cells: zones without names where the names leave no room, and in the end no zones.
-fn fitted(zones: Vec<StripZone>, width: usize) -> Vec<StripZone> {
-    let unnamed = |zones: &[StripZone]| -> Vec<StripZone> {
-        zones.iter().map(|zone| StripZone { name: String::new(), states: zone.states.clone() }).collect()
-    };
-    let together = |zones: &[StripZone]| {
-        let states = zones.iter().flat_map(|zone| zone.states.clone()).collect();
-        vec![StripZone { name: String::new(), states }]
-    };
-    let bare = unnamed(&zones);
-    let all = together(&zones);
-    [zones, bare, all].into_iter().find_map(|zones| shrunk(&zones, width)).unwrap_or_default()
+fn fitted(zones: &[StripZone], width: usize) -> Vec<StripZone> {
+    let unnamed = |states: Vec<NodeState>| StripZone { name: String::new(), states };
+    let bare = || -> Vec<StripZone> { zones.iter().map(|zone| unnamed(zone.states.clone())).collect() };
+    let together = || [unnamed(zones.iter().flat_map(|zone| zone.states.clone()).collect())];
+    let shrunk = |zones: &[StripZone]| shrunk(zones, width);
+    shrunk(zones).or_else(|| shrunk(&bare())).or_else(|| shrunk(&together())).unwrap_or_default()
 }
 
 /// The zones with so many nodes in each cell that they fit; none if one cell a zone is too much.
@@ -142,13 +137,13 @@ mod tests {
             zone("a", 8, &[(2, NodeState::Silent), (3, NodeState::Late)]),
             zone("b", 4, &[(3, NodeState::Unknown)]),
         ];
-        assert_eq!(shown(&fitted(zones.clone(), 80)), "a ▪▪◌◦▪▪▪▪  b ▪▪▪✕");
-        assert_eq!(shown(&fitted(zones.clone(), 12)), "a ▪◌▪▪  b ▪✕");
-        assert_eq!(shown(&fitted(zones.clone(), 7)), "◌◦▪  ▪✕", "no room for the names");
-        assert_eq!(shown(&fitted(zones.clone(), 5)), "◌▪  ✕", "nor for more than a cell for four nodes");
-        assert_eq!(shown(&fitted(zones.clone(), 2)), "◌✕", "nor for zones");
-        assert_eq!(fitted(zones, 0), []);
-        assert_eq!(fitted(Vec::new(), 80), []);
+        assert_eq!(shown(&fitted(&zones, 80)), "a ▪▪◌◦▪▪▪▪  b ▪▪▪✕");
+        assert_eq!(shown(&fitted(&zones, 12)), "a ▪◌▪▪  b ▪✕");
+        assert_eq!(shown(&fitted(&zones, 7)), "◌◦▪  ▪✕", "no room for the names");
+        assert_eq!(shown(&fitted(&zones, 5)), "◌▪  ✕", "nor for more than a cell for four nodes");
+        assert_eq!(shown(&fitted(&zones, 2)), "◌✕", "nor for zones");
+        assert_eq!(fitted(&zones, 0), []);
+        assert_eq!(fitted(&[], 80), []);
     }
 
     #[test]
@@ -160,7 +155,7 @@ mod tests {
                     zone("eu-1b", nodes / 3, &[]),
                     zone("", nodes, &[]),
                 ];
-                let fitted = fitted(zones, width);
+                let fitted = fitted(&zones, width);
                 assert!(text::width(&shown(&fitted)) <= width, "{nodes} nodes in {width} cells");
                 let worst = fitted.iter().flat_map(|zone| &zone.states).min();
                 assert_eq!(worst, Some(&NodeState::Evicting), "{nodes} nodes in {width} cells");
