@@ -103,6 +103,26 @@ pub(super) struct Resident {
     pub affinity_class: Option<u32>,
 }
 
+impl Resident {
+    /// Whether it is the same version of a pod.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.pod, &other.pod)
+            && (self.pod_class, self.affinity_class) == (other.pod_class, other.affinity_class)
+    }
+
+    /// Whether the scheduler would treat both the same.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let (old, new) = (&self.pod, &other.pod);
+        let is_of_class = (self.pod_class, self.affinity_class) == (other.pod_class, other.affinity_class);
+        Arc::ptr_eq(old, new)
+            || is_of_class
+                && old.priority == new.priority
+                && old.tolerations == new.tolerations
+                && old.resources == new.resources
+                && old.scheduling == new.scheduling
+    }
+}
+
 /// The labels that pods without spread constraints are spread by.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";

@@ -71,6 +71,11 @@ impl<T: Send + 'static> Background<T> {
         (!self.is_running()).then_some(self.next)
     }
 
+    /// The next piece of work starts no sooner than this from now.
+    pub fn rest(&mut self, span: Duration) {
+        self.next = self.next.max(Instant::now() + span);
+    }
+
     /// Starts a piece of work on another thread; `work` may ask now and then whether it is cancelled.
     pub fn start(&mut self, work: impl FnOnce(&Cancelled) -> T + Send + 'static) {
         self.cancellation = Cancellation::default();

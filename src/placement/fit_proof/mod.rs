@@ -127,7 +127,7 @@ pub struct KeptLoss {
 }
 
 /// A pod on a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Entry {
     /// None if no controller recreates it.
     owner: Option<u32>,
@@ -215,10 +215,32 @@ impl FitProofs {
         let node = reading.next;
         reading.next += 1;
         let residents = snapshot.residents()[node].clone();
-        if !Arc::ptr_eq(&residents, &self.residents[node]) {
-            self.entries[node] = residents.iter().map(|resident| self.entry(resident, snapshot)).collect();
-            let before = std::mem::replace(&mut self.residents[node], residents);
-            reading.changes_on[node] = Some(reading.changed.compare(&before, &self.residents[node]));
+        if Arc::ptr_eq(&residents, &self.residents[node]) {
+            return;
+        }
+        let before = std::mem::replace(&mut self.residents[node], residents.clone());
+        let read = std::mem::take(&mut self.entries[node]);
+        let mut known: Vec<(&Resident, Option<Entry>)> =
+            before.iter().zip(read.into_iter().map(Some)).collect();
+        let mut is_changed = false;
+        let entry = |resident| {
+            let same = known.iter_mut().find(|(old, entry)| entry.is_some() && old.is_same(resident));
+            if let Some(entry) = same.and_then(|(_, entry)| entry.take()) {
+                return entry;
+            }
+            // Most pods change in what no scheduler reads.
+            let entry = self.entry(resident, snapshot);
+            match known.iter_mut().find(|(_, old)| old.as_ref() == Some(&entry)) {
+                Some((_, old)) => *old = None,
+                None => is_changed = true,
+            }
+            entry
+        };
+        self.entries[node] = residents.iter().map(entry).collect();
+        is_changed |= known.iter().any(|(_, old)| old.is_some());
+        let pods = reading.changed.compare(&before, &residents);
+        if is_changed || pods > 0 {
+            reading.changes_on[node] = Some(pods);
             self.log.on_pods_of_node(u32::try_from(node).expect("nodes have such numbers"));
         }
     }

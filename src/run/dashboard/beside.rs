@@ -207,6 +207,9 @@ impl Loop {
                 self.headroom_progress = progress;
                 self.start_placing_jobs();
                 self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
+                if !self.headroom_goes_on {
+                    self.headroom.rest(HEADROOM_REST);
+                }
                 let (model, _) = self.worked_on();
                 let before = model.headroom.take();
                 let words =

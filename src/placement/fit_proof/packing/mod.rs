@@ -122,8 +122,7 @@ impl PackedNode {
         let target = |resident: &Resident| {
             let old = self.residents.iter().zip(&self.targets);
             let mut same = old.filter(|(old, _)| old.pod.key == resident.pod.key);
-            same.next()
-                .map_or((NOWHERE, false), |(old, target)| (*target, Arc::ptr_eq(&old.pod, &resident.pod)))
+            same.next().map_or((NOWHERE, false), |(old, target)| (*target, old.is_alike(resident)))
         };
         residents.iter().map(target).collect()
     }
