@@ -22,6 +22,8 @@ const IDLE_FOR: Duration = Duration::from_secs(3);
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(120);
 /// What the cluster could lose is worked out in slices of 3 % of a core for some time after the last change of a pod.
 const LONGEST_WORK: Duration = Duration::from_secs(600);
+/// What was known is shown while it is proved again after the last changes: that ends in this time.
+const PROVED_AGAIN: Duration = Duration::from_secs(30);
 /// How long a frozen screen is watched.
 const FROZEN: Duration = Duration::from_secs(8);
 /// Nothing arrives for so long at a time. Heartbeats are up to ten seconds old when they stop, and late after fifteen: what
@@ -114,6 +116,7 @@ fn wait_for_headroom(dashboard: &Dashboard, report: &mut Report) {
     }
     let note = if dashboard.knows_headroom() { "" } else { "it is not known yet" };
     report.add("until headroom was known", Figure::seconds(begun.elapsed()), Budget::None, note);
+    sleep(PROVED_AGAIN);
 }
 
 /// With nothing arriving.
