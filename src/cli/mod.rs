@@ -279,6 +279,9 @@ impl Cli {
     }
 }
 
+/// The threads for what goes on beside the watches and the screen: it is little, and each thread keeps memory of its own.
+const WORKERS: usize = 2;
+
 fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     cli.check_targets()?;
     match cli.command {
@@ -289,6 +292,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     }
     log::start(cli.log.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
         .enable_all()
         .build()
         .map_err(|error| CliError::Io { doing: "starting the program's threads".into(), error })?;

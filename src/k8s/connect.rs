@@ -14,7 +14,7 @@ use super::{
     exec::{Plugin, Token},
     kubeconfig::{self, ClusterTarget, KubeEnvironment},
 };
-use crate::engine::ServerVersion;
+use crate::{engine::ServerVersion, k8s::watch_thread::WatchThread};
 
 /// A cluster that was reached.
 #[derive(Clone)]
@@ -23,6 +23,10 @@ pub struct Connection {
     pub client: Client,
     /// For writes. It retries nothing: every refusal is handled.
     pub writer: Client,
+    /// For watches, which have connections of their own: a connection is read by the thread that has opened it.
+    pub watcher: Client,
+    /// Where watches run.
+    pub watch_thread: WatchThread,
     /// The context of the kubeconfig, `in-cluster`, or the name of the embedded cluster.
     pub context: String,
     pub server: String,
@@ -84,10 +88,12 @@ pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectErr
     let server = error::server_address(&config.cluster_url);
     let namespace = config.default_namespace.clone();
     let impersonated = config.auth_info.impersonate.clone();
-    let client = client(config, &server).await?;
+    let [client, watcher] = clients(config, &server).await?;
     Ok(OpenConnection(Connection {
         writer: client.clone(),
         client,
+        watcher,
+        watch_thread: WatchThread::Own,
         context,
         server,
         identity: Identity {
@@ -123,8 +129,9 @@ impl OpenConnection {
     }
 }
 
-/// Builds the client. A credential plugin runs here, before anything is on the screen.
-async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError> {
+/// Builds the client for everything and the one for watches. A credential plugin runs here, once, before anything is on the
+/// screen.
+async fn clients(mut config: Config, server: &str) -> Result<[Client; 2], ConnectError> {
     let Some(exec) = config.auth_info.exec.take() else { return build(config, server).await };
     let plugin = Plugin::new(&exec, exec.cluster.as_ref());
     let credential = plugin.run().await?;
@@ -134,20 +141,22 @@ async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError
         config.auth_info.client_certificate_data = Some(BASE64_STANDARD.encode(&certificate));
         config.auth_info.client_key_data = Some(BASE64_STANDARD.encode(&key).into());
     }
-    let client = build(config, server).await?;
+    let clients = build(config, server).await?;
     if credential.token.is_none() {
-        return Ok(client);
+        return Ok(clients);
     }
-    Ok(Arc::new(Token::new(plugin, credential)).carried_by(client))
+    let token = Arc::new(Token::new(plugin, credential));
+    Ok(clients.map(|client| token.clone().carried_by(client)))
 }
 
-async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
+/// Two clients that share no connections.
+async fn build(config: Config, server: &str) -> Result<[Client; 2], ConnectError> {
     // This reads files and, for old kinds of credentials, runs programs: not on a worker of the runtime.
     let built = tokio::task::spawn_blocking({
         let handle = tokio::runtime::Handle::current();
         move || {
             let _runtime = handle.enter();
-            Client::try_from(config)
+            Ok([Client::try_from(config.clone())?, Client::try_from(config)?])
         }
     });
     let built = built.await.map_err(|error| ConnectError::Credentials { why: plain(&error.to_string()) })?;
@@ -254,6 +263,8 @@ impl Connection {
     pub fn embedded(client: Client, name: &str) -> Self {
         Self {
             writer: client.clone(),
+            watcher: client.clone(),
+            watch_thread: WatchThread::Callers,
             namespace: client.default_namespace().into(),
             client,
             context: name.into(),

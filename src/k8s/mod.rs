@@ -17,4 +17,5 @@ pub mod schedule;
 pub mod settings;
 pub mod validation;
 pub mod watch;
+pub mod watch_thread;
 pub mod write;

@@ -23,6 +23,7 @@ use kordon::{
     k8s::{
         feed::{FeedEvent, FeedKind, FeedState},
         watch::{self, WatchOptions},
+        watch_thread::WatchThread,
     },
     model::{Model, ModelOptions},
     operation::{Operation, OperationEnd, OperationNotice, OperationOptions},
@@ -190,8 +191,13 @@ impl Town {
         clock.sleep(Span::from_secs(60)).await;
         // When full, a watch waits.
         let (heard, feeds) = mpsc::channel(64);
-        let options =
-            WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
+        let options = WatchOptions {
+            version: VERSION,
+            kinds: &FeedKind::ALL,
+            no_pods: false,
+            request_timeout: None,
+            thread: WatchThread::Callers,
+        };
         watch::spawn(
             api.client_as("kordon"),
             options,

@@ -1,8 +1,14 @@
 //! Follows one kind, or a part of it: lists it, watches it, resumes a watch that ended, and lists again when it cannot be resumed.
 
-use std::{future::pending, sync::Arc, sync::atomic::Ordering, time::Duration};
+use std::{
+    future::{pending, poll_fn},
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::{
@@ -28,6 +34,7 @@ use crate::{
             kinds::{AnyDecoder, decoder_of},
         },
         feed::{FeedKind, FeedState},
+        watch_thread,
     },
     time::ClusterTime,
 };
@@ -46,13 +53,6 @@ const COUNTING: Duration = Duration::from_secs(2);
 
 /// How long a list may pause: the server may have to read it from disk.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
-
-/// How long a watch is left alone after what it had was read: what comes meanwhile is read at once, so that hundreds of events a
-/// second wake us thirty times a second, as often as the screen is drawn. An event that comes alone does not wait.
-const GATHERING: Duration = Duration::from_millis(30);
-
-/// After this time without data, what a watch had is read.
-const LULL: Duration = Duration::from_millis(1);
 
 /// A watch that ends sooner than this is opened again only after a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(5);
@@ -140,6 +140,9 @@ enum Piece {
     /// Nothing came for too long.
     Silence,
 }
+
+/// A part of a body as the connection hands it over.
+type FrameRead = Result<http_body::Frame<Bytes>, kube::Error>;
 
 /// Why a turn stopped early.
 enum Stop {
@@ -375,12 +378,13 @@ impl Follower {
     /// Waits for the next piece of the body, and meanwhile sends what the reporter has due.
     async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
         if !listing && self.report.has_changes() {
-            match timeout(LULL, body.frame()).await {
-                Ok(frame) => return self.piece(frame).await,
-                Err(_) => {
-                    self.report.flush().await?;
-                    sleep(GATHERING).await;
-                }
+            if let Some(frame) = arrived(body).await {
+                return self.piece(frame).await;
+            }
+            self.report.flush().await?;
+            // A list is read without a rest.
+            if !self.shared.is_listing() {
+                watch_thread::has_read();
             }
         }
         let limit = if listing { LIST_SILENCE } else { self.silence_limit() };
@@ -406,10 +410,7 @@ impl Follower {
         }
     }
 
-    async fn piece(
-        &mut self,
-        frame: Option<Result<http_body::Frame<Bytes>, kube::Error>>,
-    ) -> Result<Piece, Stop> {
+    async fn piece(&mut self, frame: Option<FrameRead>) -> Result<Piece, Stop> {
         let bytes = error::piece(frame)?;
         self.report.heard(bytes.as_ref().map_or(0, Bytes::len));
         self.report.on_time().await?;
@@ -670,6 +671,30 @@ async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Opt
     let expected = asked.await.ok().flatten();
     *counting = None;
     expected
+}
+
+/// The next frame, if it has come already. Its connection hands over one at a time, on request, and has its turn in between.
+async fn arrived(body: &mut Body) -> Option<Option<FrameRead>> {
+    match body.frame().now_or_never() {
+        Some(frame) => Some(frame),
+        None => {
+            others_first().await;
+            body.frame().now_or_never()
+        }
+    }
+}
+
+/// Gives the tasks that are ready their turn. Tokio's own way looks for news from all connections too.
+async fn others_first() {
+    let mut had_turn = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut had_turn, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// How many seconds a watch should last: some minutes, at random.

@@ -41,7 +41,10 @@ pub(in crate::k8s) use paths::CollectionQuery;
 pub use scope::{count_pods, read_scope};
 
 use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};
-use super::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
+use super::{
+    feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    watch_thread::WatchThread,
+};
 use crate::{
     clock::Clock,
     cluster::{NodeName, Scope},
@@ -58,6 +61,7 @@ pub struct WatchOptions {
     pub no_pods: bool,
     /// How long one request that is not a watch may take; none: a minute.
     pub request_timeout: Option<Duration>,
+    pub thread: WatchThread,
 }
 
 /// Lists in flight at once; the others wait for their turn.
@@ -83,7 +87,7 @@ pub fn spawn(
 ) -> JoinHandle<()> {
     let (not_ready, asked) = mpsc::channel(PREFETCHES);
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
-    run(supervise(shared, asked, wanted), events, cancel)
+    run(supervise(shared, asked, wanted), events, cancel, options.thread)
 }
 
 /// The same for scopes. Those that come to stand in `wanted` are watched from then on.
@@ -103,15 +107,16 @@ pub fn spawn_scopes(
     let shared = Shared::new(client, options, clock, events.clone(), not_ready);
     shared.nodes_known.send_replace(true);
     shared.leases_known.send_replace(true);
-    run(supervise_scopes(Arc::new(shared), wanted), events, cancel)
+    run(supervise_scopes(Arc::new(shared), wanted), events, cancel, options.thread)
 }
 
 fn run(
     watches: impl Future<Output = ()> + Send + 'static,
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
+    thread: WatchThread,
 ) -> JoinHandle<()> {
-    tokio::spawn(async move {
+    thread.run(async move {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = events.closed() => {}
@@ -237,6 +242,11 @@ impl Shared {
             woken: watch::Sender::new(0),
             extra: ExtraTraffic::default(),
         }
+    }
+
+    /// Whether a list is being read.
+    fn is_listing(&self) -> bool {
+        self.lists.available_permits() < LISTS_AT_ONCE
     }
 
     fn streams(&self) -> bool {

@@ -10,6 +10,7 @@ use kordon::{
     k8s::{
         feed::{FeedEvent, FeedKind},
         watch::{self as k8s_watch, WatchOptions},
+        watch_thread::WatchThread,
     },
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     time::Span,
@@ -75,6 +76,7 @@ impl Observer {
             kinds: &FeedKind::ALL,
             no_pods: false,
             request_timeout: None,
+            thread: WatchThread::Callers,
         };
         k8s_watch::spawn(client, options, watch::Sender::default().subscribe(), clock, send, cancel.clone());
         let (connection, role) = (ConnectionInfo::default(), ControllerRole::Shadow);

@@ -8,6 +8,7 @@ use kordon::{
     k8s::{
         feed::FeedEvent,
         watch::{self as k8s_watch, WatchOptions},
+        watch_thread::WatchThread,
     },
     time::Timestamp,
 };
@@ -43,6 +44,7 @@ impl Watching {
             kinds: &[FeedKind::Nodes, FeedKind::Pods],
             no_pods: false,
             request_timeout: None,
+            thread: WatchThread::Callers,
         };
         k8s_watch::spawn(client, options, watch::Sender::default().subscribe(), clock, send, cancel.clone());
         let task = tokio::spawn(record(feeds, clock, cancel.clone()));

@@ -22,6 +22,7 @@ use kordon::{
         feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
         settings,
         watch::{self, WatchOptions},
+        watch_thread::WatchThread,
     },
     time::Timestamp,
 };
@@ -168,7 +169,13 @@ impl Served {
         let cancel = CancellationToken::new();
         let clock = Clock::new(Timestamp::from_secs(1_800_000_000), 1.0);
         let version = ServerVersion::new(1, minor);
-        let options = WatchOptions { version, kinds, no_pods: false, request_timeout: None };
+        let options = WatchOptions {
+            version,
+            kinds,
+            no_pods: false,
+            request_timeout: None,
+            thread: WatchThread::Callers,
+        };
         let task = watch::spawn(
             client,
             options,
