@@ -15,9 +15,10 @@ use tempfile::TempDir;
 use super::{
     bare,
     control_plane::ControlPlane,
+    etcd::Etcd,
     large_cluster::{
         self,
-        churn::{Churn, ChurnRates},
+        churn::{ApiServer, Churn, ChurnRates, WriteTarget},
         objects::LargeCluster,
     },
     leashed::Leashed,
@@ -105,6 +106,9 @@ impl TestCluster {
         command.args([self.nodes, self.pods].map(|count| count.to_string()));
         command.args([renewals_per_second, changes_per_second].map(|rate| rate.to_string()));
         command.arg(&self.kubeconfig);
+        if let Server::Real(plane) = &self.server {
+            command.args(["--etcd", &plane.etcd_address]);
+        }
         command
     }
 }
@@ -151,39 +155,48 @@ pub struct ChurnArguments {
     /// Renew every Lease, once
     #[arg(long)]
     once: bool,
+    /// Address of the etcd to write to, instead of the API server
+    #[arg(long)]
+    etcd: Option<String>,
 }
 
 /// Is what changes a cluster: prints its counts every half second.
 pub fn run_churn(arguments: &ChurnArguments) {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
-        let client = bare::connect(&arguments.kubeconfig).await;
-        let ChurnArguments { nodes, pods, renewals_per_second, changes_per_second, .. } = *arguments;
-        let cluster = LargeCluster { nodes, pods, now: Clock::system().now() };
-        let churn = Churn::new(client, cluster, ChurnRates { renewals_per_second, changes_per_second });
-        if arguments.once {
-            return churn.renew_all().await;
-        }
-        let counts = async {
-            loop {
-                tokio::time::sleep(Duration::from_millis(500)).await;
-                let count = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
-                let done = &churn.done;
-                println!("{} {} {}", count(&done.renewals), count(&done.changes), count(&done.failures));
-            }
-        };
-        let (unleash, unleashed) = tokio::sync::oneshot::channel();
-        std::thread::spawn(|| {
-            // An unreadable input is an ended one.
-            let _ = std::io::stdin().read_to_end(&mut Vec::new());
-            unleash.send(())
-        });
-        tokio::select! {
-            () = churn.run() => {}
-            () = counts => {}
-            _ = unleashed => {}
+        match &arguments.etcd {
+            Some(address) => change(Etcd::at(address).expect("an address"), arguments).await,
+            None => change(ApiServer(bare::connect(&arguments.kubeconfig).await), arguments).await,
         }
     });
+}
+
+async fn change(target: impl WriteTarget, arguments: &ChurnArguments) {
+    let ChurnArguments { nodes, pods, renewals_per_second, changes_per_second, .. } = *arguments;
+    let cluster = LargeCluster { nodes, pods, now: Clock::system().now() };
+    let churn = Churn::new(target, cluster, ChurnRates { renewals_per_second, changes_per_second });
+    if arguments.once {
+        return churn.renew_all().await;
+    }
+    let counts = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let count = |of: &std::sync::atomic::AtomicU64| of.load(Ordering::Relaxed);
+            let done = &churn.done;
+            println!("{} {} {}", count(&done.renewals), count(&done.changes), count(&done.failures));
+        }
+    };
+    let (unleash, unleashed) = tokio::sync::oneshot::channel();
+    std::thread::spawn(|| {
+        // An unreadable input is an ended one.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        unleash.send(())
+    });
+    tokio::select! {
+        () = churn.run() => {}
+        () = counts => {}
+        _ = unleashed => {}
+    }
 }
 
 /// Is the embedded API.

@@ -1,10 +1,11 @@
 //! A real etcd and kube-apiserver with a large cluster in it.
 //!
 //! The objects are written into etcd before the API server starts, many at a time, as a backup is restored: 150,000 pods
-//! through the API would be 300,000 writes. What clients see is the same. From then on everything goes over the API.
+//! through the API would be 300,000 writes. What changes under load is written there too, as the other API servers of such a
+//! cluster do: this one would take more than a core for it. What clients see is the same.
 
 #[path = "../../tests/e2e/harness/eventually.rs"]
-mod eventually;
+pub mod eventually;
 
 use std::{
     fs::{self, File},
@@ -15,26 +16,29 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::Request;
 use kordon::time::Span;
-use kube::{Client, Config};
-use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use serde_json::json;
 
 use self::eventually::eventually;
-use super::{bare, large_cluster::objects::LargeCluster, leashed::Leashed, process::Process};
+use super::{
+    bare,
+    etcd::{self, Etcd},
+    large_cluster::objects::LargeCluster,
+    leashed::Leashed,
+    process::Process,
+};
 
 /// The server's certificate and the authority that signed it.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
 /// In the folder: the size of the cluster whose objects are all in etcd.
 const FILLED: &str = "filled";
-/// Objects written at once: some 400 KiB.
-const OBJECTS_PER_WRITE: usize = 50;
-const WRITERS: usize = 4;
+/// The data of etcd as it was written, and the copy that is used.
+const DATA: [&str; 2] = ["etcd-filled", "etcd"];
 
 pub struct ControlPlane {
     pub kubeconfig: PathBuf,
+    pub etcd_address: String,
     // They end in this order.
     api_server: Leashed,
     etcd: Leashed,
@@ -46,20 +50,27 @@ impl ControlPlane {
         let binary = binary()?;
         let size = format!("{} nodes, {} pods", cluster.nodes, cluster.pods);
         let is_filled = fs::read_to_string(folder.join(FILLED)).is_ok_and(|filled| filled == size);
-        if !is_filled {
-            // Whatever is there is of another cluster, or not whole.
-            let _ = fs::remove_dir_all(folder.join("etcd"));
-            fs::create_dir_all(folder)?;
-        }
         let runtime = tokio::runtime::Runtime::new()?;
         let [clients, peers, port] = free_ports()?;
-        let mut etcd = component(&binary, "etcd", &etcd_flags(folder, clients, peers), folder)?;
+        let etcd_address = format!("http://127.0.0.1:{clients}");
+        let [filled, used] = DATA.map(|data| folder.join(data));
         if !is_filled {
+            // Whatever is there is of another cluster, or not whole.
+            let _ = fs::remove_dir_all(&filled);
+            fs::create_dir_all(folder)?;
             let begun = Instant::now();
-            runtime.block_on(fill(clients, cluster))?;
+            let _running = component(&binary, "etcd", &etcd_flags(&filled, clients, peers), folder)?;
+            runtime.block_on(async {
+                let etcd = Etcd::at(&etcd_address)?;
+                etcd.ready().await?;
+                etcd.fill(cluster).await
+            })?;
             fs::write(folder.join(FILLED), &size)?;
             println!("{size} written to etcd in {:.1?}", begun.elapsed());
         }
+        etcd::copy_data(&filled, &used)?;
+        let mut etcd = component(&binary, "etcd", &etcd_flags(&used, clients, peers), folder)?;
+        runtime.block_on(async { Etcd::at(&etcd_address)?.ready().await })?;
         fs::write(folder.join("tokens.csv"), "token,admin,admin,\"system:masters\"\n")?;
         let begun = Instant::now();
         let mut api_server =
@@ -71,7 +82,7 @@ impl ControlPlane {
             is_ready(folder, port, &kubeconfig).await
         }))?;
         println!("kube-apiserver ready after {:.1?}", begun.elapsed());
-        Ok(Self { kubeconfig, api_server, etcd })
+        Ok(Self { kubeconfig, etcd_address, api_server, etcd })
     }
 
     pub fn processes(&self) -> Vec<(&'static str, Process)> {
@@ -109,47 +120,6 @@ fn check(name: &str, component: &mut Leashed, folder: &Path) -> Result<()> {
     }
 }
 
-/// Writes all objects to etcd, as JSON: an API server reads that as well as its own protobuf.
-async fn fill(port: u16, cluster: LargeCluster) -> Result<()> {
-    let client = Client::try_from(Config::new(format!("http://127.0.0.1:{port}").parse()?))?;
-    eventually("etcd", Span::from_secs(30), async || {
-        let request = Request::get("/health").body(Vec::new())?;
-        Ok(client.request_text(request).await.ok())
-    })
-    .await?;
-    let mut writers = JoinSet::new();
-    for part in 0..WRITERS {
-        let client = client.clone();
-        writers.spawn(async move {
-            let mut objects = cluster.objects(part, WRITERS).peekable();
-            while objects.peek().is_some() {
-                let puts: Vec<Value> = objects.by_ref().take(OBJECTS_PER_WRITE).map(put).collect();
-                let request =
-                    Request::post("/v3/kv/txn").body(serde_json::to_vec(&json!({"success": puts}))?)?;
-                let answer = client.request_text(request).await.context("writing to etcd")?;
-                ensure!(answer.contains("\"succeeded\":true"), "etcd: {answer}");
-            }
-            Ok(())
-        });
-    }
-    while let Some(written) = writers.join_next().await {
-        written??;
-    }
-    Ok(())
-}
-
-/// The write of one object where the API server looks for it.
-fn put((plural, object): (&str, Value)) -> Value {
-    let folder = if plural == "nodes" { "minions" } else { plural };
-    let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let key = match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => format!("/registry/{folder}/{namespace}/{name}"),
-        None => format!("/registry/{folder}/{name}"),
-    };
-    let value = BASE64_STANDARD.encode(object.to_string());
-    json!({"requestPut": {"key": BASE64_STANDARD.encode(key), "value": value}})
-}
-
 /// Some once the API server is ready for the user of the kubeconfig, which is written when there is a certificate.
 async fn is_ready(folder: &Path, port: u16, kubeconfig: &Path) -> Result<Option<()>> {
     let whole = |text: String| text.contains("-----END CERTIFICATE-----");
@@ -181,10 +151,10 @@ fn free_ports() -> Result<[u16; 3]> {
     Ok(ports)
 }
 
-fn etcd_flags(folder: &Path, clients: u16, peers: u16) -> Vec<String> {
+fn etcd_flags(data: &Path, clients: u16, peers: u16) -> Vec<String> {
     let (clients, peers) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
     vec![
-        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--data-dir={}", data.display()),
         format!("--listen-client-urls={clients}"),
         format!("--advertise-client-urls={clients}"),
         format!("--listen-peer-urls={peers}"),

@@ -14,6 +14,7 @@ mod cluster;
 mod commands;
 mod control_plane;
 mod dashboard;
+mod etcd;
 #[path = "../../examples/large_cluster/server.rs"]
 mod large_cluster;
 mod leashed;

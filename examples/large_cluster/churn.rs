@@ -17,7 +17,7 @@ use futures::{
 use http::{Request, request::Builder};
 use kordon::clock::Clock;
 use kube::Client;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::objects::{LEADER, LargeCluster, PodHealth, node_name, pod_name, pod_namespace};
@@ -29,14 +29,42 @@ const CHANGES_PER_REPLACEMENT: usize = 10;
 /// A prime: pods next to each other change at different times.
 const STRIDE: usize = 7919;
 
-/// Changes a cluster at given rates, over its API.
-pub struct Churn {
-    client: Client,
+/// Changes a cluster at given rates.
+pub struct Churn<T> {
+    target: T,
     cluster: LargeCluster,
     rates: ChurnRates,
     pub done: ChurnCounts,
-    pods: Mutex<BTreeMap<usize, PodState>>,
+    pods: Mutex<BTreeMap<usize, ChangedPod>>,
 }
+
+/// Where a cluster is changed.
+pub trait WriteTarget {
+    /// Writes to the cluster, which has the present time.
+    async fn write(&self, cluster: LargeCluster, write: Write) -> anyhow::Result<()>;
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Write {
+    /// The Lease of a node.
+    Renew(usize),
+    /// The Lease of kube-controller-manager.
+    Lead,
+    Status(ChangedPod),
+    Delete(ChangedPod),
+    Create(ChangedPod),
+}
+
+/// A pod that changes. Its generation counts how often it was replaced.
+#[derive(Clone, Copy, Debug)]
+pub struct ChangedPod {
+    pub index: usize,
+    pub generation: usize,
+    pub health: PodHealth,
+}
+
+/// An API server, over its API.
+pub struct ApiServer(pub Client);
 
 #[derive(Clone, Copy, Debug)]
 pub struct ChurnRates {
@@ -53,15 +81,9 @@ pub struct ChurnCounts {
     pub failures: AtomicU64,
 }
 
-#[derive(Clone, Copy)]
-struct PodState {
-    generation: usize,
-    health: PodHealth,
-}
-
-impl Churn {
-    pub fn new(client: Client, cluster: LargeCluster, rates: ChurnRates) -> Self {
-        Self { client, cluster, rates, done: ChurnCounts::default(), pods: Mutex::default() }
+impl<T: WriteTarget> Churn<T> {
+    pub fn new(target: T, cluster: LargeCluster, rates: ChurnRates) -> Self {
+        Self { target, cluster, rates, done: ChurnCounts::default(), pods: Mutex::default() }
     }
 
     /// Renews every Lease once, as all kubelets have within the last ten seconds.
@@ -93,77 +115,75 @@ impl Churn {
     }
 
     async fn renew(&self, node: usize) {
-        let patch = json!({"spec": {"renewTime": Clock::system().now().to_micro_time()}});
-        let path =
-            format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{}", node_name(node));
-        self.send(merge(path), &patch).await;
+        self.write(Write::Renew(node)).await;
         self.done.renewals.fetch_add(1, Ordering::Relaxed);
     }
 
     async fn lead(&self) {
-        let patch = json!({"spec": {"renewTime": Clock::system().now().to_micro_time()}});
-        self.send(
-            merge(format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEADER}")),
-            &patch,
-        )
-        .await;
+        self.write(Write::Lead).await;
     }
 
     /// Returns the number of writes.
     async fn change(&self, number: usize) -> usize {
         let index = number * STRIDE % self.cluster.pods.max(1);
-        let good = PodState { generation: 0, health: PodHealth::GOOD };
-        let mut state = self.pods.lock().expect("no panic").get(&index).copied().unwrap_or(good);
+        let good = ChangedPod { index, generation: 0, health: PodHealth::GOOD };
+        let mut pod = self.pods.lock().expect("no panic").get(&index).copied().unwrap_or(good);
         let writes = if (number / WORKERS) % CHANGES_PER_REPLACEMENT == CHANGES_PER_REPLACEMENT - 1 {
-            self.delete(index, state.generation).await;
-            state = PodState { generation: state.generation + 1, health: PodHealth::GOOD };
-            self.create(index, state.generation).await;
-            self.report(index, state).await;
+            self.write(Write::Delete(pod)).await;
+            pod = ChangedPod { generation: pod.generation + 1, ..good };
+            self.write(Write::Create(pod)).await;
+            self.write(Write::Status(pod)).await;
             3
         } else {
-            let PodHealth { ready, restarts } = state.health;
-            state.health = PodHealth { ready: !ready, restarts: restarts + usize::from(!ready) };
-            self.report(index, state).await;
+            let PodHealth { ready, restarts } = pod.health;
+            pod.health = PodHealth { ready: !ready, restarts: restarts + usize::from(!ready) };
+            self.write(Write::Status(pod)).await;
             1
         };
-        self.pods.lock().expect("no panic").insert(index, state);
+        self.pods.lock().expect("no panic").insert(index, pod);
         self.done.changes.fetch_add(writes as u64, Ordering::Relaxed);
         writes
     }
 
-    async fn report(&self, index: usize, state: PodState) {
+    async fn write(&self, write: Write) {
         let cluster = LargeCluster { now: Clock::system().now(), ..self.cluster };
-        let status = cluster.pod_status(index, state.health);
-        self.send(merge(format!("{}/status", pod_path(index, state.generation))), &json!({"status": status}))
-            .await;
-    }
-
-    async fn delete(&self, index: usize, generation: usize) {
-        let request = Request::delete(pod_path(index, generation)).header("content-type", "application/json");
-        self.send(request, &json!({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}))
-            .await;
-    }
-
-    async fn create(&self, index: usize, generation: usize) {
-        let mut pod = self.cluster.pod(index, generation, PodHealth::GOOD);
-        if let Some(metadata) = pod["metadata"].as_object_mut() {
-            metadata.remove("managedFields");
-        }
-        let request = Request::post(pods_path(index)).header("content-type", "application/json");
-        self.send(request, &pod).await;
-    }
-
-    async fn send(&self, request: Builder, body: &Value) {
-        let request = request
-            // The answers are not read: short ones will do.
-            .header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
-            .body(body.to_string().into_bytes())
-            .expect("a path");
-        if let Err(error) = self.client.request_text(request).await
+        if let Err(error) = self.target.write(cluster, write).await
             && self.done.failures.fetch_add(1, Ordering::Relaxed) == 0
         {
             eprintln!("a write failed: {error}");
         }
+    }
+}
+
+impl WriteTarget for ApiServer {
+    async fn write(&self, cluster: LargeCluster, write: Write) -> anyhow::Result<()> {
+        let renewed = || json!({"spec": {"renewTime": cluster.now.to_micro_time()}});
+        let (request, body) = match write {
+            Write::Renew(node) => (merge(lease_path("kube-node-lease", &node_name(node))), renewed()),
+            Write::Lead => (merge(lease_path("kube-system", LEADER)), renewed()),
+            Write::Status(pod) => {
+                let status = cluster.pod_status(pod.index, pod.health);
+                (merge(format!("{}/status", pod_path(pod))), json!({"status": status}))
+            }
+            Write::Delete(pod) => {
+                let request = Request::delete(pod_path(pod)).header("content-type", "application/json");
+                (request, json!({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}))
+            }
+            Write::Create(pod) => {
+                let mut object = cluster.pod(pod.index, pod.generation, pod.health);
+                if let Some(metadata) = object["metadata"].as_object_mut() {
+                    metadata.remove("managedFields");
+                }
+                let request = Request::post(pods_path(pod.index)).header("content-type", "application/json");
+                (request, object)
+            }
+        };
+        let request = request
+            // The answers are not read: short ones will do.
+            .header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
+            .body(body.to_string().into_bytes())?;
+        self.0.request_text(request).await?;
+        Ok(())
     }
 }
 
@@ -175,8 +195,12 @@ fn pods_path(index: usize) -> String {
     format!("/api/v1/namespaces/{}/pods", pod_namespace(index))
 }
 
-fn pod_path(index: usize, generation: usize) -> String {
-    format!("{}/{}", pods_path(index), pod_name(index, generation))
+fn pod_path(pod: ChangedPod) -> String {
+    format!("{}/{}", pods_path(pod.index), pod_name(pod.index, pod.generation))
+}
+
+fn lease_path(namespace: &str, name: &str) -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
 }
 
 /// Does something this many times a second, without end; `act` returns how often it has done it.

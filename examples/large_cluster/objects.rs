@@ -138,7 +138,7 @@ impl LargeCluster {
     }
 
     /// The Lease of the controller manager, renewed a moment ago.
-    fn leader(self) -> Value {
+    pub fn leader(self) -> Value {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {

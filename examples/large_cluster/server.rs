@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use churn::{Churn, ChurnRates};
+use churn::{ApiServer, Churn, ChurnRates};
 use objects::LargeCluster;
 
 /// Serves a large, busy cluster on loopback, to try clients with.
@@ -58,7 +58,7 @@ pub async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     fill(&api, cluster);
     let renewals = arguments.renewals.unwrap_or(u32::try_from(nodes / 10)?);
     let rates = ChurnRates { renewals_per_second: renewals, changes_per_second: arguments.changes };
-    let churn = Churn::new(api.client(), cluster, rates);
+    let churn = Churn::new(ApiServer(api.client()), cluster, rates);
     // Making the objects may have taken longer than a Lease lasts.
     churn.renew_all().await;
     let listener = TcpListener::bind(arguments.listen).await?;

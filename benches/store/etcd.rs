@@ -1,0 +1,115 @@
+//! The etcd below a real API server, written to as the other API servers of a cluster write to it.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use http::Request;
+use kordon::time::Span;
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::{
+    control_plane::eventually::eventually,
+    large_cluster::{
+        churn::{ChangedPod, Write, WriteTarget},
+        objects::{LargeCluster, pod_name, pod_namespace},
+    },
+};
+
+/// Objects written at once: some 400 KiB.
+const OBJECTS_PER_WRITE: usize = 50;
+const WRITERS: usize = 4;
+
+/// A client of etcd's JSON gateway.
+#[derive(Clone)]
+pub struct Etcd(Client);
+
+impl Etcd {
+    pub fn at(address: &str) -> Result<Self> {
+        let mut config = Config::new(address.parse()?);
+        config.default_retry = false;
+        Ok(Self(Client::try_from(config)?))
+    }
+
+    /// Waits until it answers.
+    pub async fn ready(&self) -> Result<()> {
+        eventually("etcd", Span::from_secs(30), async || {
+            let request = Request::get("/health").body(Vec::new())?;
+            Ok(self.0.request_text(request).await.ok().map(drop))
+        })
+        .await
+    }
+
+    /// Writes all objects, as JSON: an API server reads that as well as its own protobuf.
+    pub async fn fill(&self, cluster: LargeCluster) -> Result<()> {
+        let mut writers = JoinSet::new();
+        for part in 0..WRITERS {
+            let etcd = self.clone();
+            writers.spawn(async move {
+                let mut objects = cluster.objects(part, WRITERS).peekable();
+                while objects.peek().is_some() {
+                    let put = |(plural, object): (&str, Value)| json!({"requestPut": put(plural, &object)});
+                    let puts: Vec<Value> = objects.by_ref().take(OBJECTS_PER_WRITE).map(put).collect();
+                    let answer = etcd.request("/v3/kv/txn", &json!({"success": puts})).await?;
+                    ensure!(answer.contains("\"succeeded\":true"), "etcd: {answer}");
+                }
+                Ok(())
+            });
+        }
+        while let Some(written) = writers.join_next().await {
+            written??;
+        }
+        Ok(())
+    }
+
+    async fn request(&self, path: &str, body: &Value) -> Result<String> {
+        let request = Request::post(path).body(serde_json::to_vec(body)?)?;
+        self.0.request_text(request).await.context("writing to etcd")
+    }
+}
+
+impl WriteTarget for Etcd {
+    async fn write(&self, cluster: LargeCluster, write: Write) -> Result<()> {
+        let object_of = |pod: ChangedPod| cluster.pod(pod.index, pod.generation, pod.health);
+        let put = match write {
+            Write::Renew(node) => put("leases", &cluster.lease(node)),
+            Write::Lead => put("leases", &cluster.leader()),
+            Write::Status(pod) | Write::Create(pod) => put("pods", &object_of(pod)),
+            Write::Delete(ChangedPod { index, generation, .. }) => {
+                let key = key("pods", Some(&pod_namespace(index)), &pod_name(index, generation));
+                let gone = json!({"key": BASE64_STANDARD.encode(key)});
+                self.request("/v3/kv/deleterange", &gone).await?;
+                return Ok(());
+            }
+        };
+        self.request("/v3/kv/put", &put).await?;
+        Ok(())
+    }
+}
+
+/// The write of one object where the API server looks for it.
+fn put(plural: &str, object: &Value) -> Value {
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let key = key(plural, object["metadata"]["namespace"].as_str(), name);
+    json!({"key": BASE64_STANDARD.encode(key), "value": BASE64_STANDARD.encode(object.to_string())})
+}
+
+fn key(plural: &str, namespace: Option<&str>, name: &str) -> String {
+    let folder = if plural == "nodes" { "minions" } else { plural };
+    match namespace {
+        Some(namespace) => format!("/registry/{folder}/{namespace}/{name}"),
+        None => format!("/registry/{folder}/{name}"),
+    }
+}
+
+/// Copies the data of an etcd that does not run.
+pub fn copy_data(from: &Path, to: &Path) -> Result<()> {
+    if to.exists() {
+        fs::remove_dir_all(to)?;
+    }
+    let copied = Command::new("cp").args(["-r", "--reflink=auto"]).arg(from).arg(to).status()?;
+    ensure!(copied.success(), "{} cannot be copied", from.display());
+    Ok(())
+}
