@@ -75,6 +75,7 @@ pub fn has_read() {
 }
 
 /// There is nothing to do.
+#[expect(clippy::disallowed_methods, reason = "that this thread alone does nothing is what it is for")]
 fn rest() {
     if HAS_READ.take() {
         thread::sleep(REST);

@@ -37,7 +37,7 @@ const LEVEL: i32 = 5;
 const RING_LEVEL: i32 = 1;
 
 /// How many texts and parts that were written the writer of a ring remembers: some MiB. That of a file remembers all.
-const RING_REMEMBERS: usize = 30_000;
+const RING_REMEMBERS: usize = 10_000;
 
 /// Writes a recording: what the watches report, as it comes, and from time to time a keyframe.
 ///

@@ -89,7 +89,7 @@ pub struct RunningWatches {
 }
 
 /// Watch events that wait to be applied. When it is full, the watches wait.
-const EVENTS: usize = 256;
+const EVENTS: usize = 32;
 
 impl RunningWatches {
     /// Starts to watch some kinds, until `cancel` or the end of what takes their reports.
