@@ -7,12 +7,12 @@ use std::{cell::Cell, io, sync::mpsc, thread, time::Duration};
 use tokio::{runtime, sync::oneshot, task::JoinHandle};
 
 /// How long the connections are left alone.
-const REST: Duration = Duration::from_millis(30);
+pub const REST: Duration = Duration::from_millis(30);
 
 /// On which thread watches run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchThread {
-    /// With the runtime of who starts them, which tests have paused.
+    /// With the runtime of who starts them, whose clock tests and the demo control. There each watch rests by itself.
     Callers,
     /// On one of their own.
     Own,

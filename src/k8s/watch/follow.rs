@@ -34,7 +34,7 @@ use crate::{
             kinds::{AnyDecoder, decoder_of},
         },
         feed::{FeedKind, FeedState},
-        watch_thread,
+        watch_thread::{self, WatchThread},
     },
     time::ClusterTime,
 };
@@ -53,6 +53,9 @@ const COUNTING: Duration = Duration::from_secs(2);
 
 /// How long a list may pause: the server may have to read it from disk.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
+
+/// After this time without data, what a watch had is read, where it does not have a thread that knows.
+const LULL: Duration = Duration::from_millis(1);
 
 /// A watch that ends sooner than this is opened again only after a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(5);
@@ -378,13 +381,19 @@ impl Follower {
     /// Waits for the next piece of the body, and meanwhile sends what the reporter has due.
     async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
         if !listing && self.report.has_changes() {
-            if let Some(frame) = arrived(body).await {
+            let arrived = match self.shared.options.thread {
+                WatchThread::Own => arrived(body).await,
+                WatchThread::Callers => timeout(LULL, body.frame()).await.ok(),
+            };
+            if let Some(frame) = arrived {
                 return self.piece(frame).await;
             }
             self.report.flush().await?;
-            // A list is read without a rest.
-            if !self.shared.is_listing() {
-                watch_thread::has_read();
+            match self.shared.options.thread {
+                // A list is read without a rest.
+                WatchThread::Own if self.shared.is_listing() => {}
+                WatchThread::Own => watch_thread::has_read(),
+                WatchThread::Callers => sleep(watch_thread::REST).await,
             }
         }
         let limit = if listing { LIST_SILENCE } else { self.silence_limit() };
