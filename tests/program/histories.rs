@@ -183,7 +183,10 @@ async fn nothing_is_written_while_the_history_is_shown() {
         driver.ready().await;
         driver.press(":enforce 12h<Enter>").await;
         driver.wait("ENFORCE").await;
-        driver.press("f<Left>").await;
+        // The history begins when all lists are complete, which may be later than the first pods.
+        driver.press("i").await;
+        driver.wait("f, then ← goes back").await;
+        driver.press("<Esc>f<Left>").await;
         driver.wait("HISTORY").await;
         driver.press(crate::dashboard_driver::DRAIN_IT).await;
         driver.wait_for_plan().await;
