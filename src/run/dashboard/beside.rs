@@ -207,7 +207,8 @@ impl Loop {
                 self.headroom_progress = progress;
                 self.start_placing_jobs();
                 self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
-                if !self.headroom_goes_on {
+                // No tick comes to start it for a moment of a recording.
+                if !self.headroom_goes_on && self.app.playback.is_none() {
                     self.headroom.rest(HEADROOM_REST);
                 }
                 let (model, _) = self.worked_on();
