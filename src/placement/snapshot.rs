@@ -106,20 +106,22 @@ pub(super) struct Resident {
 impl Resident {
     /// Whether it is the same version of a pod.
     pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.pod, &other.pod)
-            && (self.pod_class, self.affinity_class) == (other.pod_class, other.affinity_class)
+        Arc::ptr_eq(&self.pod, &other.pod) && self.classes() == other.classes()
     }
 
     /// Whether the scheduler would treat both the same.
     pub fn is_alike(&self, other: &Self) -> bool {
         let (old, new) = (&self.pod, &other.pod);
-        let is_of_class = (self.pod_class, self.affinity_class) == (other.pod_class, other.affinity_class);
-        Arc::ptr_eq(old, new)
-            || is_of_class
+        self.is_same(other)
+            || self.classes() == other.classes()
                 && old.priority == new.priority
                 && old.tolerations == new.tolerations
                 && old.resources == new.resources
                 && old.scheduling == new.scheduling
+    }
+
+    const fn classes(&self) -> (u32, Option<u32>) {
+        (self.pod_class, self.affinity_class)
     }
 }
 

@@ -219,6 +219,23 @@ impl FitProofs {
             return;
         }
         let before = std::mem::replace(&mut self.residents[node], residents.clone());
+        let is_changed = self.read_pods(node, &before, &residents, snapshot);
+        let pods = reading.changed.compare(&before, &residents);
+        if is_changed || pods > 0 {
+            reading.changes_on[node] = Some(pods);
+            self.log.on_pods_of_node(u32::try_from(node).expect("nodes have such numbers"));
+        }
+    }
+
+    /// Reads the pods of a node that are other versions than before. Returns whether any entry is new or gone: most pods change
+    /// in what no scheduler reads.
+    fn read_pods(
+        &mut self,
+        node: usize,
+        before: &[Resident],
+        now: &[Resident],
+        snapshot: &mut Snapshot,
+    ) -> bool {
         let read = std::mem::take(&mut self.entries[node]);
         let mut known: Vec<(&Resident, Option<Entry>)> =
             before.iter().zip(read.into_iter().map(Some)).collect();
@@ -228,7 +245,6 @@ impl FitProofs {
             if let Some(entry) = same.and_then(|(_, entry)| entry.take()) {
                 return entry;
             }
-            // Most pods change in what no scheduler reads.
             let entry = self.entry(resident, snapshot);
             match known.iter_mut().find(|(_, old)| old.as_ref() == Some(&entry)) {
                 Some((_, old)) => *old = None,
@@ -236,13 +252,8 @@ impl FitProofs {
             }
             entry
         };
-        self.entries[node] = residents.iter().map(entry).collect();
-        is_changed |= known.iter().any(|(_, old)| old.is_some());
-        let pods = reading.changed.compare(&before, &residents);
-        if is_changed || pods > 0 {
-            reading.changes_on[node] = Some(pods);
-            self.log.on_pods_of_node(u32::try_from(node).expect("nodes have such numbers"));
-        }
+        self.entries[node] = now.iter().map(entry).collect();
+        is_changed || known.iter().any(|(_, old)| old.is_some())
     }
 
     fn finish_update(&mut self, reading: &Reading, snapshot: &Snapshot) {
