@@ -381,20 +381,11 @@ impl Follower {
     /// Waits for the next piece of the body, and meanwhile sends what the reporter has due.
     async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
         if !listing && self.report.has_changes() {
-            let arrived = match self.shared.options.thread {
-                WatchThread::Own => arrived(body).await,
-                WatchThread::Callers => timeout(LULL, body.frame()).await.ok(),
-            };
-            if let Some(frame) = arrived {
+            if let Some(frame) = self.arrived(body).await {
                 return self.piece(frame).await;
             }
             self.report.flush().await?;
-            match self.shared.options.thread {
-                // A list is read without a rest.
-                WatchThread::Own if self.shared.is_listing() => {}
-                WatchThread::Own => watch_thread::has_read(),
-                WatchThread::Callers => sleep(watch_thread::REST).await,
-            }
+            self.rest().await;
         }
         let limit = if listing { LIST_SILENCE } else { self.silence_limit() };
         let deadline = Instant::now() + limit;
@@ -416,6 +407,24 @@ impl Follower {
                     }
                 }
             }
+        }
+    }
+
+    /// The next frame, if it has come already.
+    async fn arrived(&mut self, body: &mut Body) -> Option<Option<FrameRead>> {
+        match self.shared.options.thread {
+            WatchThread::Own => handed_over(body).await,
+            WatchThread::Callers => timeout(LULL, body.frame()).await.ok(),
+        }
+    }
+
+    /// All that has come was read: leaves the connection alone for a while.
+    async fn rest(&mut self) {
+        match self.shared.options.thread {
+            // A list is read without a rest.
+            WatchThread::Own if self.shared.is_listing() => {}
+            WatchThread::Own => watch_thread::has_read(),
+            WatchThread::Callers => sleep(watch_thread::REST).await,
         }
     }
 
@@ -682,8 +691,8 @@ async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Opt
     expected
 }
 
-/// The next frame, if it has come already. Its connection hands over one at a time, on request, and has its turn in between.
-async fn arrived(body: &mut Body) -> Option<Option<FrameRead>> {
+/// The next frame, if its connection has it: it hands over one at a time, on request, and has its turn in between.
+async fn handed_over(body: &mut Body) -> Option<Option<FrameRead>> {
     match body.frame().now_or_never() {
         Some(frame) => Some(frame),
         None => {

@@ -61,6 +61,7 @@ pub struct WatchOptions {
     pub no_pods: bool,
     /// How long one request that is not a watch may take; none: a minute.
     pub request_timeout: Option<Duration>,
+    /// Where the watches run. Others that share connections with a thread of their own wait while it rests.
     pub thread: WatchThread,
 }
 
