@@ -165,7 +165,7 @@ pub fn run_churn(arguments: &ChurnArguments) {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
         match &arguments.etcd {
-            Some(address) => change(Etcd::at(address).expect("an address"), arguments).await,
+            Some(address) => change(Etcd::connect(address).await.expect("an etcd"), arguments).await,
             None => change(ApiServer(bare::connect(&arguments.kubeconfig).await), arguments).await,
         }
     });

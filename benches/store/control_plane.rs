@@ -60,17 +60,13 @@ impl ControlPlane {
             fs::create_dir_all(folder)?;
             let begun = Instant::now();
             let _running = component(&binary, "etcd", &etcd_flags(&filled, clients, peers), folder)?;
-            runtime.block_on(async {
-                let etcd = Etcd::at(&etcd_address)?;
-                etcd.ready().await?;
-                etcd.fill(cluster).await
-            })?;
+            runtime.block_on(async { Etcd::connect(&etcd_address).await?.fill(cluster).await })?;
             fs::write(folder.join(FILLED), &size)?;
             println!("{size} written to etcd in {:.1?}", begun.elapsed());
         }
         etcd::copy_data(&filled, &used)?;
         let mut etcd = component(&binary, "etcd", &etcd_flags(&used, clients, peers), folder)?;
-        runtime.block_on(async { Etcd::at(&etcd_address)?.ready().await })?;
+        runtime.block_on(Etcd::connect(&etcd_address))?;
         fs::write(folder.join("tokens.csv"), "token,admin,admin,\"system:masters\"\n")?;
         let begun = Instant::now();
         let mut api_server =

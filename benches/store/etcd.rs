@@ -27,19 +27,17 @@ const WRITERS: usize = 4;
 pub struct Etcd(Client);
 
 impl Etcd {
-    pub fn at(address: &str) -> Result<Self> {
+    /// Waits until there is one at this address that answers.
+    pub async fn connect(address: &str) -> Result<Self> {
         let mut config = Config::new(address.parse()?);
         config.default_retry = false;
-        Ok(Self(Client::try_from(config)?))
-    }
-
-    /// Waits until it answers.
-    pub async fn ready(&self) -> Result<()> {
+        let client = Client::try_from(config)?;
         eventually("etcd", Span::from_secs(30), async || {
             let request = Request::get("/health").body(Vec::new())?;
-            Ok(self.0.request_text(request).await.ok().map(drop))
+            Ok(client.request_text(request).await.ok())
         })
-        .await
+        .await?;
+        Ok(Self(client))
     }
 
     /// Writes all objects, as JSON: an API server reads that as well as its own protobuf.

@@ -90,7 +90,7 @@ impl<T: WriteTarget> Churn<T> {
     pub async fn renew_all(&self) {
         let all = (0..self.cluster.nodes).map(|node| self.renew(node));
         stream::iter(all).for_each_concurrent(WORKERS, |done| done).await;
-        self.lead().await;
+        self.write(Write::Lead).await;
     }
 
     /// Runs without end.
@@ -108,7 +108,7 @@ impl<T: WriteTarget> Churn<T> {
             join(renewing, changing).await;
         });
         let leading = each(0.5, async |_| {
-            self.lead().await;
+            self.write(Write::Lead).await;
             1
         });
         join(join_all(workers), leading).await;
@@ -117,10 +117,6 @@ impl<T: WriteTarget> Churn<T> {
     async fn renew(&self, node: usize) {
         self.write(Write::Renew(node)).await;
         self.done.renewals.fetch_add(1, Ordering::Relaxed);
-    }
-
-    async fn lead(&self) {
-        self.write(Write::Lead).await;
     }
 
     /// Returns the number of writes.
