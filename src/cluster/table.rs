@@ -24,6 +24,16 @@ pub trait TableObject {
     fn share_parts(&mut self, _predecessor: &Self) {}
 }
 
+impl<T: TableObject> TableObject for &T {
+    type Key = T::Key;
+    fn key(&self) -> Self::Key {
+        (**self).key()
+    }
+    fn version(&self) -> Version {
+        (**self).version()
+    }
+}
+
 /// What a watch reported about one kind.
 #[derive(Clone, Debug)]
 pub enum ObjectEvent<T: TableObject> {

@@ -36,12 +36,13 @@ const CLOCK_DIFFERENCE: u8 = 2;
 const TROUBLE: u8 = 3;
 const GAP: u8 = 4;
 
-/// Appends changes as one entry, as many as fit into it.
+/// Appends changes as one entry, as many as fit into it. Each is written by `write`.
 ///
 /// # Errors
 /// An object cannot be encoded.
-pub fn write_changes<'a>(
-    changes: &mut Peekable<impl Iterator<Item = &'a Change>>,
+pub fn write_changes<C>(
+    changes: &mut Peekable<impl Iterator<Item = C>>,
+    write: impl Fn(C, &mut Vec<u8>, &mut Dictionary) -> Result<(), RecordingError>,
     since_last: Span,
     bytes: &mut Vec<u8>,
     dictionary: &mut Dictionary,
@@ -52,7 +53,7 @@ pub fn write_changes<'a>(
     while bytes.len() - begins < ENTRY
         && let Some(change) = changes.next()
     {
-        write_change(change, bytes, dictionary)?;
+        write(change, bytes, dictionary)?;
     }
     Encoder::new(bytes).end().map(drop).map_err(encoding)
 }
@@ -152,7 +153,11 @@ pub fn is_recorded(change: &Change) -> bool {
     !matches!(change, Change::Known(..) | Change::Read(_) | Change::KnownIn(..))
 }
 
-fn write_change(
+/// Appends one change of an entry.
+///
+/// # Errors
+/// An object cannot be encoded.
+pub fn write_change(
     change: &Change,
     bytes: &mut Vec<u8>,
     dictionary: &mut Dictionary,
@@ -183,7 +188,11 @@ const PREFETCHED: u8 = 3;
 const APPLIED: u8 = 4;
 const DELETED: u8 = 5;
 
-fn write_event<T>(
+/// Appends one change of an entry: what was reported about a kind.
+///
+/// # Errors
+/// An object cannot be encoded.
+pub fn write_event<T>(
     kind: FeedKind,
     event: &ObjectEvent<T>,
     bytes: &mut Vec<u8>,

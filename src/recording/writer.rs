@@ -3,8 +3,10 @@
 use std::{
     collections::BTreeSet,
     io::{self, Write},
+    iter,
 };
 
+use minicbor::Encode;
 use zstd::bulk::Compressor;
 
 use super::{
@@ -26,9 +28,6 @@ const BLOCK: usize = 512 << 10;
 
 /// A keyframe is due once the blocks since the last one decompress to this much: a reader keeps what they share.
 const SEGMENT: usize = 128 << 20;
-
-/// Objects of a keyframe that are copied at once.
-const BATCH: usize = 500;
 
 /// What the blocks of a file are compressed with: more costs far more time and saves little.
 const LEVEL: i32 = 5;
@@ -178,7 +177,8 @@ impl<W: Write> RecordingWriter<W> {
             FeedEvent::Changes(changes) => {
                 self.totals.changes += changes.len() as u64;
                 self.follow_lists(changes);
-                self.put_changes(changes, now)
+                let recorded = changes.iter().filter(|change| entry::is_recorded(change));
+                self.put_changes(recorded, entry::write_change, now)
             }
             FeedEvent::Health(kind, health) => {
                 if !matches!(health.state, FeedState::Connecting | FeedState::Listing { .. }) {
@@ -313,56 +313,56 @@ impl<W: Write> RecordingWriter<W> {
         now: Timestamp,
     ) -> Result<(), RecordingError> {
         match kind {
-            FeedKind::Nodes => self.put_table(cluster.nodes(), Change::Node, now),
-            FeedKind::Leases => self.put_table(cluster.leases(), Change::Lease, now),
-            FeedKind::Pods => self.put_table(cluster.pods(), Change::Pod, now),
-            FeedKind::Budgets => self.put_table(cluster.budgets(), Change::Budget, now),
-            FeedKind::Workloads(kind) => {
-                let change = move |event: ObjectEvent<_>| Change::Workload(kind, event);
-                self.put_table(cluster.workloads(kind), change, now)
-            }
-            FeedKind::PriorityClasses => {
-                self.put_table(cluster.priority_classes(), Change::PriorityClass, now)
-            }
-            FeedKind::Namespaces => self.put_table(cluster.namespaces(), Change::Namespace, now),
-            FeedKind::Services => self.put_table(cluster.services(), Change::Service, now),
-            FeedKind::Claims => self.put_table(cluster.claims(), Change::Claim, now),
-            FeedKind::Volumes => self.put_table(cluster.volumes(), Change::Volume, now),
-            FeedKind::StorageClasses => self.put_table(cluster.storage_classes(), Change::StorageClass, now),
-            FeedKind::CsiNodes => self.put_table(cluster.csi_nodes(), Change::CsiNode, now),
-            FeedKind::Quotas => self.put_table(cluster.quotas(), Change::Quota, now),
+            FeedKind::Nodes => self.put_table(kind, cluster.nodes(), now),
+            FeedKind::Leases => self.put_table(kind, cluster.leases(), now),
+            FeedKind::Pods => self.put_table(kind, cluster.pods(), now),
+            FeedKind::Budgets => self.put_table(kind, cluster.budgets(), now),
+            FeedKind::Workloads(workload) => self.put_table(kind, cluster.workloads(workload), now),
+            FeedKind::PriorityClasses => self.put_table(kind, cluster.priority_classes(), now),
+            FeedKind::Namespaces => self.put_table(kind, cluster.namespaces(), now),
+            FeedKind::Services => self.put_table(kind, cluster.services(), now),
+            FeedKind::Claims => self.put_table(kind, cluster.claims(), now),
+            FeedKind::Volumes => self.put_table(kind, cluster.volumes(), now),
+            FeedKind::StorageClasses => self.put_table(kind, cluster.storage_classes(), now),
+            FeedKind::CsiNodes => self.put_table(kind, cluster.csi_nodes(), now),
+            FeedKind::Quotas => self.put_table(kind, cluster.quotas(), now),
             FeedKind::Leader => {
                 let leader = cluster.leader().map(|leader| Change::Leader(Some(leader.clone())));
-                self.put_changes(leader.as_slice(), now)
+                self.put_changes(leader.iter(), entry::write_change, now)
             }
         }
     }
 
     /// Writes a table as the list that it would be read from.
-    fn put_table<T: TableObject + Clone + PartialEq>(
-        &mut self,
-        table: &Table<T>,
-        change: impl Fn(ObjectEvent<T>) -> Change,
-        now: Timestamp,
-    ) -> Result<(), RecordingError> {
+    fn put_table<T>(&mut self, kind: FeedKind, table: &Table<T>, now: Timestamp) -> Result<(), RecordingError>
+    where
+        T: TableObject + PartialEq + Encode<Dictionary>,
+        T::Key: Encode<Dictionary>,
+    {
         if !table.is_synced() && table.is_empty() {
             return Ok(());
         }
-        self.put_changes(&[change(ObjectEvent::ListStarted)], now)?;
-        let mut objects = table.iter().peekable();
-        while objects.peek().is_some() {
-            let listed = |object: &std::sync::Arc<T>| change(ObjectEvent::Listed((**object).clone()));
-            let batch: Vec<Change> = objects.by_ref().take(BATCH).map(listed).collect();
-            self.put_changes(&batch, now)?;
-        }
-        if table.is_synced() { self.put_changes(&[change(ObjectEvent::ListDone)], now) } else { Ok(()) }
+        let objects = table.iter().map(|object| ObjectEvent::Listed(&**object));
+        let end = table.is_synced().then_some(ObjectEvent::ListDone);
+        let events = iter::once(ObjectEvent::ListStarted).chain(objects).chain(end);
+        self.put_changes(
+            events,
+            |event, bytes, dictionary| entry::write_event(kind, &event, bytes, dictionary),
+            now,
+        )
     }
 
-    fn put_changes(&mut self, changes: &[Change], now: Timestamp) -> Result<(), RecordingError> {
-        let mut changes = changes.iter().filter(|change| entry::is_recorded(change)).peekable();
+    /// Writes changes, each by `write`.
+    fn put_changes<C>(
+        &mut self,
+        changes: impl Iterator<Item = C>,
+        write: impl Fn(C, &mut Vec<u8>, &mut Dictionary) -> Result<(), RecordingError>,
+        now: Timestamp,
+    ) -> Result<(), RecordingError> {
+        let mut changes = changes.peekable();
         while changes.peek().is_some() {
             self.put_entry(now, |since_last, bytes, dictionary| {
-                entry::write_changes(&mut changes, since_last, bytes, dictionary)
+                entry::write_changes(&mut changes, &write, since_last, bytes, dictionary)
             })?;
         }
         Ok(())
