@@ -84,7 +84,7 @@ pub enum Recreated {
 pub struct FitProofs {
     resources: ResourceNumbers,
     profiles: Profiles,
-    /// By owner: one of its pods. Others' pods are not recreated.
+    /// By owner: the pod of it that was read last. Others' pods are not recreated.
     owners: Vec<Arc<Pod>>,
     owner_numbers: Ids<(Namespace, Owner)>,
     recreated: Vec<Recreated>,
@@ -426,12 +426,15 @@ impl FitProofs {
 
     fn owner(&mut self, owner: &Owner, pod: &Arc<Pod>) -> u32 {
         let content = (pod.key.namespace.clone(), owner.clone());
-        self.owner_numbers.number(&content).unwrap_or_else(|| {
-            let number = u32::try_from(self.owners.len()).expect("fewer owners than pods");
-            self.owners.push(pod.clone());
-            self.owner_numbers.insert(content, number);
-            number
-        })
+        if let Some(number) = self.owner_numbers.number(&content) {
+            // The one before may be an old version of a pod, which nobody else keeps.
+            self.owners[number as usize] = pod.clone();
+            return number;
+        }
+        let number = u32::try_from(self.owners.len()).expect("fewer owners than pods");
+        self.owners.push(pod.clone());
+        self.owner_numbers.insert(content, number);
+        number
     }
 
     fn question(&mut self, set: u32, ask: Ask) -> u32 {
@@ -536,9 +539,10 @@ impl Basis {
 #[cfg(test)]
 mod tests {
     use super::{
-        fixture::{HOSTNAME, SmallCluster, apart_from, name, read},
+        fixture::{HOSTNAME, SmallCluster, ZONE, apart_from, name, read, spread_over},
         *,
     };
+    use crate::cluster::{Change, ObjectEvent};
 
     const ALL_FIT: FitProof = FitProof::Pending { pending: 0, pods: 1 };
     const NONE_FITS: FitProof = FitProof::Pending { pending: 1, pods: 1 };
@@ -592,5 +596,34 @@ mod tests {
         read(&mut proofs, &mut later);
         let proof = proofs.prove_again(&later, &[name(0)], &mut kept, &mut || true);
         assert_eq!(proof, Some(NONE_FITS));
+    }
+
+    #[test]
+    fn no_version_of_a_pod_is_kept_once_there_is_another() {
+        let mut small = SmallCluster::new(&["a", "b", "c"]);
+        small.pods("web", &[0, 1, 2], 100, 100);
+        small.pods_with("db", &[0, 1], (100, 100), &spread_over("db", ZONE));
+        let (mut proofs, mut snapshot) = small.proofs();
+        proofs.pack_from(3);
+        let mut kept = [KeptLoss::default(), KeptLoss::default()];
+        let mut prove = |proofs: &mut FitProofs, snapshot: &Snapshot| {
+            for (lost, kept) in [vec![name(0)], vec![name(1), name(2)]].iter().zip(&mut kept) {
+                proofs.prove_again(snapshot, lost, kept, &mut || true).expect("it was not interrupted");
+            }
+        };
+        prove(&mut proofs, &snapshot);
+        let old: Vec<_> = small.cluster.pods().iter().map(Arc::downgrade).collect();
+        let mut applied = Vec::new();
+        for pod in &old {
+            let pod = pod.upgrade().expect("the cluster has it");
+            let failing = Pod { reason: "Evicted".into(), ..(*pod).clone() };
+            small.cluster.apply(Change::Pod(ObjectEvent::Applied(failing)), &mut applied);
+        }
+        snapshot.follow(&applied, &small.cluster);
+        drop(applied);
+        read(&mut proofs, &mut snapshot);
+        prove(&mut proofs, &snapshot);
+        let kept: Vec<_> = old.iter().filter_map(std::sync::Weak::upgrade).collect();
+        assert!(old.len() == 5 && kept.is_empty(), "{kept:?}");
     }
 }

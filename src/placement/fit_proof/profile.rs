@@ -11,7 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::{
     cluster::{
-        Key, Name, Namespace, Pod, Selector, SharedList, Toleration,
+        Key, Name, Namespace, Pod, SchedulingSpec, Selector, SharedList, Toleration,
         scheduling::{HostPort, NodeTerm, PodTerm, PodVolume, SpreadConstraint},
     },
     placement::{
@@ -86,15 +86,21 @@ impl NodeSet {
     }
 }
 
-/// Pods with equal needs and equal labels.
-#[derive(Clone, Debug)]
+/// Pods with equal needs and equal labels. It keeps none of them: they change all the time in what is not compared.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct PodProfile {
     pub set: u32,
     pub pod_class: u32,
-    /// One of the pods.
-    sample: Arc<Pod>,
     constraints: u32,
     own_needs: u32,
+}
+
+/// Of the pods with equal needs of their own: the nodes that meet them, and what decided that, as one of them has it.
+#[derive(Clone, Debug)]
+struct OwnNeedsMet {
+    set: u32,
+    tolerations: SharedList<Toleration>,
+    spec: Arc<SchedulingSpec>,
 }
 
 /// Which other pods matter to the pods of a profile.
@@ -172,7 +178,8 @@ pub(super) struct Profiles {
     /// The numbers of profiles by their content.
     numbers: HashTable<u32>,
     own_needs: Ids<OwnNeedsKey>,
-    set_of: Vec<u32>,
+    /// By number of own needs.
+    met: Vec<OwnNeedsMet>,
     sets_by_content: Ids<Vec<u32>>,
     constraints: Vec<ConstraintsKey>,
     constraints_by_content: Ids<ConstraintsKey>,
@@ -220,20 +227,20 @@ fn request(pod: &Pod) -> SchedulingRequest {
     }
 }
 
-/// The selectors of the pods that a pod is compared with.
-fn selectors(pod: &Pod) -> impl Iterator<Item = &Selector> {
-    let spec = &pod.scheduling;
-    let terms = spec.pod_affinity.required.iter().chain(&spec.pod_anti_affinity.required);
-    let spread = spec.spread.iter().filter(|spread| spread.hard);
-    terms
-        .filter_map(|term| term.selector.as_ref())
-        .chain(spread.filter_map(|spread| spread.selector.as_ref()))
-}
+impl ConstraintsKey {
+    fn terms(&self) -> impl Iterator<Item = &PodTerm> {
+        self.affinity.iter().chain(&self.anti_affinity)
+    }
 
-fn selects_other_namespaces(pod: &Pod) -> bool {
-    let spec = &pod.scheduling;
-    let mut terms = spec.pod_affinity.required.iter().chain(&spec.pod_anti_affinity.required);
-    terms.any(|term| !term.namespaces.is_empty() || term.namespace_selector.is_some())
+    /// The selectors of the pods that are compared.
+    fn selectors(&self) -> impl Iterator<Item = &Selector> {
+        let of_terms = self.terms().filter_map(|term| term.selector.as_ref());
+        of_terms.chain(self.spread.iter().filter_map(|spread| spread.selector.as_ref()))
+    }
+
+    fn selects_other_namespaces(&self) -> bool {
+        self.terms().any(|term| !term.namespaces.is_empty() || term.namespace_selector.is_some())
+    }
 }
 
 impl Profiles {
@@ -249,11 +256,10 @@ impl Profiles {
         }
         snapshot.prepare(&request(pod));
         let number = id(self.all.len());
-        let set = self.set_of[own_needs as usize];
-        let sample = pod.clone();
-        self.all.push(PodProfile { set, pod_class: resident.pod_class, sample, constraints, own_needs });
+        let set = self.met[own_needs as usize].set;
+        self.all.push(PodProfile { set, pod_class: resident.pod_class, constraints, own_needs });
         self.relations.push(None);
-        for selector in selectors(pod) {
+        for selector in self.constraints[constraints as usize].selectors() {
             match required_values(selector) {
                 Some((key, values)) => {
                     values.iter().for_each(|value| self.by_label.insert(key, value, number));
@@ -278,8 +284,9 @@ impl Profiles {
         for class in classes {
             let PodClass { namespace, labels, .. } = snapshot.pod_classes().class(*class);
             let is_in_scope = |profile: &u32| {
-                let sample = &self.all[*profile as usize].sample;
-                sample.key.namespace == *namespace || selects_other_namespaces(sample)
+                let PodProfile { pod_class, constraints, .. } = self.all[*profile as usize];
+                snapshot.pod_classes().class(pod_class).namespace == *namespace
+                    || self.constraints[constraints as usize].selects_other_namespaces()
             };
             let by_label = labels.iter().flat_map(|(key, value)| self.by_label.numbers(key, value));
             related.extend(by_label.chain(self.by_any_label.iter().copied()).filter(is_in_scope));
@@ -324,8 +331,9 @@ impl Profiles {
             self.sets_by_content.insert(nodes, number);
             number
         });
-        let number = id(self.set_of.len());
-        self.set_of.push(set);
+        let number = id(self.met.len());
+        let (tolerations, spec) = (pod.tolerations.clone(), pod.scheduling.clone());
+        self.met.push(OwnNeedsMet { set, tolerations, spec });
         self.own_needs.insert(key, number);
         number
     }
@@ -420,9 +428,18 @@ impl Profiles {
     }
 
     fn relate(&mut self, profile: u32, snapshot: &Snapshot) -> Relations {
-        let PodProfile { sample, constraints, own_needs, .. } = self.all[profile as usize].clone();
+        let PodProfile { pod_class, constraints, own_needs, .. } = self.all[profile as usize];
         let constraints = self.constraints[constraints as usize].clone();
-        let request = request(&sample);
+        let PodClass { namespace, labels, .. } = snapshot.pod_classes().class(pod_class);
+        let OwnNeedsMet { tolerations, spec, .. } = &self.met[own_needs as usize];
+        // All that is read of it here.
+        let request = SchedulingRequest {
+            namespace: namespace.clone(),
+            labels: labels.clone(),
+            tolerations: tolerations.clone(),
+            spec: spec.clone(),
+            ..SchedulingRequest::default()
+        };
         let mut relations = Relations {
             is_modelled: constraints.is_modelled && constraints.affinity.len() <= 1,
             ports: constraints.ports.clone(),
