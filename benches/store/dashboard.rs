@@ -50,11 +50,13 @@ struct Screen {
 }
 
 impl Dashboard {
-    pub fn start(cluster: &TestCluster) -> Self {
+    /// Starts the program, with further arguments.
+    pub fn start(cluster: &TestCluster, arguments: &[&str]) -> Self {
         let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
         let mut command = CommandBuilder::new(cluster::binary());
         command.args(["--theme", "dark"]);
+        command.args(arguments);
         command.env("HOME", cluster.folder.path());
         command.env("KUBECONFIG", &cluster.kubeconfig);
         command.env("TERM", "xterm-256color");
@@ -123,17 +125,20 @@ impl Dashboard {
         self.press("\x1b");
     }
 
-    /// Moves the selection down and up in turn; returns how long it took to show.
-    pub fn key_to_frame(&mut self, number: usize) -> Duration {
+    /// Moves the selection down and up in turn; returns how long it took to show, and for how much of that the loop waited for a
+    /// core.
+    pub fn key_to_frame(&mut self, number: usize) -> (Duration, Duration) {
         // At no fixed phase of the frames that data draws.
         sleep(Duration::from_millis(40 + 7 * (number as u64 % 13)));
         let before = self.seen.lock().selected();
+        let waited = self.process().waited();
         let typed = Instant::now();
         self.type_in(if number.is_multiple_of(2) { "j" } else { "k" });
-        self.wait("the selection elsewhere", |screen| {
+        let came = self.wait("the selection elsewhere", |screen| {
             let now = screen.selected();
             now.is_some() && now != before
-        }) - typed
+        });
+        (came - typed, self.process().waited() - waited)
     }
 
     /// Freezes the screen, or lets it go on.

@@ -36,7 +36,7 @@ pub fn measure_nodes(cluster: &TestCluster, report: &mut Report) {
         let bare = bare.expect("every server writes JSON");
         cluster.renew_all();
         sleep(PAUSE);
-        let mut dashboard = Dashboard::start(cluster);
+        let mut dashboard = Dashboard::start(cluster, &[]);
         let first_rows = dashboard.wait_for_first_rows();
         dashboard.open_information();
         let nodes = dashboard.wait_for_lists(&["nodes", "leases"]);
@@ -84,7 +84,7 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
     for _ in 0..PAIRS_OF_PODS {
         cluster.renew_all();
         sleep(PAUSE);
-        let mut dashboard = Dashboard::start(cluster);
+        let mut dashboard = Dashboard::start(cluster, &[]);
         dashboard.wait_for_first_rows();
         dashboard.open_information();
         let pods = dashboard.wait_for_lists(&["nodes", "leases", "pods"]).as_secs_f64();

@@ -42,6 +42,13 @@ impl Process {
         })
     }
 
+    /// How long its first thread has been ready to run and another process had the core.
+    pub fn waited(self) -> Duration {
+        let stat = self.read(&format!("task/{}/schedstat", self.0));
+        let nanos = stat.split(' ').nth(1).and_then(|nanos| nanos.parse().ok());
+        Duration::from_nanos(nanos.expect("Linux counts it"))
+    }
+
     /// Stops it where it is: its connections stay open, and nothing comes over them.
     pub fn pause(self) {
         self.signal(Signal::STOP);
