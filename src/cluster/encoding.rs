@@ -36,6 +36,8 @@ pub type Redaction = Box<dyn Fn(&str) -> Option<String> + Send>;
 pub struct Dictionary {
     base: Timestamp,
     redaction: Option<Redaction>,
+    /// How many texts and parts that were written are remembered at most; none if all are.
+    most: Option<usize>,
     written_texts: FxHashMap<Name, u32>,
     /// By the address and type of a part, which stays alive in `parts`.
     written_parts: FxHashMap<(usize, TypeId), u32>,
@@ -90,6 +92,12 @@ impl Dictionary {
         Self { redaction: Some(redaction), ..Self::default() }
     }
 
+    /// A dictionary that remembers about so many texts and parts of those that were written; what it forgets is written in
+    /// full once more. A reader does not notice.
+    pub fn remembering(most: usize) -> Self {
+        Self { most: Some(most), ..Self::default() }
+    }
+
     /// Forgets what was written or read, and counts times from `base` from now on. Texts that are still in use are not
     /// allocated again.
     pub fn restart(&mut self, base: Timestamp) {
@@ -119,9 +127,9 @@ impl Dictionary {
         self.marked = mark.clone();
     }
 
-    /// Forgets what was written where that has become more than so many texts or parts: they are written in full once more. A
-    /// reader does not notice.
-    pub fn forget_beyond(&mut self, most: usize) {
+    /// Forgets what was written where that has become more than is to be remembered.
+    pub fn forget_surplus(&mut self) {
+        let Some(most) = self.most else { return };
         if self.written_texts.len() > most {
             self.written_texts.clear();
         }
@@ -131,15 +139,46 @@ impl Dictionary {
         }
     }
 
-    fn write_text<W: Write>(&mut self, text: &Name, encoder: &mut Encoder<W>) -> Result<(), WriteError<W>> {
+    /// Writes a text of which `name` makes a name where it is remembered.
+    fn write_text<W: Write>(
+        &mut self,
+        text: &str,
+        name: impl FnOnce() -> Name,
+        encoder: &mut Encoder<W>,
+    ) -> Result<(), WriteError<W>> {
         if let Some(place) = self.written_texts.get(text) {
             return encoder.u32(*place)?.ok();
         }
+        let place = self.write_in_full(text, encoder)?;
+        self.written_texts.insert(name(), place);
+        Ok(())
+    }
+
+    /// Writes a text that belongs to one object. In what repeats all objects it comes once: where not all is remembered, it
+    /// takes no place of those that come again.
+    fn write_own_text<W: Write>(
+        &mut self,
+        text: &str,
+        name: impl FnOnce() -> Name,
+        encoder: &mut Encoder<W>,
+    ) -> Result<(), WriteError<W>> {
+        match self.most {
+            Some(_) => self.write_in_full(text, encoder).map(drop),
+            None => self.write_text(text, name, encoder),
+        }
+    }
+
+    /// Returns its place.
+    fn write_in_full<W: Write>(
+        &mut self,
+        text: &str,
+        encoder: &mut Encoder<W>,
+    ) -> Result<u32, WriteError<W>> {
         let place = next_place(self.texts_in_full).map_err(minicbor::encode::Error::message)?;
-        self.written_texts.insert(text.clone(), place);
         self.texts_in_full += 1;
         let replaced = self.redaction.as_ref().and_then(|redact| redact(text));
-        encoder.str(replaced.as_deref().unwrap_or(text))?.ok()
+        encoder.str(replaced.as_deref().unwrap_or(text))?;
+        Ok(place)
     }
 
     fn read_text(&mut self, decoder: &mut Decoder<'_>) -> Result<Name, ReadError> {
@@ -183,7 +222,7 @@ fn place(decoder: &mut Decoder<'_>) -> Result<usize, ReadError> {
 
 impl<C: AsMut<Dictionary>> Encode<C> for Name {
     fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
-        context.as_mut().write_text(self, encoder)
+        context.as_mut().write_text(self, || self.clone(), encoder)
     }
 }
 
@@ -218,7 +257,7 @@ as_contents! { NodeName(Name), Namespace(Name), Version(u64) }
 
 impl<C: AsMut<Dictionary>> Encode<C> for Uid {
     fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
-        context.as_mut().write_text(&Name::from(self.to_string()), encoder)
+        self.with_text(|text| context.as_mut().write_own_text(text, || text.into(), encoder))
     }
 }
 
@@ -230,7 +269,8 @@ impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Uid {
 
 impl<C: AsMut<Dictionary>> Encode<C> for Key {
     fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
-        (&self.namespace, &self.name).encode(encoder, context)
+        self.namespace.encode(encoder.array(2)?, context)?;
+        context.as_mut().write_own_text(&self.name, || self.name.clone(), encoder)
     }
 }
 
@@ -243,7 +283,7 @@ impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Key {
 
 impl<C: AsMut<Dictionary>> Encode<C> for OperationId {
     fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
-        context.as_mut().write_text(&Name::from(&**self), encoder)
+        context.as_mut().write_text(self, || (&**self).into(), encoder)
     }
 }
 
@@ -432,7 +472,7 @@ pub mod inline_option {
 
 /// A text that is no [`Name`]: it is written and replaced as one.
 pub mod text {
-    use super::{Decoder, Dictionary, Encoder, Name, ReadError, Write, WriteError};
+    use super::{Decoder, Dictionary, Encoder, ReadError, Write, WriteError};
 
     /// # Errors
     /// The writer failed.
@@ -441,7 +481,7 @@ pub mod text {
         encoder: &mut Encoder<W>,
         context: &mut C,
     ) -> Result<(), WriteError<W>> {
-        context.as_mut().write_text(&Name::from(text), encoder)
+        context.as_mut().write_text(text, || text.into(), encoder)
     }
 
     /// # Errors
@@ -460,26 +500,29 @@ mod tests {
 
     #[test]
     fn what_the_writer_forgets_is_written_again_and_read_the_same() {
-        let (mut writing, mut reading) = (Dictionary::default(), Dictionary::default());
         let part: Arc<Name> = Arc::new("shared".into());
-        let mut bytes = Vec::new();
-        for round in 0..3 {
-            for text in ["a", "b", "a"] {
+        let uid = Uid::from("c3d4ae5b-37a6-4a34-b35b-2b3a41aa3d1e");
+        let sizes = [0, 1, 100].map(|most| {
+            let (mut writing, mut reading) = (Dictionary::remembering(most), Dictionary::default());
+            let mut bytes = Vec::new();
+            let texts = ["a", "b", "a", "a", "b"];
+            for text in texts {
                 encode_into(&Name::from(text), &mut bytes, &mut writing).expect("memory");
+                encode_into(&uid, &mut bytes, &mut writing).expect("memory");
                 shared::encode(&part, &mut Encoder::new(&mut bytes), &mut writing).expect("memory");
+                writing.forget_surplus();
             }
-            // Not in the first round.
-            writing.forget_beyond(if round == 0 { 3 } else { 0 });
-        }
-        let mut decoder = Decoder::new(&bytes);
-        for _ in 0..3 {
-            for text in ["a", "b", "a"] {
+            let mut decoder = Decoder::new(&bytes);
+            for text in texts {
                 assert_eq!(&*Name::decode(&mut decoder, &mut reading).expect("a text"), text);
+                assert_eq!(Uid::decode(&mut decoder, &mut reading).expect("a uid"), uid);
                 let read: Arc<Name> = shared::decode(&mut decoder, &mut reading).expect("a part");
                 assert_eq!(read, part);
             }
-        }
-        assert_eq!(decoder.position(), bytes.len());
+            assert_eq!(decoder.position(), bytes.len());
+            bytes.len()
+        });
+        assert!(sizes.is_sorted_by(|less, more| less > more), "{sizes:?}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ impl Uid {
     }
 
     /// Calls `read` with the text, which is not allocated.
-    fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
+    pub(super) fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         match &self.0 {
             Form::Uuid(uuid) => read(uuid.hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH])),
             Form::Text(text) => read(text),

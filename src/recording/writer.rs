@@ -3,11 +3,11 @@
 use std::{
     collections::BTreeSet,
     io::{self, Write},
-    iter,
+    iter, mem,
 };
 
 use minicbor::Encode;
-use zstd::bulk::Compressor;
+use zstd::{bulk::Compressor, zstd_safe::compress_bound};
 
 use super::{
     RecordingError, RecordingStart, Redactor, Ring,
@@ -46,14 +46,14 @@ pub struct RecordingWriter<W> {
     out: W,
     compressor: Compressor<'static>,
     dictionary: Dictionary,
-    /// How many texts and parts it remembers at most.
-    remembers: usize,
     keyframe_every: Span,
     next_keyframe: Timestamp,
     /// The lists that have started and are not complete: a keyframe in between would not tell what is gone after them.
     open_lists: BTreeSet<FeedKind>,
     /// The block that is being filled: its entries, and the times of the first and last one.
     bytes: Vec<u8>,
+    /// What the last block was compressed to: the next one needs no other memory.
+    payload: Vec<u8>,
     kind: BlockKind,
     from: Timestamp,
     last: Timestamp,
@@ -98,7 +98,7 @@ impl RecordingWriter<Ring> {
     pub fn into_ring(ring: Ring) -> Result<Self, RecordingError> {
         let start = ring.start().clone();
         let mut writer = Self::new(ring, &start, RING_LEVEL)?;
-        writer.remembers = RING_REMEMBERS;
+        writer.dictionary = Dictionary::remembering(RING_REMEMBERS);
         Ok(writer)
     }
 
@@ -154,11 +154,11 @@ impl<W: Write> RecordingWriter<W> {
             out,
             compressor: Compressor::new(level).map_err(RecordingError::Write)?,
             dictionary: Dictionary::default(),
-            remembers: usize::MAX,
             keyframe_every,
             next_keyframe: at + keyframe_every,
             open_lists: BTreeSet::new(),
             bytes: Vec::new(),
+            payload: Vec::new(),
             kind: BlockKind::Entries,
             from: at,
             last: at,
@@ -393,13 +393,18 @@ impl<W: Write> RecordingWriter<W> {
         if self.bytes.len() > MAX_RAW {
             return Err(RecordingError::TooLarge { bytes: self.bytes.len() });
         }
-        let payload = self.compressor.compress(&self.bytes).map_err(RecordingError::Write)?;
+        let mut payload = mem::take(&mut self.payload);
+        payload.clear();
+        payload.reserve(compress_bound(self.bytes.len()));
+        self.compressor.compress_to_buffer(&self.bytes, &mut payload).map_err(RecordingError::Write)?;
         let header = BlockHeader::of(self.kind, &payload, self.bytes.len(), (self.from, self.last));
-        self.append(&[&header.to_bytes()[..], &payload].concat())?;
+        self.append(&header.to_bytes())?;
+        self.append(&payload)?;
+        self.payload = payload;
         self.out.flush().map_err(RecordingError::Write)?;
         self.segment += self.bytes.len();
         self.bytes.clear();
-        self.dictionary.forget_beyond(self.remembers);
+        self.dictionary.forget_surplus();
         if self.kind == BlockKind::Keyframe {
             self.kind = BlockKind::KeyframePart;
         }
