@@ -8,7 +8,10 @@ use super::{
     pane::Pane,
     preview::{PlanKind, Targets},
 };
-use crate::cluster::{Key, NodeName};
+use crate::{
+    cluster::{Key, NodeName},
+    model::ZoneNodes,
+};
 
 impl App {
     /// Whether a plan of this kind would be for anything.
@@ -44,7 +47,7 @@ impl App {
             Pane::Zones => {
                 let zones = self.shown().watchlist.zones();
                 let nodes = screen.zones.list.selected().and_then(|zone| zones.get(zone));
-                Box::new(nodes.into_iter().flat_map(|nodes| nodes.keys()))
+                Box::new(nodes.into_iter().flat_map(ZoneNodes::names))
             }
             Pane::Forecast => Box::new(screen.forecast.selected().into_iter().flat_map(|lane| &lane.nodes)),
             Pane::Plan

@@ -279,19 +279,19 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
 fn silent_zones(model: &Model) -> Vec<ZoneKey> {
     let threshold = model.settings.unhealthy_zone_threshold.value;
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
-    let would_be_disrupted = |nodes: &BTreeMap<NodeName, NodeState>| {
-        let failing = nodes.values().filter(|state| state.is_failing()).count();
-        failing == nodes.len() && nodes.len() > 1
-            || failing > 2 && failing as f32 >= threshold * nodes.len() as f32
+    let would_be_disrupted = |states: &[NodeState]| {
+        let failing = states.iter().filter(|state| state.is_failing()).count();
+        failing == states.len() && states.len() > 1
+            || failing > 2 && failing as f32 >= threshold * states.len() as f32
     };
     if !model.watchlist.counts().contains_key(&NodeState::Silent) {
         return Vec::new();
     }
     let zones = model.watchlist.zones().iter();
-    let has_silent =
-        |nodes: &BTreeMap<NodeName, NodeState>| nodes.values().any(|state| *state == NodeState::Silent);
     zones
-        .filter(|(_, nodes)| has_silent(nodes) && would_be_disrupted(nodes))
+        .filter(|(_, nodes)| {
+            nodes.states().contains(&NodeState::Silent) && would_be_disrupted(nodes.states())
+        })
         .map(|(key, _)| key.clone())
         .collect()
 }

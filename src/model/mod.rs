@@ -51,7 +51,7 @@ pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use upgrades::{NodeUpgrade, NodeUpgrades};
 pub use views::{Leadership, Revision, Views};
-pub use watchlist::NodeWatchlist;
+pub use watchlist::{NodeWatchlist, ZoneNodes};
 
 use held_evictions::PodSight;
 use history::{Expectations, HistoryContext};

@@ -25,7 +25,7 @@ pub struct NodeWatchlist {
     silent: BTreeSet<NodeName>,
     states: BTreeMap<NodeName, NodeState>,
     /// The same by zone. No zone is empty.
-    zones: BTreeMap<ZoneKey, BTreeMap<NodeName, NodeState>>,
+    zones: BTreeMap<ZoneKey, ZoneNodes>,
     zone_names: ZoneNames,
     /// The longest name of a node so far, in characters.
     longest_name: usize,
@@ -46,6 +46,14 @@ pub struct NodeWatchlist {
     clock: Option<ClusterClock>,
     /// The time of the last update.
     updated: Timestamp,
+}
+
+/// The nodes of a zone by name, and the state of each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneNodes {
+    names: Vec<NodeName>,
+    /// Side by side: each frame reads them all.
+    states: Vec<NodeState>,
 }
 
 /// What is known of a node since the last look at it.
@@ -150,8 +158,8 @@ impl NodeWatchlist {
         &self.states
     }
 
-    /// The states of the nodes of each zone, by name.
-    pub fn zones(&self) -> &BTreeMap<ZoneKey, BTreeMap<NodeName, NodeState>> {
+    /// The nodes of each zone.
+    pub fn zones(&self) -> &BTreeMap<ZoneKey, ZoneNodes> {
         &self.zones
     }
 
@@ -246,7 +254,7 @@ impl NodeWatchlist {
             && let Some(nodes) = self.zones.get_mut(&zone)
         {
             nodes.remove(name);
-            if nodes.is_empty() {
+            if nodes.names.is_empty() {
                 self.zones.remove(&zone);
                 is_other_set = true;
             }
@@ -254,8 +262,8 @@ impl NodeWatchlist {
         if let Some(Seen { zone, look }) = after {
             self.longest_name = self.longest_name.max(name.chars().count());
             let nodes = self.zones.entry(zone).or_default();
-            is_other_set |= nodes.is_empty();
-            nodes.insert(name.clone(), look.state);
+            is_other_set |= nodes.names.is_empty();
+            nodes.set(name, look.state);
         }
         if is_other_set {
             self.zone_names = ZoneNames::of(self.zones.keys());
@@ -271,6 +279,34 @@ impl NodeWatchlist {
             *count -= 1;
         }
         self.counts.retain(|_, count| *count > 0);
+    }
+}
+
+impl ZoneNodes {
+    pub fn names(&self) -> &[NodeName] {
+        &self.names
+    }
+
+    /// In the order of the names.
+    pub fn states(&self) -> &[NodeState] {
+        &self.states
+    }
+
+    fn set(&mut self, name: &NodeName, state: NodeState) {
+        match self.names.binary_search(name) {
+            Ok(place) => self.states[place] = state,
+            Err(place) => {
+                self.names.insert(place, name.clone());
+                self.states.insert(place, state);
+            }
+        }
+    }
+
+    fn remove(&mut self, name: &NodeName) {
+        if let Ok(place) = self.names.binary_search(name) {
+            self.names.remove(place);
+            self.states.remove(place);
+        }
     }
 }
 
@@ -386,10 +422,11 @@ mod tests {
             let state = |node: &Node| NodeState::of(&NodeFacts::of(&self.engine, &self.cluster, node, now));
             let states = self.cluster.nodes().iter().map(|node| (node.name.clone(), state(node)));
             assert_eq!(*self.watchlist.states(), states.collect(), "at {seconds} s");
-            let mut zones: BTreeMap<ZoneKey, BTreeMap<NodeName, NodeState>> = BTreeMap::new();
+            let mut zones: BTreeMap<ZoneKey, ZoneNodes> = BTreeMap::new();
             for node in self.cluster.nodes().iter() {
-                let state = self.watchlist.state(&node.name).expect("every node has a state");
-                zones.entry(node.zone()).or_default().insert(node.name.clone(), state);
+                let nodes = zones.entry(node.zone()).or_default();
+                nodes.names.push(node.name.clone());
+                nodes.states.push(self.watchlist.state(&node.name).expect("every node has a state"));
             }
             assert_eq!(*self.watchlist.zones(), zones, "at {seconds} s");
             let counted: usize = self.watchlist.counts().values().sum();

@@ -1,13 +1,11 @@
 //! The node strip: one cell a node, grouped by zone; where nodes outnumber cells, a cell stands for several and shows the
 //! worst of them.
 
-use std::collections::BTreeMap;
-
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Span as Run};
 
 use crate::{
-    cluster::{NodeName, ZoneKey},
-    model::NodeState,
+    cluster::ZoneKey,
+    model::{NodeState, ZoneNodes},
     ui::{
         Scene, text,
         theme::Role,
@@ -61,9 +59,9 @@ pub fn counts(scene: &Scene) -> Runs {
 /// The states of all nodes by zone, each zone under its short name.
 fn zones(scene: &Scene) -> Vec<StripZone> {
     let watchlist = &scene.shown.watchlist;
-    let zone = |(key, nodes): (&ZoneKey, &BTreeMap<NodeName, NodeState>)| StripZone {
+    let zone = |(key, nodes): (&ZoneKey, &ZoneNodes)| StripZone {
         name: watchlist.zone_names().short(key),
-        states: nodes.values().copied().collect(),
+        states: nodes.states().to_vec(),
     };
     watchlist.zones().iter().map(zone).collect()
 }

@@ -1,7 +1,5 @@
 //! Zones: how many of their nodes are not ready, and how fast nodes are evicted in each.
 
-use std::collections::BTreeMap;
-
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_cause, draw_nothing, open, plain, say, table_of};
@@ -10,7 +8,7 @@ use crate::{
     cluster::{Known, ZoneKey},
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
-    model::{KnownHeadroom, NodeState, StateRole, cluster_verdict::is_every_zone_down},
+    model::{KnownHeadroom, NodeState, StateRole, ZoneNodes, cluster_verdict::is_every_zone_down},
     plan::words::counted,
     ui::{
         Scene, node_strip, text,
@@ -73,14 +71,14 @@ fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect,
 struct ZoneLine<'a> {
     view: &'a ZoneView,
     /// Of its nodes, by name.
-    states: Vec<NodeState>,
+    states: &'a [NodeState],
 }
 
 impl<'a> ZoneLine<'a> {
     fn of(scene: &Scene<'a>, key: &ZoneKey) -> Option<Self> {
         let view = scene.shown.views.zones.iter().find(|zone| zone.key == *key)?;
         let nodes = scene.shown.watchlist.zones().get(key);
-        Some(Self { view, states: nodes.into_iter().flat_map(BTreeMap::values).copied().collect() })
+        Some(Self { view, states: nodes.map_or(&[], ZoneNodes::states) })
     }
 
     /// How many of its nodes are silent, which the zone's state does not tell yet.
@@ -231,7 +229,7 @@ fn cells(scene: &Scene, zone: &ZoneLine, nodes_a_cell: Option<usize>) -> Vec<Cel
     let dim = scene.style(Role::Dim);
     let (sign, sign_role) = zone.sign();
     let view = zone.view;
-    let nodes = nodes_a_cell.map(|per| nodes(scene, Cell::default(), &zone.states, per));
+    let nodes = nodes_a_cell.map(|per| nodes(scene, Cell::default(), zone.states, per));
     vec![
         Cell::new(sign, scene.style(sign_role)).and(" ", dim).and(&view.key.short(), scene.style(Role::Base)),
         Cell::new(view.state.as_str(), scene.style(state_role(view.state))),
