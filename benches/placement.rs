@@ -357,10 +357,7 @@ fn node_name(number: usize) -> NodeName {
 
 fn image(number: usize) -> Image {
     let names = [format!("registry/app-{number}:v1"), format!("registry/app-{number}@sha256:{number:064}")];
-    Image {
-        names: names.iter().map(|name| name.as_str().into()).collect(),
-        size_bytes: (20 + number as i64) << 22,
-    }
+    Image { names: names.iter().map(String::as_str).collect(), size_bytes: (20 + number as i64) << 22 }
 }
 
 fn node(number: usize, zones: usize, images: &[Image]) -> Node {

@@ -363,11 +363,29 @@ pub mod shared {
         T: Encode<C> + Send + Sync + ?Sized + 'static,
         W: Write,
     {
+        encode_with(part, |encoder, context| (**part).encode(encoder, context), encoder, context)
+    }
+
+    /// The same for a part that is written in full by `write`.
+    ///
+    /// # Errors
+    /// The writer failed.
+    pub fn encode_with<C, T, W>(
+        part: &Arc<T>,
+        write: impl FnOnce(&mut Encoder<W>, &mut C) -> Result<(), WriteError<W>>,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), WriteError<W>>
+    where
+        C: AsMut<Dictionary>,
+        T: Send + Sync + ?Sized + 'static,
+        W: Write,
+    {
         let id = (Arc::as_ptr(part).cast::<()>().addr(), TypeId::of::<Arc<T>>());
         if let Some(place) = context.as_mut().written_parts.get(&id) {
             return encoder.u32(*place)?.ok();
         }
-        (**part).encode(encoder, context)?;
+        write(encoder, context)?;
         let Dictionary { written_parts, parts, parts_in_full, .. } = context.as_mut();
         let place = next_place(*parts_in_full).map_err(minicbor::encode::Error::message)?;
         written_parts.insert(id, place);
@@ -385,29 +403,30 @@ pub mod shared {
         T: Send + Sync + ?Sized + 'static,
         Box<T>: Decode<'b, C>,
     {
-        decode_as(|part| part, decoder, context)
+        let read =
+            |decoder: &mut Decoder<'b>, context: &mut C| Box::<T>::decode(decoder, context).map(Arc::from);
+        decode_with(read, decoder, context)
     }
 
-    /// The same for a part that is kept as `as_kept` makes it.
+    /// The same for a part that `read` reads where it is in full.
     ///
     /// # Errors
-    /// It is not what [`encode`] writes.
-    pub fn decode_as<'b, C, T>(
-        as_kept: impl FnOnce(Box<T>) -> Box<T>,
+    /// It is not what [`encode_with`] writes.
+    pub fn decode_with<'b, C, T>(
+        read: impl FnOnce(&mut Decoder<'b>, &mut C) -> Result<Arc<T>, ReadError>,
         decoder: &mut Decoder<'b>,
         context: &mut C,
     ) -> Result<Arc<T>, ReadError>
     where
         C: AsMut<Dictionary>,
         T: Send + Sync + ?Sized + 'static,
-        Box<T>: Decode<'b, C>,
     {
         if matches!(decoder.datatype()?, Type::U8 | Type::U16 | Type::U32 | Type::U64) {
             let known = context.as_mut().parts.get(place(decoder)?);
             let known = known.and_then(|part| (**part).downcast_ref::<Arc<T>>()).cloned();
             return known.ok_or_else(|| ReadError::message("a part is named that was not written before"));
         }
-        let part: Arc<T> = Arc::from(as_kept(Box::<T>::decode(decoder, context)?));
+        let part = read(decoder, context)?;
         context.as_mut().parts.push(Arc::new(part.clone()));
         Ok(part)
     }

@@ -83,11 +83,14 @@ impl<C: AsMut<Dictionary>> Encode<C> for Labels {
 impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Labels {
     /// In order, whatever was written: keys that were replaced by hashes have another one.
     fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, minicbor::decode::Error> {
-        let sorted = |entries: Box<[(Name, Name)]>| {
+        let read = |decoder: &mut Decoder<'b>, context: &mut C| {
+            let entries = Box::<[(Name, Name)]>::decode(decoder, context)?;
             let is_sorted = entries.is_sorted_by(|(left, _), (right, _)| left < right);
-            if is_sorted { entries } else { BTreeMap::from_iter(entries).into_iter().collect() }
+            let sorted: Box<[_]> =
+                if is_sorted { entries } else { BTreeMap::from_iter(entries).into_iter().collect() };
+            Ok(Arc::from(sorted))
         };
-        encoding::shared::decode_as(sorted, decoder, context).map(Self)
+        encoding::shared::decode_with(read, decoder, context).map(Self)
     }
 }
 

@@ -7,6 +7,7 @@ use minicbor::{Decode, Encode};
 use super::{
     claim::{CordonNote, DrainClaim},
     encoding::{self, Dictionary},
+    image::Image,
     labels::Labels,
     names::{Name, NodeName},
     resources::Resources,
@@ -135,17 +136,6 @@ impl TableObject for Node {
     fn version(&self) -> Version {
         self.version
     }
-}
-
-/// A container image that is present on a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
-#[cbor(context_bound = "AsMut<Dictionary>")]
-pub struct Image {
-    /// All its names, by tag and by digest.
-    #[cbor(n(0), with = "encoding::shared")]
-    pub names: Arc<[Name]>,
-    #[n(1)]
-    pub size_bytes: i64,
 }
 
 /// The type of the Ready condition.

@@ -1,20 +1,24 @@
 //! Which nodes hold which image.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{hash::BuildHasher, sync::Arc};
+
+use rustc_hash::FxBuildHasher;
 
 use super::ids::IdsByAddress;
-use crate::cluster::{Name, Node};
+use crate::cluster::{Image, ImageNames, Name, Node};
 
 /// The images of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Images {
     entries: Vec<Entry>,
-    by_name: BTreeMap<Name, Vec<u32>>,
+    /// The entries by the hashes of their names, in that order.
+    by_name: Vec<(u64, u32)>,
 }
 
 /// One image, under the names that some nodes report for it.
 #[derive(Clone, Debug)]
 struct Entry {
+    names: ImageNames,
     size_bytes: i64,
     /// Ascending.
     nodes: Vec<u32>,
@@ -33,33 +37,41 @@ impl Images {
     pub fn of(nodes: &[Option<Arc<Node>>]) -> Self {
         let mut images = Self::default();
         // Equal lists of names mostly share one allocation, for one decoder has read them.
-        let mut known = IdsByAddress::<(Arc<[Name]>, i64)>::default();
+        let mut known = IdsByAddress::<(Arc<str>, i64)>::default();
         for (number, node) in (0_u32..).zip(nodes) {
             for image in node.iter().flat_map(|node| node.images.iter()) {
-                let entry = known.number(&(&image.names, image.size_bytes)).unwrap_or_else(|| {
-                    let entry = images.insert(&image.names, image.size_bytes);
-                    known.insert((image.names.clone(), image.size_bytes), entry);
+                let entry = known.number(&(image.names.text(), image.size_bytes)).unwrap_or_else(|| {
+                    let entry = images.insert(image);
+                    known.insert((image.names.text().clone(), image.size_bytes), entry);
                     entry
                 });
                 images.entries[entry as usize].nodes.push(number);
             }
         }
+        images.by_name.sort_unstable();
         images
     }
 
-    fn insert(&mut self, names: &[Name], size_bytes: i64) -> u32 {
+    fn insert(&mut self, image: &Image) -> u32 {
+        let Image { ref names, size_bytes } = *image;
         let entry = u32::try_from(self.entries.len()).expect("fewer images than fit in memory");
-        self.entries.push(Entry { size_bytes, nodes: Vec::new() });
-        for name in names {
-            self.by_name.entry(name.clone()).or_default().push(entry);
-        }
+        self.by_name.extend(names.iter().map(|name| (hash(name), entry)));
+        self.entries.push(Entry { names: names.clone(), size_bytes, nodes: Vec::new() });
         entry
+    }
+
+    /// The images of this name.
+    fn named(&self, name: &str) -> impl Iterator<Item = &Entry> + Clone {
+        let hash = hash(name);
+        let first = self.by_name.partition_point(|(other, _)| *other < hash);
+        let alike = self.by_name[first..].iter().take_while(move |(other, _)| *other == hash);
+        let entries = alike.map(|(_, entry)| &self.entries[*entry as usize]);
+        entries.filter(move |entry| entry.names.contains(name))
     }
 
     /// The present nodes that hold the image of this name.
     pub fn holders(&self, name: &Name, is_present: impl Fn(u32) -> bool) -> Holders {
-        let entries =
-            self.by_name.get(name).into_iter().flatten().map(|entry| &self.entries[*entry as usize]);
+        let entries = self.named(name);
         let first_node = |entry: &Entry| entry.nodes.iter().copied().find(|node| is_present(*node));
         let first = entries.clone().filter_map(|entry| Some((first_node(entry)?, entry.size_bytes)));
         let Some((_, size_bytes)) = first.min_by_key(|(node, _)| *node) else { return Holders::default() };
@@ -69,4 +81,8 @@ impl Images {
         nodes.dedup();
         Holders { size_bytes, nodes }
     }
+}
+
+fn hash(name: &str) -> u64 {
+    FxBuildHasher.hash_one(name)
 }

@@ -231,10 +231,7 @@ mod tests {
 
     #[test]
     fn an_image_is_unused_if_no_active_pod_names_it() {
-        let image = |names: &[&str], size_bytes| Image {
-            names: names.iter().map(|name| (*name).into()).collect(),
-            size_bytes,
-        };
+        let image = |names: &[&str], size_bytes| Image { names: names.iter().copied().collect(), size_bytes };
         let images = [image(&["web:1", "web@sha256:ab"], 100), image(&["old:1"], 30)];
         let node = Node { images: images.into(), ..Node::default() };
         let spec = SchedulingSpec { images: ["web:1".into()].into(), ..SchedulingSpec::default() };

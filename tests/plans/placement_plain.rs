@@ -460,7 +460,7 @@ fn random_node(chance: &mut Rng, number: usize) -> Node {
         .into_iter()
         .filter(|_| chance.bool())
         .map(|name| Image {
-            names: [name.into()].into(),
+            names: [name].into_iter().collect(),
             size_bytes: if name == "red" { 700 * MIB } else { 90 * MIB },
         })
         .collect();

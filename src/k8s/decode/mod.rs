@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod budget;
 pub mod event;
+pub mod image;
 pub mod kinds;
 pub mod kubelet;
 pub mod leaf;

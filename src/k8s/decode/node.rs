@@ -6,7 +6,8 @@ use serde::Deserialize;
 
 use super::{
     Decoder, WatchEvent, Wire,
-    leaf::{Amounts, Int, LenientBool, LenientList, Quantity, Text, Time, or_default},
+    image::WireImage,
+    leaf::{Amounts, LenientBool, LenientList, Quantity, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
     protobuf::{Message, messages},
@@ -45,7 +46,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
     let taints: Vec<Taint> = spec.taints.iter().map(|taint| taint.taint(pool)).collect();
     let conditions: Arc<[Condition]> =
         status.conditions.iter().map(|condition| condition.condition(pool)).collect();
-    let images: Vec<Image> = status.images.iter().map(|image| image.image(pool)).collect();
+    let images: Vec<Image> = status.images.iter().map(|image| pool.image(image)).collect();
     let address = status.addresses.iter().find(|address| *address.kind == *"InternalIP");
     Node {
         name: metadata.node_name(pool),
@@ -174,20 +175,6 @@ fn resources(allocatable: &Amounts<'_>) -> Resources {
         cpu_milli: allocatable.amount("cpu").map_or(0, Quantity::milli),
         memory_bytes: units("memory"),
         pods: units("pods"),
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireImage<'a> {
-    #[serde(borrow)]
-    names: LenientList<Text<'a>>,
-    size_bytes: Int,
-}
-
-impl WireImage<'_> {
-    fn image(&self, pool: &mut SharedParts) -> Image {
-        Image { names: pool.image_names(&self.names), size_bytes: self.size_bytes.or(0) }
     }
 }
 

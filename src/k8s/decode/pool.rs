@@ -7,13 +7,14 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    leaf::{Pairs, Text},
-    recent_parts::RecentParts,
-};
+use super::{image::WireImage, leaf::Pairs, recent_parts::RecentParts};
 use crate::cluster::{
-    Image, Interner, Labels, Name, Owner, PodResources, SchedulingSpec, SharedList, Taint, Toleration,
+    Image, ImageNames, Interner, Labels, Name, Owner, PodResources, SchedulingSpec, SharedList, Taint,
+    Toleration,
 };
+
+/// How many images are kept: a large cluster runs thousands of them on its nodes, in no order.
+const IMAGES: usize = 1 << 14;
 
 /// Shares equal parts between the objects of one watch.
 #[derive(Debug, Default)]
@@ -25,7 +26,9 @@ pub struct SharedParts {
     tolerations: RecentParts<Box<[Toleration]>>,
     taints: RecentParts<[Taint]>,
     name_lists: RecentParts<Box<[Name]>>,
-    image_names: RecentParts<[Name]>,
+    image_names: RecentParts<str, IMAGES>,
+    /// Room for those that are looked up.
+    image_text: String,
     image_lists: RecentParts<[Image]>,
     amounts: RecentParts<[(Name, i64)]>,
     owners: RecentParts<Owner>,
@@ -68,14 +71,13 @@ impl SharedParts {
         self.taints.share_slice(list)
     }
 
-    /// The names of an image. A list that was met lately is found as a whole.
-    pub fn image_names(&mut self, list: &[Text<'_>]) -> Arc<[Name]> {
-        let Self { names, image_names, .. } = self;
-        image_names.find_or(
-            list,
-            |list, known| list.iter().map(|text| &**text).eq(known.iter().map(Name::as_str)),
-            |list| list.iter().map(|text| names.name(text)).collect(),
-        )
+    /// The image, with the names of one that was met lately.
+    pub fn image(&mut self, wire: &WireImage<'_>) -> Image {
+        let Self { image_names, image_text, .. } = self;
+        image_text.clear();
+        let size_bytes = wire.read(|name| ImageNames::push(name, image_text));
+        let names = image_names.find_or(&**image_text, |text, known| **text == *known, Arc::from);
+        Image { names: ImageNames::of_text(names), size_bytes }
     }
 
     pub fn names(&mut self, list: &[Name]) -> SharedList<Name> {
@@ -117,7 +119,7 @@ struct SharedImages<'a>(&'a [Image]);
 impl Hash for SharedImages<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         for image in self.0 {
-            ptr::hash(Arc::as_ptr(&image.names).cast::<Name>(), state);
+            ptr::hash(Arc::as_ptr(image.names.text()).cast::<u8>(), state);
             image.size_bytes.hash(state);
         }
     }
@@ -126,6 +128,10 @@ impl Hash for SharedImages<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::k8s::decode::{
+        image::ImageFields,
+        leaf::{Int, LenientList, Text},
+    };
 
     fn pairs(of: &[(&'static str, &'static str)]) -> Pairs<'static> {
         Pairs(of.iter().map(|&(key, value)| (key.into(), value.into())).collect())
@@ -135,13 +141,30 @@ mod tests {
     fn equal_lists_of_images_are_one() {
         let mut pool = SharedParts::default();
         let mut images = |tag: &'static str| {
-            let names = pool.image_names(&[Text("web@sha256:1".into()), Text(tag.into())]);
-            pool.images(&[Image { names, size_bytes: 7 }])
+            let names = LenientList(vec![Text("web@sha256:1".into()), Text(tag.into())]);
+            let image = pool.image(&WireImage::Read(ImageFields { names, size_bytes: Int(Some(7)) }));
+            pool.images(&[image])
         };
         let first = images("web:1");
         assert!(Arc::ptr_eq(&first, &images("web:1")));
         assert_ne!(first, images("web:2"));
         assert!(Arc::ptr_eq(&first, &images("web:1")));
+    }
+
+    #[test]
+    fn an_image_is_the_same_in_protobuf_and_in_json() {
+        let json: WireImage<'_> =
+            serde_json::from_str(r#"{"names": ["web@sha256:1", "web:1"], "sizeBytes": 7}"#)
+                .expect("an image");
+        let encoded = b"\n\x0cweb@sha256:1\n\x05web:1\x10\x07";
+        let mut pool = SharedParts::default();
+        let image = pool.image(&WireImage::Encoded(encoded));
+        assert_eq!(image, pool.image(&json));
+        assert_eq!(
+            (image.names.iter().collect::<Vec<_>>(), image.size_bytes),
+            (vec!["web@sha256:1", "web:1"], 7)
+        );
+        assert_eq!(pool.image(&WireImage::Encoded(b"\n\x7f")), Image::default(), "it ends within a field");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use rustc_hash::FxBuildHasher;
 
 use crate::cluster::SharedList;
 
-/// How many parts are kept. Lists are in order of names, so the pods of a workload, which have most in common, are neighbours.
-const PLACES: usize = 2048;
+/// How many parts are kept unless it is said otherwise. Lists are in order of names, so the pods of a workload, which have most in common, are neighbours.
+const FEW: usize = 2048;
 
 /// The parts that were met last, to be shared with the objects that come next.
 ///
@@ -18,12 +18,12 @@ const PLACES: usize = 2048;
 /// number of objects, which may have nothing in common; what an object has in common with its predecessor, it shares anyway
 /// ([`TableObject::share_parts`](crate::cluster::TableObject::share_parts)).
 #[derive(Debug)]
-pub struct RecentParts<T: ?Sized> {
+pub struct RecentParts<T: ?Sized, const PLACES: usize = FEW> {
     /// Empty until the first part.
     places: Vec<Option<Arc<T>>>,
 }
 
-impl<T: ?Sized> Default for RecentParts<T> {
+impl<T: ?Sized, const PLACES: usize> Default for RecentParts<T, PLACES> {
     fn default() -> Self {
         Self { places: Vec::new() }
     }
@@ -47,7 +47,7 @@ impl<T: Clone + Eq + Hash> RecentParts<Box<[T]>> {
     }
 }
 
-impl<T: ?Sized> RecentParts<T> {
+impl<T: ?Sized, const PLACES: usize> RecentParts<T, PLACES> {
     /// The part that is equal to `part`, which may be of another type but has an equal hash whenever it is equal; made of it
     /// if none of those met last is.
     pub fn find_or<P: Hash>(
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn neighbours_share_what_is_equal() {
-        let mut parts = RecentParts::default();
+        let mut parts = RecentParts::<[_]>::default();
         let first = parts.share_slice(&["a", "b"]);
         assert!(Arc::ptr_eq(&first, &parts.share_slice(&["a", "b"])));
         assert!(!Arc::ptr_eq(&first, &parts.share_slice(&["a"])));
@@ -84,9 +84,9 @@ mod tests {
 
     #[test]
     fn what_is_kept_does_not_grow_with_what_differs() {
-        let mut parts = RecentParts::default();
-        let all: Vec<Arc<usize>> = (0..4 * PLACES).map(|number| parts.share(number)).collect();
+        let mut parts = RecentParts::<usize>::default();
+        let all: Vec<Arc<usize>> = (0..4 * FEW).map(|number| parts.share(number)).collect();
         let kept = all.iter().filter(|part| Arc::strong_count(part) > 1).count();
-        assert!(kept <= PLACES && all.iter().enumerate().all(|(number, part)| **part == number), "{kept}");
+        assert!(kept <= FEW && all.iter().enumerate().all(|(number, part)| **part == number), "{kept}");
     }
 }

@@ -146,6 +146,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
             (FieldType::Message(message), WireValue::Bytes(bytes)) => {
                 visitor.visit_map(FieldAccess::new(bytes, message))
             }
+            (FieldType::Encoded, WireValue::Bytes(bytes)) => visitor.visit_borrowed_bytes(bytes),
             (
                 FieldType::Text
                 | FieldType::Int
@@ -154,6 +155,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'de> {
                 | FieldType::Quantity
                 | FieldType::IntOrText
                 | FieldType::Message(_)
+                | FieldType::Encoded
                 | FieldType::Inline(_)
                 | FieldType::List(_)
                 | FieldType::Map(_)

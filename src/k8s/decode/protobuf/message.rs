@@ -14,6 +14,8 @@ pub enum FieldType {
     Quantity,
     IntOrText,
     Message(Message),
+    /// A message that is handed over as it is.
+    Encoded,
     /// A message whose fields are the object's own in JSON.
     Inline(Message),
     List(&'static FieldType),

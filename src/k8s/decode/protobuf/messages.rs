@@ -2,7 +2,9 @@
 //! (`generated.proto`). All others are skipped unread.
 
 use super::message::{
-    FieldType::{Bool, Ignored, Inline, Int, IntOrText, List, Map, Message as Nested, Quantity, Text, Time},
+    FieldType::{
+        Bool, Encoded, Ignored, Inline, Int, IntOrText, List, Map, Message as Nested, Quantity, Text, Time,
+    },
     Message,
 };
 
@@ -22,7 +24,7 @@ const NODE_STATUS: Message = &[
     (4, "conditions", List(&Nested(NODE_CONDITION))),
     (5, "addresses", List(&Nested(&[(1, "type", Text), (2, "address", Text)]))),
     (7, "nodeInfo", Nested(&[(4, "kernelVersion", Text), (7, "kubeletVersion", Text)])),
-    (8, "images", List(&Nested(&[(1, "names", List(&Text)), (2, "sizeBytes", Int)]))),
+    (8, "images", List(&Encoded)),
 ];
 
 const NODE_CONDITION: Message = &[

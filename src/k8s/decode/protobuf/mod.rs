@@ -9,10 +9,8 @@ pub mod messages;
 use serde::Deserialize;
 
 pub use self::message::{FieldType, Message};
-use self::{
-    deserializer::ValueDeserializer,
-    message::{Fields, NotAMessage, WireValue},
-};
+pub(super) use self::message::{Fields, WireValue};
+use self::{deserializer::ValueDeserializer, message::NotAMessage};
 use super::{Decoder, ListMeta, ListPurpose, PageEnd, StatusError, StreamEvent, Wire, WireStatus, on_object};
 use crate::cluster::Change;
 

@@ -1,0 +1,85 @@
+//! Images of nodes. They are more than half of a node on the wire, and so are read with as little work as possible.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
+
+use super::{
+    leaf::{Int, LenientList, Text},
+    protobuf::{Fields, WireValue},
+};
+
+/// An image on the wire.
+#[derive(Debug)]
+pub enum WireImage<'a> {
+    /// As it is in protobuf.
+    Encoded(&'a [u8]),
+    Read(ImageFields<'a>),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ImageFields<'a> {
+    #[serde(borrow)]
+    pub names: LenientList<Text<'a>>,
+    pub size_bytes: Int,
+}
+
+impl WireImage<'_> {
+    /// Calls `take` with each name, and returns the size in bytes. What is missing or cannot be read counts as absent.
+    pub fn read(&self, mut take: impl FnMut(&str)) -> i64 {
+        match self {
+            Self::Encoded(bytes) => read_encoded(bytes, take),
+            Self::Read(fields) => {
+                fields.names.iter().for_each(|name| take(name));
+                fields.size_bytes.or(0)
+            }
+        }
+    }
+}
+
+/// The same of a `ContainerImage` in protobuf.
+fn read_encoded(bytes: &[u8], mut take: impl FnMut(&str)) -> i64 {
+    const NAMES: u64 = 1;
+    const SIZE_BYTES: u64 = 2;
+    let (mut fields, mut size_bytes) = (Fields(bytes), 0);
+    while let Ok(Some(field)) = fields.next() {
+        match field {
+            (NAMES, WireValue::Bytes(name)) => {
+                if let Ok(name) = str::from_utf8(name) {
+                    take(name);
+                }
+            }
+            (SIZE_BYTES, WireValue::Int(size)) => size_bytes = size.cast_signed(),
+            _ => {}
+        }
+    }
+    size_bytes
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for WireImage<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ImageVisitor;
+
+        impl<'de> Visitor<'de> for ImageVisitor {
+            type Value = WireImage<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an image")
+            }
+
+            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<WireImage<'de>, E> {
+                Ok(WireImage::Encoded(bytes))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WireImage<'de>, A::Error> {
+                ImageFields::deserialize(MapAccessDeserializer::new(map)).map(WireImage::Read)
+            }
+        }
+
+        deserializer.deserialize_any(ImageVisitor)
+    }
+}
