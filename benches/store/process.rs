@@ -1,8 +1,14 @@
 //! A process, as Linux shows it.
 
-use std::{collections::BTreeMap, ffi::OsString, fs, time::Duration};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs::{self, DirEntry},
+    path::Path,
+    time::Duration,
+};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, setpriority_process};
 
 #[derive(Clone, Copy)]
 pub struct Process(pub u32);
@@ -32,21 +38,30 @@ impl Process {
         counter
     }
 
-    /// The processor time of each of its threads, by its number, in nanoseconds.
-    fn threads(self) -> impl Iterator<Item = (OsString, u64)> {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.0)).expect("it lives, on Linux");
-        tasks.flatten().filter_map(|task| {
-            // A thread may end meanwhile.
-            let stat = fs::read_to_string(task.path().join("schedstat")).ok()?;
-            Some((task.file_name(), stat.split(' ').next()?.parse().ok()?))
-        })
+    /// The processor time of each of its threads.
+    fn threads(self) -> impl Iterator<Item = (OsString, Duration)> {
+        // A thread may end meanwhile.
+        self.tasks().filter_map(|task| Some((task.file_name(), ThreadTimes::of(&task.path())?.ran)))
+    }
+
+    fn tasks(self) -> impl Iterator<Item = DirEntry> {
+        fs::read_dir(format!("/proc/{}/task", self.0)).expect("it lives, on Linux").flatten()
     }
 
     /// How long its first thread has been ready to run and another process had the core.
     pub fn waited(self) -> Duration {
-        let stat = self.read(&format!("task/{}/schedstat", self.0));
-        let nanos = stat.split(' ').nth(1).and_then(|nanos| nanos.parse().ok());
-        Duration::from_nanos(nanos.expect("Linux counts it"))
+        let first = format!("/proc/{0}/task/{0}", self.0);
+        ThreadTimes::of(first.as_ref()).expect("it lives, on Linux").waited
+    }
+
+    /// Leaves the cores to other processes that can use them, as if it ran on another machine.
+    pub fn give_way(self) {
+        const LOWEST: i32 = 19;
+        for task in self.tasks() {
+            let thread = task.file_name().to_str().and_then(|id| Pid::from_raw(id.parse().ok()?));
+            // A thread may end meanwhile.
+            let _ = setpriority_process(thread, LOWEST);
+        }
     }
 
     /// Stops it where it is: its connections stay open, and nothing comes over them.
@@ -68,10 +83,26 @@ impl Process {
     }
 }
 
+/// What Linux counts of a thread.
+struct ThreadTimes {
+    ran: Duration,
+    /// It was ready to run, and another thread had the core.
+    waited: Duration,
+}
+
+impl ThreadTimes {
+    /// None if the thread has ended.
+    fn of(task: &Path) -> Option<Self> {
+        let stat = fs::read_to_string(task.join("schedstat")).ok()?;
+        let mut nanos = stat.split(' ').map(|nanos| nanos.parse().ok().map(Duration::from_nanos));
+        Some(Self { ran: nanos.next()??, waited: nanos.next()?? })
+    }
+}
+
 /// Counts the processor time of a process, to the nanosecond.
 pub struct CpuCounter {
     process: Process,
-    of_threads: BTreeMap<OsString, u64>,
+    of_threads: BTreeMap<OsString, Duration>,
 }
 
 impl CpuCounter {
@@ -79,9 +110,9 @@ impl CpuCounter {
     pub fn used(&mut self) -> Duration {
         let threads = self.process.threads();
         let used = threads.map(|(thread, now)| {
-            let before = self.of_threads.insert(thread, now).unwrap_or(0);
+            let before = self.of_threads.insert(thread, now).unwrap_or_default();
             now.saturating_sub(before)
         });
-        Duration::from_nanos(used.sum())
+        used.sum()
     }
 }

@@ -148,13 +148,16 @@ impl Engine {
         let started = leader_started(cluster);
         let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
         let mut tainted: BTreeMap<ZoneKey, Vec<(NodeName, Timestamp)>> = BTreeMap::new();
-        for node in cluster.nodes().iter() {
+        let record = |node: &Arc<Node>| {
             let mut record = NodeHealth::estimated(node, cluster.lease(&node.name), cluster.clock(), now);
             if let Some(started) = started.filter(|started| *started > record.probe) {
                 record.restart_grace(HeartbeatSource::ControllerStart, started.min(now));
             }
-            self.records.insert(node.name.clone(), record);
-            self.registered.insert(node.name.clone());
+            (node.name.clone(), record)
+        };
+        self.records = cluster.nodes().iter().map(record).collect();
+        self.registered = self.records.keys().cloned().collect();
+        for node in cluster.nodes().iter() {
             census.entry(node.zone()).or_default().count(node.ready().map(|ready| ready.status));
             if let Some(added) = controller_taint_added(node) {
                 tainted.entry(node.zone()).or_default().push((node.name.clone(), cluster.local(added)));

@@ -93,7 +93,7 @@ pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectErr
         writer: client.clone(),
         client,
         watcher,
-        watch_thread: WatchThread::Own,
+        watch_thread: WatchThread::own(),
         context,
         server,
         identity: Identity {
@@ -121,8 +121,8 @@ impl OpenConnection {
     pub async fn confirm(self) -> Result<Connection, ConnectError> {
         let Self(mut connection) = self;
         // Both at once: each takes a round trip, and a second one where the connection is new.
-        let (release, user) =
-            futures::try_join!(check(&connection), async { Ok(connection.confirmed_user().await) })?;
+        let release = connection.watch_thread.ask(check(connection.clone()));
+        let (release, user) = futures::try_join!(release, async { Ok(connection.confirmed_user().await) })?;
         (connection.version, connection.release) = release;
         connection.identity = user.unwrap_or(connection.identity);
         Ok(connection)
@@ -183,16 +183,17 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Asks the server for its version and the name of its release: the cheapest request that shows that the connection works.
+/// The first watch can go on with it.
 ///
 /// # Errors
 /// The server was not reached, or it refused the request.
-pub async fn check(connection: &Connection) -> Result<(ServerVersion, String), ConnectError> {
+async fn check(connection: Connection) -> Result<(ServerVersion, String), ConnectError> {
     let limit = connection.request_timeout.unwrap_or(FIRST_ANSWER);
     let request = Request::get("/version").body(Vec::new()).expect("a constant path");
     let server = || connection.server.clone();
-    let info: Value = match timeout(limit, connection.client.request(request)).await {
+    let info: Value = match timeout(limit, connection.watcher.request(request)).await {
         Ok(Ok(info)) => info,
-        Ok(Err(error)) => return Err(refused(&error, connection)),
+        Ok(Err(error)) => return Err(refused(&error, &connection)),
         Err(_) => return Err(ConnectError::Timeout { server: server(), seconds: limit.as_secs() }),
     };
     let field = |name: &str| info[name].as_str().unwrap_or_default().to_owned();

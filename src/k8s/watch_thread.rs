@@ -2,20 +2,30 @@
 //! for a while, and then reads at once what has come meanwhile. Hundreds of events a second wake us thirty times a second then,
 //! as often as the screen is drawn. An event that comes alone does not wait.
 
-use std::{cell::Cell, io, sync::mpsc, thread, time::Duration};
+use std::{
+    cell::Cell,
+    io, panic,
+    sync::{Arc, Mutex, MutexGuard},
+    thread,
+    time::Duration,
+};
 
-use tokio::{runtime, sync::oneshot, task::JoinHandle};
+use tokio::{
+    runtime::{Builder, Handle},
+    sync::oneshot,
+    task::JoinHandle,
+};
 
 /// How long the connections are left alone.
 pub const REST: Duration = Duration::from_millis(30);
 
 /// On which thread watches run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum WatchThread {
     /// With the runtime of who starts them, whose clock tests and the demo control. There each watch rests by itself.
     Callers,
-    /// On one of their own.
-    Own,
+    /// On one of their own: the first watches on the thread that waits for them.
+    Own(Arc<Mutex<Option<WatchRuntime>>>),
 }
 
 thread_local! {
@@ -23,48 +33,68 @@ thread_local! {
 }
 
 impl WatchThread {
+    /// One of their own, which starts now. If the machine has no more threads, that of who starts them.
+    pub fn own() -> Self {
+        WatchRuntime::start().map_or(Self::Callers, |started| Self::Own(Arc::new(Mutex::new(Some(started)))))
+    }
+
+    /// Makes a request on the thread on which the next watches will run, so that they can use its connection: one belongs to
+    /// the thread that has opened it.
+    pub async fn ask<T: Send + 'static>(&self, request: impl Future<Output = T> + Send + 'static) -> T {
+        let waiting = match self {
+            Self::Own(waiting) => locked(waiting).as_ref().map(|waiting| waiting.handle.clone()),
+            Self::Callers => None,
+        };
+        match waiting {
+            Some(thread) => {
+                let asked = thread.spawn(request).await;
+                asked.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
+            }
+            None => request.await,
+        }
+    }
+
     /// Runs the watches to their end.
-    pub fn run(self, watches: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        match self {
-            Self::Callers => tokio::spawn(watches),
-            Self::Own => match WatchRuntime::start() {
-                Ok(started) => started.run(watches),
-                // The machine has no more threads.
-                Err(_) => tokio::spawn(watches),
-            },
+    pub fn run(&self, watches: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        let own = match self {
+            Self::Own(waiting) => locked(waiting).take().or_else(|| WatchRuntime::start().ok()),
+            Self::Callers => None,
+        };
+        match own {
+            Some(own) => own.run(watches),
+            None => tokio::spawn(watches),
         }
     }
 }
 
-/// A thread that waits for what it is to run.
-struct WatchRuntime<W> {
-    give: mpsc::Sender<W>,
-    ended: oneshot::Receiver<()>,
+fn locked(waiting: &Mutex<Option<WatchRuntime>>) -> MutexGuard<'_, Option<WatchRuntime>> {
+    waiting.lock().expect("nobody panics meanwhile")
 }
 
-impl<W: Future<Output = ()> + Send + 'static> WatchRuntime<W> {
+/// A thread that runs what it is given until this is dropped.
+#[derive(Debug)]
+pub struct WatchRuntime {
+    handle: Handle,
+    in_use: oneshot::Sender<()>,
+}
+
+impl WatchRuntime {
     fn start() -> io::Result<Self> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().on_thread_park(rest).build()?;
-        let (give, given) = mpsc::channel();
-        let (end, ended) = oneshot::channel();
+        let runtime = Builder::new_current_thread().enable_all().on_thread_park(rest).build()?;
+        let (handle, (in_use, dropped)) = (runtime.handle().clone(), oneshot::channel::<()>());
         let run = move || {
-            if let Ok(watches) = given.recv() {
-                runtime.block_on(watches);
-                // Nobody may wait for it.
-                let _ = end.send(());
-            }
+            // Nothing is sent.
+            let _ = runtime.block_on(dropped);
         };
         thread::Builder::new().name("watches".into()).spawn(run)?;
-        Ok(Self { give, ended })
+        Ok(Self { handle, in_use })
     }
 
-    fn run(self, watches: W) -> JoinHandle<()> {
-        let Self { give, ended } = self;
-        // The thread waits for it.
-        let _ = give.send(watches);
-        tokio::spawn(async move {
-            // A panic ends it as well.
-            let _ = ended.await;
+    fn run(self, watches: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        let Self { handle, in_use } = self;
+        handle.spawn(async move {
+            watches.await;
+            drop(in_use);
         })
     }
 }

@@ -218,17 +218,17 @@ impl MomentFinder {
     }
 
     fn look_at_names(&mut self, known: &mut Known, model: &Model, now: Timestamp) {
-        let states = model.watchlist.states();
-        if states.keys().eq(&known.names) {
+        let watchlist = &model.watchlist;
+        if watchlist.names().eq(&known.names) {
             return;
         }
-        for name in states.keys().filter(|name| !known.names.contains(*name)) {
+        for name in watchlist.names().filter(|name| !known.names.contains(*name)) {
             self.add(Moment::new(now, MomentKind::NodeJoined, VerdictLevel::Healthy, name));
         }
-        for name in known.names.iter().filter(|name| !states.contains_key(*name)) {
+        for name in known.names.iter().filter(|name| watchlist.state(name).is_none()) {
             self.add(Moment::new(now, MomentKind::NodeDeleted, VerdictLevel::Notice, name));
         }
-        known.names = states.keys().cloned().collect();
+        known.names = watchlist.names().cloned().collect();
     }
 
     fn look_at_zones(&mut self, known: &mut Known, model: &Model, now: Timestamp) {
@@ -283,7 +283,7 @@ impl Known {
     fn of(model: &Model, connection: Connection) -> Self {
         let counted = model.departures.newest().map(|(id, _)| id).collect();
         Self {
-            names: model.watchlist.states().keys().cloned().collect(),
+            names: model.watchlist.names().cloned().collect(),
             notable: notable_states(model),
             states_revision: model.watchlist.revision(),
             zones: model.views.zones.iter().map(|zone| (zone.key.clone(), zone.state)).collect(),

@@ -23,8 +23,7 @@ pub struct NodeWatchlist {
     seen: BTreeMap<NodeName, Seen>,
     abnormal: BTreeSet<NodeName>,
     silent: BTreeSet<NodeName>,
-    states: BTreeMap<NodeName, NodeState>,
-    /// The same by zone. No zone is empty.
+    /// The nodes and their states by zone. No zone is empty.
     zones: BTreeMap<ZoneKey, ZoneNodes>,
     zone_names: ZoneNames,
     /// The longest name of a node so far, in characters.
@@ -150,12 +149,12 @@ impl NodeWatchlist {
 
     /// The state of a node; none before the first update that knows the node.
     pub fn state(&self, node: &NodeName) -> Option<NodeState> {
-        self.states.get(node).copied()
+        self.seen.get(node).map(|seen| seen.look.state)
     }
 
-    /// The states of all nodes, by name.
-    pub fn states(&self) -> &BTreeMap<NodeName, NodeState> {
-        &self.states
+    /// The nodes that have a state, by name.
+    pub fn names(&self) -> impl Iterator<Item = &NodeName> {
+        self.seen.keys()
     }
 
     /// The nodes of each zone.
@@ -237,10 +236,6 @@ impl NodeWatchlist {
         }
         self.due.extend(new.and_then(|look| look.again).map(|at| (at, name.clone())));
         let [old_state, state] = [old, new].map(|look| look.map(|look| look.state));
-        match state {
-            Some(state) => self.states.insert(name.clone(), state),
-            None => self.states.remove(name),
-        };
         if old_state != state {
             self.count(old_state, state);
         }
@@ -421,7 +416,8 @@ mod tests {
             assert_eq!(*self.watchlist.abnormal(), all, "at {seconds} s");
             let state = |node: &Node| NodeState::of(&NodeFacts::of(&self.engine, &self.cluster, node, now));
             let states = self.cluster.nodes().iter().map(|node| (node.name.clone(), state(node)));
-            assert_eq!(*self.watchlist.states(), states.collect(), "at {seconds} s");
+            let known = self.watchlist.seen.iter().map(|(name, seen)| (name.clone(), seen.look.state));
+            assert_eq!(known.collect::<Vec<_>>(), states.collect::<Vec<_>>(), "at {seconds} s");
             let mut zones: BTreeMap<ZoneKey, ZoneNodes> = BTreeMap::new();
             for node in self.cluster.nodes().iter() {
                 let nodes = zones.entry(node.zone()).or_default();

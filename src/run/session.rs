@@ -232,8 +232,8 @@ fn nothing_wanted() -> watch::Receiver<BTreeSet<Scope>> {
 }
 
 fn watch_options(connection: &Connection, kinds: &'static [FeedKind], no_pods: bool) -> WatchOptions {
-    let Connection { version, request_timeout, watch_thread: thread, .. } = *connection;
-    WatchOptions { version, kinds, no_pods, request_timeout, thread }
+    let Connection { version, request_timeout, ref watch_thread, .. } = *connection;
+    WatchOptions { version, kinds, no_pods, request_timeout, thread: watch_thread.clone() }
 }
 
 fn watch_into(

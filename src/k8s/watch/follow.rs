@@ -413,7 +413,7 @@ impl Follower {
     /// The next frame, if it has come already.
     async fn arrived(&mut self, body: &mut Body) -> Option<Option<FrameRead>> {
         match self.shared.options.thread {
-            WatchThread::Own => handed_over(body).await,
+            WatchThread::Own(_) => handed_over(body).await,
             WatchThread::Callers => timeout(LULL, body.frame()).await.ok(),
         }
     }
@@ -422,8 +422,8 @@ impl Follower {
     async fn rest(&mut self) {
         match self.shared.options.thread {
             // A list is read without a rest.
-            WatchThread::Own if self.shared.is_listing() => {}
-            WatchThread::Own => watch_thread::has_read(),
+            WatchThread::Own(_) if self.shared.is_listing() => {}
+            WatchThread::Own(_) => watch_thread::has_read(),
             WatchThread::Callers => sleep(watch_thread::REST).await,
         }
     }

@@ -52,7 +52,7 @@ use crate::{
 };
 
 /// What to watch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct WatchOptions {
     /// The version of the server: paths and streamed lists depend on it.
     pub version: ServerVersion,
@@ -87,8 +87,9 @@ pub fn spawn(
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
     let (not_ready, asked) = mpsc::channel(PREFETCHES);
+    let thread = options.thread.clone();
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
-    run(supervise(shared, asked, wanted), events, cancel, options.thread)
+    run(supervise(shared, asked, wanted), events, cancel, &thread)
 }
 
 /// The same for scopes. Those that come to stand in `wanted` are watched from then on.
@@ -105,17 +106,18 @@ pub fn spawn_scopes(
 ) -> JoinHandle<()> {
     // Nothing is prefetched: the scopes themselves say what is urgent.
     let (not_ready, _) = mpsc::channel(1);
+    let thread = options.thread.clone();
     let shared = Shared::new(client, options, clock, events.clone(), not_ready);
     shared.nodes_known.send_replace(true);
     shared.leases_known.send_replace(true);
-    run(supervise_scopes(Arc::new(shared), wanted), events, cancel, options.thread)
+    run(supervise_scopes(Arc::new(shared), wanted), events, cancel, &thread)
 }
 
 fn run(
     watches: impl Future<Output = ()> + Send + 'static,
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
-    thread: WatchThread,
+    thread: &WatchThread,
 ) -> JoinHandle<()> {
     thread.run(async move {
         tokio::select! {
@@ -228,7 +230,6 @@ impl Shared {
     ) -> Self {
         Self {
             client,
-            options,
             clock,
             events,
             lists: Semaphore::new(LISTS_AT_ONCE),
@@ -242,6 +243,7 @@ impl Shared {
             recovered: watch::Sender::new(0),
             woken: watch::Sender::new(0),
             extra: ExtraTraffic::default(),
+            options,
         }
     }
 
