@@ -54,9 +54,12 @@ impl Process {
         ThreadTimes::of(first.as_ref()).expect("it lives, on Linux").waited
     }
 
-    /// Leaves the cores to other processes that can use them, as if it ran on another machine.
+    /// Leaves the cores to other processes that can use them, as if it ran on another machine: it, and where Linux shares the
+    /// cores between sessions, its session, which is ours too.
     pub fn give_way(self) {
         const LOWEST: i32 = 19;
+        // Linux may be built without them.
+        let _ = fs::write(format!("/proc/{}/autogroup", self.0), LOWEST.to_string());
         for task in self.tasks() {
             let thread = task.file_name().to_str().and_then(|id| Pid::from_raw(id.parse().ok()?));
             // A thread may end meanwhile.

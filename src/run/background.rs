@@ -81,7 +81,10 @@ impl<T: Send + 'static> Background<T> {
         self.cancellation = Cancellation::default();
         let cancelled = Cancelled(self.cancellation.clone());
         self.started = Instant::now();
-        self.task = Some(tokio::task::spawn_blocking(move || work(&cancelled)));
+        self.task = Some(tokio::task::spawn_blocking(move || {
+            give_way();
+            work(&cancelled)
+        }));
     }
 
     /// Cancels the piece of work that runs, and drops its result wherever it is by then: nobody needs it any more. The next
@@ -157,9 +160,23 @@ impl Slice {
     }
 }
 
+/// From now on this thread gets a core after those of the loop and its keys, where there is not one for each. Only Linux knows
+/// threads whose priority is their own.
+pub fn give_way() {
+    #[cfg(target_os = "linux")]
+    {
+        const NICE: i32 = 10;
+        // Where it is refused, all are equal.
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
+}
+
 /// Drops something large on another thread, so that keys do not wait for it.
 pub fn drop_in_background<T: Send + 'static>(value: T) {
-    drop(tokio::task::spawn_blocking(move || drop(value)));
+    drop(tokio::task::spawn_blocking(move || {
+        give_way();
+        drop(value);
+    }));
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use std::{
 use tokio::sync::{oneshot, watch};
 
 use super::{
+    background::give_way,
     player::{AnyReplay, Player, RecordingSource},
     record::keyframe_of,
     replay::Replay,
@@ -138,6 +139,7 @@ impl History {
         let ring = Ring::new(folder.clone(), start, limits);
         let counter = waiting.clone();
         let run = move || {
+            give_way();
             let failed = |error: RecordingError| HistoryReport {
                 failure: Some(why_ended(&error, &folder)),
                 ..HistoryReport::default()
