@@ -19,8 +19,9 @@ use crate::{
     visible,
 };
 
-/// What the blocks since a keyframe, and the keyframe, may decompress to: what they share is kept while they are read.
-const MAX_SEGMENT: u64 = 256 << 20;
+/// What the blocks since a keyframe, and the keyframe, may decompress to: what they share is kept while they are read. A keyframe
+/// of 600,000 pods takes a quarter of it.
+const MAX_SEGMENT: u64 = 1 << 30;
 
 /// A recording that is read entry by entry.
 ///

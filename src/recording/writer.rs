@@ -26,7 +26,8 @@ const WRITE_AFTER: Span = Span::from_secs(5);
 /// A block that has become as large as this is written at once.
 const BLOCK: usize = 512 << 10;
 
-/// A keyframe is due once the blocks since the last one decompress to this much: a reader keeps what they share.
+/// A keyframe is due once the blocks after the last one decompress to this much: a reader keeps what they share. That of a large
+/// cluster takes more itself.
 const SEGMENT: usize = 128 << 20;
 
 /// What the blocks of a file are compressed with: more costs far more time and saves little.
@@ -57,7 +58,7 @@ pub struct RecordingWriter<W> {
     kind: BlockKind,
     from: Timestamp,
     last: Timestamp,
-    /// What the blocks since the last keyframe decompress to.
+    /// What the blocks after the last keyframe decompress to.
     segment: usize,
     totals: RecordingTotals,
 }
@@ -226,7 +227,7 @@ impl<W: Write> RecordingWriter<W> {
         }
         self.kind = BlockKind::KeyframeEnd;
         self.write_block()?;
-        self.kind = BlockKind::Entries;
+        (self.kind, self.segment) = (BlockKind::Entries, 0);
         self.totals.keyframes += 1;
         Ok(())
     }
@@ -445,5 +446,36 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::CsiNode(event) => boundary(FeedKind::CsiNodes, event),
         Change::Quota(event) => boundary(FeedKind::Quotas, event),
         Change::Leader(_) | Change::Known(..) | Change::Read(_) | Change::KnownIn(..) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        cluster::Node,
+        engine::{ServerVersion, Settings},
+    };
+
+    #[test]
+    fn a_keyframe_does_not_make_the_next_one_due_however_large_it_is() {
+        let now = Timestamp::from_secs(1_000);
+        let mut cluster = Cluster::default();
+        let node = Node { name: "n-1".into(), ..Node::default() };
+        cluster.apply(Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
+        let health =
+            FeedHealth { state: FeedState::Live, last_heard: None, relists: 0, requests: 0, bytes: 0 };
+        let health = [(FeedKind::Nodes, &health)];
+        let source = KeyframeSource { cluster: &cluster, health: &health, clock_difference: None };
+        let settings = Settings::defaults(ServerVersion::new(1, 36));
+        let start = RecordingStart::new(&settings, Span::from_secs(60), now);
+        let mut writer = RecordingWriter::start(Vec::new(), start, None).expect("memory");
+        let before = writer.totals.bytes;
+        writer.keyframe(source, now).expect("memory");
+        assert!(writer.totals.bytes > before);
+        assert_eq!(writer.segment, 0);
+        writer.event(&FeedEvent::Trouble("something".into()), now).expect("memory");
+        writer.write_until(now).expect("memory");
+        assert!(writer.segment > 0);
     }
 }
