@@ -1,6 +1,6 @@
 //! Container images on nodes.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
 
@@ -25,7 +25,7 @@ const SEPARATOR: char = '\n';
 
 /// The names of an image in one text. There are several images for each pod of a cluster, and they are read before anything can be
 /// shown: one allocation each is all that they may cost.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ImageNames(Arc<str>);
 
 impl ImageNames {
@@ -53,6 +53,12 @@ impl ImageNames {
     /// The text with all names. Copies have the same.
     pub const fn text(&self) -> &Arc<str> {
         &self.0
+    }
+}
+
+impl fmt::Debug for ImageNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
