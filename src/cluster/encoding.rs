@@ -283,7 +283,7 @@ impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Key {
 
 impl<C: AsMut<Dictionary>> Encode<C> for OperationId {
     fn encode<W: Write>(&self, encoder: &mut Encoder<W>, context: &mut C) -> Result<(), WriteError<W>> {
-        context.as_mut().write_text(self, || (&**self).into(), encoder)
+        text::encode(self, encoder, context)
     }
 }
 

@@ -183,7 +183,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Asks the server for its version and the name of its release: the cheapest request that shows that the connection works.
-/// Its connection can be used by the first watch.
+/// The first watch can use its connection.
 ///
 /// # Errors
 /// The server was not reached, or it refused the request.

@@ -81,10 +81,7 @@ impl<T: Send + 'static> Background<T> {
         self.cancellation = Cancellation::default();
         let cancelled = Cancelled(self.cancellation.clone());
         self.started = Instant::now();
-        self.task = Some(tokio::task::spawn_blocking(move || {
-            give_way();
-            work(&cancelled)
-        }));
+        self.task = Some(beside(move || work(&cancelled)));
     }
 
     /// Cancels the piece of work that runs, and drops its result wherever it is by then: nobody needs it any more. The next
@@ -160,6 +157,14 @@ impl Slice {
     }
 }
 
+/// Runs work on another thread, which gives way to the loop.
+fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    tokio::task::spawn_blocking(|| {
+        give_way();
+        work()
+    })
+}
+
 /// From now on this thread gets a core after those of the loop and its keys, where there is not one for each. Only Linux knows
 /// threads whose priority is their own.
 pub fn give_way() {
@@ -173,10 +178,7 @@ pub fn give_way() {
 
 /// Drops something large on another thread, so that keys do not wait for it.
 pub fn drop_in_background<T: Send + 'static>(value: T) {
-    drop(tokio::task::spawn_blocking(move || {
-        give_way();
-        drop(value);
-    }));
+    drop(beside(move || drop(value)));
 }
 
 #[cfg(test)]

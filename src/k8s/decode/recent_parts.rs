@@ -9,7 +9,8 @@ use rustc_hash::FxBuildHasher;
 
 use crate::cluster::SharedList;
 
-/// How many parts are kept unless it is said otherwise. Lists are in order of names, so the pods of a workload, which have most in common, are neighbours.
+/// How many parts are kept, where nothing else is said. Lists are in order of names, so the pods of a workload, which have most
+/// in common, are neighbours.
 const FEW: usize = 2048;
 
 /// The parts that were met last, to be shared with the objects that come next.

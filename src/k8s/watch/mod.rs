@@ -87,9 +87,8 @@ pub fn spawn(
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
     let (not_ready, asked) = mpsc::channel(PREFETCHES);
-    let thread = options.thread.clone();
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
-    run(supervise(shared, asked, wanted), events, cancel, &thread)
+    run(supervise(shared.clone(), asked, wanted), events, cancel, &shared.options.thread)
 }
 
 /// The same for scopes. Those that come to stand in `wanted` are watched from then on.
@@ -106,11 +105,10 @@ pub fn spawn_scopes(
 ) -> JoinHandle<()> {
     // Nothing is prefetched: the scopes themselves say what is urgent.
     let (not_ready, _) = mpsc::channel(1);
-    let thread = options.thread.clone();
-    let shared = Shared::new(client, options, clock, events.clone(), not_ready);
+    let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
     shared.nodes_known.send_replace(true);
     shared.leases_known.send_replace(true);
-    run(supervise_scopes(Arc::new(shared), wanted), events, cancel, &thread)
+    run(supervise_scopes(shared.clone(), wanted), events, cancel, &shared.options.thread)
 }
 
 fn run(
