@@ -23,14 +23,17 @@ pub struct Image {
 /// What separates names: none has it.
 const SEPARATOR: char = '\n';
 
-/// The names of an image in one text. There are several images for each pod of a cluster, and they are read before anything can be
-/// shown: one allocation each is all that they may cost.
+/// The names of an image in one text. Nodes have dozens of images each, and all of them are read before all nodes are shown: one
+/// allocation each is all that they may cost.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ImageNames(Arc<str>);
 
 impl ImageNames {
-    /// Adds a name to those in a text, which [`ImageNames::of_text`] takes.
+    /// Adds a name to those in a text, which [`ImageNames::of_text`] takes. An empty one is none.
     pub fn push(name: &str, text: &mut String) {
+        if name.is_empty() {
+            return;
+        }
         if !text.is_empty() {
             text.push(SEPARATOR);
         }
@@ -103,7 +106,7 @@ mod tests {
     #[test]
     fn names_are_those_that_were_put_in_and_copies_are_written_once() {
         let none = ImageNames::default();
-        let names: ImageNames = ["web@sha256:ab", "web:1"].into_iter().collect();
+        let names: ImageNames = ["web@sha256:ab", "", "web:1", ""].into_iter().collect();
         assert_eq!(none.iter().count(), 0);
         assert_eq!(names.iter().collect::<Vec<_>>(), ["web@sha256:ab", "web:1"]);
         let (mut writing, mut reading) = (Dictionary::default(), Dictionary::default());
