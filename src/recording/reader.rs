@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// What the blocks since a keyframe, and the keyframe, may decompress to: what they share is kept while they are read. A keyframe
-/// of 600,000 pods takes a quarter of it.
+/// of 600,000 pods takes 235 MiB, and what follows it up to 128 MiB.
 const MAX_SEGMENT: u64 = 1 << 30;
 
 /// A recording that is read entry by entry.
