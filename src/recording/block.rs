@@ -41,11 +41,20 @@ pub enum BlockKind {
     Entries = 5,
     /// The recording ended as it should.
     End = 6,
+    /// What the watches reported, and the dictionary is empty before it: it can be read with the keyframe before it and without.
+    FirstEntries = 7,
 }
 
 impl BlockKind {
-    const ALL: [Self; 6] =
-        [Self::Start, Self::Keyframe, Self::KeyframePart, Self::KeyframeEnd, Self::Entries, Self::End];
+    const ALL: [Self; 7] = [
+        Self::Start,
+        Self::Keyframe,
+        Self::KeyframePart,
+        Self::KeyframeEnd,
+        Self::Entries,
+        Self::End,
+        Self::FirstEntries,
+    ];
 }
 
 /// The header of a block.

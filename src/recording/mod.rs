@@ -9,8 +9,10 @@
 //! docs/recording.md has the format.
 
 mod block;
+mod block_writer;
 mod entry;
 mod error;
+mod keyframe;
 mod reader;
 mod redaction;
 mod ring;
@@ -18,11 +20,12 @@ mod start;
 mod writer;
 
 pub use error::RecordingError;
+pub use keyframe::KeyframeSource;
 pub use reader::{EntrySource, ReadPosition, RecordedEntry, RecordingEnd, RecordingReader};
 pub use redaction::Redactor;
-pub use ring::{Ring, RingLimits, RingReader};
+pub use ring::{Ring, RingLimits, RingReader, SegmentKeyframe};
 pub use start::RecordingStart;
-pub use writer::{KeyframeSource, RecordingTotals, RecordingWriter};
+pub use writer::{RecordingTotals, RecordingWriter};
 
 /// The format that is written; all versions up to it are read.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;

@@ -19,8 +19,8 @@ use crate::{
     visible,
 };
 
-/// What the blocks since a keyframe, and the keyframe, may decompress to: what they share is kept while they are read. A keyframe
-/// of 600,000 pods takes 235 MiB, and what follows it up to 128 MiB.
+/// What blocks that share texts may decompress to: what they share is kept while they are read. A keyframe of 600,000 pods takes
+/// 235 MiB, and what follows it in a file up to 128 MiB.
 const MAX_SEGMENT: u64 = 1 << 30;
 
 /// A recording that is read entry by entry.
@@ -168,7 +168,9 @@ impl<R: Read + Seek> RecordingReader<R> {
     /// Whether all entries of the blocks so far were taken, and what the watches reported is next: a good place to go on from.
     pub fn is_between_blocks(&self) -> bool {
         let next = self.blocks.get(self.next_block);
-        self.entries.is_empty() && next.is_some_and(|block| block.header.kind == BlockKind::Entries)
+        let is_reported =
+            |block: &Block| matches!(block.header.kind, BlockKind::Entries | BlockKind::FirstEntries);
+        self.entries.is_empty() && next.is_some_and(is_reported)
     }
 
     /// Where it stands between blocks.
@@ -223,6 +225,11 @@ impl<R: Read + Seek> RecordingReader<R> {
                 EntrySource::Keyframe
             }
             BlockKind::KeyframePart | BlockKind::KeyframeEnd => EntrySource::Keyframe,
+            BlockKind::FirstEntries => {
+                self.segment_bytes = 0;
+                self.dictionary.restart(block.header.from);
+                EntrySource::Watch
+            }
             BlockKind::Entries => EntrySource::Watch,
         };
         self.segment_bytes += u64::from(block.header.raw_length);

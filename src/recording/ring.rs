@@ -1,15 +1,18 @@
 //! The last hours of a session on disk, as a ring of segments: the oldest are dropped by age and by size.
 //!
-//! A segment begins with a keyframe and is a file without a name: nobody else can open it, and it is gone with the process,
-//! however that ends. How the recording begins is not on disk but made when it is read: then it begins with the oldest
-//! segment that is left.
+//! A segment is two files, one for its keyframe and one for what was reported after that, so that both can be written at the
+//! same time: the keyframe of a large cluster takes a minute. Until it is complete, what was reported is read after that of the
+//! segment before.
+//!
+//! The files have no names: nobody else can open them, and they are gone with the process, however that ends. How the recording
+//! begins is not on disk but made when it is read: then it begins with the oldest keyframe that is left.
 
 use std::{
     collections::VecDeque,
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     os::unix::fs::FileExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -32,63 +35,110 @@ pub struct RingLimits {
     pub size: u64,
 }
 
-/// A recording of which the last part is kept. It is written by a [`super::RecordingWriter`], whose owner calls
-/// [`Ring::begin_segment`] before each keyframe.
+/// A recording of which the last part is kept. It is written by a [`super::RecordingWriter`], whose owner has the keyframe of
+/// each segment written.
 #[derive(Debug)]
 pub struct Ring {
     folder: PathBuf,
     start: RecordingStart,
     limits: RingLimits,
-    /// The oldest first; what is written goes to the last one.
+    /// The oldest first; what is reported goes to the last one.
     segments: VecDeque<Segment>,
+    /// Whether nothing was recorded before the segment that comes next.
+    is_interrupted: bool,
 }
 
 #[derive(Debug)]
 struct Segment {
-    file: Arc<File>,
     from: Timestamp,
+    /// Whether it cannot be read after the one before, which is missing or ends earlier.
+    is_alone: bool,
+    /// None until it is complete.
+    keyframe: Option<SegmentFile>,
+    reported: SegmentFile,
+}
+
+#[derive(Debug)]
+struct SegmentFile {
+    file: Arc<File>,
     bytes: u64,
-    /// The part of them that its keyframe has; none until that is complete.
-    keyframe: Option<u64>,
+}
+
+/// The keyframe of a segment of a [`Ring`], which is written once.
+#[derive(Debug)]
+pub struct SegmentKeyframe {
+    at: Timestamp,
+    written: SegmentFile,
+}
+
+/// Calls something whenever a block was written.
+struct InSteps<W, F> {
+    out: W,
+    after_block: F,
 }
 
 impl Ring {
     /// An empty ring, whose files will be made in a folder.
     pub const fn new(folder: PathBuf, start: RecordingStart, limits: RingLimits) -> Self {
-        Self { folder, start, limits, segments: VecDeque::new() }
+        Self { folder, start, limits, segments: VecDeque::new(), is_interrupted: true }
     }
 
     pub const fn start(&self) -> &RecordingStart {
         &self.start
     }
 
-    /// Makes the file of the next segment, whose keyframe is written next, and drops what has become too old.
+    /// Makes the files of the next segment. Returns its keyframe, which has to be written. That of the segment before is
+    /// complete, and what has to go to have room for another one like it is dropped.
     ///
     /// # Errors
-    /// It cannot be made.
-    pub fn begin_segment(&mut self, now: Timestamp) -> Result<(), RecordingError> {
-        let file = tempfile::tempfile_in(&self.folder).map_err(RecordingError::Write)?;
-        self.segments.push_back(Segment { file: Arc::new(file), from: now, bytes: 0, keyframe: None });
-        let oldest = now - self.limits.span;
-        while self.segments.get(1).is_some_and(|second| second.from <= oldest) {
-            self.segments.pop_front();
-        }
-        Ok(())
+    /// They cannot be made.
+    pub fn begin_segment(&mut self, now: Timestamp) -> Result<SegmentKeyframe, RecordingError> {
+        let [reported, keyframe] =
+            [SegmentFile::in_folder(&self.folder)?, SegmentFile::in_folder(&self.folder)?];
+        let expected =
+            self.segments.back().and_then(|last| last.keyframe.as_ref()).map_or(0, |file| file.bytes);
+        self.drop_oldest(|ring, _| ring.bytes() + expected > ring.limits.size);
+        let is_alone = std::mem::take(&mut self.is_interrupted);
+        self.segments.push_back(Segment { from: now, is_alone, keyframe: None, reported });
+        Ok(SegmentKeyframe { at: now, written: keyframe })
     }
 
-    /// The keyframe of the last segment was written.
-    pub fn end_keyframe(&mut self) {
-        if let Some(last) = self.segments.back_mut() {
-            last.keyframe = Some(last.bytes);
+    /// Nothing is recorded until the next segment.
+    pub const fn interrupt(&mut self) {
+        self.is_interrupted = true;
+    }
+
+    /// The keyframe of a segment was written. What has become too old, or too much, is dropped.
+    pub fn complete_segment(&mut self, keyframe: SegmentKeyframe) {
+        let SegmentKeyframe { at, written } = keyframe;
+        if let Some(segment) = self.segments.iter_mut().rfind(|segment| segment.from == at) {
+            segment.keyframe = Some(written);
         }
+        let oldest = at - self.limits.span;
+        self.drop_oldest(|ring, second| second.from <= oldest || ring.bytes() > ring.limits.size);
+    }
+
+    /// Drops the oldest segment as long as this says so of the ring and the next one, with which it would begin.
+    fn drop_oldest(&mut self, is_enough: impl Fn(&Self, &Segment) -> bool) {
+        while let Some(second) = self.segments.get(1)
+            && second.keyframe.is_some()
+            && is_enough(self, second)
+        {
+            self.segments.pop_front();
+        }
+    }
+
+    /// Whether a keyframe is missing without which what was reported last cannot be read.
+    pub fn needs_keyframe(&self) -> bool {
+        self.segments.back().is_some_and(|last| last.is_alone && last.keyframe.is_none())
     }
 
     /// Whether the last segment has become so large that another one should begin.
     pub fn is_segment_full(&self) -> bool {
         let full = |segment: &Segment| {
-            let keyframe = segment.keyframe?;
+            let keyframe = segment.keyframe.as_ref()?;
             // At most half of what is kept are keyframes.
-            Some(segment.bytes - keyframe > keyframe.max(self.limits.size / SEGMENTS))
+            Some(segment.reported.bytes > keyframe.bytes.max(self.limits.size / SEGMENTS))
         };
         self.segments.back().and_then(full).unwrap_or(false)
     }
@@ -100,7 +150,7 @@ impl Ring {
 
     /// The size of what is kept.
     pub fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.bytes).sum()
+        self.segments.iter().flat_map(Segment::files).map(|file| file.bytes).sum()
     }
 
     /// The most bytes that are to be kept.
@@ -109,7 +159,7 @@ impl Ring {
     }
 
     /// What is kept now, as a whole recording that ends at `until`, which is not before its last block. It stays readable when
-    /// its segments are dropped from the ring.
+    /// its segments are dropped from the ring. The last one has its keyframe, or [needs none](Ring::needs_keyframe).
     ///
     /// # Errors
     /// Its start or its end cannot be encoded.
@@ -119,9 +169,9 @@ impl Ring {
         let head = start.head()?;
         let tail = block::block(BlockKind::End, &[], (until, until))?;
         let memory = |bytes: Vec<u8>| (bytes.len() as u64, PartSource::Memory(bytes));
-        let on_disk = |segment: &Segment| (segment.bytes, PartSource::Segment(segment.file.clone()));
-        let sources =
-            [memory(head)].into_iter().chain(self.segments.iter().map(on_disk)).chain([memory(tail)]);
+        let on_disk = |file: &SegmentFile| (file.bytes, PartSource::Segment(file.file.clone()));
+        let files = self.segments.iter().flat_map(Segment::files).map(on_disk);
+        let sources = [memory(head)].into_iter().chain(files).chain([memory(tail)]);
         let mut length = 0;
         let part = |(bytes, source)| {
             length += bytes;
@@ -136,16 +186,61 @@ impl Write for Ring {
     /// Appends to the last segment, and drops the oldest where that becomes too much.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let last = self.segments.back_mut().ok_or(io::ErrorKind::NotFound)?;
-        let written = (&*last.file).write(bytes)?;
-        last.bytes += written as u64;
-        while self.segments.len() > 1 && self.bytes() > self.limits.size {
-            self.segments.pop_front();
-        }
+        let written = last.reported.write(bytes)?;
+        self.drop_oldest(|ring, _| ring.bytes() > ring.limits.size);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+impl Segment {
+    fn files(&self) -> impl Iterator<Item = &SegmentFile> {
+        self.keyframe.iter().chain([&self.reported])
+    }
+}
+
+impl SegmentFile {
+    fn in_folder(folder: &Path) -> Result<Self, RecordingError> {
+        let file = tempfile::tempfile_in(folder).map_err(RecordingError::Write)?;
+        Ok(Self { file: Arc::new(file), bytes: 0 })
+    }
+}
+
+impl Write for SegmentFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = (&*self.file).write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl SegmentKeyframe {
+    /// The time of which it says what was known.
+    pub const fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// What it is written to. `after_block` is called after each block.
+    pub fn in_steps(&mut self, after_block: impl FnMut() -> io::Result<()>) -> impl Write {
+        InSteps { out: &mut self.written, after_block }
+    }
+}
+
+impl<W: Write, F: FnMut() -> io::Result<()>> Write for InSteps<W, F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        (self.after_block)()
     }
 }
 
@@ -234,12 +329,22 @@ mod tests {
         }
 
         fn segment(&mut self, text: String) {
+            let keyframe = self.writer.begin_segment(self.now).expect("the disk has room");
+            self.complete(keyframe);
+            self.report(text);
+            self.now += Span::from_secs(60);
+        }
+
+        fn complete(&mut self, mut keyframe: SegmentKeyframe) {
             let (cluster, health) = (Cluster::default(), []);
             let source =
                 KeyframeSource { cluster: &cluster, health: &health, clock_difference: Some(Span::ZERO) };
-            self.writer.ring_keyframe(source, self.now).expect("the disk has room");
+            keyframe.write(source, || Ok(())).expect("the disk has room");
+            self.writer.complete_segment(keyframe);
+        }
+
+        fn report(&mut self, text: String) {
             self.writer.event(&FeedEvent::Trouble(text), self.now).expect("the disk has room");
-            self.now += Span::from_secs(60);
         }
 
         fn reader(&mut self) -> RingReader {
@@ -270,6 +375,44 @@ mod tests {
         assert_eq!(texts(ring.reader()), ["message 5", "message 6", "message 7", "message 8"]);
         assert_eq!(ring.writer.ring().from(), Some(START + Span::from_secs(300)));
         assert_eq!(texts(early), ["message 0", "message 1", "message 2"]);
+    }
+
+    #[test]
+    fn what_is_reported_while_a_keyframe_is_written_is_read_after_what_was_before_and_then_after_the_keyframe()
+     {
+        let mut ring = Fixture::with(RingLimits { span: Span::from_secs(86_400), size: 1 << 20 });
+        ring.segment("before".into());
+        let (begun, keyframe) = (ring.now, ring.writer.begin_segment(ring.now).expect("the disk has room"));
+        ring.now += Span::from_secs(10);
+        ring.report("meanwhile".into());
+        assert!(!ring.writer.ring().needs_keyframe());
+        let open = ring.reader();
+        assert_eq!(RecordingReader::open(open.clone()).expect("a recording").keyframes().count(), 1);
+        assert_eq!(texts(open), ["before", "meanwhile"]);
+        ring.complete(keyframe);
+        ring.report("after".into());
+        let whole = ring.reader();
+        assert_eq!(texts(whole.clone()), ["before", "meanwhile", "after"]);
+        let mut reader = RecordingReader::open(whole).expect("a recording");
+        reader.seek(begun);
+        let entries: Vec<_> = std::iter::from_fn(|| reader.next_entry().expect("it is whole"))
+            .map(|entry| (entry.at.since(begun).as_secs(), entry.source))
+            .collect();
+        assert_eq!(entries, [(0, EntrySource::Keyframe), (10, EntrySource::Watch), (10, EntrySource::Watch)]);
+    }
+
+    #[test]
+    fn what_follows_nothing_needs_its_keyframe() {
+        let mut ring = Fixture::with(RingLimits { span: Span::from_secs(86_400), size: 1 << 20 });
+        let first = ring.writer.begin_segment(ring.now).expect("the disk has room");
+        assert!(ring.writer.ring().needs_keyframe(), "there is nothing before it");
+        ring.complete(first);
+        assert!(!ring.writer.ring().needs_keyframe());
+        ring.writer.gap(ring.now, "too much", ring.now).expect("the disk has room");
+        let second = ring.writer.begin_segment(ring.now).expect("the disk has room");
+        assert!(ring.writer.ring().needs_keyframe(), "there is a gap before it");
+        ring.complete(second);
+        assert!(!ring.writer.ring().needs_keyframe());
     }
 
     #[test]

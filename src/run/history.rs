@@ -1,7 +1,8 @@
 //! The history of the dashboard: what its watches report goes into a ring on disk, on a thread of its own.
 //!
-//! The loop hands over each message as it comes, and a copy of what is known for each keyframe. It never waits: where the
-//! thread does not keep up, nothing is handed over until it has, and the history has a gap.
+//! The loop hands over each message as it comes, and a copy of what is known for each keyframe, which is written on another
+//! thread meanwhile. It never waits: where the thread does not keep up, nothing is handed over until it has, and the history has
+//! a gap.
 
 use std::{
     env,
@@ -15,21 +16,21 @@ use std::{
         mpsc,
     },
     thread,
+    time::Duration,
 };
 
 use tokio::sync::{oneshot, watch};
 
 use super::{
     background::give_way,
+    keyframe_job::{KeyframeJob, KnownState},
     player::{AnyReplay, Player, RecordingSource},
-    record::keyframe_of,
     replay::Replay,
 };
 use crate::{
-    cluster::Cluster,
     engine::Settings,
     k8s::feed::FeedEvent,
-    model::{Feeds, Model},
+    model::Model,
     recording::{
         RecordingError, RecordingReader, RecordingStart, RecordingWriter, Ring, RingLimits, RingReader,
     },
@@ -47,6 +48,9 @@ const BATCH: usize = 100;
 /// The most that waits for the thread: batches, and changes in them. With more of them there is a gap. 20,000 pods are some 30 MiB.
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
+
+/// How often is looked whether a keyframe is written, when no message comes.
+const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);
 
 /// Why there is a gap.
 const TOO_MUCH: &str = "the watches reported more than the history could keep up with";
@@ -112,15 +116,15 @@ struct EventBatch {
 /// What is handed over to the thread.
 enum HistoryMessage {
     Events(EventBatch),
-    Keyframe(Box<KnownState>, Timestamp),
+    Keyframe(Box<KnownState>, KeyframeTimes),
     /// Wants to read what is kept.
     Read(Timestamp, oneshot::Sender<RingReader>),
 }
 
-/// What is known when a keyframe is made.
-struct KnownState {
-    cluster: Cluster,
-    feeds: Feeds,
+/// When a keyframe is made.
+#[derive(Clone, Copy, Debug)]
+struct KeyframeTimes {
+    now: Timestamp,
     /// Since when nothing was handed over, if so.
     gap: Option<Timestamp>,
 }
@@ -183,8 +187,8 @@ impl History {
             if self.phase != HistoryPhase::Recording {
                 return;
             }
-            let state = KnownState { cluster: model.cluster.clone(), feeds: model.feeds.clone(), gap };
-            self.send(HistoryMessage::Keyframe(Box::new(state), now));
+            let state = KnownState { cluster: model.cluster.clone(), feeds: model.feeds.clone() };
+            self.send(HistoryMessage::Keyframe(Box::new(state), KeyframeTimes { now, gap }));
         }
     }
 
@@ -217,8 +221,8 @@ impl History {
                     self.phase = HistoryPhase::Behind(*since);
                 }
             }
-            HistoryMessage::Keyframe(state, now) => {
-                self.phase = HistoryPhase::Behind(state.gap.unwrap_or(now));
+            HistoryMessage::Keyframe(_, KeyframeTimes { now, gap }) => {
+                self.phase = HistoryPhase::Behind(gap.unwrap_or(now));
             }
             // Its sender is dropped: that is the answer.
             HistoryMessage::Read(..) => {}
@@ -255,6 +259,8 @@ struct HistoryThread<'a> {
     wanted: u64,
     /// Whether a keyframe was asked for that has not come.
     awaits_keyframe: bool,
+    /// The keyframe that is being written, of the last segment.
+    keyframe: Option<KeyframeJob>,
 }
 
 impl<'a> HistoryThread<'a> {
@@ -266,7 +272,7 @@ impl<'a> HistoryThread<'a> {
         let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         created.map_err(RecordingError::Write)?;
         let writer = RecordingWriter::into_ring(ring)?;
-        Ok(Self { writer, reporter, wanted: 0, awaits_keyframe: false })
+        Ok(Self { writer, reporter, wanted: 0, awaits_keyframe: false, keyframe: None })
     }
 
     fn run(
@@ -274,48 +280,88 @@ impl<'a> HistoryThread<'a> {
         messages: &mpsc::Receiver<HistoryMessage>,
         waiting: &AtomicUsize,
     ) -> Result<(), RecordingError> {
-        while let Ok(message) = messages.recv() {
+        while let Ok(message) = self.next_message(messages) {
             match message {
-                HistoryMessage::Events(batch) => {
+                Some(HistoryMessage::Events(batch)) => {
                     for (event, now) in &batch.events {
                         self.writer.event(event, *now)?;
                         self.ask_for_keyframe(*now);
                     }
                     waiting.fetch_sub(batch.changes, Ordering::Relaxed);
                 }
-                HistoryMessage::Keyframe(state, now) => self.keyframe(&state, now)?,
-                HistoryMessage::Read(now, answer) => {
-                    if self.writer.ring().from().is_some() {
-                        let until = self.writer.write_until(now)?;
-                        // The loop may not need it any more.
-                        let _ = answer.send(self.writer.ring().reader(until)?);
+                Some(HistoryMessage::Keyframe(state, times)) => self.begin_keyframe(*state, times)?,
+                Some(HistoryMessage::Read(now, answer)) => {
+                    // The loop may not need it any more.
+                    if let Some(kept) = self.read(now)? {
+                        let _ = answer.send(kept);
                     }
                 }
+                None => {}
+            }
+            if self.keyframe.as_ref().is_some_and(KeyframeJob::is_finished) {
+                self.end_keyframe()?;
             }
             self.report();
         }
         Ok(())
     }
 
+    /// Waits for a message; none if it is time to look whether the keyframe is written.
+    fn next_message(
+        &self,
+        messages: &mpsc::Receiver<HistoryMessage>,
+    ) -> Result<Option<HistoryMessage>, mpsc::RecvError> {
+        if self.keyframe.is_none() {
+            return messages.recv().map(Some);
+        }
+        match messages.recv_timeout(LOOK_AFTER_KEYFRAME) {
+            Ok(message) => Ok(Some(message)),
+            Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(mpsc::RecvError),
+        }
+    }
+
     /// Asks the loop for what is known, if it is time for a keyframe.
     fn ask_for_keyframe(&mut self, now: Timestamp) {
-        if !self.awaits_keyframe && self.writer.is_segment_due(now) {
+        if !self.awaits_keyframe && self.keyframe.is_none() && self.writer.is_segment_due(now) {
             self.awaits_keyframe = true;
             self.wanted += 1;
         }
     }
 
-    fn keyframe(&mut self, state: &KnownState, now: Timestamp) -> Result<(), RecordingError> {
+    fn begin_keyframe(&mut self, state: KnownState, times: KeyframeTimes) -> Result<(), RecordingError> {
+        let KeyframeTimes { now, gap } = times;
         let is_wanted = std::mem::take(&mut self.awaits_keyframe);
-        if let Some(since) = state.gap {
+        if let Some(since) = gap {
+            self.end_keyframe()?;
             self.writer.gap(since, TOO_MUCH, now)?;
         } else if is_wanted && !self.writer.is_segment_due(now) {
             // A list has started since it was asked for.
             return Ok(());
         }
-        let KnownState { cluster, feeds, .. } = state;
-        let health: Vec<_> = feeds.iter().collect();
-        self.writer.ring_keyframe(keyframe_of(cluster, feeds, &health), now)
+        let keyframe = self.writer.begin_segment(now)?;
+        self.keyframe = Some(KeyframeJob::start(keyframe, state).map_err(RecordingError::Write)?);
+        Ok(())
+    }
+
+    /// Waits for the keyframe that is being written, if one is.
+    fn end_keyframe(&mut self) -> Result<(), RecordingError> {
+        if let Some(keyframe) = self.keyframe.take() {
+            self.writer.complete_segment(keyframe.finish()?);
+        }
+        Ok(())
+    }
+
+    /// What is kept; none while nothing is.
+    fn read(&mut self, now: Timestamp) -> Result<Option<RingReader>, RecordingError> {
+        if self.writer.ring().needs_keyframe() {
+            self.end_keyframe()?;
+        }
+        if self.writer.ring().from().is_none() {
+            return Ok(None);
+        }
+        let until = self.writer.write_until(now)?;
+        self.writer.ring().reader(until).map(Some)
     }
 
     fn report(&self) {
@@ -498,7 +544,7 @@ mod tests {
         let mut history = History::start(options(&file.path().join("folder"))).expect("a thread");
         let report = history.next_report().await;
         assert!(report.failure.is_some_and(|why| why.starts_with("cannot write in ")));
-        let again = tokio::time::timeout(std::time::Duration::from_millis(10), history.next_report()).await;
+        let again = tokio::time::timeout(Duration::from_millis(10), history.next_report()).await;
         assert!(again.is_err(), "it was said");
     }
 }

@@ -1,0 +1,101 @@
+//! Keyframes: all that is known, as the lists that it would be read from.
+
+use std::{io::Write, iter};
+
+use minicbor::Encode;
+
+use super::{
+    RecordingError,
+    block::BlockKind,
+    block_writer::BlockWriter,
+    entry::{self, PlainMessage},
+};
+use crate::{
+    cluster::{Change, Cluster, FeedKind, ObjectEvent, Table, TableObject, encoding::Dictionary},
+    k8s::feed::FeedHealth,
+    time::{Span, Timestamp},
+};
+
+/// What a keyframe repeats.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyframeSource<'a> {
+    pub cluster: &'a Cluster,
+    /// The state of the watches.
+    pub health: &'a [(FeedKind, &'a FeedHealth)],
+    /// The API server's clock minus ours, if it was measured.
+    pub clock_difference: Option<Span>,
+}
+
+/// Writes a keyframe of now, or of the last entry. Returns its time.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write<W: Write>(
+    source: KeyframeSource<'_>,
+    now: Timestamp,
+    blocks: &mut BlockWriter<W>,
+) -> Result<Timestamp, RecordingError> {
+    let KeyframeSource { cluster, health, clock_difference } = source;
+    let now = blocks.begin(BlockKind::Keyframe, now)?;
+    if let Some(difference) = clock_difference {
+        blocks.put(&PlainMessage::ClockDifference(difference), now)?;
+    }
+    // A model starts its engine once nodes, leases and the leader are known: that comes last, when all others are.
+    let (leader, others): (Vec<_>, Vec<_>) =
+        health.iter().copied().partition(|(kind, _)| *kind == FeedKind::Leader);
+    for (kind, health) in others.into_iter().chain(leader) {
+        put_objects(kind, cluster, now, blocks)?;
+        blocks.put(&PlainMessage::Health(kind, health), now)?;
+    }
+    blocks.write_end(BlockKind::KeyframeEnd, now)?;
+    Ok(now)
+}
+
+fn put_objects<W: Write>(
+    kind: FeedKind,
+    cluster: &Cluster,
+    now: Timestamp,
+    blocks: &mut BlockWriter<W>,
+) -> Result<(), RecordingError> {
+    match kind {
+        FeedKind::Nodes => put_table(kind, cluster.nodes(), now, blocks),
+        FeedKind::Leases => put_table(kind, cluster.leases(), now, blocks),
+        FeedKind::Pods => put_table(kind, cluster.pods(), now, blocks),
+        FeedKind::Budgets => put_table(kind, cluster.budgets(), now, blocks),
+        FeedKind::Workloads(workload) => put_table(kind, cluster.workloads(workload), now, blocks),
+        FeedKind::PriorityClasses => put_table(kind, cluster.priority_classes(), now, blocks),
+        FeedKind::Namespaces => put_table(kind, cluster.namespaces(), now, blocks),
+        FeedKind::Services => put_table(kind, cluster.services(), now, blocks),
+        FeedKind::Claims => put_table(kind, cluster.claims(), now, blocks),
+        FeedKind::Volumes => put_table(kind, cluster.volumes(), now, blocks),
+        FeedKind::StorageClasses => put_table(kind, cluster.storage_classes(), now, blocks),
+        FeedKind::CsiNodes => put_table(kind, cluster.csi_nodes(), now, blocks),
+        FeedKind::Quotas => put_table(kind, cluster.quotas(), now, blocks),
+        FeedKind::Leader => {
+            let leader = cluster.leader().map(|leader| Change::Leader(Some(leader.clone())));
+            blocks.put_changes(leader.iter(), entry::write_change, now)
+        }
+    }
+}
+
+/// Writes a table as the list that it would be read from.
+fn put_table<T, W: Write>(
+    kind: FeedKind,
+    table: &Table<T>,
+    now: Timestamp,
+    blocks: &mut BlockWriter<W>,
+) -> Result<(), RecordingError>
+where
+    T: TableObject + PartialEq + Encode<Dictionary>,
+    T::Key: Encode<Dictionary>,
+{
+    if !table.is_synced() && table.is_empty() {
+        return Ok(());
+    }
+    let objects = table.iter().map(|object| ObjectEvent::Listed(&**object));
+    let end = table.is_synced().then_some(ObjectEvent::ListDone);
+    let events = iter::once(ObjectEvent::ListStarted).chain(objects).chain(end);
+    let write =
+        |event, bytes: &mut _, dictionary: &mut _| entry::write_event(kind, &event, bytes, dictionary);
+    blocks.put_changes(events, write, now)
+}
