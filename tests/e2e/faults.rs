@@ -11,7 +11,7 @@ use crate::{
     controller::{CONTROLLER, apply_role},
     harness::{
         component::Component,
-        effect_watcher::{EffectKind, EffectWatcher},
+        effect_watcher::{Effect, EffectKind, EffectWatcher},
         kubelets::Kubelets,
         plane::{self, ControllerManager, LIFECYCLE, Options, Plane},
         proxy::{Faults, Proxy},
@@ -114,13 +114,27 @@ async fn round(
         watcher.wait_for_effect(&effect, RECOVERED).await?;
     }
     kubelets.come_back(node).await?;
-    let (key, effect) = ("node.kubernetes.io/unreachable".into(), "NoExecute".into());
-    let reached = EffectKind::TaintRemoved { node: node.into(), key, effect };
-    watcher.wait_for_effect(&reached, RECOVERED).await?;
-    let elsewhere = watcher.effects().into_iter().find(|effect| effect.kind.node() != Some(node));
-    ensure!(elsewhere.is_none(), "a healthy node was touched: {elsewhere:?}\n{watcher}");
+    // What comes later would be taken for something that the next round did.
+    let [key, bystander] = ["node.kubernetes.io/unreachable".to_owned(), format!("stays-{node}")];
+    let removed = |effect: &str| EffectKind::TaintRemoved {
+        node: node.into(),
+        key: key.clone(),
+        effect: effect.into(),
+    };
+    for effect in [
+        removed("NoSchedule"),
+        removed("NoExecute"),
+        EffectKind::PodGone(on(node, &victim)),
+        EffectKind::PodGone(on(node, &bystander)),
+    ] {
+        watcher.wait_for_effect(&effect, RECOVERED).await?;
+    }
+    // Its own leadership, which it may lose through the fault, is on no node.
+    let is_elsewhere = |effect: &Effect| effect.kind.node().is_some_and(|other| other != node);
+    let elsewhere = watcher.effects().into_iter().find(is_elsewhere);
+    ensure!(elsewhere.is_none(), "{watcher}\na healthy node was touched: {elsewhere:?}");
     let deletions = deletions(plane, &victim)?;
-    ensure!(deletions == 1, "{deletions} deletions of {victim}\n{watcher}");
+    ensure!(deletions == 1, "{watcher}\n{deletions} deletions of {victim}");
     Ok(())
 }
 
