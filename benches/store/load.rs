@@ -17,8 +17,10 @@ const KEYS: usize = 200;
 const WINDOW: usize = 30;
 /// How long it is watched, in seconds.
 const WATCHED: usize = 90;
-/// A keyframe of the history each minute instead of each ten: one of the windows has one, and none has two.
-const EACH_MINUTE: [&str; 2] = ["--history", "12m"];
+/// Keyframes of the history as often as they may come, instead of each ten minutes: some of the windows have one.
+const OFTEN: [&str; 2] = ["--history", "12m"];
+/// The longest that is waited until one is written.
+const LONGEST_KEYFRAME: Duration = Duration::from_secs(300);
 /// A server that takes less than a tenth of a core for so long is idle.
 const IDLE_FOR: Duration = Duration::from_secs(3);
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(120);
@@ -48,7 +50,7 @@ pub fn measure(
     cluster.renew_all();
     wait_for_idle_servers(cluster, report);
     let churn = cluster.churn(renewals, changes);
-    let mut dashboard = Dashboard::start(cluster, &EACH_MINUTE);
+    let mut dashboard = Dashboard::start(cluster, &OFTEN);
     dashboard.wait_for_first_rows();
     dashboard.open_information();
     dashboard.wait_for_lists(&["nodes", "leases", "pods"]);
@@ -130,6 +132,11 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     report.heading("Nothing arriving");
     let (mut all_frames, mut all_used, mut all_took) = (0, Duration::ZERO, Duration::ZERO);
     for _ in 0..QUIET_WINDOWS {
+        // What arrived before has begun it, and nothing begins another one.
+        let begun = Instant::now();
+        while dashboard.process().has_thread("keyframe") && begun.elapsed() < LONGEST_KEYFRAME {
+            sleep(Duration::from_millis(500));
+        }
         churn.pause();
         sleep(SETTLING);
         let mut cpu = dashboard.process().count_cpu();

@@ -44,6 +44,13 @@ impl Process {
         self.tasks().filter_map(|task| Some((task.file_name(), ThreadTimes::of(&task.path())?.ran)))
     }
 
+    /// Whether it has a thread of this name.
+    pub fn has_thread(self, name: &str) -> bool {
+        // A thread may end meanwhile.
+        let mut names = self.tasks().filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+        names.any(|thread| thread.trim_end() == name)
+    }
+
     fn tasks(self) -> impl Iterator<Item = DirEntry> {
         fs::read_dir(format!("/proc/{}/task", self.0)).expect("it lives, on Linux").flatten()
     }

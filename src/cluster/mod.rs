@@ -246,6 +246,19 @@ impl NodeLoad {
 }
 
 impl Cluster {
+    /// A copy of the objects alone, for who keeps it for long and asks nothing of it: what changes meanwhile is copied.
+    #[must_use]
+    pub fn without_indexes(&self) -> Self {
+        Self {
+            by_node: PodGroups::default(),
+            by_owner: PodGroups::default(),
+            terminating: CowMap::default(),
+            unscheduled: CowMap::default(),
+            loads: CowMap::default(),
+            ..self.clone()
+        }
+    }
+
     pub fn nodes(&self) -> &Table<Node> {
         &self.nodes
     }

@@ -16,7 +16,7 @@ use std::{
         mpsc,
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{oneshot, watch};
@@ -48,6 +48,9 @@ const BATCH: usize = 100;
 /// The most that waits for the thread: batches, and changes in them. With more of them there is a gap. 20,000 pods are some 30 MiB.
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
+
+/// After a keyframe there is none for this many times what it took: one of 600,000 pods is written for two minutes.
+const REST_AFTER_KEYFRAME: u32 = 4;
 
 /// How often is looked whether a keyframe is written, when no message comes.
 const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);
@@ -187,7 +190,7 @@ impl History {
             if self.phase != HistoryPhase::Recording {
                 return;
             }
-            let state = KnownState { cluster: model.cluster.clone(), feeds: model.feeds.clone() };
+            let state = KnownState { cluster: model.cluster.without_indexes(), feeds: model.feeds.clone() };
             self.send(HistoryMessage::Keyframe(Box::new(state), KeyframeTimes { now, gap }));
         }
     }
@@ -261,6 +264,8 @@ struct HistoryThread<'a> {
     awaits_keyframe: bool,
     /// The keyframe that is being written, of the last segment.
     keyframe: Option<KeyframeJob>,
+    /// No keyframe is asked for before.
+    rests_until: Instant,
 }
 
 impl<'a> HistoryThread<'a> {
@@ -272,7 +277,14 @@ impl<'a> HistoryThread<'a> {
         let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         created.map_err(RecordingError::Write)?;
         let writer = RecordingWriter::into_ring(ring)?;
-        Ok(Self { writer, reporter, wanted: 0, awaits_keyframe: false, keyframe: None })
+        Ok(Self {
+            writer,
+            reporter,
+            wanted: 0,
+            awaits_keyframe: false,
+            keyframe: None,
+            rests_until: Instant::now(),
+        })
     }
 
     fn run(
@@ -323,7 +335,8 @@ impl<'a> HistoryThread<'a> {
 
     /// Asks the loop for what is known, if it is time for a keyframe.
     fn ask_for_keyframe(&mut self, now: Timestamp) {
-        if !self.awaits_keyframe && self.keyframe.is_none() && self.writer.is_segment_due(now) {
+        let may_ask = !self.awaits_keyframe && self.keyframe.is_none();
+        if may_ask && self.writer.is_segment_due(now) && Instant::now() >= self.rests_until {
             self.awaits_keyframe = true;
             self.wanted += 1;
         }
@@ -347,7 +360,9 @@ impl<'a> HistoryThread<'a> {
     /// Waits for the keyframe that is being written, if one is.
     fn end_keyframe(&mut self) -> Result<(), RecordingError> {
         if let Some(keyframe) = self.keyframe.take() {
+            let begun = keyframe.begun();
             self.writer.complete_segment(keyframe.finish()?);
+            self.rests_until = Instant::now() + begun.elapsed() * REST_AFTER_KEYFRAME;
         }
         Ok(())
     }

@@ -26,6 +26,7 @@ pub struct KeyframeJob {
     /// None once it was waited for.
     thread: Option<JoinHandle<Result<SegmentKeyframe, RecordingError>>>,
     pace: Arc<Pace>,
+    begun: Instant,
 }
 
 /// What is known when a keyframe is made.
@@ -55,17 +56,21 @@ impl KeyframeJob {
             give_way();
             let KnownState { cluster, feeds } = &state;
             let health: Vec<_> = feeds.iter().collect();
-            let mut begun = Instant::now();
+            let mut last = Instant::now();
             let rest = || {
-                of_thread.rest(begun.elapsed() * REST)?;
-                begun = Instant::now();
+                of_thread.rest(last.elapsed() * REST)?;
+                last = Instant::now();
                 Ok(())
             };
             keyframe.write(keyframe_of(cluster, feeds, &health), rest)?;
             Ok(keyframe)
         };
         let thread = thread::Builder::new().name("keyframe".into()).spawn(write)?;
-        Ok(Self { thread: Some(thread), pace })
+        Ok(Self { thread: Some(thread), pace, begun: Instant::now() })
+    }
+
+    pub const fn begun(&self) -> Instant {
+        self.begun
     }
 
     pub fn is_finished(&self) -> bool {
