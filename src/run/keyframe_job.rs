@@ -17,8 +17,10 @@ use crate::{
     recording::{RecordingError, SegmentKeyframe},
 };
 
-/// After each block this many times what it took is left before the next: 1.5 % of a core.
-const REST: u32 = 64;
+/// After each block it rests as long as the block took for each so many pods of the cluster, but not more often than this: a
+/// keyframe of half a second is done within a few, and a longer one has 1.5 % of a core.
+const PODS_PER_REST: usize = 10_000;
+const MOST_RESTS: u32 = 64;
 
 /// A keyframe that is being written. What is known is kept until then. Dropping it ends it.
 #[derive(Debug)]
@@ -56,9 +58,11 @@ impl KeyframeJob {
             give_way();
             let KnownState { cluster, feeds } = &state;
             let health: Vec<_> = feeds.iter().collect();
+            let rests =
+                u32::try_from(cluster.pods().len() / PODS_PER_REST).unwrap_or(MOST_RESTS).min(MOST_RESTS);
             let mut last = Instant::now();
             let rest = || {
-                of_thread.rest(last.elapsed() * REST)?;
+                of_thread.rest(last.elapsed() * rests)?;
                 last = Instant::now();
                 Ok(())
             };
