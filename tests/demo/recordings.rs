@@ -9,8 +9,8 @@ use kordon::{
     engine::{Origin, ServerVersion, Settings},
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
     recording::{
-        EntrySource, KeyframeSource, RecordedEntry, RecordingEnd, RecordingError, RecordingReader,
-        RecordingStart, RecordingWriter, Redactor,
+        EntrySource, FORMAT_VERSION, KeyframeSource, RecordedEntry, RecordingEnd, RecordingError,
+        RecordingReader, RecordingStart, RecordingWriter, Redactor,
     },
     time::{ClusterTime, Span, Timestamp},
 };
@@ -102,7 +102,7 @@ fn a_damaged_byte_is_noticed_and_what_follows_the_next_keyframe_is_read() {
 #[test]
 fn a_recording_of_a_newer_format_is_refused_with_what_to_do() {
     let mut file = small_recording();
-    file[8] = 2;
+    file[8..10].copy_from_slice(&(FORMAT_VERSION + 1).to_le_bytes());
     let error = open(&file).expect_err("a format that does not exist yet");
     assert!(error.to_string().contains("newer kordon"), "{error}");
 }
