@@ -80,7 +80,7 @@ const FORECAST: Duration = SECOND;
 const HEADROOM: Duration = SECOND;
 
 /// Once it is known, it follows changes this much later: what a round costs at least does not grow with them.
-const HEADROOM_REST: Duration = Duration::from_secs(5);
+const HEADROOM_REST: Duration = Duration::from_secs(3);
 
 /// What becomes of the pods that are evicted, and what would help those that are Pending, is worked out at most this often,
 /// and only after a change that it depends on.
