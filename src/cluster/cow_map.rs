@@ -245,6 +245,11 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
+    /// All values, in order of their keys. Each chunk is let go behind the last of its rows.
+    pub fn into_values(self) -> impl Iterator<Item = V> {
+        self.chunks.into_iter().flat_map(|chunk| (0..chunk.len()).map(move |row| chunk[row].1.clone()))
+    }
+
     /// The rows whose keys are not below `from`, in order.
     pub fn iter_from<'a, Q: Ord + ?Sized>(
         &'a self,
@@ -319,6 +324,7 @@ mod tests {
                 prop_assert!(ours.iter().eq(model.iter()));
                 prop_assert!(ours.iter_from(&from).eq(model.range(from..)));
                 prop_assert_eq!(ours.get(&from), model.get(&from));
+                prop_assert!(ours.into_values().eq(model.into_values()));
             }
         }
     }

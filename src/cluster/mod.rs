@@ -68,7 +68,7 @@ pub mod taint_owner;
 mod uid;
 pub mod workload;
 
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{CordonNote, DrainClaim};
@@ -269,6 +269,11 @@ impl Cluster {
 
     pub fn pods(&self) -> &Table<Pod> {
         &self.pods
+    }
+
+    /// The same, which this cluster then has no more.
+    pub fn take_pods(&mut self) -> Table<Pod> {
+        mem::take(&mut self.pods)
     }
 
     pub fn budgets(&self) -> &Table<Budget> {
@@ -525,7 +530,7 @@ impl Cluster {
             Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Leader(lease) => {
-                let old = std::mem::replace(&mut self.leader, lease.clone());
+                let old = mem::replace(&mut self.leader, lease.clone());
                 applied.push(Applied::Leader(old, lease));
             }
             Change::Known(kind, known) => {

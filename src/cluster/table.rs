@@ -108,6 +108,11 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.values().map(|row| &row.object)
     }
 
+    /// The same of a table that nobody needs any more: what copies of it have changed since is freed on the way.
+    pub fn into_objects(self) -> impl Iterator<Item = Arc<T>> {
+        self.rows.into_values().map(|row| row.object)
+    }
+
     /// The objects whose keys are not below `from`, in order.
     pub fn iter_from<'a>(&'a self, from: &T::Key) -> impl Iterator<Item = &'a Arc<T>> + Clone + use<'a, T> {
         self.rows.iter_from(from).map(|(_, row)| &row.object)

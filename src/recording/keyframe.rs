@@ -1,6 +1,6 @@
 //! Keyframes: all that is known, as the lists that it would be read from.
 
-use std::{io::Write, iter};
+use std::{io::Write, sync::Arc};
 
 use minicbor::Encode;
 
@@ -17,9 +17,10 @@ use crate::{
 };
 
 /// What a keyframe repeats.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyframeSource<'a> {
-    pub cluster: &'a Cluster,
+    /// A copy. Pods that have changed since are freed as they are written.
+    pub cluster: Cluster,
     /// The state of the watches.
     pub health: &'a [(FeedKind, &'a FeedHealth)],
     /// The API server's clock minus ours, if it was measured.
@@ -35,7 +36,7 @@ pub fn write<W: Write>(
     now: Timestamp,
     blocks: &mut BlockWriter<W>,
 ) -> Result<Timestamp, RecordingError> {
-    let KeyframeSource { cluster, health, clock_difference } = source;
+    let KeyframeSource { mut cluster, health, clock_difference } = source;
     let now = blocks.begin(BlockKind::Keyframe, now)?;
     if let Some(difference) = clock_difference {
         blocks.put(&PlainMessage::ClockDifference(difference), now)?;
@@ -44,7 +45,7 @@ pub fn write<W: Write>(
     let (leader, others): (Vec<_>, Vec<_>) =
         health.iter().copied().partition(|(kind, _)| *kind == FeedKind::Leader);
     for (kind, health) in others.into_iter().chain(leader) {
-        put_objects(kind, cluster, now, blocks)?;
+        put_objects(kind, &mut cluster, now, blocks)?;
         blocks.put(&PlainMessage::Health(kind, health), now)?;
     }
     blocks.write_end(BlockKind::KeyframeEnd, now)?;
@@ -53,24 +54,24 @@ pub fn write<W: Write>(
 
 fn put_objects<W: Write>(
     kind: FeedKind,
-    cluster: &Cluster,
+    cluster: &mut Cluster,
     now: Timestamp,
     blocks: &mut BlockWriter<W>,
 ) -> Result<(), RecordingError> {
     match kind {
-        FeedKind::Nodes => put_table(kind, cluster.nodes(), now, blocks),
-        FeedKind::Leases => put_table(kind, cluster.leases(), now, blocks),
-        FeedKind::Pods => put_table(kind, cluster.pods(), now, blocks),
-        FeedKind::Budgets => put_table(kind, cluster.budgets(), now, blocks),
-        FeedKind::Workloads(workload) => put_table(kind, cluster.workloads(workload), now, blocks),
-        FeedKind::PriorityClasses => put_table(kind, cluster.priority_classes(), now, blocks),
-        FeedKind::Namespaces => put_table(kind, cluster.namespaces(), now, blocks),
-        FeedKind::Services => put_table(kind, cluster.services(), now, blocks),
-        FeedKind::Claims => put_table(kind, cluster.claims(), now, blocks),
-        FeedKind::Volumes => put_table(kind, cluster.volumes(), now, blocks),
-        FeedKind::StorageClasses => put_table(kind, cluster.storage_classes(), now, blocks),
-        FeedKind::CsiNodes => put_table(kind, cluster.csi_nodes(), now, blocks),
-        FeedKind::Quotas => put_table(kind, cluster.quotas(), now, blocks),
+        FeedKind::Nodes => put_table(kind, cluster.nodes().clone(), now, blocks),
+        FeedKind::Leases => put_table(kind, cluster.leases().clone(), now, blocks),
+        FeedKind::Pods => put_table(kind, cluster.take_pods(), now, blocks),
+        FeedKind::Budgets => put_table(kind, cluster.budgets().clone(), now, blocks),
+        FeedKind::Workloads(workload) => put_table(kind, cluster.workloads(workload).clone(), now, blocks),
+        FeedKind::PriorityClasses => put_table(kind, cluster.priority_classes().clone(), now, blocks),
+        FeedKind::Namespaces => put_table(kind, cluster.namespaces().clone(), now, blocks),
+        FeedKind::Services => put_table(kind, cluster.services().clone(), now, blocks),
+        FeedKind::Claims => put_table(kind, cluster.claims().clone(), now, blocks),
+        FeedKind::Volumes => put_table(kind, cluster.volumes().clone(), now, blocks),
+        FeedKind::StorageClasses => put_table(kind, cluster.storage_classes().clone(), now, blocks),
+        FeedKind::CsiNodes => put_table(kind, cluster.csi_nodes().clone(), now, blocks),
+        FeedKind::Quotas => put_table(kind, cluster.quotas().clone(), now, blocks),
         FeedKind::Leader => {
             let leader = cluster.leader().map(|leader| Change::Leader(Some(leader.clone())));
             blocks.put_changes(leader.iter(), entry::write_change, now)
@@ -81,7 +82,7 @@ fn put_objects<W: Write>(
 /// Writes a table as the list that it would be read from.
 fn put_table<T, W: Write>(
     kind: FeedKind,
-    table: &Table<T>,
+    table: Table<T>,
     now: Timestamp,
     blocks: &mut BlockWriter<W>,
 ) -> Result<(), RecordingError>
@@ -89,13 +90,17 @@ where
     T: TableObject + PartialEq + Encode<Dictionary>,
     T::Key: Encode<Dictionary>,
 {
-    if !table.is_synced() && table.is_empty() {
+    let is_synced = table.is_synced();
+    if !is_synced && table.is_empty() {
         return Ok(());
     }
-    let objects = table.iter().map(|object| ObjectEvent::Listed(&**object));
-    let end = table.is_synced().then_some(ObjectEvent::ListDone);
-    let events = iter::once(ObjectEvent::ListStarted).chain(objects).chain(end);
-    let write =
-        |event, bytes: &mut _, dictionary: &mut _| entry::write_event(kind, &event, bytes, dictionary);
-    blocks.put_changes(events, write, now)
+    let write = |event: &ObjectEvent<&T>, bytes: &mut _, dictionary: &mut _| {
+        entry::write_event(kind, event, bytes, dictionary)
+    };
+    let write_object = |object: Arc<T>, bytes: &mut _, dictionary: &mut _| {
+        write(&ObjectEvent::Listed(&object), bytes, dictionary)
+    };
+    blocks.put_changes([ObjectEvent::ListStarted].iter(), write, now)?;
+    blocks.put_changes(table.into_objects(), write_object, now)?;
+    blocks.put_changes(is_synced.then_some(ObjectEvent::ListDone).iter(), write, now)
 }

@@ -337,8 +337,7 @@ mod tests {
 
         fn complete(&mut self, mut keyframe: SegmentKeyframe) {
             let (cluster, health) = (Cluster::default(), []);
-            let source =
-                KeyframeSource { cluster: &cluster, health: &health, clock_difference: Some(Span::ZERO) };
+            let source = KeyframeSource { cluster, health: &health, clock_difference: Some(Span::ZERO) };
             keyframe.write(source, || Ok(())).expect("the disk has room");
             self.writer.complete_segment(keyframe);
         }

@@ -306,7 +306,7 @@ mod tests {
         let health =
             FeedHealth { state: FeedState::Live, last_heard: None, relists: 0, requests: 0, bytes: 0 };
         let health = [(FeedKind::Nodes, &health)];
-        let source = KeyframeSource { cluster: &cluster, health: &health, clock_difference: None };
+        let source = KeyframeSource { cluster, health: &health, clock_difference: None };
         let settings = Settings::defaults(ServerVersion::new(1, 36));
         let start = RecordingStart::new(&settings, Span::from_secs(60), now);
         let mut writer = RecordingWriter::start(Vec::new(), start, None).expect("memory");

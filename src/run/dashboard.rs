@@ -73,6 +73,11 @@ const SECOND: Duration = Duration::from_secs(1);
 /// with each frame.
 const REFRESH: Duration = Duration::from_millis(250);
 
+/// To follow the watches on the screen uses a hundredth of a core: views are refreshed less often where that and drawing them
+/// takes long, but at least this often.
+const REFRESH_COST: u32 = 100;
+const SLOWEST_REFRESH: Duration = Duration::from_millis(500);
+
 /// Forecasts are made, and an open plan follows the cluster, at most this often.
 const FORECAST: Duration = SECOND;
 
@@ -251,6 +256,8 @@ struct Loop {
     unrefreshed: bool,
     forecast_is_old: bool,
     next_frame: Instant,
+    /// How long the last draw took.
+    draw_cost: Duration,
     next_refresh: Instant,
     next_tick: Instant,
     forecast: Background<Forecast>,
@@ -317,6 +324,7 @@ impl Loop {
             unrefreshed: true,
             forecast_is_old: true,
             next_frame: now,
+            draw_cost: Duration::ZERO,
             next_refresh: now,
             next_tick: now + SECOND,
             forecast: Background::new(FORECAST),
@@ -458,10 +466,13 @@ impl Loop {
     }
 
     fn draw(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
+        let started = Instant::now();
         let drawn = surface.draw_app(&self.app, self.now()).map_err(RunError::Draw)?;
         self.app.screen.drawn(&drawn.rows);
         self.undrawn = false;
-        self.next_frame = Instant::now() + FRAME;
+        let now = Instant::now();
+        self.draw_cost = now - started;
+        self.next_frame = now + FRAME;
         Ok(())
     }
 
@@ -630,8 +641,13 @@ impl Loop {
 
     /// Views are up to date; that was begun at this moment.
     fn refreshed_since(&mut self, started: Instant) {
-        let pace = if self.app.model.engine.is_some() { REFRESH } else { FRAME };
-        self.next_refresh = Instant::now() + pace.max(started.elapsed() * COST);
+        let cost = started.elapsed();
+        let pace = if self.app.model.engine.is_some() {
+            ((cost + self.draw_cost) * REFRESH_COST).clamp(REFRESH, SLOWEST_REFRESH)
+        } else {
+            FRAME
+        };
+        self.next_refresh = Instant::now() + pace.max(cost * COST);
     }
 
     fn on_subject_report(&mut self, subject: &EventSubject, report: SubjectReport) {

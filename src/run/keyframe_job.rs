@@ -19,12 +19,11 @@ use crate::{
     recording::{RecordingError, SegmentKeyframe},
 };
 
-/// After each block it rests as long as the block took for each so many pods of the cluster, but not more often than this: a
-/// keyframe of half a second is done within a few, and a longer one has 1.5 % of a core.
-const PODS_PER_REST: usize = 10_000;
-const MOST_RESTS: u32 = 64;
+/// After each block it rests this many times what the block took: it uses 1.5 % of a core, and that of a small cluster is done at
+/// once.
+const REST: u32 = 64;
 
-/// A keyframe that is being written. What is known is kept until then. Dropping it ends it.
+/// A keyframe that is being written. What is known is kept until it is. Dropping the job ends it.
 #[derive(Debug)]
 pub struct KeyframeJob {
     /// None once it was waited for.
@@ -58,17 +57,15 @@ impl KeyframeJob {
         let of_thread = pace.clone();
         let write = move || {
             give_way();
-            let KnownState { cluster, feeds } = &state;
+            let KnownState { cluster, feeds } = state;
             let health: Vec<_> = feeds.iter().collect();
-            let rests =
-                u32::try_from(cluster.pods().len() / PODS_PER_REST).unwrap_or(MOST_RESTS).min(MOST_RESTS);
             let mut last = Instant::now();
             let rest = || {
-                of_thread.rest(last.elapsed() * rests)?;
+                of_thread.rest(last.elapsed() * REST)?;
                 last = Instant::now();
                 Ok(())
             };
-            keyframe.write(keyframe_of(cluster, feeds, &health), rest)?;
+            keyframe.write(keyframe_of(cluster, &feeds, &health), rest)?;
             Ok(keyframe)
         };
         let thread = thread::Builder::new().name("keyframe".into()).spawn(write)?;

@@ -74,12 +74,12 @@ pub fn write_keyframe_if_due<W: Write>(
         return Ok(());
     }
     let health: Vec<_> = model.feeds.iter().collect();
-    writer.keyframe(keyframe_of(&model.cluster, &model.feeds, &health), now)
+    writer.keyframe(keyframe_of(model.cluster.clone(), &model.feeds, &health), now)
 }
 
 /// A keyframe of what is known. `health` is that of the feeds.
 pub const fn keyframe_of<'a>(
-    cluster: &'a Cluster,
+    cluster: Cluster,
     feeds: &Feeds,
     health: &'a [(FeedKind, &'a FeedHealth)],
 ) -> KeyframeSource<'a> {

@@ -242,7 +242,7 @@ fn record(messages: &[(Timestamp, FeedEvent)], redactor: Option<&Redactor>) -> V
     for (at, event) in messages {
         if writer.is_keyframe_due(*at) {
             let health: Vec<_> = states.iter().map(|(kind, health)| (*kind, health)).collect();
-            let source = KeyframeSource { cluster: &cluster, health: &health, clock_difference };
+            let source = KeyframeSource { cluster: cluster.clone(), health: &health, clock_difference };
             writer.keyframe(source, START + MINUTE).expect("memory");
         }
         writer.event(event, *at).expect("memory");

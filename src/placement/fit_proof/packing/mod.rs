@@ -119,10 +119,15 @@ impl PackedNode {
         if Arc::ptr_eq(&self.residents, residents) {
             return self.targets.iter().map(|target| (*target, true)).collect();
         }
+        // Most stand in the order in which they stood: the search goes on behind the last one that was found.
+        let (all, mut next) = (self.residents.len(), 0);
         let target = |resident: &Resident| {
-            let old = self.residents.iter().zip(&self.targets);
-            let mut same = old.filter(|(old, _)| old.pod.key == resident.pod.key);
-            same.next().map_or((NOWHERE, false), |(old, target)| (*target, old.is_alike(resident)))
+            let mut places = (next..all).chain(0..next);
+            let Some(place) = places.find(|place| self.residents[*place].pod.key == resident.pod.key) else {
+                return (NOWHERE, false);
+            };
+            next = place + 1;
+            (self.targets[place], self.residents[place].is_alike(resident))
         };
         residents.iter().map(target).collect()
     }
