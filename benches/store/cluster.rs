@@ -6,6 +6,7 @@ use std::{
     path::PathBuf,
     process::{Command, Stdio},
     sync::atomic::Ordering,
+    thread::sleep,
     time::{Duration, Instant},
 };
 
@@ -22,13 +23,18 @@ use super::{
         objects::LargeCluster,
     },
     leashed::Leashed,
-    process::Process,
+    process::{CpuCounter, Process},
+    report::{Budget, Figure, Report},
 };
 
 /// With this the benchmark is the embedded API.
 pub const SERVER_ARGUMENT: &str = "embedded-server";
 /// With this the benchmark changes a cluster.
 pub const CHURN_ARGUMENT: &str = "churn";
+
+/// A server that takes less than a tenth of a core for so long is idle.
+const IDLE_FOR: Duration = Duration::from_secs(3);
+const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(120);
 
 /// A running cluster. Dropping it ends it.
 pub struct TestCluster {
@@ -114,6 +120,22 @@ impl TestCluster {
 }
 
 impl Server {
+    /// Waits until it has cleared up after what was asked of it before: that is not what is measured next, and takes as much of
+    /// the machine.
+    pub fn wait_until_idle(&self, report: &mut Report) {
+        let begun = Instant::now();
+        while begun.elapsed() < LONGEST_IDLE_WAIT {
+            let mut counters: Vec<_> =
+                self.processes().into_iter().map(|(_, server)| server.count_cpu()).collect();
+            sleep(IDLE_FOR);
+            let used: Duration = counters.iter_mut().map(CpuCounter::used).sum();
+            if used < IDLE_FOR / 10 {
+                break;
+            }
+        }
+        report.add("until the servers were idle", Figure::seconds(begun.elapsed()), Budget::None, "");
+    }
+
     /// The processes that it consists of.
     pub fn processes(&self) -> Vec<(&'static str, Process)> {
         match self {

@@ -95,7 +95,7 @@ const OUTCOMES: Duration = SECOND;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// How long watch events are applied before keys get their turn again.
-const TURN: Duration = Duration::from_millis(2);
+const TURN: Duration = Duration::from_millis(1);
 
 /// The dashboard before it is shown.
 #[derive(Debug)]
