@@ -3,13 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashSet;
+
 use super::{
     node_state::{Flaps, NodeFacts, NodeState},
     zone_names::ZoneNames,
 };
 use crate::{
-    cluster::{Applied, Cluster, Node, NodeName, TaintEffect, ZoneKey},
-    engine::{Engine, Expiry},
+    cluster::{Applied, Cluster, Delta, Node, NodeName, TaintEffect, ZoneKey},
+    engine::{Engine, Expiry, Silence},
     time::{ClusterClock, Span, Timestamp},
 };
 
@@ -35,8 +37,10 @@ pub struct NodeWatchlist {
     flaps: Flaps,
     /// Counts changes of states.
     revision: u64,
-    /// Nodes that changed, or whose Lease changed, since the last update.
+    /// Nodes that changed, or whose Lease is new or gone, since the last update.
     changed: BTreeSet<NodeName>,
+    /// Nodes whose Lease changed since the last update.
+    renewed: FxHashSet<NodeName>,
     /// Whether all nodes are to be looked at that are abnormal or not Ready.
     all_changed: bool,
     /// When nodes have to be looked at although nothing has changed, by time and name.
@@ -79,6 +83,9 @@ impl NodeWatchlist {
             Applied::Node(delta) => {
                 self.changed.extend(delta.old.iter().chain(&delta.new).map(|node| node.name.clone()));
             }
+            Applied::Lease(Delta { old: Some(_), new: Some(lease) }) => {
+                self.renewed.insert(lease.node.clone());
+            }
             Applied::Lease(delta) => {
                 self.changed.extend(delta.old.iter().chain(&delta.new).map(|lease| lease.node.clone()));
             }
@@ -103,11 +110,19 @@ impl NodeWatchlist {
             self.flaps.undo_after(now);
             self.all_changed = true;
         }
-        let changed = std::mem::take(&mut self.changed);
+        let (changed, renewed) = (std::mem::take(&mut self.changed), std::mem::take(&mut self.renewed));
         let due = self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, name)| name);
         let all = std::mem::take(&mut self.all_changed).then(|| self.abnormal.union(&self.notable));
         let unchanged = due.chain(all.into_iter().flatten());
-        let unchanged: Vec<NodeName> = unchanged.filter(|name| !changed.contains(*name)).cloned().collect();
+        let is_changed = |name: &NodeName| changed.contains(name) || renewed.contains(name);
+        let unchanged: Vec<NodeName> = unchanged.filter(|name| !is_changed(name)).cloned().collect();
+        for name in renewed.iter().filter(|name| !changed.contains(*name)) {
+            if let Some(node) = cluster.node(name)
+                && !self.renew(engine, cluster, node, now)
+            {
+                self.look_at(&NodeFacts::of(engine, cluster, node, now), None);
+            }
+        }
         for name in changed {
             match cluster.node(&name) {
                 Some(node) => self.look_at(&NodeFacts::of(engine, cluster, node, now), Some(node.zone())),
@@ -215,6 +230,31 @@ impl NodeWatchlist {
         }
     }
 
+    /// Brings what is known of a node whose Lease changed up to date where only the time of the next look can be another: most
+    /// nodes are Ready, and renew their Leases every few seconds. Returns whether it was so.
+    fn renew(&mut self, engine: &Engine, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
+        let Some(Seen { look, .. }) = self.seen.get_mut(&node.name).filter(|seen| seen.look.is_calm()) else {
+            return false;
+        };
+        let silence = engine.silence(cluster, node);
+        if silence.is_late(now) {
+            return false;
+        }
+        let again = next_without_renewal(silence, now);
+        let before = std::mem::replace(&mut look.again, again);
+        self.set_due(&node.name, before, again);
+        true
+    }
+
+    fn set_due(&mut self, name: &NodeName, before: Option<Timestamp>, again: Option<Timestamp>) {
+        if before != again {
+            if let Some(at) = before {
+                self.due.remove(&(at, name.clone()));
+            }
+            self.due.extend(again.map(|at| (at, name.clone())));
+        }
+    }
+
     /// The node is gone.
     fn forget(&mut self, name: &NodeName) {
         self.flaps.forget(name);
@@ -231,10 +271,7 @@ impl NodeWatchlist {
         set_member(&mut self.abnormal, name, new.is_some_and(|look| look.is_abnormal));
         set_member(&mut self.silent, name, new.is_some_and(|look| look.is_silent));
         set_member(&mut self.notable, name, new.is_some_and(|look| look.state != NodeState::Ready));
-        if let Some(at) = old.and_then(|look| look.again) {
-            self.due.remove(&(at, name.clone()));
-        }
-        self.due.extend(new.and_then(|look| look.again).map(|at| (at, name.clone())));
+        self.set_due(name, old.and_then(|look| look.again), new.and_then(|look| look.again));
         let [old_state, state] = [old, new].map(|look| look.map(|look| look.state));
         if old_state != state {
             self.count(old_state, state);
@@ -310,8 +347,7 @@ impl Look {
         let NodeFacts { node, silence, now, .. } = *facts;
         let (state, is_silent) = (NodeState::of(facts), silence.is_silent(now));
         let is_abnormal = is_silent || looks_wrong(node);
-        let of_silence = [silence.late_from, silence.silent_from].map(|from| from + Span::from_nanos(1));
-        let of_silence = of_silence.into_iter().filter(|from| *from > now).min();
+        let of_silence = next_without_renewal(silence, now);
         let again = match facts.expiry {
             // What the controller makes of a healthy node shows only when the node has changed or is late.
             _ if state == NodeState::Ready && !is_abnormal => of_silence,
@@ -321,6 +357,17 @@ impl Look {
         };
         Self { state, is_abnormal, is_silent, again }
     }
+
+    /// Whether nothing but that it falls silent can be noticed while the node and its pods stay as they are.
+    fn is_calm(&self) -> bool {
+        self.state == NodeState::Ready && !self.is_abnormal && !self.is_silent
+    }
+}
+
+/// When a node is late or silent, if it is not yet, unless it renews its Lease.
+fn next_without_renewal(silence: Silence, now: Timestamp) -> Option<Timestamp> {
+    let next = [silence.late_from, silence.silent_from].map(|from| from + Span::from_nanos(1));
+    next.into_iter().filter(|from| *from > now).min()
 }
 
 fn set_member(set: &mut BTreeSet<NodeName>, name: &NodeName, is_member: bool) {
