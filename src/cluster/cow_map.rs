@@ -120,9 +120,11 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
 
     /// The value under `key`, made by `make` where there is none.
     pub fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
-        if !self.contains_key(&key) {
-            self.insert(key.clone(), make());
+        let (chunk, place) = self.find(&key);
+        if let Ok(row) = place {
+            return &mut Arc::make_mut(&mut self.chunks[chunk])[row].1;
         }
+        self.insert(key.clone(), make());
         self.get_mut(&key).expect("it has just been inserted")
     }
 

@@ -104,8 +104,8 @@ impl Heartbeats {
         match before {
             None => self.record(&new.node, clock.local(renewed).min(now)),
             Some(before) if before < renewed => {
-                self.record(&new.node, arrived(clock.local(renewed), health, now));
-                self.push(&new.node, renewed.since(before));
+                let renewals = self.renewals(&new.node, arrived(clock.local(renewed), health, now));
+                renewals.push(renewed.since(before));
             }
             // Upstream does not take it for a renewal either.
             Some(_) => {}
@@ -114,15 +114,14 @@ impl Heartbeats {
 
     /// The node renewed its Lease then.
     pub fn record(&mut self, node: &NodeName, at: Timestamp) {
-        let first = Renewals { last: at, tenths: [0; KEPT], len: 0 };
-        self.by_node.entry(node.clone(), || first).last = at;
+        self.renewals(node, at);
     }
 
-    fn push(&mut self, node: &NodeName, interval: Span) {
-        let tenths = u16::try_from(interval.as_nanos() / 100_000_000).unwrap_or(u16::MAX);
-        if let Some(renewals) = self.by_node.get_mut(node) {
-            renewals.push(tenths);
-        }
+    /// The renewals of a node, whose last was then.
+    fn renewals(&mut self, node: &NodeName, last: Timestamp) -> &mut Renewals {
+        let renewals = self.by_node.entry(node.clone(), || Renewals { last, tenths: [0; KEPT], len: 0 });
+        renewals.last = last;
+        renewals
     }
 
     /// When the node last renewed its Lease; none if it has none.
@@ -174,7 +173,8 @@ impl Renewals {
         *sorted.select_nth_unstable(sorted.len() / 2).1
     }
 
-    fn push(&mut self, tenths: u16) {
+    fn push(&mut self, interval: Span) {
+        let tenths = u16::try_from(interval.as_nanos() / 100_000_000).unwrap_or(u16::MAX);
         if usize::from(self.len) == KEPT {
             self.tenths.rotate_left(1);
             self.tenths[KEPT - 1] = tenths;

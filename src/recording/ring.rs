@@ -71,10 +71,11 @@ pub struct SegmentKeyframe {
     written: SegmentFile,
 }
 
-/// Calls something whenever a block was written.
+/// Calls something between two blocks.
 struct InSteps<W, F> {
     out: W,
-    after_block: F,
+    between_blocks: F,
+    is_after_block: bool,
 }
 
 impl Ring {
@@ -227,20 +228,24 @@ impl SegmentKeyframe {
         self.at
     }
 
-    /// What it is written to. `after_block` is called after each block.
-    pub fn in_steps(&mut self, after_block: impl FnMut() -> io::Result<()>) -> impl Write {
-        InSteps { out: &mut self.written, after_block }
+    /// What it is written to. `between_blocks` is called before each block but the first.
+    pub fn in_steps(&mut self, between_blocks: impl FnMut() -> io::Result<()>) -> impl Write {
+        InSteps { out: &mut self.written, between_blocks, is_after_block: false }
     }
 }
 
 impl<W: Write, F: FnMut() -> io::Result<()>> Write for InSteps<W, F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if std::mem::take(&mut self.is_after_block) {
+            (self.between_blocks)()?;
+        }
         self.out.write(bytes)
     }
 
+    /// At the end of a block.
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()?;
-        (self.after_block)()
+        self.is_after_block = true;
+        self.out.flush()
     }
 }
 

@@ -120,18 +120,18 @@ impl RecordingWriter<Ring> {
 }
 
 impl SegmentKeyframe {
-    /// Writes it, and calls `after_block` after each block, whose errors end it.
+    /// Writes it, and calls `between_blocks` before each block but the first; its errors end it.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn write(
         &mut self,
         source: KeyframeSource<'_>,
-        after_block: impl FnMut() -> std::io::Result<()>,
+        between_blocks: impl FnMut() -> std::io::Result<()>,
     ) -> Result<(), RecordingError> {
         let at = self.at();
         let dictionary = Dictionary::remembering(RING_REMEMBERS);
-        let mut blocks = BlockWriter::new(self.in_steps(after_block), RING_LEVEL, dictionary, at)?;
+        let mut blocks = BlockWriter::new(self.in_steps(between_blocks), RING_LEVEL, dictionary, at)?;
         keyframe::write(source, at, &mut blocks).map(drop)
     }
 }
