@@ -157,7 +157,7 @@ impl NodeWatchlist {
         &self.abnormal
     }
 
-    /// The nodes that were silent at the last update ([`Silence`](crate::engine::Silence)), by name.
+    /// The nodes that were silent at the last update ([`Silence`]), by name.
     pub fn silent(&self) -> &BTreeSet<NodeName> {
         &self.silent
     }
