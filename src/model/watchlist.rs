@@ -110,19 +110,16 @@ impl NodeWatchlist {
             self.flaps.undo_after(now);
             self.all_changed = true;
         }
-        let (changed, renewed) = (std::mem::take(&mut self.changed), std::mem::take(&mut self.renewed));
+        let changed = std::mem::take(&mut self.changed);
+        let renewed = std::mem::take(&mut self.renewed).into_iter().filter(|name| !changed.contains(name));
+        let is_unsettled =
+            |name: &NodeName| cluster.node(name).is_some_and(|node| !self.renew(engine, cluster, node, now));
+        let renewed: Vec<NodeName> = renewed.filter(is_unsettled).collect();
         let due = self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, name)| name);
         let all = std::mem::take(&mut self.all_changed).then(|| self.abnormal.union(&self.notable));
-        let unchanged = due.chain(all.into_iter().flatten());
-        let is_changed = |name: &NodeName| changed.contains(name) || renewed.contains(name);
-        let unchanged: Vec<NodeName> = unchanged.filter(|name| !is_changed(name)).cloned().collect();
-        for name in renewed.iter().filter(|name| !changed.contains(*name)) {
-            if let Some(node) = cluster.node(name)
-                && !self.renew(engine, cluster, node, now)
-            {
-                self.look_at(&NodeFacts::of(engine, cluster, node, now), None);
-            }
-        }
+        let unchanged = renewed.iter().chain(due).chain(all.into_iter().flatten());
+        let unchanged: BTreeSet<NodeName> =
+            unchanged.filter(|name| !changed.contains(*name)).cloned().collect();
         for name in changed {
             match cluster.node(&name) {
                 Some(node) => self.look_at(&NodeFacts::of(engine, cluster, node, now), Some(node.zone())),
