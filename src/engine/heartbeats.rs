@@ -32,6 +32,8 @@ pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
+    /// Whether the node would be late sooner than before the Lease changed last.
+    is_hastened: bool,
 }
 
 /// The last heartbeat of a node, and what follows if it is the last one.
@@ -51,9 +53,8 @@ pub struct Silence {
 
 impl Silence {
     pub(super) fn of(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
-        let half = |span: Span| Span::from_nanos(span.as_nanos() / 2);
         let silent = half(grace).min(interval * 3);
-        let late = half(interval * 3).min(silent);
+        let late = late_after(interval).min(silent);
         Self { heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
     }
 
@@ -64,6 +65,15 @@ impl Silence {
     pub fn is_silent(&self, now: Timestamp) -> bool {
         now > self.silent_from
     }
+}
+
+/// A node of this interval is late after so long without a heartbeat, unless it counts as silent sooner.
+fn late_after(interval: Span) -> Span {
+    half(interval * 3)
+}
+
+fn half(span: Span) -> Span {
+    Span::from_nanos(span.as_nanos() / 2)
 }
 
 /// When a time that was written was, if we learn of it now: never in the future, and not long ago if the watches are
@@ -100,28 +110,31 @@ impl Heartbeats {
             return;
         };
         let Some(renewed) = new.renewed else { return };
-        let before = delta.old.as_ref().and_then(|old| old.renewed);
-        match before {
-            None => self.record(&new.node, clock.local(renewed).min(now)),
-            Some(before) if before < renewed => {
-                let renewals = self.renewals(&new.node, arrived(clock.local(renewed), health, now));
-                renewals.push(renewed.since(before));
-            }
-            // Upstream does not take it for a renewal either.
-            Some(_) => {}
+        let old = delta.old.as_deref();
+        let Some(before) = old.and_then(|old| old.renewed) else {
+            return self.record(&new.node, clock.local(renewed).min(now));
+        };
+        let last = arrived(clock.local(renewed), health, now);
+        let renewals = self.by_node.entry(new.node.clone(), || Renewals::new(last));
+        let late_from = renewals.late_from(old);
+        // Upstream does not take it for a renewal otherwise either.
+        if before < renewed {
+            renewals.last = last;
+            renewals.push(renewed.since(before));
         }
+        renewals.is_hastened = renewals.late_from(Some(new)) < late_from;
     }
 
     /// The node renewed its Lease then.
     pub fn record(&mut self, node: &NodeName, at: Timestamp) {
-        self.renewals(node, at);
+        let renewals = self.by_node.entry(node.clone(), || Renewals::new(at));
+        (renewals.last, renewals.is_hastened) = (at, true);
     }
 
-    /// The renewals of a node, whose last was then.
-    fn renewals(&mut self, node: &NodeName, last: Timestamp) -> &mut Renewals {
-        let renewals = self.by_node.entry(node.clone(), || Renewals { last, tenths: [0; KEPT], len: 0 });
-        renewals.last = last;
-        renewals
+    /// Whether the node would be late sooner than before its Lease changed last: its renewals follow each other faster. Most
+    /// are late later with each renewal.
+    pub fn is_hastened(&self, node: &NodeName) -> bool {
+        self.of(node).is_some_and(|renewals| renewals.is_hastened)
     }
 
     /// When the node last renewed its Lease; none if it has none.
@@ -159,6 +172,15 @@ pub(super) fn interval(renewals: Option<&Renewals>, lease: Option<&Lease>) -> Sp
 }
 
 impl Renewals {
+    const fn new(last: Timestamp) -> Self {
+        Self { last, tenths: [0; KEPT], len: 0, is_hastened: true }
+    }
+
+    /// From when on the node would be late with this Lease, whatever its grace period.
+    fn late_from(&self, lease: Option<&Lease>) -> Timestamp {
+        self.last + late_after(interval(Some(self), lease))
+    }
+
     pub(super) fn last(&self) -> Timestamp {
         self.last
     }

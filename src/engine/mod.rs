@@ -452,16 +452,23 @@ impl Engine {
 
     /// The nodes that are silent ([`Silence`]).
     pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
+        let silent = self.silences(cluster).filter(|(_, silence)| silence.is_silent(now));
+        silent.map(|(node, _)| node.name.clone()).collect()
+    }
+
+    /// [`Engine::silence`] of every node, by name, in one walk.
+    pub fn silences<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+    ) -> impl Iterator<Item = (&'a Arc<Node>, Silence)> + use<'a> {
         let mut renewals = SortedWalk::new(self.heartbeats.all());
         let mut leases = SortedWalk::new(cluster.leases().iter().map(|lease| (&lease.node, &**lease)));
         let mut records = SortedWalk::new(&self.records);
-        let mut is_silent = |node: &Node| {
+        cluster.nodes().iter().map(move |node| {
             let name = &node.name;
             let (renewals, lease, record) = (renewals.get(name), leases.get(name), records.get(name));
-            self.silence_by(cluster, node, renewals, lease, record).is_silent(now)
-        };
-        let nodes = cluster.nodes().iter();
-        nodes.filter(|node| is_silent(node)).map(|node| node.name.clone()).collect()
+            (node, self.silence_by(cluster, node, renewals, lease, record))
+        })
     }
 
     /// The renewals of the nodes' Leases.

@@ -403,7 +403,6 @@ impl Model {
 
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
         let AppliedChange { applied, impact } = change;
-        self.watchlist.on_applied(applied);
         self.upgrades.on_applied(applied);
         self.departures.on_applied(applied, &self.cluster, self.feeds.state(FeedKind::Pods), now);
         let judged = self.accuracy.on_change(applied, &self.cluster, now);
@@ -416,6 +415,7 @@ impl Model {
         if let Some(engine) = &mut self.engine {
             engine.handle_change(&self.cluster, applied, now);
         }
+        self.watchlist.on_applied(applied, self.engine.as_ref());
     }
 
     /// Adds what the change tells about nodes and their pods to the journal. What was there before the engine started is no

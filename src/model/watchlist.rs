@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashSet;
-
 use super::{
     node_state::{Flaps, NodeFacts, NodeState},
     zone_names::ZoneNames,
@@ -15,10 +13,16 @@ use crate::{
     time::{ClusterClock, Span, Timestamp},
 };
 
+/// So far the nodes are looked for that are late next: thousands at once cost less than each after its renewal.
+const LOOK_AHEAD: Span = Span::from_secs(5);
+
+/// A node is late after a time, not at it.
+const MOMENT: Span = Span::from_nanos(1);
+
 /// The nodes that something is happening or may happen to, and the state of every node.
 ///
-/// A node is looked at after it or its Lease changed, when its heartbeat would be late or what is known of it does not hold any
-/// longer, and after its pods changed while it is abnormal or in any other state than Ready. In between it costs nothing,
+/// A node is looked at after it changed, when its heartbeat is late or what is known of it does not hold any longer, and after its
+/// Lease or its pods changed while it is abnormal or in any other state than Ready. In between it costs nothing,
 /// though it may be one of the thousand of a zone that is down.
 #[derive(Clone, Debug, Default)]
 pub struct NodeWatchlist {
@@ -39,12 +43,14 @@ pub struct NodeWatchlist {
     revision: u64,
     /// Nodes that changed, or whose Lease is new or gone, since the last update.
     changed: BTreeSet<NodeName>,
-    /// Nodes whose Lease changed since the last update.
-    renewed: FxHashSet<NodeName>,
+    /// Nodes whose Lease changed since the last update, without those whose renewal tells nothing new.
+    renewed: BTreeSet<NodeName>,
     /// Whether all nodes are to be looked at that are abnormal or not Ready.
     all_changed: bool,
     /// When nodes have to be looked at although nothing has changed, by time and name.
     due: BTreeSet<(Timestamp, NodeName)>,
+    /// Until then no calm node is late that is not due sooner.
+    calm_until: Timestamp,
     /// The clock that those times were worked out with; none before the first update.
     clock: Option<ClusterClock>,
     /// The time of the last update.
@@ -77,14 +83,19 @@ struct Look {
 }
 
 impl NodeWatchlist {
-    /// Follows a change of the cluster.
-    pub fn on_applied(&mut self, applied: &Applied) {
+    /// Follows a change of the cluster, after the engine.
+    pub fn on_applied(&mut self, applied: &Applied, engine: Option<&Engine>) {
         match applied {
             Applied::Node(delta) => {
                 self.changed.extend(delta.old.iter().chain(&delta.new).map(|node| node.name.clone()));
             }
             Applied::Lease(Delta { old: Some(_), new: Some(lease) }) => {
-                self.renewed.insert(lease.node.clone());
+                let name = &lease.node;
+                let is_hastened = || engine.is_some_and(|engine| engine.heartbeats().is_hastened(name));
+                // Most nodes are Ready, renew their Leases every few seconds, and are late later with each renewal.
+                if self.abnormal.contains(name) || self.notable.contains(name) || is_hastened() {
+                    self.renewed.insert(name.clone());
+                }
             }
             Applied::Lease(delta) => {
                 self.changed.extend(delta.old.iter().chain(&delta.new).map(|lease| lease.node.clone()));
@@ -109,12 +120,13 @@ impl NodeWatchlist {
         if now < std::mem::replace(&mut self.updated, now) {
             self.flaps.undo_after(now);
             self.all_changed = true;
+            self.calm_until = Timestamp::EPOCH;
+        }
+        if self.calm_until <= now {
+            self.look_ahead(engine, cluster, now);
         }
         let changed = std::mem::take(&mut self.changed);
-        let renewed = std::mem::take(&mut self.renewed).into_iter().filter(|name| !changed.contains(name));
-        let is_unsettled =
-            |name: &NodeName| cluster.node(name).is_some_and(|node| !self.renew(engine, cluster, node, now));
-        let renewed: Vec<NodeName> = renewed.filter(is_unsettled).collect();
+        let renewed = std::mem::take(&mut self.renewed);
         let due = self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, name)| name);
         let all = std::mem::take(&mut self.all_changed).then(|| self.abnormal.union(&self.notable));
         let unchanged = renewed.iter().chain(due).chain(all.into_iter().flatten());
@@ -134,6 +146,29 @@ impl NodeWatchlist {
         debug_assert_eq!(self.outdated(engine, cluster, now), None, "a look would find something else");
     }
 
+    /// Finds the nodes that will be late within the next seconds unless they renew their Leases: each of those has its own time to
+    /// be looked at, the others need none.
+    fn look_ahead(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
+        let horizon = now + LOOK_AHEAD;
+        let mut calm_until = horizon + LOOK_AHEAD;
+        let mut due = Vec::new();
+        for (node, silence) in engine.silences(cluster) {
+            if silence.late_from < horizon {
+                due.push((&node.name, silence.late_from));
+            } else {
+                calm_until = calm_until.min(silence.late_from);
+            }
+        }
+        self.calm_until = calm_until;
+        for (name, late_from) in due {
+            if let Some(Seen { look, .. }) = self.seen.get_mut(name).filter(|seen| seen.look.is_calm()) {
+                let again = Some(late_from + MOMENT);
+                let before = std::mem::replace(&mut look.again, again);
+                self.set_due(name, before, again);
+            }
+        }
+    }
+
     /// A node that would look different now.
     fn outdated(
         &self,
@@ -143,7 +178,7 @@ impl NodeWatchlist {
     ) -> Option<(&NodeName, Look, Look)> {
         self.abnormal.union(&self.notable).find_map(|name| {
             let known = self.seen.get(name)?.look;
-            let look = Look::of(&NodeFacts::of(engine, cluster, cluster.node(name)?, now));
+            let look = Look::of(&NodeFacts::of(engine, cluster, cluster.node(name)?, now), self.calm_until);
             let is_same = Look { again: known.again, ..look } == known;
             (!is_same).then_some((name, known, look))
         })
@@ -217,7 +252,7 @@ impl NodeWatchlist {
     /// Records what is known of a node; its zone too, unless the node is the same as at the last look. Most of the thousand
     /// nodes of a zone that is down are the same and look the same: for them nothing is written.
     fn look_at(&mut self, facts: &NodeFacts, zone: Option<ZoneKey>) {
-        let (name, look) = (&facts.node.name, Look::of(facts));
+        let (name, look) = (&facts.node.name, Look::of(facts, self.calm_until));
         let known = self.seen.get(name);
         self.flaps.record(name, look.state, known.is_none(), facts.now);
         let is_same = known
@@ -225,22 +260,6 @@ impl NodeWatchlist {
         if !is_same && let Some(zone) = zone.or_else(|| known.map(|known| known.zone.clone())) {
             self.set(name, Some(Seen { zone, look }));
         }
-    }
-
-    /// Brings what is known of a node whose Lease changed up to date where only the time of the next look can be another: most
-    /// nodes are Ready, and renew their Leases every few seconds. Returns whether it was so.
-    fn renew(&mut self, engine: &Engine, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
-        let Some(Seen { look, .. }) = self.seen.get_mut(&node.name).filter(|seen| seen.look.is_calm()) else {
-            return false;
-        };
-        let silence = engine.silence(cluster, node);
-        if silence.is_late(now) {
-            return false;
-        }
-        let again = next_without_renewal(silence, now);
-        let before = std::mem::replace(&mut look.again, again);
-        self.set_due(&node.name, before, again);
-        true
     }
 
     fn set_due(&mut self, name: &NodeName, before: Option<Timestamp>, again: Option<Timestamp>) {
@@ -340,19 +359,21 @@ impl ZoneNodes {
 }
 
 impl Look {
-    fn of(facts: &NodeFacts) -> Self {
+    /// Until `calm_until` no calm node is late that has no time of its own.
+    fn of(facts: &NodeFacts, calm_until: Timestamp) -> Self {
         let NodeFacts { node, silence, now, .. } = *facts;
         let (state, is_silent) = (NodeState::of(facts), silence.is_silent(now));
         let is_abnormal = is_silent || looks_wrong(node);
+        let look = Self { state, is_abnormal, is_silent, again: None };
         let of_silence = next_without_renewal(silence, now);
         let again = match facts.expiry {
             // What the controller makes of a healthy node shows only when the node has changed or is late.
-            _ if state == NodeState::Ready && !is_abnormal => of_silence,
+            _ if look.is_calm() => of_silence.filter(|from| *from <= calm_until),
             Expiry::AnyTime => Some(Timestamp::EPOCH),
             Expiry::At(at) => Some(of_silence.map_or(at, |from| from.min(at))),
             Expiry::OnChange => of_silence,
         };
-        Self { state, is_abnormal, is_silent, again }
+        Self { again, ..look }
     }
 
     /// Whether nothing but that it falls silent can be noticed while the node and its pods stay as they are.
@@ -363,7 +384,7 @@ impl Look {
 
 /// When a node is late or silent, if it is not yet, unless it renews its Lease.
 fn next_without_renewal(silence: Silence, now: Timestamp) -> Option<Timestamp> {
-    let next = [silence.late_from, silence.silent_from].map(|from| from + Span::from_nanos(1));
+    let next = [silence.late_from, silence.silent_from].map(|from| from + MOMENT);
     next.into_iter().filter(|from| *from > now).min()
 }
 
@@ -383,6 +404,8 @@ fn looks_wrong(node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+
+    use proptest::prelude::*;
 
     use super::*;
     use crate::{
@@ -422,8 +445,8 @@ mod tests {
             let mut applied = Vec::new();
             self.cluster.apply(change, &mut applied);
             for applied in &applied {
-                self.watchlist.on_applied(applied);
                 self.engine.handle_change(&self.cluster, applied, now);
+                self.watchlist.on_applied(applied, Some(&self.engine));
             }
         }
 
@@ -494,6 +517,28 @@ mod tests {
         world.renew("n-7", 60);
         assert!(world.abnormal(60).is_empty());
         assert_eq!(world.abnormal(90).len(), 20, "all of them become silent by time alone");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+        #[test]
+        fn a_node_is_late_by_its_pace_however_that_changes(
+            paces in prop::collection::vec((1_i64..13, 4_usize..14), 1..5),
+            phase in 0_i64..10,
+        ) {
+            let mut world = World::new();
+            let mut second = phase;
+            for (pace, renewals) in paces {
+                for _ in 0..renewals {
+                    world.renew("n-7", second);
+                    for _ in 0..pace {
+                        world.abnormal(second);
+                        second += 1;
+                    }
+                }
+            }
+            (second..second + 30).for_each(|second| drop(world.abnormal(second)));
+        }
     }
 
     #[test]
