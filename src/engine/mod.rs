@@ -703,9 +703,7 @@ impl Engine {
     fn on_lease(&mut self, cluster: &Cluster, delta: &Delta<Lease>, now: Timestamp) {
         self.heartbeats.on_lease(delta, cluster.clock(), self.watch_health, now);
         let Some(lease) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
-        if let Some(node) = cluster.node(&lease.node) {
-            self.scope.on_changed(node, &self.rules);
-        }
+        self.scope.on_lease(&lease.node, cluster, &self.rules);
     }
 
     /// What upstream's node workers do with an added or changed node (docs/upstream/node-lifecycle.md#9.1).

@@ -47,10 +47,19 @@ impl PassScope {
         }
     }
 
-    /// The node, whose old state this is, or its Lease changed.
+    /// The node, whose old state this is, changed.
     pub fn on_changed(&mut self, old: &Node, rules: &ControllerRules) {
         if let Self::Unsettled(unsettled) = self {
             unsettled.unsettle(old, rules);
+        }
+    }
+
+    /// The Lease of the node changed.
+    pub fn on_lease(&mut self, node: &NodeName, cluster: &Cluster, rules: &ControllerRules) {
+        if let Self::Unsettled(unsettled) = self
+            && let Some(node) = cluster.node(node)
+        {
+            unsettled.unsettle(node, rules);
         }
     }
 

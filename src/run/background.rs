@@ -20,6 +20,7 @@ pub struct Background<T> {
     pace: Duration,
     /// How many times the cost of the last piece is left before the next.
     cost: u32,
+    longest_rest: Duration,
     started: Instant,
     next: Instant,
     /// Of the piece that was started last.
@@ -32,8 +33,11 @@ pub const COST: u32 = 20;
 /// How long a slice lasts, but for the step that it ends with.
 const SLICE: Duration = Duration::from_millis(25);
 
-/// Slices leave this many times their own cost before the next: less than 3 % of a core in any ten seconds.
-const SLICE_COST: u32 = 40;
+/// Slices leave this many times their own cost before the next: less than 2 % of a core in any ten seconds.
+const SLICE_COST: u32 = 55;
+
+/// But no more than this, after a step that cannot be interrupted, as the first look at hundreds of thousands of pods.
+const LONGEST_REST: Duration = Duration::from_secs(10);
 
 /// Lets long work stop early once its result is not needed any more.
 #[derive(Clone, Debug)]
@@ -47,13 +51,13 @@ impl<T: Send + 'static> Background<T> {
     pub fn new(pace: Duration) -> Self {
         let now = Instant::now();
         let cancellation = Cancellation::default();
-        Self { task: None, pace, cost: COST, started: now, next: now, cancellation }
+        Self { task: None, pace, cost: COST, longest_rest: Duration::MAX, started: now, next: now, cancellation }
     }
 
     /// The same for work that is done in slices.
     pub fn in_slices(pace: Duration) -> Self {
         let mut sliced = Self::new(pace);
-        sliced.cost = SLICE_COST;
+        (sliced.cost, sliced.longest_rest) = (SLICE_COST, LONGEST_REST);
         sliced
     }
 
@@ -89,8 +93,13 @@ impl<T: Send + 'static> Background<T> {
     pub fn supersede(&mut self) {
         self.cancellation.cancel();
         if self.task.take().is_some() {
-            self.next = Instant::now() + self.pace.max(self.started.elapsed() * self.cost);
+            self.has_stopped();
         }
+    }
+
+    fn has_stopped(&mut self) {
+        let rest = (self.started.elapsed() * self.cost).min(self.longest_rest);
+        self.next = Instant::now() + self.pace.max(rest);
     }
 
     /// Starts a piece of work that waits for others: the disk, or the API server.
@@ -104,7 +113,7 @@ impl<T: Send + 'static> Background<T> {
         let Some(task) = &mut self.task else { return std::future::pending().await };
         let result = task.await.map_err(|_| Failed);
         self.task = None;
-        self.next = Instant::now() + self.pace.max(self.started.elapsed() * self.cost);
+        self.has_stopped();
         result
     }
 }
@@ -212,7 +221,7 @@ mod tests {
         });
         background.finished().await.expect("it does not panic");
         let windows = Duration::from_secs(10).as_secs_f64() / (SLICE * (SLICE_COST + 1)).as_secs_f64();
-        assert!(windows.ceil() * SLICE.as_secs_f64() <= 0.3, "3 % of ten seconds");
+        assert!(windows.ceil() * SLICE.as_secs_f64() <= 0.2, "2 % of ten seconds");
         tokio::time::advance(SLICE * (SLICE_COST - 1)).await;
         assert!(!background.is_due());
         tokio::time::advance(SLICE).await;

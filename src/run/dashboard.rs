@@ -73,9 +73,9 @@ const SECOND: Duration = Duration::from_secs(1);
 /// with each frame.
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// To follow the watches on the screen uses a hundredth of a core: views are refreshed less often where that and drawing them
+/// To follow the watches on the screen uses less than a hundredth of a core: views are refreshed less often where that and drawing them
 /// takes long, but at least this often.
-const REFRESH_COST: u32 = 100;
+const REFRESH_COST: u32 = 150;
 const SLOWEST_REFRESH: Duration = Duration::from_millis(500);
 
 /// Forecasts are made, and an open plan follows the cluster, at most this often.

@@ -52,8 +52,8 @@ const BATCH: usize = 100;
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
 
-/// After a keyframe there is none for this many times what it took: one of 600,000 pods is written for two minutes.
-const REST_AFTER_KEYFRAME: u32 = 4;
+/// After a keyframe there is none for this many times what it took: one of 600,000 pods is written for five to ten minutes.
+const REST_AFTER_KEYFRAME: u32 = 1;
 
 /// How often is looked whether a keyframe is written, when no message comes.
 const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);

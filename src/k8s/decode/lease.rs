@@ -19,7 +19,7 @@ impl Decoder for LeaseDecoder {
     type Wire<'a> = WireLease<'a>;
 
     fn message(&self) -> Message {
-        messages::LEASE
+        messages::HEARTBEAT
     }
 
     fn change(&mut self, event: WatchEvent<WireLease<'_>>) -> Option<Change> {

@@ -93,8 +93,19 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    /// At most ten bytes of seven bits, the lowest first.
+    /// At most ten bytes of seven bits, the lowest first. Most are one byte.
+    #[inline]
     fn varint(&mut self) -> Result<u64, NotAMessage> {
+        match self.0 {
+            [byte @ ..0x80, rest @ ..] => {
+                self.0 = rest;
+                Ok(u64::from(*byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, NotAMessage> {
         let mut value = 0;
         for (place, byte) in self.0.iter().take(10).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * place);

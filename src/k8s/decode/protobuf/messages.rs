@@ -36,6 +36,12 @@ const NODE_CONDITION: Message = &[
     (6, "message", Text),
 ];
 
+/// Of a node. Each renews it every few seconds: only what heartbeats need is read.
+pub const HEARTBEAT: Message = &[
+    (1, "metadata", Nested(&[(1, "name", Text), (6, "resourceVersion", Text), (12, "annotations", Map(&Text))])),
+    (2, "spec", Nested(&[(2, "leaseDurationSeconds", Int), (4, "renewTime", Time)])),
+];
+
 pub const LEASE: Message = &[(1, "metadata", Nested(OBJECT_META)), (2, "spec", Nested(LEASE_SPEC))];
 
 const LEASE_SPEC: Message = &[
