@@ -685,15 +685,18 @@ fn regroup<K: Ord + Clone>(
     groups: &mut PodGroups<K>,
     group_of: impl Fn(&Pod) -> Option<&K>,
 ) {
-    let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
-    let (left, joined) = (old.and_then(&group_of), new.and_then(&group_of));
-    if let (Some(old), Some(left)) = (old, left)
-        && joined != Some(left)
-    {
-        groups.remove(left, &old.key);
-    }
-    if let (Some(new), Some(joined)) = (&delta.new, joined) {
-        groups.put(joined, new);
+    let [old, new] =
+        [&delta.old, &delta.new].map(|pod| pod.as_ref().and_then(|pod| Some((pod, group_of(pod)?))));
+    match (old, new) {
+        (Some((old, left)), Some((new, joined))) if left == joined => groups.replace(joined, old, new),
+        (old, new) => {
+            if let Some((old, left)) = old {
+                groups.remove(left, &old.key);
+            }
+            if let Some((new, joined)) = new {
+                groups.put(joined, new);
+            }
+        }
     }
 }
 

@@ -35,6 +35,15 @@ impl<K: Ord + Clone> PodGroups<K> {
         }
     }
 
+    /// Puts a pod in the place of its earlier version in a group. To find that by its address reads no other pod.
+    pub fn replace(&mut self, group: &K, old: &Arc<Pod>, new: &Arc<Pod>) {
+        let Some(found) = self.0.find_row(group) else { return self.put(group, new) };
+        let Some(place) = found.value().iter().position(|pod| Arc::ptr_eq(pod, old)) else {
+            return self.put(group, new);
+        };
+        Arc::make_mut(found.into_mut())[place] = new.clone();
+    }
+
     pub fn remove(&mut self, group: &K, pod: &Key) {
         let Some(found) = self.0.find_row(group) else { return };
         let Ok(place) = find(found.value(), pod) else { return };
@@ -76,8 +85,10 @@ mod tests {
                 }
                 let pod = pod(name, i32::try_from(step).expect("few steps"));
                 if is_put {
-                    ours.put(&group, &pod);
-                    model.insert((group, pod.key.clone()), pod);
+                    match model.insert((group, pod.key.clone()), pod.clone()) {
+                        Some(old) => ours.replace(&group, &old, &pod),
+                        None => ours.put(&group, &pod),
+                    }
                 } else {
                     ours.remove(&group, &pod.key);
                     model.remove(&(group, pod.key.clone()));

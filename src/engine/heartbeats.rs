@@ -34,6 +34,8 @@ pub(super) struct Renewals {
     len: u8,
     /// Whether the node would be late sooner than before the Lease changed last.
     is_hastened: bool,
+    /// The node's own renewal interval: the median of its last ones, or a quarter of the Lease's duration until that is known.
+    interval: Span,
 }
 
 /// The last heartbeat of a node, and what follows if it is the last one.
@@ -43,6 +45,8 @@ pub(super) struct Renewals {
 /// grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
+    /// Whether the heartbeat is a renewal of the node's Lease.
+    pub is_of_lease: bool,
     /// The renewTime of the node's Lease; without a Lease, the heartbeat time of its status, or its creation.
     pub heartbeat: Timestamp,
     /// The node counts as late after this time.
@@ -52,10 +56,14 @@ pub struct Silence {
 }
 
 impl Silence {
+    pub(super) fn of_lease(renewals: &Renewals, grace: Span) -> Self {
+        Self { is_of_lease: true, ..Self::of(renewals.last, renewals.interval, grace) }
+    }
+
     pub(super) fn of(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
         let silent = half(grace).min(interval * 3);
         let late = late_after(interval).min(silent);
-        Self { heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
+        Self { is_of_lease: false, heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
     }
 
     pub fn is_late(&self, now: Timestamp) -> bool {
@@ -90,7 +98,7 @@ impl Heartbeats {
     pub fn read(&mut self, cluster: &Cluster, now: Timestamp) {
         for lease in cluster.leases().iter() {
             if let Some(renewed) = lease.renewed {
-                self.record(&lease.node, cluster.local(renewed).min(now));
+                self.record(&lease.node, Some(lease), cluster.local(renewed).min(now));
             }
         }
     }
@@ -110,25 +118,26 @@ impl Heartbeats {
             return;
         };
         let Some(renewed) = new.renewed else { return };
-        let old = delta.old.as_deref();
-        let Some(before) = old.and_then(|old| old.renewed) else {
-            return self.record(&new.node, clock.local(renewed).min(now));
+        let Some(before) = delta.old.as_ref().and_then(|old| old.renewed) else {
+            return self.record(&new.node, Some(new), clock.local(renewed).min(now));
         };
         let last = arrived(clock.local(renewed), health, now);
         let renewals = self.by_node.entry(new.node.clone(), || Renewals::new(last));
-        let late_from = renewals.late_from(old);
+        let late_from = renewals.late_from();
         // Upstream does not take it for a renewal otherwise either.
         if before < renewed {
             renewals.last = last;
             renewals.push(renewed.since(before));
         }
-        renewals.is_hastened = renewals.late_from(Some(new)) < late_from;
+        renewals.update_interval(Some(new));
+        renewals.is_hastened = renewals.late_from() < late_from;
     }
 
-    /// The node renewed its Lease then.
-    pub fn record(&mut self, node: &NodeName, at: Timestamp) {
+    /// The node renewed its Lease then; that is this one, if it has one.
+    pub fn record(&mut self, node: &NodeName, lease: Option<&Lease>, at: Timestamp) {
         let renewals = self.by_node.entry(node.clone(), || Renewals::new(at));
         (renewals.last, renewals.is_hastened) = (at, true);
+        renewals.update_interval(lease);
     }
 
     /// Whether the node would be late sooner than before its Lease changed last: its renewals follow each other faster. Most
@@ -159,12 +168,8 @@ impl Heartbeats {
     }
 }
 
-/// The node's own renewal interval: the median of its last ones, or a quarter of the Lease's duration until that is
-/// known.
-pub(super) fn interval(renewals: Option<&Renewals>, lease: Option<&Lease>) -> Span {
-    if let Some(renewals) = renewals.filter(|renewals| renewals.tenths().len() >= KNOWN_FROM) {
-        return Span::from_millis(i64::from(renewals.median()) * 100);
-    }
+/// The renewal interval of a node that is known by its Lease alone.
+pub(super) fn interval_of(lease: Option<&Lease>) -> Span {
     lease
         .and_then(|lease| lease.duration)
         .map_or(DEFAULT_INTERVAL, |duration| Span::from_nanos(duration.as_nanos() / 4))
@@ -173,12 +178,20 @@ pub(super) fn interval(renewals: Option<&Renewals>, lease: Option<&Lease>) -> Sp
 
 impl Renewals {
     const fn new(last: Timestamp) -> Self {
-        Self { last, tenths: [0; KEPT], len: 0, is_hastened: true }
+        Self { last, tenths: [0; KEPT], len: 0, is_hastened: true, interval: DEFAULT_INTERVAL }
     }
 
-    /// From when on the node would be late with this Lease, whatever its grace period.
-    fn late_from(&self, lease: Option<&Lease>) -> Timestamp {
-        self.last + late_after(interval(Some(self), lease))
+    /// From when on the node is late, whatever its grace period.
+    fn late_from(&self) -> Timestamp {
+        self.last + late_after(self.interval)
+    }
+
+    fn update_interval(&mut self, lease: Option<&Lease>) {
+        self.interval = if self.tenths().len() < KNOWN_FROM {
+            interval_of(lease)
+        } else {
+            Span::from_millis(i64::from(self.median()) * 100)
+        };
     }
 
     pub(super) fn last(&self) -> Timestamp {
@@ -239,7 +252,7 @@ mod tests {
     }
 
     fn interval(beats: &Heartbeats) -> Span {
-        super::interval(beats.of(&NODE.into()), lease(0).as_deref())
+        beats.of(&NODE.into()).expect("it has a Lease").interval
     }
 
     #[test]
@@ -256,7 +269,7 @@ mod tests {
         assert_eq!(interval(&after(&[0, 4, 8])), Span::from_secs(10), "a quarter of 40 s");
         assert_eq!(interval(&after(&[0, 4, 8, 12])), Span::from_secs(4));
         assert_eq!(interval(&after(&[0, 4, 8, 12, 600, 604, 608])), Span::from_secs(4));
-        assert_eq!(super::interval(None, None), Span::from_secs(10));
+        assert_eq!(interval_of(None), Span::from_secs(10));
     }
 
     #[test]

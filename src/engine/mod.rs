@@ -423,9 +423,8 @@ impl Engine {
 
     /// The last heartbeat of a node, and from when on it counts as late or silent without another one.
     pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
-        let renewals = self.heartbeats.of(&node.name);
-        let lease = cluster.lease(&node.name).map(|lease| &**lease);
-        self.silence_by(cluster, node, renewals, lease, self.records.get(&node.name))
+        let (renewals, record) = (self.heartbeats.of(&node.name), self.records.get(&node.name));
+        self.silence_by(cluster, node, renewals, record)
     }
 
     fn silence_by(
@@ -433,16 +432,18 @@ impl Engine {
         cluster: &Cluster,
         node: &Node,
         renewals: Option<&Renewals>,
-        lease: Option<&Lease>,
         record: Option<&NodeHealth>,
     ) -> Silence {
-        let posted = || node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
-        let heartbeat = renewals.map_or_else(|| cluster.local(posted()), Renewals::last);
         let grace = match record {
             Some(record) => record.grace(&self.settings),
             None => self.settings.node_monitor_grace_period.value,
         };
-        Silence::of(heartbeat, heartbeats::interval(renewals, lease), grace)
+        if let Some(renewals) = renewals {
+            return Silence::of_lease(renewals, grace);
+        }
+        let posted = node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
+        let interval = heartbeats::interval_of(cluster.lease(&node.name).map(|lease| &**lease));
+        Silence::of(cluster.local(posted), interval, grace)
     }
 
     /// Whether a node is silent ([`Silence`]).
@@ -452,23 +453,22 @@ impl Engine {
 
     /// The nodes that are silent ([`Silence`]).
     pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
-        let silent = self.silences(cluster).filter(|(_, silence)| silence.is_silent(now));
-        silent.map(|(node, _)| node.name.clone()).collect()
+        let mut renewals = SortedWalk::new(self.heartbeats.all());
+        let mut records = SortedWalk::new(&self.records);
+        let mut is_silent = |node: &Node| {
+            let (renewals, record) = (renewals.get(&node.name), records.get(&node.name));
+            self.silence_by(cluster, node, renewals, record).is_silent(now)
+        };
+        let nodes = cluster.nodes().iter();
+        nodes.filter(|node| is_silent(node)).map(|node| node.name.clone()).collect()
     }
 
-    /// [`Engine::silence`] of every node, by name, in one walk.
-    pub fn silences<'a>(
-        &'a self,
-        cluster: &'a Cluster,
-    ) -> impl Iterator<Item = (&'a Arc<Node>, Silence)> + use<'a> {
-        let mut renewals = SortedWalk::new(self.heartbeats.all());
-        let mut leases = SortedWalk::new(cluster.leases().iter().map(|lease| (&lease.node, &**lease)));
-        let mut records = SortedWalk::new(&self.records);
-        cluster.nodes().iter().map(move |node| {
-            let name = &node.name;
-            let (renewals, lease, record) = (renewals.get(name), leases.get(name), records.get(name));
-            (node, self.silence_by(cluster, node, renewals, lease, record))
-        })
+    /// When each node that renews a Lease is late at the soonest, unless it renews it again; by name.
+    pub fn late_times(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
+        let Settings { node_monitor_grace_period, node_startup_grace_period, .. } = &self.settings;
+        let grace = node_monitor_grace_period.value.min(node_startup_grace_period.value);
+        let late_from = move |renewals: &Renewals| Silence::of_lease(renewals, grace).late_from;
+        self.heartbeats.all().map(move |(node, renewals)| (node, late_from(renewals)))
     }
 
     /// The renewals of the nodes' Leases.
@@ -626,7 +626,7 @@ impl Engine {
         let Some(record) = self.records.get_mut(node) else { return };
         if record.assumed_alive {
             record.record_heartbeat(HeartbeatSource::Lease, now);
-            self.heartbeats.record(node, now);
+            self.heartbeats.record(node, None, now);
         }
         record.assumed_alive = is_alive;
         self.scope.on_general_change();

@@ -398,6 +398,7 @@ mod tests {
         };
         let heartbeat = NOW - Span::from_secs(case.heartbeat_age);
         let silence = Silence {
+            is_of_lease: true,
             heartbeat,
             late_from: heartbeat + Span::from_secs(15),
             silent_from: heartbeat + Span::from_secs(25),

@@ -13,8 +13,8 @@ use crate::{
     time::{ClusterClock, Span, Timestamp},
 };
 
-/// So far the nodes are looked for that are late next: thousands at once cost less than each after its renewal.
-const LOOK_AHEAD: Span = Span::from_secs(5);
+/// Nodes that are late so soon are looked for all at once: that costs less than a look at each node that renews its Lease.
+const LOOK_AHEAD: Span = Span::from_secs(3);
 
 /// A node is late after a time, not at it.
 const MOMENT: Span = Span::from_nanos(1);
@@ -123,7 +123,7 @@ impl NodeWatchlist {
             self.calm_until = Timestamp::EPOCH;
         }
         if self.calm_until <= now {
-            self.look_ahead(engine, cluster, now);
+            self.look_ahead(engine, now);
         }
         let changed = std::mem::take(&mut self.changed);
         let renewed = std::mem::take(&mut self.renewed);
@@ -148,20 +148,14 @@ impl NodeWatchlist {
 
     /// Finds the nodes that will be late within the next seconds unless they renew their Leases: each of those has its own time to
     /// be looked at, the others need none.
-    fn look_ahead(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
+    fn look_ahead(&mut self, engine: &Engine, now: Timestamp) {
         let horizon = now + LOOK_AHEAD;
-        let mut calm_until = horizon + LOOK_AHEAD;
-        let mut due = Vec::new();
-        for (node, silence) in engine.silences(cluster) {
-            if silence.late_from < horizon {
-                due.push((&node.name, silence.late_from));
-            } else {
-                calm_until = calm_until.min(silence.late_from);
-            }
-        }
-        self.calm_until = calm_until;
-        for (name, late_from) in due {
-            if let Some(Seen { look, .. }) = self.seen.get_mut(name).filter(|seen| seen.look.is_calm()) {
+        self.calm_until = horizon + LOOK_AHEAD;
+        for (name, late_from) in engine.late_times() {
+            if late_from >= horizon {
+                self.calm_until = self.calm_until.min(late_from);
+            } else if let Some(Seen { look, .. }) = self.seen.get_mut(name).filter(|seen| seen.look.is_calm())
+            {
                 let again = Some(late_from + MOMENT);
                 let before = std::mem::replace(&mut look.again, again);
                 self.set_due(name, before, again);
@@ -359,7 +353,7 @@ impl ZoneNodes {
 }
 
 impl Look {
-    /// Until `calm_until` no calm node is late that has no time of its own.
+    /// Until `calm_until` no calm node is late that renews a Lease and has no time of its own.
     fn of(facts: &NodeFacts, calm_until: Timestamp) -> Self {
         let NodeFacts { node, silence, now, .. } = *facts;
         let (state, is_silent) = (NodeState::of(facts), silence.is_silent(now));
@@ -368,7 +362,7 @@ impl Look {
         let of_silence = next_without_renewal(silence, now);
         let again = match facts.expiry {
             // What the controller makes of a healthy node shows only when the node has changed or is late.
-            _ if look.is_calm() => of_silence.filter(|from| *from <= calm_until),
+            _ if look.is_calm() => of_silence.filter(|from| !silence.is_of_lease || *from <= calm_until),
             Expiry::AnyTime => Some(Timestamp::EPOCH),
             Expiry::At(at) => Some(of_silence.map_or(at, |from| from.min(at))),
             Expiry::OnChange => of_silence,

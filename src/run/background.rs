@@ -51,7 +51,15 @@ impl<T: Send + 'static> Background<T> {
     pub fn new(pace: Duration) -> Self {
         let now = Instant::now();
         let cancellation = Cancellation::default();
-        Self { task: None, pace, cost: COST, longest_rest: Duration::MAX, started: now, next: now, cancellation }
+        Self {
+            task: None,
+            pace,
+            cost: COST,
+            longest_rest: Duration::MAX,
+            started: now,
+            next: now,
+            cancellation,
+        }
     }
 
     /// The same for work that is done in slices.

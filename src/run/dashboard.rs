@@ -76,7 +76,7 @@ const REFRESH: Duration = Duration::from_millis(250);
 /// To follow the watches on the screen uses less than a hundredth of a core: views are refreshed less often where that and drawing them
 /// takes long, but at least this often.
 const REFRESH_COST: u32 = 150;
-const SLOWEST_REFRESH: Duration = Duration::from_millis(500);
+const SLOWEST_REFRESH: Duration = SECOND;
 
 /// Forecasts are made, and an open plan follows the cluster, at most this often.
 const FORECAST: Duration = SECOND;

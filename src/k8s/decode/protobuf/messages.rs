@@ -38,7 +38,11 @@ const NODE_CONDITION: Message = &[
 
 /// Of a node. Each renews it every few seconds: only what heartbeats need is read.
 pub const HEARTBEAT: Message = &[
-    (1, "metadata", Nested(&[(1, "name", Text), (6, "resourceVersion", Text), (12, "annotations", Map(&Text))])),
+    (
+        1,
+        "metadata",
+        Nested(&[(1, "name", Text), (6, "resourceVersion", Text), (12, "annotations", Map(&Text))]),
+    ),
     (2, "spec", Nested(&[(2, "leaseDurationSeconds", Int), (4, "renewTime", Time)])),
 ];
 
