@@ -34,10 +34,10 @@ pub const COST: u32 = 20;
 const SLICE: Duration = Duration::from_millis(25);
 
 /// Slices leave this many times their own cost before the next: less than 2 % of a core in any ten seconds.
-const SLICE_COST: u32 = 55;
+const SLICE_COST: u32 = 60;
 
 /// But no more than this, after a step that cannot be interrupted, as the first look at hundreds of thousands of pods.
-const LONGEST_REST: Duration = Duration::from_secs(10);
+const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// Lets long work stop early once its result is not needed any more.
 #[derive(Clone, Debug)]

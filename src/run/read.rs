@@ -1,13 +1,16 @@
 //! Reads the parts of a cluster that a command needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
-use futures::{StreamExt, stream};
+use futures::{
+    StreamExt,
+    stream::{self, FuturesUnordered},
+};
 
 use crate::{
     clock::Clock,
     cluster::{Change, Known, Scope},
-    k8s::{connect::Connection, watch::read_scope},
+    k8s::{connect::Connection, decode::kinds::decoder_without_images, watch::read_scope},
     model::Model,
 };
 
@@ -23,27 +26,41 @@ pub async fn read_needed(
     clock: Clock,
     needs: impl Fn(&Model) -> BTreeSet<Scope>,
 ) {
-    let mut asked = BTreeSet::new();
+    let (mut asked, mut waiting, mut reads) = (BTreeSet::new(), VecDeque::new(), FuturesUnordered::new());
+    let mut awaited = 0;
     loop {
-        let missing: Vec<Scope> = needs(model).difference(&asked).cloned().collect();
-        if missing.is_empty() {
-            return;
+        if awaited == 0 {
+            let missing: Vec<Scope> = needs(model).difference(&asked).cloned().collect();
+            awaited = missing.iter().filter(|scope| leads_on(scope)).count();
+            asked.extend(missing.iter().cloned());
+            waiting.extend(missing);
         }
-        asked.extend(missing.iter().cloned());
-        read_scopes(connection, model, clock, missing).await;
+        let free = AT_ONCE.saturating_sub(reads.len()).min(waiting.len());
+        reads.extend(waiting.drain(..free).map(|scope| read(connection, scope)));
+        let Some((scope, changes)) = reads.next().await else { return };
+        awaited -= usize::from(leads_on(&scope));
+        model.apply(changes, clock.now());
     }
+}
+
+/// Whether what is needed next depends on a scope. On all nodes, the longest list of most plans, it does not.
+fn leads_on(scope: &Scope) -> bool {
+    *scope != Scope::Nodes
 }
 
 /// Reads scopes. What may not be read stays unknown.
 pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Clock, scopes: Vec<Scope>) {
-    let mut reads = stream::iter(scopes)
-        .map(|scope| async move { (read_scope(connection, &scope).await, scope) })
-        .buffer_unordered(AT_ONCE);
-    while let Some((answer, scope)) = reads.next().await {
-        let changes = answer.unwrap_or_else(|error| {
-            let known = Known::Forbidden { error: error.as_str().into() };
-            vec![Change::KnownIn(Box::new(scope), known)]
-        });
+    let mut reads = stream::iter(scopes).map(|scope| read(connection, scope)).buffer_unordered(AT_ONCE);
+    while let Some((_, changes)) = reads.next().await {
         model.apply(changes, clock.now());
     }
+}
+
+/// Reads a scope. Whoever reads parts of a cluster places nothing.
+async fn read(connection: &Connection, scope: Scope) -> (Scope, Vec<Change>) {
+    let changes = read_scope(connection, &scope, decoder_without_images).await.unwrap_or_else(|error| {
+        let known = Known::Forbidden { error: error.as_str().into() };
+        vec![Change::KnownIn(Box::new(scope.clone()), known)]
+    });
+    (scope, changes)
 }

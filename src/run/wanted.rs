@@ -14,7 +14,7 @@ use tokio::{
 use crate::{
     clock::Clock,
     cluster::{Change, Known, ReadBy, Scope, ScopeRead, Version},
-    k8s::{connect::Connection, feed::FeedEvent, watch::read_scope},
+    k8s::{connect::Connection, decode::kinds::decoder_of, feed::FeedEvent, watch::read_scope},
     time::Timestamp,
 };
 
@@ -60,7 +60,7 @@ impl WantedReader {
 
     async fn read(&self, scope: &Scope, read: &mut BTreeMap<Scope, Timestamp>) -> Vec<Change> {
         let unread = |known| vec![Change::KnownIn(Box::new(scope.clone()), known)];
-        match timeout(PATIENCE, read_scope(&self.connection, scope)).await {
+        match timeout(PATIENCE, read_scope(&self.connection, scope, decoder_of)).await {
             Ok(Ok(changes)) => {
                 read.insert(scope.clone(), self.clock.now());
                 changes

@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use kordon::{
     cluster::{Change, FeedKind, WorkloadKind},
     k8s::{
-        decode::{Encoding, ListPurpose, StreamEvent, kinds::decoder_of},
+        decode::{Encoding, ListPurpose, PageReader, StreamEvent, kinds::decoder_of},
         watch::framing::Framing,
     },
 };
@@ -113,6 +113,10 @@ async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> Read
     let mut listed = Vec::new();
     let end = decoder.page(encoding, &body, ListPurpose::Whole, &mut listed).expect("a list");
     assert!(end.bad.is_empty(), "{path}: {:?}", end.bad);
+    for piece in [1, 7, 100, 4096] {
+        let in_pieces = read_in_pieces(kind, encoding, &body, piece);
+        assert_eq!(in_pieces, format!("{listed:?}"), "{path} in pieces of {piece} bytes");
+    }
     let mut versions = vec![end.version];
     let watch = format!(
         "{path}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=60"
@@ -140,6 +144,16 @@ async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> Read
         }
     }
     ReadObjects { encoding, listed, watched, versions }
+}
+
+/// What a page means that arrives in pieces of this size.
+fn read_in_pieces(kind: FeedKind, encoding: Encoding, body: &[u8], piece: usize) -> String {
+    let (mut decoder, mut page, mut listed) = (decoder_of(kind), PageReader::new(encoding), Vec::new());
+    for piece in body.chunks(piece) {
+        decoder.page_piece(&mut page, piece, ListPurpose::Whole, &mut listed).expect("a list");
+    }
+    decoder.page_end(page, ListPurpose::Whole, &mut listed).expect("a list");
+    format!("{listed:?}")
 }
 
 async fn get(client: &Client, path: &str, accept: &str) -> (Encoding, Bytes) {

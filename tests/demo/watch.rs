@@ -18,6 +18,7 @@ use kordon::{
     engine::ServerVersion,
     k8s::{
         connect::Connection,
+        decode::kinds::decoder_of,
         feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
         watch::{self, WatchOptions, read_scope},
         watch_thread::WatchThread,
@@ -409,7 +410,7 @@ async fn what_a_scope_reads_stays_whatever_its_kind() {
         api.load(resource, json!({"metadata": {"name": "an-object", "namespace": namespace}}));
         let mut cluster = Cluster::default();
         for _ in 0..2 {
-            for change in read_scope(&connection, &scope).await.expect("it may be read") {
+            for change in read_scope(&connection, &scope, decoder_of).await.expect("it may be read") {
                 cluster.apply(change, &mut Vec::new());
             }
         }

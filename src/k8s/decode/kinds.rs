@@ -1,7 +1,7 @@
 //! The decoder of each kind that is watched.
 
 use super::{
-    Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent,
+    Decoder, Encoding, ListPurpose, PageEnd, PageReader, StreamEvent, WatchEvent,
     budget::BudgetDecoder,
     lease::{LeaderDecoder, LeaseDecoder},
     namespace::NamespaceDecoder,
@@ -35,6 +35,14 @@ pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
     }
 }
 
+/// The same where nothing is placed: see [`NodeDecoder::without_images`].
+pub fn decoder_without_images(kind: FeedKind) -> Box<dyn AnyDecoder> {
+    match kind {
+        FeedKind::Nodes => Box::new(NodeDecoder::without_images()),
+        other => decoder_of(other),
+    }
+}
+
 /// A [`Decoder`] of whatever kind: what watches and lists a kind is compiled once for all kinds.
 pub trait AnyDecoder: Send {
     /// Reads one event of a watch. See [`Encoding::event`].
@@ -48,6 +56,29 @@ pub trait AnyDecoder: Send {
         &mut self,
         encoding: Encoding,
         bytes: &[u8],
+        purpose: ListPurpose,
+        changes: &mut Vec<Change>,
+    ) -> Result<PageEnd, String>;
+
+    /// Reads the next piece of a page into `changes`. See [`PageReader::read`].
+    ///
+    /// # Errors
+    /// It is not of a list, in words.
+    fn page_piece(
+        &mut self,
+        page: &mut PageReader,
+        piece: &[u8],
+        purpose: ListPurpose,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), String>;
+
+    /// Reads the rest of a page into `changes`. See [`PageReader::end`].
+    ///
+    /// # Errors
+    /// It is not a list, in words.
+    fn page_end(
+        &mut self,
+        page: PageReader,
         purpose: ListPurpose,
         changes: &mut Vec<Change>,
     ) -> Result<PageEnd, String>;
@@ -75,6 +106,25 @@ impl<D: Decoder> AnyDecoder for D {
         changes: &mut Vec<Change>,
     ) -> Result<PageEnd, String> {
         encoding.page(self, bytes, purpose, changes)
+    }
+
+    fn page_piece(
+        &mut self,
+        page: &mut PageReader,
+        piece: &[u8],
+        purpose: ListPurpose,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), String> {
+        page.read(self, piece, purpose, changes)
+    }
+
+    fn page_end(
+        &mut self,
+        page: PageReader,
+        purpose: ListPurpose,
+        changes: &mut Vec<Change>,
+    ) -> Result<PageEnd, String> {
+        page.end(self, purpose, changes)
     }
 
     fn on_list_started(&mut self) -> Option<Change> {

@@ -17,21 +17,31 @@ use crate::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources,
 
 /// Reads nodes.
 #[derive(Debug, Default)]
-pub struct NodeDecoder(SharedParts);
+pub struct NodeDecoder {
+    pool: SharedParts,
+    without_images: bool,
+}
+
+impl NodeDecoder {
+    /// Leaves out the images of nodes in protobuf, which are more than half of it: only placement reads them.
+    pub fn without_images() -> Self {
+        Self { without_images: true, ..Self::default() }
+    }
+}
 
 impl Decoder for NodeDecoder {
     type Wire<'a> = WireNode<'a>;
 
     fn message(&self) -> Message {
-        messages::NODE
+        if self.without_images { messages::NODE_WITHOUT_IMAGES } else { messages::NODE }
     }
 
     fn change(&mut self, event: WatchEvent<WireNode<'_>>) -> Option<Change> {
-        Some(Change::Node(event.map(|wire| node(&wire, &mut self.0))))
+        Some(Change::Node(event.map(|wire| node(&wire, &mut self.pool))))
     }
 
     fn tidy(&mut self) {
-        self.0.tidy();
+        self.pool.tidy();
     }
 }
 

@@ -119,20 +119,45 @@ pub async fn get(client: &Client, path: &str, limit: Duration, longest: usize) -
 /// Reads a whole body.
 ///
 /// # Errors
-/// A piece took longer than `silence`, or the body is longer than `longest`.
-pub async fn collect(mut body: Body, silence: Duration, longest: usize) -> Result<Vec<u8>, WatchError> {
-    let mut whole = Vec::new();
-    loop {
-        let Ok(frame) = timeout(silence, body.frame()).await else {
+/// See [`Pieces::next`].
+pub async fn collect(body: Body, silence: Duration, longest: usize) -> Result<Vec<u8>, WatchError> {
+    let (mut pieces, mut whole) = (Pieces::new(body, silence, longest), Vec::new());
+    while let Some(bytes) = pieces.next().await? {
+        whole.extend_from_slice(&bytes);
+    }
+    Ok(whole)
+}
+
+/// The pieces of a body.
+#[derive(Debug)]
+pub struct Pieces {
+    body: Body,
+    silence: Duration,
+    longest: usize,
+    received: usize,
+}
+
+impl Pieces {
+    /// Of a body of up to `longest` bytes, each within `silence`.
+    pub const fn new(body: Body, silence: Duration, longest: usize) -> Self {
+        Self { body, silence, longest, received: 0 }
+    }
+
+    /// The next piece; none at the end of the body.
+    ///
+    /// # Errors
+    /// It took too long, or the body is too long.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, WatchError> {
+        let Self { silence, longest, .. } = *self;
+        let Ok(frame) = timeout(silence, self.body.frame()).await else {
             return Err(WatchError::Failed(format!("the response paused for {} s", silence.as_secs())));
         };
-        match piece(frame)? {
-            Some(bytes) if whole.len() + bytes.len() > longest => {
-                return Err(WatchError::Failed(format!("the response is longer than {longest} bytes")));
-            }
-            Some(bytes) => whole.extend_from_slice(&bytes),
-            None => return Ok(whole),
+        let piece = piece(frame)?;
+        self.received += piece.as_ref().map_or(0, Bytes::len);
+        if self.received > longest {
+            return Err(WatchError::Failed(format!("the response is longer than {longest} bytes")));
         }
+        Ok(piece)
     }
 }
 

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::{
     backoff::Backoff,
-    error::{self, ObjectBody, WatchError},
+    error::{self, ObjectBody, Pieces, WatchError},
     paths::CollectionQuery,
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     engine::ServerVersion,
     k8s::{
         connect::Connection,
-        decode::{ListPurpose, kinds::decoder_of},
+        decode::{ListPurpose, PageReader, kinds::AnyDecoder},
         feed::FeedKind,
     },
 };
@@ -25,6 +25,9 @@ const PAGE: &str = "500";
 
 /// The longest response that is read, in bytes.
 const LONGEST: usize = 256 << 20;
+
+/// What is read comes before the [`ScopeRead`].
+const PURPOSE: ListPurpose = ListPurpose::Prefetch;
 
 /// The pods that have finished (upstream `gcTerminated` tells them by their phase).
 const FINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
@@ -38,14 +41,22 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// The longest pause between tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
+/// Makes the decoder of a kind.
+pub type DecoderOf = fn(FeedKind) -> Box<dyn AnyDecoder>;
+
 /// Reads a scope: its objects, as prefetched ones, and then the [`ScopeRead`]. It tries again while the connection is
 /// broken or the server is overloaded, without a limit.
 ///
 /// # Errors
 /// The server forbids it, in its words.
-pub async fn read_scope(connection: &Connection, scope: &Scope) -> Result<Vec<Change>, String> {
+pub async fn read_scope(
+    connection: &Connection,
+    scope: &Scope,
+    decoder_of: DecoderOf,
+) -> Result<Vec<Change>, String> {
     let mut backoff = Backoff::default();
     let reader = ScopeReader {
+        decoder_of,
         client: &connection.client,
         version: connection.version,
         scope,
@@ -107,6 +118,7 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
 }
 
 struct ScopeReader<'a> {
+    decoder_of: DecoderOf,
     client: &'a Client,
     version: ServerVersion,
     scope: &'a Scope,
@@ -115,7 +127,7 @@ struct ScopeReader<'a> {
 
 impl ScopeReader<'_> {
     async fn read(&self) -> Result<Vec<Change>, WatchError> {
-        let mut decoder = decoder_of(self.scope.kind());
+        let mut decoder = (self.decoder_of)(self.scope.kind());
         let (mut changes, mut next) = (Vec::new(), String::new());
         let version = loop {
             let mut query = list_query(self.scope, self.version);
@@ -123,10 +135,12 @@ impl ScopeReader<'_> {
                 query = query.with("continue", &next);
             }
             let answer = error::open_objects(self.client, query.as_str(), self.request_timeout).await?;
-            let bytes = error::collect(answer.body, SILENCE, LONGEST).await?;
-            let end = decoder
-                .page(answer.encoding, &bytes, ListPurpose::Prefetch, &mut changes)
-                .map_err(WatchError::no_list)?;
+            let mut page = PageReader::new(answer.encoding);
+            let mut pieces = Pieces::new(answer.body, SILENCE, LONGEST);
+            while let Some(piece) = pieces.next().await? {
+                decoder.page_piece(&mut page, &piece, PURPOSE, &mut changes).map_err(WatchError::no_list)?;
+            }
+            let end = decoder.page_end(page, PURPOSE, &mut changes).map_err(WatchError::no_list)?;
             if end.next.is_empty() {
                 break end.version;
             }

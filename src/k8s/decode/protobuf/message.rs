@@ -73,6 +73,13 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The number of the next field and the length of its value, whose bytes follow and need not be here; none if it has no
+    /// length, or if that is not here yet.
+    pub fn next_length(&mut self) -> Option<(u64, usize)> {
+        let tag = self.varint().ok().filter(|tag| tag & 7 == 2)?;
+        Some((tag >> 3, usize::try_from(self.varint().ok()?).ok()?))
+    }
+
     /// The last value of a field that has a length; none if there is none.
     pub fn find(mut self, number: u64) -> Result<Option<&'a [u8]>, NotAMessage> {
         let mut found = None;

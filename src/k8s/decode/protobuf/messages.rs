@@ -14,10 +14,17 @@ pub const NODE: Message = &[
     (3, "status", Nested(NODE_STATUS)),
 ];
 
+pub const NODE_WITHOUT_IMAGES: Message = &[
+    (1, "metadata", Nested(OBJECT_META)),
+    (2, "spec", Nested(NODE_SPEC)),
+    (3, "status", Nested(NODE_STATUS.split_last().expect("it has fields").1)),
+];
+
 const NODE_SPEC: Message = &[(4, "unschedulable", Bool), (5, "taints", List(&Nested(TAINT)))];
 
 const TAINT: Message = &[(1, "key", Text), (2, "value", Text), (3, "effect", Text), (4, "timeAdded", Time)];
 
+/// Images come last.
 const NODE_STATUS: Message = &[
     (1, "capacity", Map(&Quantity)),
     (2, "allocatable", Map(&Quantity)),
@@ -357,3 +364,19 @@ pub const LIST_META: Message =
 /// An error of the server.
 pub const STATUS: Message =
     &[(3, "message", Text), (5, "details", Nested(&[(5, "retryAfterSeconds", Int)])), (6, "code", Int)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_node_without_images_everything_else_is_read() {
+        let of_status = |node: Message| match node[2].2 {
+            Nested(status) => status.iter().map(|field| field.1).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        let mut whole = of_status(NODE);
+        assert_eq!(whole.pop(), Some("images"));
+        assert_eq!(of_status(NODE_WITHOUT_IMAGES), whole);
+    }
+}

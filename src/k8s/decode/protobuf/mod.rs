@@ -5,23 +5,20 @@
 mod deserializer;
 mod message;
 pub mod messages;
+mod page;
 
 use serde::Deserialize;
 
-pub use self::message::{FieldType, Message};
 pub(super) use self::message::{Fields, WireValue};
 use self::{deserializer::ValueDeserializer, message::NotAMessage};
-use super::{Decoder, ListMeta, ListPurpose, PageEnd, StatusError, StreamEvent, Wire, WireStatus, on_object};
-use crate::cluster::Change;
+pub use self::{
+    message::{FieldType, Message},
+    page::PageReader,
+};
+use super::{Decoder, StatusError, StreamEvent, WireStatus, on_object};
 
 /// The first bytes of every object; its envelope follows (upstream `runtime.Unknown`).
 const MAGIC: &[u8] = b"k8s\0";
-
-/// The metadata of an object or a list.
-const METADATA: u64 = 1;
-
-/// The items of a list.
-const ITEMS: u64 = 2;
 
 /// Reads one frame of a watch, without its length. While a list is streamed, its objects are listed ones.
 pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
@@ -36,45 +33,6 @@ pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Stream
         Ok(wire) => on_object(decoder, kind, wire, listing),
         Err(_) => StreamEvent::Bad(describe(object)),
     }
-}
-
-/// Reads a page of a list into `changes`.
-///
-/// # Errors
-/// It is not a list in protobuf.
-pub fn page<D: Decoder>(
-    decoder: &mut D,
-    bytes: &[u8],
-    purpose: ListPurpose,
-    changes: &mut Vec<Change>,
-) -> Result<PageEnd, NotAMessage> {
-    let (kind, list) = opened(bytes)?;
-    // Anything else would be read as a list without items.
-    if !kind.ends_with(b"List") {
-        return Err(NotAMessage);
-    }
-    let mut list = Fields(list);
-    let mut end = PageEnd::default();
-    while let Some(field) = list.next()? {
-        match field {
-            (METADATA, WireValue::Bytes(bytes)) => {
-                let metadata = ValueDeserializer::of_message(bytes, messages::LIST_META);
-                let metadata = ListMeta::deserialize(metadata).map_err(|_| NotAMessage)?;
-                end = PageEnd { bad: end.bad, ..PageEnd::new(&metadata, end.count) };
-            }
-            (ITEMS, WireValue::Bytes(object)) => {
-                end.count += 1;
-                match D::Wire::deserialize(ValueDeserializer::of_message(object, decoder.message())) {
-                    Ok(wire) if !wire.meta().name.is_empty() => {
-                        changes.extend(decoder.change(purpose.event(wire)));
-                    }
-                    Ok(_) | Err(_) => end.bad.push(describe(object)),
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(end)
 }
 
 /// Reads a Status object with its envelope; none if it is not one.
@@ -110,6 +68,7 @@ fn opened(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotAMessage> {
 
 /// Names an object that cannot be read.
 fn describe(object: &[u8]) -> String {
+    const METADATA: u64 = 1;
     const NAME: u64 = 1;
     const NAMESPACE: u64 = 3;
     let field = |message, number| Fields(message).find(number).ok().flatten().unwrap_or_default();
