@@ -12,13 +12,16 @@ const PRINTED: [i32; 2] = [0, 5];
 /// Of a command that has a budget, and of the others.
 const RUNS: (usize, usize) = (20, 5);
 
-/// Measures each command that needs a part of the cluster.
-pub fn measure(cluster: &TestCluster, report: &mut Report) {
+/// Measures each command that needs a part of the cluster, while nodes renew their Leases: of a cluster whose nodes are all silent
+/// there is more to tell.
+pub fn measure(cluster: &TestCluster, renewals: u32, report: &mut Report) {
     report.heading(&format!(
-        "Commands that answer and end (medians of {}, without a budget of {})",
+        "Commands that answer and end (medians of {}, without a budget of {}), at {renewals} renewals of Leases a second",
         RUNS.0, RUNS.1
     ));
+    cluster.renew_all();
     cluster.server.wait_until_idle(report);
+    let _nodes_live = cluster.churn(renewals, 0);
     let node = node_name(7);
     // On that node.
     let (namespace, pod) = (pod_namespace(7), pod_name(7, 0));

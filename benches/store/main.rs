@@ -51,7 +51,7 @@ struct Arguments {
     /// Parts to run (default: all)
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// Lease renewals per second under load (default: each node's every ten seconds)
+    /// Lease renewals per second under load and beside commands (default: each node's every ten seconds)
     #[arg(long)]
     renewals: Option<u32>,
     /// Writes to pods per second under load
@@ -114,11 +114,11 @@ fn measure(arguments: Arguments) {
     if runs(Part::Pods) {
         loading::measure_pods(&cluster, size, &mut report);
     }
+    let renewals = renewals.unwrap_or(u32::try_from(nodes / 10).unwrap_or(u32::MAX));
     if runs(Part::Commands) {
-        commands::measure(&cluster, &mut report);
+        commands::measure(&cluster, renewals, &mut report);
     }
     if runs(Part::Load) {
-        let renewals = renewals.unwrap_or(u32::try_from(nodes / 10).unwrap_or(u32::MAX));
         load::measure(&cluster, size, (renewals, changes), &mut report);
     }
     report.heading("Servers, at the end");

@@ -1,6 +1,6 @@
 //! What is known of a cluster, asked for once: what all commands share that answer and end.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, mem, path::Path};
 
 use clap::Args;
 use tokio::sync::{mpsc, watch};
@@ -391,8 +391,10 @@ impl OneShot {
         }
     }
 
-    /// Ends the command after its answer was printed.
+    /// Ends the command after its answer was printed. What is known goes with the process: to free each object of a large cluster
+    /// would only be waited for.
     pub fn done(self) -> Result<(), CliError> {
+        mem::forget(self.model);
         self.late.map_or(Ok(()), Err)
     }
 }

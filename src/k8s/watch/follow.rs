@@ -31,7 +31,7 @@ use crate::{
     k8s::{
         decode::{
             Encoding, ListPurpose, PageEnd, StreamEvent,
-            kinds::{AnyDecoder, decoder_of},
+            kinds::{AnyDecoder, decoder_of, decoder_without_images},
         },
         feed::{FeedKind, FeedState},
         watch_thread::{self, WatchThread},
@@ -168,9 +168,11 @@ impl From<Closed> for Stop {
 
 impl Follower {
     pub fn new(kind: FeedKind, scope: Option<Scope>, shared: Arc<Shared>) -> Self {
+        // Who watches whole kinds, and not pods, places nothing.
+        let places = scope.is_some() || shared.options.kinds.contains(&FeedKind::Pods);
         Self {
             kind,
-            decoder: decoder_of(kind),
+            decoder: if places { decoder_of(kind) } else { decoder_without_images(kind) },
             report: FeedReporter::new(kind, scope.clone(), shared.clone()),
             scope,
             counting: None,
