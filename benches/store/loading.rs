@@ -18,7 +18,7 @@ const PAIRS_OF_PODS: usize = 3;
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// The first rows, and all nodes with their Leases.
-pub fn measure_nodes(cluster: &TestCluster, report: &mut Report) {
+pub fn measure_nodes(cluster: &TestCluster, size: ClusterSize, report: &mut Report) {
     warm_up(cluster, Lists::NodesAndLeases);
     report.heading(&format!(
         "Nodes and Leases: medians of {PAIRS} runs, a bare client and the dashboard in turn"
@@ -57,7 +57,7 @@ pub fn measure_nodes(cluster: &TestCluster, report: &mut Report) {
     let note = format!("{}; bare client's first bytes: {:.2} s", range(&rows), median(&first_bytes));
     report.add("first rows with their leases", seconds(&rows), Budget::AtMost(0.5), note);
     report.add("all nodes with leases", seconds(&all), Budget::None, range(&all));
-    let allowed = if bare_format == Format::Protobuf { Budget::AtMost(1.3) } else { Budget::None };
+    let allowed = if bare_format == Format::Protobuf { of_download(size, 1.3) } else { Budget::None };
     report.add(
         "  against the bare client, pair by pair",
         Figure::Times(median(&times)),
@@ -109,14 +109,13 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
     ));
     let note = format!("{:.2} to {:.2}", smallest(&of_dashboard), largest(&of_dashboard));
     report.add("all pods joined", Figure::Seconds(median(&of_dashboard)), Budget::None, note);
-    let of_download = |most: f64| if size.is_larger() { Budget::None } else { Budget::AtMost(most) };
     if !times.is_empty() {
         let note = format!("mean of before and after; {:.2} to {:.2}", smallest(&times), largest(&times));
-        report.add("  against bare protobuf", Figure::Times(median(&times)), of_download(1.1), note);
+        report.add("  against bare protobuf", Figure::Times(median(&times)), of_download(size, 1.1), note);
     }
     if let Ok(json) = &json {
         let times = median(&of_dashboard) / json.to_all.as_secs_f64();
-        report.add("  against bare JSON", Figure::Times(times), of_download(0.6), "");
+        report.add("  against bare JSON", Figure::Times(times), of_download(size, 0.6), "");
     }
     report.add(
         "resident with everything loaded",
@@ -125,6 +124,11 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
         "the most of all runs",
     );
     report.add("  at its peak", Figure::MiB(peak), Budget::AtMost(size.memory_mib()), "");
+}
+
+/// The budget of a download: larger clusters have none.
+fn of_download(size: ClusterSize, most: f64) -> Budget {
+    if size.is_larger() { Budget::None } else { Budget::AtMost(most) }
 }
 
 fn median(values: &[f64]) -> f64 {

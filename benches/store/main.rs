@@ -109,7 +109,7 @@ fn measure(arguments: Arguments) {
     let mut report = Report::default();
     let runs = |part: Part| only.is_empty() || only.contains(&part);
     if runs(Part::Nodes) {
-        loading::measure_nodes(&cluster, &mut report);
+        loading::measure_nodes(&cluster, size, &mut report);
     }
     if runs(Part::Pods) {
         loading::measure_pods(&cluster, size, &mut report);

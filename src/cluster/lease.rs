@@ -33,6 +33,9 @@ impl TableObject for Lease {
     fn version(&self) -> Version {
         self.version
     }
+    fn share_parts(&mut self, predecessor: &Self) {
+        self.node.clone_from(&predecessor.node);
+    }
 }
 
 /// The Lease kube-system/kube-controller-manager: whether a controller manager runs, and since when.
@@ -51,4 +54,31 @@ pub struct LeaderLease {
     pub renewed: Option<ClusterTime>,
     #[n(4)]
     pub duration: Option<Span>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, Cluster, Node, ObjectEvent};
+
+    #[test]
+    fn a_node_and_its_lease_have_one_name_in_memory() {
+        let node = |version| Node { name: "n".into(), version: Version(version), ..Node::default() };
+        let lease = |version| Lease { node: "n".into(), version: Version(version), ..Lease::default() };
+        let lists =
+            [Change::Node(ObjectEvent::Listed(node(1))), Change::Lease(ObjectEvent::Listed(lease(1)))];
+        for order in [[0, 1], [1, 0]] {
+            let mut cluster = Cluster::default();
+            let changed =
+                [Change::Node(ObjectEvent::Applied(node(2))), Change::Lease(ObjectEvent::Applied(lease(2)))];
+            for change in order.map(|which: usize| lists[which].clone()).into_iter().chain(changed) {
+                cluster.apply(change, &mut Vec::new());
+            }
+            let [node, lease] = [
+                &cluster.node(&"n".into()).expect("it is listed").name,
+                &cluster.lease(&"n".into()).expect("it is listed").node,
+            ];
+            assert!(std::ptr::eq(node.as_ptr(), lease.as_ptr()), "{order:?}");
+        }
+    }
 }

@@ -508,8 +508,22 @@ impl Cluster {
     /// Applies a change, and appends what it did to `applied`.
     pub fn apply(&mut self, change: Change, applied: &mut Vec<Applied>) {
         match change {
-            Change::Node(event) => self.nodes.apply(event, |delta| applied.push(Applied::Node(delta))),
-            Change::Lease(event) => self.leases.apply(event, |delta| applied.push(Applied::Lease(delta))),
+            Change::Node(mut event) => {
+                if let Some(node) = listed(&mut event)
+                    && let Some(lease) = self.leases.get(&node.name)
+                {
+                    node.name.clone_from(&lease.node);
+                }
+                self.nodes.apply(event, |delta| applied.push(Applied::Node(delta)));
+            }
+            Change::Lease(mut event) => {
+                if let Some(lease) = listed(&mut event)
+                    && let Some(node) = self.nodes.get(&lease.node)
+                {
+                    lease.node.clone_from(&node.name);
+                }
+                self.leases.apply(event, |delta| applied.push(Applied::Lease(delta)));
+            }
             // A read may be older than what the watch of the pod has reported: that it is gone.
             Change::Pod(ObjectEvent::Prefetched(pod)) if self.watches_pod(&pod) => {}
             Change::Pod(event) => self.apply_pod(event, applied),
@@ -672,6 +686,17 @@ impl PodIndexes<'_> {
             (Some(pod), _) if is_unscheduled(old) => self.unscheduled.remove(&pod.key),
             _ => None,
         };
+    }
+}
+
+/// The object of a list. A node and its Lease, which are compared all the time, have one name in memory from then on.
+fn listed<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
+    match event {
+        ObjectEvent::Listed(object) | ObjectEvent::Prefetched(object) => Some(object),
+        ObjectEvent::ListStarted
+        | ObjectEvent::ListDone
+        | ObjectEvent::Applied(_)
+        | ObjectEvent::Deleted(_) => None,
     }
 }
 

@@ -136,6 +136,9 @@ impl TableObject for Node {
     fn version(&self) -> Version {
         self.version
     }
+    fn share_parts(&mut self, predecessor: &Self) {
+        self.name.clone_from(&predecessor.name);
+    }
 }
 
 /// The type of the Ready condition.

@@ -98,7 +98,7 @@ impl Heartbeats {
     pub fn read(&mut self, cluster: &Cluster, now: Timestamp) {
         for lease in cluster.leases().iter() {
             if let Some(renewed) = lease.renewed {
-                self.record(&lease.node, Some(lease), cluster.local(renewed).min(now));
+                self.record_lease(lease, cluster.local(renewed).min(now));
             }
         }
     }
@@ -119,25 +119,35 @@ impl Heartbeats {
         };
         let Some(renewed) = new.renewed else { return };
         let Some(before) = delta.old.as_ref().and_then(|old| old.renewed) else {
-            return self.record(&new.node, Some(new), clock.local(renewed).min(now));
+            return self.record_lease(new, clock.local(renewed).min(now));
         };
         let last = arrived(clock.local(renewed), health, now);
         let renewals = self.by_node.entry(new.node.clone(), || Renewals::new(last));
         let late_from = renewals.late_from();
-        // Upstream does not take it for a renewal otherwise either.
+        // Otherwise upstream does not take it for a renewal either.
         if before < renewed {
             renewals.last = last;
             renewals.push(renewed.since(before));
         }
-        renewals.update_interval(Some(new));
+        renewals.update_interval(new);
         renewals.is_hastened = renewals.late_from() < late_from;
     }
 
-    /// The node renewed its Lease then; that is this one, if it has one.
-    pub fn record(&mut self, node: &NodeName, lease: Option<&Lease>, at: Timestamp) {
-        let renewals = self.by_node.entry(node.clone(), || Renewals::new(at));
-        (renewals.last, renewals.is_hastened) = (at, true);
-        renewals.update_interval(lease);
+    /// The node renewed its Lease then.
+    pub fn record(&mut self, node: &NodeName, at: Timestamp) {
+        self.renewals(node, at);
+    }
+
+    /// The same, with what the Lease says of its next renewal.
+    fn record_lease(&mut self, lease: &Lease, at: Timestamp) {
+        self.renewals(&lease.node, at).update_interval(lease);
+    }
+
+    /// The renewals of a node, whose last was then.
+    fn renewals(&mut self, node: &NodeName, last: Timestamp) -> &mut Renewals {
+        let renewals = self.by_node.entry(node.clone(), || Renewals::new(last));
+        (renewals.last, renewals.is_hastened) = (last, true);
+        renewals
     }
 
     /// Whether the node would be late sooner than before its Lease changed last: its renewals follow each other faster. Most
@@ -186,9 +196,9 @@ impl Renewals {
         self.last + late_after(self.interval)
     }
 
-    fn update_interval(&mut self, lease: Option<&Lease>) {
+    fn update_interval(&mut self, lease: &Lease) {
         self.interval = if self.tenths().len() < KNOWN_FROM {
-            interval_of(lease)
+            interval_of(Some(lease))
         } else {
             Span::from_millis(i64::from(self.median()) * 100)
         };

@@ -626,7 +626,7 @@ impl Engine {
         let Some(record) = self.records.get_mut(node) else { return };
         if record.assumed_alive {
             record.record_heartbeat(HeartbeatSource::Lease, now);
-            self.heartbeats.record(node, None, now);
+            self.heartbeats.record(node, now);
         }
         record.assumed_alive = is_alive;
         self.scope.on_general_change();
