@@ -14,7 +14,10 @@ use crate::{
 };
 
 /// Nodes that are late so soon are looked for all at once: that costs less than a look at each node that renews its Lease.
-const LOOK_AHEAD: Span = Span::from_secs(3);
+const LOOK_AHEAD: Span = Span::from_secs(1);
+
+/// They are looked for at least this often: until then, nodes that are new have a time of their own.
+const LOOK_AHEAD_EVERY: Span = Span::from_secs(10);
 
 /// A node is late after a time, not at it.
 const MOMENT: Span = Span::from_nanos(1);
@@ -146,11 +149,11 @@ impl NodeWatchlist {
         debug_assert_eq!(self.outdated(engine, cluster, now), None, "a look would find something else");
     }
 
-    /// Finds the nodes that will be late within the next seconds unless they renew their Leases: each of those has its own time to
+    /// Finds the nodes that will be late within the next second unless they renew their Leases: each of those has its own time to
     /// be looked at, the others need none.
     fn look_ahead(&mut self, engine: &Engine, now: Timestamp) {
         let horizon = now + LOOK_AHEAD;
-        self.calm_until = horizon + LOOK_AHEAD;
+        self.calm_until = now + LOOK_AHEAD_EVERY;
         for (name, late_from) in engine.late_times() {
             if late_from >= horizon {
                 self.calm_until = self.calm_until.min(late_from);

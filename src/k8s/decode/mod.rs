@@ -283,14 +283,14 @@ impl ListPurpose {
 pub enum PageReader {
     /// What has come.
     Json(Vec<u8>),
-    Protobuf(protobuf::PageReader),
+    Protobuf(protobuf::ProtobufPage),
 }
 
 impl PageReader {
     pub fn new(encoding: Encoding) -> Self {
         match encoding {
             Encoding::Json => Self::Json(Vec::new()),
-            Encoding::Protobuf => Self::Protobuf(protobuf::PageReader::default()),
+            Encoding::Protobuf => Self::Protobuf(protobuf::ProtobufPage::default()),
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) use self::message::{Fields, WireValue};
 use self::{deserializer::ValueDeserializer, message::NotAMessage};
 pub use self::{
     message::{FieldType, Message},
-    page::PageReader,
+    page::ProtobufPage,
 };
 use super::{Decoder, StatusError, StreamEvent, WireStatus, on_object};
 

@@ -16,7 +16,7 @@ use crate::{
 
 /// How far a page has been read.
 #[derive(Debug, Default)]
-pub struct PageReader {
+pub struct ProtobufPage {
     /// The start of what has come and is not complete yet.
     partial: Vec<u8>,
     place: Place,
@@ -39,7 +39,7 @@ enum Place {
     Behind,
 }
 
-impl PageReader {
+impl ProtobufPage {
     /// Reads the next piece of the page into `changes`.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn read(body: &[u8], piece: usize) -> Result<(PageEnd, usize), NotAMessage> {
-        let (mut reader, mut changes) = (PageReader::default(), Vec::new());
+        let (mut reader, mut changes) = (ProtobufPage::default(), Vec::new());
         for piece in body.chunks(piece) {
             reader.read(&mut LeaseDecoder::default(), piece, ListPurpose::Whole, &mut changes)?;
         }
