@@ -18,9 +18,7 @@ use crate::plan::Cancellation;
 pub struct Background<T> {
     task: Option<JoinHandle<T>>,
     pace: Duration,
-    /// How many times the cost of the last piece is left before the next.
-    cost: u32,
-    longest_rest: Duration,
+    pieces: Pieces,
     started: Instant,
     next: Instant,
     /// Of the piece that was started last.
@@ -39,6 +37,23 @@ const SLICE_COST: u32 = 60;
 /// But no more than this, after a step that cannot be interrupted, as the first look at hundreds of thousands of pods.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
+/// How work is divided.
+#[derive(Clone, Copy, Debug)]
+enum Pieces {
+    Whole,
+    Slices,
+}
+
+impl Pieces {
+    /// How long nothing is done after a piece that took so long.
+    fn rest_after(self, took: Duration) -> Duration {
+        match self {
+            Self::Whole => took * COST,
+            Self::Slices => (took * SLICE_COST).min(LONGEST_REST),
+        }
+    }
+}
+
 /// Lets long work stop early once its result is not needed any more.
 #[derive(Clone, Debug)]
 pub struct Cancelled(Cancellation);
@@ -51,21 +66,13 @@ impl<T: Send + 'static> Background<T> {
     pub fn new(pace: Duration) -> Self {
         let now = Instant::now();
         let cancellation = Cancellation::default();
-        Self {
-            task: None,
-            pace,
-            cost: COST,
-            longest_rest: Duration::MAX,
-            started: now,
-            next: now,
-            cancellation,
-        }
+        Self { task: None, pace, pieces: Pieces::Whole, started: now, next: now, cancellation }
     }
 
     /// The same for work that is done in slices.
     pub fn in_slices(pace: Duration) -> Self {
         let mut sliced = Self::new(pace);
-        (sliced.cost, sliced.longest_rest) = (SLICE_COST, LONGEST_REST);
+        sliced.pieces = Pieces::Slices;
         sliced
     }
 
@@ -106,7 +113,7 @@ impl<T: Send + 'static> Background<T> {
     }
 
     fn has_stopped(&mut self) {
-        let rest = (self.started.elapsed() * self.cost).min(self.longest_rest);
+        let rest = self.pieces.rest_after(self.started.elapsed());
         self.next = Instant::now() + self.pace.max(rest);
     }
 
