@@ -56,7 +56,7 @@ pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Cloc
     }
 }
 
-/// Reads a scope. Whoever reads parts of a cluster places nothing.
+/// Reads a scope. Nothing is placed over parts of a cluster: images are left out.
 async fn read(connection: &Connection, scope: Scope) -> (Scope, Vec<Change>) {
     let changes = read_scope(connection, &scope, decoder_without_images).await.unwrap_or_else(|error| {
         let known = Known::Forbidden { error: error.as_str().into() };
