@@ -52,9 +52,6 @@ const BATCH: usize = 100;
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
 
-/// After a keyframe there is none for this many times what it took: one of 600,000 pods is written for five to ten minutes.
-const REST_AFTER_KEYFRAME: u32 = 1;
-
 /// How often is looked whether a keyframe is written, when no message comes.
 const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);
 
@@ -365,7 +362,8 @@ impl<'a> HistoryThread<'a> {
         if let Some(keyframe) = self.keyframe.take() {
             let begun = keyframe.begun();
             self.writer.complete_segment(keyframe.finish()?);
-            self.rests_until = Instant::now() + begun.elapsed() * REST_AFTER_KEYFRAME;
+            // There is none for as long as this one took: one of 600,000 pods is written for five to ten minutes.
+            self.rests_until = Instant::now() + begun.elapsed();
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Writes a keyframe of the history on a thread of its own, slowly: that of 600,000 pods takes two seconds of a core.
+//! Writes a keyframe of the history on a thread of its own, slowly: that of 600,000 pods takes two to four seconds of a core.
 
 use std::{
     io, panic,

@@ -5,7 +5,10 @@ use http_body_util::BodyExt;
 use kordon::{
     cluster::{Change, FeedKind, WorkloadKind},
     k8s::{
-        decode::{Encoding, ListPurpose, PageReader, StreamEvent, kinds::decoder_of},
+        decode::{
+            Encoding, ListPurpose, StreamEvent,
+            kinds::{PageReader, decoder_of},
+        },
         watch::framing::Framing,
     },
 };
@@ -148,11 +151,12 @@ async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> Read
 
 /// What a page means that arrives in pieces of this size.
 fn read_in_pieces(kind: FeedKind, encoding: Encoding, body: &[u8], piece: usize) -> String {
-    let (mut decoder, mut page, mut listed) = (decoder_of(kind), PageReader::new(encoding), Vec::new());
+    let (mut decoder, mut listed) = (decoder_of(kind), Vec::new());
+    let mut page = PageReader::new(encoding, ListPurpose::Whole);
     for piece in body.chunks(piece) {
-        decoder.page_piece(&mut page, piece, ListPurpose::Whole, &mut listed).expect("a list");
+        page.read(&mut *decoder, piece, &mut listed).expect("a list");
     }
-    decoder.page_end(page, ListPurpose::Whole, &mut listed).expect("a list");
+    page.end(&mut *decoder, &mut listed).expect("a list");
     format!("{listed:?}")
 }
 

@@ -1,13 +1,14 @@
 //! The decoder of each kind that is watched.
 
 use super::{
-    Decoder, Encoding, ListPurpose, PageEnd, PageReader, StreamEvent, WatchEvent,
+    Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent,
     budget::BudgetDecoder,
     lease::{LeaderDecoder, LeaseDecoder},
     namespace::NamespaceDecoder,
     node::NodeDecoder,
     pod::PodDecoder,
     priority_class::PriorityClassDecoder,
+    protobuf::ProtobufPage,
     quota::QuotaDecoder,
     service::ServiceDecoder,
     storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
@@ -60,28 +61,16 @@ pub trait AnyDecoder: Send {
         changes: &mut Vec<Change>,
     ) -> Result<PageEnd, String>;
 
-    /// Reads the next piece of a page into `changes`. See [`PageReader::read`].
+    /// Reads the next piece of a page in protobuf into `changes`. See [`ProtobufPage::read`].
     ///
     /// # Errors
     /// It is not of a list, in words.
     fn page_piece(
         &mut self,
-        page: &mut PageReader,
+        page: &mut ProtobufPage,
         piece: &[u8],
-        purpose: ListPurpose,
         changes: &mut Vec<Change>,
     ) -> Result<(), String>;
-
-    /// Reads the rest of a page into `changes`. See [`PageReader::end`].
-    ///
-    /// # Errors
-    /// It is not a list, in words.
-    fn page_end(
-        &mut self,
-        page: PageReader,
-        purpose: ListPurpose,
-        changes: &mut Vec<Change>,
-    ) -> Result<PageEnd, String>;
 
     /// The change that the start of a list means; none if it changes nothing.
     fn on_list_started(&mut self) -> Option<Change>;
@@ -110,21 +99,11 @@ impl<D: Decoder> AnyDecoder for D {
 
     fn page_piece(
         &mut self,
-        page: &mut PageReader,
+        page: &mut ProtobufPage,
         piece: &[u8],
-        purpose: ListPurpose,
         changes: &mut Vec<Change>,
     ) -> Result<(), String> {
-        page.read(self, piece, purpose, changes)
-    }
-
-    fn page_end(
-        &mut self,
-        page: PageReader,
-        purpose: ListPurpose,
-        changes: &mut Vec<Change>,
-    ) -> Result<PageEnd, String> {
-        page.end(self, purpose, changes)
+        page.read(self, piece, changes).map_err(|error| error.to_string())
     }
 
     fn on_list_started(&mut self) -> Option<Change> {
@@ -137,5 +116,52 @@ impl<D: Decoder> AnyDecoder for D {
 
     fn tidy(&mut self) {
         Decoder::tidy(self);
+    }
+}
+
+/// A page of a list as it arrives: of protobuf each object is read once it has come, of JSON all of them at the end.
+#[derive(Debug)]
+pub enum PageReader {
+    /// What has come, and what the list is for.
+    Json(Vec<u8>, ListPurpose),
+    Protobuf(ProtobufPage),
+}
+
+impl PageReader {
+    pub fn new(encoding: Encoding, purpose: ListPurpose) -> Self {
+        match encoding {
+            Encoding::Json => Self::Json(Vec::new(), purpose),
+            Encoding::Protobuf => Self::Protobuf(ProtobufPage::new(purpose)),
+        }
+    }
+
+    /// Reads the next piece into `changes`.
+    ///
+    /// # Errors
+    /// It is not of a list in this encoding, in words.
+    pub fn read(
+        &mut self,
+        decoder: &mut dyn AnyDecoder,
+        piece: &[u8],
+        changes: &mut Vec<Change>,
+    ) -> Result<(), String> {
+        match self {
+            Self::Json(received, _) => {
+                received.extend_from_slice(piece);
+                Ok(())
+            }
+            Self::Protobuf(page) => decoder.page_piece(page, piece, changes),
+        }
+    }
+
+    /// Reads what is left into `changes`, after the last piece.
+    ///
+    /// # Errors
+    /// It is not a list in this encoding, in words.
+    pub fn end(self, decoder: &mut dyn AnyDecoder, changes: &mut Vec<Change>) -> Result<PageEnd, String> {
+        match self {
+            Self::Json(received, purpose) => decoder.page(Encoding::Json, &received, purpose, changes),
+            Self::Protobuf(page) => page.end().map_err(|error| error.to_string()),
+        }
     }
 }

@@ -32,6 +32,7 @@ use serde_json::Value;
 use self::{
     leaf::{Int, LenientList, Text, or_default},
     meta::Meta,
+    protobuf::ProtobufPage,
 };
 use super::error::plain;
 use crate::cluster::{Change, ObjectEvent, TableObject};
@@ -120,9 +121,9 @@ impl Encoding {
         match self {
             Self::Json => page(decoder, bytes, purpose, changes).map_err(|error| error.to_string()),
             Self::Protobuf => {
-                let mut reader = PageReader::new(self);
-                reader.read(decoder, bytes, purpose, changes)?;
-                reader.end(decoder, purpose, changes)
+                let mut page = ProtobufPage::new(purpose);
+                let read = page.read(decoder, bytes, changes);
+                read.and_then(|()| page.end()).map_err(|error| error.to_string())
             }
         }
     }
@@ -274,63 +275,6 @@ impl ListPurpose {
             Self::Whole => WatchEvent::Listed(wire),
             Self::Prefetch => WatchEvent::Prefetched(wire),
             Self::Part => WatchEvent::Applied(wire),
-        }
-    }
-}
-
-/// Reads a page of a list as it arrives: of protobuf each object once it has come, of JSON all of them at the end.
-#[derive(Debug)]
-pub enum PageReader {
-    /// What has come.
-    Json(Vec<u8>),
-    Protobuf(protobuf::ProtobufPage),
-}
-
-impl PageReader {
-    pub fn new(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Json => Self::Json(Vec::new()),
-            Encoding::Protobuf => Self::Protobuf(protobuf::ProtobufPage::default()),
-        }
-    }
-
-    /// Reads the next piece into `changes`.
-    ///
-    /// # Errors
-    /// It is not of a list in this encoding, in words.
-    pub fn read<D: Decoder>(
-        &mut self,
-        decoder: &mut D,
-        piece: &[u8],
-        purpose: ListPurpose,
-        changes: &mut Vec<Change>,
-    ) -> Result<(), String> {
-        match self {
-            Self::Json(received) => {
-                received.extend_from_slice(piece);
-                Ok(())
-            }
-            Self::Protobuf(page) => {
-                page.read(decoder, piece, purpose, changes).map_err(|error| error.to_string())
-            }
-        }
-    }
-
-    /// Reads what is left into `changes`, after the last piece.
-    ///
-    /// # Errors
-    /// It is not a list in this encoding, in words.
-    pub fn end<D: Decoder>(
-        self,
-        decoder: &mut D,
-        purpose: ListPurpose,
-        changes: &mut Vec<Change>,
-    ) -> Result<PageEnd, String> {
-        match self {
-            Self::Json(received) => {
-                page(decoder, &received, purpose, changes).map_err(|error| error.to_string())
-            }
-            Self::Protobuf(page) => page.end().map_err(|error| error.to_string()),
         }
     }
 }

@@ -15,7 +15,10 @@ use crate::{
     engine::ServerVersion,
     k8s::{
         connect::Connection,
-        decode::{ListPurpose, PageReader, kinds::AnyDecoder},
+        decode::{
+            ListPurpose,
+            kinds::{AnyDecoder, PageReader},
+        },
         feed::FeedKind,
     },
 };
@@ -25,9 +28,6 @@ const PAGE: &str = "500";
 
 /// The longest response that is read, in bytes.
 const LONGEST: usize = 256 << 20;
-
-/// What is read comes before the [`ScopeRead`].
-const PURPOSE: ListPurpose = ListPurpose::Prefetch;
 
 /// The pods that have finished (upstream `gcTerminated` tells them by their phase).
 const FINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
@@ -135,12 +135,12 @@ impl ScopeReader<'_> {
                 query = query.with("continue", &next);
             }
             let answer = error::open_objects(self.client, query.as_str(), self.request_timeout).await?;
-            let mut page = PageReader::new(answer.encoding);
+            let mut page = PageReader::new(answer.encoding, ListPurpose::Prefetch);
             let mut pieces = Pieces::new(answer.body, SILENCE, LONGEST);
             while let Some(piece) = pieces.next().await? {
-                decoder.page_piece(&mut page, &piece, PURPOSE, &mut changes).map_err(WatchError::no_list)?;
+                page.read(&mut *decoder, &piece, &mut changes).map_err(WatchError::no_list)?;
             }
-            let end = decoder.page_end(page, PURPOSE, &mut changes).map_err(WatchError::no_list)?;
+            let end = page.end(&mut *decoder, &mut changes).map_err(WatchError::no_list)?;
             if end.next.is_empty() {
                 break end.version;
             }

@@ -37,7 +37,7 @@ pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Stream
 
 /// Reads a Status object with its envelope; none if it is not one.
 pub fn status_error(bytes: &[u8]) -> Option<StatusError> {
-    opened(bytes).ok().map(|(_, object)| status(object))
+    opened(bytes).ok().map(status)
 }
 
 fn status(object: &[u8]) -> StatusError {
@@ -52,18 +52,17 @@ fn opened_event(bytes: &[u8]) -> Result<(&str, &[u8]), NotAMessage> {
     let event = Fields(bytes);
     let kind = event.find(TYPE)?.and_then(|kind| std::str::from_utf8(kind).ok()).ok_or(NotAMessage)?;
     let object = event.find(OBJECT)?.map(Fields).ok_or(NotAMessage)?;
-    let (_, object) = opened(object.find(1)?.ok_or(NotAMessage)?)?;
-    Ok((kind, object))
+    Ok((kind, opened(object.find(1)?.ok_or(NotAMessage)?)?))
 }
 
-/// The kind in an envelope, and the object.
-fn opened(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotAMessage> {
+/// The object in an envelope, whose type has to be a message too.
+fn opened(bytes: &[u8]) -> Result<&[u8], NotAMessage> {
     const TYPE: u64 = 1;
     const KIND: u64 = 2;
     const RAW: u64 = 2;
     let envelope = Fields(bytes.strip_prefix(MAGIC).ok_or(NotAMessage)?);
-    let kind = Fields(envelope.find(TYPE)?.unwrap_or_default()).find(KIND)?;
-    Ok((kind.unwrap_or_default(), envelope.find(RAW)?.unwrap_or_default()))
+    Fields(envelope.find(TYPE)?.unwrap_or_default()).find(KIND)?;
+    Ok(envelope.find(RAW)?.unwrap_or_default())
 }
 
 /// Names an object that cannot be read.

@@ -15,8 +15,9 @@ use crate::{
 };
 
 /// How far a page has been read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ProtobufPage {
+    purpose: ListPurpose,
     /// The start of what has come and is not complete yet.
     partial: Vec<u8>,
     place: Place,
@@ -40,6 +41,10 @@ enum Place {
 }
 
 impl ProtobufPage {
+    pub fn new(purpose: ListPurpose) -> Self {
+        Self { purpose, partial: Vec::new(), place: Place::default(), end: PageEnd::default() }
+    }
+
     /// Reads the next piece of the page into `changes`.
     ///
     /// # Errors
@@ -48,16 +53,15 @@ impl ProtobufPage {
         &mut self,
         decoder: &mut D,
         piece: &[u8],
-        purpose: ListPurpose,
         changes: &mut Vec<Change>,
     ) -> Result<(), NotAMessage> {
         let mut partial = std::mem::take(&mut self.partial);
         if partial.is_empty() {
-            let read = self.read_complete(decoder, piece, purpose, changes)?;
+            let read = self.read_complete(decoder, piece, changes)?;
             partial.extend_from_slice(&piece[read..]);
         } else {
             partial.extend_from_slice(piece);
-            let read = self.read_complete(decoder, &partial, purpose, changes)?;
+            let read = self.read_complete(decoder, &partial, changes)?;
             partial.drain(..read);
         }
         self.partial = partial;
@@ -77,7 +81,6 @@ impl ProtobufPage {
         &mut self,
         decoder: &mut D,
         bytes: &[u8],
-        purpose: ListPurpose,
         changes: &mut Vec<Change>,
     ) -> Result<usize, NotAMessage> {
         let mut rest = bytes;
@@ -93,7 +96,7 @@ impl ProtobufPage {
                     let read = match fields.next() {
                         Ok(field) => {
                             if let Some(field) = field {
-                                self.read_field(field, decoder, purpose, changes)?;
+                                self.read_field(field, decoder, changes)?;
                             }
                             came.len() - fields.0.len()
                         }
@@ -152,7 +155,6 @@ impl ProtobufPage {
         &mut self,
         field: (u64, WireValue<'_>),
         decoder: &mut D,
-        purpose: ListPurpose,
         changes: &mut Vec<Change>,
     ) -> Result<(), NotAMessage> {
         const METADATA: u64 = 1;
@@ -168,7 +170,7 @@ impl ProtobufPage {
                 end.count += 1;
                 match D::Wire::deserialize(ValueDeserializer::of_message(object, decoder.message())) {
                     Ok(wire) if !wire.meta().name.is_empty() => {
-                        changes.extend(decoder.change(purpose.event(wire)));
+                        changes.extend(decoder.change(self.purpose.event(wire)));
                     }
                     Ok(_) | Err(_) => end.bad.push(describe(object)),
                 }
@@ -199,9 +201,9 @@ mod tests {
     }
 
     fn read(body: &[u8], piece: usize) -> Result<(PageEnd, usize), NotAMessage> {
-        let (mut reader, mut changes) = (ProtobufPage::default(), Vec::new());
+        let (mut reader, mut changes) = (ProtobufPage::new(ListPurpose::Whole), Vec::new());
         for piece in body.chunks(piece) {
-            reader.read(&mut LeaseDecoder::default(), piece, ListPurpose::Whole, &mut changes)?;
+            reader.read(&mut LeaseDecoder::default(), piece, &mut changes)?;
         }
         Ok((reader.end()?, changes.len()))
     }
