@@ -1,16 +1,17 @@
 //! Reads the parts of a cluster that a command needs.
 
-use std::collections::{BTreeSet, VecDeque};
-
-use futures::{
-    StreamExt,
-    stream::{self, FuturesUnordered},
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    pin::Pin,
 };
+
+use futures::{StreamExt, stream::FuturesUnordered};
+use tokio::time::Instant;
 
 use crate::{
     clock::Clock,
-    cluster::{Change, Known, Scope},
-    k8s::{connect::Connection, decode::kinds::decoder_without_images, watch::read_scope},
+    cluster::{Change, Known, Scope, Version},
+    k8s::{connect::Connection, decode::kinds::decoder_without_images, feed::FeedKind, watch::read_scope},
     model::Model,
 };
 
@@ -26,17 +27,15 @@ pub async fn read_needed(
     clock: Clock,
     needs: impl Fn(&Model) -> BTreeSet<Scope>,
 ) {
-    let (mut asked, mut waiting, mut reads) = (BTreeSet::new(), VecDeque::new(), FuturesUnordered::new());
+    let (mut asked, mut reads) = (BTreeSet::new(), Reads::over(connection));
     let mut awaited = 0;
     loop {
         if awaited == 0 {
             let missing: Vec<Scope> = needs(model).difference(&asked).cloned().collect();
             awaited = missing.iter().filter(|scope| leads_on(scope)).count();
             asked.extend(missing.iter().cloned());
-            waiting.extend(missing);
+            reads.waiting.extend(missing);
         }
-        let free = AT_ONCE.saturating_sub(reads.len()).min(waiting.len());
-        reads.extend(waiting.drain(..free).map(|scope| read(connection, scope)));
         let Some((scope, changes)) = reads.next().await else { return };
         awaited -= usize::from(leads_on(&scope));
         model.apply(changes, clock.now());
@@ -44,21 +43,66 @@ pub async fn read_needed(
 }
 
 /// Whether what is needed next depends on a scope. On all nodes, the longest list of most plans, it does not.
-fn leads_on(scope: &Scope) -> bool {
-    *scope != Scope::Nodes
+const fn leads_on(scope: &Scope) -> bool {
+    !matches!(
+        scope,
+        Scope::Nodes | Scope::Namespaces | Scope::Namespace(_) | Scope::Quotas | Scope::QuotasIn(_)
+    )
 }
 
 /// Reads scopes. What may not be read stays unknown.
 pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Clock, scopes: Vec<Scope>) {
-    let mut reads = stream::iter(scopes).map(|scope| read(connection, scope)).buffer_unordered(AT_ONCE);
+    let mut reads = Reads::over(connection);
+    reads.waiting.extend(scopes);
     while let Some((_, changes)) = reads.next().await {
         model.apply(changes, clock.now());
     }
 }
 
+/// Scopes that are read, some at once.
+struct Reads<'a> {
+    connection: &'a Connection,
+    waiting: VecDeque<Scope>,
+    running: FuturesUnordered<Pin<Box<dyn Future<Output = (Scope, Vec<Change>)> + 'a>>>,
+    /// When each kind was first read: what is read of it later need not be newer.
+    versions: BTreeMap<FeedKind, Version>,
+}
+
+impl<'a> Reads<'a> {
+    fn over(connection: &'a Connection) -> Self {
+        Self {
+            connection,
+            waiting: VecDeque::new(),
+            running: FuturesUnordered::new(),
+            versions: BTreeMap::new(),
+        }
+    }
+
+    /// The next scope that was read, with what it has; none once all are.
+    async fn next(&mut self) -> Option<(Scope, Vec<Change>)> {
+        let free = AT_ONCE.saturating_sub(self.running.len()).min(self.waiting.len());
+        for scope in self.waiting.drain(..free) {
+            let not_older_than = self.versions.get(&scope.kind()).copied();
+            self.running.push(Box::pin(read(self.connection, scope, not_older_than)));
+        }
+        let (scope, changes) = self.running.next().await?;
+        if let Some(Change::Read(read)) = changes.last() {
+            self.versions.entry(scope.kind()).or_insert(read.version);
+        }
+        Some((scope, changes))
+    }
+}
+
 /// Reads a scope. Nothing is placed over parts of a cluster: images are left out.
-async fn read(connection: &Connection, scope: Scope) -> (Scope, Vec<Change>) {
-    let changes = read_scope(connection, &scope, decoder_without_images).await.unwrap_or_else(|error| {
+async fn read(
+    connection: &Connection,
+    scope: Scope,
+    not_older_than: Option<Version>,
+) -> (Scope, Vec<Change>) {
+    let started = Instant::now();
+    let changes = read_scope(connection, &scope, decoder_without_images, not_older_than).await;
+    tracing::debug!(%scope, took = ?started.elapsed(), "read");
+    let changes = changes.unwrap_or_else(|error| {
         let known = Known::Forbidden { error: error.as_str().into() };
         vec![Change::KnownIn(Box::new(scope.clone()), known)]
     });

@@ -60,7 +60,7 @@ impl WantedReader {
 
     async fn read(&self, scope: &Scope, read: &mut BTreeMap<Scope, Timestamp>) -> Vec<Change> {
         let unread = |known| vec![Change::KnownIn(Box::new(scope.clone()), known)];
-        match timeout(PATIENCE, read_scope(&self.connection, scope, decoder_of)).await {
+        match timeout(PATIENCE, read_scope(&self.connection, scope, decoder_of, None)).await {
             Ok(Ok(changes)) => {
                 read.insert(scope.clone(), self.clock.now());
                 changes

@@ -333,7 +333,7 @@ impl Follower {
 
     fn first_page(&self) -> CollectionQuery {
         match &self.scope {
-            Some(scope) => scope::list_query(scope, self.shared.options.version),
+            Some(scope) => scope::list_query(scope, self.shared.options.version, None),
             None => self.query().with("limit", PAGE),
         }
     }

@@ -47,16 +47,21 @@ pub type DecoderOf = fn(FeedKind) -> Box<dyn AnyDecoder>;
 /// Reads a scope: its objects, as prefetched ones, and then the [`ScopeRead`]. It tries again while the connection is
 /// broken or the server is overloaded, without a limit.
 ///
+/// What is read is as new as the moment of the request; with a version, which must be of the same kind, it is as new as
+/// that at least. See [`list_query`] for what this saves.
+///
 /// # Errors
 /// The server forbids it, in its words.
 pub async fn read_scope(
     connection: &Connection,
     scope: &Scope,
     decoder_of: DecoderOf,
+    not_older_than: Option<Version>,
 ) -> Result<Vec<Change>, String> {
     let mut backoff = Backoff::default();
     let reader = ScopeReader {
         decoder_of,
+        not_older_than,
         client: &connection.client,
         version: connection.version,
         scope,
@@ -119,6 +124,7 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
 
 struct ScopeReader<'a> {
     decoder_of: DecoderOf,
+    not_older_than: Option<Version>,
     client: &'a Client,
     version: ServerVersion,
     scope: &'a Scope,
@@ -130,7 +136,7 @@ impl ScopeReader<'_> {
         let mut decoder = (self.decoder_of)(self.scope.kind());
         let (mut changes, mut next) = (Vec::new(), String::new());
         let version = loop {
-            let mut query = list_query(self.scope, self.version);
+            let mut query = list_query(self.scope, self.version, self.not_older_than);
             if !next.is_empty() {
                 query = query.with("continue", &next);
             }
@@ -159,7 +165,10 @@ impl ScopeReader<'_> {
 /// A long list is read in pages. A short one is read from the cache of the server, which has indexes and needs no
 /// pages: newer servers ensure that the cache is not behind (upstream `ConsistentListFromCache`), older ones
 /// would read every object of the kind from the store.
-pub fn list_query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
+///
+/// Where only other kinds change, a server takes up to 0.1 s for each list to learn that the cache of this kind is not
+/// behind (upstream `progressRequestPeriod`). A cache that has reached `not_older_than` answers at once.
+pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<Version>) -> CollectionQuery {
     let query = query(scope, version);
     match scope {
         Scope::Pods
@@ -178,7 +187,13 @@ pub fn list_query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
             | WorkloadKind::Job,
         ) => query.with("limit", PAGE),
         _ if version < ServerVersion::new(1, 31) => query.with("resourceVersion", "0"),
-        _ => query,
+        _ => match not_older_than {
+            // 0 is any version.
+            Some(Version(least @ 1..)) => {
+                query.with("resourceVersion", &least.to_string()).with("resourceVersionMatch", "NotOlderThan")
+            }
+            Some(Version(0)) | None => query,
+        },
     }
 }
 
@@ -205,6 +220,27 @@ mod tests {
             path(Scope::BudgetsIn("a/../b".into())),
             "/apis/policy/v1/namespaces/a%2F..%2Fb/poddisruptionbudgets",
             "a name cannot lead elsewhere"
+        );
+    }
+
+    #[test]
+    fn what_is_read_later_need_not_be_newer_than_what_was_read_first() {
+        let asked = |scope: Scope, minor: u32, least: Option<Version>| {
+            list_query(&scope, ServerVersion::new(1, minor), least).as_str().to_owned()
+        };
+        let budgets = || Scope::BudgetsIn("web".into());
+        let path = "/apis/policy/v1/namespaces/web/poddisruptionbudgets";
+        assert_eq!(asked(budgets(), 36, None), path);
+        assert_eq!(
+            asked(budgets(), 36, Some(Version(7))),
+            format!("{path}?resourceVersion=7&resourceVersionMatch=NotOlderThan")
+        );
+        assert_eq!(asked(budgets(), 36, Some(Version(0))), path, "0 would be any version");
+        assert_eq!(asked(budgets(), 30, Some(Version(7))), format!("{path}?resourceVersion=0"));
+        assert_eq!(
+            asked(Scope::Budgets, 36, Some(Version(7))),
+            "/apis/policy/v1/poddisruptionbudgets?limit=500",
+            "pages come from the store"
         );
     }
 }
