@@ -426,9 +426,14 @@ impl Cluster {
 
     /// How well the objects of a kind are known.
     pub fn known(&self, kind: FeedKind) -> Known {
-        let watched = self.knowledge.of(kind, self.is_listed(kind));
+        let watched = self.watched(kind);
         let read = || Scope::all_of(kind).and_then(|scope| self.scopes.get(&scope)).cloned();
         if watched.is_known() { watched } else { read().unwrap_or(watched) }
+    }
+
+    /// How well the watch of a kind knows its objects.
+    fn watched(&self, kind: FeedKind) -> Known {
+        self.knowledge.of(kind, self.is_listed(kind))
     }
 
     /// What is missing of a kind; none if its objects are known as they are now.
@@ -502,7 +507,8 @@ impl Cluster {
         if all.is_known() {
             return all;
         }
-        self.scopes.get(scope).cloned().unwrap_or(all)
+        // A read of all objects that is forbidden says nothing about a part of them.
+        self.scopes.get(scope).cloned().unwrap_or_else(|| self.watched(scope.kind()))
     }
 
     /// Applies a change, and appends what it did to `applied`.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, FeedKind, Key, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload,
+        Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload,
         WorkloadKind,
     },
     time::Timestamp,
@@ -20,6 +20,9 @@ use crate::{
 /// The most parts of one kind that are read by themselves. With more of them, all objects of the kind cost the server
 /// less.
 const MOST_PARTS: usize = 100;
+
+/// The same, of kinds with few and small objects in a whole cluster.
+const MOST_SMALL_PARTS: usize = 10;
 
 /// The scopes that the plan of an action needs, placement apart.
 ///
@@ -59,7 +62,7 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
             needs.add_all(found);
         }
     }
-    few(needs.scopes)
+    few(needs.scopes, |whole| matches!(cluster.known_in(whole), Known::Forbidden { .. }))
 }
 
 /// The pods that an action may remove. Its outcome rests on them, and it may not start on old data about them.
@@ -101,7 +104,7 @@ pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
 /// Of what a plan needs, the scopes whose changes matter while it is applied.
 pub fn watched(action: &Action) -> BTreeSet<Scope> {
     let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
-    few(match action {
+    let watched = match action {
         Action::Cordon { .. } => [Scope::Nodes].into(),
         Action::Uncordon { nodes: names } | Action::Label { nodes: names, .. } => nodes(names),
         Action::Taint { nodes: names, .. } => nodes(names),
@@ -112,20 +115,28 @@ pub fn watched(action: &Action) -> BTreeSet<Scope> {
         Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
             pods.iter().cloned().map(Scope::Pod).collect()
         }
-    })
+    };
+    few(watched, |_| false)
 }
 
-/// Replaces many parts of a kind by all of it.
-fn few(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
+/// Replaces many parts of a kind by all of it, unless that may not be read.
+fn few(scopes: BTreeSet<Scope>, is_forbidden: impl Fn(&Scope) -> bool) -> BTreeSet<Scope> {
     let mut parts: BTreeMap<Scope, usize> = BTreeMap::new();
     for scope in &scopes {
         *parts.entry(scope.whole()).or_default() += 1;
     }
     let read = |scope: Scope| {
         let whole = scope.whole();
-        if parts[&whole] > MOST_PARTS { whole } else { scope }
+        if parts[&whole] > most_parts(&whole) && !is_forbidden(&whole) { whole } else { scope }
     };
     scopes.into_iter().map(read).collect()
+}
+
+const fn most_parts(whole: &Scope) -> usize {
+    match whole {
+        Scope::Budgets | Scope::Namespaces | Scope::Quotas => MOST_SMALL_PARTS,
+        _ => MOST_PARTS,
+    }
 }
 
 /// Whether a drain leaves the pod where it is, whatever flags are added.

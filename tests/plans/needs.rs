@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{
-        Budget, Change, Cluster, IntOrPercent, Key, LocalVolume, Name, ObjectEvent, Owner, OwnerKind, Phase,
-        Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
-        WorkloadStage,
+        Budget, Change, Cluster, IntOrPercent, Key, Known, LocalVolume, Name, ObjectEvent, Owner, OwnerKind,
+        Phase, Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload,
+        WorkloadKind, WorkloadStage,
     },
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanGap, PlanPart, PodPlan, RemovalOptions, TaintEdits,
@@ -276,4 +276,26 @@ fn many_parts_of_a_kind_are_read_as_all_of_it() {
         needs::watched(&drain),
         [Scope::Nodes, Scope::Pods, Scope::Workloads(WorkloadKind::DaemonSet)].into()
     );
+}
+
+#[test]
+fn small_kinds_are_read_as_a_whole_unless_that_is_forbidden() {
+    let mut cluster = Cluster::default();
+    let pods: Vec<Key> = (0..30).map(|number| Key::new(&format!("team-{number}"), "web")).collect();
+    for key in &pods {
+        let pod = Pod { key: key.clone(), node: Some("n1".into()), ..Pod::default() };
+        cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
+    }
+    let evict = Action::Evict { pods, options: RemovalOptions::default() };
+    let needed = |cluster: &Cluster| needs::needs(&evict, cluster, &EvictionRules::of(NEWEST), NOW);
+    let small = [Scope::Budgets, Scope::Namespaces, Scope::Quotas];
+    let part = Scope::BudgetsIn("team-7".into());
+    assert!(needed(&cluster).is_superset(&small.clone().into()));
+    assert!(!needed(&cluster).contains(&part));
+    let forbidden = Known::Forbidden { error: "no".into() };
+    cluster.apply(Change::KnownIn(Box::new(Scope::Budgets), forbidden), &mut Vec::new());
+    assert_eq!(cluster.known_in(&part), Known::NotListed);
+    assert!(needed(&cluster).contains(&part), "the budgets of a namespace may still be read");
+    assert!(!needed(&cluster).contains(&Scope::Budgets));
+    assert!(needed(&cluster).contains(&Scope::Quotas));
 }
