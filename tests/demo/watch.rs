@@ -408,9 +408,13 @@ async fn what_a_scope_reads_stays_whatever_its_kind() {
         let is_namespaced = !matches!(kind, FeedKind::Nodes | FeedKind::Namespaces | FeedKind::Volumes);
         let namespace = is_namespaced.then_some("default");
         api.load(resource, json!({"metadata": {"name": "an-object", "namespace": namespace}}));
-        let mut cluster = Cluster::default();
+        let (mut cluster, mut version) = (Cluster::default(), None);
         for _ in 0..2 {
-            for change in read_scope(&connection, &scope, decoder_of).await.expect("it may be read") {
+            let changes = read_scope(&connection, &scope, decoder_of, version).await.expect("it may be read");
+            for change in changes {
+                if let Change::Read(read) = &change {
+                    version = Some(read.version);
+                }
                 cluster.apply(change, &mut Vec::new());
             }
         }
