@@ -1,11 +1,8 @@
 //! Reads the parts of a cluster that a command needs.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    pin::Pin,
-};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use futures::{StreamExt, stream::FuturesUnordered};
+use futures::{FutureExt, StreamExt, future::LocalBoxFuture, stream::FuturesUnordered};
 use tokio::time::Instant;
 
 use crate::{
@@ -63,7 +60,7 @@ pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Cloc
 struct Reads<'a> {
     connection: &'a Connection,
     waiting: VecDeque<Scope>,
-    running: FuturesUnordered<Pin<Box<dyn Future<Output = (Scope, Vec<Change>)> + 'a>>>,
+    running: FuturesUnordered<LocalBoxFuture<'a, (Scope, Vec<Change>)>>,
     /// When each kind was first read: what is read of it later need not be newer.
     versions: BTreeMap<FeedKind, Version>,
 }
@@ -83,7 +80,7 @@ impl<'a> Reads<'a> {
         let free = AT_ONCE.saturating_sub(self.running.len()).min(self.waiting.len());
         for scope in self.waiting.drain(..free) {
             let not_older_than = self.versions.get(&scope.kind()).copied();
-            self.running.push(Box::pin(read(self.connection, scope, not_older_than)));
+            self.running.push(read(self.connection, scope, not_older_than).boxed_local());
         }
         let (scope, changes) = self.running.next().await?;
         if let Some(Change::Read(read)) = changes.last() {
