@@ -108,7 +108,12 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.values().map(|row| &row.object)
     }
 
-    /// The same of a table that nobody needs any more: what copies of it have changed since is freed on the way.
+    /// The same with their keys, for walks that do not look into each object.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = (&T::Key, &Arc<T>)> + Clone {
+        self.rows.iter().map(|(key, row)| (key, &row.object))
+    }
+
+    /// The objects of a table that nobody needs any more: what copies of it have changed since is freed on the way.
     pub fn into_objects(self) -> impl Iterator<Item = Arc<T>> {
         self.rows.into_values().map(|row| row.object)
     }

@@ -258,7 +258,7 @@ pub fn update(
 fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Option<&Condition>) -> bool {
     let Reading { node, lease, now, .. } = reading;
     // The Lease is compared with the one saved before the status post, which drops the saved one.
-    let newer = lease.filter(|lease| is_newer(lease, record.lease.as_deref()));
+    let newer = lease.filter(|lease| is_newer(lease, record.lease.as_ref()));
     let is_posted = read_status(record, node, ready, now);
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
@@ -313,8 +313,12 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
 }
 
 /// Step C: whether a Lease was renewed since the saved one. One without renewTime is never newer.
-fn is_newer(lease: &Lease, saved: Option<&Lease>) -> bool {
+fn is_newer(lease: &Arc<Lease>, saved: Option<&Arc<Lease>>) -> bool {
     let Some(saved) = saved else { return true };
+    // Most are the same object, which then need not be read.
+    if Arc::ptr_eq(lease, saved) {
+        return false;
+    }
     matches!((saved.renewed, lease.renewed), (Some(saved), Some(renewed)) if saved < renewed)
 }
 

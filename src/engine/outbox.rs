@@ -156,6 +156,17 @@ impl Outbox {
         self.has_recorded() && self.is_recorded(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute))
     }
 
+    /// The nodes of which a change of the NoExecute taints was recorded and not written, in order.
+    pub fn recorded_no_execute(&self) -> impl Iterator<Item = &NodeName> {
+        let subjects =
+            self.recorded.keys().skip_while(|subject| matches!(subject, EffectSubject::Unknown(_)));
+        let of_taints = subjects.map_while(|subject| match subject {
+            EffectSubject::Taints(node, effect) => Some((node, effect)),
+            _ => None,
+        });
+        of_taints.filter(|(_, effect)| **effect == TaintEffect::NoExecute).map(|(node, _)| node)
+    }
+
     /// Whether an effect with this subject was recorded and not written.
     pub fn is_recorded(&self, subject: &EffectSubject) -> bool {
         self.recorded.contains_key(subject)

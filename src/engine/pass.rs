@@ -66,11 +66,13 @@ impl Engine {
     ) -> PassFindings {
         let mut findings = PassFindings::new(&self.zones);
         let mut records = SortedWalk::new(records);
-        let mut leases = SortedWalk::new(cluster.leases().iter().map(|lease| (&lease.node, lease)));
+        let mut leases = SortedWalk::new(cluster.leases().entries());
+        let mut recorded = SortedWalk::new(self.out.recorded_no_execute().map(|node| (node, ())));
         for node in cluster.nodes().iter() {
             if let Some(record) = records.get(&node.name) {
                 let reading = Reading { node, lease: leases.get(&node.name), clock: cluster.clock(), now };
-                self.assess(record, reading, &mut findings);
+                let is_recorded = recorded.get(&node.name).is_some();
+                self.assess(record, reading, is_recorded, &mut findings);
             }
         }
         findings
@@ -88,7 +90,7 @@ impl Engine {
         for name in &unsettled.nodes {
             if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
                 let reading = Reading { node, lease: cluster.lease(name), clock: cluster.clock(), now };
-                self.assess(record, reading, &mut findings);
+                self.assess(record, reading, self.out.has_recorded_no_execute(name), &mut findings);
             }
         }
         for (zone, settled) in &unsettled.settled {
@@ -97,8 +99,14 @@ impl Engine {
         findings
     }
 
-    /// Assesses one node and counts it in its zone.
-    fn assess(&self, record: &mut NodeHealth, reading: Reading<'_>, findings: &mut PassFindings) {
+    /// Assesses one node, of which a change of the NoExecute taints may be recorded, and counts it in its zone.
+    fn assess(
+        &self,
+        record: &mut NodeHealth,
+        reading: Reading<'_>,
+        is_recorded: bool,
+        findings: &mut PassFindings,
+    ) {
         let node = reading.node;
         let assessment = health::update(record, reading, &self.heartbeats, &self.settings);
         let zone = record.zone(node);
@@ -107,7 +115,7 @@ impl Engine {
         }
         let in_forecast = !self.out.sends_all();
         let is_queued = || findings.queues_know_nodes && self.is_queued(node, &zone.key);
-        if in_forecast || self.must_act(node, &assessment) || is_queued() {
+        if in_forecast || is_recorded || self.must_act(node, &assessment) || is_queued() {
             findings.assessed.push((node.clone(), assessment));
         }
     }
@@ -126,7 +134,6 @@ impl Engine {
     fn must_act(&self, node: &Node, assessment: &NodeAssessment) -> bool {
         !assessment.is_healthy()
             || taints::controllers_own(node).next().is_some()
-            || self.out.has_recorded_no_execute(&node.name)
             || self.legacy.status(&node.name) != EvictionStatus::Unmarked
     }
 

@@ -366,8 +366,8 @@ impl Engine {
         self.nodes_changed = true;
         self.evictor = Evictor::new(TimerSource::Shadow { started: Some(started) });
         self.legacy = Legacy::default();
-        for node in cluster.nodes().iter() {
-            self.legacy.register(&node.name);
+        if self.rules.profile == Profile::Legacy {
+            cluster.nodes().iter().for_each(|node| self.legacy.register(&node.name));
         }
         self.start_collector(cluster, started, Certainty::Estimated, now);
         let (evictor, mut context) = self.evictor(cluster, now);
