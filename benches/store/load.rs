@@ -1,6 +1,7 @@
 //! With everything loaded: what changes cost, how soon a key shows, and what is drawn when there is nothing to draw.
 
 use std::{
+    collections::BTreeMap,
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -62,7 +63,7 @@ pub fn measure(
     report.add("Leases renewed", Figure::PerSecond(renewed), Budget::None, format!("{failed} writes failed"));
     report.add("pods written", Figure::PerSecond(changed), Budget::None, "");
     for (name, mut server) in servers {
-        let used = Figure::Percent(100.0 * server.used().as_secs_f64() / WATCHED as f64);
+        let used = percent(server.used(), Duration::from_secs(WATCHED as u64));
         report.add(format!("CPU of {name}"), used, Budget::None, "of a core");
     }
     let mean = Figure::Percent(share(&cpu));
@@ -112,7 +113,8 @@ fn wait_for_headroom(dashboard: &Dashboard, report: &mut Report) {
 /// With nothing arriving.
 fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     report.heading("Nothing arriving");
-    let (mut all_frames, mut all_used, mut all_took) = (0, Duration::ZERO, Duration::ZERO);
+    let (mut all_frames, mut all_took) = (0, Duration::ZERO);
+    let (mut by_thread, mut windows) = (BTreeMap::<String, Duration>::new(), Vec::new());
     for _ in 0..QUIET_WINDOWS {
         // What arrived before has begun it, and nothing begins another one.
         let begun = Instant::now();
@@ -123,16 +125,32 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
         sleep(SETTLING);
         let mut cpu = dashboard.process().count_cpu();
         let (frames, took) = dashboard.frames_during(QUIET);
-        (all_used, all_frames, all_took) = (all_used + cpu.used(), all_frames + frames, all_took + took);
+        let used = cpu.used_by_name();
+        (all_frames, all_took) = (all_frames + frames, all_took + took);
+        windows.push(percent(used.values().sum(), took));
+        used.into_iter().for_each(|(thread, used)| *by_thread.entry(thread).or_default() += used);
         churn.resume();
         sleep(RENEWING);
     }
     // One more may fall into each window by its phase.
     let most = f64::from(QUIET_WINDOWS) * QUIET.as_secs_f64().ceil();
-    let windows = format!("in {QUIET_WINDOWS} times {QUIET:.1?}: one a second");
-    report.add("redraws", Figure::Count(all_frames), Budget::AtMost(most), windows);
-    let share = 100.0 * all_used.as_secs_f64() / all_took.as_secs_f64();
-    report.add("CPU", Figure::Percent(share), Budget::AtMost(0.3), "of a core");
+    let note = format!("in {QUIET_WINDOWS} times {QUIET:.1?}: one a second");
+    report.add("redraws", Figure::Count(all_frames), Budget::AtMost(most), note);
+    let of_threads = by_thread.iter().map(|(thread, used)| format!("{thread} {}", percent(*used, all_took)));
+    let of_threads = of_threads.collect::<Vec<_>>().join(", ");
+    let of_windows = windows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let all = percent(by_thread.values().sum(), all_took);
+    report.add(
+        "CPU",
+        all,
+        Budget::AtMost(0.3),
+        format!("of a core: {of_threads}; of each window: {of_windows}"),
+    );
+}
+
+/// The share of a core.
+fn percent(used: Duration, took: Duration) -> Figure {
+    Figure::Percent(100.0 * used.as_secs_f64() / took.as_secs_f64())
 }
 
 /// The CPU time of each second.

@@ -38,10 +38,13 @@ impl Process {
         counter
     }
 
-    /// The processor time of each of its threads.
-    fn threads(self) -> impl Iterator<Item = (OsString, Duration)> {
+    /// The name and the processor time of each of its threads, by what tells it from others of that name.
+    fn threads(self) -> impl Iterator<Item = (OsString, String, Duration)> {
         // A thread may end meanwhile.
-        self.tasks().filter_map(|task| Some((task.file_name(), ThreadTimes::of(&task.path())?.ran)))
+        self.tasks().filter_map(|task| {
+            let name = fs::read_to_string(task.path().join("comm")).ok()?;
+            Some((task.file_name(), name.trim_end().to_owned(), ThreadTimes::of(&task.path())?.ran))
+        })
     }
 
     /// Whether it has a thread of this name.
@@ -118,11 +121,16 @@ pub struct CpuCounter {
 impl CpuCounter {
     /// What was used since the last call. What a thread has used between that and its end is not counted.
     pub fn used(&mut self) -> Duration {
-        let threads = self.process.threads();
-        let used = threads.map(|(thread, now)| {
+        self.used_by_name().into_values().sum()
+    }
+
+    /// The same by the names of threads.
+    pub fn used_by_name(&mut self) -> BTreeMap<String, Duration> {
+        let mut used: BTreeMap<String, Duration> = BTreeMap::new();
+        for (thread, name, now) in self.process.threads() {
             let before = self.of_threads.insert(thread, now).unwrap_or_default();
-            now.saturating_sub(before)
-        });
-        used.sum()
+            *used.entry(name).or_default() += now.saturating_sub(before);
+        }
+        used
     }
 }
