@@ -48,7 +48,7 @@ pub type DecoderOf = fn(FeedKind) -> Box<dyn AnyDecoder>;
 /// broken or the server is overloaded, without a limit.
 ///
 /// What is read is as new as the moment of the request; with a version, which must be of the same kind, it is as new as
-/// that at least. See [`list_query`] for what this saves.
+/// that at least, and where only other kinds change the server answers sooner.
 ///
 /// # Errors
 /// The server forbids it, in its words.
