@@ -109,17 +109,19 @@ impl Engine {
         }
     }
 
-    /// Registers every node, as at the start of a controller. For a shadow, nodes with pods marked NodeLost are
-    /// evicted.
-    pub(super) fn register_all(&mut self, cluster: &Cluster) {
-        if self.rules.profile != Profile::Legacy {
-            return;
+    /// Registers every node, as at the start of a controller.
+    pub(super) fn register_nodes(&mut self, cluster: &Cluster) {
+        if self.rules.profile == Profile::Legacy {
+            cluster.nodes().iter().for_each(|node| self.legacy.register(&node.name));
         }
-        for node in cluster.nodes().iter() {
-            self.legacy.register(&node.name);
-            if self.shadow.is_some() && cluster.pods_on(&node.name).any(|pod| pod.reason == *NODE_LOST) {
-                self.mark_evicted(node);
-            }
+    }
+
+    /// The same. For a shadow, nodes with pods marked NodeLost are evicted.
+    pub(super) fn register_all(&mut self, cluster: &Cluster) {
+        self.register_nodes(cluster);
+        if self.rules.profile == Profile::Legacy && self.shadow.is_some() {
+            let is_lost = |node: &&Arc<Node>| cluster.pods_on(&node.name).any(|pod| pod.reason == *NODE_LOST);
+            cluster.nodes().iter().filter(is_lost).for_each(|node| self.mark_evicted(node));
         }
     }
 

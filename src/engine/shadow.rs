@@ -366,9 +366,7 @@ impl Engine {
         self.nodes_changed = true;
         self.evictor = Evictor::new(TimerSource::Shadow { started: Some(started) });
         self.legacy = Legacy::default();
-        if self.rules.profile == Profile::Legacy {
-            cluster.nodes().iter().for_each(|node| self.legacy.register(&node.name));
-        }
+        self.register_nodes(cluster);
         self.start_collector(cluster, started, Certainty::Estimated, now);
         let (evictor, mut context) = self.evictor(cluster, now);
         evictor.evaluate_all(&mut context);
