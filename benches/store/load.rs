@@ -63,7 +63,7 @@ pub fn measure(
     report.add("Leases renewed", Figure::PerSecond(renewed), Budget::None, format!("{failed} writes failed"));
     report.add("pods written", Figure::PerSecond(changed), Budget::None, "");
     for (name, mut server) in servers {
-        let used = percent(server.used(), Duration::from_secs(WATCHED as u64));
+        let used = Figure::Percent(percent(server.used(), Duration::from_secs(WATCHED as u64)));
         report.add(format!("CPU of {name}"), used, Budget::None, "of a core");
     }
     let mean = Figure::Percent(share(&cpu));
@@ -127,7 +127,7 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
         let (frames, took) = dashboard.frames_during(QUIET);
         let used = cpu.used_by_name();
         (all_frames, all_took) = (all_frames + frames, all_took + took);
-        windows.push(percent(used.values().sum(), took));
+        windows.push(Figure::Percent(percent(used.values().sum(), took)).to_string());
         used.into_iter().for_each(|(thread, used)| *by_thread.entry(thread).or_default() += used);
         churn.resume();
         sleep(RENEWING);
@@ -136,21 +136,11 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     let most = f64::from(QUIET_WINDOWS) * QUIET.as_secs_f64().ceil();
     let note = format!("in {QUIET_WINDOWS} times {QUIET:.1?}: one a second");
     report.add("redraws", Figure::Count(all_frames), Budget::AtMost(most), note);
-    let of_threads = by_thread.iter().map(|(thread, used)| format!("{thread} {}", percent(*used, all_took)));
+    let share = |used: Duration| Figure::Percent(percent(used, all_took));
+    let of_threads = by_thread.iter().map(|(thread, used)| format!("{thread} {}", share(*used)));
     let of_threads = of_threads.collect::<Vec<_>>().join(", ");
-    let of_windows = windows.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let all = percent(by_thread.values().sum(), all_took);
-    report.add(
-        "CPU",
-        all,
-        Budget::AtMost(0.3),
-        format!("of a core: {of_threads}; of each window: {of_windows}"),
-    );
-}
-
-/// The share of a core.
-fn percent(used: Duration, took: Duration) -> Figure {
-    Figure::Percent(100.0 * used.as_secs_f64() / took.as_secs_f64())
+    let note = format!("of a core: {of_threads}; of each window: {}", windows.join(", "));
+    report.add("CPU", share(by_thread.values().sum()), Budget::AtMost(0.3), note);
 }
 
 /// The CPU time of each second.
@@ -165,9 +155,14 @@ fn sample(process: Process) -> Vec<Duration> {
         .collect()
 }
 
-/// Percent of a core.
+/// Percent of a core, where so much was used in each second.
 fn share(seconds: &[Duration]) -> f64 {
-    100.0 * seconds.iter().sum::<Duration>().as_secs_f64() / seconds.len() as f64
+    percent(seconds.iter().sum(), Duration::from_secs(seconds.len() as u64))
+}
+
+/// Percent of a core.
+fn percent(used: Duration, took: Duration) -> f64 {
+    100.0 * used.as_secs_f64() / took.as_secs_f64()
 }
 
 /// How long it takes until a key shows, and for how much of that the loop waits for a core.

@@ -41,17 +41,13 @@ impl Process {
     /// The name and the processor time of each of its threads, by what tells it from others of that name.
     fn threads(self) -> impl Iterator<Item = (OsString, String, Duration)> {
         // A thread may end meanwhile.
-        self.tasks().filter_map(|task| {
-            let name = fs::read_to_string(task.path().join("comm")).ok()?;
-            Some((task.file_name(), name.trim_end().to_owned(), ThreadTimes::of(&task.path())?.ran))
-        })
+        self.tasks()
+            .filter_map(|task| Some((task.file_name(), name_of(&task)?, ThreadTimes::of(&task.path())?.ran)))
     }
 
     /// Whether it has a thread of this name.
     pub fn has_thread(self, name: &str) -> bool {
-        // A thread may end meanwhile.
-        let mut names = self.tasks().filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-        names.any(|thread| thread.trim_end() == name)
+        self.tasks().filter_map(|task| name_of(&task)).any(|thread| thread == name)
     }
 
     fn tasks(self) -> impl Iterator<Item = DirEntry> {
@@ -94,6 +90,12 @@ impl Process {
     fn read(self, what: &str) -> String {
         fs::read_to_string(format!("/proc/{}/{what}", self.0)).expect("it lives, on Linux")
     }
+}
+
+/// The name of a thread; none if it has ended.
+fn name_of(task: &DirEntry) -> Option<String> {
+    let name = fs::read_to_string(task.path().join("comm")).ok()?;
+    Some(name.trim_end().to_owned())
 }
 
 /// What Linux counts of a thread.
