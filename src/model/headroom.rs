@@ -58,6 +58,8 @@ pub struct HeadroomJob {
     version: ServerVersion,
     revision: u64,
     at: Timestamp,
+    /// Something else waits for the state ([`HeadroomProgress::state`]).
+    is_awaited: bool,
 }
 
 /// An answer that is older is outdated where something that it depends on has changed since.
@@ -71,7 +73,9 @@ impl Model {
         if is_missing(FeedKind::Nodes) || is_missing(FeedKind::Pods) || self.views.zones.iter().any(is_down) {
             return KnownHeadroom::Withheld;
         }
-        let Some(known) = &self.headroom else { return KnownHeadroom::Computing };
+        let known =
+            self.headroom.as_ref().filter(|known| known.is_finished() || !known.headroom.is_undecided());
+        let Some(known) = known else { return KnownHeadroom::Computing };
         let is_current = known.is_finished() && self.plan_revision() == known.revision;
         if is_current || now.since(known.at) <= HOLDS_FOR {
             KnownHeadroom::Known(&known.headroom)
@@ -87,7 +91,7 @@ impl Model {
             return None;
         }
         let (cluster, version) = (self.cluster.clone(), self.settings.version);
-        Some(HeadroomJob { cluster, version, revision, at: now })
+        Some(HeadroomJob { cluster, version, revision, at: now, is_awaited: false })
     }
 }
 
@@ -107,9 +111,20 @@ impl HeadroomProgress {
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.work.state()
     }
+
+    /// Whether there will be a state once the next slices are done.
+    pub const fn is_starting(&self) -> bool {
+        self.work.is_starting()
+    }
 }
 
 impl HeadroomJob {
+    /// Makes the snapshot of a state in one go, where something else waits for it.
+    pub const fn awaited(mut self, is_awaited: bool) -> Self {
+        self.is_awaited = is_awaited;
+        self
+    }
+
     /// Works it out in one go. None once `goes_on`, which is asked now and then, returns false.
     pub fn work(self, goes_on: impl FnMut() -> bool) -> Option<HeadroomSnapshot> {
         let found = self.advance(&mut HeadroomProgress::default(), goes_on);
@@ -127,6 +142,9 @@ impl HeadroomJob {
         if *revision != Some(self.revision) && (work.is_done() || work.is_proved() && is_due) {
             work.start(self.cluster, self.version, self.at);
             *revision = Some(self.revision);
+        }
+        if self.is_awaited {
+            work.finish_start();
         }
         work.advance(&mut goes_on);
         let at = work.answered_at().or(work.started_at().filter(|_| work.is_done()))?;

@@ -1,6 +1,6 @@
 //! A snapshot together with the state of the cluster that it is of, from which those of later states are made.
 
-use super::Snapshot;
+use super::{Snapshot, snapshot::SnapshotBuilder};
 use crate::{
     cluster::{Applied, Cluster},
     engine::ServerVersion,
@@ -19,14 +19,54 @@ pub struct ClusterSnapshot {
 impl ClusterSnapshot {
     /// That of this state, made from that of an earlier one if there is one by the rules of the same release.
     pub fn new(cluster: Cluster, version: ServerVersion, earlier: Option<Self>) -> Self {
-        let snapshot = match earlier.filter(|earlier| earlier.snapshot.rules().version == version) {
-            Some(Self { cluster: before, mut snapshot }) => {
+        SnapshotInProgress::new(cluster, version, earlier).finish()
+    }
+}
+
+/// A [`ClusterSnapshot`] that is made in steps, where there is none of an earlier state.
+#[derive(Debug)]
+pub struct SnapshotInProgress {
+    cluster: Cluster,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Reading(Box<SnapshotBuilder>),
+    Complete(Box<Snapshot>),
+}
+
+impl SnapshotInProgress {
+    /// Starts to make that of this state. It is complete at once where it is made from that of an earlier one.
+    pub fn new(cluster: Cluster, version: ServerVersion, earlier: Option<ClusterSnapshot>) -> Self {
+        let stage = match earlier.filter(|earlier| earlier.snapshot.rules().version == version) {
+            Some(ClusterSnapshot { cluster: before, mut snapshot }) => {
                 snapshot.follow(&changes(&before, &cluster), &cluster);
-                snapshot
+                Stage::Complete(Box::new(snapshot))
             }
-            None => Snapshot::new(&cluster, version),
+            None => Stage::Reading(Box::new(SnapshotBuilder::for_scheduler(&cluster, version.into()))),
         };
-        Self { cluster, snapshot }
+        Self { cluster, stage }
+    }
+
+    /// Continues until it is complete, or until `continues`, which is asked before each step, returns false. Returns whether it
+    /// is complete.
+    pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
+        match &mut self.stage {
+            Stage::Reading(builder) => builder.advance(&self.cluster, continues),
+            Stage::Complete(_) => true,
+        }
+    }
+
+    /// Does what is left.
+    pub fn finish(mut self) -> ClusterSnapshot {
+        self.advance(&mut || true);
+        let Self { cluster, stage } = self;
+        let snapshot = match stage {
+            Stage::Reading(builder) => builder.finish(&cluster),
+            Stage::Complete(snapshot) => *snapshot,
+        };
+        ClusterSnapshot { cluster, snapshot }
     }
 }
 

@@ -27,9 +27,11 @@ impl LabelIndex {
     pub fn insert(&mut self, key: &Name, value: &Name, number: u32) {
         self.recent.push((hash(key, value), number));
         if self.recent.len() > MOST_RECENT.max(self.sorted.len() / RECENT_PART) {
+            self.recent.sort_unstable();
             self.sorted.reserve_exact(self.recent.len());
             self.sorted.append(&mut self.recent);
-            self.sorted.sort_unstable();
+            // A stable sort merges two sorted runs, which the unstable one does not.
+            self.sorted.sort();
         }
     }
 

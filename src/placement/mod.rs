@@ -34,7 +34,7 @@ mod snapshot_lease;
 mod storage;
 pub mod volume_topology;
 
-pub use cluster_snapshot::ClusterSnapshot;
+pub use cluster_snapshot::{ClusterSnapshot, SnapshotInProgress};
 pub use fit_proof::{FitProof, FitProofs, KeptLoss, Recreated};
 pub use help::{Constraint, Help, Lift, RequiredNode, Shortage, amounts};
 pub use node_resources::{ResourceUse, Share};

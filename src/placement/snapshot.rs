@@ -1,5 +1,9 @@
 //! The cluster as the scheduler reads it, in a form that is quick to search.
 
+mod builder;
+
+pub(super) use builder::SnapshotBuilder;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock},
@@ -10,7 +14,7 @@ use super::{
     columns::{LabelColumn, LabelColumns},
     cow_vec::CowVec,
     filter::{Filters, PodVolumes},
-    ids::{Ids, IdsByAddress},
+    ids::Ids,
     images::{Holders, Images},
     node_resources::{NodeResources, ResourceUse},
     node_walk::{FoundNodes, NodeWalk, PercentageOfNodesToScore, SchedulerOptions},
@@ -129,69 +133,26 @@ impl Resident {
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// So many labels that pods name have columns from the start.
-const PREPARED_LABELS: usize = 64;
-
 impl Snapshot {
     /// A snapshot for this scheduler, without finished pods.
     pub fn new(cluster: &Cluster, scheduler: impl Into<SchedulerOptions>) -> Self {
-        let scheduler = scheduler.into();
-        let walk = NodeWalk::new(scheduler);
-        Self { walk, ..Self::with_rules(cluster, SchedulerRules::of(scheduler.version)) }
+        Self::read(cluster, SnapshotBuilder::for_scheduler(cluster, scheduler.into()))
     }
 
     /// The same by other rules, for a scheduler of which nothing else is known.
     pub fn with_rules(cluster: &Cluster, rules: SchedulerRules) -> Self {
-        let mut snapshot = Self::empty(rules);
-        for node in cluster.nodes().iter() {
-            snapshot.insert_node(node.clone());
-        }
-        snapshot.rank_nodes();
-        snapshot.ensure_columns([HOSTNAME, ZONE].map(Name::from).iter());
-        let mut residents: Vec<Vec<Resident>> = vec![Vec::new(); snapshot.nodes.len()];
-        // Pods of one node mostly share the allocation of its name, for one decoder has read them.
-        let mut known = IdsByAddress::<NodeName>::default();
-        let mut specs = IdsByAddress::<Arc<SchedulingSpec>>::default();
-        for pod in cluster.pods().iter().filter(|pod| !pod.is_finished()) {
-            let Some(name) = &pod.node else {
-                snapshot.add_nominated(pod);
-                continue;
-            };
-            let node = match known.number(name) {
-                Some(node) => node,
-                None => {
-                    let Some(node) = snapshot.number(name) else {
-                        snapshot.strays.entry(name.clone()).or_default().push(pod.clone());
-                        continue;
-                    };
-                    known.insert(name.clone(), node);
-                    node
-                }
-            };
-            if names_labels(&pod.scheduling) && specs.number(&pod.scheduling).is_none() {
-                specs.insert(pod.scheduling.clone(), node);
-                snapshot.prepare_labels(&pod.scheduling);
-            }
-            let resident = snapshot.resident(pod.clone());
-            snapshot.node_resources.get_mut(node as usize).add(pod);
-            snapshot.pod_classes.on_mut(resident.pod_class).push(node, pod.termination.is_some());
-            if let Some(affinity_class) = resident.affinity_class {
-                snapshot.affinity_classes.on_mut(affinity_class).push(node, false);
-            }
-            residents[node as usize].push(resident);
-        }
-        snapshot.pod_classes.sort();
-        snapshot.affinity_classes.sort();
-        for (all, residents) in snapshot.residents.iter_mut().zip(residents) {
-            *all = Arc::new(residents);
-        }
-        snapshot.copy_small_tables(cluster);
-        snapshot
+        Self::read(cluster, SnapshotBuilder::new(cluster, rules, NodeWalk::default()))
     }
 
-    fn empty(rules: SchedulerRules) -> Self {
+    fn read(cluster: &Cluster, mut builder: SnapshotBuilder) -> Self {
+        builder.advance(cluster, &mut || true);
+        builder.finish(cluster)
+    }
+
+    fn empty(rules: SchedulerRules, walk: NodeWalk) -> Self {
         Self {
             rules,
+            walk,
             nodes: Arc::default(),
             numbers: Arc::default(),
             by_name: Arc::default(),
@@ -208,7 +169,6 @@ impl Snapshot {
             namespaces: Arc::default(),
             budgets: Arc::default(),
             storage: Storage::default(),
-            walk: NodeWalk::default(),
             small_changes: 0,
             identity: SnapshotIdentity::default(),
         }
@@ -465,14 +425,6 @@ impl Snapshot {
         self.ensure_columns(labels(&request.spec));
         let of_volumes = PodVolumes::keys(&self.storage, request);
         self.ensure_columns(of_volumes.iter());
-    }
-
-    /// Makes the columns of the labels that a pod on a node names, for its replacement and all copies. Beyond a number they
-    /// are made when they are needed: each takes some bytes for each node.
-    fn prepare_labels(&mut self, spec: &SchedulingSpec) {
-        if self.columns.len() < PREPARED_LABELS {
-            self.ensure_columns(labels(spec));
-        }
     }
 
     fn ensure_columns<'k>(&mut self, keys: impl Iterator<Item = &'k Name>) {

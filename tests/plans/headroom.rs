@@ -15,7 +15,7 @@ use kordon::{
     engine::ServerVersion,
     placement::{FitProof, Snapshot},
     plan::{
-        HeadroomWork, PlacingEnvironment,
+        Headroom, HeadroomWork, PlacingEnvironment,
         failover::{failover, pods_of},
         headroom,
     },
@@ -399,6 +399,58 @@ fn what_is_packed_with_its_reserve_a_simulation_places_nearly_always() {
     assert!(packed > 100 && open > 100, "both are tried: {packed}, {open}");
     // A packing is no proof, and clusters of few nodes, which are never packed otherwise, are its worst case.
     assert!(other * 100 <= packed, "{other} of {packed}");
+}
+
+#[test]
+fn the_first_state_is_read_in_steps_and_nothing_is_known_before_all_of_it_is() {
+    let node = RandomNode {
+        zone: 0,
+        cores: 100,
+        pods: 1000,
+        gpus: 0,
+        large: false,
+        tainted: false,
+        cordoned: false,
+    };
+    let workload = RandomWorkload {
+        ask: Ask::Plain,
+        kind: Some(WorkloadKind::ReplicaSet),
+        priority: 0,
+        never_preempts: false,
+        tolerates: false,
+        surplus: false,
+        pods: (0..900).map(|pod| (pod, 1, 0)).collect(),
+    };
+    // Each node has 90,000 m of 100,000 m in use.
+    let fixture = fixture(&vec![node; 3], &[workload], 1000);
+    let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+    let expected = headroom(&fixture.cluster, &snapshot, || true).expect("it went on");
+    assert!(!expected.is_enough(), "{expected}");
+
+    let mut work = work(&fixture, NEWEST);
+    let mut slices = 0;
+    while work.is_starting() {
+        assert!(work.state().is_none() && !work.is_proved() && work.headroom() == Headroom::default());
+        let mut asked = 0;
+        work.advance(&mut || {
+            asked += 1;
+            asked <= 1
+        });
+        slices += 1;
+    }
+    assert!(slices > 3, "900 pods were read in {slices} slices");
+    assert_eq!(work.state().map(|state| state.snapshot.node_count()), Some(3));
+    work.advance(&mut || true);
+    assert_eq!(work.headroom(), expected);
+}
+
+#[test]
+fn the_first_state_is_read_at_once_where_something_else_waits_for_it() {
+    let fixture = fixture(&[], &[], 1000);
+    let mut work = work(&fixture, NEWEST);
+    assert!(work.state().is_none());
+    work.finish_start();
+    assert!(work.state().is_some());
 }
 
 proptest! {

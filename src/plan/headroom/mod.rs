@@ -121,6 +121,11 @@ impl Headroom {
         self.nodes.is_enough() && self.zones.is_enough()
     }
 
+    /// Whether nothing is known of any loss yet.
+    pub fn is_undecided(&self) -> bool {
+        self.nodes.undecided == self.nodes.tried && self.zones.undecided == self.zones.tried
+    }
+
     /// Whether nothing is left to be worked out.
     pub fn is_complete(&self) -> bool {
         self.nodes.is_complete() && self.zones.is_complete()

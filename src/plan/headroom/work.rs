@@ -9,7 +9,7 @@ use super::{Headroom, LossAnswer};
 use crate::{
     cluster::{Cluster, NodeName, Pod, ZoneKey},
     engine::ServerVersion,
-    placement::{ClusterSnapshot, FitProof, FitProofs, KeptLoss, Recreated},
+    placement::{ClusterSnapshot, FitProof, FitProofs, KeptLoss, Recreated, SnapshotInProgress},
     plan::{
         failover::{self, FailoverRun},
         owner::{self, OwnerLookup, Recreation},
@@ -20,11 +20,14 @@ use crate::{
 
 /// The losses of a cluster, and what is known of each.
 ///
-/// [`HeadroomWork::start`] takes a state of the cluster, [`HeadroomWork::advance`] first proves what it can of each loss,
-/// then simulates the others one after the other. A new state may be started at any time: answers of earlier states stay
-/// until there are newer ones, and a simulation that has started is finished in the state in which it was started.
+/// [`HeadroomWork::start`] takes a state of the cluster, [`HeadroomWork::advance`] first takes a snapshot of it, then proves
+/// what it can of each loss and simulates the others one after the other. A new state may be started at any time: answers
+/// of earlier states stay until there are newer ones, and a simulation that has started is finished in the state in which
+/// it was started.
 #[derive(Debug, Default)]
 pub struct HeadroomWork {
+    /// The state that is started, and when it was taken.
+    starting: Option<(SnapshotInProgress, Timestamp)>,
     /// The state that was started last; none before the first.
     state: Option<State>,
     proofs: FitProofs,
@@ -81,12 +84,31 @@ struct Simulation {
 impl HeadroomWork {
     /// Takes a newer state of the cluster.
     pub fn start(&mut self, cluster: Cluster, version: ServerVersion, at: Timestamp) {
+        self.finish_start();
         let before = self.state.take().map(|state| state.known);
-        self.start_with(ClusterSnapshot::new(cluster, version, before), at);
+        self.starting = Some((SnapshotInProgress::new(cluster, version, before), at));
     }
 
-    /// The same with a snapshot of it.
+    /// Completes the snapshot of the state that is started, if one is, whatever that takes.
+    pub fn finish_start(&mut self) {
+        if let Some((snapshot, at)) = self.starting.take() {
+            self.start_with(snapshot.finish(), at);
+        }
+    }
+
+    /// Continues the snapshot of the state that is started; false if that was interrupted.
+    fn advance_start(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
+        let Some((snapshot, _)) = &mut self.starting else { return true };
+        let is_complete = snapshot.advance(continues);
+        if is_complete {
+            self.finish_start();
+        }
+        is_complete
+    }
+
+    /// Takes a newer state with a snapshot of it.
     pub fn start_with(&mut self, state: ClusterSnapshot, at: Timestamp) {
+        self.starting = None;
         let number = self.next_number();
         let mut known = std::mem::take(&mut self.losses);
         self.losses = losses(&state.cluster)
@@ -110,24 +132,31 @@ impl HeadroomWork {
         answered.chain(simulated).chain(self.state.as_ref().map(|state| state.number)).max().unwrap_or(0) + 1
     }
 
-    /// A copy of the state that was started last, with its snapshot: what else is worked out can start from it.
+    /// A copy of the state that was started last, with its snapshot: what else is worked out can start from it. None while
+    /// the first snapshot is not complete.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.state.as_ref().map(|state| state.known.clone())
     }
 
     /// When the state was taken that was started last.
     pub fn started_at(&self) -> Option<Timestamp> {
-        self.state.as_ref().map(|state| state.at)
+        let starting = self.starting.as_ref().map(|(_, at)| *at);
+        starting.or(self.state.as_ref().map(|state| state.at))
+    }
+
+    /// Whether the snapshot of a state is not complete.
+    pub const fn is_starting(&self) -> bool {
+        self.starting.is_some()
     }
 
     /// Whether all that can be proved in the last state is proved.
     pub fn is_proved(&self) -> bool {
-        self.unproven.is_empty()
+        !self.is_starting() && self.unproven.is_empty()
     }
 
     /// Goes on until all is answered or `continues`, which is asked before each loss and each pod, returns false.
     pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) {
-        if !self.read_pods(continues) {
+        if !self.advance_start(continues) || !self.read_pods(continues) {
             return;
         }
         while !self.unproven.is_empty() {
@@ -164,6 +193,7 @@ impl HeadroomWork {
 
     /// What is proved about the loss of some nodes in the last state, without a simulation.
     pub fn proof(&mut self, nodes: &BTreeSet<NodeName>) -> FitProof {
+        self.finish_start();
         self.read_pods(&mut || true);
         match &self.state {
             Some(state) => self.proofs.prove(&state.known.snapshot, nodes),

@@ -13,12 +13,19 @@ impl Loop {
         self.start_timing();
     }
 
-    /// Starts what places pods: from the state that headroom has, so it waits for the end of a slice.
+    /// Starts what places pods: from the state that headroom has, so it waits for the end of a slice, and of the slice that
+    /// makes the first state.
     pub(super) fn start_placing_jobs(&mut self) {
-        if !self.headroom.is_running() {
+        if !self.headroom.is_running() && !self.headroom_progress.is_starting() {
             self.start_eviction_outcomes();
             self.start_pending_pods();
         }
+    }
+
+    /// Whether there is something to place.
+    fn awaits_placing(&mut self) -> bool {
+        let (model, now) = self.worked_on();
+        model.next_outcomes_job(now).is_some() || model.next_pending_job().is_some()
     }
 
     /// Starts a forecast on copies, where something has changed and something is wrong.
@@ -281,10 +288,11 @@ impl Loop {
         self.headroom_goes_on = false;
         let (model, now) = self.worked_on();
         if let Some(job) = model.next_headroom_job(now) {
+            let is_awaited = self.awaits_placing();
             let mut progress = std::mem::take(&mut self.headroom_progress);
             self.headroom.start(move |cancelled| {
                 let slice = cancelled.slice();
-                let headroom = job.advance(&mut progress, || !slice.is_over());
+                let headroom = job.awaited(is_awaited).advance(&mut progress, || !slice.is_over());
                 (progress, headroom)
             });
         }

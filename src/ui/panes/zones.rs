@@ -193,7 +193,9 @@ fn headroom(scene: &Scene, runs: Runs) -> Runs {
         let role = if headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
         return known.and(&words, scene.style(role));
     };
-    known.and(&words, faint).and(&format!(" · {} ago, working out", age.or_zero()), faint)
+    // Where a part of it is worked out for the first time, the words say so.
+    let goes_on = if headroom.is_complete() { ", working out" } else { "" };
+    known.and(&words, faint).and(&format!(" · {} ago{goes_on}", age.or_zero()), faint)
 }
 
 /// Whether nodes or pods are not to come: they may not be listed, or are not read.
