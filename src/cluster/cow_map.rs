@@ -239,6 +239,12 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).map(|(key, value)| (key, value))
     }
 
+    /// All rows, in order of their keys, their values to be written: chunks that are shared are copied.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
+        let rows = self.chunks.iter_mut().flat_map(Arc::make_mut);
+        rows.map(|(key, value)| (&*key, value))
+    }
+
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = &K> + Clone {
         self.iter().map(|(key, _)| key)
     }
@@ -315,6 +321,10 @@ mod tests {
                     copy = Some((ours.clone(), model.clone()));
                 }
                 match act {
+                    _ if step % 97 == 96 => {
+                        ours.iter_mut().for_each(|(key, kept)| *kept = (*key as u8).wrapping_add(value));
+                        model.iter_mut().for_each(|(key, kept)| *kept = (*key as u8).wrapping_add(value));
+                    }
                     0..2 => prop_assert_eq!(ours.insert(key, value), model.insert(key, value)),
                     2..4 => prop_assert_eq!(ours.remove(&key), model.remove(&key)),
                     _ => prop_assert_eq!(ours.pop_first(), model.pop_first()),

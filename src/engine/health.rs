@@ -7,6 +7,7 @@ use super::{
     effect::UnknownCondition,
     heartbeats::Heartbeats,
     settings::Settings,
+    taints,
     why::{Cause, Certainty, HeartbeatSource, Why},
     zone::NodeZone,
 };
@@ -34,6 +35,9 @@ pub struct NodeHealth {
     /// The Lease last accepted as newer; a status post drops it (docs/upstream/node-lifecycle.md#12.3).
     lease: Option<Arc<Lease>>,
     zone: NodeZone,
+    /// The node as a pass read it last, if it was Ready and had none of the controller's taints: until it changes, a pass reads
+    /// its heartbeats only.
+    calm: Option<Arc<Node>>,
     /// Whether the kubelet never posted the node's status: then the startup grace period applies.
     pub never_posted: bool,
     /// Whether a pass could not list or mark the node's pods: the next pass tries again.
@@ -66,6 +70,18 @@ impl NodeAssessment {
         let ready = ConditionStatus::True;
         self.observed == ready && self.current == Some(ready) && !self.pods_to_retry
     }
+
+    /// That of a node that is Ready, where nothing is left to do.
+    fn healthy(is_renewed: bool) -> Self {
+        Self {
+            observed: ConditionStatus::True,
+            current: Some(ConditionStatus::True),
+            rewrite: None,
+            pods_to_retry: false,
+            is_renewed,
+            why: Why::default(),
+        }
+    }
 }
 
 impl NodeHealth {
@@ -93,6 +109,7 @@ impl NodeHealth {
             conditions: node.conditions.clone(),
             lease: None,
             zone: NodeZone::of(node),
+            calm: None,
             never_posted: node.ready().is_none(),
             pods_to_retry: false,
             assumed_alive: false,
@@ -144,6 +161,17 @@ impl NodeHealth {
     pub fn adopt(&mut self, node: &Node, now: Timestamp) {
         self.conditions = node.conditions.clone();
         self.ready_transition = now;
+        self.calm = None;
+    }
+
+    /// The Lease last accepted as newer.
+    pub const fn saved_lease(&self) -> Option<&Arc<Lease>> {
+        self.lease.as_ref()
+    }
+
+    /// Whether a pass found this very object Ready and without taints of the controller.
+    pub fn is_calm(&self, node: &Node) -> bool {
+        self.calm.as_deref().is_some_and(|calm| std::ptr::eq(calm, node))
     }
 
     /// The grace period in force.
@@ -197,8 +225,16 @@ impl NodeHealth {
 
     /// The node's zone.
     pub fn zone(&mut self, node: &Node) -> &NodeZone {
-        self.zone.refresh(node);
+        // A pass that finds a node calm has read its zone.
+        if !self.is_calm(node) {
+            self.zone.refresh(node);
+        }
         &self.zone
+    }
+
+    /// Whether the grace period is over.
+    fn is_silent(&self, settings: &Settings, now: Timestamp) -> bool {
+        now > self.probe + self.grace(settings)
     }
 
     /// The status of Ready last read or written; none if the node never had one.
@@ -233,7 +269,16 @@ pub fn update(
     heartbeats: &Heartbeats,
     settings: &Settings,
 ) -> NodeAssessment {
-    let ready = reading.node.ready();
+    let Reading { node, now, .. } = reading;
+    if record.is_calm(node) && !record.pods_to_retry {
+        let newer = newer_lease(record, reading);
+        take_renewal(record, newer, now);
+        if !record.is_silent(settings, now) {
+            return NodeAssessment::healthy(newer.is_some());
+        }
+    }
+    record.zone.refresh(node);
+    let ready = node.ready();
     let is_renewed = notice_heartbeats(record, reading, ready);
     let mut assessment = NodeAssessment {
         observed: ready.map_or(ConditionStatus::Unknown, |ready| ready.status),
@@ -243,23 +288,30 @@ pub fn update(
         is_renewed,
         why: Why::default(),
     };
-    if reading.now > record.probe + record.grace(settings) {
-        let renewed = heartbeats.last(&reading.node.name);
+    if record.is_silent(settings, now) {
+        let renewed = heartbeats.last(&node.name);
         assessment.why = record.why(settings, renewed).then(Cause::Silent);
         assessment.current = Some(ConditionStatus::Unknown);
         assessment.rewrite = rewrite(record, reading);
     } else if let Some(ready) = ready.filter(|ready| ready.status != ConditionStatus::True) {
         assessment.why = Cause::Posted { status: ready.status, reason: ready.reason.clone() }.into();
     }
+    let is_calm = assessment.is_healthy() && taints::controllers_own(node).next().is_none();
+    record.calm = is_calm.then(|| node.clone());
     assessment
 }
 
 /// Steps A to C. Returns whether there was a heartbeat since the last pass.
 fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Option<&Condition>) -> bool {
-    let Reading { node, lease, now, .. } = reading;
     // The Lease is compared with the one saved before the status post, which drops the saved one.
-    let newer = lease.filter(|lease| is_newer(lease, record.lease.as_ref()));
-    let is_posted = read_status(record, node, ready, now);
+    let newer = newer_lease(record, reading);
+    let is_posted = read_status(record, reading.node, ready, reading.now);
+    take_renewal(record, newer, reading.now);
+    is_posted || newer.is_some()
+}
+
+/// Step C: takes a Lease that was renewed as a heartbeat.
+fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, now: Timestamp) {
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
         (record.probe, record.heartbeat_source, record.certainty) =
@@ -268,7 +320,6 @@ fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Optio
     if record.assumed_alive {
         record.record_heartbeat(HeartbeatSource::Lease, now);
     }
-    is_posted || newer.is_some()
 }
 
 /// Step D.2: the conditions to write for a silent node, which then count as written; none if its Ready is Unknown
@@ -312,14 +363,14 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
     true
 }
 
-/// Step C: whether a Lease was renewed since the saved one. One without renewTime is never newer.
-fn is_newer(lease: &Arc<Lease>, saved: Option<&Arc<Lease>>) -> bool {
-    let Some(saved) = saved else { return true };
-    // Most are the same object, which then need not be read.
-    if Arc::ptr_eq(lease, saved) {
-        return false;
-    }
-    matches!((saved.renewed, lease.renewed), (Some(saved), Some(renewed)) if saved < renewed)
+/// Step C: the Lease, if it was renewed since the saved one. One without renewTime is never newer.
+fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<Lease>> {
+    reading.lease.filter(|lease| {
+        let Some(saved) = &record.lease else { return true };
+        // Most are the same object, which then need not be read.
+        !Arc::ptr_eq(lease, saved)
+            && matches!((saved.renewed, lease.renewed), (Some(saved), Some(renewed)) if saved < renewed)
+    })
 }
 
 /// The new conditions of a silent node. Those that are Unknown already stay as they are.
@@ -367,8 +418,13 @@ pub fn rewritten(node: &Node, unknown: &[UnknownCondition]) -> Arc<[Condition]> 
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::engine::settings::ServerVersion;
+    use crate::{
+        cluster::{Taint, TaintEffect},
+        engine::settings::ServerVersion,
+    };
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(secs)
@@ -409,6 +465,55 @@ mod tests {
         let node = &Arc::new(node.clone());
         let reading = Reading { node, lease, clock: ClusterClock::default(), now: at(now) };
         update(record, reading, &Heartbeats::default(), &settings())
+    }
+
+    proptest! {
+        #[test]
+        fn a_calm_node_is_assessed_as_if_all_of_it_were_read(
+            passes in prop::collection::vec((0_usize..5, 0_usize..4, 1_i64..60, 0_u8..12), 1..40),
+        ) {
+            let tainted = Node {
+                taints: [Taint {
+                    key: "node.kubernetes.io/unreachable".into(),
+                    value: "".into(),
+                    effect: TaintEffect::NoExecute,
+                    time_added: None,
+                }]
+                .into(),
+                ..node(Some(0))
+            };
+            let moved =
+                Node { labels: [("topology.kubernetes.io/zone".into(), "b".into())].into_iter().collect(), ..node(Some(0)) };
+            let nodes = [node(Some(0)), node(Some(9)), node(None), tainted, moved].map(Arc::new);
+            let leases = [None, Some(lease(1)), Some(lease(2)), Some(Arc::new(Lease::default()))];
+            let mut now = at(100);
+            let mut calm = NodeHealth::first_seen(&nodes[0], ClusterClock::default(), now);
+            let mut whole = calm.clone();
+            for (node, lease, seconds, other) in passes {
+                now += Span::from_secs(seconds);
+                let reading =
+                    Reading { node: &nodes[node], lease: leases[lease].as_ref(), clock: ClusterClock::default(), now };
+                for record in [&mut calm, &mut whole] {
+                    match other {
+                        0 => record.pods_to_retry = !record.pods_to_retry,
+                        1 => record.forget_lease(),
+                        2 => record.adopt(&nodes[(node + 1) % nodes.len()], now),
+                        3 => record.restart_grace(HeartbeatSource::Reconnected, now),
+                        4 => record.assumed_alive = !record.assumed_alive,
+                        _ => {}
+                    }
+                }
+                whole.calm = None;
+                let assess = |record: &mut NodeHealth| {
+                    let assessment = update(record, reading, &Heartbeats::default(), &settings());
+                    let zone = record.zone(reading.node).key.clone();
+                    let is_calm = record.is_calm(reading.node);
+                    let known = NodeHealth { calm: None, ..record.clone() };
+                    (is_calm, format!("{assessment:?} {zone} {known:?}"))
+                };
+                prop_assert_eq!(assess(&mut calm), assess(&mut whole));
+            }
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub use zone::ZoneState;
 use crate::{
     cluster::{
         Applied, Cluster, ConditionStatus, Delta, Key, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect,
-        Uid, Version, ZoneKey,
+        Uid, Version, ZoneKey, cow_map::CowMap,
     },
     time::{Span, Timestamp},
 };
@@ -95,7 +95,7 @@ pub struct Engine {
     settings: Settings,
     rules: ControllerRules,
     /// Health by node; kept when the node object is deleted (docs/upstream/node-lifecycle.md#2.1).
-    records: BTreeMap<NodeName, NodeHealth>,
+    records: CowMap<NodeName, NodeHealth>,
     heartbeats: Heartbeats,
     /// When the controller started, as far as is known.
     controller_started: Option<Timestamp>,
@@ -234,7 +234,7 @@ impl Engine {
         Self {
             rules: settings.rules(),
             settings,
-            records: BTreeMap::new(),
+            records: CowMap::default(),
             heartbeats: Heartbeats::default(),
             controller_started: None,
             registered: BTreeSet::new(),
@@ -454,7 +454,7 @@ impl Engine {
     /// The nodes that are silent ([`Silence`]).
     pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
         let mut renewals = SortedWalk::new(self.heartbeats.all());
-        let mut records = SortedWalk::new(&self.records);
+        let mut records = SortedWalk::new(self.records.iter());
         let mut is_silent = |node: &Node| {
             let (renewals, record) = (renewals.get(&node.name), records.get(&node.name));
             self.silence_by(cluster, node, renewals, record).is_silent(now)
@@ -606,7 +606,7 @@ impl Engine {
     /// Assumes that these nodes send heartbeats from now on, noticed by each pass. They are asked for by name.
     pub fn assume_alive(&mut self, cluster: &Cluster, mut is_alive: impl FnMut(&Node) -> bool) {
         let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
-        let mut records = SortedWalk::new(&mut self.records);
+        let mut records = SortedWalk::new(self.records.iter_mut());
         for node in cluster.nodes().iter() {
             let is_alive = is_alive(node);
             if let Some(record) = records.get(&node.name) {
@@ -617,7 +617,8 @@ impl Engine {
                 added.push((node.name.clone(), record));
             }
         }
-        self.records.extend(added);
+        drop(records);
+        added.into_iter().for_each(|(node, record)| _ = self.records.insert(node, record));
         self.scope.on_general_change();
     }
 

@@ -18,7 +18,10 @@ use super::{
     zone::{self, Census, Zone, ZoneState},
 };
 use crate::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, Pod, SortedWalk, TaintEffect, Version, ZoneKey},
+    cluster::{
+        Cluster, ConditionStatus, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect, Version, ZoneKey,
+        cow_map::CowMap,
+    },
     time::{Span, Timestamp},
 };
 
@@ -61,17 +64,20 @@ impl Engine {
     fn assess_all(
         &self,
         cluster: &Cluster,
-        records: &mut BTreeMap<NodeName, NodeHealth>,
+        records: &mut CowMap<NodeName, NodeHealth>,
         now: Timestamp,
     ) -> PassFindings {
         let mut findings = PassFindings::new(&self.zones);
-        let mut records = SortedWalk::new(records);
+        let mut records = SortedWalk::new(records.iter_mut());
         let mut leases = SortedWalk::new(cluster.leases().entries());
         let mut recorded = SortedWalk::new(self.out.recorded_no_execute().map(|node| (node, ())));
-        for node in cluster.nodes().iter() {
-            if let Some(record) = records.get(&node.name) {
-                let reading = Reading { node, lease: leases.get(&node.name), clock: cluster.clock(), now };
-                let is_recorded = recorded.get(&node.name).is_some();
+        for (name, node) in cluster.nodes().entries() {
+            if let Some(record) = records.get(name) {
+                let is_saved =
+                    |lease: &Arc<Lease>| record.saved_lease().is_some_and(|saved| Arc::ptr_eq(saved, lease));
+                let lease = leases.get_known(name, |lease| is_saved(lease));
+                let reading = Reading { node, lease, clock: cluster.clock(), now };
+                let is_recorded = recorded.get(name).is_some();
                 self.assess(record, reading, is_recorded, &mut findings);
             }
         }
@@ -83,7 +89,7 @@ impl Engine {
         &self,
         cluster: &Cluster,
         unsettled: &UnsettledNodes,
-        records: &mut BTreeMap<NodeName, NodeHealth>,
+        records: &mut CowMap<NodeName, NodeHealth>,
         now: Timestamp,
     ) -> PassFindings {
         let mut findings = PassFindings::new(&self.zones);
@@ -109,32 +115,27 @@ impl Engine {
     ) {
         let node = reading.node;
         let assessment = health::update(record, reading, &self.heartbeats, &self.settings);
+        let is_calm = record.is_calm(node);
         let zone = record.zone(node);
         if !zone.excludes(node, &self.rules) {
-            zone::count(&mut findings.census, &zone.key, self.counted_status(node, &assessment));
+            zone::count(&mut findings.census, &zone.key, self.counted_status(&assessment));
         }
         let in_forecast = !self.out.sends_all();
+        let must_act = || !is_calm || self.legacy.status(&node.name) != EvictionStatus::Unmarked;
         let is_queued = || findings.queues_know_nodes && self.is_queued(node, &zone.key);
-        if in_forecast || is_recorded || self.must_act(node, &assessment) || is_queued() {
+        if in_forecast || is_recorded || must_act() || is_queued() {
             findings.assessed.push((node.clone(), assessment));
         }
     }
 
     /// The status of Ready by which a node counts in its zone. A shadow counts what the controller has written: the
     /// state of a zone depends on that, and the shadow may find a node silent earlier.
-    fn counted_status(&self, node: &Node, assessment: &NodeAssessment) -> Option<ConditionStatus> {
+    fn counted_status(&self, assessment: &NodeAssessment) -> Option<ConditionStatus> {
         if self.shadow.is_some() && self.out.sends_all() {
-            node.ready().map(|ready| ready.status)
+            Some(assessment.observed)
         } else {
             assessment.current
         }
-    }
-
-    /// Whether the pass has to act on a node: it is not healthy, or a taint or an eviction is left.
-    fn must_act(&self, node: &Node, assessment: &NodeAssessment) -> bool {
-        !assessment.is_healthy()
-            || taints::controllers_own(node).next().is_some()
-            || self.legacy.status(&node.name) != EvictionStatus::Unmarked
     }
 
     fn is_queued(&self, node: &Node, zone: &ZoneKey) -> bool {
@@ -237,9 +238,7 @@ impl Engine {
             self.cancel_planned(cluster, node, Cause::Registered, now);
         }
         for node in nodes {
-            self.records
-                .entry(node.name.clone())
-                .or_insert_with(|| NodeHealth::first_seen(node, cluster.clock(), now));
+            self.records.entry(node.name.clone(), || NodeHealth::first_seen(node, cluster.clock(), now));
         }
         if self.registered.len() == nodes.len() {
             return;

@@ -18,7 +18,9 @@ use super::{
     zone::{Census, Zone, ZoneState},
 };
 use crate::{
-    cluster::{Cluster, ConditionStatus, Delta, LeaderLease, Node, NodeName, TaintEffect, ZoneKey},
+    cluster::{
+        Cluster, ConditionStatus, Delta, LeaderLease, Node, NodeName, TaintEffect, ZoneKey, cow_map::CowMap,
+    },
     time::{ClusterTime, Span, Timestamp},
 };
 
@@ -296,7 +298,7 @@ impl Engine {
         if let Some(shadow) = &mut self.shadow {
             shadow.live_since = now;
         }
-        for (name, record) in &mut self.records {
+        for (name, record) in self.records.iter_mut() {
             match &self.shadow {
                 Some(_) => record.catch_up(cluster.lease(name), cluster.clock(), now),
                 None => record.restart_grace(HeartbeatSource::Reconnected, now),
@@ -338,7 +340,7 @@ impl Engine {
     /// once, and what happened meanwhile it notices only now. A pass of the shadow may have noticed it before.
     fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
         let mut skips_nodes = false;
-        for (name, record) in &mut self.records {
+        for (name, record) in self.records.iter_mut() {
             if self.heartbeats.last(name).is_some_and(|at| at > paused_since) {
                 record.forget_lease();
                 skips_nodes |= self.rules.rereads_lease && now > paused_since + record.grace(&self.settings);
@@ -354,7 +356,7 @@ impl Engine {
         shadow.expected.clear();
         shadow.audit.restart();
         shadow.leader_expired = false;
-        self.records.clear();
+        self.records = CowMap::default();
         self.controller_started = Some(started);
         self.zones.clear();
         self.estimate(cluster, now);
