@@ -271,8 +271,11 @@ fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
 
 /// The pressure conditions that a node reports as True.
 fn reported(node: &Node) -> Vec<PressureCondition> {
+    // Of most nodes only Ready is True: the others' names need not be read.
     let is_true = |kind: &PressureCondition| {
-        node.condition(kind.as_str()).is_some_and(|condition| condition.status == ConditionStatus::True)
+        let mut conditions = node.conditions.iter();
+        conditions
+            .any(|condition| condition.status == ConditionStatus::True && *condition.kind == *kind.as_str())
     };
     PressureCondition::ALL.into_iter().filter(is_true).collect()
 }
