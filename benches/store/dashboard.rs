@@ -109,6 +109,12 @@ impl Dashboard {
         self.wait("the count of all nodes", |screen| screen.text().contains(&title));
     }
 
+    /// Waits until all of so many nodes are Ready.
+    pub fn wait_until_ready(&self, nodes: usize) {
+        let title = format!("2 Nodes  {nodes} · {nodes} Ready", nodes = thousands(nodes));
+        self.wait("all nodes Ready", |screen| screen.text().contains(&title));
+    }
+
     /// Whether the title of the zones says what the cluster can lose, as it is now.
     pub fn knows_headroom(&self) -> bool {
         let text = self.screen();

@@ -54,8 +54,10 @@ pub fn measure(
     dashboard.open_information();
     dashboard.wait_for_lists(&["nodes", "leases", "pods"]);
     dashboard.close_overlay();
-    // What the end of the lists has set off is over.
-    sleep(Duration::from_secs(5));
+    // A server on the same cores that is busy with the list of pods takes renewals late. What the end of the lists has set off
+    // is over, and what nodes that seemed to be silent have.
+    dashboard.wait_until_ready(cluster.nodes);
+    sleep(Duration::from_secs(15));
     let mut cpu = Vec::new();
     let servers = cluster.server.processes().into_iter();
     let servers: Vec<_> = servers.map(|(name, server)| (name, server.count_cpu())).collect();

@@ -133,6 +133,13 @@ impl NodeState {
         }
     }
 
+    /// The most urgent of these states; none of none.
+    pub fn worst(states: &[Self]) -> Option<Self> {
+        // As numbers, of which a processor compares many at once: the screen asks for tens of thousands of nodes.
+        let first = states.iter().map(|state| *state as u8).min()?;
+        Some(Self::ALL[usize::from(first)])
+    }
+
     /// Whether the node is down, or will be declared so unless it renews its Lease.
     pub const fn is_failing(self) -> bool {
         self.is_down() || matches!(self, Self::Silent)
@@ -442,6 +449,10 @@ mod tests {
     #[test]
     fn every_state_has_a_word_and_a_glyph_of_its_own_and_roles_follow_the_order_of_urgency() {
         assert!(NodeState::ALL.is_sorted());
+        for (place, state) in NodeState::ALL.into_iter().enumerate() {
+            assert_eq!(NodeState::worst(&NodeState::ALL[place..]), Some(state));
+        }
+        assert_eq!(NodeState::worst(&[]), None);
         let words: BTreeSet<&str> = NodeState::ALL.map(NodeState::as_str).into();
         let glyphs: BTreeSet<&str> = NodeState::ALL.map(NodeState::glyph).into();
         assert_eq!((words.len(), glyphs.len()), (11, 11));

@@ -73,8 +73,7 @@ pub fn cells<'a>(
     states: &'a [NodeState],
     nodes_a_cell: usize,
 ) -> impl Iterator<Item = (String, Style)> + 'a {
-    let worst: Vec<NodeState> =
-        states.chunks(nodes_a_cell.max(1)).filter_map(|chunk| chunk.iter().min().copied()).collect();
+    let worst: Vec<NodeState> = states.chunks(nodes_a_cell.max(1)).filter_map(NodeState::worst).collect();
     let mut runs: Vec<(NodeState, usize)> = Vec::new();
     for state in worst {
         match runs.last_mut() {
@@ -103,10 +102,9 @@ fn shrunk(zones: &[StripZone], width: usize) -> Option<Vec<StripZone>> {
     let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0).max(1);
     let cells = |per: usize| zones.iter().map(|zone| zone.states.len().div_ceil(per)).sum::<usize>();
     let per = (1..=most).find(|per| cells(*per) <= room)?;
-    let worst = |states: &[NodeState]| states.iter().min().copied();
     let shrink = |zone: &StripZone| StripZone {
         name: zone.name.clone(),
-        states: zone.states.chunks(per).filter_map(worst).collect(),
+        states: zone.states.chunks(per).filter_map(NodeState::worst).collect(),
     };
     Some(zones.iter().map(shrink).collect())
 }

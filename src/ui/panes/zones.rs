@@ -88,7 +88,7 @@ impl<'a> ZoneLine<'a> {
 
     /// The glyph of a disrupted zone; of another one that of its worst node, unless that is calm.
     fn sign(&self) -> (&'static str, Role) {
-        let worst = self.states.iter().min().filter(|state| state.role() < StateRole::Maintenance);
+        let worst = NodeState::worst(self.states).filter(|state| state.role() < StateRole::Maintenance);
         match (self.view.state, worst) {
             (ZoneState::Normal | ZoneState::Initial, Some(worst)) => {
                 (worst.glyph(), Role::of_state(worst.role()))
