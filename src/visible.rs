@@ -18,7 +18,7 @@ const MARKS: usize = 2;
 /// The text with all characters visible, in one line: control characters become their pictures (`␛`), bidirectional
 /// overrides, zero-width characters and the like become `�`.
 pub fn text(raw: &str) -> Cow<'_, str> {
-    if raw.bytes().all(|byte| (0x20..0x7F).contains(&byte)) {
+    if raw.chars().all(is_plain) {
         return Cow::Borrowed(raw);
     }
     let mut marks = 0;
@@ -77,6 +77,12 @@ fn is_hidden_in_json(letter: char) -> bool {
     letter >= '\u{7F}' && is_deceptive(letter)
 }
 
+/// Whether a character is of those that nearly all text on screen consists of, each of which is visible and has a width:
+/// ASCII, arrows, mathematical and technical signs, boxes, blocks and shapes.
+const fn is_plain(letter: char) -> bool {
+    matches!(letter, ' '..='~' | '·' | '–' | '…' | '\u{2190}'..='\u{25FF}')
+}
+
 /// Whether a character is invisible or moves others about.
 fn is_deceptive(letter: char) -> bool {
     letter.is_control()
@@ -102,6 +108,15 @@ mod tests {
         assert_eq!(text("e\u{301}"), "e\u{301}", "so do accents");
         assert_eq!(text("z\u{301}\u{302}\u{303}\u{304}"), "z\u{301}\u{302}��", "but no towers of them");
         assert_eq!(lines("a\x1b\nb\u{202e}"), "a␛\nb�");
+    }
+
+    #[test]
+    fn plain_characters_are_visible_and_have_a_width() {
+        let plain: Vec<char> = ('\0'..=char::MAX).filter(|letter| is_plain(*letter)).collect();
+        assert!(plain.len() > 1000);
+        let hidden =
+            plain.iter().find(|letter| is_deceptive(**letter) || matches!(letter.width(), None | Some(0)));
+        assert_eq!(hidden, None);
     }
 
     #[test]
