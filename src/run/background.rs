@@ -34,7 +34,8 @@ const SLICE: Duration = Duration::from_millis(25);
 /// Slices leave this many times their own cost before the next: less than 2 % of a core in any ten seconds.
 const SLICE_COST: u32 = 60;
 
-/// But no more than this, after a step that cannot be interrupted, as the first look at hundreds of thousands of pods.
+/// But no more than this, after a step that cannot be interrupted, as the one that completes a snapshot of hundreds of
+/// thousands of pods.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
 /// How work is divided.
