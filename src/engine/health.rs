@@ -164,9 +164,9 @@ impl NodeHealth {
         self.calm = None;
     }
 
-    /// The Lease last accepted as newer.
-    pub const fn saved_lease(&self) -> Option<&Arc<Lease>> {
-        self.lease.as_ref()
+    /// Whether this very object is the Lease last accepted as newer.
+    pub fn has_saved(&self, lease: &Arc<Lease>) -> bool {
+        self.lease.as_ref().is_some_and(|saved| Arc::ptr_eq(saved, lease))
     }
 
     /// Whether a pass found this very object Ready and without taints of the controller.
@@ -366,10 +366,11 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
 /// Step C: the Lease, if it was renewed since the saved one. One without renewTime is never newer.
 fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<Lease>> {
     reading.lease.filter(|lease| {
-        let Some(saved) = &record.lease else { return true };
+        let is_newer = |saved: &Arc<Lease>| {
+            saved.renewed.zip(lease.renewed).is_some_and(|(saved, renewed)| saved < renewed)
+        };
         // Most are the same object, which then need not be read.
-        !Arc::ptr_eq(lease, saved)
-            && matches!((saved.renewed, lease.renewed), (Some(saved), Some(renewed)) if saved < renewed)
+        !record.has_saved(lease) && record.lease.as_ref().is_none_or(is_newer)
     })
 }
 

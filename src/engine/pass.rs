@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect, Version, ZoneKey,
+        Cluster, ConditionStatus, Node, NodeName, Pod, SortedWalk, TaintEffect, Version, ZoneKey,
         cow_map::CowMap,
     },
     time::{Span, Timestamp},
@@ -73,9 +73,7 @@ impl Engine {
         let mut recorded = SortedWalk::new(self.out.recorded_no_execute().map(|node| (node, ())));
         for (name, node) in cluster.nodes().entries() {
             if let Some(record) = records.get(name) {
-                let is_saved =
-                    |lease: &Arc<Lease>| record.saved_lease().is_some_and(|saved| Arc::ptr_eq(saved, lease));
-                let lease = leases.get_known(name, |lease| is_saved(lease));
+                let lease = leases.get_known(name, |lease| record.has_saved(lease));
                 let reading = Reading { node, lease, clock: cluster.clock(), now };
                 let is_recorded = recorded.get(name).is_some();
                 self.assess(record, reading, is_recorded, &mut findings);

@@ -112,6 +112,11 @@ impl HeadroomProgress {
         self.work.state()
     }
 
+    /// Whether a state is there.
+    pub const fn has_state(&self) -> bool {
+        self.work.has_state()
+    }
+
     /// Whether there will be a state once the next slices are done.
     pub const fn is_starting(&self) -> bool {
         self.work.is_starting()

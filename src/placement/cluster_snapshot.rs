@@ -59,8 +59,7 @@ impl SnapshotInProgress {
     }
 
     /// Does what is left.
-    pub fn finish(mut self) -> ClusterSnapshot {
-        self.advance(&mut || true);
+    pub fn finish(self) -> ClusterSnapshot {
         let Self { cluster, stage } = self;
         let snapshot = match stage {
             Stage::Reading(builder) => builder.finish(&cluster),

@@ -136,17 +136,12 @@ pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 impl Snapshot {
     /// A snapshot for this scheduler, without finished pods.
     pub fn new(cluster: &Cluster, scheduler: impl Into<SchedulerOptions>) -> Self {
-        Self::read(cluster, SnapshotBuilder::for_scheduler(cluster, scheduler.into()))
+        SnapshotBuilder::for_scheduler(cluster, scheduler.into()).finish(cluster)
     }
 
     /// The same by other rules, for a scheduler of which nothing else is known.
     pub fn with_rules(cluster: &Cluster, rules: SchedulerRules) -> Self {
-        Self::read(cluster, SnapshotBuilder::new(cluster, rules, NodeWalk::default()))
-    }
-
-    fn read(cluster: &Cluster, mut builder: SnapshotBuilder) -> Self {
-        builder.advance(cluster, &mut || true);
-        builder.finish(cluster)
+        SnapshotBuilder::new(cluster, rules, NodeWalk::default()).finish(cluster)
     }
 
     fn empty(rules: SchedulerRules, walk: NodeWalk) -> Self {

@@ -103,8 +103,9 @@ impl SnapshotBuilder {
         }
     }
 
-    /// The snapshot, once all pods of this cluster are read.
-    pub fn finish(self, cluster: &Cluster) -> Snapshot {
+    /// Reads what is left of the same cluster, and returns its snapshot.
+    pub fn finish(mut self, cluster: &Cluster) -> Snapshot {
+        self.advance(cluster, &mut || true);
         let Self { mut snapshot, residents, .. } = self;
         snapshot.pod_classes.sort();
         snapshot.affinity_classes.sort();

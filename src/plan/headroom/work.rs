@@ -138,6 +138,11 @@ impl HeadroomWork {
         self.state.as_ref().map(|state| state.known.clone())
     }
 
+    /// Whether there is such a state.
+    pub const fn has_state(&self) -> bool {
+        self.state.is_some()
+    }
+
     /// When the state was taken that was started last.
     pub fn started_at(&self) -> Option<Timestamp> {
         let starting = self.starting.as_ref().map(|(_, at)| *at);

@@ -288,7 +288,7 @@ impl Loop {
         self.headroom_goes_on = false;
         let (model, now) = self.worked_on();
         if let Some(job) = model.next_headroom_job(now) {
-            let is_awaited = self.awaits_placing();
+            let is_awaited = !self.headroom_progress.has_state() && self.awaits_placing();
             let mut progress = std::mem::take(&mut self.headroom_progress);
             self.headroom.start(move |cancelled| {
                 let slice = cancelled.slice();
