@@ -157,6 +157,12 @@ impl Selector {
         self.requirements.iter().any(|requirement| requirement.operator == SelectorOperator::Invalid)
     }
 
+    /// Whether it selects all that another one selects, as far as their requirements tell without any labels: each of its own
+    /// is one of the other's.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.requirements.iter().all(|requirement| other.requirements.contains(requirement))
+    }
+
     /// Whether it has no requirement and so selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
@@ -280,6 +286,18 @@ mod tests {
         assert!(holds("app", SelectorOperator::Exists) && holds("tier", SelectorOperator::DoesNotExist));
         assert!(!holds("app", SelectorOperator::Invalid));
         assert!(Selector::default().matches(&labels));
+    }
+
+    #[test]
+    fn a_selector_covers_those_with_all_its_requirements_and_more() {
+        let covers = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|text| Selector::parse(text).expect("a selector"));
+            one.covers(&other)
+        };
+        assert!(
+            covers("app=web", "tier=db,app=web") && covers("", "app=web") && covers("app=web", "app=web")
+        );
+        assert!(!covers("tier=db,app=web", "app=web") && !covers("app=db", "app=web") && !covers("app", ""));
     }
 
     #[test]

@@ -501,14 +501,19 @@ impl Cluster {
         self.known_in(scope).is_known()
     }
 
-    /// How well the objects of a scope are known: as all objects of their kind are, or because the scope was read alone.
+    /// How well the objects of a scope are known: as all objects of their kind are, or because the scope was read alone, or
+    /// another one that [covers](Scope::covers) it.
     pub fn known_in(&self, scope: &Scope) -> Known {
         let all = self.known(scope.kind());
         if all.is_known() {
             return all;
         }
+        let own = self.scopes.get(scope);
+        let covers = |(other, known): &(&Scope, &Known)| known.is_known() && other.covers(scope);
+        let covering = || self.scopes.iter().find(covers).map(|(_, known)| known);
+        let part = own.filter(|known| known.is_known()).or_else(covering).or(own);
         // A read of all objects that is forbidden says nothing about a part of them.
-        self.scopes.get(scope).cloned().unwrap_or_else(|| self.watched(scope.kind()))
+        part.cloned().unwrap_or_else(|| self.watched(scope.kind()))
     }
 
     /// Applies a change, and appends what it did to `applied`.

@@ -82,6 +82,15 @@ impl Scope {
             Self::Quotas | Self::QuotasIn(_) => Self::Quotas,
         }
     }
+
+    /// Whether the pods that this scope selects by their labels are all that another one selects, and maybe more.
+    pub fn covers(&self, other: &Self) -> bool {
+        let (Self::PodsWith(namespace, selector), Self::PodsWith(other_namespace, other)) = (self, other)
+        else {
+            return false;
+        };
+        (namespace.is_none() || namespace == other_namespace) && selector.covers(other)
+    }
 }
 
 impl Scope {

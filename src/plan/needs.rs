@@ -62,7 +62,18 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
             needs.add_all(found);
         }
     }
-    few(needs.scopes, |whole| matches!(cluster.known_in(whole), Known::Forbidden { .. }))
+    few(uncovered(needs.scopes), |whole| matches!(cluster.known_in(whole), Known::Forbidden { .. }))
+}
+
+/// The scopes without those that others [cover](Scope::covers): a budget of a Deployment often selects the pods of its
+/// ReplicaSet by fewer labels.
+fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
+    // Of two that cover each other, the first is read.
+    let is_before = |other: &Scope, scope: &Scope| other < scope || !scope.covers(other);
+    let is_covered = |scope: &Scope| {
+        scopes.iter().any(|other| other != scope && other.covers(scope) && is_before(other, scope))
+    };
+    scopes.iter().filter(|scope| !is_covered(scope)).cloned().collect()
 }
 
 /// The pods that an action may remove. Its outcome rests on them, and it may not start on old data about them.

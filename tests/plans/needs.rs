@@ -90,8 +90,12 @@ fn whole(apps: &[App]) -> Cluster {
 
 fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
     let key = |name: &str| Key::new(app.namespace, name);
-    let requirement = Requirement { key: "app".into(), operator: SelectorOperator::In(vec![name.into()]) };
-    let selector = Selector { requirements: vec![requirement] };
+    let requirement =
+        |label: &str| Requirement { key: label.into(), operator: SelectorOperator::In(vec![name.into()]) };
+    let selector = Selector { requirements: vec![requirement("app")] };
+    // As the Deployment controller writes it.
+    let of_replica_set =
+        Selector { requirements: vec![requirement("app"), requirement("pod-template-hash")] };
     let owner_of = |kind: WorkloadKind| Owner {
         kind: OwnerKind::Workload(kind),
         name: name.into(),
@@ -103,7 +107,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
         uid: uid(kind.as_str(), name),
         version,
         replicas: (kind != WorkloadKind::DaemonSet).then_some(app.replicas),
-        selector: Some(selector.clone()),
+        selector: Some(if kind == WorkloadKind::ReplicaSet { &of_replica_set } else { &selector }.clone()),
         owner,
         replaces_only_failed: false,
         stage: WorkloadStage::Active,
@@ -125,7 +129,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
             version,
             node: Some(NODES[*node].into()),
             owner: app.owner.map(|kind| owner_of(kind).into()),
-            labels: [(Name::from("app"), Name::from(name))].into(),
+            labels: ["app", "pod-template-hash"].map(|label| (label.into(), name.into())).into(),
             phase: Phase::Running,
             ready: Some(kordon::cluster::PodReady {
                 status: kordon::cluster::ConditionStatus::True,
@@ -264,7 +268,11 @@ fn cordons_taints_and_labels_read_no_pods_they_do_not_touch() {
     let drain = scopes(Action::Drain { nodes: nodes(), options: DrainOptions::default() });
     let selected =
         |scope: &Scope| matches!(scope, Scope::PodsWith(Some(_), selector) if !selector.is_empty());
-    assert_eq!(drain.iter().filter(|scope| selected(scope)).count(), 1, "budget and owner select the same");
+    assert_eq!(
+        drain.iter().filter(|scope| selected(scope)).count(),
+        1,
+        "what the budget selects covers the owner's pods"
+    );
     assert!(!drain.iter().any(|scope| matches!(scope, Scope::Pods | Scope::Budgets | Scope::Namespaces)));
 }
 
