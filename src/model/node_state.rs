@@ -136,8 +136,8 @@ impl NodeState {
     /// The most urgent of these states; none of none.
     pub fn worst(states: &[Self]) -> Option<Self> {
         // As numbers, of which a processor compares many at once: the screen asks for tens of thousands of nodes.
-        let first = states.iter().map(|state| *state as u8).min()?;
-        Some(Self::ALL[usize::from(first)])
+        let first = states.iter().map(|state| *state as u8).fold(u8::MAX, u8::min);
+        Self::ALL.get(usize::from(first)).copied()
     }
 
     /// Whether the node is down, or will be declared so unless it renews its Lease.

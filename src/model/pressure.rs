@@ -200,8 +200,15 @@ impl Model {
 
     /// The nodes that report pressure: their kubelets are asked even if nobody looks.
     pub fn nodes_under_pressure(&self) -> BTreeSet<NodeName> {
-        let nodes = self.cluster.nodes().iter().filter(|node| !reported(node).is_empty());
-        nodes.map(|node| node.name.clone()).collect()
+        let reporting = |nodes: &mut dyn Iterator<Item = &Arc<Node>>| {
+            nodes.filter(|node| !reported(node).is_empty()).map(|node| node.name.clone()).collect()
+        };
+        if self.engine.is_some() {
+            // None of those that are Ready is under pressure, and most are.
+            reporting(&mut self.watchlist.notable().filter_map(|(name, _)| self.cluster.node(name)))
+        } else {
+            reporting(&mut self.cluster.nodes().iter())
+        }
     }
 }
 

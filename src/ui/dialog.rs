@@ -69,7 +69,7 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
         .title_bottom(Runs::new(hints(dialog), scene.style(Role::Dim)).line());
     let inner = sheet(frame, scene.style(Role::Base), area, buf);
     for (y, line) in (inner.y..inner.bottom()).zip(&lines) {
-        buf.set_line(inner.x, y, line, inner.width);
+        text::draw_line(line, (inner.x, y), inner.width, buf);
     }
     let Some(DialogPrompt::Words(_)) = dialog.prompt() else { return None };
     let y = inner.y + u16::try_from(question + 1).unwrap_or(0);

@@ -7,7 +7,7 @@ use ratatui::{
 };
 
 use super::{
-    Scene,
+    Scene, text,
     theme::Role,
     widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
@@ -51,7 +51,7 @@ pub fn draw(scene: &Scene, help: &HelpSheet, area: Rect, buf: &mut Buffer) {
     let page = usize::from(inner.height);
     if rows.is_empty() {
         let words = Runs::new("no command matches (Esc shows all)", scene.style(Role::Dim));
-        buf.set_line(inner.x, inner.y, &words.line(), inner.width);
+        text::draw_line(&words.line(), (inner.x, inner.y), inner.width, buf);
         return;
     }
     let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };

@@ -40,9 +40,9 @@ pub fn draw(scene: &Scene, playback: &Playback, area: Rect, buf: &mut Buffer) {
 fn draw_bar(scene: &Scene, playback: &Playback, area: Rect, buf: &mut Buffer) {
     let (lead, tail) = (lead(scene, playback, area.width), tail(scene, playback, area.width));
     let (before, after) = (cells(lead.width()), cells(tail.width()));
-    buf.set_line(area.x, area.y, &lead.line(), area.width);
+    text::draw_line(&lead.line(), (area.x, area.y), area.width, buf);
     let bar = Rect { x: area.x + before, width: area.width.saturating_sub(before + after), ..area };
-    buf.set_line(bar.right(), area.y, &tail.line(), after.min(area.width));
+    text::draw_line(&tail.line(), (bar.right(), area.y), after.min(area.width), buf);
     let line = TimeLine::of(playback, bar.width);
     for (x, cell) in (bar.x..bar.right()).zip(&line.0) {
         let (symbol, role) = match cell {

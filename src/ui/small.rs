@@ -41,7 +41,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         lines.rotate_left(1);
     }
     for (y, line) in (area.y..area.bottom()).zip(lines) {
-        buf.set_line(area.x, y, &cut_line(line.line(), usize::from(area.width)), area.width);
+        let line = cut_line(line.line(), usize::from(area.width));
+        text::draw_line(&line, (area.x, y), area.width, buf);
     }
 }
 

@@ -1,10 +1,17 @@
-//! Text for the terminal: cutting and wrapping; numbers and times.
+//! Text for the terminal: cutting, wrapping and drawing; numbers and times.
 
 use std::borrow::Cow;
 
-use ratatui::{style::Style, text::Span as Run};
+use ratatui::{
+    buffer::Buffer,
+    style::Style,
+    text::{Line, Span as Run},
+};
 
-use crate::time::{Span, Timestamp};
+use crate::{
+    time::{Span, Timestamp},
+    visible,
+};
 
 /// The text without the prefixes of Kubernetes' own taints and labels.
 pub fn brief(text: &str) -> String {
@@ -13,7 +20,38 @@ pub fn brief(text: &str) -> String {
 
 /// How many cells the text takes.
 pub fn width(text: &str) -> usize {
-    if text.is_ascii() { text.len() } else { Run::raw(text).width() }
+    if text.is_ascii() {
+        text.len()
+    } else if visible::is_plain(text) {
+        text.chars().count()
+    } else {
+        Run::raw(text).width()
+    }
+}
+
+/// How many cells these runs take.
+pub fn width_of(runs: &[Run]) -> usize {
+    runs.iter().map(|run| width(&run.content)).sum()
+}
+
+/// Draws a line from a cell on, as far as this many cells have room for it.
+pub fn draw_line(line: &Line, (x, y): (u16, u16), room: u16, buf: &mut Buffer) {
+    let end = buf.area.right().min(x.saturating_add(room));
+    line.iter().fold(x, |x, run| draw(&run.content, (x, y), end, line.style.patch(run.style), buf));
+}
+
+/// Draws a text from a cell on, up to the column `end`; returns the column behind it. Most text is plain, and takes a character
+/// a cell: ratatui looks for the graphemes of all.
+fn draw(text: &str, (x, y): (u16, u16), end: u16, style: Style, buf: &mut Buffer) -> u16 {
+    if !visible::is_plain(text) {
+        return buf.set_stringn(x, y, text, usize::from(end.saturating_sub(x)), style).0;
+    }
+    let mut next = x;
+    for (x, letter) in (x..end).zip(text.chars()) {
+        buf[(x, y)].set_char(letter).set_style(style);
+        next = x + 1;
+    }
+    next
 }
 
 /// The text cut to this many cells; what is cut shows as `…`.
@@ -179,6 +217,8 @@ pub fn cores(milli: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use ratatui::{layout::Rect, style::Color};
+
     use super::*;
 
     #[test]
@@ -188,6 +228,22 @@ mod tests {
         assert_eq!(cut("節点節点", 5), "節点…");
         assert_eq!(cut("節点節点", 4), "節…");
         assert_eq!((cut("abc", 1), cut("abc", 0)), ("…".into(), "".into()));
+    }
+
+    #[test]
+    fn plain_text_is_drawn_as_ratatui_draws_it() {
+        let style = Style::new().fg(Color::Red);
+        for text in ["n-1 ▪▪◌…", "節点 ─█", "e\u{301}", "⏳ ⌚", "", "a\u{FE0F}▪\u{FE0F}"] {
+            for room in 0..=10 {
+                let line = Line::from(vec![Run::styled(text, style), Run::raw("│x")]);
+                let area = Rect::new(0, 0, 8, 1);
+                let (mut ours, mut theirs) = (Buffer::empty(area), Buffer::empty(area));
+                draw_line(&line, (1, 0), room, &mut ours);
+                theirs.set_line(1, 0, &line, room);
+                assert_eq!(ours, theirs, "{text} in {room}");
+                assert_eq!(width_of(&line.spans), line.width(), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use ratatui::{
 };
 
 use super::{
-    Scene,
+    Scene, text,
     theme::Role,
     widgets::{segments::Runs, sheet},
 };
@@ -33,6 +33,6 @@ pub fn draw(
     let inner = sheet(frame, scene.style(Role::Base), area, buf);
     let first = scrolled.min(lines.len().saturating_sub(usize::from(inner.height)));
     for (y, line) in (inner.y..inner.bottom()).zip(lines.into_iter().skip(first)) {
-        buf.set_line(inner.x, y, &line.line(), inner.width);
+        text::draw_line(&line.line(), (inner.x, y), inner.width, buf);
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
     engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
     k8s::feed::FeedKind,
-    model::{NextEvent, NextEventKind, StateRole},
+    model::{NextEvent, NextEventKind, NodeState, NodeStateView, StateRole},
     plan::words::counted,
     pressure::UsageMetric,
     time::{Span, Timestamp},
@@ -152,34 +152,67 @@ const fn has_bars(width: u16) -> bool {
     width >= 110
 }
 
+/// A node and what is known of it: nodes are looked up by name, each thing once for all cells of a row.
+struct NodeLine<'a> {
+    node: &'a Node,
+    status: Option<NodeStateView>,
+    health: Option<NodeView>,
+    silence: Option<Silence>,
+    load: NodeLoad,
+    /// Whether its pods are known. Those of the others count as far as they have come.
+    knows_pods: bool,
+}
+
+impl<'a> NodeLine<'a> {
+    fn of(scene: &Scene, node: &'a Node) -> Self {
+        let shown = scene.shown;
+        Self {
+            node,
+            status: shown.node_status(node),
+            health: shown.health(node),
+            silence: shown.silence(node),
+            load: shown.cluster.load(&node.name),
+            knows_pods: shown.cluster.knows(&Scope::PodsOn(node.name.clone())),
+        }
+    }
+
+    fn role(&self) -> Option<StateRole> {
+        self.status.map(|status| status.state.role())
+    }
+
+    fn grace_period(&self, scene: &Scene) -> Span {
+        let of_all = scene.app.model.settings.node_monitor_grace_period.value;
+        self.health.as_ref().map_or(of_all, |health| health.grace)
+    }
+}
+
 fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
-    let health = scene.shown.health(node);
-    let health = health.as_ref();
-    let load = scene.shown.cluster.load(&node.name);
+    let line = &NodeLine::of(scene, node);
     let dim = scene.style(Role::Dim);
+    let (requested, allocatable) = (&line.load.requested, &node.allocatable);
     let mut cells = vec![
-        name(scene, node),
-        state(scene, node),
-        heartbeat(scene, node, health),
-        renewals(scene, node, health),
-        grace(scene, node, health),
-        next(scene, node, health),
+        name(scene, line),
+        state(scene, line),
+        heartbeat(scene, line),
+        renewals(scene, line),
+        grace(scene, line),
+        next(scene, line),
         Cell::new(&zone_name(scene, &node.zone()), dim),
-        pods(scene, node, load),
-        share(scene, node, load.requested.cpu_milli, node.allocatable.cpu_milli),
-        share(scene, node, load.requested.memory_bytes, node.allocatable.memory_bytes),
+        pods(scene, line),
+        share(scene, line, requested.cpu_milli, allocatable.cpu_milli),
+        share(scene, line, requested.memory_bytes, allocatable.memory_bytes),
     ];
     if scene.screen.wide {
         let usage = scene.shown.usage.as_ref().and_then(|usage| usage.nodes.get(&node.name));
         let used = |amount: fn(&UsageMetric) -> i64, of: i64| match usage {
-            Some(usage) => share(scene, node, amount(usage), of),
+            Some(usage) => share(scene, line, amount(usage), of),
             None => Cell::new("–", scene.style(Role::Faint)),
         };
-        cells.insert(cells.len() - 1, used(|usage| usage.cpu_milli, node.allocatable.cpu_milli));
-        cells.push(used(|usage| usage.memory_bytes, node.allocatable.memory_bytes));
+        cells.insert(cells.len() - 1, used(|usage| usage.cpu_milli, allocatable.cpu_milli));
+        cells.push(used(|usage| usage.memory_bytes, allocatable.memory_bytes));
         cells.extend([
             Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
-            probe(scene, health),
+            probe(scene, line),
             Cell::new(&node.address, dim),
             Cell::new(&node.kubelet_version, dim),
             Cell::new(&node.kernel_version, dim),
@@ -217,33 +250,30 @@ fn group(scene: &Scene, name: &str) -> Cell {
 
 /// `✕ n-3 ⇅4`: the glyph of its state and the name; behind it how often it went down or came back, `⊘` where it is cordoned
 /// and its state does not say so, `✗` where it is being deleted.
-fn name(scene: &Scene, node: &Node) -> Cell {
-    let state = scene.shown.watchlist.state(&node.name);
-    let (glyph, role) = sign(scene, node);
-    let is_calm = state.is_none_or(|state| state.role() >= StateRole::Maintenance);
+fn name(scene: &Scene, line: &NodeLine) -> Cell {
+    let node = line.node;
+    let (glyph, role) = sign(line.status.map(|status| status.state));
+    let is_calm = line.role().is_none_or(|role| role >= StateRole::Maintenance);
     let named = scene.style(if is_calm { Role::Base } else { Role::Strong });
     let is_marked = scene.screen.marked_nodes.contains(&node.name);
     let mut cell = Cell::new(glyph, scene.style(role)).join(mark_of(scene, is_marked)).and(&node.name, named);
     if let Some(flaps) = scene.shown.watchlist.flaps(&node.name, scene.now) {
         cell = cell.and(&format!(" ⇅{flaps}"), scene.style(Role::NodeWarning));
     }
-    if node.unschedulable && state.is_none_or(|state| state.role() != StateRole::Maintenance) {
+    if node.unschedulable && line.role() != Some(StateRole::Maintenance) {
         cell = cell.and(" ⊘", scene.style(Role::NodeMaintenance));
     }
     if node.terminating { cell.and(" ✗", scene.style(Role::NodeWarning)) } else { cell }
 }
 
 /// The glyph of a node's state, and its role; `·` while its state is not known.
-pub fn sign(scene: &Scene, node: &Node) -> (&'static str, Role) {
-    let state = scene.shown.watchlist.state(&node.name);
+pub fn sign(state: Option<NodeState>) -> (&'static str, Role) {
     state.map_or(("·", Role::Dim), |state| (state.glyph(), Role::of_state(state.role())))
 }
 
 /// `Unknown 12s`
-fn state(scene: &Scene, node: &Node) -> Cell {
-    let Some(status) = scene.shown.node_status(node) else {
-        return Cell::new("–", scene.style(Role::Faint));
-    };
+fn state(scene: &Scene, line: &NodeLine) -> Cell {
+    let Some(status) = line.status else { return Cell::new("–", scene.style(Role::Faint)) };
     let text = status.text(scene.now);
     let (word, rest) = text.split_at(status.state.as_str().len());
     let role = match status.state.role() {
@@ -254,13 +284,14 @@ fn state(scene: &Scene, node: &Node) -> Cell {
 }
 
 /// The age of the last heartbeat.
-fn heartbeat(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let Some(last) = scene.shown.last_heartbeat(node) else {
+fn heartbeat(scene: &Scene, line: &NodeLine) -> Cell {
+    let known = line.silence.map(|silence| silence.heartbeat);
+    let Some(last) = known.or_else(|| scene.shown.last_heartbeat(line.node)) else {
         return Cell::new("–", scene.style(Role::Faint));
     };
     let since = scene.now.since(last);
-    let role = match scene.shown.silence(node) {
-        Some(silence) if !is_disconnected(scene) => heartbeat_role(scene, &silence, since, health),
+    let role = match &line.silence {
+        Some(silence) if !is_disconnected(scene) => heartbeat_role(silence, since, line.grace_period(scene)),
         Some(_) | None => Role::Dim,
     };
     Cell::new(" ", scene.style(Role::Faint)).and(&text::age(scene.now, last), scene.style(role))
@@ -272,9 +303,9 @@ fn is_disconnected(scene: &Scene) -> bool {
 }
 
 /// `━━──── 17s`, `expired 1m14s`: what is left of the grace period of a node that is late.
-fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
+fn grace(scene: &Scene, line: &NodeLine) -> Cell {
     let faint = scene.style(Role::Faint);
-    let Some(health) = health else { return Cell::new("–", faint) };
+    let Some(health) = &line.health else { return Cell::new("–", faint) };
     match scene.shown.views.confidence {
         Some(Confidence::Disconnected { .. }) => return Cell::new("?", faint),
         Some(Confidence::NoController { .. }) => return Cell::new("–", faint),
@@ -286,7 +317,7 @@ fn grace(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
         return Cell::new("expired", scene.style(Role::HeartbeatLost)).and(&since, scene.style(Role::Dim));
     }
     // After a recent heartbeat, the grace period counts down to nothing yet.
-    if !scene.shown.silence(node).is_some_and(|silence| silence.is_late(scene.now)) {
+    if !line.silence.is_some_and(|silence| silence.is_late(scene.now)) {
         return Cell::default();
     }
     time_bar(scene, expires, health.grace, 6).and(" ", faint).join(scene.countdown(expires, false))
@@ -302,28 +333,25 @@ fn time_bar(scene: &Scene, at: Timestamp, of: Span, cells: usize) -> Cell {
 
 /// The intervals between the last renewals, and at the end the time since the last one. Those that were in time look well only
 /// on a node that is heard from.
-fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let grace =
-        health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
-    let grace = grace.as_secs_f64().max(1.0);
-    let mut cell = Cell::default();
+fn renewals(scene: &Scene, line: &NodeLine) -> Cell {
+    let grace = line.grace_period(scene);
     let engine = scene.shown.engine.as_ref();
     let gaps: Vec<Span> =
-        engine.into_iter().flat_map(|engine| engine.heartbeats().intervals(&node.name)).collect();
+        engine.into_iter().flat_map(|engine| engine.heartbeats().intervals(&line.node.name)).collect();
     let missing = KEPT - gaps.len();
-    cell = cell.and(&"·".repeat(missing), scene.style(Role::Faint));
-    let Some(silence) = scene.shown.silence(node) else { return cell };
+    let cell = Cell::new(&"·".repeat(missing), scene.style(Role::Faint));
+    let Some(silence) = &line.silence else { return cell };
     let is_heard = scene.now <= silence.late_from;
-    let mut interval = |cell: Cell, gap: Span| {
+    let interval = |cell: Cell, gap: Span| {
         #[expect(clippy::cast_possible_truncation, reason = "a share of a few seconds")]
-        let bar = strip((gap.or_zero().as_secs_f64() / grace) as f32);
-        let role = match heartbeat_role(scene, &silence, gap, health) {
+        let bar = strip((gap.or_zero().as_secs_f64() / grace.as_secs_f64().max(1.0)) as f32);
+        let role = match heartbeat_role(silence, gap, grace) {
             Role::HeartbeatOk if !is_heard => Role::Dim,
             role => role,
         };
         cell.and(bar.encode_utf8(&mut [0; 4]), scene.style(role))
     };
-    cell = gaps.into_iter().fold(cell, &mut interval);
+    let cell = gaps.into_iter().fold(cell, interval);
     if is_disconnected(scene) {
         return cell.and("?", scene.style(Role::Dim));
     }
@@ -331,9 +359,7 @@ fn renewals(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
 }
 
 /// The style of a time without a heartbeat: late from [`Silence::late_from`] on, lost when the grace period is over.
-fn heartbeat_role(scene: &Scene, silence: &Silence, gap: Span, health: Option<&NodeView>) -> Role {
-    let grace =
-        health.map_or(scene.app.model.settings.node_monitor_grace_period.value, |health| health.grace);
+fn heartbeat_role(silence: &Silence, gap: Span, grace: Span) -> Role {
     if gap <= silence.late_from.since(silence.heartbeat) {
         Role::HeartbeatOk
     } else if gap <= grace {
@@ -345,13 +371,14 @@ fn heartbeat_role(scene: &Scene, silence: &Silence, gap: Span, health: Option<&N
 
 /// `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`: what happens to the node next; where
 /// nothing does, who works on it.
-fn next(scene: &Scene, node: &Node, health: Option<&NodeView>) -> Cell {
-    let Some(due) = scene.shown.views.leaving.next.get(&node.name) else { return cordon(scene, node) };
+fn next(scene: &Scene, line: &NodeLine) -> Cell {
+    let next = &scene.shown.views.leaving.next;
+    let Some(due) = next.get(&line.node.name) else { return cordon(scene, line.node) };
     let (what, role) = due_words(due);
     let dim = scene.style(Role::Dim);
     let Some(at) = due.at else { return Cell::new(&format!("{what} queued"), scene.style(role)) };
     let of = match due.what {
-        NextEventKind::Unknown => health.map_or(SHORT, |health| health.grace),
+        NextEventKind::Unknown => line.health.as_ref().map_or(SHORT, |health| health.grace),
         NextEventKind::Taint => SHORT,
         NextEventKind::Evict { .. } => LONG,
     };
@@ -386,14 +413,9 @@ pub fn due_words(due: &NextEvent) -> (String, Role) {
     }
 }
 
-/// Whether the pods of a node are known. Those of the others count as far as they have come.
-fn knows_pods(scene: &Scene, node: &Node) -> bool {
-    scene.shown.cluster.knows(&Scope::PodsOn(node.name.clone()))
-}
-
-fn pods(scene: &Scene, node: &Node, load: NodeLoad) -> Cell {
-    let is_known = knows_pods(scene, node);
-    if !is_known && load.pods == 0 {
+fn pods(scene: &Scene, line: &NodeLine) -> Cell {
+    let load = &line.load;
+    if !line.knows_pods && load.pods == 0 {
         return Cell::new("–", scene.style(Role::Faint));
     }
     let terminating = match load.terminating {
@@ -402,12 +424,12 @@ fn pods(scene: &Scene, node: &Node, load: NodeLoad) -> Cell {
     };
     let cell = terminating
         .and(&load.pods.to_string(), scene.style(if load.pods == 0 { Role::Dim } else { Role::Base }));
-    if is_known { cell } else { cell.and("+", scene.style(Role::Dim)) }
+    if line.knows_pods { cell } else { cell.and("+", scene.style(Role::Dim)) }
 }
 
 /// Requests as a share of what is allocatable: `62%`.
-fn share(scene: &Scene, node: &Node, used: i64, of: i64) -> Cell {
-    let percent = used.saturating_mul(100).checked_div(of).filter(|_| knows_pods(scene, node));
+fn share(scene: &Scene, line: &NodeLine, used: i64, of: i64) -> Cell {
+    let percent = used.saturating_mul(100).checked_div(of).filter(|_| line.knows_pods);
     let Some(percent) = percent else {
         return Cell::new("–", scene.style(Role::Faint));
     };
@@ -464,8 +486,8 @@ fn gap(cell: Cell, scene: &Scene) -> Cell {
 }
 
 /// probeTimestamp as a time of day.
-fn probe(scene: &Scene, health: Option<&NodeView>) -> Cell {
-    let Some(health) = health else { return Cell::default() };
+fn probe(scene: &Scene, line: &NodeLine) -> Cell {
+    let Some(health) = &line.health else { return Cell::default() };
     Cell::new(mark(health.certainty), scene.style(Role::Faint))
         .and(&text::clock(health.probe), scene.style(Role::Dim))
 }

@@ -51,8 +51,9 @@ fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let Some(node) = scene.shown.cluster.node(name) else {
         return runs.and(" (gone)", scene.style(Role::NodeWarning));
     };
-    let (glyph, role) = sign(scene, node);
-    let state = scene.shown.node_status(node).map_or(String::new(), |status| status.text(scene.now));
+    let status = scene.shown.node_status(node);
+    let (glyph, role) = sign(status.map(|status| status.state));
+    let state = status.map_or(String::new(), |status| status.text(scene.now));
     let mut runs = runs.and(&format!(" {glyph} {state}"), scene.style(role));
     if let Some(due) = scene.shown.views.leaving.next.get(name) {
         let (what, role) = due_words(due);

@@ -140,7 +140,7 @@ fn draw_totals(scene: &Scene, entry: &OperationEntry, area: Rect, buf: &mut Buff
     }
     let width = usize::from(area.width);
     let line = cut_line(totals(scene, entry, width).line(), width);
-    buf.set_line(area.x, area.y, &line, area.width);
+    text::draw_line(&line, (area.x, area.y), area.width, buf);
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 

@@ -52,7 +52,7 @@ impl Runs {
 
     /// In cells.
     pub fn width(&self) -> usize {
-        self.0.iter().map(Span::width).sum()
+        text::width_of(&self.0)
     }
 
     /// The runs without the last parts that do not fit into this many cells. Parts begin with ` · `.
@@ -108,29 +108,29 @@ impl Segments {
             Line::from(spans)
         };
         let (left, right) = (side(false), side(true));
-        let kept = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
+        let kept = u16::try_from(text::width_of(&right.spans)).unwrap_or(u16::MAX).min(area.width);
         let end = area.right() - kept;
-        buf.set_line(end, area.y, &right, kept);
+        text::draw_line(&right, (end, area.y), kept, buf);
         let free = area.width - kept;
         let left = cut_line(left, usize::from(free.saturating_sub(u16::from(kept > 0))));
-        buf.set_line(area.x, area.y, &left, free);
+        text::draw_line(&left, (area.x, area.y), free, buf);
     }
 
     fn width(&self, gap: &Span<'static>) -> usize {
-        let pieces: usize = self.pieces.iter().flat_map(|piece| &piece.spans).map(Span::width).sum();
-        pieces + gap.width() * self.pieces.len().saturating_sub(1)
+        let pieces: usize = self.pieces.iter().map(|piece| text::width_of(&piece.spans)).sum();
+        pieces + text::width(&gap.content) * self.pieces.len().saturating_sub(1)
     }
 }
 
 /// The line cut to this many cells, with `…` where it was cut.
 pub fn cut_line(line: Line<'static>, cells: usize) -> Line<'static> {
-    if line.width() <= cells {
+    if text::width_of(&line.spans) <= cells {
         return line;
     }
     let mut room = cells;
     let mut spans = Vec::new();
     for span in line.spans {
-        let width = span.width();
+        let width = text::width(&span.content);
         // A run that fits exactly may be followed by one that does not: then its last cell becomes the mark.
         if width < room {
             room -= width;

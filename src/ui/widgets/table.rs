@@ -84,7 +84,7 @@ impl Cell {
     }
 
     fn width(&self) -> usize {
-        self.spans.iter().map(Span::width).sum()
+        text::width_of(&self.spans)
     }
 }
 
@@ -282,9 +282,9 @@ const fn spanning(row: &[Cell], columns: usize) -> Option<usize> {
 
 fn draw_cell(cell: Cell, right: bool, area: Rect, buf: &mut Buffer) {
     let line = cut_line(Line::from(cell.spans), usize::from(area.width));
-    let width = u16::try_from(line.width()).unwrap_or(u16::MAX).min(area.width);
-    let x = if right { area.right() - width } else { area.x };
-    buf.set_line(x, area.y, &line, width);
+    let free = || usize::from(area.width).saturating_sub(text::width_of(&line.spans));
+    let indent = if right { u16::try_from(free()).unwrap_or(0) } else { 0 };
+    text::draw_line(&line, (area.x + indent, area.y), area.width - indent, buf);
 }
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -
     let used = u16::try_from(lines.len()).unwrap_or(0);
     for (y, runs) in (area.y..).zip(lines) {
         let line = cut_line(runs.line(), room);
-        buf.set_line(area.x, y, &line, area.width);
+        text::draw_line(&line, (area.x, y), area.width, buf);
     }
     Rect { y: area.y + used, height: area.height - used, ..area }
 }

@@ -45,7 +45,7 @@ pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Bu
         Some(_) | None => runs,
     };
     let shown = cut_line(runs.line(), usize::from(below.width));
-    buf.set_line(below.x, below.y, &shown, below.width);
+    text::draw_line(&shown, (below.x, below.y), below.width, buf);
     Rect { y: area.y + 2, height: area.height - 2, ..area }
 }
 
@@ -86,7 +86,7 @@ pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buff
         if y + 2 >= area.bottom() {
             break;
         }
-        buf.set_line(x, y, &line, area.right().saturating_sub(x));
+        text::draw_line(&line, (x, y), area.right().saturating_sub(x), buf);
         x = x.saturating_add(width + GAP);
     }
     let used = y + 1 - area.y;
