@@ -173,15 +173,16 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let mut findings = zones_down(zones, model.watchlist.zone_names());
     let named: BTreeSet<&ZoneKey> =
         zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
-    let mut by_state: BTreeMap<NodeState, Vec<&NodeName>> = BTreeMap::new();
-    for (name, state) in model.watchlist.notable() {
-        let is_named = || model.watchlist.zone(name).is_some_and(|zone| named.contains(zone));
-        if !(state.is_down() && is_named()) {
-            by_state.entry(state).or_default().push(name);
+    // Of each state how many nodes are in it, and the first of them.
+    let mut by_state: BTreeMap<NodeState, (usize, &NodeName)> = BTreeMap::new();
+    for (zone, nodes) in model.watchlist.zones() {
+        let is_told = |state: NodeState| state.is_down() && named.contains(zone);
+        for (name, state) in nodes.notable().filter(|(_, state)| !is_told(*state)) {
+            by_state.entry(state).or_insert((0, name)).0 += 1;
         }
     }
     let silent_zones = silent_zones(model);
-    for (state, names) in by_state {
+    for (state, of_state) in by_state {
         let level = match state {
             NodeState::Draining => VerdictLevel::Notice,
             NodeState::Silent if !silent_zones.is_empty() => VerdictLevel::Critical,
@@ -190,16 +191,16 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         if level > VerdictLevel::Healthy {
             let zones =
                 if state == NodeState::Silent { zone_names(model, &silent_zones) } else { String::new() };
-            findings.push(Finding::new(level, some_nodes(model, state, &names, now).and(&zones)));
+            findings.push(Finding::new(level, some_nodes(model, state, of_state, now).and(&zones)));
         }
     }
     findings
 }
 
 /// `node n-3 Silent 33s`, `23 of 24 nodes Silent`
-fn some_nodes(model: &Model, state: NodeState, names: &[&NodeName], now: Timestamp) -> Phrase {
-    let [name] = names else {
-        return format!("{} of {} nodes {state}", names.len(), model.cluster.nodes().len()).into();
+fn some_nodes(model: &Model, state: NodeState, of_state: (usize, &NodeName), now: Timestamp) -> Phrase {
+    let (1, name) = of_state else {
+        return format!("{} of {} nodes {state}", of_state.0, model.cluster.nodes().len()).into();
     };
     let phrase = Phrase::from(format!("node {name} {state}"));
     let status = model.cluster.node(name).and_then(|node| model.node_status(node));

@@ -337,6 +337,17 @@ impl ZoneNodes {
         &self.states
     }
 
+    /// Those that are not Ready.
+    pub fn notable(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
+        let is_calm = NodeState::worst(&self.states) == Some(NodeState::Ready);
+        let states = if is_calm { &[] } else { &*self.states };
+        self.names
+            .iter()
+            .zip(states)
+            .map(|(name, state)| (name, *state))
+            .filter(|(_, state)| *state != NodeState::Ready)
+    }
+
     fn set(&mut self, name: &NodeName, state: NodeState) {
         match self.names.binary_search(name) {
             Ok(place) => self.states[place] = state,

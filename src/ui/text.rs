@@ -46,10 +46,15 @@ fn draw(text: &str, (x, y): (u16, u16), end: u16, style: Style, buf: &mut Buffer
     if !visible::is_plain(text) {
         return buf.set_stringn(x, y, text, usize::from(end.saturating_sub(x)), style).0;
     }
+    let room = usize::from(end.saturating_sub(x));
+    if room == 0 {
+        return x;
+    }
+    let first = buf.index_of(x, y);
     let mut next = x;
-    for (x, letter) in (x..end).zip(text.chars()) {
-        buf[(x, y)].set_char(letter).set_style(style);
-        next = x + 1;
+    for (cell, letter) in buf.content[first..first + room].iter_mut().zip(text.chars()) {
+        cell.set_char(letter).set_style(style);
+        next += 1;
     }
     next
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kordon::{
     cluster::{
-        Budget, Change, Cluster, IntOrPercent, Key, Known, LocalVolume, Name, ObjectEvent, Owner, OwnerKind,
-        Phase, Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload,
-        WorkloadKind, WorkloadStage,
+        Budget, Change, Cluster, IntOrPercent, Key, Known, LocalVolume, ObjectEvent, Owner, OwnerKind, Phase,
+        Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
+        WorkloadStage,
     },
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanGap, PlanPart, PodPlan, RemovalOptions, TaintEdits,

@@ -180,7 +180,10 @@ impl TableWidget {
                     draw_cell(cell, column.right && spanning.is_none(), Rect::new(*x, y, width, 1), buf);
                 }
             }
-            buf.set_style(Rect::new(area.x, y, area.width, 1), tint(self.first + line));
+            let tint = tint(self.first + line);
+            if tint != Style::new() {
+                buf.set_style(Rect::new(area.x, y, area.width, 1), tint);
+            }
             if self.selected == Some(self.first + line) {
                 buf.set_style(Rect::new(area.x, y, area.width, 1), self.looks.selected);
             }
