@@ -12,6 +12,7 @@ use clap::ValueEnum;
 use futures::future::join_all;
 use http::{Request, header::CONTENT_TYPE};
 use http_body_util::BodyExt;
+use kordon::k8s::transport;
 use kube::{
     Client, Config,
     client::Body,
@@ -113,7 +114,7 @@ pub async fn connect(kubeconfig: &Path) -> Client {
         .await
         .expect("a usable kubeconfig");
     config.default_retry = false;
-    Client::try_from(config).expect("a client")
+    transport::client(config).expect("a client")
 }
 
 /// Reads a streamed list to its end.

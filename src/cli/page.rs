@@ -37,7 +37,8 @@ impl Layout {
     /// The layout for standard output.
     pub fn of_stdout(is_wide: bool, has_color: bool, glyphs: Glyphs) -> Self {
         let is_cut = !is_wide && std::io::stdout().is_terminal();
-        let size = crossterm::terminal::size().ok().filter(|_| is_cut);
+        // Where there is no terminal, the search for its size starts two processes.
+        let size = is_cut.then(crossterm::terminal::size).and_then(Result::ok);
         let width = size.map(|(columns, _)| usize::from(columns)).filter(|width| *width > 0);
         Self { width, has_color, glyphs }
     }

@@ -13,6 +13,7 @@ use super::{
     error::{self, plain},
     exec::{Plugin, Token},
     kubeconfig::{self, ClusterTarget, KubeEnvironment},
+    transport,
 };
 use crate::{engine::ServerVersion, k8s::watch_thread::WatchThread};
 
@@ -156,7 +157,7 @@ async fn build(config: Config, server: &str) -> Result<[Client; 2], ConnectError
         let handle = tokio::runtime::Handle::current();
         move || {
             let _runtime = handle.enter();
-            Ok([Client::try_from(config.clone())?, Client::try_from(config)?])
+            Ok([transport::client(config.clone())?, transport::client(config)?])
         }
     });
     let built = built.await.map_err(|error| ConnectError::Credentials { why: plain(&error.to_string()) })?;

@@ -15,6 +15,7 @@ pub mod leadership;
 pub mod proxy;
 pub mod schedule;
 pub mod settings;
+pub mod transport;
 pub mod validation;
 pub mod watch;
 pub mod watch_thread;
