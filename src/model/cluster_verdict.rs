@@ -176,8 +176,8 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     // Of each state how many nodes are in it, and the first of them.
     let mut by_state: BTreeMap<NodeState, (usize, &NodeName)> = BTreeMap::new();
     for (zone, nodes) in model.watchlist.zones() {
-        let is_told = |state: NodeState| state.is_down() && named.contains(zone);
-        for (name, state) in nodes.notable().filter(|(_, state)| !is_told(*state)) {
+        let is_named = |state: NodeState| state.is_down() && named.contains(zone);
+        for (name, state) in nodes.notable().filter(|(_, state)| !is_named(*state)) {
             by_state.entry(state).or_insert((0, name)).0 += 1;
         }
     }
