@@ -80,7 +80,7 @@ fn is_hidden_in_json(letter: char) -> bool {
 /// Whether a text consists of such characters as nearly all text on screen does: each is visible, takes one cell, and stands
 /// for itself whatever is beside it.
 pub fn is_plain(text: &str) -> bool {
-    text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || text.chars().all(is_plain_letter)
+    text.chars().all(is_plain_letter)
 }
 
 /// ASCII, arrows, mathematical signs, boxes, blocks, shapes, ticks, crosses, and the marks between facts.

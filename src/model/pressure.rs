@@ -200,15 +200,14 @@ impl Model {
 
     /// The nodes that report pressure: their kubelets are asked even if nobody looks.
     pub fn nodes_under_pressure(&self) -> BTreeSet<NodeName> {
-        let reporting = |nodes: &mut dyn Iterator<Item = &Arc<Node>>| {
-            nodes.filter(|node| !reported(node).is_empty()).map(|node| node.name.clone()).collect()
-        };
-        if self.engine.is_some() {
+        let nodes: Vec<&Arc<Node>> = if self.engine.is_some() {
             // None of those that are Ready is under pressure, and most are.
-            reporting(&mut self.watchlist.notable().filter_map(|(name, _)| self.cluster.node(name)))
+            self.watchlist.notable().filter_map(|(name, _)| self.cluster.node(name)).collect()
         } else {
-            reporting(&mut self.cluster.nodes().iter())
-        }
+            self.cluster.nodes().iter().collect()
+        };
+        let reporting = nodes.into_iter().filter(|node| !reported(node).is_empty());
+        reporting.map(|node| node.name.clone()).collect()
     }
 }
 

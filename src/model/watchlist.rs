@@ -221,9 +221,9 @@ impl NodeWatchlist {
         self.longest_name
     }
 
-    /// The nodes that are not Ready, by name.
+    /// The nodes that are not Ready, zone by zone.
     pub fn notable(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
-        self.notable.iter().filter_map(|name| Some((name, self.state(name)?)))
+        self.zones.values().flat_map(ZoneNodes::notable)
     }
 
     /// How many nodes are in each state that any is in, the most urgent first.
@@ -337,7 +337,7 @@ impl ZoneNodes {
         &self.states
     }
 
-    /// Those that are not Ready.
+    /// Those that are not Ready, by name.
     pub fn notable(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
         let is_calm = NodeState::worst(&self.states) == Some(NodeState::Ready);
         let states = if is_calm { &[] } else { &*self.states };

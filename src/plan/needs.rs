@@ -68,10 +68,11 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
 /// The scopes without those that others [cover](Scope::covers): a budget of a Deployment often selects the pods of its
 /// ReplicaSet by fewer labels.
 fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
+    let selecting: Vec<&Scope> = scopes.iter().filter(|scope| matches!(scope, Scope::PodsWith(..))).collect();
     // Of two that cover each other, the first is read.
     let is_before = |other: &Scope, scope: &Scope| other < scope || !scope.covers(other);
     let is_covered = |scope: &Scope| {
-        scopes.iter().any(|other| other != scope && other.covers(scope) && is_before(other, scope))
+        selecting.iter().any(|other| *other != scope && other.covers(scope) && is_before(other, scope))
     };
     scopes.iter().filter(|scope| !is_covered(scope)).cloned().collect()
 }
