@@ -10,12 +10,9 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use crossterm::event::KeyCode;
 use k8s_openapi::api::core::v1::Pod;
-use kordon::{
-    app::{
-        UserAction,
-        commands::{COMMANDS, Chord},
-    },
-    time::Span,
+use kordon::app::{
+    UserAction,
+    commands::{COMMANDS, Chord},
 };
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -29,9 +26,6 @@ use crate::{
     harness::{plane::Plane, say},
 };
 
-/// A long grace period, so that no node is marked Unknown while the machine is busy.
-const SIZE: ClusterSize = ClusterSize { grace: Span::from_secs(120), ..ClusterSize::SMALL };
-
 /// How long it runs without `KORDON_RUN`.
 const DEFAULT_DURATION: Duration = Duration::from_secs(40);
 
@@ -39,7 +33,7 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(40);
 const DASHBOARD_LIFETIME: Duration = Duration::from_secs(60);
 
 pub async fn dry_runs_write_nothing(plane: &mut Plane) -> Result<()> {
-    let _kubelets = start_cluster(plane, &SIZE).await?;
+    let _kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(PLANNER, &may_drain()).await?;
     let shell = UserShell::new(plane.kubeconfig(PLANNER)?);
     let seed = env_number("KORDON_SEED", 1);
@@ -96,7 +90,7 @@ async fn run_commands(
     let running = async {
         loop {
             if rng.u8(..8) == 0 {
-                let least = if rng.bool() { json!("100%") } else { json!(SIZE.web - 1) };
+                let least = if rng.bool() { json!("100%") } else { json!(ClusterSize::PATIENT.web - 1) };
                 set_budget(client, "web", least).await?;
             }
             let line = random_command(&mut rng);

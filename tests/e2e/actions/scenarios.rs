@@ -294,7 +294,7 @@ pub async fn replacements_are_created_immediately_but_a_statefulsets_when_the_ol
 /// Where a quota is used up, the replacement of an evicted pod is refused as long as the old pod counts, and comes with an
 /// attempt of its controller after that, as the plan says (docs/plan.md#resourcequota).
 pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mut Plane) -> Result<()> {
-    let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
+    let kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(OPERATOR, &may_drain()).await?;
     let client = plane.client();
     let all = pods(&client).await?.len().to_string();
@@ -317,6 +317,9 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
     ensure!(refusal["quota"] == "full" && refusal["used"] == all.as_str(), "{refusal}");
     ensure!(refusal["untilSeconds"].as_f64().is_some_and(|until| until > 0.0), "{refusal}");
 
+    // The old pod stays until the refusal: a kubelet here ends a pod at once, at times before the controller has acted.
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).context("a pod on a node")?;
+    kubelets.silence(node).await?;
     let evicted = kordon::clock::wall();
     let answer = evict(&client, pod, DryRun::Off).await;
     ensure!(answer == RequestOutcome::Done, "{answer:?}");
@@ -330,6 +333,7 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
         Ok(events.iter().any(names_quota).then_some(()))
     })
     .await?;
+    kubelets.come_back(node).await?;
     let gone = eventually("the old pod is gone", Span::from_secs(30), async || {
         let now = of_app(&client, "db").await?;
         Ok(now.iter().all(|now| now.uid() != pod.uid()).then(kordon::clock::wall))
