@@ -33,7 +33,7 @@ async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
     for pod in demo.pods().await.iter().filter(|pod| on(pod) == Some(node)) {
         let Some(hash) = pod.labels().get("pod-template-hash") else { continue };
         let selector = format!("--pod-selector=pod-template-hash={hash}");
-        let drain = ["drain", node, &selector, "--delete-emptydir-data"];
+        let drain = ["drain", node, &selector, "--delete-emptydir-data", "--grace-period=1"];
         let plan = demo.run(&[&["plan"], &drain[..], &["-o", "json"]].concat()).await;
         let plan: Value = serde_json::from_str(&plan).expect("a plan");
         let best = best(&plan, &pod.name_any());

@@ -169,11 +169,12 @@ fn in_comments(source: &Source) -> Vec<String> {
 
 /// The banned words among the parts of the names in a file: `carry_out` and `CarryOut` are `carry out`.
 fn in_names(source: &Source) -> Vec<String> {
-    let mut found = BTreeSet::new();
-    for name in &source.tokens {
-        let words = in_lines(&parts(&name.text), &BANNED);
-        found.extend(words.iter().map(|_| format!("{}:{}: {}", source.path, name.line, name.text)));
-    }
+    let names: BTreeSet<&str> = source.tokens.iter().map(|name| &*name.text).collect();
+    let banned: BTreeSet<&str> =
+        names.into_iter().filter(|name| !in_lines(&parts(name), &BANNED).is_empty()).collect();
+    let found = source.tokens.iter().filter(|name| banned.contains(&*name.text));
+    let found: BTreeSet<String> =
+        found.map(|name| format!("{}:{}: {}", source.path, name.line, name.text)).collect();
     found.into_iter().collect()
 }
 
@@ -200,23 +201,33 @@ fn in_lines(text: &str, banned: &[&str]) -> Vec<String> {
         words.extend(split.map(|word| (line + 1, word.to_lowercase())));
     }
     let mut found = BTreeSet::new();
-    for phrase in banned {
-        let wanted: Vec<&str> = phrase.split(' ').collect();
-        for window in words.windows(wanted.len()) {
-            let last = wanted.len() - 1;
-            let same = window.iter().zip(&wanted).enumerate().all(|(place, ((_, word), wanted))| {
-                let word = if place == last { word.trim_end_matches(',') } else { word };
-                match wanted.strip_suffix('*') {
-                    Some(start) => is_form_of(word, start),
-                    None => word == *wanted,
-                }
-            });
-            if same {
-                found.insert((window[0].0, phrase.trim_end_matches('*')));
+    for start in 0..words.len() {
+        let first = words[start].1.chars().next();
+        for phrase in banned.iter().filter(|phrase| phrase.chars().next() == first) {
+            if begins_with(&words[start..], phrase) {
+                found.insert((words[start].0, phrase.trim_end_matches('*')));
             }
         }
     }
     found.into_iter().map(|(line, phrase)| format!("{line}: {phrase}")).collect()
+}
+
+/// Whether words begin with a phrase.
+fn begins_with(words: &[(usize, String)], phrase: &str) -> bool {
+    let mut wanted = phrase.split(' ').peekable();
+    let mut words = words.iter().map(|(_, word)| word);
+    while let Some(wanted_word) = wanted.next() {
+        let Some(word) = words.next() else { return false };
+        let word = if wanted.peek().is_none() { word.trim_end_matches(',') } else { word };
+        let is_same = match wanted_word.strip_suffix('*') {
+            Some(stem) => is_form_of(word, stem),
+            None => word == wanted_word,
+        };
+        if !is_same {
+            return false;
+        }
+    }
+    true
 }
 
 /// Whether a word is another with one of the usual endings: `chores`, but not `chorale`.
