@@ -1,33 +1,42 @@
 //! Clients over connections that send at once what they are given.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderValue, Uri};
+use hyper_rustls::MaybeHttpsStream;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
-    rt::TokioExecutor,
+    client::legacy::{
+        self,
+        connect::{
+            HttpConnector,
+            proxy::{SocksV5, Tunnel},
+        },
+    },
+    rt::{TokioExecutor, TokioIo},
 };
 use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt},
 };
-use tower::{BoxError, Layer, ServiceExt, util::option_layer};
+use percent_encoding::percent_decode_str;
+use tokio::net::TcpStream;
+use tower::{
+    BoxError, Layer, ServiceExt,
+    util::{BoxCloneSyncService, option_layer},
+};
 use tower_http::decompression::DecompressionLayer;
 
-/// A client that retries nothing.
+/// A client that retries nothing, made of the layers of kube's own.
 ///
-/// Of kube's own one, a connection holds small pieces back until the server has confirmed what was sent before (Nagle's
-/// algorithm), and a server confirms a small piece up to 40 ms later: TLS ends its handshake with one, and the first request of each
-/// connection waited for that. Through a proxy it is kube's own, with its tunnels. As kube's, it logs requests that failed.
+/// Of kube's, a connection holds small pieces back until the server has confirmed what was sent before (Nagle's algorithm),
+/// and a server confirms a small piece up to 40 ms later: TLS ends its handshake with one, and the first request of each
+/// connection waited for that. As kube's, it logs requests that failed.
 ///
 /// # Errors
-/// A certificate, key or credential of the config cannot be used.
+/// A certificate, key or credential of the config cannot be used, or its proxy has another scheme than `http`, `https` or `socks5`.
 pub fn client(config: Config) -> Result<Client, kube::Error> {
-    if config.proxy_url.is_some() {
-        return Client::try_from(config);
-    }
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    let mut connector = TimeoutConnector::new(config.rustls_https_connector_with_connector(tcp)?);
+    let mut connector =
+        TimeoutConnector::new(config.rustls_https_connector_with_connector(streams(&config)?)?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
@@ -49,4 +58,64 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     let gzip = DecompressionLayer::new().gzip(!config.disable_compression);
     let service = config.base_uri_layer().layer(gzip.layer(authorized));
     Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+/// Streams to a server, as yet without its TLS.
+type Streams = BoxCloneSyncService<Uri, Stream, BoxError>;
+/// To a proxy there may be TLS of its own.
+type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+
+/// Connects to the server, or to the proxy that leads there.
+fn streams(config: &Config) -> Result<Streams, kube::Error> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let plain = |stream| MaybeHttpsStream::Http(stream);
+    let Some(proxy) = &config.proxy_url else {
+        return Ok(boxed(tcp.map_response(plain)));
+    };
+    match proxy.scheme_str() {
+        Some("socks5") => {
+            let socks = SocksV5::new(proxy.clone(), tcp);
+            let socks = match credentials(proxy) {
+                Some((user, password)) => socks.with_auth(user, password),
+                None => socks,
+            };
+            Ok(boxed(socks.map_response(plain)))
+        }
+        Some("http") => Ok(boxed(tunnel(proxy, tcp).map_response(plain))),
+        Some("https") => Ok(boxed(tunnel(proxy, config.rustls_https_connector_with_connector(tcp)?))),
+        _ => Err(kube::Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy.clone()) }),
+    }
+}
+
+fn boxed<S>(streams: S) -> Streams
+where
+    S: tower::Service<Uri, Response = Stream, Error: Into<BoxError>, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    BoxCloneSyncService::new(streams.map_err(Into::into))
+}
+
+/// A tunnel through an HTTP proxy (`CONNECT`), with the user and password of its address.
+fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
+    let tunnel = Tunnel::new(proxy.clone(), connector);
+    let authorization = credentials(proxy).and_then(|(user, password)| {
+        HeaderValue::try_from(format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))).ok()
+    });
+    match authorization {
+        Some(authorization) => tunnel.with_auth(authorization),
+        None => tunnel,
+    }
+}
+
+/// The user and the password of an address, where it has a user.
+fn credentials(proxy: &Uri) -> Option<(String, String)> {
+    let (user_info, _) = proxy.authority()?.as_str().rsplit_once('@')?;
+    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    Some((decoded(user), decoded(password)))
 }

@@ -25,6 +25,7 @@ impl<T> CowVec<T> {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
@@ -56,6 +57,7 @@ impl<T: Clone> CowVec<T> {
 impl<T> Index<usize> for CowVec<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, place: usize) -> &T {
         &self.chunks[place / CHUNK][place % CHUNK]
     }

@@ -142,11 +142,13 @@ impl NodeResources {
 
     /// How equal the used shares of CPU and memory are: 100 minus half their difference in percent. A resource that is not
     /// offered does not count.
+    #[inline]
     pub fn balance(&self) -> i64 {
         self.balance
     }
 
     /// The same with a pod that requests so much.
+    #[inline]
     pub fn balance_with(&self, cpu_milli: i64, memory_bytes: i64) -> i64 {
         let share = |share: Share, more: i64| {
             (share.allocatable > 0).then(|| {

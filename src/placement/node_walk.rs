@@ -115,13 +115,7 @@ impl NodeWalk {
     }
 
     fn find_all(&self, filters: &mut Filters<'_>) -> FoundNodes {
-        let mut feasible = Vec::new();
-        for node in filters.snapshot.node_numbers() {
-            if filters.is_feasible(node) {
-                feasible.push(node);
-            }
-        }
-        FoundNodes { feasible, next_start: self.next_start, is_sample: false }
+        FoundNodes { feasible: filters.feasible(), next_start: self.next_start, is_sample: false }
     }
 
     /// Walks until one feasible node more than enough is met: there the next walk starts (upstream

@@ -257,7 +257,7 @@ impl Snapshot {
     pub fn feasible(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        let mut nodes: Vec<u32> = self.node_numbers().filter(|node| filters.is_feasible(*node)).collect();
+        let mut nodes = filters.feasible();
         nodes.sort_unstable_by_key(|node| self.rank_of(*node));
         nodes.into_iter().map(|node| self.node(node).name.clone()).collect()
     }
@@ -500,6 +500,7 @@ impl Snapshot {
         self.nodes[number as usize].as_ref().expect("only present nodes are looked up")
     }
 
+    #[inline]
     pub(super) fn resources(&self, node: u32) -> &NodeResources {
         &self.node_resources[node as usize]
     }
@@ -520,6 +521,11 @@ impl Snapshot {
     /// By number; none for a node that is gone.
     pub(super) fn nodes(&self) -> &[Option<Arc<Node>>] {
         &self.nodes
+    }
+
+    /// The present nodes for which pods are nominated, ascending.
+    pub(super) fn nodes_with_nominated(&self) -> Vec<u32> {
+        self.nominated.keys().copied().filter(|node| self.resources(*node).present).collect()
     }
 
     pub(super) fn nominated_for(&self, node: u32) -> &[Resident] {

@@ -6,6 +6,7 @@ mod common;
 mod connect;
 mod controller;
 mod encodings;
+mod proxies;
 mod recordings;
 mod scheduler;
 mod tls;

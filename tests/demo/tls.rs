@@ -84,14 +84,14 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
 }
 
 /// Who signs certificates.
-struct Authority {
-    pem: String,
+pub struct Authority {
+    pub pem: String,
     der: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().expect("a key");
         let mut params = params(name, &[]);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -119,32 +119,14 @@ fn params(name: &str, addresses: &[&str]) -> CertificateParams {
 }
 
 /// The demo's API behind TLS, as long as it is held.
-struct Server {
-    url: String,
+pub struct Server {
+    pub url: String,
     _stop: DropGuard,
 }
 
 impl Server {
     /// With a certificate of `authority`, and asking for one of `clients` where that is given.
-    async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
-        let provider = Arc::new(ring::default_provider());
-        let verifier: Arc<dyn ClientCertVerifier> = match clients {
-            Some(clients) => {
-                let roots = Arc::new(clients.roots());
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-                verifier.build().expect("an authority to trust")
-            }
-            None => WebPkiClientVerifier::no_client_auth(),
-        };
-        let (certificate, key) = authority.issue("server");
-        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions that the provider knows")
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .expect("a certificate and its key");
-
+    pub async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
         let (plain, secure) = (listener().await, listener().await);
         let behind = plain.local_addr().expect("bound");
         let url = format!("https://{}", secure.local_addr().expect("bound"));
@@ -152,7 +134,7 @@ impl Server {
         let api = Api::new(Clock::system(), ApiOptions::default());
         let stopped = stop.clone();
         tokio::spawn(async move { api.serve(plain, stopped).await });
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let acceptor = acceptor(authority, clients);
         tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
             while let Ok((stream, _)) = secure.accept().await {
                 let acceptor = acceptor.clone();
@@ -168,19 +150,41 @@ impl Server {
     }
 }
 
-async fn listener() -> TcpListener {
+/// The server's side of TLS, with a certificate of `authority`, and asking for one of `clients` where that is given.
+pub fn acceptor(authority: &Authority, clients: Option<&Authority>) -> TlsAcceptor {
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ClientCertVerifier> = match clients {
+        Some(clients) => {
+            let roots = Arc::new(clients.roots());
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+            verifier.build().expect("an authority to trust")
+        }
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
+    let (certificate, key) = authority.issue("server");
+    let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions that the provider knows")
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(vec![certificate.der().clone()], key)
+        .expect("a certificate and its key");
+    TlsAcceptor::from(Arc::new(config))
+}
+
+pub async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.expect("a port")
 }
 
 /// Where certificates lie as files.
-struct Folder(tempfile::TempDir);
+pub struct Folder(tempfile::TempDir);
 
 impl Folder {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder"))
     }
 
-    fn file(&self, name: &str, text: &str) -> PathBuf {
+    pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.path().join(name);
         fs::write(&path, text).expect("written");
         path

@@ -70,6 +70,51 @@ impl<'s> Filters<'s> {
         self.nodes.narrow::<Unexplained>(node).is_ok()
     }
 
+    /// All feasible nodes, ascending: filter by filter, so that each reads of all nodes only what it needs.
+    pub fn feasible(&mut self) -> Vec<u32> {
+        let (snapshot, nominated) = (self.snapshot, self.snapshot.nodes_with_nominated());
+        let mut feasible = if self.admit::<Unexplained>().is_ok() { self.with_room() } else { Vec::new() };
+        if !self.nodes.is_empty() {
+            feasible.retain(|node| self.nodes.matches(*node));
+        }
+        let spec = &self.request.spec;
+        if !spec.host_ports.is_empty() {
+            feasible.retain(|node| self.check_ports::<Unexplained>(snapshot.resources(*node)).is_ok());
+        }
+        if !spec.volumes.is_empty() || !self.volumes.is_empty() {
+            let resources = |node| snapshot.resources(node);
+            feasible.retain(|node| self.check_volumes::<Unexplained>(*node, resources(*node)).is_ok());
+        }
+        if !self.spread.is_empty() {
+            feasible.retain(|node| self.spread.check::<Unexplained>(*node).is_ok());
+        }
+        if !self.pod_affinity.is_empty() {
+            feasible.retain(|node| self.pod_affinity.check::<Unexplained>(*node).is_ok());
+        }
+        if !nominated.is_empty() {
+            feasible.retain(|node| nominated.binary_search(node).is_err());
+            feasible.extend(nominated.into_iter().filter(|node| self.is_feasible(*node)));
+            feasible.sort_unstable();
+        }
+        feasible
+    }
+
+    /// The nodes that the filters which read their resources do not refuse, ascending.
+    fn with_room(&self) -> Vec<u32> {
+        let all = self.snapshot.node_resources();
+        let (mut nodes, mut node) = (Vec::with_capacity(all.len()), 0);
+        all.iter().for_each(|resources| {
+            if resources.present
+                && self.check_itself::<Unexplained>(node, resources).is_ok()
+                && self.check_room::<Unexplained>(resources).is_ok()
+            {
+                nodes.push(node);
+            }
+            node += 1;
+        });
+        nodes
+    }
+
     /// Whether the node is feasible.
     pub fn is_feasible(&mut self, node: u32) -> bool {
         self.check_as::<Unexplained>(node).is_ok()
@@ -129,13 +174,30 @@ impl<'s> Filters<'s> {
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
 
-    #[inline]
+    /// All filters in their order.
     fn check<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
-        let rules = self.snapshot.rules();
-        // A refusal of all nodes comes before a refusal of some.
-        if !(rules.pinned_names_narrow && self.nodes.names_contradict()) {
-            self.volumes.admit()?;
+        self.admit()?;
+        self.check_itself(node, resources)?;
+        if !self.nodes.matches(node) {
+            return Err(R::unresolvable(&[Reason::NodeAffinity]));
         }
+        self.check_ports(resources)?;
+        self.check_room(resources)?;
+        self.check_volumes(node, resources)?;
+        self.spread.check(node)?;
+        self.pod_affinity.check(node)
+    }
+
+    /// A refusal of all nodes, which comes before a refusal of some.
+    fn admit<R: FilterRefusal>(&self) -> Result<(), R> {
+        let names_contradict = self.snapshot.rules().pinned_names_narrow && self.nodes.names_contradict();
+        if names_contradict { Ok(()) } else { self.volumes.admit() }
+    }
+
+    /// Whether the node is one that is looked at, not cordoned, and its taints tolerated.
+    #[inline]
+    fn check_itself<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
+        let rules = self.snapshot.rules();
         if rules.pinned_names_narrow {
             self.nodes.narrow(node)?;
         }
@@ -149,24 +211,30 @@ impl<'s> Filters<'s> {
             let taints = &self.snapshot.node(node).taints;
             taints::check(taints, &self.request.tolerations, rules.taints_are_one_reason)?;
         }
-        if !self.nodes.matches(node) {
-            return Err(R::unresolvable(&[Reason::NodeAffinity]));
-        }
+        Ok(())
+    }
+
+    fn check_ports<R: FilterRefusal>(&self, resources: &NodeResources) -> Result<(), R> {
         let ports = &self.request.spec.host_ports;
         if ports.iter().any(|port| resources.ports().iter().any(|used| used.conflicts_with(port))) {
             return Err(R::resolvable(&[Reason::Port]));
         }
-        resources::check(&self.request.resources.requests, resources, rules)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn check_room<R: FilterRefusal>(&self, resources: &NodeResources) -> Result<(), R> {
+        resources::check(&self.request.resources.requests, resources, self.snapshot.rules())
+    }
+
+    /// Disks without a claim, and claims.
+    fn check_volumes<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         if disks(&self.request.spec)
             .any(|disk| resources.disks().iter().any(|used| used.conflicts_with(disk)))
         {
             return Err(R::resolvable(&[Reason::Disk]));
         }
-        if !self.volumes.is_empty() {
-            self.volumes.check(self.snapshot, node, resources)?;
-        }
-        self.spread.check(node)?;
-        self.pod_affinity.check(node)
+        if self.volumes.is_empty() { Ok(()) } else { self.volumes.check(self.snapshot, node, resources) }
     }
 }
 

@@ -45,6 +45,7 @@ impl NodeMatch {
         }
     }
 
+    #[inline]
     pub fn matches(&self, node: u32) -> bool {
         self.selector.iter().all(|test| test.holds(node))
             && self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(node)))
@@ -66,6 +67,7 @@ impl NodeMatch {
     }
 
     /// Refuses a node that the required names exclude, before all filters.
+    #[inline]
     pub fn narrow<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         match &self.names {
             RequiredNames::Any => Ok(()),
@@ -124,6 +126,7 @@ impl TermMatch {
         }
     }
 
+    #[inline]
     pub fn matches(&self, node: u32) -> bool {
         !self.never
             && self.labels.iter().all(|test| test.holds(node))
@@ -156,6 +159,7 @@ impl LabelTest {
         Self { column, holds, holds_without: operator.holds_without() }
     }
 
+    #[inline]
     fn holds(&self, node: u32) -> bool {
         match self.column.of_node[node as usize] {
             ABSENT => self.holds_without,
@@ -182,6 +186,7 @@ impl NameTest {
         Self { nodes: names.iter().filter_map(|name| snapshot.number(name)).collect(), included }
     }
 
+    #[inline]
     fn holds(&self, node: u32) -> bool {
         self.nodes.contains(&node) == self.included
     }

@@ -30,6 +30,12 @@ impl PodAffinity {
         }
     }
 
+    /// Whether no node is refused.
+    pub fn is_empty(&self) -> bool {
+        self.affinity.is_none() && self.anti_affinity.is_empty() && self.existing.by_key.is_empty()
+    }
+
+    #[inline]
     pub fn check<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         if self.affinity.as_ref().is_some_and(|affinity| !affinity.holds(node)) {
             return Err(R::unresolvable(&[Reason::PodAffinity]));
@@ -88,6 +94,7 @@ impl Domains {
         }
     }
 
+    #[inline]
     fn count(&self, node: u32) -> i64 {
         match self.column.of_node[node as usize] {
             ABSENT => 0,
@@ -140,6 +147,7 @@ impl Affinity {
         }
     }
 
+    #[inline]
     fn holds(&self, node: u32) -> bool {
         let has_keys = self.domains.iter().all(|domains| domains.column.of_node[node as usize] != ABSENT);
         has_keys

@@ -8,6 +8,7 @@ use super::super::{
 use crate::cluster::Requests;
 
 /// Refuses with every insufficient resource.
+#[inline]
 pub(super) fn check<R: FilterRefusal>(
     requests: &Requests,
     resources: &NodeResources,

@@ -56,6 +56,12 @@ impl HardSpread {
         Self { constraints: constraints.collect() }
     }
 
+    /// Whether there are no constraints.
+    pub fn is_empty(&self) -> bool {
+        self.constraints.is_empty()
+    }
+
+    #[inline]
     pub fn check<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         self.constraints.iter().try_for_each(|constraint| constraint.check(node))
     }
@@ -117,6 +123,7 @@ impl HardConstraint {
         }
     }
 
+    #[inline]
     fn check<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         let value = self.tally.column.of_node[node as usize];
         if value == ABSENT {
@@ -132,6 +139,7 @@ impl HardConstraint {
     }
 
     /// The lowest count of all domains, where only that of `value` may have changed since they were compared.
+    #[inline]
     fn least_with(&self, value: u32, count: i64) -> Option<i64> {
         let (least, of) = self.least?;
         if self.domains < self.min_domains {

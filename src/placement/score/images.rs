@@ -31,10 +31,10 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         let bytes_with = |having: usize| {
             (holders.size_bytes as f64 * (having as f64 / snapshot.node_count() as f64)) as i64
         };
+        let by_all = bytes_with(holders.nodes.len());
+        let is_stale = snapshot.rules().image_counts_are_stale;
         for (place, node) in holders.nodes.iter().enumerate() {
-            let having =
-                if snapshot.rules().image_counts_are_stale { place + 1 } else { holders.nodes.len() };
-            bytes[*node as usize] += bytes_with(having);
+            bytes[*node as usize] += if is_stale { bytes_with(place + 1) } else { by_all };
         }
     }
     if bytes.is_empty() {

@@ -11,6 +11,7 @@ use kordon::{
         exec::{Plugin, Token},
         kubeconfig::{KubeEnvironment, target},
         proxy::Proxies,
+        transport,
     },
     time::Timestamp,
 };
@@ -39,7 +40,7 @@ pub fn kubeconfig(data: &[u8]) {
             let mut config = found.config;
             // Programs that a kubeconfig names are not run here.
             (config.auth_info.exec, config.auth_info.auth_provider) = (None, None);
-            let _ = wait(async { Client::try_from(config).map(drop) });
+            let _ = wait(async { transport::client(config).map(drop) });
         }
         Err(error) => assert_harmless(&error.to_string()),
     }
@@ -61,7 +62,7 @@ pub fn addresses(data: &[u8]) {
         match wait(target(&options, &environment)) {
             Ok(found) => {
                 assert!(found.config.cluster_url.host().is_some(), "{}", found.config.cluster_url);
-                let _ = wait(async { Client::try_from(found.config).map(drop) });
+                let _ = wait(async { transport::client(found.config).map(drop) });
             }
             Err(error) => {
                 assert_harmless(&error.to_string());
