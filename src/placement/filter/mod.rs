@@ -77,13 +77,13 @@ impl<'s> Filters<'s> {
         if !self.nodes.is_empty() {
             feasible.retain(|node| self.nodes.matches(*node));
         }
+        let resources = |node: &u32| snapshot.resources(*node);
         let spec = &self.request.spec;
         if !spec.host_ports.is_empty() {
-            feasible.retain(|node| self.check_ports::<Unexplained>(snapshot.resources(*node)).is_ok());
+            feasible.retain(|node| self.check_ports::<Unexplained>(resources(node)).is_ok());
         }
         if !spec.volumes.is_empty() || !self.volumes.is_empty() {
-            let resources = |node| snapshot.resources(node);
-            feasible.retain(|node| self.check_volumes::<Unexplained>(*node, resources(*node)).is_ok());
+            feasible.retain(|node| self.check_volumes::<Unexplained>(*node, resources(node)).is_ok());
         }
         if !self.spread.is_empty() {
             feasible.retain(|node| self.spread.check::<Unexplained>(*node).is_ok());
