@@ -94,7 +94,7 @@ fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
     }
 }
 
-/// What a pod of the row takes, the median and the least. Not by CPU time, which some kernels count by the tick.
+/// What a pod of the row takes, the median and the least. Not by the CPU time of this thread, which is brought up to date by the tick.
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads clocks")]
 fn row_of_placements(cluster: &Cluster, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> [Duration; 2] {
     const RUNS: usize = 40;
