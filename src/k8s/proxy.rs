@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use http::Uri;
+use percent_encoding::percent_decode_str;
 
 use super::error::{ConnectError, address};
 
@@ -50,6 +51,11 @@ impl Proxies {
         let bad = |why: &str| ConnectError::BadProxy { origin, proxy: address(&whole), why: why.into() };
         let uri: Uri = whole.parse().map_err(|_| bad("it is not an address"))?;
         match uri.scheme_str() {
+            Some("socks5")
+                if !credentials(&uri).is_none_or(|(user, password)| fit_socks(&user, &password)) =>
+            {
+                Err(bad("its user and its password may have 255 bytes each"))
+            }
             Some("http" | "https" | "socks5") => Ok(Some(uri)),
             _ => Err(bad("it has to start with http://, https:// or socks5://")),
         }
@@ -66,6 +72,19 @@ impl Proxies {
         let entries = self.except.split(',').map(|entry| entry.trim().to_ascii_lowercase());
         entries.filter(|entry| !entry.is_empty()).any(|entry| covers(&entry, &host, address, port))
     }
+}
+
+/// The user and the password of an address, where it has a user.
+pub fn credentials(proxy: &Uri) -> Option<(String, String)> {
+    let (user_info, _) = proxy.authority()?.as_str().rsplit_once('@')?;
+    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    Some((decoded(user), decoded(password)))
+}
+
+/// Whether the messages of SOCKS have room for both (RFC 1929).
+fn fit_socks(user: &str, password: &str) -> bool {
+    [user, password].iter().all(|text| text.len() <= usize::from(u8::MAX))
 }
 
 fn covers(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
@@ -120,6 +139,18 @@ mod tests {
         let proxies = Proxies { https: Some("proxy:3128".into()), http: None, except: except.into() };
         let server = server.parse().expect("an address");
         proxies.for_server(&server, None).expect("a good proxy").is_some()
+    }
+
+    #[test]
+    fn a_user_of_a_socks_proxy_is_as_long_as_its_messages_allow() {
+        let server = "https://api.example.com".parse().expect("an address");
+        let proxied = |scheme: &str, length: usize| {
+            let named = format!("{scheme}://{}:secret@proxy:1080", "u".repeat(length));
+            Proxies::default().for_server(&server, Some(&named)).map_err(|error| error.to_string())
+        };
+        assert!(proxied("socks5", 255).is_ok() && proxied("http", 256).is_ok());
+        let error = proxied("socks5", 256).expect_err("too long");
+        assert!(error.contains("255 bytes") && !error.contains("secret"), "{error}");
     }
 
     #[test]

@@ -18,13 +18,14 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt},
 };
-use percent_encoding::percent_decode_str;
 use tokio::net::TcpStream;
 use tower::{
     BoxError, Layer, ServiceExt,
     util::{BoxCloneSyncService, option_layer},
 };
 use tower_http::decompression::DecompressionLayer;
+
+use super::proxy::credentials;
 
 /// A client that retries nothing, made of the layers of kube's own.
 ///
@@ -110,12 +111,4 @@ fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
         Some(authorization) => tunnel.with_auth(authorization),
         None => tunnel,
     }
-}
-
-/// The user and the password of an address, where it has a user.
-fn credentials(proxy: &Uri) -> Option<(String, String)> {
-    let (user_info, _) = proxy.authority()?.as_str().rsplit_once('@')?;
-    let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
-    let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    Some((decoded(user), decoded(password)))
 }
