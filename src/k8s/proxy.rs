@@ -51,9 +51,7 @@ impl Proxies {
         let bad = |why: &str| ConnectError::BadProxy { origin, proxy: address(&whole), why: why.into() };
         let uri: Uri = whole.parse().map_err(|_| bad("it is not an address"))?;
         match uri.scheme_str() {
-            Some("socks5")
-                if !credentials(&uri).is_none_or(|(user, password)| fit_socks(&user, &password)) =>
-            {
+            Some("socks5") if credentials(&uri).is_some_and(|of_user| exceeds_socks(&of_user)) => {
                 Err(bad("its user and its password may have 255 bytes each"))
             }
             Some("http" | "https" | "socks5") => Ok(Some(uri)),
@@ -82,9 +80,9 @@ pub fn credentials(proxy: &Uri) -> Option<(String, String)> {
     Some((decoded(user), decoded(password)))
 }
 
-/// Whether the messages of SOCKS have room for both (RFC 1929).
-fn fit_socks(user: &str, password: &str) -> bool {
-    [user, password].iter().all(|text| text.len() <= usize::from(u8::MAX))
+/// Whether the messages of SOCKS have no room for a user or its password (RFC 1929).
+fn exceeds_socks((user, password): &(String, String)) -> bool {
+    user.len().max(password.len()) > usize::from(u8::MAX)
 }
 
 fn covers(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
