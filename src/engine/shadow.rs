@@ -19,7 +19,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, Delta, LeaderLease, Node, NodeName, TaintEffect, ZoneKey, cow_map::CowMap,
+        Cluster, ConditionStatus, Delta, Known, LeaderLease, Node, NodeName, TaintEffect, ZoneKey,
+        cow_map::CowMap,
     },
     time::{ClusterTime, Span, Timestamp},
 };
@@ -43,6 +44,8 @@ pub struct Shadow {
     leader_renewed: Option<Timestamp>,
     /// Since when the watches have been live: before that, the Lease may have been renewed unobserved.
     live_since: Timestamp,
+    /// Since when the watch of the leader's Lease has been down: that it is not renewed since then says nothing.
+    leader_unseen_since: Option<Timestamp>,
     /// Whether the leader's Lease had expired at the last check.
     leader_expired: bool,
     /// Nodes whose turn has come by our prediction: the controller should taint them, or in legacy mode delete their
@@ -75,6 +78,7 @@ impl Shadow {
             leader: cluster.leader().cloned(),
             leader_renewed: leader_renewed(cluster, now),
             live_since: Timestamp::EPOCH,
+            leader_unseen_since: None,
             leader_expired: false,
             expected: BTreeMap::new(),
             followed: None,
@@ -82,15 +86,17 @@ impl Shadow {
         }
     }
 
-    /// Whether a controller is active. Without a Lease that can be read, one is assumed.
+    /// Whether a controller is active. Without a Lease that can be read, one is assumed, and one that was active when its
+    /// Lease was last seen is assumed to be so.
     pub fn confidence(&self, now: Timestamp) -> Confidence {
         let Some(leader) = &self.leader else { return Confidence::Assumed };
-        let Some(renewed) = self.leader_renewed else { return Confidence::Live };
+        let seen = self.leader_unseen_since.map_or(Confidence::Live, |_| Confidence::Assumed);
+        let Some(renewed) = self.leader_renewed else { return seen };
         let ends = renewed.max(self.live_since) + leader.duration.unwrap_or(LEASE_DURATION);
-        if leader.holder.is_empty() || now > ends {
+        if leader.holder.is_empty() || self.leader_unseen_since.unwrap_or(now).min(now) > ends {
             Confidence::NoController { since: renewed }
         } else {
-            Confidence::Live
+            seen
         }
     }
 
@@ -321,7 +327,7 @@ impl Engine {
             return;
         }
         if lease.holder == before.holder {
-            let is_back = shadow.confidence(now) == Confidence::Live;
+            let is_back = shadow.confidence(now).allows_predictions();
             if let (Confidence::NoController { since }, true) = (confidence, is_back) {
                 self.go_on(since, now);
             }
@@ -334,6 +340,20 @@ impl Engine {
         );
         self.out.notice(Severity::Warning, text, Why::default(), now);
         self.restart(cluster, started, now);
+    }
+
+    /// Handles what is known of the leader's Lease: whether it is watched, or since when not any more.
+    pub fn handle_leader_known(&mut self, known: &Known, now: Timestamp) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let unseen_since = match known {
+            Known::Live | Known::NotListed => None,
+            Known::Stale { since } => Some(*since),
+            Known::Forbidden { .. } | Known::Off { .. } => Some(shadow.leader_unseen_since.unwrap_or(now)),
+        };
+        let before = std::mem::replace(&mut shadow.leader_unseen_since, unseen_since);
+        if before.is_some() && unseen_since.is_none() {
+            shadow.live_since = now;
+        }
     }
 
     /// The controller was paused since then and goes on now (docs/upstream/node-lifecycle.md#3.11): its next pass comes at

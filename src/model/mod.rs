@@ -446,6 +446,11 @@ impl Model {
         let known = Feeds::known(self.cluster.known(kind), &health.state);
         self.apply(vec![Change::Known(kind, known)], now);
         self.feeds.set(kind, health);
+        if kind == FeedKind::Leader
+            && let Some(engine) = &mut self.engine
+        {
+            engine.handle_leader_known(&self.cluster.known(kind), now);
+        }
         let watch_health = self.feeds.watch_health(self.watch_health, self.started_at);
         if watch_health == self.watch_health {
             return;
@@ -497,6 +502,7 @@ impl Model {
         if self.watch_health != WatchHealth::Live {
             engine.handle_watch_health(&self.cluster, self.watch_health, now);
         }
+        engine.handle_leader_known(&self.cluster.known(FeedKind::Leader), now);
         self.engine = Some(engine);
         self.collect(now);
     }
