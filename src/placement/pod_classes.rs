@@ -35,33 +35,32 @@ pub(super) struct PodClass {
     pub namespace: Namespace,
     pub labels: Labels,
     pub on: PresenceList,
+    /// That of the namespace and the labels: when the table of all classes grows, none of them is hashed again.
+    hash: u64,
 }
 
 impl PodClasses {
     /// The number of a pod's class; a new one for the first pod of a class.
     pub fn number_of(&mut self, pod: &Pod) -> u32 {
         let (namespace, labels) = (&pod.key.namespace, &pod.labels);
+        let hash = FxBuildHasher.hash_one((namespace, labels));
         let is_same = |number: &u32| {
             let class = self.class(*number);
-            class.namespace == *namespace && class.labels == *labels
+            class.hash == hash && class.namespace == *namespace && class.labels == *labels
         };
-        let known = self.by_content.find(hash(namespace, labels), is_same).copied();
-        known.unwrap_or_else(|| self.insert(namespace.clone(), labels.clone()))
+        let known = self.by_content.find(hash, is_same).copied();
+        known.unwrap_or_else(|| self.insert(namespace.clone(), labels.clone(), hash))
     }
 
-    fn insert(&mut self, namespace: Namespace, labels: Labels) -> u32 {
+    fn insert(&mut self, namespace: Namespace, labels: Labels, hash: u64) -> u32 {
         let number = u32::try_from(self.all.len()).expect("fewer classes than pods");
         let classes = Arc::make_mut(&mut self.in_namespace).entry(namespace.clone()).or_default();
         let NamespaceClasses { numbers, by_label } = Arc::make_mut(classes);
         numbers.push(number);
         labels.iter().for_each(|(key, value)| by_label.insert(key, value, number));
-        let hash_of_new = hash(&namespace, &labels);
-        self.all.push(PodClass { namespace, labels, on: PresenceList::default() });
-        let hash_of = |number: &u32| {
-            let class = &self.all[*number as usize];
-            hash(&class.namespace, &class.labels)
-        };
-        Arc::make_mut(&mut self.by_content).insert_unique(hash_of_new, number, hash_of);
+        self.all.push(PodClass { namespace, labels, on: PresenceList::default(), hash });
+        let hash_of = |number: &u32| self.all[*number as usize].hash;
+        Arc::make_mut(&mut self.by_content).insert_unique(hash, number, hash_of);
         number
     }
 
@@ -109,10 +108,6 @@ impl NamespaceClasses {
         let Some((key, values)) = required_values(selector) else { return self.numbers.clone() };
         each_once(values.iter().flat_map(|value| self.by_label.numbers(key, value)).collect())
     }
-}
-
-fn hash(namespace: &Namespace, labels: &Labels) -> u64 {
-    FxBuildHasher.hash_one((namespace, labels))
 }
 
 /// Some namespaces, or all.
