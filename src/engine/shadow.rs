@@ -350,8 +350,9 @@ impl Engine {
             Known::Stale { since } => Some(*since),
             Known::Forbidden { .. } | Known::Off { .. } => Some(shadow.leader_unseen_since.unwrap_or(now)),
         };
+        let was_active = shadow.confidence(now).allows_predictions();
         let before = std::mem::replace(&mut shadow.leader_unseen_since, unseen_since);
-        if before.is_some() && unseen_since.is_none() {
+        if before.is_some() && unseen_since.is_none() && was_active {
             shadow.live_since = now;
         }
     }

@@ -306,4 +306,10 @@ fn while_the_lease_of_the_leader_is_not_seen_nobody_says_that_no_controller_is_a
     assert_eq!(confidence(&fixture), Some(Confidence::Live));
     fixture.run(10);
     assert!(matches!(confidence(&fixture), Some(Confidence::NoController { .. })));
+    // One that was gone before another break is so after it.
+    fixture.break_watches();
+    fixture.run(10);
+    fixture.health(FeedKind::Leader, FeedState::Live);
+    fixture.run(2);
+    assert!(matches!(confidence(&fixture), Some(Confidence::NoController { .. })));
 }
