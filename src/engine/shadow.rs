@@ -90,13 +90,13 @@ impl Shadow {
     /// Lease was last seen is assumed to be so.
     pub fn confidence(&self, now: Timestamp) -> Confidence {
         let Some(leader) = &self.leader else { return Confidence::Assumed };
-        let seen = self.leader_unseen_since.map_or(Confidence::Live, |_| Confidence::Assumed);
-        let Some(renewed) = self.leader_renewed else { return seen };
+        let active = self.leader_unseen_since.map_or(Confidence::Live, |_| Confidence::Assumed);
+        let Some(renewed) = self.leader_renewed else { return active };
         let ends = renewed.max(self.live_since) + leader.duration.unwrap_or(LEASE_DURATION);
         if leader.holder.is_empty() || self.leader_unseen_since.unwrap_or(now).min(now) > ends {
             Confidence::NoController { since: renewed }
         } else {
-            seen
+            active
         }
     }
 
