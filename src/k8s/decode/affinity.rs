@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::{
     leaf::{Int, LenientList, Text, or_default},
     pool::SharedParts,
+    protobuf::message,
     workload::{WireRequirement, WireSelector},
 };
 use crate::cluster::{
@@ -23,6 +24,8 @@ pub struct WireAffinity<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     pod_anti_affinity: WirePodAffinity<'a>,
 }
+
+message! { impl<'a> WireAffinity<'a> { 1 => node_affinity, 2 => pod_affinity, 3 => pod_anti_affinity } }
 
 impl WireAffinity<'_> {
     /// The required terms, of which the node has to match one; none if nothing is required.
@@ -55,12 +58,16 @@ struct WireNodeAffinity<'a> {
     preferred: LenientList<WeightedNodeTerm<'a>>,
 }
 
+message! { impl<'a> WireNodeAffinity<'a> { 1 => required, 2 => preferred } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct WireNodeSelector<'a> {
     #[serde(borrow)]
     node_selector_terms: LenientList<WireNodeTerm<'a>>,
 }
+
+message! { impl<'a> WireNodeSelector<'a> { 1 => node_selector_terms } }
 
 impl WireNodeSelector<'_> {
     pub(super) fn terms(&self, pool: &mut SharedParts) -> Box<[NodeTerm]> {
@@ -76,6 +83,8 @@ struct WeightedNodeTerm<'a> {
     preference: WireNodeTerm<'a>,
 }
 
+message! { impl<'a> WeightedNodeTerm<'a> { 1 => weight, 2 => preference } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WireNodeTerm<'a> {
@@ -84,6 +93,8 @@ struct WireNodeTerm<'a> {
     #[serde(borrow)]
     match_fields: LenientList<WireRequirement<'a>>,
 }
+
+message! { impl<'a> WireNodeTerm<'a> { 1 => match_expressions, 2 => match_fields } }
 
 impl WireNodeTerm<'_> {
     fn term(&self, pool: &mut SharedParts) -> NodeTerm {
@@ -149,6 +160,8 @@ struct WirePodAffinity<'a> {
     preferred: LenientList<WeightedPodTerm<'a>>,
 }
 
+message! { impl<'a> WirePodAffinity<'a> { 1 => required, 2 => preferred } }
+
 impl WirePodAffinity<'_> {
     fn terms(&self, pool: &mut SharedParts) -> PodTerms {
         let weighted = |wire: &WeightedPodTerm<'_>, pool: &mut SharedParts| {
@@ -169,6 +182,8 @@ struct WeightedPodTerm<'a> {
     pod_affinity_term: WirePodTerm<'a>,
 }
 
+message! { impl<'a> WeightedPodTerm<'a> { 1 => weight, 2 => pod_affinity_term } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WirePodTerm<'a> {
@@ -180,6 +195,10 @@ struct WirePodTerm<'a> {
     namespace_selector: Option<WireSelector<'a>>,
     #[serde(borrow)]
     topology_key: Text<'a>,
+}
+
+message! {
+    impl<'a> WirePodTerm<'a> { 1 => label_selector, 2 => namespaces, 3 => topology_key, 4 => namespace_selector }
 }
 
 impl WirePodTerm<'_> {
@@ -211,6 +230,13 @@ pub struct WireSpread<'a> {
     node_affinity_policy: Text<'a>,
     #[serde(borrow)]
     node_taints_policy: Text<'a>,
+}
+
+message! {
+    impl<'a> WireSpread<'a> {
+        1 => max_skew, 2 => topology_key, 3 => when_unsatisfiable, 4 => label_selector, 5 => min_domains,
+        6 => node_affinity_policy, 7 => node_taints_policy, 8 => match_label_keys,
+    }
 }
 
 impl WireSpread<'_> {

@@ -10,7 +10,7 @@ use super::{
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::message,
     workload::WireSelector,
 };
 use crate::{
@@ -24,10 +24,6 @@ pub struct BudgetDecoder(SharedParts);
 
 impl Decoder for BudgetDecoder {
     type Wire<'a> = WireBudget<'a>;
-
-    fn message(&self) -> Message {
-        messages::BUDGET
-    }
 
     fn change(&mut self, event: WatchEvent<WireBudget<'_>>) -> Option<Change> {
         Some(Change::Budget(event.map(|wire| budget(&wire, &mut self.0))))
@@ -90,6 +86,8 @@ pub struct WireBudget<'a> {
     status: Status<'a>,
 }
 
+message! { impl<'a> WireBudget<'a> { 1 => metadata, 2 => spec, 3 => status } }
+
 impl Wire for WireBudget<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
@@ -109,6 +107,10 @@ struct Spec<'a> {
     unhealthy_pod_eviction_policy: Text<'a>,
 }
 
+message! {
+    impl<'a> Spec<'a> { 1 => min_available, 2 => selector, 3 => max_unavailable, 4 => unhealthy_pod_eviction_policy }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Status<'a> {
@@ -121,4 +123,11 @@ struct Status<'a> {
     disrupted_pods: Times<'a>,
     #[serde(borrow)]
     conditions: LenientList<WireCondition<'a>>,
+}
+
+message! {
+    impl<'a> Status<'a> {
+        1 => observed_generation, 2 => disrupted_pods, 3 => disruptions_allowed, 4 => current_healthy,
+        5 => desired_healthy, 6 => expected_pods, 7 => conditions,
+    }
 }

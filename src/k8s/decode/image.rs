@@ -1,15 +1,10 @@
 //! Images of nodes. They are more than half of a node on the wire, and so are read with as little work as possible.
 
-use std::fmt;
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
-};
+use serde::{Deserialize, Deserializer};
 
 use super::{
     leaf::{Int, LenientList, Text},
-    protobuf::{Fields, WireValue},
+    protobuf::{Field, Fields, NotAMessage, WireValue},
 };
 
 /// An image on the wire.
@@ -18,6 +13,21 @@ pub enum WireImage<'a> {
     /// As it is in protobuf.
     Encoded(&'a [u8]),
     Read(ImageFields<'a>),
+}
+
+impl Default for WireImage<'_> {
+    fn default() -> Self {
+        Self::Encoded(&[])
+    }
+}
+
+impl<'a> Field<'a> for WireImage<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if let WireValue::Bytes(bytes) = value {
+            *self = Self::Encoded(bytes);
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -62,24 +72,6 @@ fn read_encoded(bytes: &[u8], mut take: impl FnMut(&str)) -> i64 {
 
 impl<'de: 'a, 'a> Deserialize<'de> for WireImage<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ImageVisitor;
-
-        impl<'de> Visitor<'de> for ImageVisitor {
-            type Value = WireImage<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an image")
-            }
-
-            fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<WireImage<'de>, E> {
-                Ok(WireImage::Encoded(bytes))
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WireImage<'de>, A::Error> {
-                ImageFields::deserialize(MapAccessDeserializer::new(map)).map(WireImage::Read)
-            }
-        }
-
-        deserializer.deserialize_any(ImageVisitor)
+        ImageFields::deserialize(deserializer).map(Self::Read)
     }
 }

@@ -9,6 +9,7 @@ use serde::{
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
+use super::protobuf::{Field, NotAMessage, WireValue};
 use crate::{
     cluster::quantity,
     time::{ClusterTime, Span, Timestamp},
@@ -109,6 +110,15 @@ pub enum IntOrText<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs<'a>(pub Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
+/// Such a map, or a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PairsOrText<'a> {
+    #[default]
+    Absent,
+    Pairs(Pairs<'a>),
+    Text(Cow<'a, str>),
+}
+
 /// Amounts of resources by name, in the received order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts<'a>(pub Vec<(Cow<'a, str>, Quantity<'a>)>);
@@ -164,10 +174,6 @@ trait Leaf<'de>: Default {
     fn flag(_: bool) -> Self {
         Self::default()
     }
-    /// A point in time that is not text, as protobuf has it: nanoseconds since the Unix epoch.
-    fn nanos(_: i128) -> Self {
-        Self::default()
-    }
     fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
         drain_map(map)?;
         Ok(Self::default())
@@ -183,10 +189,6 @@ impl<'de> Leaf<'de> for Text<'de> {
 impl<'de> Leaf<'de> for Time<'de> {
     fn text(text: Cow<'de, str>) -> Self {
         if text.is_empty() { Self::Absent } else { Self::Text(text) }
-    }
-    fn nanos(nanos: i128) -> Self {
-        i64::try_from(nanos)
-            .map_or(Self::Absent, |nanos| Self::At(ClusterTime::new(Timestamp::from_nanos(nanos))))
     }
 }
 
@@ -232,6 +234,15 @@ impl<'de> Leaf<'de> for Pairs<'de> {
     }
 }
 
+impl<'de> Leaf<'de> for PairsOrText<'de> {
+    fn text(text: Cow<'de, str>) -> Self {
+        Self::Text(text)
+    }
+    fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+        Pairs::map(map).map(Self::Pairs)
+    }
+}
+
 impl<'de> Leaf<'de> for Amounts<'de> {
     fn map<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
         entries(map).map(Self)
@@ -269,7 +280,126 @@ macro_rules! deserialize_leaves {
     };
 }
 
-deserialize_leaves!(Int, LenientBool; Text, Time, Quantity, IntOrText, Pairs, Amounts, Times, MaybeText);
+deserialize_leaves!(
+    Int, LenientBool; Text, Time, Quantity, IntOrText, Pairs, PairsOrText, Amounts, Times, MaybeText
+);
+
+impl<'a> Field<'a> for Text<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if let Some(text) = value.text()? {
+            self.0 = text.into();
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Field<'a> for Int {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if let WireValue::Int(int) = value {
+            self.0 = Some(int.cast_signed());
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Field<'a> for LenientBool {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if let WireValue::Int(int) = value {
+            self.0 = int != 0;
+        }
+        Ok(())
+    }
+}
+
+/// `Time` or `MicroTime`, whose zero is an empty message.
+impl<'a> Field<'a> for Time<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        let (mut seconds, mut nanos) = (Int::default(), Int::default());
+        value.each_field(|number, value| match number {
+            1 => seconds.read(value),
+            2 => nanos.read(value),
+            _ => Ok(()),
+        })?;
+        let of_second = |seconds| i128::from(seconds) * 1_000_000_000 + i128::from(nanos.or(0));
+        let since_epoch = seconds.0.and_then(|seconds| i64::try_from(of_second(seconds)).ok());
+        *self = since_epoch
+            .map_or(Self::Absent, |nanos| Self::At(ClusterTime::new(Timestamp::from_nanos(nanos))));
+        Ok(())
+    }
+}
+
+impl<'a> Field<'a> for Quantity<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        let mut text = Text(std::mem::take(&mut self.0));
+        value.each_field(|number, value| if number == 1 { text.read(value) } else { Ok(()) })?;
+        self.0 = text.0;
+        Ok(())
+    }
+}
+
+impl<'a> Field<'a> for IntOrText<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        const TEXT: i64 = 1;
+        let (mut kind, mut int, mut text) = (Int::default(), Int::default(), Text::default());
+        value.each_field(|number, value| match number {
+            1 => kind.read(value),
+            2 => int.read(value),
+            3 => text.read(value),
+            _ => Ok(()),
+        })?;
+        if let WireValue::Bytes(_) = value {
+            *self = if kind.or(0) == TEXT { Self::Text(text.0) } else { Self::Int(int.or(0)) };
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Field<'a> for Pairs<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if let Some((key, value)) = value.entry()?
+            && let Some(value) = value.text()?
+        {
+            self.0.push((key.into(), value.into()));
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Field<'a> for Amounts<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        read_entry(&mut self.0, value)
+    }
+}
+
+impl<'a> Field<'a> for Times<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        read_entry(&mut self.0, value)
+    }
+}
+
+impl<'a, T: Field<'a> + Default> Field<'a> for LenientList<T> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if let WireValue::Bytes(_) = value {
+            self.0.push(T::default());
+            if let Some(entry) = self.0.last_mut() {
+                entry.read(value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_entry<'a, T: Field<'a> + Default>(
+    entries: &mut Vec<(Cow<'a, str>, T)>,
+    value: WireValue<'a>,
+) -> Result<(), NotAMessage> {
+    if let Some((key, value)) = value.entry()? {
+        let mut of_key = T::default();
+        of_key.read(value)?;
+        entries.push((key.into(), of_key));
+    }
+    Ok(())
+}
 
 struct LeafVisitor<L>(PhantomData<L>);
 
@@ -298,10 +428,6 @@ impl<'de, L: Leaf<'de>> Visitor<'de> for LeafVisitor<L> {
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<L, E> {
         Ok(L::int(i64::try_from(number).unwrap_or(i64::MAX)))
-    }
-
-    fn visit_i128<E: Error>(self, nanos: i128) -> Result<L, E> {
-        Ok(L::nanos(nanos))
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<L, E> {

@@ -7,7 +7,7 @@ use super::{
     leaf::{Int, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::{Field, Message, NotAMessage, WireValue, message},
 };
 use crate::cluster::{Change, LeaderLease, Lease};
 
@@ -18,14 +18,10 @@ pub struct LeaseDecoder(SharedParts);
 impl Decoder for LeaseDecoder {
     type Wire<'a> = WireLease<'a>;
 
-    fn message(&self) -> Message {
-        messages::HEARTBEAT
-    }
-
     fn change(&mut self, event: WatchEvent<WireLease<'_>>) -> Option<Change> {
         Some(Change::Lease(event.map(|wire| Lease {
-            node: wire.metadata.node_name(&mut self.0),
-            version: wire.metadata.version(),
+            node: wire.meta().node_name(&mut self.0),
+            version: wire.meta().version(),
             renewed: wire.spec.renew_time.time(),
             duration: wire.spec.lease_duration_seconds.seconds(),
         })))
@@ -46,10 +42,6 @@ pub struct LeaderDecoder {
 
 impl Decoder for LeaderDecoder {
     type Wire<'a> = WireLease<'a>;
-
-    fn message(&self) -> Message {
-        messages::LEASE
-    }
 
     fn change(&mut self, event: WatchEvent<WireLease<'_>>) -> Option<Change> {
         match event {
@@ -74,7 +66,7 @@ impl Decoder for LeaderDecoder {
 impl LeaderDecoder {
     fn lease(&mut self, wire: &WireLease<'_>) -> LeaderLease {
         LeaderLease {
-            version: wire.metadata.version(),
+            version: wire.meta().version(),
             holder: self.pool.name(&wire.spec.holder_identity),
             acquired: wire.spec.acquire_time.time(),
             renewed: wire.spec.renew_time.time(),
@@ -88,14 +80,33 @@ impl LeaderDecoder {
 #[serde(default)]
 pub struct WireLease<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
+    metadata: LeaseMeta<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
     spec: Spec<'a>,
 }
 
+message! { impl<'a> WireLease<'a> { 1 => metadata, 2 => spec } }
+
+/// The metadata of a Lease. Each node renews its own every few seconds: in protobuf only what heartbeats need is read.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+struct LeaseMeta<'a>(#[serde(borrow)] Meta<'a>);
+
+impl<'a> Message<'a> for LeaseMeta<'a> {
+    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        let Self(metadata) = self;
+        match number {
+            1 => metadata.name.read(value),
+            6 => metadata.resource_version.read(value),
+            12 => metadata.annotations.read(value),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Wire for WireLease<'_> {
     fn meta(&self) -> &Meta<'_> {
-        &self.metadata
+        &self.metadata.0
     }
 }
 
@@ -109,4 +120,8 @@ struct Spec<'a> {
     acquire_time: Time<'a>,
     #[serde(borrow)]
     renew_time: Time<'a>,
+}
+
+message! {
+    impl<'a> Spec<'a> { 1 => holder_identity, 2 => lease_duration_seconds, 3 => acquire_time, 4 => renew_time }
 }

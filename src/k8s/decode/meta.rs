@@ -10,6 +10,7 @@ use serde::{
 use super::{
     leaf::{Int, LenientBool, LenientList, Pairs, Text, Time},
     pool::SharedParts,
+    protobuf::{Field, NotAMessage, WireValue, message},
 };
 use crate::{
     cluster::{
@@ -45,6 +46,14 @@ pub struct Meta<'a> {
     #[serde(borrow)]
     pub finalizers: LenientList<Text<'a>>,
     pub annotations: KnownAnnotations,
+}
+
+message! {
+    impl<'a> Meta<'a> {
+        1 => name, 3 => namespace, 5 => uid, 6 => resource_version, 7 => generation, 8 => creation_timestamp,
+        9 => deletion_timestamp, 10 => deletion_grace_period_seconds, 11 => labels, 12 => annotations,
+        13 => owner_references, 14 => finalizers,
+    }
 }
 
 impl Meta<'_> {
@@ -103,6 +112,8 @@ pub struct OwnerReference<'a> {
     controller: LenientBool,
 }
 
+message! { impl<'a> OwnerReference<'a> { 1 => kind, 3 => name, 4 => uid, 5 => api_version, 6 => controller } }
+
 impl OwnerReference<'_> {
     /// By group and kind: other groups also define kinds named Job or StatefulSet.
     fn owner_kind(&self, pool: &mut SharedParts) -> OwnerKind {
@@ -145,6 +156,34 @@ pub struct KnownAnnotations {
     pub storage_class: Option<Name>,
 }
 
+impl KnownAnnotations {
+    /// Those whose value matters. Others may be long, and are not read.
+    const WITH_VALUE: [&str; 4] =
+        [CORDON, DRAIN, "volume.kubernetes.io/selected-node", "volume.beta.kubernetes.io/storage-class"];
+
+    fn set(&mut self, key: &str, value: &str) {
+        match key {
+            CORDON => self.cordon = CordonNote::parse(value).map(Arc::new),
+            DRAIN => self.drain = DrainClaim::parse(value).map(Arc::new),
+            "volume.kubernetes.io/selected-node" => self.selected_node = Some(value.into()),
+            "volume.beta.kubernetes.io/storage-class" => self.storage_class = Some(value.into()),
+            "pv.kubernetes.io/bind-completed" => self.bound = true,
+            "kubernetes.io/config.mirror" => self.mirror = true,
+            "k8s.io/initial-events-end" => self.list_ends = true,
+            _ => {}
+        }
+    }
+}
+
+impl<'a> Field<'a> for KnownAnnotations {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        let Some((key, value)) = value.entry()? else { return Ok(()) };
+        let is_read = Self::WITH_VALUE.contains(&key);
+        self.set(key, if is_read { value.text()?.unwrap_or_default() } else { "" });
+        Ok(())
+    }
+}
+
 impl<'de> Deserialize<'de> for KnownAnnotations {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeysOnly;
@@ -159,25 +198,11 @@ impl<'de> Deserialize<'de> for KnownAnnotations {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KnownAnnotations, A::Error> {
                 let mut marks = KnownAnnotations::default();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    match &*key {
-                        CORDON => {
-                            marks.cordon = CordonNote::parse(&map.next_value::<Text<'de>>()?).map(Arc::new)
-                        }
-                        DRAIN => {
-                            marks.drain = DrainClaim::parse(&map.next_value::<Text<'de>>()?).map(Arc::new)
-                        }
-                        "volume.kubernetes.io/selected-node" => {
-                            marks.selected_node = Some((*map.next_value::<Text<'de>>()?).into());
-                        }
-                        "volume.beta.kubernetes.io/storage-class" => {
-                            marks.storage_class = Some((*map.next_value::<Text<'de>>()?).into());
-                        }
-                        other => {
-                            marks.bound |= other == "pv.kubernetes.io/bind-completed";
-                            marks.mirror |= other == "kubernetes.io/config.mirror";
-                            marks.list_ends |= other == "k8s.io/initial-events-end";
-                            map.next_value::<IgnoredAny>()?;
-                        }
+                    if KnownAnnotations::WITH_VALUE.contains(&&*key) {
+                        marks.set(&key, &map.next_value::<Text<'de>>()?);
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                        marks.set(&key, "");
                     }
                 }
                 Ok(marks)

@@ -32,7 +32,7 @@ use serde_json::Value;
 use self::{
     leaf::{Int, LenientList, Text, or_default},
     meta::Meta,
-    protobuf::ProtobufPage,
+    protobuf::{Message, ProtobufPage, message},
 };
 use super::error::plain;
 use crate::cluster::{Change, ObjectEvent, TableObject};
@@ -40,10 +40,12 @@ use crate::cluster::{Change, ObjectEvent, TableObject};
 /// Turns the objects of one kind into changes. Each watch has its own, with the parts that its objects share.
 pub trait Decoder: Send + 'static {
     /// The object as it is read, borrowing from the received bytes.
-    type Wire<'a>: Deserialize<'a> + Wire;
+    type Wire<'a>: Default + Deserialize<'a> + Message<'a> + Wire;
 
-    /// The fields of its objects in protobuf.
-    fn message(&self) -> protobuf::Message;
+    /// An object before its fields are read from protobuf.
+    fn blank<'a>(&self) -> Self::Wire<'a> {
+        Self::Wire::default()
+    }
 
     /// The change that this event means; none if it changes nothing.
     fn change(&mut self, event: WatchEvent<Self::Wire<'_>>) -> Option<Change>;
@@ -144,10 +146,6 @@ struct Counter;
 impl Decoder for Counter {
     type Wire<'a> = Counted<'a>;
 
-    fn message(&self) -> protobuf::Message {
-        protobuf::messages::NAMED_OBJECT
-    }
-
     fn change(&mut self, _: WatchEvent<Counted<'_>>) -> Option<Change> {
         None
     }
@@ -161,6 +159,8 @@ struct Counted<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     metadata: Meta<'a>,
 }
+
+message! { impl<'a> Counted<'a> { 1 => metadata } }
 
 impl Wire for Counted<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -375,6 +375,8 @@ struct ListMeta<'a> {
     remaining_item_count: Int,
 }
 
+message! { impl<'a> ListMeta<'a> { 2 => resource_version, 3 => next, 4 => remaining_item_count } }
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireStatus<'a> {
@@ -385,11 +387,15 @@ struct WireStatus<'a> {
     code: Int,
 }
 
+message! { impl<'a> WireStatus<'a> { 3 => message, 5 => details, 6 => code } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WireStatusDetails {
     retry_after_seconds: Int,
 }
+
+message! { impl<'a> WireStatusDetails { 5 => retry_after_seconds } }
 
 impl WireStatus<'_> {
     fn error(&self) -> StatusError {

@@ -7,7 +7,7 @@ use super::{
     leaf::{Text, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::message,
 };
 use crate::cluster::{Change, Namespace, NamespaceObject};
 
@@ -17,10 +17,6 @@ pub struct NamespaceDecoder(SharedParts);
 
 impl Decoder for NamespaceDecoder {
     type Wire<'a> = WireNamespace<'a>;
-
-    fn message(&self) -> Message {
-        messages::NAMESPACE
-    }
 
     fn change(&mut self, event: WatchEvent<WireNamespace<'_>>) -> Option<Change> {
         Some(Change::Namespace(event.map(|wire| NamespaceObject {
@@ -46,6 +42,8 @@ pub struct WireNamespace<'a> {
     status: Status<'a>,
 }
 
+message! { impl<'a> WireNamespace<'a> { 1 => metadata, 3 => status } }
+
 impl Wire for WireNamespace<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
@@ -58,3 +56,5 @@ struct Status<'a> {
     #[serde(borrow)]
     phase: Text<'a>,
 }
+
+message! { impl<'a> Status<'a> { 1 => phase } }

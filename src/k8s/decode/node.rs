@@ -10,7 +10,7 @@ use super::{
     leaf::{Amounts, LenientBool, LenientList, Quantity, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::{Field, Message, NotAMessage, WireValue, message},
     requests,
 };
 use crate::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};
@@ -32,8 +32,9 @@ impl NodeDecoder {
 impl Decoder for NodeDecoder {
     type Wire<'a> = WireNode<'a>;
 
-    fn message(&self) -> Message {
-        if self.without_images { messages::NODE_WITHOUT_IMAGES } else { messages::NODE }
+    fn blank<'a>(&self) -> WireNode<'a> {
+        let status = Status { without_images: self.without_images, ..Status::default() };
+        WireNode { status, ..WireNode::default() }
     }
 
     fn change(&mut self, event: WatchEvent<WireNode<'_>>) -> Option<Change> {
@@ -92,6 +93,8 @@ pub struct WireNode<'a> {
     status: Status<'a>,
 }
 
+message! { impl<'a> WireNode<'a> { 1 => metadata, 2 => spec, 3 => status } }
+
 impl Wire for WireNode<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
@@ -106,6 +109,8 @@ struct Spec<'a> {
     taints: LenientList<WireTaint<'a>>,
 }
 
+message! { impl<'a> Spec<'a> { 4 => unschedulable, 5 => taints } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct WireTaint<'a> {
@@ -118,6 +123,8 @@ pub(super) struct WireTaint<'a> {
     #[serde(borrow)]
     time_added: Time<'a>,
 }
+
+message! { impl<'a> WireTaint<'a> { 1 => key, 2 => value, 3 => effect, 4 => time_added } }
 
 impl WireTaint<'_> {
     fn taint(&self, pool: &mut SharedParts) -> Taint {
@@ -145,6 +152,23 @@ struct Status<'a> {
     addresses: LenientList<Address<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     node_info: NodeInfo<'a>,
+    /// Whether images in protobuf are skipped.
+    #[serde(skip)]
+    without_images: bool,
+}
+
+impl<'a> Message<'a> for Status<'a> {
+    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        match number {
+            1 => self.capacity.read(value),
+            2 => self.allocatable.read(value),
+            4 => self.conditions.read(value),
+            5 => self.addresses.read(value),
+            7 => self.node_info.read(value),
+            8 if !self.without_images => self.images.read(value),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A condition of a node or pod on the wire.
@@ -163,6 +187,13 @@ pub(super) struct WireCondition<'a> {
     last_heartbeat_time: Time<'a>,
     #[serde(borrow)]
     pub(super) last_transition_time: Time<'a>,
+}
+
+// The kinds number these fields alike, but for the third: only nodes have heartbeats, and only theirs are asked for.
+message! {
+    impl<'a> WireCondition<'a> {
+        1 => kind, 2 => status, 3 => last_heartbeat_time, 4 => last_transition_time, 5 => reason, 6 => message,
+    }
 }
 
 impl WireCondition<'_> {
@@ -197,6 +228,8 @@ struct Address<'a> {
     address: Text<'a>,
 }
 
+message! { impl<'a> Address<'a> { 1 => kind, 2 => address } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct NodeInfo<'a> {
@@ -205,3 +238,5 @@ struct NodeInfo<'a> {
     #[serde(borrow)]
     kernel_version: Text<'a>,
 }
+
+message! { impl<'a> NodeInfo<'a> { 4 => kernel_version, 7 => kubelet_version } }

@@ -11,7 +11,7 @@ use super::{
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::message,
     requests::{self, ContainerRequests, RequestSum, WireResources},
     volume::{self, WireVolume},
 };
@@ -34,10 +34,6 @@ pub struct PodDecoder(SharedParts);
 
 impl Decoder for PodDecoder {
     type Wire<'a> = WirePod<'a>;
-
-    fn message(&self) -> Message {
-        messages::POD
-    }
 
     fn change(&mut self, event: WatchEvent<WirePod<'_>>) -> Option<Change> {
         Some(Change::Pod(event.map(|wire| pod(&wire, &mut self.0))))
@@ -109,6 +105,8 @@ pub struct WirePod<'a> {
     status: Status<'a>,
 }
 
+message! { impl<'a> WirePod<'a> { 1 => metadata, 2 => spec, 3 => status } }
+
 impl Wire for WirePod<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
@@ -151,6 +149,15 @@ struct Spec<'a> {
     scheduler_name: Text<'a>,
     #[serde(borrow)]
     resource_claims: LenientList<Named<'a>>,
+}
+
+message! {
+    impl<'a> Spec<'a> {
+        1 => volumes, 2 => containers, 4 => termination_grace_period_seconds, 5 => active_deadline_seconds,
+        7 => node_selector, 10 => node_name, 18 => affinity, 19 => scheduler_name, 20 => init_containers,
+        22 => tolerations, 24 => priority_class_name, 25 => priority, 31 => preemption_policy, 32 => overhead,
+        33 => topology_spread_constraints, 38 => scheduling_gates, 39 => resource_claims, 40 => resources,
+    }
 }
 
 impl<'a> Spec<'a> {
@@ -282,6 +289,10 @@ struct Container<'a> {
     ports: LenientList<WirePort<'a>>,
 }
 
+message! {
+    impl<'a> Container<'a> { 1 => name, 2 => image, 6 => ports, 8 => resources, 24 => restart_policy }
+}
+
 impl Container<'_> {
     fn is_sidecar(&self) -> bool {
         *self.restart_policy == *"Always"
@@ -312,6 +323,8 @@ struct WirePort<'a> {
     protocol: Text<'a>,
 }
 
+message! { impl<'a> WirePort<'a> { 2 => host_port, 4 => protocol, 5 => host_ip } }
+
 impl WirePort<'_> {
     fn host_port(&self, pool: &mut SharedParts) -> Option<HostPort> {
         let port = self.host_port.narrow().filter(|port| *port > 0)?;
@@ -327,6 +340,8 @@ struct Named<'a> {
     name: Text<'a>,
 }
 
+message! { impl<'a> Named<'a> { 1 => name } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WireToleration<'a> {
@@ -339,6 +354,10 @@ struct WireToleration<'a> {
     #[serde(borrow)]
     effect: Text<'a>,
     toleration_seconds: Int,
+}
+
+message! {
+    impl<'a> WireToleration<'a> { 1 => key, 2 => operator, 3 => value, 4 => effect, 5 => toleration_seconds }
 }
 
 impl WireToleration<'_> {
@@ -372,6 +391,13 @@ struct Status<'a> {
     message: Text<'a>,
     #[serde(borrow)]
     container_statuses: LenientList<WireContainerStatus<'a>>,
+}
+
+message! {
+    impl<'a> Status<'a> {
+        1 => phase, 2 => conditions, 3 => message, 4 => reason, 7 => start_time, 8 => container_statuses,
+        9 => qos_class, 11 => nominated_node_name,
+    }
 }
 
 /// The longest `status.message` that is kept, in characters.
@@ -422,12 +448,16 @@ struct WireContainerStatus<'a> {
     last_state: WireContainerState<'a>,
 }
 
+message! { impl<'a> WireContainerStatus<'a> { 1 => name, 2 => state, 3 => last_state } }
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireContainerState<'a> {
     #[serde(borrow)]
     terminated: Option<WireTerminated<'a>>,
 }
+
+message! { impl<'a> WireContainerState<'a> { 3 => terminated } }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -438,3 +468,5 @@ struct WireTerminated<'a> {
     #[serde(borrow)]
     finished_at: Time<'a>,
 }
+
+message! { impl<'a> WireTerminated<'a> { 1 => exit_code, 3 => reason, 6 => finished_at } }

@@ -7,7 +7,7 @@ use super::{
     leaf::{Int, LenientBool, Text, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::message,
 };
 use crate::cluster::{Change, PriorityClass};
 
@@ -17,10 +17,6 @@ pub struct PriorityClassDecoder(SharedParts);
 
 impl Decoder for PriorityClassDecoder {
     type Wire<'a> = WirePriorityClass<'a>;
-
-    fn message(&self) -> Message {
-        messages::PRIORITY_CLASS
-    }
 
     fn change(&mut self, event: WatchEvent<WirePriorityClass<'_>>) -> Option<Change> {
         Some(Change::PriorityClass(event.map(|wire| PriorityClass {
@@ -47,6 +43,10 @@ pub struct WirePriorityClass<'a> {
     global_default: LenientBool,
     #[serde(borrow)]
     preemption_policy: Text<'a>,
+}
+
+message! {
+    impl<'a> WirePriorityClass<'a> { 1 => metadata, 2 => value, 3 => global_default, 5 => preemption_policy }
 }
 
 impl Wire for WirePriorityClass<'_> {

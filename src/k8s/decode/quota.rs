@@ -7,7 +7,7 @@ use super::{
     leaf::{Amounts, LenientList, Quantity, Text, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::message,
 };
 use crate::cluster::{Change, Quota, QuotaCount, QuotaLimit, QuotaScope};
 
@@ -17,10 +17,6 @@ pub struct QuotaDecoder(SharedParts);
 
 impl Decoder for QuotaDecoder {
     type Wire<'a> = WireQuota<'a>;
-
-    fn message(&self) -> Message {
-        messages::QUOTA
-    }
 
     fn change(&mut self, event: WatchEvent<WireQuota<'_>>) -> Option<Change> {
         Some(Change::Quota(event.map(|wire| quota(&wire, &mut self.0))))
@@ -70,6 +66,8 @@ pub struct WireQuota<'a> {
     status: Status<'a>,
 }
 
+message! { impl<'a> WireQuota<'a> { 1 => metadata, 2 => spec, 3 => status } }
+
 impl Wire for WireQuota<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
@@ -85,12 +83,16 @@ struct Spec<'a> {
     scope_selector: ScopeSelector<'a>,
 }
 
+message! { impl<'a> Spec<'a> { 2 => scopes, 3 => scope_selector } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ScopeSelector<'a> {
     #[serde(borrow)]
     match_expressions: LenientList<Expression<'a>>,
 }
+
+message! { impl<'a> ScopeSelector<'a> { 1 => match_expressions } }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -103,6 +105,8 @@ struct Expression<'a> {
     values: LenientList<Text<'a>>,
 }
 
+message! { impl<'a> Expression<'a> { 1 => scope_name, 2 => operator, 3 => values } }
+
 /// What admission compares: the limits of the spec count once the quota controller has put them here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -112,3 +116,5 @@ struct Status<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     used: Amounts<'a>,
 }
+
+message! { impl<'a> Status<'a> { 1 => hard, 2 => used } }

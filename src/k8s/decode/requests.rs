@@ -5,6 +5,7 @@ use serde::Deserialize;
 use super::{
     leaf::{Amounts, Quantity, Text, or_default},
     pool::SharedParts,
+    protobuf::message,
 };
 use crate::cluster::{Requests, Resources};
 
@@ -22,6 +23,8 @@ pub struct WireResources<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     pub limits: Amounts<'a>,
 }
+
+message! { impl<'a> WireResources<'a> { 1 => limits, 2 => requests } }
 
 /// The requests, or the limits, of one container.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@ use super::{
     leaf::{Pairs, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::message,
 };
 use crate::cluster::{Change, Service};
 
@@ -17,10 +17,6 @@ pub struct ServiceDecoder(SharedParts);
 
 impl Decoder for ServiceDecoder {
     type Wire<'a> = WireService<'a>;
-
-    fn message(&self) -> Message {
-        messages::SERVICE
-    }
 
     fn change(&mut self, event: WatchEvent<WireService<'_>>) -> Option<Change> {
         let pool = &mut self.0;
@@ -49,6 +45,8 @@ pub struct WireService<'a> {
     spec: Spec<'a>,
 }
 
+message! { impl<'a> WireService<'a> { 1 => metadata, 2 => spec } }
+
 impl Wire for WireService<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
@@ -61,3 +59,5 @@ struct Spec<'a> {
     #[serde(borrow)]
     selector: Pairs<'a>,
 }
+
+message! { impl<'a> Spec<'a> { 2 => selector } }

@@ -8,7 +8,7 @@ use super::{
     leaf::{Amounts, Int, LenientList, Text, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::message,
     workload::WireSelector,
 };
 use crate::cluster::{
@@ -36,10 +36,6 @@ pub struct CsiNodeDecoder(SharedParts);
 impl Decoder for ClaimDecoder {
     type Wire<'a> = WireClaim<'a>;
 
-    fn message(&self) -> Message {
-        messages::CLAIM
-    }
-
     fn change(&mut self, event: WatchEvent<WireClaim<'_>>) -> Option<Change> {
         Some(Change::Claim(event.map(|wire| claim(&wire, &mut self.0))))
     }
@@ -52,10 +48,6 @@ impl Decoder for ClaimDecoder {
 impl Decoder for VolumeDecoder {
     type Wire<'a> = WirePersistentVolume<'a>;
 
-    fn message(&self) -> Message {
-        messages::VOLUME_OBJECT
-    }
-
     fn change(&mut self, event: WatchEvent<WirePersistentVolume<'_>>) -> Option<Change> {
         Some(Change::Volume(event.map(|wire| volume(&wire, &mut self.0))))
     }
@@ -67,10 +59,6 @@ impl Decoder for VolumeDecoder {
 
 impl Decoder for StorageClassDecoder {
     type Wire<'a> = WireStorageClass<'a>;
-
-    fn message(&self) -> Message {
-        messages::STORAGE_CLASS
-    }
 
     fn change(&mut self, event: WatchEvent<WireStorageClass<'_>>) -> Option<Change> {
         let pool = &mut self.0;
@@ -90,10 +78,6 @@ impl Decoder for StorageClassDecoder {
 
 impl Decoder for CsiNodeDecoder {
     type Wire<'a> = WireCsiNode<'a>;
-
-    fn message(&self) -> Message {
-        messages::CSI_NODE
-    }
 
     fn change(&mut self, event: WatchEvent<WireCsiNode<'_>>) -> Option<Change> {
         let pool = &mut self.0;
@@ -174,6 +158,8 @@ pub struct WireClaim<'a> {
     status: Status<'a>,
 }
 
+message! { impl<'a> WireClaim<'a> { 1 => metadata, 2 => spec, 3 => status } }
+
 impl Wire for WireClaim<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
@@ -197,6 +183,12 @@ struct ClaimSpec<'a> {
     resources: WireResources<'a>,
 }
 
+message! {
+    impl<'a> ClaimSpec<'a> {
+        1 => access_modes, 2 => resources, 3 => volume_name, 4 => selector, 5 => storage_class_name, 6 => volume_mode,
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireResources<'a> {
@@ -204,12 +196,16 @@ struct WireResources<'a> {
     requests: Amounts<'a>,
 }
 
+message! { impl<'a> WireResources<'a> { 2 => requests } }
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Status<'a> {
     #[serde(borrow)]
     phase: Text<'a>,
 }
+
+message! { impl<'a> Status<'a> { 1 => phase } }
 
 /// A PersistentVolume on the wire.
 #[derive(Default, Deserialize)]
@@ -222,6 +218,8 @@ pub struct WirePersistentVolume<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     status: Status<'a>,
 }
+
+message! { impl<'a> WirePersistentVolume<'a> { 1 => metadata, 2 => spec, 3 => status } }
 
 impl Wire for WirePersistentVolume<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -248,6 +246,13 @@ struct VolumeSpec<'a> {
     csi: Option<Csi<'a>>,
 }
 
+message! {
+    impl<'a> VolumeSpec<'a> {
+        1 => capacity, 3 => access_modes, 4 => claim_ref, 6 => storage_class_name, 8 => volume_mode, 9 => node_affinity;
+        2 => { 22 => csi }
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ClaimRef<'a> {
@@ -259,12 +264,16 @@ struct ClaimRef<'a> {
     uid: Text<'a>,
 }
 
+message! { impl<'a> ClaimRef<'a> { 2 => namespace, 3 => name, 4 => uid } }
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Reach<'a> {
     #[serde(borrow)]
     required: Option<WireNodeSelector<'a>>,
 }
+
+message! { impl<'a> Reach<'a> { 1 => required } }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -274,6 +283,8 @@ struct Csi<'a> {
     #[serde(borrow)]
     volume_handle: Text<'a>,
 }
+
+message! { impl<'a> Csi<'a> { 1 => driver, 2 => volume_handle } }
 
 /// A StorageClass on the wire.
 #[derive(Default, Deserialize)]
@@ -289,6 +300,10 @@ pub struct WireStorageClass<'a> {
     allowed_topologies: LenientList<WireTopology<'a>>,
 }
 
+message! {
+    impl<'a> WireStorageClass<'a> { 1 => metadata, 2 => provisioner, 7 => volume_binding_mode, 8 => allowed_topologies }
+}
+
 impl Wire for WireStorageClass<'_> {
     fn meta(&self) -> &Meta<'_> {
         &self.metadata
@@ -301,6 +316,8 @@ struct WireTopology<'a> {
     #[serde(borrow)]
     match_label_expressions: LenientList<WireValues<'a>>,
 }
+
+message! { impl<'a> WireTopology<'a> { 1 => match_label_expressions } }
 
 impl WireTopology<'_> {
     fn term(&self, pool: &mut SharedParts) -> NodeTerm {
@@ -321,6 +338,8 @@ struct WireValues<'a> {
     values: LenientList<Text<'a>>,
 }
 
+message! { impl<'a> WireValues<'a> { 1 => key, 2 => values } }
+
 /// A CSINode on the wire.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -330,6 +349,8 @@ pub struct WireCsiNode<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     spec: Drivers<'a>,
 }
+
+message! { impl<'a> WireCsiNode<'a> { 1 => metadata, 2 => spec } }
 
 impl Wire for WireCsiNode<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -344,6 +365,8 @@ struct Drivers<'a> {
     drivers: LenientList<Driver<'a>>,
 }
 
+message! { impl<'a> Drivers<'a> { 1 => drivers } }
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Driver<'a> {
@@ -352,8 +375,12 @@ struct Driver<'a> {
     allocatable: Option<Allocatable>,
 }
 
+message! { impl<'a> Driver<'a> { 1 => name, 4 => allocatable } }
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Allocatable {
     count: Int,
 }
+
+message! { impl<'a> Allocatable { 1 => count } }

@@ -5,6 +5,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{
     leaf::{LenientBool, Text, or_default},
     pool::SharedParts,
+    protobuf::message,
 };
 use crate::cluster::{
     LocalStorage, LocalVolume, Name,
@@ -29,13 +30,23 @@ pub struct WireVolume<'a> {
     #[serde(borrow)]
     persistent_volume_claim: Option<WireClaim<'a>>,
     #[serde(borrow)]
-    gce_persistent_disk: Option<WireDisk<'a>>,
+    gce_persistent_disk: Option<GcePersistentDisk<'a>>,
     #[serde(borrow)]
-    aws_elastic_block_store: Option<WireDisk<'a>>,
+    aws_elastic_block_store: Option<AwsElasticBlockStore<'a>>,
     #[serde(borrow)]
-    iscsi: Option<WireDisk<'a>>,
+    iscsi: Option<Iscsi<'a>>,
     #[serde(borrow)]
-    rbd: Option<WireDisk<'a>>,
+    rbd: Option<Rbd<'a>>,
+}
+
+message! {
+    impl<'a> WireVolume<'a> {
+        1 => name;
+        2 => {
+            1 => host_path, 2 => empty_dir, 3 => gce_persistent_disk, 4 => aws_elastic_block_store, 5 => git_repo,
+            8 => iscsi, 10 => persistent_volume_claim, 11 => rbd, 19 => config_map, 29 => ephemeral, 30 => image,
+        }
+    }
 }
 
 /// The local data of a pod, which would be lost with it.
@@ -80,20 +91,17 @@ impl WireVolume<'_> {
             let class = &ephemeral.volume_claim_template.spec.storage_class_name;
             return Some(PodVolume::OwnClaim { volume: pool.name(&self.name), class: pool.name(class) });
         }
-        let disks = [
-            (DiskKind::GcePersistentDisk, &self.gce_persistent_disk),
-            (DiskKind::AwsElasticBlockStore, &self.aws_elastic_block_store),
-            (DiskKind::Iscsi, &self.iscsi),
-            (DiskKind::Rbd, &self.rbd),
-        ];
-        let (kind, disk) = disks.into_iter().find_map(|(kind, disk)| Some((kind, disk.as_ref()?)))?;
-        let id = match kind {
-            DiskKind::GcePersistentDisk => pool.name(&disk.pd_name),
-            DiskKind::AwsElasticBlockStore => pool.name(&disk.volume_id),
-            DiskKind::Iscsi => pool.name(&disk.iqn),
-            DiskKind::Rbd => pool.name(&format!("{}/{}", disk.pool, disk.image)),
+        let (kind, id, read_only) = if let Some(disk) = &self.gce_persistent_disk {
+            (DiskKind::GcePersistentDisk, pool.name(&disk.pd_name), disk.read_only)
+        } else if let Some(disk) = &self.aws_elastic_block_store {
+            (DiskKind::AwsElasticBlockStore, pool.name(&disk.volume_id), disk.read_only)
+        } else if let Some(disk) = &self.iscsi {
+            (DiskKind::Iscsi, pool.name(&disk.iqn), disk.read_only)
+        } else {
+            let disk = self.rbd.as_ref()?;
+            (DiskKind::Rbd, pool.name(&format!("{}/{}", disk.pool, disk.image)), disk.read_only)
         };
-        Some(PodVolume::Disk(Disk { kind, id, read_only: disk.read_only.0 }))
+        Some(PodVolume::Disk(Disk { kind, id, read_only: read_only.0 }))
     }
 }
 
@@ -104,12 +112,16 @@ struct WireImage<'a> {
     reference: Text<'a>,
 }
 
+message! { impl<'a> WireImage<'a> { 1 => reference } }
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct EmptyDir<'a> {
     #[serde(borrow)]
     medium: Text<'a>,
 }
+
+message! { impl<'a> EmptyDir<'a> { 1 => medium } }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -118,12 +130,16 @@ struct WireEphemeral<'a> {
     volume_claim_template: WireTemplate<'a>,
 }
 
+message! { impl<'a> WireEphemeral<'a> { 1 => volume_claim_template } }
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct WireTemplate<'a> {
     #[serde(borrow, deserialize_with = "or_default")]
     spec: WireTemplateSpec<'a>,
 }
+
+message! { impl<'a> WireTemplate<'a> { 2 => spec } }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -132,6 +148,8 @@ struct WireTemplateSpec<'a> {
     storage_class_name: Text<'a>,
 }
 
+message! { impl<'a> WireTemplateSpec<'a> { 5 => storage_class_name } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WireClaim<'a> {
@@ -139,19 +157,46 @@ struct WireClaim<'a> {
     claim_name: Text<'a>,
 }
 
-/// The fields of the four kinds of disk together.
+message! { impl<'a> WireClaim<'a> { 1 => claim_name } }
+
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct WireDisk<'a> {
+struct GcePersistentDisk<'a> {
     #[serde(borrow)]
     pd_name: Text<'a>,
+    read_only: LenientBool,
+}
+
+message! { impl<'a> GcePersistentDisk<'a> { 1 => pd_name, 4 => read_only } }
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct AwsElasticBlockStore<'a> {
     #[serde(rename = "volumeID", borrow)]
     volume_id: Text<'a>,
+    read_only: LenientBool,
+}
+
+message! { impl<'a> AwsElasticBlockStore<'a> { 1 => volume_id, 4 => read_only } }
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Iscsi<'a> {
     #[serde(borrow)]
     iqn: Text<'a>,
+    read_only: LenientBool,
+}
+
+message! { impl<'a> Iscsi<'a> { 2 => iqn, 6 => read_only } }
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Rbd<'a> {
     #[serde(borrow)]
     pool: Text<'a>,
     #[serde(borrow)]
     image: Text<'a>,
     read_only: LenientBool,
 }
+
+message! { impl<'a> Rbd<'a> { 2 => image, 4 => pool, 8 => read_only } }

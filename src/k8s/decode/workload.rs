@@ -1,7 +1,5 @@
 //! The six kinds that own pods, read in the same way.
 
-use std::borrow::Cow;
-
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
@@ -9,11 +7,11 @@ use serde::{
 
 use super::{
     Decoder, WatchEvent, Wire,
-    leaf::{Int, LenientList, Pairs, Text, or_default},
+    leaf::{Int, LenientList, Pairs, PairsOrText, Text, or_default},
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
-    protobuf::{Message, messages},
+    protobuf::{Field, Message, NotAMessage, WireValue, message},
 };
 use crate::cluster::{
     Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind, WorkloadStage,
@@ -32,7 +30,7 @@ impl WorkloadDecoder {
     }
 
     fn workload(&mut self, wire: &WireWorkload<'_>) -> Workload {
-        let WireWorkload { metadata, spec, status } = wire;
+        let WireWorkload { kind: _, metadata, spec, status } = wire;
         let replicas = match self.kind {
             WorkloadKind::Job => spec.parallelism,
             WorkloadKind::DaemonSet => Int(None),
@@ -64,15 +62,8 @@ impl WorkloadDecoder {
 impl Decoder for WorkloadDecoder {
     type Wire<'a> = WireWorkload<'a>;
 
-    fn message(&self) -> Message {
-        match self.kind {
-            WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::StatefulSet => {
-                messages::REPLICATED
-            }
-            WorkloadKind::ReplicationController => messages::REPLICATION_CONTROLLER,
-            WorkloadKind::DaemonSet => messages::DAEMON_SET,
-            WorkloadKind::Job => messages::JOB,
-        }
+    fn blank<'a>(&self) -> WireWorkload<'a> {
+        WireWorkload { kind: Some(self.kind), ..WireWorkload::default() }
     }
 
     fn change(&mut self, event: WatchEvent<WireWorkload<'_>>) -> Option<Change> {
@@ -88,6 +79,9 @@ impl Decoder for WorkloadDecoder {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireWorkload<'a> {
+    /// Of an object in protobuf: the numbers of its fields depend on it.
+    #[serde(skip)]
+    kind: Option<WorkloadKind>,
     #[serde(borrow, deserialize_with = "or_default")]
     metadata: Meta<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
@@ -96,12 +90,26 @@ pub struct WireWorkload<'a> {
     status: Status<'a>,
 }
 
+impl<'a> Message<'a> for WireWorkload<'a> {
+    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        let Self { kind, metadata, spec, status } = self;
+        match number {
+            1 => metadata.read(value),
+            2 => value.each_field(|number, value| spec.field_of(*kind, number, value)),
+            3 if *kind == Some(WorkloadKind::Job) => status.read(value),
+            _ => Ok(()),
+        }
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Status<'a> {
     #[serde(borrow)]
     conditions: LenientList<WireCondition<'a>>,
 }
+
+message! { impl<'a> Status<'a> { 1 => conditions } }
 
 impl Status<'_> {
     /// Of a Job: whether it is complete or has failed.
@@ -128,17 +136,43 @@ struct Spec<'a> {
     pod_replacement_policy: Text<'a>,
 }
 
+impl<'a> Spec<'a> {
+    /// Reads the field of a kind in protobuf.
+    fn field_of(
+        &mut self,
+        kind: Option<WorkloadKind>,
+        number: u64,
+        value: WireValue<'a>,
+    ) -> Result<(), NotAMessage> {
+        match (kind, number) {
+            (None, _) => Ok(()),
+            (Some(WorkloadKind::Job), 1) => self.parallelism.read(value),
+            (Some(WorkloadKind::Job), 14) => self.pod_replacement_policy.read(value),
+            (Some(WorkloadKind::Job), 4) | (Some(WorkloadKind::DaemonSet), 1) => self.selector.read(value),
+            (Some(WorkloadKind::Job | WorkloadKind::DaemonSet), _) => Ok(()),
+            (Some(_), 1) => self.replicas.read(value),
+            (Some(WorkloadKind::ReplicationController), 2) => {
+                self.selector.get_or_insert_default().labels.read(value)
+            }
+            (Some(_), 2) => self.selector.read(value),
+            (Some(_), _) => Ok(()),
+        }
+    }
+}
+
 /// A label selector: `matchLabels` and `matchExpressions`, or (of a ReplicationController) the labels themselves.
 #[derive(Default)]
 pub(super) struct WireSelector<'a> {
-    labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
-    expressions: Vec<WireRequirement<'a>>,
+    labels: Pairs<'a>,
+    expressions: LenientList<WireRequirement<'a>>,
 }
+
+message! { impl<'a> WireSelector<'a> { 1 => labels, 2 => expressions } }
 
 impl WireSelector<'_> {
     pub(super) fn selector(&self, pool: &mut SharedParts) -> Selector {
-        let mut requirements = Vec::with_capacity(self.labels.len() + self.expressions.len());
-        for (key, value) in &self.labels {
+        let mut requirements = Vec::with_capacity(self.labels.0.len() + self.expressions.len());
+        for (key, value) in &self.labels.0 {
             let operator = SelectorOperator::In(vec![pool.name(value)]);
             requirements.push(Requirement { key: pool.name(key), operator });
         }
@@ -159,9 +193,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
                 let mut selector = WireSelector::default();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
                     match &*key {
-                        "matchLabels" => selector.labels.append(&mut map.next_value::<Pairs<'de>>()?.0),
-                        "matchExpressions" => selector.expressions = map.next_value::<LenientList<_>>()?.0,
-                        _ => selector.labels.push((key.0, map.next_value::<Text<'de>>()?.0)),
+                        "matchLabels" => match map.next_value()? {
+                            PairsOrText::Absent => {}
+                            PairsOrText::Pairs(mut labels) => selector.labels.0.append(&mut labels.0),
+                            // Of a ReplicationController: a label of this name.
+                            PairsOrText::Text(value) => selector.labels.0.push((key.0, value)),
+                        },
+                        "matchExpressions" => selector.expressions = map.next_value()?,
+                        _ => selector.labels.0.push((key.0, map.next_value::<Text<'de>>()?.0)),
                     }
                 }
                 Ok(selector)
@@ -182,6 +221,8 @@ pub(super) struct WireRequirement<'a> {
     #[serde(borrow)]
     pub(super) values: LenientList<Text<'a>>,
 }
+
+message! { impl<'a> WireRequirement<'a> { 1 => key, 2 => operator, 3 => values } }
 
 impl WireRequirement<'_> {
     fn of_selector(&self, pool: &mut SharedParts) -> Requirement {

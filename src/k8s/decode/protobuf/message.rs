@@ -1,29 +1,8 @@
-//! What a message consists of, and its fields on the wire.
+//! Messages as they are on the wire, and how they are read into the types of the decoders.
+//!
+//! The types are those that JSON is read into. Which number each field has, stands beneath its type ([`message!`]).
 
-/// The fields of a message that are read: number, name in JSON, and type; by ascending numbers.
-pub type Message = &'static [(u64, &'static str, FieldType)];
-
-/// The type of a field. One that has another type on the wire counts as absent, as in JSON.
-#[derive(Clone, Copy, Debug)]
-pub enum FieldType {
-    Text,
-    Int,
-    Bool,
-    /// `Time` or `MicroTime`.
-    Time,
-    Quantity,
-    IntOrText,
-    Message(Message),
-    /// A message that is handed over as it is.
-    Encoded,
-    /// A message whose fields are the object's own in JSON.
-    Inline(Message),
-    List(&'static FieldType),
-    /// By strings.
-    Map(&'static FieldType),
-    /// Only that it is there counts.
-    Ignored,
-}
+use serde::de::IgnoredAny;
 
 /// The value of a field on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +11,106 @@ pub enum WireValue<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The bytes are not a message: they end within a field, or have a field of an unknown kind.
+impl<'a> WireValue<'a> {
+    /// Calls `read` with the number and value of each field of a message.
+    pub fn each_field(
+        self,
+        mut read: impl FnMut(u64, Self) -> Result<(), NotAMessage>,
+    ) -> Result<(), NotAMessage> {
+        let Self::Bytes(bytes) = self else { return Ok(()) };
+        let mut fields = Fields(bytes);
+        while let Some((number, value)) = fields.next()? {
+            read(number, value)?;
+        }
+        Ok(())
+    }
+
+    /// None if it is no text.
+    pub fn text(self) -> Result<Option<&'a str>, NotAMessage> {
+        let Self::Bytes(bytes) = self else { return Ok(None) };
+        str::from_utf8(bytes).map(Some).map_err(|_| NotAMessage)
+    }
+
+    /// The key and the value of an entry of a map by texts. What has no value has an empty one.
+    pub fn entry(self) -> Result<Option<(&'a str, Self)>, NotAMessage> {
+        let Self::Bytes(bytes) = self else { return Ok(None) };
+        let (mut fields, mut key, mut of_key) = (Fields(bytes), "", Self::Bytes(&[]));
+        while let Some((number, value)) = fields.next()? {
+            match number {
+                1 => key = value.text()?.unwrap_or_default(),
+                2 => of_key = value,
+                _ => {}
+            }
+        }
+        Ok(Some((key, of_key)))
+    }
+}
+
+/// The bytes are not a message: they end within a field, or have a field of an unknown kind, or text that is not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message ends within a field, or is none")]
 pub struct NotAMessage;
+
+/// A message whose fields are read into it one after the other.
+pub trait Message<'a> {
+    /// Reads the field with this number, if it is used.
+    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage>;
+}
+
+/// What the value of a field is read into: of a list or map, the next entry. A value that has another type on the wire counts
+/// as absent, as in JSON.
+pub trait Field<'a> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage>;
+}
+
+impl<'a, M: Message<'a>> Field<'a> for M {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        value.each_field(|number, value| self.field(number, value))
+    }
+}
+
+impl<'a, F: Field<'a> + Default> Field<'a> for Option<F> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        self.get_or_insert_default().read(value)
+    }
+}
+
+/// Only that it is there counts.
+impl<'a> Field<'a> for IgnoredAny {
+    fn read(&mut self, _: WireValue<'a>) -> Result<(), NotAMessage> {
+        Ok(())
+    }
+}
+
+/// The fields of a message that are read, by their numbers in the published API definitions (`generated.proto`). All others are
+/// skipped unread. Behind a semicolon stands the field whose own fields are those of the object in JSON.
+macro_rules! message {
+    (
+        impl<$lifetime:lifetime> $message:ty {
+            $($number:literal => $field:ident),+ $(,)?
+            $(; $inline:literal => { $($inner:literal => $inner_field:ident),+ $(,)? })?
+        }
+    ) => {
+        impl<$lifetime> $crate::k8s::decode::protobuf::Message<$lifetime> for $message {
+            fn field(
+                &mut self,
+                number: u64,
+                value: $crate::k8s::decode::protobuf::WireValue<$lifetime>,
+            ) -> Result<(), $crate::k8s::decode::protobuf::NotAMessage> {
+                use $crate::k8s::decode::protobuf::Field as _;
+                match number {
+                    $($number => self.$field.read(value),)+
+                    $($inline => value.each_field(|number, value| match number {
+                        $($inner => self.$inner_field.read(value),)+
+                        _ => Ok(()),
+                    }),)?
+                    _ => Ok(()),
+                }
+            }
+        }
+    };
+}
+pub(in crate::k8s::decode) use message;
 
 /// Reads the fields of a message one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +118,7 @@ pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
     /// The next field with its number; none at the end. Fixed-size numbers, which no message here has, are skipped.
+    #[inline]
     pub fn next(&mut self) -> Result<Option<(u64, WireValue<'a>)>, NotAMessage> {
         while !self.0.is_empty() {
             let tag = self.varint()?;
@@ -59,18 +135,6 @@ impl<'a> Fields<'a> {
             }
         }
         Ok(None)
-    }
-
-    /// The next field, if it has this number.
-    pub fn next_of(&mut self, number: u64) -> Result<Option<WireValue<'a>>, NotAMessage> {
-        let before = *self;
-        match self.next()? {
-            Some((next, value)) if next == number => Ok(Some(value)),
-            Some(_) | None => {
-                *self = before;
-                Ok(None)
-            }
-        }
     }
 
     /// The number of the next field and the length of its value, whose bytes follow and need not be here; none if it has no
@@ -134,8 +198,7 @@ mod tests {
         let bytes = [0x08, 0x96, 0x01, 0x19, 1, 2, 3, 4, 5, 6, 7, 8, 0x12, 2, b'a', b'b', 0x25, 1, 2, 3, 4];
         let mut fields = Fields(&bytes);
         assert_eq!(fields.next(), Ok(Some((1, WireValue::Int(150)))));
-        assert_eq!(fields.next_of(3), Ok(None));
-        assert_eq!(fields.next_of(2), Ok(Some(WireValue::Bytes(b"ab"))));
+        assert_eq!(fields.next(), Ok(Some((2, WireValue::Bytes(b"ab")))));
         assert_eq!(fields.next(), Ok(None));
         assert_eq!(Fields(&bytes).find(2), Ok(Some(&b"ab"[..])));
     }

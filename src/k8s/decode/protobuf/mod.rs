@@ -2,17 +2,12 @@
 //! the received bytes. Writing JSON is most of a server's work on a large list: in protobuf the same objects take it a
 //! third of the time.
 
-mod deserializer;
 mod message;
-pub mod messages;
 mod page;
 
-use serde::Deserialize;
-
-pub(super) use self::message::{Fields, WireValue};
-use self::{deserializer::ValueDeserializer, message::NotAMessage};
+pub(super) use self::message::{Fields, message};
 pub use self::{
-    message::{FieldType, Message},
+    message::{Field, Message, NotAMessage, WireValue},
     page::ProtobufPage,
 };
 use super::{Decoder, StatusError, StreamEvent, WireStatus, on_object};
@@ -29,8 +24,9 @@ pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Stream
     if kind == "ERROR" {
         return StreamEvent::Error(status(object));
     }
-    match D::Wire::deserialize(ValueDeserializer::of_message(object, decoder.message())) {
-        Ok(wire) => on_object(decoder, kind, wire, listing),
+    let mut wire = decoder.blank();
+    match wire.read(WireValue::Bytes(object)) {
+        Ok(()) => on_object(decoder, kind, wire, listing),
         Err(_) => StreamEvent::Bad(describe(object)),
     }
 }
@@ -41,8 +37,8 @@ pub fn status_error(bytes: &[u8]) -> Option<StatusError> {
 }
 
 fn status(object: &[u8]) -> StatusError {
-    let read = WireStatus::deserialize(ValueDeserializer::of_message(object, messages::STATUS));
-    read.map(|status| status.error()).unwrap_or_default()
+    let mut status = WireStatus::default();
+    status.read(WireValue::Bytes(object)).map(|()| status.error()).unwrap_or_default()
 }
 
 /// The type of a watch event, and its object without the envelope.

@@ -1,14 +1,7 @@
 //! A page of a list as it arrives: each object is read as soon as all of it has come. So a long list is never in memory as a
 //! whole, and is read while the server goes on to write it.
 
-use serde::Deserialize;
-
-use super::{
-    MAGIC, describe,
-    deserializer::ValueDeserializer,
-    message::{Fields, NotAMessage, WireValue},
-    messages,
-};
+use super::{Field, Fields, MAGIC, NotAMessage, WireValue, describe};
 use crate::{
     cluster::Change,
     k8s::decode::{Decoder, ListMeta, ListPurpose, PageEnd, Wire},
@@ -161,18 +154,19 @@ impl ProtobufPage {
         const ITEMS: u64 = 2;
         let end = &mut self.end;
         match field {
-            (METADATA, WireValue::Bytes(bytes)) => {
-                let metadata = ValueDeserializer::of_message(bytes, messages::LIST_META);
-                let metadata = ListMeta::deserialize(metadata).map_err(|_| NotAMessage)?;
+            (METADATA, value) => {
+                let mut metadata = ListMeta::default();
+                metadata.read(value)?;
                 *end = PageEnd { bad: std::mem::take(&mut end.bad), ..PageEnd::new(&metadata, end.count) };
             }
             (ITEMS, WireValue::Bytes(object)) => {
                 end.count += 1;
-                match D::Wire::deserialize(ValueDeserializer::of_message(object, decoder.message())) {
-                    Ok(wire) if !wire.meta().name.is_empty() => {
+                let mut wire = decoder.blank();
+                match wire.read(WireValue::Bytes(object)) {
+                    Ok(()) if !wire.meta().name.is_empty() => {
                         changes.extend(decoder.change(self.purpose.event(wire)));
                     }
-                    Ok(_) | Err(_) => end.bad.push(describe(object)),
+                    Ok(()) | Err(NotAMessage) => end.bad.push(describe(object)),
                 }
             }
             _ => {}
