@@ -1,5 +1,11 @@
 //! Clients over connections that send at once what they are given.
 
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderValue, Uri};
 use hyper_rustls::MaybeHttpsStream;
@@ -8,7 +14,7 @@ use hyper_util::{
     client::legacy::{
         self,
         connect::{
-            HttpConnector,
+            Connected, Connection, HttpConnector,
             proxy::{SocksV5, Tunnel},
         },
     },
@@ -18,7 +24,10 @@ use kube::{
     Client, Config,
     client::{Body, ClientBuilder, ConfigExt},
 };
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, BufReader, ReadBuf},
+    net::TcpStream,
+};
 use tower::{
     BoxError, Layer, ServiceExt,
     util::{BoxCloneSyncService, option_layer},
@@ -64,13 +73,14 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
 /// Streams to a server, as yet without its TLS.
 type Streams = BoxCloneSyncService<Uri, Stream, BoxError>;
 /// To a proxy there may be TLS of its own.
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+type Stream = MaybeHttpsStream<TokioIo<Buffered>>;
 
 /// Connects to the server, or to the proxy that leads there.
 fn streams(config: &Config) -> Result<Streams, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
+    let tcp = tcp.map_response(|stream| TokioIo::new(Buffered::new(stream.into_inner())));
     let plain = |stream| MaybeHttpsStream::Http(stream);
     let Some(proxy) = &config.proxy_url else {
         return Ok(boxed(tcp.map_response(plain)));
@@ -110,5 +120,67 @@ fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
     match authorization {
         Some(authorization) => tunnel.with_auth(authorization),
         None => tunnel,
+    }
+}
+
+/// A stream that is read in large pieces: TLS asks for 4 KiB at a time, and each would be a system call.
+struct Buffered(BufReader<TcpStream>);
+
+impl Buffered {
+    /// Several records of TLS, which are up to 16 KiB long.
+    const PIECE: usize = 64 << 10;
+
+    fn new(stream: TcpStream) -> Self {
+        Self(BufReader::with_capacity(Self::PIECE, stream))
+    }
+
+    fn stream(&mut self) -> Pin<&mut BufReader<TcpStream>> {
+        Pin::new(&mut self.0)
+    }
+}
+
+impl Connection for Buffered {
+    fn connected(&self) -> Connected {
+        self.0.get_ref().connected()
+    }
+}
+
+impl AsyncRead for Buffered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.stream().poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Buffered {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.stream().poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream().poll_shutdown(context)
     }
 }

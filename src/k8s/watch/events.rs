@@ -125,7 +125,7 @@ impl EventFollower {
             let Some(bytes) = error::piece(frame)? else { return Ok(()) };
             let (mut received, mut is_changed) = (&*bytes, false);
             while let Some(line) = framing.next(&mut received)? {
-                is_changed |= self.on_line(&line)?;
+                is_changed |= self.on_line(line)?;
             }
             if is_changed && self.report(None).await.is_err() {
                 return Ok(());

@@ -374,8 +374,9 @@ impl Follower {
         framing: &mut Framing,
         phase: &mut Phase<'_>,
     ) -> Result<(), Stop> {
+        let encoding = framing.encoding();
         while let Some(event) = framing.next(&mut bytes)? {
-            self.on_event(framing.encoding(), &event, phase).await?;
+            self.on_event(encoding, event, phase).await?;
         }
         Ok(())
     }

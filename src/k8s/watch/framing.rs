@@ -1,9 +1,10 @@
 //! Where the events of a watch begin and end in its body: lines of JSON, or frames of protobuf behind their length.
 
-use std::borrow::Cow;
-
 use super::error::WatchError;
 use crate::k8s::decode::Encoding;
+
+/// The room that is kept for events that come in pieces, in bytes. Few are longer.
+const ROOM: usize = 64 << 10;
 
 /// The length before a frame, in bytes; the highest comes first.
 const LENGTH: usize = 4;
@@ -14,14 +15,16 @@ pub struct Framing {
     encoding: Encoding,
     /// The longest event that is read, in bytes.
     longest: usize,
-    /// The start of an event whose end has not come yet.
+    /// An event that came in pieces, as far as it has come.
     partial: Vec<u8>,
+    /// Whether that is the event that was taken last.
+    is_taken: bool,
 }
 
 impl Framing {
     /// Reads events of up to `longest` bytes.
     pub const fn new(encoding: Encoding, longest: usize) -> Self {
-        Self { encoding, longest, partial: Vec::new() }
+        Self { encoding, longest, partial: Vec::new(), is_taken: false }
     }
 
     pub const fn encoding(&self) -> Encoding {
@@ -33,14 +36,18 @@ impl Framing {
     ///
     /// # Errors
     /// The event is too long.
-    pub fn next<'b>(&mut self, received: &mut &'b [u8]) -> Result<Option<Cow<'b, [u8]>>, WatchError> {
+    pub fn next<'f, 'b: 'f>(&'f mut self, received: &mut &'b [u8]) -> Result<Option<&'f [u8]>, WatchError> {
+        if std::mem::take(&mut self.is_taken) {
+            self.partial.clear();
+            self.partial.shrink_to(ROOM);
+        }
         match self.encoding {
             Encoding::Json => self.next_line(received),
             Encoding::Protobuf => self.next_frame(received),
         }
     }
 
-    fn next_line<'b>(&mut self, received: &mut &'b [u8]) -> Result<Option<Cow<'b, [u8]>>, WatchError> {
+    fn next_line<'f, 'b: 'f>(&'f mut self, received: &mut &'b [u8]) -> Result<Option<&'f [u8]>, WatchError> {
         let Some(end) = memchr::memchr(b'\n', received) else {
             let all = received.len();
             self.keep(received, all)?;
@@ -50,19 +57,20 @@ impl Framing {
         take(received, 1);
         if self.partial.is_empty() {
             // The usual case: nothing is copied.
-            return Ok(Some(Cow::Borrowed(line)));
+            return Ok(Some(line));
         }
         self.partial.extend_from_slice(line);
-        Ok(Some(Cow::Owned(std::mem::take(&mut self.partial))))
+        self.is_taken = true;
+        Ok(Some(&self.partial))
     }
 
-    fn next_frame<'b>(&mut self, received: &mut &'b [u8]) -> Result<Option<Cow<'b, [u8]>>, WatchError> {
+    fn next_frame<'f, 'b: 'f>(&'f mut self, received: &mut &'b [u8]) -> Result<Option<&'f [u8]>, WatchError> {
         if self.partial.is_empty()
             && let Some((length, rest)) = received.split_first_chunk::<LENGTH>()
             && let Some(frame) = rest.get(..self.checked(*length)?)
         {
             *received = &rest[frame.len()..];
-            return Ok(Some(Cow::Borrowed(frame)));
+            return Ok(Some(frame));
         }
         self.keep(received, LENGTH.saturating_sub(self.partial.len()))?;
         let Some(length) = self.partial.first_chunk::<LENGTH>() else { return Ok(None) };
@@ -71,9 +79,8 @@ impl Framing {
         if self.partial.len() < whole {
             return Ok(None);
         }
-        let mut frame = std::mem::take(&mut self.partial);
-        frame.drain(..LENGTH);
-        Ok(Some(Cow::Owned(frame)))
+        self.is_taken = true;
+        Ok(Some(&self.partial[LENGTH..]))
     }
 
     /// Keeps up to `most` of the received bytes.
@@ -109,7 +116,7 @@ mod tests {
         let (mut framing, mut events) = (Framing::new(encoding, LONGEST), Vec::new());
         for mut received in body.chunks(piece) {
             while let Some(event) = framing.next(&mut received).expect("none is too long") {
-                events.push(event.into_owned());
+                events.push(event.to_vec());
             }
         }
         events
