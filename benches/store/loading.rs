@@ -13,7 +13,7 @@ use super::{
 /// nothing.
 const PAIRS: usize = 9;
 /// The same of pods.
-const PAIRS_OF_PODS: usize = 3;
+const PAIRS_OF_PODS: usize = 7;
 /// After clients that were killed in the middle of their lists: the server clears up.
 const PAUSE: Duration = Duration::from_secs(2);
 
