@@ -131,7 +131,7 @@ async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> Read
         let data = frame.into_data().expect("no trailers");
         let mut received = &*data;
         while !ended && let Some(event) = framing.next(&mut received).expect("none is too long") {
-            match decoder.event(encoding, &event, true) {
+            match decoder.event(encoding, event, true) {
                 StreamEvent::Object { change, version } => {
                     watched.extend(change);
                     versions.push(version);

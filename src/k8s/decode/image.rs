@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::{
     leaf::{Int, LenientList, Text},
-    protobuf::{Field, Fields, NotAMessage, WireValue},
+    protobuf::{Fields, NotAMessage, ReadField, WireValue},
 };
 
 /// An image on the wire.
@@ -21,7 +21,7 @@ impl Default for WireImage<'_> {
     }
 }
 
-impl<'a> Field<'a> for WireImage<'a> {
+impl<'a> ReadField<'a> for WireImage<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Bytes(bytes) = value {
             *self = Self::Encoded(bytes);

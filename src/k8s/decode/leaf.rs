@@ -9,7 +9,7 @@ use serde::{
     de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-use super::protobuf::{Field, NotAMessage, WireValue};
+use super::protobuf::{NotAMessage, ReadField, WireValue};
 use crate::{
     cluster::quantity,
     time::{ClusterTime, Span, Timestamp},
@@ -284,7 +284,7 @@ deserialize_leaves!(
     Int, LenientBool; Text, Time, Quantity, IntOrText, Pairs, PairsOrText, Amounts, Times, MaybeText
 );
 
-impl<'a> Field<'a> for Text<'a> {
+impl<'a> ReadField<'a> for Text<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let Some(text) = value.text()? {
             self.0 = text.into();
@@ -293,7 +293,7 @@ impl<'a> Field<'a> for Text<'a> {
     }
 }
 
-impl<'a> Field<'a> for Int {
+impl<'a> ReadField<'a> for Int {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Int(int) = value {
             self.0 = Some(int.cast_signed());
@@ -302,7 +302,7 @@ impl<'a> Field<'a> for Int {
     }
 }
 
-impl<'a> Field<'a> for LenientBool {
+impl<'a> ReadField<'a> for LenientBool {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Int(int) = value {
             self.0 = int != 0;
@@ -312,7 +312,7 @@ impl<'a> Field<'a> for LenientBool {
 }
 
 /// `Time` or `MicroTime`, whose zero is an empty message.
-impl<'a> Field<'a> for Time<'a> {
+impl<'a> ReadField<'a> for Time<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         let (mut seconds, mut nanos) = (Int::default(), Int::default());
         value.each_field(|number, value| match number {
@@ -328,7 +328,7 @@ impl<'a> Field<'a> for Time<'a> {
     }
 }
 
-impl<'a> Field<'a> for Quantity<'a> {
+impl<'a> ReadField<'a> for Quantity<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         let mut text = Text(std::mem::take(&mut self.0));
         value.each_field(|number, value| if number == 1 { text.read(value) } else { Ok(()) })?;
@@ -337,7 +337,7 @@ impl<'a> Field<'a> for Quantity<'a> {
     }
 }
 
-impl<'a> Field<'a> for IntOrText<'a> {
+impl<'a> ReadField<'a> for IntOrText<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         const TEXT: i64 = 1;
         let (mut kind, mut int, mut text) = (Int::default(), Int::default(), Text::default());
@@ -354,7 +354,7 @@ impl<'a> Field<'a> for IntOrText<'a> {
     }
 }
 
-impl<'a> Field<'a> for Pairs<'a> {
+impl<'a> ReadField<'a> for Pairs<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let Some((key, value)) = value.entry()?
             && let Some(value) = value.text()?
@@ -365,19 +365,19 @@ impl<'a> Field<'a> for Pairs<'a> {
     }
 }
 
-impl<'a> Field<'a> for Amounts<'a> {
+impl<'a> ReadField<'a> for Amounts<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         read_entry(&mut self.0, value)
     }
 }
 
-impl<'a> Field<'a> for Times<'a> {
+impl<'a> ReadField<'a> for Times<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         read_entry(&mut self.0, value)
     }
 }
 
-impl<'a, T: Field<'a> + Default> Field<'a> for LenientList<T> {
+impl<'a, T: ReadField<'a> + Default> ReadField<'a> for LenientList<T> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Bytes(_) = value {
             self.0.push(T::default());
@@ -389,7 +389,7 @@ impl<'a, T: Field<'a> + Default> Field<'a> for LenientList<T> {
     }
 }
 
-fn read_entry<'a, T: Field<'a> + Default>(
+fn read_entry<'a, T: ReadField<'a> + Default>(
     entries: &mut Vec<(Cow<'a, str>, T)>,
     value: WireValue<'a>,
 ) -> Result<(), NotAMessage> {

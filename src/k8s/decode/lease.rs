@@ -7,7 +7,7 @@ use super::{
     leaf::{Int, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Field, Message, NotAMessage, WireValue, message},
+    protobuf::{Message, NotAMessage, ReadField, WireValue, message},
 };
 use crate::cluster::{Change, LeaderLease, Lease};
 

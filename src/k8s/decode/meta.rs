@@ -10,7 +10,7 @@ use serde::{
 use super::{
     leaf::{Int, LenientBool, LenientList, Pairs, Text, Time},
     pool::SharedParts,
-    protobuf::{Field, NotAMessage, WireValue, message},
+    protobuf::{NotAMessage, ReadField, WireValue, message},
 };
 use crate::{
     cluster::{
@@ -175,7 +175,7 @@ impl KnownAnnotations {
     }
 }
 
-impl<'a> Field<'a> for KnownAnnotations {
+impl<'a> ReadField<'a> for KnownAnnotations {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         let Some((key, value)) = value.entry()? else { return Ok(()) };
         let is_read = Self::WITH_VALUE.contains(&key);

@@ -10,7 +10,7 @@ use super::{
     leaf::{Amounts, LenientBool, LenientList, Quantity, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Field, Message, NotAMessage, WireValue, message},
+    protobuf::{Message, NotAMessage, ReadField, WireValue, message},
     requests,
 };
 use crate::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};

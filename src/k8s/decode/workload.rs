@@ -11,7 +11,7 @@ use super::{
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
-    protobuf::{Field, Message, NotAMessage, WireValue, message},
+    protobuf::{Message, NotAMessage, ReadField, WireValue, message},
 };
 use crate::cluster::{
     Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind, WorkloadStage,

@@ -59,24 +59,24 @@ pub trait Message<'a> {
 
 /// What the value of a field is read into: of a list or map, the next entry. A value that has another type on the wire counts
 /// as absent, as in JSON.
-pub trait Field<'a> {
+pub trait ReadField<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage>;
 }
 
-impl<'a, M: Message<'a>> Field<'a> for M {
+impl<'a, M: Message<'a>> ReadField<'a> for M {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         value.each_field(|number, value| self.field(number, value))
     }
 }
 
-impl<'a, F: Field<'a> + Default> Field<'a> for Option<F> {
+impl<'a, F: ReadField<'a> + Default> ReadField<'a> for Option<F> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         self.get_or_insert_default().read(value)
     }
 }
 
 /// Only that it is there counts.
-impl<'a> Field<'a> for IgnoredAny {
+impl<'a> ReadField<'a> for IgnoredAny {
     fn read(&mut self, _: WireValue<'a>) -> Result<(), NotAMessage> {
         Ok(())
     }
@@ -97,7 +97,7 @@ macro_rules! message {
                 number: u64,
                 value: $crate::k8s::decode::protobuf::WireValue<$lifetime>,
             ) -> Result<(), $crate::k8s::decode::protobuf::NotAMessage> {
-                use $crate::k8s::decode::protobuf::Field as _;
+                use $crate::k8s::decode::protobuf::ReadField as _;
                 match number {
                     $($number => self.$field.read(value),)+
                     $($inline => value.each_field(|number, value| match number {

@@ -7,7 +7,7 @@ mod page;
 
 pub(super) use self::message::{Fields, message};
 pub use self::{
-    message::{Field, Message, NotAMessage, WireValue},
+    message::{Message, NotAMessage, ReadField, WireValue},
     page::ProtobufPage,
 };
 use super::{Decoder, StatusError, StreamEvent, WireStatus, on_object};

@@ -1,7 +1,7 @@
 //! A page of a list as it arrives: each object is read as soon as all of it has come. So a long list is never in memory as a
 //! whole, and is read while the server goes on to write it.
 
-use super::{Field, Fields, MAGIC, NotAMessage, WireValue, describe};
+use super::{Fields, MAGIC, NotAMessage, ReadField, WireValue, describe};
 use crate::{
     cluster::Change,
     k8s::decode::{Decoder, ListMeta, ListPurpose, PageEnd, Wire},
