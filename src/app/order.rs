@@ -1,6 +1,6 @@
 //! The rows of each list: their order, and the filter's answer for each.
 
-use std::sync::Arc;
+use std::{iter::Peekable, sync::Arc};
 
 use super::{
     App,
@@ -18,8 +18,8 @@ use crate::{
     engine::{Certainty, ZoneView},
     forecast::{self, Lane},
     model::{
-        DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, Revision,
-        pending_pods::pending_since,
+        DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, NextEvent,
+        NodeState, Revision, pending_pods::pending_since,
     },
     time::Timestamp,
 };
@@ -210,16 +210,41 @@ fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
 fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
     let rows = shown.cluster.nodes().iter();
     let rows = rows.filter(|node| filter.is_empty() || filter.matches(&NodeRow { shown, node }));
-    let ranked = rows.map(|node| (node_rank(shown, node, sort.column), node.name.clone())).collect();
-    sorted(ranked, sort.reversed)
+    let mut states = InOrder::of(shown.watchlist.states());
+    let mut next = InOrder::of(&shown.views.leaving.next);
+    let mut rank = |node: &Node| {
+        let (state, due) = (states.get(&node.name), next.get(&node.name));
+        node_rank(shown, node, state, due, sort.column)
+    };
+    sorted(rows.map(|node| (rank(node), node.name.clone())).collect(), sort.reversed)
 }
 
-fn node_rank(shown: &Model, node: &Node, column: NodeColumn) -> Rank {
-    let due = shown.views.leaving.next.get(&node.name);
+/// Finds the values of nodes whose names ascend, in one walk: as many searches would keep keys waiting.
+struct InOrder<I: Iterator>(Peekable<I>);
+
+impl<'a, V, I: Iterator<Item = (&'a NodeName, V)>> InOrder<I> {
+    fn of(values: impl IntoIterator<IntoIter = I>) -> Self {
+        Self(values.into_iter().peekable())
+    }
+
+    fn get(&mut self, node: &NodeName) -> Option<V> {
+        while self.0.next_if(|(name, _)| *name < node).is_some() {}
+        self.0.next_if(|(name, _)| *name == node).map(|(_, value)| value)
+    }
+}
+
+/// `state` and `due` are the node's own.
+fn node_rank(
+    shown: &Model,
+    node: &Node,
+    state: Option<NodeState>,
+    due: Option<&NextEvent>,
+    column: NodeColumn,
+) -> Rank {
     let load = || shown.cluster.load(&node.name);
     match column {
         NodeColumn::State => {
-            let urgency = shown.watchlist.state(&node.name).map_or(0, |state| state as i64);
+            let urgency = state.map_or(0, |state| state as i64);
             Rank::Pair(urgency, due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos))
         }
         NodeColumn::Name => Rank::Number(0),

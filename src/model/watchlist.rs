@@ -196,6 +196,11 @@ impl NodeWatchlist {
         self.seen.get(node).map(|seen| seen.look.state)
     }
 
+    /// The states of all nodes that have one, by name.
+    pub fn states(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
+        self.seen.iter().map(|(name, seen)| (name, seen.look.state))
+    }
+
     /// The nodes that have a state, by name.
     pub fn names(&self) -> impl Iterator<Item = &NodeName> {
         self.seen.keys()
