@@ -42,7 +42,7 @@ pub struct Shadow {
     leader: Option<LeaderLease>,
     /// When the leader last renewed its Lease; none if it never did.
     leader_renewed: Option<Timestamp>,
-    /// Since when the watches have been live: before that, the Lease may have been renewed unobserved.
+    /// When the watch of the leader's Lease was last live again: before that, the Lease may have been renewed unobserved.
     live_since: Timestamp,
     /// Since when the watch of the leader's Lease has been down: that it is not renewed since then says nothing.
     leader_unseen_since: Option<Timestamp>,
@@ -301,9 +301,6 @@ impl Engine {
     /// The watches are live again. The shadowed controller may have seen heartbeats meanwhile: they count with the time
     /// that they state. If the engine is the controller, it saw nothing either: every node gets a new grace period.
     pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
-        if let Some(shadow) = &mut self.shadow {
-            shadow.live_since = now;
-        }
         for (name, record) in self.records.iter_mut() {
             match &self.shadow {
                 Some(_) => record.catch_up(cluster.lease(name), cluster.clock(), now),

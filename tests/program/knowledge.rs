@@ -313,3 +313,22 @@ fn while_the_lease_of_the_leader_is_not_seen_nobody_says_that_no_controller_is_a
     fixture.run(2);
     assert!(matches!(confidence(&fixture), Some(Confidence::NoController { .. })));
 }
+
+#[test]
+fn a_controller_that_was_gone_before_the_watch_of_nodes_broke_is_gone_after_it() {
+    let mut fixture = DashboardFixture::new().with_controller();
+    fixture.withhold([(FeedKind::Nodes, Withheld::Stale)]);
+    fixture.add_node("n0", "a");
+    fixture.lists();
+    fixture.led = false;
+    fixture.run(60);
+    let is_gone = |fixture: &DashboardFixture| {
+        matches!(fixture.app.model.views.confidence, Some(Confidence::NoController { .. }))
+    };
+    assert!(is_gone(&fixture));
+    fixture.break_watches();
+    fixture.run(10);
+    fixture.health(FeedKind::Nodes, FeedState::Live);
+    fixture.run(2);
+    assert!(is_gone(&fixture));
+}
