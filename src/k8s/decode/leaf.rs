@@ -380,15 +380,15 @@ impl<'a> ReadField<'a> for Times<'a> {
 impl<'a, T: ReadField<'a> + Default> ReadField<'a> for LenientList<T> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Bytes(_) = value {
+            // Read where it stays: pods and what is in them are large.
             self.0.push(T::default());
-            if let Some(entry) = self.0.last_mut() {
-                entry.read(value)?;
-            }
+            self.0.last_mut().expect("it has just been added").read(value)?;
         }
         Ok(())
     }
 }
 
+/// Reads an entry of a map.
 fn read_entry<'a, T: ReadField<'a> + Default>(
     entries: &mut Vec<(Cow<'a, str>, T)>,
     value: WireValue<'a>,

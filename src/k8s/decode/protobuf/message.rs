@@ -1,6 +1,6 @@
 //! Messages as they are on the wire, and how they are read into the types of the decoders.
 //!
-//! The types are those that JSON is read into. Which number each field has, stands beneath its type ([`message!`]).
+//! The types are those that JSON is read into. The numbers of its fields stand beneath each type ([`message!`]).
 
 use serde::de::IgnoredAny;
 
@@ -69,9 +69,13 @@ impl<'a, M: Message<'a>> ReadField<'a> for M {
     }
 }
 
+/// A message that may be absent.
 impl<'a, F: ReadField<'a> + Default> ReadField<'a> for Option<F> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
-        self.get_or_insert_default().read(value)
+        match value {
+            WireValue::Bytes(_) => self.get_or_insert_default().read(value),
+            WireValue::Int(_) => Ok(()),
+        }
     }
 }
 
@@ -83,7 +87,7 @@ impl<'a> ReadField<'a> for IgnoredAny {
 }
 
 /// The fields of a message that are read, by their numbers in the published API definitions (`generated.proto`). All others are
-/// skipped unread. Behind a semicolon stands the field whose own fields are those of the object in JSON.
+/// skipped unread. After the semicolon comes a field whose own fields are the object's in JSON.
 macro_rules! message {
     (
         impl<$lifetime:lifetime> $message:ty {
