@@ -154,7 +154,7 @@ impl ProtobufPage {
         const ITEMS: u64 = 2;
         let end = &mut self.end;
         match field {
-            (METADATA, value) => {
+            (METADATA, value @ WireValue::Bytes(_)) => {
                 let mut metadata = ListMeta::default();
                 metadata.read(value)?;
                 *end = PageEnd { bad: std::mem::take(&mut end.bad), ..PageEnd::new(&metadata, end.count) };
