@@ -18,3 +18,4 @@ pub mod engine;
 pub mod cluster;
 pub mod time;
 pub mod visible;
+pub mod ordered;

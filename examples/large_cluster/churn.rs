@@ -1,7 +1,6 @@
 //! What happens in a large cluster all the time: Leases are renewed, pods change and are replaced.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -15,7 +14,7 @@ use futures::{
     stream,
 };
 use http::{Request, request::Builder};
-use kordon::clock::Clock;
+use kordon::{clock::Clock, ordered::OrderedMap};
 use kube::Client;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
@@ -35,7 +34,7 @@ pub struct Churn<T> {
     cluster: LargeCluster,
     rates: ChurnRates,
     pub done: ChurnCounts,
-    pods: Mutex<BTreeMap<usize, ChangedPod>>,
+    pods: Mutex<OrderedMap<usize, ChangedPod>>,
 }
 
 /// Where a cluster is changed.

@@ -1,8 +1,9 @@
 //! Completions of the last word of taints or labels that are typed.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::cluster::{Cluster, Name, Node, NodeName, TaintEffect};
+use crate::{
+    cluster::{Cluster, Name, Node, NodeName, TaintEffect},
+    ordered::{OrderedMap, OrderedSet},
+};
 
 /// At most this many candidates are returned.
 const MOST: usize = 12;
@@ -31,9 +32,9 @@ const LABELS: [&str; 3] = [
 /// The keys and values in use, and what the nodes in question have.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
-    keys: BTreeMap<Name, BTreeSet<Name>>,
+    keys: OrderedMap<Name, OrderedSet<Name>>,
     /// Words that remove a taint or label.
-    removals: BTreeSet<String>,
+    removals: OrderedSet<String>,
     /// Whether a word ends with an effect.
     effects: bool,
 }
@@ -63,7 +64,7 @@ impl Vocabulary {
     }
 
     fn known(keys: &[&str]) -> Self {
-        let keys = keys.iter().map(|key| (Name::from(*key), BTreeSet::new())).collect();
+        let keys = keys.iter().map(|key| (Name::from(*key), OrderedSet::new())).collect();
         Self { keys, ..Self::default() }
     }
 

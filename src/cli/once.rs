@@ -1,6 +1,6 @@
 //! What is known of a cluster, asked for once: what all commands share that answer and end.
 
-use std::{collections::BTreeSet, mem, path::Path};
+use std::{mem, path::Path};
 
 use clap::Args;
 use tokio::sync::{mpsc, watch};
@@ -28,6 +28,7 @@ use crate::{
         settings::controller_flags,
     },
     model::{ControllerRole, Model, ModelOptions},
+    ordered::OrderedSet,
     plan::{Action, EvictionRules, needs},
     run::{
         Session,
@@ -133,7 +134,7 @@ pub struct OneShot {
     /// What the watches go on to say; they end with this.
     pub feeds: mpsc::Receiver<FeedEvent>,
     /// The scopes that are watched, where [no whole kinds](Self::following) are.
-    scopes: watch::Sender<BTreeSet<Scope>>,
+    scopes: watch::Sender<OrderedSet<Scope>>,
     pub clock: Clock,
     _ends_with_us: DropGuard,
 }
@@ -169,7 +170,7 @@ impl OneShot {
     pub async fn ask_about(
         args: &OnceArgs,
         connection: ConnectionArgs,
-        needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
+        needs: impl Fn(&Model, &str) -> OrderedSet<Scope>,
     ) -> Result<Self, CliError> {
         if let Some(file) = &args.recorded.recording {
             return Self::of_recording(file, args, &connection);
@@ -278,7 +279,7 @@ impl OneShot {
         rules: &EvictionRules,
         patience: Patience,
     ) -> Result<(), CliError> {
-        let mut read = BTreeSet::new();
+        let mut read = OrderedSet::new();
         loop {
             let needed = needs::needs(action, &self.model.cluster, rules, self.at);
             let followed = needs::followed(action, &needed);
@@ -308,7 +309,7 @@ impl OneShot {
 
     /// Applies what the watches report until they have answered for these scopes: with objects, or that they are
     /// forbidden.
-    async fn until_answered(&mut self, scopes: &BTreeSet<Scope>) {
+    async fn until_answered(&mut self, scopes: &OrderedSet<Scope>) {
         let is_answered = |cluster: &Cluster, scope: &Scope| match cluster.known_in(scope) {
             Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => true,
             Known::NotListed | Known::Off { .. } => false,
@@ -327,7 +328,7 @@ impl OneShot {
     }
 
     /// Fails where nodes are needed and forbidden: without them there is nothing to tell.
-    fn may_read_nodes(&self, needed: &BTreeSet<Scope>) -> Result<(), CliError> {
+    fn may_read_nodes(&self, needed: &OrderedSet<Scope>) -> Result<(), CliError> {
         let of_nodes = needed.iter().filter(|scope| scope.kind() == FeedKind::Nodes);
         let forbidden = of_nodes.filter_map(|scope| match self.model.cluster.known_in(scope) {
             Known::Forbidden { error } => Some(error.to_string()),
@@ -346,7 +347,7 @@ impl OneShot {
     pub async fn read(
         &mut self,
         patience: Patience,
-        needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
+        needs: impl Fn(&Model, &str) -> OrderedSet<Scope>,
     ) -> Result<(), CliError> {
         let Self { model, namespace, connection, clock, .. } = self;
         let all = |model: &Model| needs(model, namespace);

@@ -1,6 +1,6 @@
 //! `kordon why`: explains what happens to a node or a pod, or why nothing does.
 
-use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
+use std::{fmt::Write as _, sync::Arc};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -22,6 +22,7 @@ use crate::{
         Model,
         suggestions::{Numbers, Suggestion, SuggestionJob},
     },
+    ordered::OrderedSet,
     placement::Snapshot,
     plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
     time::Timestamp,
@@ -337,7 +338,7 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     }
     let reasons = snapshot.refusals(&placing_environment::replacement(pod, cluster));
     let mut placing = PlacingEnvironment::new(cluster, snapshot, now);
-    let landing = placing.land(pod, &BTreeSet::new());
+    let landing = placing.land(pod, &OrderedSet::new());
     let trace = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
     // The reasons of all nodes that do not fit, even if others do.
     let trace = PlacementTrace { reasons, ..trace.unwrap_or_default() };

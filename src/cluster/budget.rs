@@ -1,7 +1,5 @@
 //! PodDisruptionBudgets.
 
-use std::collections::BTreeMap;
-
 use minicbor::{Decode, Encode};
 
 use super::{
@@ -12,7 +10,7 @@ use super::{
     table::{TableObject, Version},
     uid::Uid,
 };
-use crate::time::ClusterTime;
+use crate::{ordered::OrderedMap, time::ClusterTime};
 
 /// A PodDisruptionBudget and its status.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
@@ -74,7 +72,7 @@ pub struct BudgetStatus {
     pub expected_pods: i32,
     /// Pods whose eviction was granted and that still exist, with the time of the grant.
     #[n(5)]
-    pub disrupted_pods: BTreeMap<Name, ClusterTime>,
+    pub disrupted_pods: OrderedMap<Name, ClusterTime>,
     /// Why the disruption controller could not compute the status: the message of the condition DisruptionAllowed if
     /// its reason is SyncFailed.
     #[n(6)]

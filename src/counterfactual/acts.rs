@@ -1,9 +1,8 @@
 //! What a controller did: nodes declared Unknown and pods evicted, with when the nodes were back.
 
-use std::collections::BTreeSet;
-
 use crate::{
     cluster::{Key, NodeName, Uid},
+    ordered::OrderedSet,
     time::{Span, Timestamp},
 };
 
@@ -13,7 +12,7 @@ pub struct Acts {
     pub unreachable: Vec<UnreachableNode>,
     pub evicted: Vec<EvictedPod>,
     /// The nodes that were not back since.
-    open: BTreeSet<NodeName>,
+    open: OrderedSet<NodeName>,
 }
 
 /// A node that was declared Unknown.
@@ -88,7 +87,7 @@ impl Acts {
         Self {
             unreachable: self.unreachable.iter().filter(|act| is_in(act.at)).cloned().collect(),
             evicted: self.evicted.iter().filter(|act| is_in(act.at)).cloned().collect(),
-            open: BTreeSet::new(),
+            open: OrderedSet::new(),
         }
     }
 }

@@ -28,10 +28,7 @@ mod pods;
 mod replacements;
 mod uncertainty;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 pub use acts::{Acts, ActsTotals, EvictedPod, Spread, UnreachableNode};
 pub use alternative::{Alternative, BadAlternative, DEFAULT_TOLERATION, DefaultTolerations};
@@ -43,6 +40,7 @@ use crate::{
         ObjectEvent, Pod, TableObject, Version,
     },
     engine::{Settings, Write},
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 use replacements::Replacements;
@@ -59,18 +57,18 @@ pub struct Counterfactual {
     /// The nodes, Leases and pods as they were recorded.
     recorded: Cluster,
     /// The last status of Ready that each kubelet posted, by node.
-    posted: BTreeMap<NodeName, ConditionStatus>,
+    posted: OrderedMap<NodeName, ConditionStatus>,
     /// When each node was last heard from.
-    heard: BTreeMap<NodeName, Timestamp>,
+    heard: OrderedMap<NodeName, Timestamp>,
     /// The pods that the engine marked not ready, as they were before.
-    marked: BTreeMap<Key, Arc<Pod>>,
+    marked: OrderedMap<Key, Arc<Pod>>,
     /// The pods that the engine evicted: when their kubelet has ended them.
-    ending: BTreeMap<Key, Timestamp>,
+    ending: OrderedMap<Key, Timestamp>,
     /// Those whose node is silent, by node: their kubelet ends them once it is back.
-    held: BTreeMap<NodeName, BTreeSet<Key>>,
+    held: OrderedMap<NodeName, OrderedSet<Key>>,
     replacements: Replacements,
     /// The pods that the engine evicted and the recorded controller has not, and when.
-    evicted_here: BTreeMap<Key, Timestamp>,
+    evicted_here: OrderedMap<Key, Timestamp>,
     /// How often the leader renews its Lease.
     leader_renews_every: Option<Span>,
     happened: Acts,
@@ -84,13 +82,13 @@ impl Counterfactual {
             settings: alternative.settings.clone(),
             tolerations: alternative.tolerations,
             recorded: Cluster::default(),
-            posted: BTreeMap::new(),
-            heard: BTreeMap::new(),
-            marked: BTreeMap::new(),
-            ending: BTreeMap::new(),
-            held: BTreeMap::new(),
+            posted: OrderedMap::new(),
+            heard: OrderedMap::new(),
+            marked: OrderedMap::new(),
+            ending: OrderedMap::new(),
+            held: OrderedMap::new(),
             replacements: Replacements::default(),
-            evicted_here: BTreeMap::new(),
+            evicted_here: OrderedMap::new(),
             leader_renews_every: None,
             happened: Acts::default(),
             would: Acts::default(),

@@ -3,11 +3,7 @@
 //! It is a small one: requests, taints, cordons and node selectors; then spread over zones and nodes, then the least
 //! loaded node. It has no preemption, and no affinity except that of DaemonSets.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{cmp::Reverse, sync::Arc};
 
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -22,6 +18,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -32,13 +29,13 @@ pub struct SimpleScheduler {
     errors: ErrorReporter,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
-    usage: BTreeMap<String, NodeUsage>,
+    usage: OrderedMap<String, NodeUsage>,
     /// Pods of each controller (by uid) on each node.
-    siblings: BTreeMap<String, BTreeMap<String, usize>>,
+    siblings: OrderedMap<String, OrderedMap<String, usize>>,
     /// Pods to bind.
-    queue: BTreeSet<(Reverse<i64>, Key)>,
+    queue: OrderedSet<(Reverse<i64>, Key)>,
     /// Pods that fit no node. They are tried again when capacity may be free.
-    unschedulable: BTreeSet<Key>,
+    unschedulable: OrderedSet<Key>,
     /// When unschedulable pods are tried again.
     retry_at: Timestamp,
     /// The node after which the next search starts, in a cluster too large to check every node.
@@ -85,10 +82,10 @@ impl SimpleScheduler {
             errors,
             nodes: KnownObjects::new(),
             pods: KnownObjects::new(),
-            usage: BTreeMap::new(),
-            siblings: BTreeMap::new(),
-            queue: BTreeSet::new(),
-            unschedulable: BTreeSet::new(),
+            usage: OrderedMap::new(),
+            siblings: OrderedMap::new(),
+            queue: OrderedSet::new(),
+            unschedulable: OrderedSet::new(),
             retry_at: Timestamp::MAX,
             cursor: String::new(),
             listed: (false, false),
@@ -258,7 +255,7 @@ impl SimpleScheduler {
             return self.load_with(node, pod).map(|_| name.to_owned());
         }
         let here = pod.controller().and_then(|owner| self.siblings.get(&owner.uid));
-        let mut zones: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut zones: OrderedMap<&str, usize> = OrderedMap::new();
         for (node, count) in here.into_iter().flatten() {
             if let Some(usage) = self.usage.get(node) {
                 *zones.entry(&usage.zone).or_insert(0) += count;

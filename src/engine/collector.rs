@@ -1,8 +1,6 @@
 //! The pod garbage collector, which force deletes orphaned and finished pods (docs/upstream/neighbours.md#1; upstream
 //! `podgc.PodGCController`).
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{
     Engine,
     effect::{Deletion, NodeCheck, Write},
@@ -12,6 +10,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Delta, Key, Name, Node, NodeName, Phase, Pod},
+    ordered::{OrderedMap, OrderedSet},
     time::{ClusterTime, Span, Timestamp},
 };
 
@@ -35,15 +34,15 @@ pub struct Collector {
     /// The earliest time of the next pass.
     not_before: Timestamp,
     /// Names that pods are bound to and no node has.
-    missing: BTreeSet<NodeName>,
+    missing: OrderedSet<NodeName>,
     /// When each name leaves quarantine. A node that comes back does not remove its name.
-    quarantine: BTreeMap<NodeName, Timestamp>,
+    quarantine: OrderedMap<NodeName, Timestamp>,
     /// Nodes with the out-of-service taint.
-    out_of_service: BTreeSet<NodeName>,
+    out_of_service: OrderedSet<NodeName>,
     /// Terminating pods that were never scheduled.
-    unscheduled: BTreeSet<Key>,
+    unscheduled: OrderedSet<Key>,
     /// Finished pods, in the order in which they are collected.
-    finished: BTreeSet<Finished>,
+    finished: OrderedSet<Finished>,
 }
 
 /// The order of finished pods: those evicted by their kubelet first, then by age and name.
@@ -73,11 +72,11 @@ impl Collector {
             tick,
             certainty,
             not_before: tick.max(now),
-            missing: BTreeSet::new(),
-            quarantine: BTreeMap::new(),
-            out_of_service: BTreeSet::new(),
-            unscheduled: BTreeSet::new(),
-            finished: BTreeSet::new(),
+            missing: OrderedSet::new(),
+            quarantine: OrderedMap::new(),
+            out_of_service: OrderedSet::new(),
+            unscheduled: OrderedSet::new(),
+            finished: OrderedSet::new(),
         };
         for node in cluster.nodes().iter() {
             collector.add_node(node);

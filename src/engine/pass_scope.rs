@@ -1,13 +1,12 @@
 //! Which nodes a pass looks at: all, or in a forecast only those at which it could find something.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{
     settings::ControllerRules,
     zone::{self, Census, NodeZone},
 };
 use crate::{
     cluster::{Cluster, Node, NodeName, ZoneKey},
+    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -29,14 +28,14 @@ pub enum PassScope {
 /// The nodes that a forecast's next pass looks at, and what it needs to know about the others.
 #[derive(Clone, Debug, Default)]
 pub struct UnsettledNodes {
-    pub nodes: BTreeSet<NodeName>,
+    pub nodes: OrderedSet<NodeName>,
     /// When the last pass was.
     pub last_pass: Timestamp,
     /// The counts of the settled nodes.
-    pub settled: BTreeMap<ZoneKey, Census>,
+    pub settled: OrderedMap<ZoneKey, Census>,
     /// When the grace periods of settled nodes end. A node may have changed since: then the look at it is unnecessary,
     /// and harmless.
-    ends: BTreeSet<(Timestamp, NodeName)>,
+    ends: OrderedSet<(Timestamp, NodeName)>,
 }
 
 impl PassScope {

@@ -1,14 +1,13 @@
 //! The file of guard rails.
 
 use std::{
-    collections::BTreeSet,
     env, fs, io,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 
-use crate::{cluster::Selector, operation::Guards};
+use crate::{cluster::Selector, operation::Guards, ordered::OrderedSet};
 
 /// Why the guard rails are unknown. Nothing is written to the cluster then.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +29,7 @@ struct File {
     max_nodes: Option<usize>,
     max_zone_percent: Option<u8>,
     keep_last_ready: Option<bool>,
-    protected_namespaces: BTreeSet<String>,
+    protected_namespaces: OrderedSet<String>,
     protected_pods: Vec<String>,
 }
 

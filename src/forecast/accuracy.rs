@@ -1,10 +1,7 @@
 //! How right the forecasts have been: what the controller did, compared with what had been predicted five seconds
 //! before.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    fmt,
-};
+use std::{collections::VecDeque, fmt};
 
 use super::{ControllerEvent, EventKind, Forecast, comparison};
 use crate::{
@@ -12,6 +9,7 @@ use crate::{
         Applied, Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, ZoneKey,
     },
     engine::{DELETION_BY_TAINT, controllers_own},
+    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -45,7 +43,7 @@ pub struct Accuracy {
     events: VecDeque<ControllerEvent>,
     /// What others did since then that no forecast can know.
     surprises: VecDeque<Surprise>,
-    counts: BTreeMap<EventKind, EventCounts>,
+    counts: OrderedMap<EventKind, EventCounts>,
     errors: VecDeque<Span>,
     misses: VecDeque<Miss>,
 }
@@ -124,7 +122,7 @@ pub enum Judgement {
 /// How right the forecasts have been.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccuracyReport {
-    pub kinds: BTreeMap<EventKind, EventCounts>,
+    pub kinds: OrderedMap<EventKind, EventCounts>,
     /// The median error of the predicted times, whether early or late; none without any.
     pub median: Option<Span>,
     /// The largest error.
@@ -152,7 +150,7 @@ impl Accuracy {
             predictions: VecDeque::new(),
             events: VecDeque::new(),
             surprises: VecDeque::new(),
-            counts: BTreeMap::new(),
+            counts: OrderedMap::new(),
             errors: VecDeque::new(),
             misses: VecDeque::new(),
         }

@@ -1,16 +1,13 @@
 //! The forecast as lanes of a chart: one for each node that something happens to; one for several nodes, or for a zone,
 //! where there is no room for all.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{borrow::Cow, sync::Arc};
 
 use super::{DeletedRange, Forecast, ForecastKind, ForecastStep, Unreplaced};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Why, controllers_own},
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -68,7 +65,7 @@ pub struct LanePods {
     pub range: TimeRange,
     pub pods: Arc<Vec<Key>>,
     /// Why nothing runs in the place of some of them; empty until that is [known](Lane::with_unreplaced).
-    pub unreplaced: BTreeSet<Unreplaced>,
+    pub unreplaced: OrderedSet<Unreplaced>,
 }
 
 /// The first and the last time at which something may happen, or happens to the first and the last of several nodes.
@@ -102,7 +99,7 @@ impl Lane {
     /// With why nothing runs in the place of some of its pods; `of_node` are those of a node.
     pub fn with_unreplaced<'a>(
         &self,
-        of_node: impl Fn(&NodeName) -> Option<&'a BTreeMap<Key, Unreplaced>>,
+        of_node: impl Fn(&NodeName) -> Option<&'a OrderedMap<Key, Unreplaced>>,
     ) -> Cow<'_, Self> {
         let [node] = self.nodes.as_slice() else { return Cow::Borrowed(self) };
         let Some(unreplaced) = of_node(node) else { return Cow::Borrowed(self) };
@@ -157,7 +154,7 @@ impl Lane {
                     Some(last) if last.range == range => Arc::make_mut(&mut last.pods).push(pod.clone()),
                     _ => {
                         let pods = Arc::new(vec![pod.clone()]);
-                        self.pods.push(LanePods { at, range, pods, unreplaced: BTreeSet::new() });
+                        self.pods.push(LanePods { at, range, pods, unreplaced: OrderedSet::new() });
                     }
                 }
             }
@@ -211,7 +208,7 @@ impl Forecast {
         if !engine.confidence(self.made).allows_predictions() {
             return self;
         }
-        let names: BTreeSet<&NodeName> = self
+        let names: OrderedSet<&NodeName> = self
             .by_node
             .keys()
             .chain(&self.silent)
@@ -274,7 +271,7 @@ pub fn fold(lanes: &[Cow<'_, Lane>], room: usize, unit: Span) -> Vec<Lane> {
 
 /// The lanes by their keys; each group stands where the first of its lanes stood.
 fn grouped<'a, K: Ord>(lanes: &'a [Cow<'_, Lane>], key: impl Fn(&'a Lane) -> K) -> Vec<Vec<&'a Lane>> {
-    let mut places: BTreeMap<K, usize> = BTreeMap::new();
+    let mut places: OrderedMap<K, usize> = OrderedMap::new();
     let mut groups: Vec<Vec<&Lane>> = Vec::new();
     for lane in lanes.iter().map(Cow::as_ref) {
         let place = *places.entry(key(lane)).or_insert(groups.len());
@@ -334,7 +331,7 @@ mod tests {
     /// The lanes of a forecast made at second 0 over these nodes.
     fn lanes(nodes: Vec<Node>, steps: Vec<ForecastStep>, turns: &[(&str, TimeRange)]) -> Vec<Lane> {
         let mut cluster = Cluster::default();
-        let names: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
+        let names: OrderedSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
         for node in nodes {
             cluster.apply(Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
         }
@@ -364,7 +361,7 @@ mod tests {
     /// The pods that are [`deleted`] together.
     fn leave(secs: i64, range: TimeRange, count: usize) -> LanePods {
         let pods = Arc::new(vec![Key::new("d", "p"); count]);
-        LanePods { at: at(secs), range, pods, unreplaced: BTreeSet::new() }
+        LanePods { at: at(secs), range, pods, unreplaced: OrderedSet::new() }
     }
 
     fn deleted(node: &str) -> ForecastKind {
@@ -393,10 +390,10 @@ mod tests {
     fn a_lane_knows_its_pods_in_whose_place_nothing_runs() {
         let steps = vec![step(300, deleted("n"), false), step(310, deleted("n"), false)];
         let lanes = lanes(vec![node("n", Some(-5), Some(-2))], steps, &[]);
-        let stuck = BTreeMap::from([(Key::new("d", "p"), Unreplaced::Stuck)]);
+        let stuck = OrderedMap::from([(Key::new("d", "p"), Unreplaced::Stuck)]);
         let lane = lanes[0].with_unreplaced(|node| (**node == *"n").then_some(&stuck));
         assert!(
-            lane.pods.iter().all(|pods| pods.unreplaced == BTreeSet::from([Unreplaced::Stuck])),
+            lane.pods.iter().all(|pods| pods.unreplaced == OrderedSet::from([Unreplaced::Stuck])),
             "{lane:?}"
         );
         assert_eq!(*lanes[0].with_unreplaced(|_| None), lanes[0]);

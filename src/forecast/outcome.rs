@@ -1,15 +1,12 @@
 //! What becomes of a pod that is evicted, by the same rule as in N-1, a what-if and `kordon forecast`
 //! ([`Forecast::successors`]).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use super::{Forecast, Succession, Successor, SuccessorState};
 use crate::{
     cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope},
+    ordered::{OrderedMap, OrderedSet},
     plan::{
         CreationTime, Environment, EvictionNote, Landing, QuotaRefusal, environment, eviction_note,
         owner::{self, Recreation},
@@ -274,19 +271,19 @@ impl Forecast {
     /// for the first `most` in the order in which replacements are placed.
     pub fn outcomes<E: Environment>(
         &self,
-        leaving: &BTreeMap<Key, Timestamp>,
+        leaving: &OrderedMap<Key, Timestamp>,
         most: usize,
         cluster: &Cluster,
         environment: E,
-    ) -> BTreeMap<Key, EvictionOutcome> {
+    ) -> OrderedMap<Key, EvictionOutcome> {
         let missing_for_all = cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown();
         if !missing_for_all.is_empty() {
             let outcome = EvictionOutcome::Unknown { why: missing_for_all.to_string().into() };
             return leaving.keys().map(|key| (key.clone(), outcome.clone())).collect();
         }
         let (succession, others) = self.successors_of_first(most, leaving, cluster, environment);
-        let left_out: BTreeSet<&Key> = others.iter().map(|pod| &pod.key).collect();
-        let successors: BTreeMap<&Key, &Successor> =
+        let left_out: OrderedSet<&Key> = others.iter().map(|pod| &pod.key).collect();
+        let successors: OrderedMap<&Key, &Successor> =
             succession.successors.iter().map(|successor| (&successor.of, successor)).collect();
         let outcome = |pod: &Arc<Pod>| {
             let missing = missing(cluster, pod);

@@ -1,14 +1,12 @@
 //! What replaces the pods that a forecast deletes or that no longer run: where the replacements land, which pods wait, and
 //! which are lost.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, Name, NodeName, Pod},
+    ordered::{OrderedMap, OrderedSet},
     plan::{
         CreationTime, Environment, Failover, FailoverOutcome, FailoverPod, Landing, QuotaRefusal, RunTrace,
         eviction_note,
@@ -164,7 +162,7 @@ impl Forecast {
         cluster: &Cluster,
         environment: E,
     ) -> Succession {
-        let pods = self.leaving_pods(&BTreeMap::new(), cluster);
+        let pods = self.leaving_pods(&OrderedMap::new(), cluster);
         let departures = self.departures(assumptions, cluster, &environment);
         succession(failover(cluster, &pods, &self.down, environment), &departures, cluster, self.until)
     }
@@ -174,7 +172,7 @@ impl Forecast {
     pub(super) fn successors_of_first<E: Environment>(
         &self,
         most: usize,
-        leaving: &BTreeMap<Key, Timestamp>,
+        leaving: &OrderedMap<Key, Timestamp>,
         cluster: &Cluster,
         environment: E,
     ) -> (Succession, Vec<Arc<Pod>>) {
@@ -192,11 +190,11 @@ impl Forecast {
     }
 
     /// The pods of nodes that are down at the end, those that are deleted, and `also`.
-    fn leaving_pods(&self, also: &BTreeMap<Key, Timestamp>, cluster: &Cluster) -> Vec<Arc<Pod>> {
+    fn leaving_pods(&self, also: &OrderedMap<Key, Timestamp>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
         let is_elsewhere = |pod: &Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
         let deleted = self.steps.iter().filter_map(|step| step.kind.pod());
-        let deleted: BTreeSet<&Key> = deleted.chain(also.keys()).collect();
+        let deleted: OrderedSet<&Key> = deleted.chain(also.keys()).collect();
         let deleted = deleted.into_iter().filter_map(|pod| cluster.pod(pod));
         pods.extend(deleted.filter(|pod| pod.termination.is_none() && is_elsewhere(pod)).cloned());
         pods
@@ -206,7 +204,7 @@ impl Forecast {
     /// as in N-1.
     pub fn successors_of<E: Environment>(
         &self,
-        failing: &BTreeSet<NodeName>,
+        failing: &OrderedSet<NodeName>,
         assumptions: &Assumptions,
         cluster: &Cluster,
         environment: E,
@@ -222,8 +220,8 @@ impl Forecast {
         assumptions: &Assumptions,
         cluster: &Cluster,
         environment: &E,
-    ) -> BTreeMap<Key, Departure> {
-        let mut departures: BTreeMap<Key, Departure> = BTreeMap::new();
+    ) -> OrderedMap<Key, Departure> {
+        let mut departures: OrderedMap<Key, Departure> = OrderedMap::new();
         for step in &self.steps {
             let Some(pod) = step.kind.pod() else { continue };
             let removed = matches!(step.kind, ForecastKind::Removed { .. }).then_some(step.at);
@@ -270,9 +268,9 @@ impl Forecast {
 /// within it.
 fn refusals(
     cluster: &Cluster,
-    departures: &BTreeMap<Key, Departure>,
+    departures: &OrderedMap<Key, Departure>,
     until: Timestamp,
-) -> BTreeMap<Key, QuotaRefusal> {
+) -> OrderedMap<Key, QuotaRefusal> {
     let departure = |(pod, departure): (&Key, &Departure)| {
         let Departure { leaves, gone, .. } = *departure;
         Some(replacement::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone })
@@ -292,7 +290,7 @@ fn is_out_of_service(cluster: &Cluster, step: &ForecastKind) -> bool {
 
 fn succession(
     failover: Failover,
-    departures: &BTreeMap<Key, Departure>,
+    departures: &OrderedMap<Key, Departure>,
     cluster: &Cluster,
     until: Timestamp,
 ) -> Succession {

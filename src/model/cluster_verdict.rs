@@ -1,10 +1,7 @@
 //! The verdict on the cluster: how bad it is, in one line. The worst thing comes first, then what happens next, then the
 //! consequence. The dashboard's header, `kordon status` and the terminal's title say it in the same words.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::fmt;
 
 use super::{
     EvictionCounts, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
@@ -13,6 +10,7 @@ use super::{
 use crate::{
     cluster::{FeedKind, Known, NodeName, ZoneKey},
     engine::{Confidence, ZoneState, ZoneView},
+    ordered::{OrderedMap, OrderedSet},
     plan::words::counted,
     time::{Span, Timestamp},
 };
@@ -171,10 +169,10 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
 fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let zones = &model.views.zones;
     let mut findings = zones_down(zones, model.watchlist.zone_names());
-    let named: BTreeSet<&ZoneKey> =
+    let named: OrderedSet<&ZoneKey> =
         zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
     // Of each state how many nodes are in it, and the first of them.
-    let mut by_state: BTreeMap<NodeState, (usize, &NodeName)> = BTreeMap::new();
+    let mut by_state: OrderedMap<NodeState, (usize, &NodeName)> = OrderedMap::new();
     for (zone, nodes) in model.watchlist.zones() {
         let is_named = |state: NodeState| state.is_down() && named.contains(zone);
         for (name, state) in nodes.notable().filter(|(_, state)| !is_named(*state)) {

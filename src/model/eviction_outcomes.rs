@@ -1,11 +1,7 @@
 //! What becomes of every pod that is evicted: worked out beside the loop ([`OutcomesJob`](super::OutcomesJob)), kept in
 //! [`Model::outcomes`] until something newer is known, and counted for title, verdict and report.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     Model,
@@ -14,6 +10,7 @@ use super::{
 use crate::{
     cluster::{Key, NodeName, SortedWalk},
     forecast::{EvictionOutcome, OutcomeClass, Unreplaced},
+    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -23,21 +20,21 @@ pub struct EvictionOutcomes {
     /// The time of the cluster state that it was worked out from.
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
-    pub(super) by_pod: BTreeMap<Key, EvictionOutcome>,
+    pub(super) by_pod: OrderedMap<Key, EvictionOutcome>,
     /// The pods in whose place nothing runs, by their node.
-    pub(super) unreplaced: BTreeMap<NodeName, BTreeMap<Key, Unreplaced>>,
+    pub(super) unreplaced: OrderedMap<NodeName, OrderedMap<Key, Unreplaced>>,
     /// The pods whose eviction a budget would refuse, the earlier ones granted; none if budgets are not known.
-    pub(super) refused: Option<BTreeSet<Key>>,
+    pub(super) refused: Option<OrderedSet<Key>>,
 }
 
 impl EvictionOutcomes {
     /// Those of the pods that leave.
-    pub const fn by_pod(&self) -> &BTreeMap<Key, EvictionOutcome> {
+    pub const fn by_pod(&self) -> &OrderedMap<Key, EvictionOutcome> {
         &self.by_pod
     }
 
     /// The pods of a node in whose place nothing runs, and why; none if there are none.
-    pub fn unreplaced_on(&self, node: &NodeName) -> Option<&BTreeMap<Key, Unreplaced>> {
+    pub fn unreplaced_on(&self, node: &NodeName) -> Option<&OrderedMap<Key, Unreplaced>> {
         self.unreplaced.get(node)
     }
 }
@@ -48,7 +45,7 @@ pub(super) struct OutcomesBasis {
     /// [`Model::plan_changes`].
     pub changes: u64,
     /// [`Forecast::down`](crate::forecast::Forecast::down).
-    pub down: BTreeSet<NodeName>,
+    pub down: OrderedSet<NodeName>,
     /// [`LeavingChanges::pods`](super::leaving::LeavingChanges::pods).
     pub leaving: u64,
 }
@@ -110,7 +107,7 @@ impl Model {
 
 impl EvictionCounts {
     /// Counts evictions.
-    pub(super) fn of(evictions: &BTreeMap<Key, EvictionRow>, outcomes: Option<&EvictionOutcomes>) -> Self {
+    pub(super) fn of(evictions: &OrderedMap<Key, EvictionRow>, outcomes: Option<&EvictionOutcomes>) -> Self {
         let mut counts = Self::default();
         let mut refused = 0;
         let refusals = outcomes.and_then(|outcomes| outcomes.refused.as_ref()).into_iter().flatten();

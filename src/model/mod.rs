@@ -26,10 +26,7 @@ pub mod views;
 pub mod watchlist;
 mod zone_names;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
@@ -61,6 +58,7 @@ use crate::{
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
     forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement, apply_write},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    ordered::OrderedMap,
     plan::failover_gaps,
     time::{ClusterClock, Span, Timestamp},
     why::Explainer,
@@ -128,11 +126,11 @@ pub struct Model {
     /// Of the controller itself: evictions that wait before they may be taken.
     pub held: HeldEvictions,
     /// How many effects had each outcome, by the kind of effect and the outcome.
-    pub outcome_counts: BTreeMap<(&'static str, &'static str), u64>,
+    pub outcome_counts: OrderedMap<(&'static str, &'static str), u64>,
     /// Effects that were not taken yet.
     outbox: VecDeque<Effect>,
     /// Effects that were taken and have no outcome yet.
-    in_flight: BTreeMap<EffectId, Effect>,
+    in_flight: OrderedMap<EffectId, Effect>,
 }
 
 /// What a model starts with.
@@ -212,9 +210,9 @@ impl Model {
             plan_changes: 0,
             placement_changes: 0,
             held: HeldEvictions::default(),
-            outcome_counts: BTreeMap::new(),
+            outcome_counts: OrderedMap::new(),
             outbox: VecDeque::new(),
-            in_flight: BTreeMap::new(),
+            in_flight: OrderedMap::new(),
         }
     }
 
@@ -653,7 +651,7 @@ mod tests {
     }
 
     /// What a shadow shows if the clock is measured before or after the lists arrive.
-    fn shown(ahead: Span, measured_first: bool) -> (Option<Confidence>, BTreeMap<Key, EvictionState>) {
+    fn shown(ahead: Span, measured_first: bool) -> (Option<Confidence>, OrderedMap<Key, EvictionState>) {
         let settings = Settings::defaults(ServerVersion::new(1, 36));
         let connection = ConnectionInfo::default();
         let mut model = Model::new(ModelOptions { connection, settings, role: ControllerRole::Shadow }, NOW);

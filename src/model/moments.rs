@@ -1,11 +1,10 @@
 //! The notable moments of a stretch of time: what a time line shows, and what one jumps to.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{DepartureId, JournalEntry, Model, NodeState, VerdictLevel};
 use crate::{
     cluster::{NodeName, ZoneKey},
     engine::{Confidence, ZoneState},
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
     why::departure::DepartureKind,
 };
@@ -119,15 +118,15 @@ pub struct MomentFinder {
 
 #[derive(Clone, Debug, Default)]
 struct Known {
-    names: BTreeSet<NodeName>,
+    names: OrderedSet<NodeName>,
     /// The states of the nodes that are not Ready.
-    notable: BTreeMap<NodeName, NodeState>,
+    notable: OrderedMap<NodeName, NodeState>,
     /// [`super::NodeWatchlist::revision`]
     states_revision: u64,
-    zones: BTreeMap<ZoneKey, ZoneState>,
+    zones: OrderedMap<ZoneKey, ZoneState>,
     connection: Connection,
     departures_revision: u64,
-    counted: BTreeSet<DepartureId>,
+    counted: OrderedSet<DepartureId>,
     /// The number of the next entry of the journal.
     next_entry: usize,
 }
@@ -253,7 +252,7 @@ impl MomentFinder {
         }
         known.departures_revision = model.departures.revision();
         let from = DepartureId::first_at(now - REMEMBERED);
-        known.counted = known.counted.split_off(&from);
+        known.counted.retain(|id| *id >= from);
         let recent = model.departures.newest().take_while(|(id, _)| *id >= from);
         let mut evicted: Vec<_> = recent
             .filter(|(_, entry)| is_eviction(entry.departure.kind))
@@ -306,7 +305,7 @@ impl From<Confidence> for Connection {
 }
 
 /// The states of the nodes that are not Ready. A late heartbeat is not notable: most come after all.
-fn notable_states(model: &Model) -> BTreeMap<NodeName, NodeState> {
+fn notable_states(model: &Model) -> OrderedMap<NodeName, NodeState> {
     let notable = model.watchlist.notable().filter(|(_, state)| *state != NodeState::Late);
     notable.map(|(name, state)| (name.clone(), state)).collect()
 }

@@ -1,9 +1,6 @@
 //! The work that finds out what becomes of every pod that is evicted: [`Model::next_outcomes_job`], [`OutcomesJob::work`].
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{
     Model,
@@ -14,6 +11,7 @@ use crate::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
     forecast::{EvictionOutcome, Forecast, Unreplaced},
+    ordered::{OrderedMap, OrderedSet},
     placement::ClusterSnapshot,
     plan::{
         Cancellation, EvictionRules, PlacingEnvironment, budget,
@@ -70,7 +68,7 @@ impl OutcomesJob {
     /// much of the time and the memory.
     pub fn work(self, earlier: Option<ClusterSnapshot>, cancellation: &Cancellation) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
-        let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
+        let leaving: OrderedMap<Key, Timestamp> = leaving.pods().collect();
         let ClusterSnapshot { cluster, snapshot } = ClusterSnapshot::new(cluster, version, earlier);
         let most = MAX_LOOKS / cluster.nodes().len().max(1);
         let environment = PlacingEnvironment::new(&cluster, snapshot, at).until_cancelled(cancellation);
@@ -84,9 +82,9 @@ impl OutcomesJob {
 /// The pods in whose place nothing runs, by their node.
 fn unreplaced(
     cluster: &Cluster,
-    by_pod: &BTreeMap<Key, EvictionOutcome>,
-) -> BTreeMap<NodeName, BTreeMap<Key, Unreplaced>> {
-    let mut unreplaced: BTreeMap<NodeName, BTreeMap<Key, Unreplaced>> = BTreeMap::new();
+    by_pod: &OrderedMap<Key, EvictionOutcome>,
+) -> OrderedMap<NodeName, OrderedMap<Key, Unreplaced>> {
+    let mut unreplaced: OrderedMap<NodeName, OrderedMap<Key, Unreplaced>> = OrderedMap::new();
     for (key, outcome) in by_pod {
         if let Some(why) = outcome.class().unreplaced()
             && let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone())
@@ -101,10 +99,10 @@ fn unreplaced(
 /// disruption; none if budgets are not known.
 fn refused(
     cluster: &Cluster,
-    leaving: &BTreeMap<Key, Timestamp>,
+    leaving: &OrderedMap<Key, Timestamp>,
     version: ServerVersion,
     now: Timestamp,
-) -> Option<BTreeSet<Key>> {
+) -> Option<OrderedSet<Key>> {
     if !cluster.gaps([FeedKind::Budgets]).unknown().is_empty() {
         return None;
     }
@@ -113,7 +111,7 @@ fn refused(
         leaving.iter().filter_map(|(key, at)| Some((*at, cluster.pod(key)?))).collect();
     pods.sort_by_key(|(at, _)| *at);
     let mut states = budget::states(cluster, pods.iter().map(|(_, pod)| *pod), &rules, now);
-    let mut refused = BTreeSet::new();
+    let mut refused = OrderedSet::new();
     for (_, pod) in pods {
         match eviction::decision(cluster, pod, &states, &rules) {
             EvictionDecision::Free(_) => {}

@@ -1,8 +1,11 @@
 //! Upgrades of nodes that go on in this session: how many nodes have the new version.
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
-use crate::cluster::{Applied, Name, Node};
+use crate::{
+    cluster::{Applied, Name, Node},
+    ordered::OrderedMap,
+};
 
 /// How many nodes have which versions.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +18,7 @@ pub struct NodeUpgrades {
 #[derive(Clone, Debug, Default)]
 struct Versions {
     /// How many nodes have each. None is zero.
-    counts: BTreeMap<Name, usize>,
+    counts: OrderedMap<Name, usize>,
     /// The version that a node changed to last.
     newest: Option<Name>,
 }

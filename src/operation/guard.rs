@@ -1,12 +1,10 @@
 //! Guard rails: what a plan must not do unless it is overridden explicitly.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::fmt;
 
 use crate::{
     cluster::{Cluster, Gaps, Key, Namespace, NodeName, Selector, ZoneKey},
+    ordered::{OrderedMap, OrderedSet},
     plan::{Action, NodeChange, Plan, Verdict},
 };
 
@@ -20,7 +18,7 @@ pub struct Guards {
     /// Whether a zone may not lose its last ready, schedulable node.
     pub keep_last_ready: bool,
     /// Namespaces whose pods are not removed.
-    pub protected_namespaces: BTreeSet<Namespace>,
+    pub protected_namespaces: OrderedSet<Namespace>,
     /// Pods with these labels are not removed.
     pub protected_pods: Vec<Selector>,
 }
@@ -32,7 +30,7 @@ impl Default for Guards {
             max_nodes: None,
             max_zone_percent: None,
             keep_last_ready: true,
-            protected_namespaces: BTreeSet::new(),
+            protected_namespaces: OrderedSet::new(),
             protected_pods: Vec::new(),
         }
     }
@@ -100,7 +98,7 @@ impl Guards {
                 Verdict::Skipped(_) | Verdict::Terminating | Verdict::Tolerates | Verdict::DeletionCancelled
             )
         });
-        let mut protected: BTreeMap<&Namespace, usize> = BTreeMap::new();
+        let mut protected: OrderedMap<&Namespace, usize> = OrderedMap::new();
         for pod in leaves {
             if self.protected_namespaces.contains(&pod.pod.namespace) {
                 *protected.entry(&pod.pod.namespace).or_default() += 1;
@@ -128,7 +126,7 @@ impl Guards {
         if let Some(most) = self.max_nodes.filter(|most| closed.len() > *most) {
             breaches.push(Breach::TooManyNodes { nodes: closed.len(), most });
         }
-        let mut zones: BTreeMap<ZoneKey, Zone> = BTreeMap::new();
+        let mut zones: OrderedMap<ZoneKey, Zone> = OrderedMap::new();
         for node in cluster.nodes().iter() {
             let zone = zones.entry(node.zone()).or_default();
             let open = node.is_ready() && !node.unschedulable;
@@ -167,7 +165,7 @@ struct Zone {
 }
 
 /// The nodes that take no pods any more once the plan is done.
-fn closed(plan: &Plan) -> BTreeSet<NodeName> {
+fn closed(plan: &Plan) -> OrderedSet<NodeName> {
     let closes = |change: &NodeChange| match (&plan.action, change) {
         (Action::Drain { .. } | Action::Cordon { .. }, _) => true,
         (_, NodeChange::Taints { after, .. }) => {

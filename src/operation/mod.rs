@@ -20,7 +20,7 @@ pub mod report;
 mod tasks;
 mod risk;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 pub use agreed::{Agreed, Drift};
 pub use confirmation::{Confirmation, Overrides};
@@ -36,6 +36,7 @@ pub use risk::Risk;
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, Uid, Version},
     engine::Severity,
+    ordered::{OrderedMap, OrderedSet},
     plan::{
         Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, TimeLeft, Undo, Verdict,
         time_left,
@@ -64,9 +65,9 @@ pub struct Operation {
     groups: Tasks<PodGroup>,
     pods: Tasks<PodTask>,
     /// How many retries a version of a budget has triggered.
-    woken: BTreeMap<Key, (Version, i32)>,
+    woken: OrderedMap<Key, (Version, i32)>,
     /// Requests without an outcome yet.
-    in_flight: BTreeMap<RequestId, Subject>,
+    in_flight: OrderedMap<RequestId, Subject>,
     requests: u64,
     outbox: VecDeque<Request>,
     notices: VecDeque<OperationNotice>,
@@ -97,9 +98,9 @@ pub struct OperationOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorRun {
     /// Nodes that it is known to have cordoned, or to have found cordoned.
-    pub cordoned: BTreeSet<NodeName>,
+    pub cordoned: OrderedSet<NodeName>,
     /// The pods that it was to remove. One of the same name with another uid replaces them.
-    pub pods: BTreeMap<Key, Uid>,
+    pub pods: OrderedMap<Key, Uid>,
 }
 
 /// Something that an operator should know.
@@ -199,8 +200,8 @@ impl Operation {
             nodes: Tasks::new(),
             groups: Tasks::new(),
             pods: Tasks::new(),
-            woken: BTreeMap::new(),
-            in_flight: BTreeMap::new(),
+            woken: OrderedMap::new(),
+            in_flight: OrderedMap::new(),
             requests: 0,
             outbox: VecDeque::new(),
             notices: VecDeque::new(),

@@ -1,8 +1,11 @@
 //! The values of single node labels, as numbers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use crate::cluster::{Name, Node};
+use crate::{
+    cluster::{Name, Node},
+    ordered::OrderedMap,
+};
 
 /// The node has no such label.
 pub(super) const ABSENT: u32 = u32::MAX;
@@ -10,7 +13,7 @@ pub(super) const ABSENT: u32 = u32::MAX;
 /// A column for each label that the spec of some pod names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumns {
-    by_key: BTreeMap<Name, Arc<LabelColumn>>,
+    by_key: OrderedMap<Name, Arc<LabelColumn>>,
 }
 
 /// One label of all nodes.
@@ -20,7 +23,7 @@ pub(super) struct LabelColumn {
     pub of_node: Vec<u32>,
     /// The values by number.
     pub values: Vec<Name>,
-    numbers: BTreeMap<Name, u32>,
+    numbers: OrderedMap<Name, u32>,
 }
 
 impl LabelColumns {

@@ -1,13 +1,13 @@
 //! Where a pod is placed, or why nowhere.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
 use super::{
     preemption::Preemption,
     reason::{NodeRefusal, Reason},
     scheduling_request::{Caveat, Obstacle},
 };
-use crate::cluster::NodeName;
+use crate::{cluster::NodeName, ordered::OrderedMap};
 
 /// The result of scheduling a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,7 +159,7 @@ impl fmt::Display for Scorer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unschedulable {
     /// How many nodes give each reason: each those of the first filter that refuses it.
-    pub reasons: BTreeMap<Reason, usize>,
+    pub reasons: OrderedMap<Reason, usize>,
     /// The refusals, by name of the node.
     pub refusals: Vec<(NodeName, NodeRefusal)>,
     pub preemption: Preemption,

@@ -1,10 +1,13 @@
 //! A pod that is to be placed.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use crate::cluster::{
-    Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, PodResources, Requirement,
-    SchedulingSpec, Selector, SelectorOperator, SharedList, Toleration, WorkloadKind,
+use crate::{
+    cluster::{
+        Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, PodResources, Requirement,
+        SchedulingSpec, Selector, SelectorOperator, SharedList, Toleration, WorkloadKind,
+    },
+    ordered::OrderedSet,
 };
 
 /// What the scheduler reads of a pod that it places.
@@ -25,7 +28,7 @@ pub struct SchedulingRequest {
     /// The pods that it is spread among where it has no spread constraints: those that its owner and its services select.
     pub siblings: Option<Selector>,
     /// What is unknown or not modelled, apart from what its spec shows.
-    pub caveats: BTreeSet<Caveat>,
+    pub caveats: OrderedSet<Caveat>,
 }
 
 impl SchedulingRequest {
@@ -162,7 +165,7 @@ impl fmt::Display for Caveat {
 /// Labels of pods that other schedulers place in groups.
 const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"];
 
-fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
+fn caveats(pod: &Pod, cluster: &Cluster) -> OrderedSet<Caveat> {
     let by_default = pod.scheduling.spread.is_empty();
     let services = (by_default && !cluster.services().is_synced()).then_some(Caveat::Services);
     let group = GROUPS.iter().any(|label| pod.labels.contains_key(label)).then_some(Caveat::Group);

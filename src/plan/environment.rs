@@ -2,14 +2,12 @@
 //!
 //! [`TypicalEnvironment`] does not compute placements; [`super::PlacingEnvironment`] does.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{landing::Landing, placement_trace::RunTrace};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, Termination},
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -21,7 +19,7 @@ pub trait Environment: Clone {
 
     /// Where the replacement of a pod lands that is created now. `closed` nodes are cordoned. Called in the order in
     /// which replacements are created; earlier ones have landed.
-    fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
+    fn land(&mut self, pod: &Pod, closed: &OrderedSet<NodeName>) -> Landing;
 
     /// How long after its creation the replacement of a pod is Ready.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
@@ -40,11 +38,11 @@ pub trait Environment: Clone {
     fn on_node_change(&mut self, _node: Arc<Node>) {}
 
     /// These nodes and their pods are lost.
-    fn on_loss(&mut self, _nodes: &BTreeSet<NodeName>) {}
+    fn on_loss(&mut self, _nodes: &OrderedSet<NodeName>) {}
 
     /// Makes pods land where they did in another run of the same simulation. Runs differ in times only, so that a plan
     /// shows one landing for each pod. Pods that stayed Pending are placed again in each run.
-    fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _trace: &RunTrace) {}
+    fn fix_landings(&mut self, _landings: OrderedMap<Key, Landing>, _trace: &RunTrace) {}
 
     /// How pods were placed so far.
     fn trace(&self) -> RunTrace {
@@ -198,7 +196,7 @@ impl Environment for TypicalEnvironment<'_> {
         Estimate { soonest: Some(Span::ZERO), likely: Some(likely), latest, quality }
     }
 
-    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
+    fn land(&mut self, _pod: &Pod, _closed: &OrderedSet<NodeName>) -> Landing {
         Landing::Unknown
     }
 

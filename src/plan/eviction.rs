@@ -1,6 +1,6 @@
 //! The decision and the answer of the eviction subresource (docs/upstream/operator-actions.md#4).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     budget::{self, BudgetNumbers, BudgetState},
@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     cluster::{Budget, Cluster, Key, Name, Phase, Pod, UnhealthyPolicy},
+    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -203,7 +204,7 @@ pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Tim
 pub fn decision(
     cluster: &Cluster,
     pod: &Pod,
-    states: &BTreeMap<Key, BudgetState>,
+    states: &OrderedMap<Key, BudgetState>,
     rules: &EvictionRules,
 ) -> EvictionDecision {
     let budgets: Vec<&BudgetState> =

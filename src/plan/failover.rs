@@ -2,10 +2,7 @@
 //!
 //! N-1 ([`super::headroom()`]), what-ifs and forecasts all ask [`failover`], so that they say the same.
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     environment::{Bound, Environment},
@@ -16,6 +13,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, NodeName, Pod},
+    ordered::OrderedSet,
     time::Span,
 };
 
@@ -91,7 +89,7 @@ impl FailoverPod {
 }
 
 /// The pods that no longer run when these nodes are lost. Those that are terminating have been replaced, or will be.
-pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
+pub fn pods_of(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<Arc<Pod>> {
     let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
 }
@@ -104,7 +102,7 @@ pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
 pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: &[Arc<Pod>],
-    lost: &BTreeSet<NodeName>,
+    lost: &OrderedSet<NodeName>,
     environment: E,
 ) -> Failover {
     failover_of_first(usize::MAX, cluster, pods, lost, environment).0
@@ -116,7 +114,7 @@ pub fn failover_of_first<E: Environment>(
     most: usize,
     cluster: &Cluster,
     pods: &[Arc<Pod>],
-    lost: &BTreeSet<NodeName>,
+    lost: &OrderedSet<NodeName>,
     environment: E,
 ) -> (Failover, Vec<Arc<Pod>>) {
     let mut run = FailoverRun::new(pods, Arc::new(lost.clone()), environment);
@@ -135,7 +133,7 @@ pub struct FailoverRun<E> {
     live_pods: LivePods,
     /// Pods that are still to be deleted: all of them are before the first is placed.
     running: VecDeque<Arc<Pod>>,
-    lost: Arc<BTreeSet<NodeName>>,
+    lost: Arc<OrderedSet<NodeName>>,
     /// Once all are deleted in the order in which they are placed.
     waiting: VecDeque<(Recreation, Arc<Pod>)>,
     placed: Vec<FailoverPod>,
@@ -151,7 +149,7 @@ impl<E> FailoverRun<E> {
 
 impl<E: Environment> FailoverRun<E> {
     /// The start of [`failover`].
-    pub fn new(pods: &[Arc<Pod>], lost: Arc<BTreeSet<NodeName>>, mut environment: E) -> Self {
+    pub fn new(pods: &[Arc<Pod>], lost: Arc<OrderedSet<NodeName>>, mut environment: E) -> Self {
         environment.on_loss(&lost);
         let running = pods.iter().cloned().collect();
         let (live_pods, waiting) = (LivePods::default(), VecDeque::new());
@@ -205,7 +203,7 @@ impl<E: Environment> FailoverRun<E> {
         if !self.live_pods.recreate(cluster, pod) {
             return None;
         }
-        let landing = self.environment.land(pod, &BTreeSet::new());
+        let landing = self.environment.land(pod, &OrderedSet::new());
         let time_to_ready = match landing {
             Landing::Pending { .. } => None,
             Landing::Node { .. } | Landing::Unknown => {

@@ -1,11 +1,12 @@
 //! kubectl drain's filters: which pods of a node it removes, skips or refuses
 //! (docs/upstream/operator-actions.md#3.3).
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
 use super::{action::DrainOptions, owner, rules::EvictionRules};
 use crate::{
     cluster::{Cluster, LocalVolume, Owner, OwnerKind, Pod, WorkloadKind},
+    ordered::OrderedSet,
     time::Timestamp,
 };
 
@@ -93,7 +94,7 @@ impl fmt::Display for DrainFlag {
 
 impl Screening {
     /// The flags that this pod needs.
-    pub fn needs(&self) -> BTreeSet<DrainFlag> {
+    pub fn needs(&self) -> OrderedSet<DrainFlag> {
         self.refusals.iter().filter_map(|refusal| refusal.flag()).collect()
     }
 

@@ -1,14 +1,15 @@
 //! Edits of labels, in kubectl's syntax.
 
-use std::collections::BTreeMap;
-
 use super::syntax;
-use crate::cluster::{Labels, Name, Node};
+use crate::{
+    cluster::{Labels, Name, Node},
+    ordered::OrderedMap,
+};
 
 /// The arguments of kubectl label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelEdits {
-    pub set: BTreeMap<Name, Name>,
+    pub set: OrderedMap<Name, Name>,
     pub remove: Vec<Name>,
     /// `--overwrite`.
     pub overwrite: bool,
@@ -73,7 +74,7 @@ impl LabelEdits {
     /// # Errors
     /// A label has another value and must not be overwritten; in kubectl's words.
     pub fn over(&self, node: &Node) -> Result<Labels, String> {
-        let mut labels: BTreeMap<Name, Name> = node.labels.entries().iter().cloned().collect();
+        let mut labels: OrderedMap<Name, Name> = node.labels.entries().iter().cloned().collect();
         for (key, value) in &self.set {
             match labels.insert(key.clone(), value.clone()) {
                 Some(old) if old != *value && !self.overwrite => {

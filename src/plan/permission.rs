@@ -1,9 +1,12 @@
 //! The permissions that a plan needs (docs/upstream/operator-actions.md#9).
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
 use super::step::PlanStep;
-use crate::cluster::{Name, Namespace, NodeName};
+use crate::{
+    cluster::{Name, Namespace, NodeName},
+    ordered::OrderedSet,
+};
 
 /// One permission, with the fields of a SelfSubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,5 +67,5 @@ impl fmt::Display for Permission {
 
 /// The permissions that these steps need, each once.
 pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
-    steps.iter().map(Permission::of).collect::<BTreeSet<_>>().into_iter().collect()
+    steps.iter().map(Permission::of).collect::<OrderedSet<_>>().into_iter().collect()
 }

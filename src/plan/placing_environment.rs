@@ -1,9 +1,6 @@
 //! An environment in which replacements land where the scheduler would place them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{
     cancellation::Cancellation,
@@ -14,6 +11,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, Pod, Termination},
+    ordered::{OrderedMap, OrderedSet},
     placement::{
         Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
         Snapshot, Unschedulable,
@@ -37,14 +35,14 @@ pub struct PlacingEnvironment<'a> {
 pub struct PlacingState {
     snapshot: Snapshot,
     /// The nodes that are cordoned in the snapshot.
-    closed: BTreeSet<NodeName>,
+    closed: OrderedSet<NodeName>,
     /// Landings of another run, which are repeated.
-    fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
+    fixed: OrderedMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// By the pod that is replaced.
-    placements: BTreeMap<Key, Arc<PlacementTrace>>,
+    placements: OrderedMap<Key, Arc<PlacementTrace>>,
     /// The resource use of nodes before their first change.
-    before: BTreeMap<NodeName, ResourceUse>,
-    received: BTreeSet<NodeName>,
+    before: OrderedMap<NodeName, ResourceUse>,
+    received: OrderedSet<NodeName>,
     /// Requests without a feasible node since the snapshot last changed: equal requests have none either.
     unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
     /// That of all pods on nodes or a lower one, once it is needed.
@@ -80,11 +78,11 @@ impl<'a> PlacingEnvironment<'a> {
     pub fn new(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         let state = PlacingState {
             snapshot,
-            closed: BTreeSet::new(),
-            fixed: BTreeMap::new(),
-            placements: BTreeMap::new(),
-            before: BTreeMap::new(),
-            received: BTreeSet::new(),
+            closed: OrderedSet::new(),
+            fixed: OrderedMap::new(),
+            placements: OrderedMap::new(),
+            before: OrderedMap::new(),
+            received: OrderedSet::new(),
             unplaceable: Vec::new(),
             lowest_priority: None,
             detail: TraceDetail::Full,
@@ -111,7 +109,7 @@ impl<'a> PlacingEnvironment<'a> {
     }
 
     /// Cordons these nodes in the snapshot.
-    fn close(&mut self, closed: &BTreeSet<NodeName>) {
+    fn close(&mut self, closed: &OrderedSet<NodeName>) {
         for name in closed {
             if self.state.closed.insert(name.clone())
                 && let Some(node) = self.state.snapshot.node_named(name).filter(|node| !node.unschedulable)
@@ -276,7 +274,7 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.time_to_terminate(pod, grace)
     }
 
-    fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
+    fn land(&mut self, pod: &Pod, closed: &OrderedSet<NodeName>) -> Landing {
         if self.state.cancellation.is_cancelled() {
             return Landing::Unknown;
         }
@@ -337,12 +335,12 @@ impl Environment for PlacingEnvironment<'_> {
         self.state.unplaceable.clear();
     }
 
-    fn on_loss(&mut self, nodes: &BTreeSet<NodeName>) {
+    fn on_loss(&mut self, nodes: &OrderedSet<NodeName>) {
         nodes.iter().for_each(|node| self.state.snapshot.remove_node(node));
         self.state.unplaceable.clear();
     }
 
-    fn fix_landings(&mut self, landings: BTreeMap<Key, Landing>, trace: &RunTrace) {
+    fn fix_landings(&mut self, landings: OrderedMap<Key, Landing>, trace: &RunTrace) {
         let placed = landings.into_iter().filter(|(_, landing)| !matches!(landing, Landing::Pending { .. }));
         let fixed = placed.filter_map(|(pod, landing)| {
             let trace = trace.placements.get(&pod)?.clone();

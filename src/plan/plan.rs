@@ -1,7 +1,5 @@
 //! The plan of an action: what it writes, and what happens to nodes, pods and budgets.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{
     action::Action,
     budget::BudgetState,
@@ -25,6 +23,7 @@ use super::{
 use crate::{
     cluster::{Gaps, Key, Name, NodeName},
     engine::ServerVersion,
+    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -52,7 +51,7 @@ pub struct Plan {
     pub totals: PlanTotals,
     pub warnings: Vec<Warning>,
     /// The fewest flags without which it is refused.
-    pub needs: BTreeSet<DrainFlag>,
+    pub needs: OrderedSet<DrainFlag>,
     /// The permissions needed to apply it.
     pub permissions: Vec<Permission>,
     /// The equivalent kubectl command; none if kubectl has none.
@@ -113,7 +112,7 @@ impl Plan {
             timeline: Vec::new(),
             totals: PlanTotals::default(),
             warnings: Vec::new(),
-            needs: BTreeSet::new(),
+            needs: OrderedSet::new(),
             permissions: Vec::new(),
             command: kubectl::command(action),
             undo: Undo::default(),
@@ -142,7 +141,7 @@ impl Plan {
 
     /// Warns of each quota that refuses replacements.
     pub(super) fn warn_of_quotas(&mut self) {
-        let mut by_quota: BTreeMap<&Key, Vec<&QuotaRefusal>> = BTreeMap::new();
+        let mut by_quota: OrderedMap<&Key, Vec<&QuotaRefusal>> = OrderedMap::new();
         for refusal in self.pods.iter().filter_map(|pod| pod.quota.as_ref()) {
             by_quota.entry(&refusal.quota).or_default().push(refusal);
         }

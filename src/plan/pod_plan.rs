@@ -1,6 +1,6 @@
 //! What happens to one pod in a plan, and when.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     environment::Quality, eviction::EvictionAnswer, eviction_note::EvictionNote, landing::Landing,
@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     cluster::{Key, Name, NodeName, OwnerKind, Pod, Uid},
+    ordered::OrderedSet,
     time::Timestamp,
 };
 
@@ -23,7 +24,7 @@ pub struct PodPlan {
     pub verdict: Verdict,
     /// Why no controller recreates it; none if one does, or it stays.
     pub lost: Option<NotRecreated>,
-    pub warnings: BTreeSet<PodWarning>,
+    pub warnings: OrderedSet<PodWarning>,
     /// What the eviction subresource would answer now.
     pub answer: Option<EvictionAnswer>,
     /// When its deletion starts.
@@ -70,7 +71,7 @@ impl PodPlan {
             owner: pod.owner.as_ref().map(|owner| (owner.kind.clone(), owner.name.clone())),
             verdict,
             lost: None,
-            warnings: BTreeSet::new(),
+            warnings: OrderedSet::new(),
             answer: None,
             leaves: Window::default(),
             gone: Window::default(),

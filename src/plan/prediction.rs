@@ -1,9 +1,6 @@
 //! The prediction of a removal: its simulated runs, and the rows of the plan that follow from them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{
     action::RemovalMode,
@@ -29,6 +26,7 @@ use super::{
 };
 use crate::{
     cluster::{Gaps, Key, Pod},
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -36,16 +34,16 @@ use crate::{
 pub(super) struct Prediction<'a, E> {
     context: &'a PlanContext<'a, E>,
     input: SimulationInput,
-    budgets_before: BTreeMap<Key, BudgetState>,
+    budgets_before: OrderedMap<Key, BudgetState>,
     soonest: RunResult,
     likely: RunResult,
     latest: RunResult,
     /// The likely run without a timeout. Verdicts come from it: a timeout does not decide whether a budget allows a pod.
     unlimited: RunResult,
     /// The pods that leave in the unlimited run.
-    leaving: BTreeSet<Key>,
+    leaving: OrderedSet<Key>,
     /// The pods of which it is not known whether they leave, and what is missing. In the runs they leave at the first attempt.
-    undecided: BTreeMap<Key, Gaps>,
+    undecided: OrderedMap<Key, Gaps>,
 }
 
 impl<'a, E: Environment> Prediction<'a, E> {
@@ -193,7 +191,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
     }
 
-    fn pod_warnings(&self, pod: &Pod, plan: &PodPlan) -> BTreeSet<PodWarning> {
+    fn pod_warnings(&self, pod: &Pod, plan: &PodPlan) -> OrderedSet<PodWarning> {
         let PlanContext { cluster, rules, .. } = self.context;
         let is_unprotected = self.undecided.is_empty()
             && (self.input.mode == RemovalMode::Delete

@@ -1,13 +1,12 @@
 //! What node pressure would do: the pods that a kubelet evicts, in their order, and where their replacements land.
 
-use std::collections::BTreeSet;
-
 use super::{
     failover::{Failover, failover},
     placing_environment::PlacingEnvironment,
 };
 use crate::{
     cluster::{Cluster, Node, Taint, TaintEffect},
+    ordered::OrderedSet,
     placement::Snapshot,
     pressure::EvictionOrder,
     time::Timestamp,
@@ -26,7 +25,7 @@ pub fn pressure_failover(
 ) -> Failover {
     snapshot.put_node(tainted(node, order).into());
     let evicted: Vec<_> = order.evicted().cloned().collect();
-    failover(cluster, &evicted, &BTreeSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
+    failover(cluster, &evicted, &OrderedSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
 }
 
 /// The node with the taint that the controller adds for the condition.

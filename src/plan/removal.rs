@@ -1,7 +1,5 @@
 //! Plans that evict or delete pods by name.
 
-use std::collections::BTreeSet;
-
 use super::{
     action::{Action, RemovalMode, RemovalOptions},
     context::PlanContext,
@@ -13,7 +11,7 @@ use super::{
     targets::{PlanError, pods_named, require},
     warning::PodWarning,
 };
-use crate::cluster::Key;
+use crate::{cluster::Key, ordered::OrderedSet};
 
 pub(super) fn plan<E: Environment>(
     action: &Action,
@@ -34,7 +32,7 @@ pub(super) fn plan<E: Environment>(
         skip_wait_for_delete: None,
         parallel: 1,
         retry: options.retry,
-        closed: BTreeSet::new(),
+        closed: OrderedSet::new(),
     };
     let prediction = Prediction::new(context, input);
     let mut plan = Plan::blank(action, context);

@@ -3,11 +3,7 @@
 //! [`replacements`] answers this for pods that leave at known times whatever budgets say (taints). A simulated eviction
 //! ([`super::simulation`]) asks for one replacement at a time; for lost nodes see [`super::failover()`].
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{cmp::Reverse, sync::Arc};
 
 use super::{
     environment::{Bound, Environment},
@@ -19,6 +15,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod, Uid},
+    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -36,7 +33,7 @@ impl Replacement {
     pub(super) fn create<E: Environment>(
         environment: &mut E,
         pod: &Pod,
-        closed: &BTreeSet<NodeName>,
+        closed: &OrderedSet<NodeName>,
         bound: Bound,
         now: Timestamp,
     ) -> Self {
@@ -68,7 +65,7 @@ impl Replacement {
 /// How many pods of each owner live, while some leave and others are created.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LivePods {
-    by_owner: BTreeMap<Uid, i32>,
+    by_owner: OrderedMap<Uid, i32>,
 }
 
 impl LivePods {
@@ -120,12 +117,12 @@ pub struct Departure {
 pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
-    refusals: &BTreeMap<Key, QuotaRefusal>,
+    refusals: &OrderedMap<Key, QuotaRefusal>,
     mut environment: E,
-) -> (BTreeMap<Key, Replacement>, RunTrace) {
-    let no_node_closed = BTreeSet::new();
+) -> (OrderedMap<Key, Replacement>, RunTrace) {
+    let no_node_closed = OrderedSet::new();
     let mut live_pods = LivePods::default();
-    let mut replacements = BTreeMap::new();
+    let mut replacements = OrderedMap::new();
     for (now, event) in agenda(cluster, departures, refusals) {
         match event {
             Event::Leaves(pod) => {
@@ -171,7 +168,7 @@ impl Event<'_> {
 fn agenda<'a>(
     cluster: &Cluster,
     departures: &'a [Departure],
-    refusals: &BTreeMap<Key, QuotaRefusal>,
+    refusals: &OrderedMap<Key, QuotaRefusal>,
 ) -> Vec<(Timestamp, Event<'a>)> {
     let mut events: Vec<(Timestamp, Event<'a>)> = Vec::new();
     for Departure { pod, leaves, gone } in departures {

@@ -3,11 +3,7 @@
 //! All groups share the budgets. A refused pod is retried as [`Retry`] says, and a replacement that becomes Ready counts
 //! as healthy again. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-    sync::Arc,
-};
+use std::{ops::Range, sync::Arc};
 
 use super::{
     action::{RemovalMode, Retry},
@@ -27,6 +23,7 @@ use super::{
 };
 use crate::{
     cluster::{Budget, Cluster, Key, NodeName, Pod},
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -55,7 +52,7 @@ pub struct SimulationInput {
     pub parallel: usize,
     pub retry: Retry,
     /// Nodes that take no more pods.
-    pub closed: BTreeSet<NodeName>,
+    pub closed: OrderedSet<NodeName>,
 }
 
 /// Pods that are removed together.
@@ -74,11 +71,11 @@ pub struct RunResult {
     pub groups: Vec<GroupResult>,
     /// When all groups have ended; none is never.
     pub ended: Option<Timestamp>,
-    pub pods: BTreeMap<Key, PodResult>,
+    pub pods: OrderedMap<Key, PodResult>,
     /// The pods that were starting, are left alone, and become Ready.
-    pub started: BTreeSet<Key>,
+    pub started: OrderedSet<Key>,
     /// The budgets of the pods at the end.
-    pub budgets: BTreeMap<Key, BudgetState>,
+    pub budgets: OrderedMap<Key, BudgetState>,
     /// In order of time.
     pub moments: Vec<PlanMoment>,
     /// How replacements were placed.
@@ -87,7 +84,7 @@ pub struct RunResult {
 
 impl RunResult {
     /// Where replacements landed, by the pod that each replaces.
-    pub fn landings(&self) -> BTreeMap<Key, Landing> {
+    pub fn landings(&self) -> OrderedMap<Key, Landing> {
         let landing = |result: &PodResult| Some(result.replacement.as_ref()?.landing.clone());
         self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?))).collect()
     }
@@ -139,7 +136,7 @@ pub struct Simulation<'a> {
     input: &'a SimulationInput,
     now: Timestamp,
     tasks: Vec<Task>,
-    budgets: BTreeMap<Key, BudgetState>,
+    budgets: OrderedMap<Key, BudgetState>,
     /// When entries of `disruptedPods` expire, with their budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
@@ -212,7 +209,7 @@ impl<'a> Simulation<'a> {
     pub fn new(
         cluster: &'a Cluster,
         input: &'a SimulationInput,
-        budgets: &BTreeMap<Key, BudgetState>,
+        budgets: &OrderedMap<Key, BudgetState>,
         rules: &EvictionRules,
         now: Timestamp,
     ) -> Self {
@@ -279,7 +276,7 @@ impl<'a> Simulation<'a> {
             environment,
             bound,
             now: self.now,
-            agenda: BTreeMap::new(),
+            agenda: OrderedMap::new(),
             scheduled: 0,
             tasks: self.tasks.clone(),
             budgets: self.budgets.clone(),
@@ -289,9 +286,9 @@ impl<'a> Simulation<'a> {
             open_tasks: vec![0; groups],
             next_group: 0,
             after_incomplete: false,
-            evicted: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            recoveries: BTreeMap::new(),
+            evicted: OrderedMap::new(),
+            waiting: OrderedMap::new(),
+            recoveries: OrderedMap::new(),
             result: RunResult { groups: vec![GroupResult::default(); groups], ..RunResult::default() },
         };
         for (at, budget) in &self.disruptions_expire {
@@ -326,10 +323,10 @@ struct Run<'a, E> {
     bound: Bound,
     now: Timestamp,
     /// The events to come, in order of time, then of scheduling.
-    agenda: BTreeMap<(Timestamp, u64), Event>,
+    agenda: OrderedMap<(Timestamp, u64), Event>,
     scheduled: u64,
     tasks: Vec<Task>,
-    budgets: BTreeMap<Key, BudgetState>,
+    budgets: OrderedMap<Key, BudgetState>,
     live_pods: LivePods,
     quotas: QuotaLedger,
     /// The tasks whose replacements a quota refuses, and since when.
@@ -339,11 +336,11 @@ struct Run<'a, E> {
     next_group: usize,
     after_incomplete: bool,
     /// The pods whose eviction used each budget, in order.
-    evicted: BTreeMap<Key, Vec<Key>>,
+    evicted: OrderedMap<Key, Vec<Key>>,
     /// The tasks that each budget refused.
-    waiting: BTreeMap<Key, BTreeSet<usize>>,
+    waiting: OrderedMap<Key, OrderedSet<usize>>,
     /// How many replacements became Ready, by budget.
-    recoveries: BTreeMap<Key, u32>,
+    recoveries: OrderedMap<Key, u32>,
     result: RunResult,
 }
 

@@ -1,10 +1,7 @@
 //! Pods that a removal leaves alone and that soon count as healthy for its budgets: replacements of pods that left just
 //! before, which are not Ready yet.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{
     budget,
@@ -14,6 +11,7 @@ use super::{
 };
 use crate::{
     cluster::{Budget, Cluster, Key, Pod},
+    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -29,10 +27,10 @@ pub(super) struct StartingPod {
 pub(super) fn of_budgets<'a>(
     cluster: &'a Cluster,
     budgets: impl IntoIterator<Item = &'a Arc<Budget>>,
-    removed: &BTreeSet<&Key>,
+    removed: &OrderedSet<&Key>,
     rules: &'a EvictionRules,
 ) -> Vec<StartingPod> {
-    let mut starting: BTreeMap<&Key, StartingPod> = BTreeMap::new();
+    let mut starting: OrderedMap<&Key, StartingPod> = OrderedMap::new();
     for budget in budgets {
         let pods = budget::pods_of(cluster, budget, rules);
         for pod in pods.filter(|pod| is_starting(cluster, pod) && !removed.contains(&pod.key)) {

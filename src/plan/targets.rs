@@ -1,8 +1,11 @@
 //! The nodes and pods that an action names.
 
-use std::{collections::BTreeSet, fmt::Display, sync::Arc};
+use std::{fmt::Display, sync::Arc};
 
-use crate::cluster::{Cluster, Gaps, Key, Node, NodeName, Pod, Scope};
+use crate::{
+    cluster::{Cluster, Gaps, Key, Node, NodeName, Pod, Scope},
+    ordered::OrderedSet,
+};
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +55,7 @@ fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error:
 
 /// All objects, each once, or the names of those that do not exist.
 fn find_all<N: Ord + Clone, T>(names: &[N], find: impl Fn(&N) -> Option<T>) -> Result<Vec<T>, Vec<N>> {
-    let mut seen = BTreeSet::new();
+    let mut seen = OrderedSet::new();
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for name in names.iter().filter(|name| seen.insert(*name)) {
         match find(name) {

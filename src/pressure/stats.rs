@@ -1,10 +1,9 @@
 //! What a kubelet measures: the levels of its node, and what each pod uses.
 
-use std::collections::BTreeMap;
-
 use super::signal::EvictionSignal;
 use crate::{
     cluster::{Key, Name},
+    ordered::OrderedMap,
     time::ClusterTime,
 };
 
@@ -23,7 +22,7 @@ pub struct NodeStats {
     /// The filesystem of the containers' writable layers.
     pub containerfs: Option<Filesystem>,
     pub pids: Option<SignalLevel>,
-    pub pods: BTreeMap<Key, PodUsage>,
+    pub pods: OrderedMap<Key, PodUsage>,
 }
 
 impl NodeStats {
@@ -129,7 +128,7 @@ pub struct PodDisk {
     /// Their logs.
     pub logs: DiskUsage,
     /// Its volumes by name, as far as they are measured.
-    pub volumes: BTreeMap<Name, DiskUsage>,
+    pub volumes: OrderedMap<Name, DiskUsage>,
 }
 
 impl PodDisk {

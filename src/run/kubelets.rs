@@ -1,11 +1,7 @@
 //! Asks the kubelets of nodes that somebody looks at, or that report pressure, what they measure; no others. And
 //! metrics.k8s.io while its columns are shown.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{task::JoinSet, time::Instant};
 
@@ -14,6 +10,7 @@ use crate::{
     clock::Clock,
     cluster::{Key, Node, NodeName},
     k8s::kubelet::{KubeletReport, read_kubelet, read_node_metrics},
+    ordered::{OrderedMap, OrderedSet},
     pressure::UsageMetric,
 };
 
@@ -33,7 +30,7 @@ const AT_ONCE: usize = 8;
 #[derive(Clone, Debug)]
 pub struct WantedKubelet {
     pub node: Arc<Node>,
-    pub pods: BTreeSet<Key>,
+    pub pods: OrderedSet<Key>,
 }
 
 /// What an answer is about.
@@ -41,7 +38,7 @@ pub struct WantedKubelet {
 pub enum UsageAnswer {
     Kubelet(NodeName, Box<KubeletReport>),
     /// The usage of all nodes (metrics.k8s.io), or why it is not known.
-    Nodes(Result<BTreeMap<NodeName, UsageMetric>, String>),
+    Nodes(Result<OrderedMap<NodeName, UsageMetric>, String>),
 }
 
 /// What somebody looks at.
@@ -60,7 +57,7 @@ pub struct KubeletReader {
     clock: Clock,
     asking: JoinSet<UsageAnswer>,
     /// When each was asked last.
-    asked: BTreeMap<NodeName, Instant>,
+    asked: OrderedMap<NodeName, Instant>,
     metrics_due: Instant,
     looked_at: LookedAt,
     /// When to look for nodes to ask again.
@@ -74,7 +71,7 @@ impl KubeletReader {
             server,
             clock,
             asking: JoinSet::new(),
-            asked: BTreeMap::new(),
+            asked: OrderedMap::new(),
             metrics_due: now,
             looked_at: LookedAt::default(),
             due: now,

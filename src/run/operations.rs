@@ -1,11 +1,7 @@
 //! The dashboard's driver of operations: does the app's jobs, sends the requests of operations, and writes their journal.
 //! It decides nothing.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    fmt::Display,
-    time::Duration,
-};
+use std::{collections::VecDeque, fmt::Display, time::Duration};
 
 use futures::future::select_all;
 use tokio::sync::mpsc;
@@ -31,6 +27,7 @@ use crate::{
         OperationNotice, Request, RequestId, RequestOutcome,
         approval::{Checks, NotStarted},
     },
+    ordered::OrderedMap,
     plan::Permission,
 };
 
@@ -40,7 +37,7 @@ pub struct OperationsDriver {
     context: Option<WriteContext>,
     /// The jobs of the app that are being done, several at once: one of a dialog that was closed may take long.
     jobs: Vec<Background<DoneJob>>,
-    running: BTreeMap<OperationId, RunningOperation>,
+    running: OrderedMap<OperationId, RunningOperation>,
 }
 
 /// What the app has to know of a job, and the lock of the operation that the job started.
@@ -63,7 +60,7 @@ struct RunningOperation {
 
 impl OperationsDriver {
     pub fn new(context: Option<WriteContext>) -> Self {
-        Self { context, jobs: Vec::new(), running: BTreeMap::new() }
+        Self { context, jobs: Vec::new(), running: OrderedMap::new() }
     }
 
     /// Starts every job of the app.

@@ -1,10 +1,7 @@
 //! Goes through a recording from one moment to another and collects what a postmortem needs: what happened, who was affected, and how
 //! right predictions were.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io::{Read, Seek},
-};
+use std::io::{Read, Seek};
 
 use super::replay::{Replay, look_after};
 use crate::{
@@ -14,6 +11,7 @@ use crate::{
         DepartureEntry, DepartureId, Model, Moment, MomentFinder, MomentKind, NodeState, VerdictLevel,
         moments::is_eviction,
     },
+    ordered::{OrderedMap, OrderedSet},
     recording::RecordingError,
     time::{Span, Timestamp},
     why::{Step, StepTime, departure::DepartureKind},
@@ -82,9 +80,9 @@ pub struct ReviewedEviction {
 /// Collects while it plays.
 struct Collector {
     finder: MomentFinder,
-    nodes: BTreeMap<NodeName, NodeOutage>,
-    workloads: BTreeMap<(WorkloadKind, Key), WorkloadOutage>,
-    counted: BTreeSet<DepartureId>,
+    nodes: OrderedMap<NodeName, NodeOutage>,
+    workloads: OrderedMap<(WorkloadKind, Key), WorkloadOutage>,
+    counted: OrderedSet<DepartureId>,
     departures_revision: u64,
     review: IncidentReview,
     most_failing: usize,
@@ -141,8 +139,8 @@ impl Collector {
     fn new(model: &Model, from: Timestamp, until: Timestamp) -> Self {
         Self {
             finder: MomentFinder::default(),
-            nodes: BTreeMap::new(),
-            workloads: BTreeMap::new(),
+            nodes: OrderedMap::new(),
+            workloads: OrderedMap::new(),
             counted: model.departures.newest().map(|(id, _)| id).collect(),
             departures_revision: model.departures.revision(),
             review: IncidentReview { from, until, ..IncidentReview::default() },
@@ -153,7 +151,7 @@ impl Collector {
     fn look(&mut self, model: &Model, at: Timestamp) {
         self.finder.look(model, at);
         self.look_at_departures(model);
-        let failing: BTreeMap<&NodeName, NodeState> =
+        let failing: OrderedMap<&NodeName, NodeState> =
             model.watchlist.notable().filter(|(_, state)| state.is_failing()).collect();
         if failing.len() > self.most_failing {
             (self.most_failing, self.review.peak) = (failing.len(), Some(at));
@@ -218,7 +216,7 @@ impl Collector {
     }
 
     fn count_workloads(&mut self, cluster: &Cluster, at: Timestamp) {
-        let mut lacking = BTreeSet::new();
+        let mut lacking = OrderedSet::new();
         for (key, desired, ready) in readiness(cluster) {
             if ready >= desired {
                 continue;
@@ -294,7 +292,7 @@ fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
 
 /// How many pods each workload wants, and how many of them are ready. DaemonSets are left out: a node that is gone wants none.
 fn readiness(cluster: &Cluster) -> Vec<((WorkloadKind, Key), usize, usize)> {
-    let mut ready_of: BTreeMap<&Uid, usize> = BTreeMap::new();
+    let mut ready_of: OrderedMap<&Uid, usize> = OrderedMap::new();
     for pod in cluster.pods().iter() {
         if let Some(owner) = pod.owner.as_ref().filter(|_| pod.is_ready() && pod.termination.is_none()) {
             *ready_of.entry(&owner.uid).or_default() += 1;

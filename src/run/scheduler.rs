@@ -7,7 +7,7 @@
 
 mod queue;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,7 @@ use crate::{
         schedule::{self, PreemptionVictim},
     },
     model::{AppliedChange, Model, ModelOptions},
+    ordered::OrderedMap,
     placement::{self, Preemption, PreemptionCandidate, SchedulingRequest, Snapshot, Unschedulable},
     plan::placement_trace::reasons,
 };
@@ -61,9 +62,9 @@ impl PlacementScheduler {
             clock: self.clock,
             snapshot: None,
             queue: SchedulingQueue::default(),
-            assumed: BTreeMap::new(),
+            assumed: OrderedMap::new(),
             unschedulable: Vec::new(),
-            reported: BTreeMap::new(),
+            reported: OrderedMap::new(),
         };
         tokio::select! {
             () = cancel.cancelled() => {}
@@ -82,11 +83,11 @@ struct Work {
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
     /// Pods that were bound, until the watch reports it: older reports of them are out of date.
-    assumed: BTreeMap<Key, (Uid, NodeName)>,
+    assumed: OrderedMap<Key, (Uid, NodeName)>,
     /// Requests that fitted nowhere since something last made room, and why: equal ones are not tried.
     unschedulable: Vec<(SchedulingRequest, String)>,
     /// The reasons that were written to pods that fit nowhere.
-    reported: BTreeMap<Key, String>,
+    reported: OrderedMap<Key, String>,
 }
 
 impl Work {

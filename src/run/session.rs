@@ -1,7 +1,5 @@
 //! A model and everything that it is connected to.
 
-use std::collections::BTreeSet;
-
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +16,7 @@ use crate::{
         watch::WatchOptions,
     },
     model::{Model, ModelOptions},
+    ordered::OrderedSet,
     time::Span,
 };
 
@@ -42,7 +41,7 @@ pub struct Links {
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
     /// What somebody looks at: it is read before the whole list, and, where its kind is not watched, again while it
     /// stands here.
-    pub wanted: watch::Sender<BTreeSet<Scope>>,
+    pub wanted: watch::Sender<OrderedSet<Scope>>,
     /// Who is asked for Events; none where there is no server.
     pub events: Option<EventServer>,
 }
@@ -85,7 +84,7 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct RunningWatches {
     feeds: mpsc::Receiver<FeedEvent>,
-    wanted: watch::Sender<BTreeSet<Scope>>,
+    wanted: watch::Sender<OrderedSet<Scope>>,
 }
 
 /// Watch events that wait to be applied. When it is full, the watches wait.
@@ -218,16 +217,16 @@ pub fn watch_scopes(
     connection: &Connection,
     clock: Clock,
     cancel: CancellationToken,
-) -> (watch::Sender<BTreeSet<Scope>>, mpsc::Receiver<FeedEvent>) {
+) -> (watch::Sender<OrderedSet<Scope>>, mpsc::Receiver<FeedEvent>) {
     let (reports, feeds) = mpsc::channel(EVENTS);
-    let (scopes, wanted) = watch::channel(BTreeSet::new());
+    let (scopes, wanted) = watch::channel(OrderedSet::new());
     let options = watch_options(connection, &FeedKind::ALL, false);
     k8s::watch::spawn_scopes(connection.watcher.clone(), options, wanted, clock, reports, cancel);
     (scopes, feeds)
 }
 
 /// For sessions that nobody looks at.
-fn nothing_wanted() -> watch::Receiver<BTreeSet<Scope>> {
+fn nothing_wanted() -> watch::Receiver<OrderedSet<Scope>> {
     watch::Sender::default().subscribe()
 }
 
@@ -241,7 +240,7 @@ fn watch_into(
     connection: &Connection,
     kinds: &'static [FeedKind],
     no_pods: bool,
-    wanted: watch::Receiver<BTreeSet<Scope>>,
+    wanted: watch::Receiver<OrderedSet<Scope>>,
     clock: Clock,
     cancel: CancellationToken,
 ) {

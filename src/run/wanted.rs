@@ -1,10 +1,7 @@
 //! Reads scopes for as long as somebody wants them, where their kind is not watched: the pods of the nodes of an open
 //! plan, with `--no-pods`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio::{
     sync::{mpsc, watch},
@@ -15,6 +12,7 @@ use crate::{
     clock::Clock,
     cluster::{Change, Known, ReadBy, Scope, ScopeRead, Version},
     k8s::{connect::Connection, decode::kinds::decoder_of, feed::FeedEvent, watch::read_scope},
+    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -27,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Reads what is wanted until nobody can want anything any more.
 pub struct WantedReader {
     pub connection: Connection,
-    pub wanted: watch::Receiver<BTreeSet<Scope>>,
+    pub wanted: watch::Receiver<OrderedSet<Scope>>,
     pub reports: mpsc::Sender<FeedEvent>,
     pub clock: Clock,
 }
@@ -35,7 +33,7 @@ pub struct WantedReader {
 impl WantedReader {
     pub async fn run(mut self) {
         // What was read, and when.
-        let mut read: BTreeMap<Scope, Timestamp> = BTreeMap::new();
+        let mut read: OrderedMap<Scope, Timestamp> = OrderedMap::new();
         loop {
             let wanted = self.wanted.borrow_and_update().clone();
             for scope in &wanted {
@@ -58,7 +56,7 @@ impl WantedReader {
         }
     }
 
-    async fn read(&self, scope: &Scope, read: &mut BTreeMap<Scope, Timestamp>) -> Vec<Change> {
+    async fn read(&self, scope: &Scope, read: &mut OrderedMap<Scope, Timestamp>) -> Vec<Change> {
         let unread = |known| vec![Change::KnownIn(Box::new(scope.clone()), known)];
         match timeout(PATIENCE, read_scope(&self.connection, scope, decoder_of, None)).await {
             Ok(Ok(changes)) => {

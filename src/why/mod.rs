@@ -4,8 +4,6 @@
 pub mod departure;
 pub mod needs;
 
-use std::collections::BTreeMap;
-
 use crate::{
     cluster::{
         Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Scope, Taint, TaintEffect, TaintOwner,
@@ -16,6 +14,7 @@ use crate::{
         ZoneState, ZoneView,
     },
     forecast::{EvictionOutcome, Forecast, ForecastKind, ForecastStep, leave_endpoints},
+    ordered::OrderedMap,
     plan::EvictionNote,
     time::{Span, Timestamp},
 };
@@ -133,7 +132,7 @@ pub struct Explainer<'a> {
     /// The newest forecast; without one, only what is due already is ahead.
     pub forecast: Option<&'a Forecast>,
     /// What becomes of the pods that are evicted; none where that is not worked out.
-    pub outcomes: Option<&'a BTreeMap<Key, EvictionOutcome>>,
+    pub outcomes: Option<&'a OrderedMap<Key, EvictionOutcome>>,
     pub now: Timestamp,
 }
 

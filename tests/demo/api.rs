@@ -1,7 +1,7 @@
 //! The embedded API server as kordon, its agents and kubectl use it: through `kube::Client` in process, and over
 //! plain HTTP on loopback.
 
-use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, time::Duration};
+use std::{net::SocketAddr, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -12,6 +12,7 @@ use kordon::{
         scenario::Scenario,
         world::{NodeFault, PressureLevel, World, WorldOptions},
     },
+    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 use kube::{
@@ -893,7 +894,7 @@ async fn a_real_client_over_http_lists_and_watches() {
 
 #[tokio::test]
 async fn tokens_are_asked_for_where_there_are_any() {
-    let tokens = BTreeMap::from([("secret".to_owned(), "jane".to_owned())]);
+    let tokens = OrderedMap::from([("secret".to_owned(), "jane".to_owned())]);
     let (api, address, stop) = serve(ApiOptions { tokens, ..ApiOptions::default() }).await;
     let answer = http(address, "GET /api/v1/nodes HTTP/1.1", "").await;
     assert!(answer.starts_with("HTTP/1.1 401") && answer.contains(r#""reason":"Unauthorized""#), "{answer}");
@@ -1234,7 +1235,7 @@ fn names(pods: &[Pod]) -> Vec<&str> {
 }
 
 fn node(name: &str) -> Node {
-    let labels = BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]);
+    let labels = std::collections::BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]);
     let metadata =
         kube::api::ObjectMeta { name: Some(name.into()), labels: Some(labels), ..Default::default() };
     Node { metadata, ..Default::default() }

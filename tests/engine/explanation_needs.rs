@@ -1,6 +1,6 @@
 //! What an explanation reads of the cluster is enough: over that part it says what it says over all.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use kordon::{
     cluster::{
@@ -13,6 +13,7 @@ use kordon::{
     engine::{Origin, ServerVersion, Settings, UNREACHABLE},
     k8s::feed::FeedEvent,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
+    ordered::OrderedSet,
     time::{ClusterTime, Span, Timestamp},
     why::{Step, needs},
 };
@@ -239,10 +240,10 @@ fn model(settings: &Settings, nodes: &[RandomNode]) -> Model {
 fn over_needs(
     mut model: Model,
     server: &Cluster,
-    needs: impl Fn(&Model) -> BTreeSet<Scope>,
+    needs: impl Fn(&Model) -> OrderedSet<Scope>,
     explain: impl Fn(&Model) -> Vec<Step>,
-) -> (BTreeSet<Scope>, Vec<Step>) {
-    let mut scopes = BTreeSet::new();
+) -> (OrderedSet<Scope>, Vec<Step>) {
+    let mut scopes = OrderedSet::new();
     loop {
         let missing: Vec<Scope> = needs(&model).difference(&scopes).cloned().collect();
         if missing.is_empty() {

@@ -1,6 +1,6 @@
 //! Headroom by proofs is headroom by simulation, wherever its work is interrupted.
 
-use std::{cell::Cell, collections::BTreeSet, sync::Arc};
+use std::{cell::Cell, sync::Arc};
 
 use proptest::{collection::vec, prelude::*};
 
@@ -13,6 +13,7 @@ use kordon::{
         },
     },
     engine::ServerVersion,
+    ordered::OrderedSet,
     placement::{FitProof, Snapshot},
     plan::{
         Headroom, HeadroomWork, PlacingEnvironment,
@@ -267,15 +268,15 @@ fn spec(ask: Ask, number: usize, pod: &str) -> SchedulingSpec {
 }
 
 /// Every loss of one node and of one zone.
-fn losses(fixture: &PlanFixture) -> Vec<BTreeSet<NodeName>> {
+fn losses(fixture: &PlanFixture) -> Vec<OrderedSet<NodeName>> {
     let nodes = || fixture.cluster.nodes().iter();
-    let zones: BTreeSet<_> = nodes().map(|node| node.zone()).collect();
+    let zones: OrderedSet<_> = nodes().map(|node| node.zone()).collect();
     let of_zone = |zone| nodes().filter(|node| node.zone() == zone).map(|node| node.name.clone()).collect();
     nodes().map(|node| [node.name.clone()].into()).chain(zones.into_iter().map(of_zone)).collect()
 }
 
 /// How many pods stay Pending by simulation, and of how many.
-fn simulated(fixture: &PlanFixture, snapshot: &Snapshot, lost: &BTreeSet<NodeName>) -> (usize, usize) {
+fn simulated(fixture: &PlanFixture, snapshot: &Snapshot, lost: &OrderedSet<NodeName>) -> (usize, usize) {
     let pods = pods_of(&fixture.cluster, lost);
     // The full environment, which takes no shortcuts.
     let environment = PlacingEnvironment::new(&fixture.cluster, snapshot.clone(), Timestamp::EPOCH);

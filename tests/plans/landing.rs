@@ -1,10 +1,11 @@
 //! Where the replacements of a plan's pods are placed: each takes those before it into account, and an unschedulable one
 //! has a reason.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use kordon::{
     cluster::{Name, NodeName, Pod, Requests, Resources, WorkloadKind},
+    ordered::OrderedSet,
     placement::{Constraint, Reason, Snapshot, SnapshotLease},
     plan::{
         Action, Cancellation, DrainOptions, EvictionRules, Landing, PlacingEnvironment, Plan, PlanJob,
@@ -19,7 +20,7 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
     let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 1)]);
     replicas(&mut fixture, "web", &["n1", "n1"], 1);
     let plan = drain(&fixture, &["n1"]);
-    let landed: BTreeSet<&str> = plan.pods.iter().filter_map(node).collect();
+    let landed: OrderedSet<&str> = plan.pods.iter().filter_map(node).collect();
     assert_eq!(landed, ["n2", "n3"].into());
     assert_eq!((plan.totals.placed, plan.totals.pending), (2, 0));
     let loads: Vec<_> = plan

@@ -1,13 +1,12 @@
 //! What a plan reads of the cluster is enough: over that part it says what it says over all.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use kordon::{
     cluster::{
         Budget, Change, Cluster, IntOrPercent, Key, Known, LocalVolume, ObjectEvent, Owner, OwnerKind, Phase,
         Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
         WorkloadStage,
     },
+    ordered::{OrderedMap, OrderedSet},
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanGap, PlanPart, PodPlan, RemovalOptions, TaintEdits,
         Warning, needs,
@@ -163,8 +162,8 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
 }
 
 /// The part of the cluster that the plan of an action needs, and what was read for it.
-fn part(cluster: &Cluster, action: &Action) -> (Cluster, BTreeSet<Scope>) {
-    let (mut part, mut scopes) = (Cluster::default(), BTreeSet::new());
+fn part(cluster: &Cluster, action: &Action) -> (Cluster, OrderedSet<Scope>) {
+    let (mut part, mut scopes) = (Cluster::default(), OrderedSet::new());
     loop {
         let needed = needs::needs(action, &part, &EvictionRules::of(NEWEST), NOW);
         let missing: Vec<Scope> = needed.into_iter().filter(|scope| !part.knows(scope)).collect();
@@ -184,7 +183,7 @@ fn plan(cluster: &Cluster, action: &Action) -> Plan {
     Plan::over(action.clone(), cluster, None, NEWEST, NOW).expect("everything named is there")
 }
 
-fn verdicts(plan: &Plan) -> BTreeMap<Key, String> {
+fn verdicts(plan: &Plan) -> OrderedMap<Key, String> {
     let verdict = |pod: &PodPlan| (pod.pod.clone(), format!("{:?} {:?}", pod.verdict, pod.lost));
     plan.pods.iter().map(verdict).collect()
 }

@@ -1,9 +1,6 @@
 //! Plans applied against a fake server: which requests are sent, in which order, and which never are.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use kordon::{
     cluster::{
@@ -16,6 +13,7 @@ use kordon::{
         Breach, Guards, NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationEnd,
         OperationOptions, PodEnd, PodProgressStage, Request, RequestKind, RequestOutcome,
     },
+    ordered::{OrderedMap, OrderedSet},
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanStep, TimeLeft, TypicalEnvironment, Undo,
         undo::{NodeUndo, UndoStep},
@@ -565,7 +563,7 @@ proptest! {
         }
         harness.run(&mut operation);
         prop_assert!(operation.ended().is_some());
-        let mut evicted = BTreeSet::new();
+        let mut evicted = OrderedSet::new();
         for uid in &harness.evicted {
             prop_assert!(evicted.insert(uid.clone()), "{uid} was evicted twice");
         }
@@ -583,8 +581,8 @@ proptest! {
 struct Harness {
     now: Timestamp,
     cluster: Cluster,
-    nodes: BTreeMap<String, FakeNode>,
-    pods: BTreeMap<String, FakePod>,
+    nodes: OrderedMap<String, FakeNode>,
+    pods: OrderedMap<String, FakePod>,
     requests: Vec<(Timestamp, String)>,
     answers: Vec<(String, RequestOutcome)>,
     evicted: Vec<Uid>,
@@ -622,8 +620,8 @@ impl Harness {
         let mut harness = Self {
             now: NOW,
             cluster: Cluster::default(),
-            nodes: BTreeMap::new(),
-            pods: BTreeMap::new(),
+            nodes: OrderedMap::new(),
+            pods: OrderedMap::new(),
             requests: Vec::new(),
             answers: Vec::new(),
             evicted: Vec::new(),

@@ -1,6 +1,6 @@
 //! A small cluster for plans, built step by step, with all kinds listed and the status of budgets computed.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use kordon::{
     cluster::{
@@ -10,6 +10,7 @@ use kordon::{
         Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
     },
     engine::ServerVersion,
+    ordered::OrderedSet,
     plan::{
         Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, RemovalOptions,
         budget,
@@ -47,7 +48,7 @@ impl Environment for FixedEnvironment {
         Estimate::exactly(self.stop.min(grace))
     }
 
-    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
+    fn land(&mut self, _pod: &Pod, _closed: &OrderedSet<NodeName>) -> Landing {
         if self.room == 0 {
             return Landing::Pending { why: "insufficient cpu".into() };
         }

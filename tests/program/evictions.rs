@@ -164,7 +164,7 @@ fn where_there_are_too_many_pods_the_first_to_be_placed_are_worked_out_as_ever()
     let fixture = incident();
     let model = &fixture.app.model;
     let forecast = model.forecast.as_ref().expect("something is wrong");
-    let leaving: std::collections::BTreeMap<_, _> = model
+    let leaving = model
         .views
         .leaving
         .evictions

@@ -1,9 +1,6 @@
 //! N-1, what-if and forecast say the same number of pods that stay Pending, over random clusters and failures.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use ratatui::{Terminal, backend::TestBackend};
@@ -14,6 +11,7 @@ use kordon::{
     forecast::{Assumptions, Forecast},
     k8s::feed::{FeedKind, FeedState},
     model::KnownHeadroom,
+    ordered::{OrderedMap, OrderedSet},
     placement::Snapshot,
     plan::{Headroom, HeadroomLosses, PlacingEnvironment},
     run::Surface,
@@ -112,7 +110,7 @@ pub fn fixture_without(
 }
 
 /// How many pods stay Pending by the what-if that is open, and the nodes and zones that fail in it.
-fn what_if(fixture: &DashboardFixture) -> (usize, BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
+fn what_if(fixture: &DashboardFixture) -> (usize, OrderedSet<NodeName>, OrderedSet<ZoneKey>) {
     let preview = fixture.app.screen.overlays.plan().expect("a what-if is open");
     let outcome = preview.result.as_ref().map(|result| &result.outcome);
     let Some(PreviewOutcome::Failure(view)) = outcome else { panic!("{outcome:?}") };
@@ -122,7 +120,7 @@ fn what_if(fixture: &DashboardFixture) -> (usize, BTreeSet<NodeName>, BTreeSet<Z
 }
 
 /// How many pods stay Pending by `kordon forecast --fail NODE…`.
-fn forecast(fixture: &DashboardFixture, nodes: &BTreeSet<NodeName>, horizon: Span) -> usize {
+fn forecast(fixture: &DashboardFixture, nodes: &OrderedSet<NodeName>, horizon: Span) -> usize {
     let model = &fixture.app.model;
     let engine = model.engine.as_ref().expect("it has started");
     let assumptions = Assumptions::failing(nodes.clone(), fixture.now);
@@ -143,7 +141,7 @@ fn title(fixture: &DashboardFixture) -> String {
 }
 
 /// The losses that these numbers of Pending pods make.
-fn losses<T: Ord + Clone>(pending: &BTreeMap<T, usize>) -> (usize, usize, usize) {
+fn losses<T: Ord + Clone>(pending: &OrderedMap<T, usize>) -> (usize, usize, usize) {
     let short = pending.values().filter(|pending| **pending > 0).count();
     (pending.len(), short, pending.values().copied().max().unwrap_or(0))
 }
@@ -169,7 +167,7 @@ proptest! {
         prop_assert!(title(&fixture).contains(&headroom.to_string()), "{}", title(&fixture));
 
         let horizon = Span::from_secs(horizon);
-        let (mut of_nodes, mut of_zones) = (BTreeMap::new(), BTreeMap::new());
+        let (mut of_nodes, mut of_zones) = (OrderedMap::new(), OrderedMap::new());
         for _ in &nodes {
             fixture.press("2x");
             let (pending, failing, _) = what_if(&fixture);
@@ -179,7 +177,7 @@ proptest! {
         }
         prop_assert_eq!(counted(&headroom.nodes), losses(&of_nodes));
 
-        let zones: BTreeSet<usize> = nodes.iter().map(|node| node.zone).collect();
+        let zones: OrderedSet<usize> = nodes.iter().map(|node| node.zone).collect();
         for _ in zones.iter().filter(|_| zones.len() > 1) {
             fixture.press("1x");
             let (pending, failing, zones) = what_if(&fixture);

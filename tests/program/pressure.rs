@@ -1,7 +1,5 @@
 //! What a kubelet would evict, and where its numbers come from, on a demo cluster.
 
-use std::collections::BTreeSet;
-
 use kordon::{
     clock::Clock,
     cluster::{Cluster, Key, Node, NodeName, QosClass},
@@ -16,6 +14,7 @@ use kordon::{
         kubelet::read_kubelet,
     },
     model::{Model, ModelOptions},
+    ordered::OrderedSet,
     pressure::EvictionSignal,
     time::{Span, Timestamp},
 };
@@ -94,8 +93,8 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
     let _stop = cancel.drop_guard();
     let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), clock.now());
     // The first pod of each node's last prediction; the pods that were evicted, and all that ended with this reason.
-    let mut predicted: BTreeSet<(NodeName, Key)> = BTreeSet::new();
-    let (mut evicted, mut ended) = (Vec::new(), BTreeSet::new());
+    let mut predicted: OrderedSet<(NodeName, Key)> = OrderedSet::new();
+    let (mut evicted, mut ended) = (Vec::new(), OrderedSet::new());
     // The leak fills the node in a minute or two, and the soft threshold has a grace period.
     clock.sleep(Span::from_secs(90)).await;
     let ends = clock.now() + Span::from_secs(240);
@@ -127,7 +126,7 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
 
 /// The pod that the kubelet of a node would evict first for want of memory.
 async fn first_evicted(model: &mut Model, api: &Api, node: &Node, clock: Clock) -> Option<Key> {
-    let pods: BTreeSet<Key> = model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
+    let pods = model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
     let report = read_kubelet(&api.client_as("kordon"), node, &pods, clock).await;
     model.on_kubelet_report(&node.name, report);
     let pressure = model.node_pressure(node, Some(EvictionSignal::Memory))?;

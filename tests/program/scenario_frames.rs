@@ -1,7 +1,7 @@
 //! What the dashboard shows of each scenario of the demo, 30 and 120 seconds after its start: golden frames of the real loop over the
 //! embedded cluster with its controller and scheduler, on a virtual clock.
 
-use std::{collections::BTreeMap, fs, io, path::Path};
+use std::{fs, io, path::Path};
 
 use crossterm::event::Event;
 use futures::{StreamExt, stream};
@@ -17,6 +17,7 @@ use kordon::{
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
+    ordered::OrderedMap,
     run::{self, Dashboard, Session, Surface, controller::Controller, scheduler::PlacementScheduler},
     time::{Span, Timestamp},
     ui::{Drawn, snapshot},
@@ -38,7 +39,7 @@ const MORE_SIZES: [(u16, u16); 2] = [(120, 40), (220, 60)];
 const IN_MORE_SIZES: [&str; 2] = ["default", "zone-outage"];
 
 /// Frames by time and size.
-type Frames = BTreeMap<(i64, (u16, u16)), Buffer>;
+type Frames = OrderedMap<(i64, (u16, u16)), Buffer>;
 
 /// What the first lines of a scenario's frames say after 30 and 120 seconds: the worst state, in words.
 const WORST: [(&str, [&str; 2]); 15] = [

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The modules of the library, top down: each may use those after it.
-pub const LAYERS: [&str; 23] = [
+pub const LAYERS: [&str; 24] = [
     "cli",
     "run",
     "ui",
@@ -31,11 +31,12 @@ pub const LAYERS: [&str; 23] = [
     "cluster",
     "time",
     "visible",
+    "ordered",
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types. They are a package of
 /// their own.
-const PURE: [&str; 12] = [
+const PURE: [&str; 13] = [
     "counterfactual",
     "why",
     "timing",
@@ -48,6 +49,7 @@ const PURE: [&str; 12] = [
     "cluster",
     "time",
     "visible",
+    "ordered",
 ];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
@@ -159,13 +161,13 @@ fn the_reader_of_sources_sees_through_text_and_nesting() {
 }
 
 /// Whether a module may use another: itself and those below it. The clock knows nothing but time, and the demo next to
-/// nothing: a fake that shares code with what it tests shares its bugs.
+/// nothing, which is to say no object and no rule: a fake that shares code with what it tests shares its bugs.
 fn may_use(layer: &str, used: &str) -> bool {
     let place = |name: &str| LAYERS.iter().position(|layer| *layer == name);
     match (place(layer), place(used)) {
         _ if layer == used => true,
         (Some(_), Some(_)) if layer == "clock" => used == "time",
-        (Some(_), Some(_)) if layer == "demo" => matches!(used, "clock" | "time"),
+        (Some(_), Some(_)) if layer == "demo" => matches!(used, "clock" | "time" | "ordered"),
         (Some(own), Some(other)) => own < other,
         // The program itself stands above all; anything else at the root is no module of ours.
         (None, _) => true,

@@ -8,7 +8,7 @@
 mod approval;
 mod mode;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::{
     App,
@@ -27,6 +27,7 @@ use crate::{
         approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
         landings,
     },
+    ordered::OrderedMap,
     plan::{Permission, Plan, PlanJob, TimeLeft},
     time::{Span, Timestamp},
 };
@@ -81,7 +82,7 @@ pub struct OperationEntry {
     /// The budgets that block it now, and what would free it.
     pub blocking: Vec<BlockingBudget>,
     /// Where the replacements of removed pods are, by removed pod.
-    pub landings: BTreeMap<Key, LandedReplacement>,
+    pub landings: OrderedMap<Key, LandedReplacement>,
     /// When these were worked out.
     left_at: Timestamp,
     /// Newest last.
@@ -399,7 +400,7 @@ impl App {
             progress,
             left,
             blocking: Vec::new(),
-            landings: BTreeMap::new(),
+            landings: OrderedMap::new(),
             left_at,
             notices,
             dropped,

@@ -1,21 +1,20 @@
 //! What the failure of nodes leads to, and its rows.
 
-use std::collections::BTreeSet;
-
 use super::rows::{Row, Rows};
 use crate::{
     app::filter::Filterable,
     cluster::{Gaps, Key, NodeName, ZoneKey},
     forecast::{self, Forecast, Succession, Successor},
+    ordered::OrderedSet,
     plan::Receiver,
 };
 
 /// What the failure of nodes leads to, beyond what happens without it.
 #[derive(Clone, Debug)]
 pub struct FailureImpact {
-    pub nodes: BTreeSet<NodeName>,
+    pub nodes: OrderedSet<NodeName>,
     /// The zones that fail as a whole.
-    pub zones: BTreeSet<ZoneKey>,
+    pub zones: OrderedSet<ZoneKey>,
     pub forecast: Forecast,
     pub totals: forecast::ForecastTotals,
     /// Running pods of the nodes that are not evicted.

@@ -3,8 +3,6 @@
 mod report;
 mod table;
 
-use std::collections::BTreeSet;
-
 use clap::Args;
 
 use super::{
@@ -17,6 +15,7 @@ use super::{
 use crate::{
     cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
+    ordered::OrderedSet,
     placement::Snapshot,
     plan::PlacingEnvironment,
     time::Span,
@@ -103,7 +102,7 @@ pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), C
 /// Predicts the failure of nodes.
 pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let shot = args.horizon.ask(connection).await?;
-    let nodes: BTreeSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
+    let nodes: OrderedSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
     for node in &nodes {
         check_node(&shot.model.cluster, node)?;
     }
@@ -115,7 +114,7 @@ pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> 
 pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let shot = args.horizon.ask(connection).await?;
     let cluster = &shot.model.cluster;
-    let mut nodes = BTreeSet::new();
+    let mut nodes = OrderedSet::new();
     for zone in &args.zones {
         let before = nodes.len();
         let of_zone = cluster.nodes().iter().filter(|node| is_named(&node.zone(), zone));
@@ -139,7 +138,7 @@ impl HorizonArgs {
         self,
         shot: OneShot,
         assumptions: Assumptions,
-        failing: Option<BTreeSet<NodeName>>,
+        failing: Option<OrderedSet<NodeName>>,
     ) -> Result<(), CliError> {
         let model = &shot.model;
         let Some(engine) = &shot.model.engine else { return shot.done() };
@@ -185,7 +184,7 @@ fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
 
 /// The error for a zone that no node is in, with the zones that there are.
 fn no_zone(cluster: &Cluster, zone: &str) -> CliError {
-    let zones: BTreeSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
+    let zones: OrderedSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
     let zones: Vec<String> = zones.iter().map(ZoneKey::to_string).collect();
     CliError::NotFound(format!("the zones are {}: zone {zone}", zones.join(", ")))
 }

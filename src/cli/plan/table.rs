@@ -1,6 +1,6 @@
 //! The table of `kordon plan`.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::fmt::Write as _;
 
 use super::{
     super::{
@@ -10,6 +10,7 @@ use super::{
     report::{ArrivalReport, BudgetReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
 use crate::{
+    ordered::OrderedSet,
     plan::{PodCount, words},
     time::Span,
 };
@@ -209,7 +210,7 @@ fn lands_on(pod: &PlanPodReport) -> String {
 
 /// Pods that stay Pending and how to place them, preempted pods, and the load of the nodes that receive pods.
 fn placements(out: &mut Page, report: &PlanReport) {
-    let (mut pending, mut preempted, mut caveats) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let (mut pending, mut preempted, mut caveats) = (Vec::new(), Vec::new(), OrderedSet::new());
     for pod in &report.pods {
         let Some(placement) = &pod.placement else { continue };
         let name = format!("{}/{}", pod.namespace, pod.pod);

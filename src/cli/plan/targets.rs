@@ -1,10 +1,11 @@
 //! The nodes and pods of an operation, as kubectl's arguments name them.
 
-use std::{collections::BTreeSet, fmt::Display};
+use std::fmt::Display;
 
 use super::super::exit::CliError;
 use crate::{
     cluster::{Cluster, FieldSelector, Key, Namespace, NodeName, Scope, Selector},
+    ordered::OrderedSet,
     plan::{Action, DrainOptions, EvictionRules, LabelEdits, RemovalOptions, TaintEdits, needs},
     time::Timestamp,
 };
@@ -52,7 +53,7 @@ impl PlanTarget {
         namespace: &str,
         rules: &EvictionRules,
         now: Timestamp,
-    ) -> BTreeSet<Scope> {
+    ) -> OrderedSet<Scope> {
         let mut needs = self.selection(namespace);
         if needs.iter().all(|scope| cluster.knows(scope)) {
             needs.extend(needs::needs(&self.action(cluster, namespace), cluster, rules, now));
@@ -61,7 +62,7 @@ impl PlanTarget {
     }
 
     /// What its selectors choose from.
-    pub fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
+    pub fn selection(&self, namespace: &str) -> OrderedSet<Scope> {
         let selection = match self {
             // Their plans need all nodes.
             Self::Cordon(targets) | Self::Drain(targets, _) => targets.selection().map(|_| Scope::Nodes),
@@ -147,7 +148,7 @@ impl NodeTargets {
     }
 
     /// All that is to be known of them.
-    pub fn scopes(&self) -> BTreeSet<Scope> {
+    pub fn scopes(&self) -> OrderedSet<Scope> {
         match self {
             Self::Names(names) => names.iter().cloned().map(Scope::Node).collect(),
             Self::Selected { .. } | Self::All => self.selection().into_iter().collect(),

@@ -1,12 +1,11 @@
 //! The postmortem as a document (`docs/postmortem.md`).
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use crate::{
     forecast::accuracy::EventCounts,
     model::Moment,
+    ordered::OrderedMap,
     run::review::{IncidentReview, NodeOutage, ReviewedEviction, WorkloadOutage},
     time::{Span, Timestamp},
 };
@@ -214,7 +213,7 @@ impl ReportedWorkload {
 
 impl ReportedEvictions {
     fn new(review: &IncidentReview, back_within: Span) -> Self {
-        let mut kinds: BTreeMap<&'static str, usize> = BTreeMap::new();
+        let mut kinds: OrderedMap<&'static str, usize> = OrderedMap::new();
         for eviction in &review.evictions {
             *kinds.entry(eviction.entry.departure.kind.as_str()).or_default() += 1;
         }

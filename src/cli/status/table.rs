@@ -1,6 +1,6 @@
 //! The table of `kordon status`.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::fmt::Write as _;
 
 use super::{
     super::{
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     model::NodeState,
+    ordered::OrderedMap,
     time::{Span, Timestamp},
     ui::text,
 };
@@ -106,7 +107,7 @@ fn nodes(out: &mut Page, report: &StatusReport) {
     let (calm, notable): (Vec<_>, Vec<_>) =
         report.nodes.iter().partition(|node| out.folds() && is_calm(node));
     let mut rows: Vec<PageRow<10>> = notable.into_iter().map(|node| row(node, report.taken_at)).collect();
-    let mut zones: BTreeMap<&str, Vec<&StatusNodeReport>> = BTreeMap::new();
+    let mut zones: OrderedMap<&str, Vec<&StatusNodeReport>> = OrderedMap::new();
     calm.into_iter().for_each(|node| zones.entry(&node.zone).or_default().push(node));
     for nodes in zones.values() {
         rows.push(if let [node] = nodes[..] { row(node, report.taken_at) } else { calm_row(nodes) });

@@ -1,10 +1,6 @@
 //! The storage of the API: objects by kind and key, and the latest changes of each kind by revision.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
@@ -14,12 +10,13 @@ use super::{
     object::{ObjectKey, Stored},
     selector::Selection,
 };
+use crate::ordered::OrderedMap;
 
 /// All objects. The caller holds the lock; no method waits.
 pub struct Store {
     revision: u64,
     /// By plural.
-    kinds: BTreeMap<&'static str, KindStore>,
+    kinds: OrderedMap<&'static str, KindStore>,
     /// Paged lists in progress, oldest first.
     paged_lists: VecDeque<PagedList>,
     next_paged_list: u64,
@@ -27,7 +24,7 @@ pub struct Store {
 
 /// The objects and the history of one kind.
 pub struct KindStore {
-    objects: BTreeMap<ObjectKey, Arc<Stored>>,
+    objects: OrderedMap<ObjectKey, Arc<Stored>>,
     history: History,
     latest: watch::Sender<u64>,
 }
@@ -68,7 +65,7 @@ impl Store {
     /// An empty store whose history keeps about `history_bytes` of changes for each kind.
     pub fn new(history_bytes: usize) -> Self {
         let store = || KindStore {
-            objects: BTreeMap::new(),
+            objects: OrderedMap::new(),
             history: History { changes: VecDeque::new(), size: 0, limit: history_bytes, compacted: 0 },
             latest: watch::Sender::new(0),
         };

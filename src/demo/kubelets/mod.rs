@@ -8,11 +8,7 @@ mod pressure;
 mod status;
 mod usage;
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
-    sync::Arc,
-};
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -33,6 +29,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -44,11 +41,11 @@ pub struct Kubelets {
     writer: Writer,
     random: RandomSource,
     errors: ErrorReporter,
-    kubelets: BTreeMap<Arc<str>, Kubelet>,
+    kubelets: OrderedMap<Arc<str>, Kubelet>,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
     /// The next step of each pod that has one.
-    pending: BTreeMap<Key, PendingStep>,
+    pending: OrderedMap<Key, PendingStep>,
     timers: BinaryHeap<Reverse<(Timestamp, u64, Timer)>>,
     /// The number of timers set so far: orders timers of the same time, and identifies the valid one of a pod.
     timers_set: u64,
@@ -100,18 +97,18 @@ struct Kubelet {
     /// Whether the container runtime responds.
     runtime: bool,
     /// The pressures that it reports by a fault.
-    pressures: BTreeSet<&'static str>,
+    pressures: OrderedSet<&'static str>,
     /// The pressures that it finds itself.
     pressure: PressureState,
     /// Its pods that leak memory, by uid.
-    leaks: BTreeMap<String, MemoryLeak>,
+    leaks: OrderedMap<String, MemoryLeak>,
     /// The kernel since its last reboot; None for the one of its Node object.
     kernel: Option<String>,
     /// Counts disconnections and reconnections: timers of an earlier session are ignored.
     session: u32,
     /// When it last wrote its status.
     reported: Timestamp,
-    pods: BTreeSet<Key>,
+    pods: OrderedSet<Key>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +152,7 @@ pub struct InitialKubelet {
     pub renewed: Option<Timestamp>,
     /// When it last wrote its status.
     pub reported: Timestamp,
-    pub pressures: BTreeSet<&'static str>,
+    pub pressures: OrderedSet<&'static str>,
 }
 
 /// Lease renewal: a quarter of the lease's 40 s, and up to 4 % more (docs/upstream/node-lifecycle.md#11.3).
@@ -181,10 +178,10 @@ impl Kubelets {
             writer,
             random,
             errors,
-            kubelets: BTreeMap::new(),
+            kubelets: OrderedMap::new(),
             nodes: KnownObjects::new(),
             pods: KnownObjects::new(),
-            pending: BTreeMap::new(),
+            pending: OrderedMap::new(),
             timers: BinaryHeap::new(),
             timers_set: 0,
         };
@@ -202,11 +199,11 @@ impl Kubelets {
             runtime: true,
             pressures: start.pressures,
             pressure: PressureState::default(),
-            leaks: BTreeMap::new(),
+            leaks: OrderedMap::new(),
             kernel: None,
             session: 0,
             reported: start.reported,
-            pods: BTreeSet::new(),
+            pods: OrderedSet::new(),
         };
         self.kubelets.insert(node.clone(), kubelet);
         if let Some(renewed) = start.renewed {
@@ -483,7 +480,7 @@ impl Kubelets {
         Ok(None)
     }
 
-    fn conditions_of(&self, node: &str) -> BTreeSet<&'static str> {
+    fn conditions_of(&self, node: &str) -> OrderedSet<&'static str> {
         self.kubelets.get(node).map(|kubelet| kubelet.conditions(self.clock.now())).unwrap_or_default()
     }
 
@@ -501,7 +498,7 @@ impl Kubelets {
 
 impl Kubelet {
     /// The pressures that its node reports.
-    fn conditions(&self, now: Timestamp) -> BTreeSet<&'static str> {
+    fn conditions(&self, now: Timestamp) -> OrderedSet<&'static str> {
         self.pressures.iter().copied().chain(self.pressure.conditions(now)).collect()
     }
 }

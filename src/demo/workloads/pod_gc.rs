@@ -1,9 +1,6 @@
 //! The pod garbage collector (docs/upstream/neighbours.md#1).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -13,6 +10,7 @@ use crate::{
         objects::{Key, Node, Object, Pod},
         writer::{Patch, WriteError, path},
     },
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -20,7 +18,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct PodGc {
     /// Since when nodes that pods are bound to have been missing.
-    missing: BTreeMap<String, Timestamp>,
+    missing: OrderedMap<String, Timestamp>,
 }
 
 const INTERVAL: Span = Span::from_secs(20);
@@ -32,7 +30,7 @@ impl Workloads {
         let now = self.clock.now();
         self.delayed.insert((now + INTERVAL, WorkItem::PodGc));
         let mut removed = Vec::new();
-        let mut missing = BTreeSet::new();
+        let mut missing = OrderedSet::new();
         for (_, pod) in self.pods.all() {
             let name = &pod.spec.node_name;
             let node = self.nodes.object(&Key { namespace: String::new(), name: name.clone() });

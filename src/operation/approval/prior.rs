@@ -1,10 +1,9 @@
 //! An operation of the journal that is resumed or undone.
 
-use std::collections::BTreeSet;
-
 use super::{super::PriorRun, Confirmation, Drift};
 use crate::{
     cluster::{Cluster, Name, NodeName, OperationId, Uid},
+    ordered::OrderedSet,
     plan::{DrainOptions, Permission, PlanStep, Undo, permission::of_steps, undo::NotUndone},
     time::Timestamp,
 };
@@ -69,7 +68,7 @@ impl UndoProposal {
     }
 
     /// The nodes that are written to.
-    pub(super) fn nodes(&self) -> BTreeSet<&NodeName> {
+    pub(super) fn nodes(&self) -> OrderedSet<&NodeName> {
         self.steps.iter().filter_map(node_of).collect()
     }
 
@@ -83,7 +82,7 @@ impl UndoProposal {
         let newest = Self::new(self.prior.clone(), cluster);
         let agreed = std::mem::replace(self, newest).steps;
         let is_new = |step: &&PlanStep| !agreed.iter().any(|before| writes_the_same(before, step));
-        let nodes: BTreeSet<&NodeName> = self.steps.iter().filter(is_new).filter_map(node_of).collect();
+        let nodes: OrderedSet<&NodeName> = self.steps.iter().filter(is_new).filter_map(node_of).collect();
         nodes.into_iter().map(|node| Drift::Node { node: node.clone() }).collect()
     }
 }

@@ -14,8 +14,6 @@ pub(super) use own_needs::OwnNeeds;
 pub(super) use spread::{CountedNodes, Tally, effective_selector, selected_classes};
 pub(super) use volumes::{PodVolumes, TOPOLOGY_LABELS};
 
-use std::collections::BTreeSet;
-
 use pod_affinity::PodAffinity;
 use spread::HardSpread;
 
@@ -28,6 +26,7 @@ use super::{
 use crate::{
     cluster::{Taint, TaintEffect, Toleration},
     engine::ServerVersion,
+    ordered::OrderedSet,
 };
 
 /// What is computed once for a pod, before nodes are checked.
@@ -168,7 +167,7 @@ impl<'s> Filters<'s> {
     }
 
     /// What was not checked.
-    pub fn caveats(&self) -> BTreeSet<Caveat> {
+    pub fn caveats(&self) -> OrderedSet<Caveat> {
         let newer = self.snapshot.rules().version > NEWEST_TESTED;
         let newer = newer.then_some(Caveat::Newer);
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()

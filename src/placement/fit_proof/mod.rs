@@ -27,10 +27,7 @@ mod profile;
 mod room;
 mod staying;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use ask::{Ask, ResourceNumbers};
 use kept::{ChangeLog, KeptProof, Validity};
@@ -43,7 +40,10 @@ use super::{
     ids::Ids,
     snapshot::{Resident, Snapshot, SnapshotIdentity},
 };
-use crate::cluster::{Namespace, Node, NodeName, Owner, Pod};
+use crate::{
+    cluster::{Namespace, Node, NodeName, Owner, Pod},
+    ordered::{OrderedMap, OrderedSet},
+};
 
 /// What is proved about the pods of lost nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -380,7 +380,7 @@ impl FitProofs {
             match self.log.validity(proof, &lost, entries().filter_map(|entry| entry.owner)) {
                 Validity::Open => return FitProof::Open,
                 Validity::Fits { pods, until } => {
-                    let related: BTreeSet<u32> = entries()
+                    let related: OrderedSet<u32> = entries()
                         .map(|entry| entry.profile)
                         .filter(|profile| self.log.is_changed(*profile, proof))
                         .collect();
@@ -473,8 +473,8 @@ impl FitProofs {
 /// What pods have come, gone or begun to terminate, as far as others are compared with them.
 #[derive(Clone, Debug, Default)]
 struct ChangedPods {
-    classes: BTreeSet<u32>,
-    affinity_classes: BTreeSet<u32>,
+    classes: OrderedSet<u32>,
+    affinity_classes: OrderedSet<u32>,
 }
 
 impl ChangedPods {
@@ -483,7 +483,7 @@ impl ChangedPods {
         let seen = |resident: &Resident| {
             (resident.pod_class, resident.affinity_class, resident.pod.termination.is_some())
         };
-        let mut counts: BTreeMap<_, i64> = BTreeMap::new();
+        let mut counts: OrderedMap<_, i64> = OrderedMap::new();
         before.iter().for_each(|resident| *counts.entry(seen(resident)).or_default() -= 1);
         after.iter().for_each(|resident| *counts.entry(seen(resident)).or_default() += 1);
         let mut pods = 0;

@@ -1,10 +1,6 @@
 //! Pods that the scheduler compares with the same nodes and the same other pods.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    hash::BuildHasher,
-    sync::Arc,
-};
+use std::{hash::BuildHasher, sync::Arc};
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
@@ -14,6 +10,7 @@ use crate::{
         Key, Name, Namespace, Pod, SchedulingSpec, Selector, SharedList, Toleration,
         scheduling::{HostPort, NodeTerm, PodTerm, PodVolume, SpreadConstraint},
     },
+    ordered::{OrderedMap, OrderedSet},
     placement::{
         columns::{ABSENT, LabelColumn},
         cow_vec::CowVec,
@@ -187,14 +184,14 @@ pub(super) struct Profiles {
     groups_by_content: Ids<(Namespace, Box<[PodTerm]>)>,
     /// By affinity class.
     group_of: Vec<Option<u32>>,
-    groups_in: BTreeMap<Namespace, Vec<u32>>,
+    groups_in: OrderedMap<Namespace, Vec<u32>>,
     groups_across: Vec<u32>,
     /// By profile, made when first needed.
     relations: CowVec<Option<Arc<Relations>>>,
     /// How many of them there are that no other profile shares.
     related: usize,
     /// Those of profiles to which no other pods matter, by their constraints: of most.
-    unrelated: BTreeMap<u32, Arc<Relations>>,
+    unrelated: OrderedMap<u32, Arc<Relations>>,
     /// The profiles by the labels of the pods that they are compared with.
     by_label: LabelIndex,
     /// Those that are compared with pods whatever their labels' values.
@@ -276,8 +273,8 @@ impl Profiles {
     /// these affinity classes.
     pub fn related_to(
         &self,
-        classes: &BTreeSet<u32>,
-        affinity_classes: &BTreeSet<u32>,
+        classes: &OrderedSet<u32>,
+        affinity_classes: &OrderedSet<u32>,
         snapshot: &Snapshot,
     ) -> Vec<u32> {
         let mut related = Vec::new();
@@ -291,9 +288,9 @@ impl Profiles {
             let by_label = labels.iter().flat_map(|(key, value)| self.by_label.numbers(key, value));
             related.extend(by_label.chain(self.by_any_label.iter().copied()).filter(is_in_scope));
         }
-        let groups: BTreeSet<u32> =
+        let groups: OrderedSet<u32> =
             affinity_classes.iter().filter_map(|class| self.group_of(Some(*class))).collect();
-        let mut selected: BTreeSet<u32> = BTreeSet::new();
+        let mut selected: OrderedSet<u32> = OrderedSet::new();
         for group in groups {
             let AntiAffinityGroup { namespace, terms, .. } = &self.groups[group as usize];
             for term in terms {

@@ -1,15 +1,18 @@
 //! The free room of nodes, and what it costs to leave none of it for a pod.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     ask::{Ask, ResourceNumber, ResourceNumbers, VOLUMES},
     profile::NodeSet,
 };
-use crate::placement::{
-    columns::{ABSENT, LabelColumn},
-    node_resources::Share,
-    snapshot::Snapshot,
+use crate::{
+    ordered::OrderedMap,
+    placement::{
+        columns::{ABSENT, LabelColumn},
+        node_resources::Share,
+        snapshot::Snapshot,
+    },
 };
 
 /// Much more than any node has: no limit.
@@ -187,7 +190,7 @@ pub(super) struct Costs {
     room: Arc<Room>,
     set: Arc<NodeSet>,
     asked: Vec<(ResourceNumber, i64)>,
-    by_key: BTreeMap<u32, DomainCosts>,
+    by_key: OrderedMap<u32, DomainCosts>,
 }
 
 /// The same by topology domain.
@@ -211,7 +214,7 @@ impl Costs {
             room: room.clone(),
             set: set.clone(),
             asked: ask.amounts().collect(),
-            by_key: BTreeMap::new(),
+            by_key: OrderedMap::new(),
         };
         costs.most_possible = room.most_possible(&costs.asked, &costs.weights);
         (costs.all, costs.most) = costs

@@ -1,9 +1,10 @@
 //! The pods that stay where they are when some nodes are lost, as far as others are compared with them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::profile::{Profiles, Relations, SpreadRelation, TermRelation};
-use crate::placement::snapshot::Snapshot;
+use crate::{
+    ordered::{OrderedMap, OrderedSet},
+    placement::snapshot::Snapshot,
+};
 
 /// The pods of all nodes but the lost ones.
 #[derive(Clone, Copy)]
@@ -16,14 +17,14 @@ pub(super) struct StayingPods<'a> {
 
 impl StayingPods<'_> {
     /// The domains with pods of these classes.
-    pub fn values_of_classes(&self, term: &TermRelation) -> BTreeSet<u32> {
+    pub fn values_of_classes(&self, term: &TermRelation) -> OrderedSet<u32> {
         let classes = term.numbers.iter().map(|class| self.snapshot.pod_classes().class(*class));
         let nodes = classes.flat_map(|class| class.on.iter()).map(|presence| presence.node);
         self.values(term.key, nodes)
     }
 
     /// The domains with pods of these groups.
-    pub fn values_of_groups(&self, term: &TermRelation) -> BTreeSet<u32> {
+    pub fn values_of_groups(&self, term: &TermRelation) -> OrderedSet<u32> {
         let groups = term.numbers.iter().map(|group| &self.profiles.groups[*group as usize]);
         let classes = groups.flat_map(|group| &group.affinity_classes);
         let classes = classes.map(|class| self.snapshot.affinity_classes().class(*class));
@@ -31,7 +32,7 @@ impl StayingPods<'_> {
         self.values(term.key, nodes)
     }
 
-    fn values(&self, key: u32, nodes: impl Iterator<Item = u32>) -> BTreeSet<u32> {
+    fn values(&self, key: u32, nodes: impl Iterator<Item = u32>) -> OrderedSet<u32> {
         let left = nodes.filter(|node| !self.is_lost[*node as usize]);
         left.filter_map(|node| self.profiles.domain(key, node)).collect()
     }
@@ -43,9 +44,9 @@ impl StayingPods<'_> {
     }
 
     /// The pods that count for a spread constraint by domain, where there are any.
-    pub fn spread_counts(&self, spread: &SpreadRelation) -> BTreeMap<u32, i64> {
+    pub fn spread_counts(&self, spread: &SpreadRelation) -> OrderedMap<u32, i64> {
         let counted = &self.profiles.counted[spread.counted as usize].of_node;
-        let mut counts = BTreeMap::new();
+        let mut counts = OrderedMap::new();
         for class in &spread.term.numbers {
             for presence in self.snapshot.pod_classes().class(*class).on.iter() {
                 let node = presence.node as usize;

@@ -1,14 +1,12 @@
 //! Headroom as work that can be interrupted at any loss and any pod, and goes on where it was.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use super::{Headroom, LossAnswer};
 use crate::{
     cluster::{Cluster, NodeName, Pod, ZoneKey},
     engine::ServerVersion,
+    ordered::{OrderedMap, OrderedSet},
     placement::{ClusterSnapshot, FitProof, FitProofs, KeptLoss, Recreated, SnapshotInProgress},
     plan::{
         failover::{self, FailoverRun},
@@ -31,7 +29,7 @@ pub struct HeadroomWork {
     /// The state that was started last; none before the first.
     state: Option<State>,
     proofs: FitProofs,
-    losses: BTreeMap<Loss, KnownLoss>,
+    losses: OrderedMap<Loss, KnownLoss>,
     unproven: VecDeque<Loss>,
     simulation: Option<Simulation>,
 }
@@ -56,7 +54,7 @@ enum Loss {
 /// What is known of a loss.
 #[derive(Clone, Debug)]
 struct KnownLoss {
-    nodes: Arc<BTreeSet<NodeName>>,
+    nodes: Arc<OrderedSet<NodeName>>,
     answer: Option<KnownAnswer>,
     /// The last proof left it open.
     is_open: bool,
@@ -197,7 +195,7 @@ impl HeadroomWork {
     }
 
     /// What is proved about the loss of some nodes in the last state, without a simulation.
-    pub fn proof(&mut self, nodes: &BTreeSet<NodeName>) -> FitProof {
+    pub fn proof(&mut self, nodes: &OrderedSet<NodeName>) -> FitProof {
         self.finish_start();
         self.read_pods(&mut || true);
         match &self.state {
@@ -318,9 +316,9 @@ impl HeadroomWork {
 }
 
 /// The losses of all Ready nodes, and of all zones of them where there are several.
-fn losses(cluster: &Cluster) -> BTreeMap<Loss, BTreeSet<NodeName>> {
-    let mut zones: BTreeMap<ZoneKey, BTreeSet<NodeName>> = BTreeMap::new();
-    let mut losses = BTreeMap::new();
+fn losses(cluster: &Cluster) -> OrderedMap<Loss, OrderedSet<NodeName>> {
+    let mut zones: OrderedMap<ZoneKey, OrderedSet<NodeName>> = OrderedMap::new();
+    let mut losses = OrderedMap::new();
     for node in cluster.nodes().iter().filter(|node| node.is_ready()) {
         zones.entry(node.zone()).or_default().insert(node.name.clone());
         losses.insert(Loss::Node(node.name.clone()), [node.name.clone()].into());

@@ -1,23 +1,21 @@
 //! Which pod is tried next: the highest priority first, then the one that has waited longest; a pod that fits nowhere backs off.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::cmp::Reverse;
 
 use crate::{
     cluster::Key,
+    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
 /// Pods that wait to be scheduled (docs/upstream/placement-and-pressure.md#1.8).
 #[derive(Debug, Default)]
 pub struct SchedulingQueue {
-    pods: BTreeMap<Key, Waiting>,
+    pods: OrderedMap<Key, Waiting>,
     /// Pods to try.
-    active: BTreeSet<Turn>,
+    active: OrderedSet<Turn>,
     /// When pods that fit nowhere are tried again.
-    parked: BTreeSet<(Timestamp, Key)>,
+    parked: OrderedSet<(Timestamp, Key)>,
 }
 
 /// When a pod is tried among others.

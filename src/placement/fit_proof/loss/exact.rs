@@ -1,7 +1,5 @@
 //! Proofs by the exact amounts that pods ask for, and by weights for one loss.
 
-use std::collections::BTreeMap;
-
 use super::{
     super::{
         ask::{Ask, ResourceNumber},
@@ -9,6 +7,7 @@ use super::{
     },
     Loss, LostPod,
 };
+use crate::ordered::OrderedMap;
 
 impl Loss<'_> {
     /// Whether each of these fits, by weights for this loss and by the exact amounts.
@@ -16,8 +15,8 @@ impl Loss<'_> {
         self.lost_costs.clear();
         self.lost_domains.clear();
         self.demands.clear();
-        let mut best: BTreeMap<(u32, u64), Vec<f64>> = BTreeMap::new();
-        let mut rounded: BTreeMap<u32, Costs> = BTreeMap::new();
+        let mut best: OrderedMap<(u32, u64), Vec<f64>> = OrderedMap::new();
+        let mut rounded: OrderedMap<u32, Costs> = OrderedMap::new();
         for pod in pods {
             let Some(ask) = self.entry(pod).ask.clone() else { return false };
             let set = self.proofs.profiles.all[pod.profile as usize].set;

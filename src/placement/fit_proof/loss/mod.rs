@@ -8,13 +8,14 @@ mod room_left;
 mod shortage;
 mod slack;
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{
     Entry, Fate, FitProof, FitProofs, Recreated,
     room::{Cost, Costs},
 };
-use crate::placement::snapshot::Snapshot;
+use crate::{
+    ordered::{OrderedMap, OrderedSet},
+    placement::snapshot::Snapshot,
+};
 
 /// The part of all costs that rounding may amount to: it must not prove anything.
 const ROUNDING: f64 = 1e-9;
@@ -34,21 +35,21 @@ pub(super) struct Loss<'a> {
     /// Pods that are recreated and not placed.
     not_tried: usize,
     /// How many of them are in each class of pods, and in each group with equal anti-affinity.
-    in_class: BTreeMap<u32, usize>,
-    in_group: BTreeMap<u32, usize>,
+    in_class: OrderedMap<u32, usize>,
+    in_group: OrderedMap<u32, usize>,
     /// What is lost of a question's costs: of all, and by domain.
-    lost_costs: BTreeMap<u32, Cost>,
-    lost_domains: BTreeMap<(u32, u32), Vec<Cost>>,
+    lost_costs: OrderedMap<u32, Cost>,
+    lost_domains: OrderedMap<(u32, u32), Vec<Cost>>,
     /// How many nodes of each domain are left, by spread constraint.
-    domains_left: BTreeMap<u32, Vec<u32>>,
+    domains_left: OrderedMap<u32, Vec<u32>>,
     /// Sizes of all pods for some nodes, by node set, resources and domain.
-    demands: BTreeMap<DemandKey, Cost>,
+    demands: OrderedMap<DemandKey, Cost>,
     /// How many changes there may be of other nodes and pods before a pod found to fit perhaps does not.
     slack: u64,
     /// By resource: the most that a lost pod asks for, once it was needed.
     largest: Option<Vec<i64>>,
     /// By label: whether no two nodes are in one domain.
-    single_nodes: BTreeMap<u32, bool>,
+    single_nodes: OrderedMap<u32, bool>,
 }
 
 /// A set of nodes, a set of resources as bits, and the domain of a spread constraint.
@@ -92,15 +93,15 @@ impl<'a> Loss<'a> {
             is_lost,
             pods,
             not_tried,
-            in_class: BTreeMap::new(),
-            in_group: BTreeMap::new(),
-            lost_costs: BTreeMap::new(),
-            lost_domains: BTreeMap::new(),
-            domains_left: BTreeMap::new(),
-            demands: BTreeMap::new(),
+            in_class: OrderedMap::new(),
+            in_group: OrderedMap::new(),
+            lost_costs: OrderedMap::new(),
+            lost_domains: OrderedMap::new(),
+            domains_left: OrderedMap::new(),
+            demands: OrderedMap::new(),
             slack: u64::MAX,
             largest: None,
-            single_nodes: BTreeMap::new(),
+            single_nodes: OrderedMap::new(),
         };
         loss.count();
         loss
@@ -131,7 +132,7 @@ impl<'a> Loss<'a> {
     }
 
     /// The [slack](Self::slack) where all pods of these profiles fit; none if one may not.
-    pub fn slack_of(mut self, profiles: &BTreeSet<u32>) -> Option<u64> {
+    pub fn slack_of(mut self, profiles: &OrderedSet<u32>) -> Option<u64> {
         let mut groups = self.groups();
         groups.retain(|group| profiles.contains(&self.pods[group.start].profile));
         groups.retain(|group| !self.fits_rounded(group));
@@ -155,7 +156,7 @@ impl<'a> Loss<'a> {
 
     /// The proof where some pods may not fit.
     fn prove_doubtful(mut self, doubtful: Vec<Group>) -> (FitProof, Option<u64>) {
-        let mut without_node: BTreeSet<LostPod> = BTreeSet::new();
+        let mut without_node: OrderedSet<LostPod> = OrderedSet::new();
         let mut others: Vec<Group> = Vec::new();
         for group in doubtful {
             let found: Vec<LostPod> =

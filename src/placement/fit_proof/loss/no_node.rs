@@ -1,8 +1,7 @@
 //! The proof that a pod stays Pending wherever the others are placed.
 
-use std::collections::BTreeSet;
-
 use super::{super::Entry, Loss, LostPod};
+use crate::ordered::OrderedSet;
 
 impl Loss<'_> {
     /// Whether the pod at a place of a lost node stays Pending wherever the others are placed. Its relations are known.
@@ -36,14 +35,14 @@ impl Loss<'_> {
         if may_preempt {
             return false;
         }
-        let blocked: Vec<(u32, BTreeSet<u32>)> = relations
+        let blocked: Vec<(u32, OrderedSet<u32>)> = relations
             .anti_affinity
             .iter()
             .map(|term| (term.key, self.staying().values_of_classes(term)))
             .chain(relations.of_others.iter().map(|term| (term.key, self.staying().values_of_groups(term))))
             .collect();
         let is_apart = |node: u32| {
-            let is_blocked = |(key, values): &(u32, BTreeSet<u32>)| {
+            let is_blocked = |(key, values): &(u32, OrderedSet<u32>)| {
                 self.proofs.profiles.domain(*key, node).is_some_and(|value| values.contains(&value))
             };
             !blocked.iter().any(is_blocked)

@@ -1,7 +1,5 @@
 //! The room that the constraints of a pod leave it on the nodes that are left.
 
-use std::collections::BTreeSet;
-
 use super::{
     super::{
         profile::{Relations, SpreadRelation},
@@ -9,6 +7,7 @@ use super::{
     },
     FEW, Loss, LostPod,
 };
+use crate::ordered::OrderedSet;
 
 impl Loss<'_> {
     /// What of the costs is lost.
@@ -135,7 +134,7 @@ impl Loss<'_> {
         &self,
         room: Cost,
         key: u32,
-        values: BTreeSet<u32>,
+        values: OrderedSet<u32>,
         more: usize,
         costs: &mut Costs,
     ) -> Cost {

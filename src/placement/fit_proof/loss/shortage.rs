@@ -1,7 +1,5 @@
 //! The proof that not all pods can find a node: more is asked of some resource than is free.
 
-use std::collections::BTreeSet;
-
 use super::{
     super::{
         Entry, Recreated,
@@ -9,15 +7,16 @@ use super::{
     },
     Loss, LostPod,
 };
+use crate::ordered::OrderedSet;
 
 impl Loss<'_> {
     /// Whether more is asked than is free, so that not all pods find a node.
     pub fn is_short(&self) -> bool {
-        self.is_too_much(&BTreeSet::new())
+        self.is_too_much(&OrderedSet::new())
     }
 
     /// Whether more is asked of some resource than is free of it, on all nodes or on those of one set.
-    pub(super) fn is_too_much(&self, without_node: &BTreeSet<LostPod>) -> bool {
+    pub(super) fn is_too_much(&self, without_node: &OrderedSet<LostPod>) -> bool {
         let proofs = &*self.proofs;
         let surely: Vec<(&LostPod, &Ask)> = self
             .pods
@@ -39,11 +38,11 @@ impl Loss<'_> {
             return self.exceeds_free(surely.iter().map(|(_, ask)| *ask), &nodes, &vanishing);
         }
         let set_of = |pod: &LostPod| proofs.profiles.all[pod.profile as usize].set;
-        let sets: BTreeSet<u32> = surely.iter().map(|(pod, _)| set_of(pod)).collect();
+        let sets: OrderedSet<u32> = surely.iter().map(|(pod, _)| set_of(pod)).collect();
         sets.into_iter().any(|set| {
             let set = &proofs.profiles.sets[set as usize];
             let nodes: Vec<u32> = set.nodes.iter().copied().filter(left).collect();
-            let within: BTreeSet<u32> = (0..)
+            let within: OrderedSet<u32> = (0..)
                 .zip(&proofs.profiles.sets)
                 .filter(|(_, other)| other.is_within(set))
                 .map(|(number, _)| number)

@@ -1,9 +1,6 @@
 //! What other pods, those that stay and those that are packed, leave of the nodes for one pod.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use super::{
     super::{
@@ -13,6 +10,7 @@ use super::{
     newcomers::Newcomers,
     reserve::Narrowing,
 };
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// The domains that a pod may and may not come into now.
 pub(super) struct OpenDomains<'a> {
@@ -20,15 +18,15 @@ pub(super) struct OpenDomains<'a> {
     newcomers: &'a Newcomers,
     relations: Arc<Relations>,
     /// It must come near others, in one of these domains; any will do where it is the first.
-    near: Option<(u32, Option<BTreeSet<u32>>)>,
-    closed: Vec<(u32, BTreeSet<u32>)>,
+    near: Option<(u32, Option<OrderedSet<u32>>)>,
+    closed: Vec<(u32, OrderedSet<u32>)>,
     spread: Vec<OpenSpread>,
 }
 
 /// The pods of each domain of a spread constraint.
 struct OpenSpread {
     key: u32,
-    counts: BTreeMap<u32, i64>,
+    counts: OrderedMap<u32, i64>,
     /// No domain may have more before the pod comes; none if there is no domain.
     most: Option<i64>,
 }
@@ -94,11 +92,12 @@ impl<'a> OpenDomains<'a> {
     /// Whether the pod may come to a node, if that has room.
     pub fn allow(&self, node: u32) -> bool {
         let domain = |key: u32| self.staying.profiles.domain(key, node);
-        let is_near = |(key, values): &(u32, Option<BTreeSet<u32>>)| {
+        let is_near = |(key, values): &(u32, Option<OrderedSet<u32>>)| {
             domain(*key).is_some_and(|value| values.as_ref().is_none_or(|values| values.contains(&value)))
         };
-        let is_closed =
-            |(key, values): &(u32, BTreeSet<u32>)| domain(*key).is_some_and(|value| values.contains(&value));
+        let is_closed = |(key, values): &(u32, OrderedSet<u32>)| {
+            domain(*key).is_some_and(|value| values.contains(&value))
+        };
         let is_open = |spread: &OpenSpread| domain(spread.key).is_some_and(|value| spread.allows(value));
         let ports = &self.relations.ports;
         self.near.as_ref().is_none_or(is_near)

@@ -215,7 +215,7 @@ mod tests {
                 .map(|(_, node)| *node)
                 .collect()
         };
-        let nodes: std::collections::BTreeSet<u32> = of("apart").into_iter().collect();
+        let nodes: crate::ordered::OrderedSet<u32> = of("apart").into_iter().collect();
         assert_eq!(nodes.len(), 8, "no two on one node");
         let in_b = of("even")
             .iter()

@@ -1,8 +1,8 @@
 //! The packed pods by what others compare them with.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use crate::cluster::scheduling::HostPort;
+use crate::{cluster::scheduling::HostPort, ordered::OrderedMap};
 
 /// Where packed pods are, by class of pods, by group with equal anti-affinity, and with host ports.
 #[derive(Clone, Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Newcomers {
 #[derive(Clone, Debug, Default)]
 struct NodesByNumber {
     first: Vec<(u32, u32)>,
-    later: BTreeMap<u32, Vec<u32>>,
+    later: OrderedMap<u32, Vec<u32>>,
 }
 
 impl NodesByNumber {

@@ -1,11 +1,10 @@
 //! Whether a packing leaves room for more.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use super::{
     super::{FitProofs, ask::Ask},
     load::Load,
 };
+use crate::ordered::{OrderedMap, OrderedSet};
 
 /// More domains, such as nodes, need not have room each.
 const MOST_DOMAINS: usize = 64;
@@ -14,9 +13,9 @@ const MOST_DOMAINS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Narrowing {
     /// Node sets and labels: each domain must have room.
-    domains: BTreeSet<(u32, u32)>,
+    domains: OrderedSet<(u32, u32)>,
     /// By node set: the most nodes that one pod may not come to because of other pods.
-    closed: BTreeMap<u32, usize>,
+    closed: OrderedMap<u32, usize>,
 }
 
 impl Narrowing {
@@ -35,7 +34,7 @@ impl Narrowing {
 #[derive(Debug, Default)]
 pub(super) struct Reserve {
     /// By node set, then by resource.
-    largest: BTreeMap<u32, Vec<i64>>,
+    largest: OrderedMap<u32, Vec<i64>>,
 }
 
 impl Reserve {
@@ -66,7 +65,7 @@ impl Reserve {
 
 /// The same in each domain of a label.
 fn is_left_in_domains(proofs: &FitProofs, key: u32, nodes: &[(u32, bool)]) -> bool {
-    let mut shares: BTreeMap<u32, Share> = BTreeMap::new();
+    let mut shares: OrderedMap<u32, Share> = OrderedMap::new();
     for (node, has_room) in nodes {
         if let Some(value) = proofs.profiles.domain(key, *node) {
             shares.entry(value).or_default().add(*has_room);

@@ -1,9 +1,6 @@
 //! Packing pod by pod, from nothing or from what was packed before.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::cmp::Reverse;
 
 use super::{
     super::{Entry, Fate, FitProofs, Recreated, loss::Loss, profile::SpreadRelation, staying::StayingPods},
@@ -13,7 +10,10 @@ use super::{
     newcomers::Newcomers,
     reserve::{Narrowing, Reserve},
 };
-use crate::placement::snapshot::Snapshot;
+use crate::{
+    ordered::{OrderedMap, OrderedSet},
+    placement::snapshot::Snapshot,
+};
 
 /// A pod gets the node with most room of so many that would do.
 const CHOICE: usize = 8;
@@ -37,9 +37,9 @@ pub(in super::super) struct PackingRun {
     newcomers: Newcomers,
     /// The next pod last.
     waiting: Vec<WaitingPod>,
-    sets: BTreeMap<u32, SetLeft>,
+    sets: OrderedMap<u32, SetLeft>,
     /// How many nodes of each domain are left, by spread constraint.
-    domains_left: BTreeMap<u32, Vec<u32>>,
+    domains_left: OrderedMap<u32, Vec<u32>>,
     /// Pods that are recreated; some of them perhaps not, where there is a surplus.
     pods: usize,
     has_surplus: bool,
@@ -86,8 +86,8 @@ impl PackingRun {
             load: Load::new(proofs.entries.len(), proofs.resources.len()),
             newcomers: Newcomers::default(),
             waiting: Vec::new(),
-            sets: BTreeMap::default(),
-            domains_left: BTreeMap::default(),
+            sets: OrderedMap::default(),
+            domains_left: OrderedMap::default(),
             pods: 0,
             has_surplus: false,
             without_node: 0,
@@ -208,10 +208,10 @@ impl PackingRun {
     /// With each waiting pod, those wait that are compared with it.
     fn pull_related(&mut self, proofs: &FitProofs, snapshot: &Snapshot) {
         let mut is_related = vec![false; proofs.profiles.all.len()];
-        let mut known: BTreeSet<u32> = BTreeSet::new();
+        let mut known: OrderedSet<u32> = OrderedSet::new();
         let mut new = self.waiting.clone();
         loop {
-            let (mut classes, mut affinity_classes) = (BTreeSet::new(), BTreeSet::new());
+            let (mut classes, mut affinity_classes) = (OrderedSet::new(), OrderedSet::new());
             for pod in &new {
                 let resident = &proofs.residents[self.lost[pod.lost as usize] as usize][pod.place as usize];
                 if known.insert(resident.pod_class) {
