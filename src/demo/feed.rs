@@ -1,13 +1,11 @@
 //! Watches shared by the agents, and the objects that an agent knows.
 
-use std::{collections::BTreeMap, fmt::Debug, ops::Bound, sync::Arc, time::Duration};
+use std::{fmt::Debug, ops::Bound, sync::Arc, time::Duration};
 
-use futures::{StreamExt, future::BoxFuture};
-use kube::{
-    Api,
-    api::{ListParams, WatchEvent, WatchParams},
-};
-use serde::de::DeserializeOwned;
+use futures::{AsyncBufReadExt, StreamExt, future::BoxFuture};
+use http::Request;
+use kube::{Client, core::Status};
+use serde::{Deserialize, de::DeserializeOwned};
 use tokio::{sync::mpsc, time::sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +13,13 @@ use super::{
     errors::ErrorReporter,
     objects::{Key, Object},
 };
+use crate::ordered::OrderedMap;
 
 /// After a list or a watch that failed.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// After this the server ends a watch, and the next one begins.
+const WATCH_SECONDS: u32 = 290;
 
 /// One watch for any number of agents; each object is decoded once.
 pub struct Feed<K> {
@@ -71,11 +73,11 @@ where
         self
     }
 
-    /// Watches until cancelled. After an error it starts again with a list.
-    pub async fn run(self, api: Api<K>, errors: ErrorReporter, cancel: CancellationToken) {
+    /// Watches the objects under `path` until cancelled. After an error it starts again with a list.
+    pub async fn run(self, client: Client, path: String, errors: ErrorReporter, cancel: CancellationToken) {
         let follow = async {
             loop {
-                if let Err(error) = self.list_and_watch(&api).await {
+                if let Err(error) = self.list_and_watch(&client, &path).await {
                     errors.report("watch", &error);
                 }
                 sleep(PAUSE).await;
@@ -85,28 +87,25 @@ where
     }
 
     /// Lists all objects, and then watches from the version of the list for as long as nothing fails.
-    async fn list_and_watch(&self, api: &Api<K>) -> kube::Result<()> {
-        let list = api.list(&ListParams::default()).await?;
-        let mut version = list.metadata.resource_version.unwrap_or_default();
+    async fn list_and_watch(&self, client: &Client, path: &str) -> kube::Result<()> {
+        let get = |uri: &str| Request::get(uri).body(Vec::new()).map_err(kube::Error::HttpError);
+        let list: List<K> = client.request(get(path)?).await?;
+        let mut version = list.metadata.resource_version;
         self.send(FeedChange::Listed(list.items.into_iter().map(Arc::new).collect())).await;
         loop {
-            let mut events = Box::pin(api.watch(&WatchParams::default(), &version).await?);
-            while let Some(event) = events.next().await {
-                let (newest, change) = match event? {
-                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                        (object.meta().resource_version.clone(), FeedChange::Applied(Arc::new(object)))
+            let watch = format!(
+                "{path}?watch=true&allowWatchBookmarks=true&timeoutSeconds={WATCH_SECONDS}&resourceVersion={version}"
+            );
+            let mut lines = client.request_stream(get(&watch)?).await?.lines();
+            while let Some(line) = lines.next().await {
+                match Event::read(&line.map_err(kube::Error::ReadEvents)?)? {
+                    Event::Change(newest, change) => {
+                        version = newest.unwrap_or(version);
+                        self.send(change).await;
                     }
-                    WatchEvent::Deleted(object) => {
-                        (object.meta().resource_version.clone(), FeedChange::Deleted(Arc::new(object)))
-                    }
-                    WatchEvent::Bookmark(bookmark) => {
-                        version = bookmark.metadata.resource_version;
-                        continue;
-                    }
-                    WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
-                };
-                version = newest.unwrap_or(version);
-                self.send(change).await;
+                    Event::Bookmark(newest) => version = newest,
+                    Event::Error(status) => return Err(kube::Error::Api(status)),
+                }
             }
         }
     }
@@ -118,13 +117,77 @@ where
     }
 }
 
+/// What a list says of itself, and a bookmark of the watch.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ListMetadata {
+    resource_version: String,
+}
+
+#[derive(Deserialize)]
+struct List<K> {
+    metadata: ListMetadata,
+    items: Vec<K>,
+}
+
+/// An event of a watch.
+enum Event<K> {
+    /// With the version of the object.
+    Change(Option<String>, FeedChange<K>),
+    /// All that happened up to this version has been reported.
+    Bookmark(String),
+    Error(Box<Status>),
+}
+
+impl<K: Object + DeserializeOwned> Event<K> {
+    /// Reads a line: first what it says of its object, and then the object.
+    fn read(line: &str) -> kube::Result<Self> {
+        #[derive(Deserialize)]
+        struct Header<'a> {
+            r#type: &'a str,
+        }
+
+        #[derive(Deserialize)]
+        struct Bookmark {
+            metadata: ListMetadata,
+        }
+
+        let header: Header<'_> = read(line)?;
+        Ok(match header.r#type {
+            "ADDED" | "MODIFIED" => Self::change(line, FeedChange::Applied)?,
+            "DELETED" => Self::change(line, FeedChange::Deleted)?,
+            "BOOKMARK" => Self::Bookmark(object::<Bookmark>(line)?.metadata.resource_version),
+            _ => Self::Error(object(line)?),
+        })
+    }
+
+    fn change(line: &str, change: fn(Arc<K>) -> FeedChange<K>) -> kube::Result<Self> {
+        let object: K = object(line)?;
+        Ok(Self::Change(object.meta().resource_version.clone(), change(Arc::new(object))))
+    }
+}
+
+/// The object of an event.
+fn object<T: DeserializeOwned>(line: &str) -> kube::Result<T> {
+    #[derive(Deserialize)]
+    struct Object<T> {
+        object: T,
+    }
+
+    read::<Object<T>>(line).map(|event| event.object)
+}
+
+fn read<'a, T: Deserialize<'a>>(json: &'a str) -> kube::Result<T> {
+    serde_json::from_str(json).map_err(kube::Error::SerdeError)
+}
+
 /// All objects of a kind that an agent knows, from a feed and from the responses to its own writes.
 ///
 /// An agent records the response to its own write and does not wait for the watch, so that it never does a thing
 /// twice. An older version that arrives late is ignored.
 #[derive(Debug)]
 pub struct KnownObjects<K> {
-    objects: BTreeMap<Key, Arc<K>>,
+    objects: OrderedMap<Key, Arc<K>>,
 }
 
 /// One object before and after a change; at least one is Some.
@@ -143,7 +206,7 @@ impl<K: Object> ObjectChange<K> {
 
 impl<K: Object> KnownObjects<K> {
     pub fn new() -> Self {
-        Self { objects: BTreeMap::new() }
+        Self { objects: OrderedMap::new() }
     }
 
     pub fn object(&self, key: &Key) -> Option<&Arc<K>> {

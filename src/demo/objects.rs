@@ -1,19 +1,13 @@
 //! The objects with the fields that some agent reads.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use k8s_openapi::{
-    NamespaceResourceScope,
-    api::{core, policy},
-    apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference, Time},
-};
-use kube::{Resource, core::ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference, Time};
+use kube::core::ObjectMeta;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::Value;
+
+use crate::ordered::{OrderedMap, OrderedSet};
 
 #[derive(Clone, Debug, Deserialize)]
 pub struct Node {
@@ -35,8 +29,8 @@ pub struct NodeSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
-    pub allocatable: BTreeMap<String, String>,
-    pub capacity: BTreeMap<String, String>,
+    pub allocatable: OrderedMap<String, String>,
+    pub capacity: OrderedMap<String, String>,
     pub conditions: Vec<Condition>,
     pub node_info: NodeInfo,
 }
@@ -96,7 +90,7 @@ pub struct PodSpec {
     pub priority: i64,
     pub containers: Vec<Container>,
     pub tolerations: Vec<Toleration>,
-    pub node_selector: BTreeMap<String, String>,
+    pub node_selector: OrderedMap<String, String>,
     pub affinity: Affinity,
     pub host_network: bool,
     pub priority_class_name: String,
@@ -157,8 +151,8 @@ pub struct Container {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Resources {
-    pub requests: BTreeMap<String, String>,
-    pub limits: BTreeMap<String, String>,
+    pub requests: OrderedMap<String, String>,
+    pub limits: OrderedMap<String, String>,
 }
 
 /// The part that DaemonSets use to bind pods to nodes.
@@ -312,7 +306,7 @@ pub struct Key {
 }
 
 impl Key {
-    pub fn of(object: &impl Resource) -> Self {
+    pub fn of(object: &impl Object) -> Self {
         let metadata = object.meta();
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),
@@ -321,49 +315,10 @@ impl Key {
     }
 }
 
-/// Gives a type with fewer fields the names that a published type has in the API.
-macro_rules! resource_as {
-    ($($object:ty => $published:ty,)*) => {$(
-        impl Resource for $object {
-            type DynamicType = ();
-            type Scope = <$published as Resource>::Scope;
-
-            fn kind((): &()) -> Cow<'_, str> {
-                <$published as Resource>::kind(&())
-            }
-
-            fn group((): &()) -> Cow<'_, str> {
-                <$published as Resource>::group(&())
-            }
-
-            fn version((): &()) -> Cow<'_, str> {
-                <$published as Resource>::version(&())
-            }
-
-            fn plural((): &()) -> Cow<'_, str> {
-                <$published as Resource>::plural(&())
-            }
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    )*};
-}
-
-resource_as! {
-    Node => core::v1::Node,
-    Pod => core::v1::Pod,
-    Budget => policy::v1::PodDisruptionBudget,
-    QuotaObject => core::v1::ResourceQuota,
-}
-
 /// Access to any object's metadata.
-pub trait Object: Resource {
+pub trait Object {
+    fn meta(&self) -> &ObjectMeta;
+
     fn uid(&self) -> &str {
         self.meta().uid.as_deref().unwrap_or_default()
     }
@@ -387,7 +342,17 @@ pub trait Object: Resource {
     }
 }
 
-impl<T: Resource> Object for T {}
+macro_rules! objects {
+    ($($object:ty),*) => {$(
+        impl Object for $object {
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+        }
+    )*};
+}
+
+objects!(Node, Pod, Budget, QuotaObject, Workload);
 
 impl Node {
     pub fn name(&self) -> &str {
@@ -448,7 +413,7 @@ impl Pod {
         self.sums(|resources| &resources.limits)
     }
 
-    fn sums(&self, amounts: fn(&Resources) -> &BTreeMap<String, String>) -> (i64, i64) {
+    fn sums(&self, amounts: fn(&Resources) -> &OrderedMap<String, String>) -> (i64, i64) {
         let sum = |resource: &str, read: fn(&str) -> Option<i64>| {
             let texts = self.spec.containers.iter().filter_map(|c| amounts(&c.resources).get(resource));
             texts.filter_map(|text| read(text)).sum()
@@ -501,35 +466,6 @@ impl WorkloadKind {
     }
 }
 
-impl Resource for Workload {
-    type DynamicType = WorkloadKind;
-    type Scope = NamespaceResourceScope;
-
-    fn kind(kind: &WorkloadKind) -> Cow<'_, str> {
-        kind.name().into()
-    }
-
-    fn group(kind: &WorkloadKind) -> Cow<'_, str> {
-        kind.group().into()
-    }
-
-    fn version(_: &WorkloadKind) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural(kind: &WorkloadKind) -> Cow<'_, str> {
-        kind.plural().into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
 /// Whether a selector matches these labels. None matches nothing, an empty one everything.
 pub fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(selector) = selector else { return false };
@@ -537,7 +473,7 @@ pub fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String
     let equal =
         selector.match_labels.iter().flatten().all(|(key, wanted)| value(key) == Some(wanted.as_str()));
     let expressions = selector.match_expressions.iter().flatten().all(|expression| {
-        let listed: BTreeSet<&str> = expression.values.iter().flatten().map(String::as_str).collect();
+        let listed: OrderedSet<&str> = expression.values.iter().flatten().map(String::as_str).collect();
         let found = value(&expression.key);
         match expression.operator.as_str() {
             "In" => found.is_some_and(|value| listed.contains(value)),

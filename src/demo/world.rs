@@ -1,7 +1,5 @@
 //! The embedded cluster's contents: seeds it, starts its agents, and plays its scenario.
 
-use std::collections::BTreeSet;
-
 use futures::FutureExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -20,9 +18,9 @@ use super::{
     scheduler::{self, SimpleScheduler},
     seed::{MachineHistory, Seed, SeedSize, nodes::Machine},
     workloads::{self, Workloads},
-    writer::Writer,
+    writer::{Writer, path},
 };
-use crate::{clock::Clock, time::Timestamp};
+use crate::{clock::Clock, ordered::OrderedSet, time::Timestamp};
 
 /// The bound of an agent's inbox; when it is full, the watch or request waits.
 const INBOX: usize = 1024;
@@ -112,18 +110,37 @@ impl World {
             pods = pods.deliver(&scheduler, scheduler::SchedulerMessage::Pods);
         }
         let client = writer("watches").client();
-        start_agent(&tasks, nodes.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
-        start_agent(&tasks, pods.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        start_agent(
+            &tasks,
+            nodes.run(client.clone(), path::all("", "nodes"), errors.clone(), cancel.clone()),
+        );
+        start_agent(&tasks, pods.run(client.clone(), path::all("", "pods"), errors.clone(), cancel.clone()));
         let budgets = Feed::new().deliver(&workloads, workloads::WorkloadMessage::Budgets);
-        start_agent(&tasks, budgets.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        start_agent(
+            &tasks,
+            budgets.run(
+                client.clone(),
+                path::all("policy", "poddisruptionbudgets"),
+                errors.clone(),
+                cancel.clone(),
+            ),
+        );
         let quotas = Feed::new().deliver(&workloads, workloads::WorkloadMessage::Quotas);
-        start_agent(&tasks, quotas.run(kube::Api::all(client.clone()), errors.clone(), cancel.clone()));
+        start_agent(
+            &tasks,
+            quotas.run(client.clone(), path::all("", "resourcequotas"), errors.clone(), cancel.clone()),
+        );
         for kind in WorkloadKind::ALL {
             let feed = Feed::new()
                 .deliver(&workloads, move |change| workloads::WorkloadMessage::Workloads(kind, change));
             start_agent(
                 &tasks,
-                feed.run(kube::Api::all_with(client.clone(), &kind), errors.clone(), cancel.clone()),
+                feed.run(
+                    client.clone(),
+                    path::all(kind.group(), kind.plural()),
+                    errors.clone(),
+                    cancel.clone(),
+                ),
             );
         }
 
@@ -161,9 +178,9 @@ fn start(machine: &Machine, random: RandomSource, now: Timestamp) -> InitialKube
         MachineHistory::DisconnectedFor(_) | MachineHistory::UnknownFor(_) => None,
     };
     let pressures = match machine.history {
-        MachineHistory::MemoryPressureFor(_) => BTreeSet::from(["MemoryPressure"]),
+        MachineHistory::MemoryPressureFor(_) => OrderedSet::from(["MemoryPressure"]),
         MachineHistory::Healthy | MachineHistory::DisconnectedFor(_) | MachineHistory::UnknownFor(_) => {
-            BTreeSet::new()
+            OrderedSet::new()
         }
     };
     InitialKubelet { node: machine.name.clone(), renewed, reported: machine.reported(random, now), pressures }

@@ -105,6 +105,11 @@ impl WriteError {
 pub mod path {
     use crate::demo::objects::{Key, WorkloadKind};
 
+    /// All objects of a kind; the core group has no name.
+    pub fn all(group: &str, plural: &str) -> String {
+        if group.is_empty() { format!("/api/v1/{plural}") } else { format!("/apis/{group}/v1/{plural}") }
+    }
+
     pub fn node(name: &str) -> String {
         format!("/api/v1/nodes/{name}")
     }
