@@ -184,6 +184,11 @@ impl Slice {
 
 /// Runs work on another thread, which gives way to the loop.
 fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    run_beside(Box::new(work))
+}
+
+/// The same for work in a box: tokio's part of it is compiled once for each result.
+fn run_beside<T: Send + 'static>(work: Box<dyn FnOnce() -> T + Send>) -> JoinHandle<T> {
     tokio::task::spawn_blocking(|| {
         give_way();
         work()
