@@ -370,7 +370,7 @@ impl<'a, K, V> VacantEntry<'a, K, V> {
 
 /// The rows of some chunks, with parts of one before and one behind them.
 #[derive(Clone)]
-pub struct Rows<C, R> {
+struct Rows<C, R> {
     front: R,
     chunks: C,
     back: R,
