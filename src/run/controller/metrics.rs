@@ -461,7 +461,7 @@ mod tests {
 
     #[test]
     fn the_page_on_metrics_has_every_metric() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/metrics.md");
         let page = std::fs::read_to_string(path).expect("a page");
         let starts = page.find("| Metric |").expect("a table");
         let ends = page[starts..].find("\n\n").map_or(page.len(), |end| starts + end + 1);
