@@ -393,7 +393,7 @@ fn module_path(file: &str) -> ModulePath {
     let inside = file.strip_prefix("src/").unwrap_or(file).trim_end_matches(".rs");
     inside
         .split('/')
-        .filter(|part| !matches!(*part, "mod" | "lib" | "pure" | "main"))
+        .filter(|part| !matches!(*part, "mod" | "lib" | "core" | "pure" | "main"))
         .map(str::to_owned)
         .collect()
 }

@@ -42,12 +42,14 @@ fn lints_that_replace_memory_stay_on() {
     for lint in ["dbg_macro", "todo", "iter_over_hash_type"] {
         assert!(manifest.contains(&format!("{lint} = \"warn\"")), "{lint}");
     }
-    for library in ["src/lib.rs", "src/pure.rs"].map(file) {
+    for library in ["src/lib.rs", "src/core.rs", "src/pure.rs"].map(file) {
         for lint in ["unwrap_used", "panic", "print_stdout", "print_stderr"] {
             assert!(library.contains(&format!("clippy::{lint}")), "{lint}");
         }
     }
-    assert!(file("pure/Cargo.toml").contains("[lints]\nworkspace = true"));
+    for package in ["core/Cargo.toml", "pure/Cargo.toml"].map(file) {
+        assert!(package.contains("[lints]\nworkspace = true"));
+    }
     for method in
         ["std::time::Instant::now", "std::time::SystemTime::now", "chrono::Utc::now", "std::process::exit"]
     {
@@ -58,8 +60,8 @@ fn lints_that_replace_memory_stay_on() {
 #[test]
 fn every_dependency_has_its_reason_and_no_default_features() {
     // Crates without default features of their own.
-    const PLAIN: [&str; 2] = ["humantime", "kordon-pure"];
-    let manifests = ["Cargo.toml", "pure/Cargo.toml"].map(file);
+    const PLAIN: [&str; 3] = ["humantime", "kordon-core", "kordon-pure"];
+    let manifests = ["Cargo.toml", "core/Cargo.toml", "pure/Cargo.toml"].map(file);
     let (mut section, mut reason, mut wrong) = (String::new(), false, Vec::new());
     for line in manifests.iter().flat_map(|manifest| manifest.lines()).map(str::trim) {
         if line.starts_with('[') {

@@ -66,7 +66,7 @@ fn modules_are_listed_top_down_in_the_library() {
     };
     let pure = listed("src/pure.rs");
     assert_eq!(pure, PURE);
-    assert_eq!([listed("src/lib.rs"), pure].concat(), LAYERS);
+    assert_eq!([listed("src/lib.rs"), listed("src/core.rs"), pure].concat(), LAYERS);
 }
 
 #[test]

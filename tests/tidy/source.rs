@@ -48,7 +48,7 @@ impl Source {
     /// How many modules deep the file's own module is.
     fn depth(&self) -> usize {
         let inside = self.path.strip_prefix("src/").unwrap_or(&self.path).trim_end_matches(".rs");
-        inside.split('/').filter(|part| !matches!(*part, "mod" | "lib" | "pure" | "main")).count()
+        inside.split('/').filter(|part| !matches!(*part, "mod" | "lib" | "core" | "pure" | "main")).count()
     }
 
     /// The names at the crate's root that the file refers to, whether by `crate::` or by a chain of `super::`.
