@@ -994,11 +994,11 @@ mod tests {
 
     #[test]
     fn the_documentation_of_the_keys_is_up_to_date() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/keys.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("docs/keys.md");
         if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(path, markdown()).expect("docs/ can be written");
+            std::fs::write(&path, markdown()).expect("docs/ can be written");
         }
-        let written = std::fs::read_to_string(path).unwrap_or_default();
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(written, markdown(), "run this test with UPDATE=1 and read the difference");
     }
 }
