@@ -213,11 +213,6 @@ impl<K: Ord, V> OrderedMap<K, V> {
         }
     }
 
-    /// Inserts all rows of `other`, which is empty after it.
-    pub fn append(&mut self, other: &mut Self) {
-        self.extend(mem::take(other));
-    }
-
     /// The rows whose keys are in `range`, in order.
     pub fn range<Q: Ord + ?Sized>(&self, range: impl RangeBounds<Q>) -> Iter<'_, K, V>
     where
@@ -329,32 +324,16 @@ impl<'a, K, V> Entry<'a, K, V> {
     /// Changes the value where there is one.
     #[must_use]
     pub fn and_modify(mut self, change: impl FnOnce(&mut V)) -> Self {
-        if let Self::Occupied(row) = &mut self {
-            change(row.get_mut());
+        if let Self::Occupied(OccupiedEntry { map, place }) = &mut self {
+            change(&mut map.chunks[place.0][place.1].1);
         }
         self
     }
 }
 
 impl<'a, K, V> OccupiedEntry<'a, K, V> {
-    pub fn get(&self) -> &V {
-        &self.map.chunks[self.place.0][self.place.1].1
-    }
-
-    pub fn get_mut(&mut self) -> &mut V {
-        &mut self.map.chunks[self.place.0][self.place.1].1
-    }
-
     pub fn into_mut(self) -> &'a mut V {
         &mut self.map.chunks[self.place.0][self.place.1].1
-    }
-
-    pub fn insert(&mut self, value: V) -> V {
-        mem::replace(self.get_mut(), value)
-    }
-
-    pub fn remove(self) -> V {
-        self.map.take(self.place).1
     }
 }
 
@@ -718,11 +697,6 @@ impl<T: Ord> OrderedSet<T> {
         T: Borrow<Q>,
     {
         self.0.remove_entry(member).map(|(member, ())| member)
-    }
-
-    /// Inserts all members of `other`, which is empty after it.
-    pub fn append(&mut self, other: &mut Self) {
-        self.0.append(&mut other.0);
     }
 
     /// The members in `range`, in order.
