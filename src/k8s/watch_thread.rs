@@ -1,6 +1,7 @@
 //! The thread on which watches run. One of their own reads in turns: after what it had was read, it leaves the connections alone
 //! for a while, and then reads at once what has come meanwhile. Hundreds of events a second wake us thirty times a second then,
-//! as often as the screen is drawn. An event that comes alone does not wait.
+//! as often as the screen is drawn, and a list, however fast it comes, no more than a thousand times. An event that comes alone does
+//! not wait.
 
 use std::{
     cell::Cell,
@@ -19,6 +20,9 @@ use tokio::{
 /// How long the connections are left alone.
 pub const REST: Duration = Duration::from_millis(30);
 
+/// The same while a list is read: long enough that dozens of objects come meanwhile, or the server wakes us for each.
+pub const REST_IN_LIST: Duration = Duration::from_millis(1);
+
 /// On which thread watches run.
 #[derive(Clone, Debug)]
 pub enum WatchThread {
@@ -29,7 +33,7 @@ pub enum WatchThread {
 }
 
 thread_local! {
-    static HAS_READ: Cell<bool> = const { Cell::new(false) };
+    static REST_DUE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 impl WatchThread {
@@ -99,15 +103,16 @@ impl WatchRuntime {
     }
 }
 
-/// Events of a watch were read: the thread rests before it reads more.
-pub fn has_read() {
-    HAS_READ.set(true);
+/// Objects were read: the thread rests for this long before it reads more.
+pub fn has_read(rest: Duration) {
+    REST_DUE.set(rest);
 }
 
 /// There is nothing to do.
 #[expect(clippy::disallowed_methods, reason = "that this thread alone does nothing is what it is for")]
 fn rest() {
-    if HAS_READ.take() {
-        thread::sleep(REST);
+    let due = REST_DUE.take();
+    if !due.is_zero() {
+        thread::sleep(due);
     }
 }

@@ -355,7 +355,12 @@ impl Follower {
         let mut framing = Framing::new(encoding, LONGEST);
         loop {
             match self.next_piece(&mut body, phase.is_listing()).await? {
-                Piece::Bytes(bytes) => self.on_bytes(&bytes, &mut framing, &mut phase).await?,
+                Piece::Bytes(bytes) => {
+                    self.on_bytes(&bytes, &mut framing, &mut phase).await?;
+                    if phase.is_listing() {
+                        self.rest_thread();
+                    }
+                }
                 Piece::End => break,
                 Piece::Silence => return self.on_silence(&phase).await,
             }
@@ -424,10 +429,16 @@ impl Follower {
     /// All that has come was read: leaves the connection alone for a while.
     async fn rest(&mut self) {
         match self.shared.options.thread {
-            // A list is read without a rest.
-            WatchThread::Own(_) if self.shared.is_listing() => {}
-            WatchThread::Own(_) => watch_thread::has_read(),
+            WatchThread::Own(_) => self.rest_thread(),
             WatchThread::Callers => sleep(watch_thread::REST).await,
+        }
+    }
+
+    /// The thread of the watches rests when it has nothing to do. Where it is that of others, nobody rests.
+    fn rest_thread(&self) {
+        if let WatchThread::Own(_) = self.shared.options.thread {
+            let rest = if self.shared.is_listing() { watch_thread::REST_IN_LIST } else { watch_thread::REST };
+            watch_thread::has_read(rest);
         }
     }
 
