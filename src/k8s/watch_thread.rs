@@ -58,6 +58,13 @@ impl WatchThread {
         }
     }
 
+    /// Called on this thread when objects were read: one of its own rests for this long before it reads more.
+    pub fn has_read(&self, rest: Duration) {
+        if let Self::Own(_) = self {
+            REST_DUE.set(rest);
+        }
+    }
+
     /// Runs the watches to their end.
     pub fn run(&self, watches: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         let own = match self {
@@ -101,11 +108,6 @@ impl WatchRuntime {
             drop(in_use);
         })
     }
-}
-
-/// Objects were read: the thread rests for this long before it reads more.
-pub fn has_read(rest: Duration) {
-    REST_DUE.set(rest);
 }
 
 /// There is nothing to do.

@@ -358,7 +358,7 @@ impl Follower {
                 Piece::Bytes(bytes) => {
                     self.on_bytes(&bytes, &mut framing, &mut phase).await?;
                     if phase.is_listing() {
-                        self.rest_thread();
+                        self.has_read();
                     }
                 }
                 Piece::End => break,
@@ -428,18 +428,16 @@ impl Follower {
 
     /// All that has come was read: leaves the connection alone for a while.
     async fn rest(&mut self) {
-        match self.shared.options.thread {
-            WatchThread::Own(_) => self.rest_thread(),
-            WatchThread::Callers => sleep(watch_thread::REST).await,
+        self.has_read();
+        if let WatchThread::Callers = self.shared.options.thread {
+            sleep(watch_thread::REST).await;
         }
     }
 
-    /// The thread of the watches rests when it has nothing to do. Where it is that of others, nobody rests.
-    fn rest_thread(&self) {
-        if let WatchThread::Own(_) = self.shared.options.thread {
-            let rest = if self.shared.is_listing() { watch_thread::REST_IN_LIST } else { watch_thread::REST };
-            watch_thread::has_read(rest);
-        }
+    /// Lets the thread rest when it has nothing more to do: not for long while a list is read, this one or another.
+    fn has_read(&self) {
+        let rest = if self.shared.is_listing() { watch_thread::REST_IN_LIST } else { watch_thread::REST };
+        self.shared.options.thread.has_read(rest);
     }
 
     async fn piece(&mut self, frame: Option<FrameRead>) -> Result<Piece, Stop> {
