@@ -461,6 +461,12 @@ impl Engine {
         nodes.filter(|node| is_silent(node)).map(|node| node.name.clone()).collect()
     }
 
+    /// The nodes that no renewal of a Lease is known of: their last heartbeat is in their status, by the cluster's clock.
+    pub fn without_renewals<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Arc<Node>> {
+        let mut renewals = SortedWalk::new(self.heartbeats.all());
+        cluster.nodes().iter().filter(move |node| renewals.get(&node.name).is_none())
+    }
+
     /// When each node that renews a Lease is late at the soonest, unless it renews it again; by name.
     pub fn late_times(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
         let Settings { node_monitor_grace_period, node_startup_grace_period, .. } = &self.settings;

@@ -435,6 +435,7 @@ impl Model {
         self.cluster.set_clock(ClusterClock::ahead_by(difference));
         if let Some(engine) = self.engine.as_mut().filter(|_| is_first) {
             engine.attach_again(&self.cluster, now);
+            self.watchlist.on_engine_restarted();
             self.collect(now);
             self.refresh(now);
         }

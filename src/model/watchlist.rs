@@ -53,7 +53,7 @@ pub struct NodeWatchlist {
     due: OrderedSet<(Timestamp, NodeName)>,
     /// Until then no calm node is late that is not due sooner.
     calm_until: Timestamp,
-    /// The clock that those times were worked out with; none before the first update.
+    /// The clock that those times were worked out with; none where the next update looks at all nodes.
     clock: Option<ClusterClock>,
     /// The time of the last update.
     updated: Timestamp,
@@ -113,11 +113,22 @@ impl NodeWatchlist {
         }
     }
 
+    /// The engine has read all heartbeats again: the next update looks at all nodes.
+    pub fn on_engine_restarted(&mut self) {
+        self.clock = None;
+    }
+
     /// Looks at the nodes that may have changed their state since the last update. While the watches are down, `now` is when
     /// they broke.
     pub fn update(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
-        if self.clock.replace(cluster.clock()) != Some(cluster.clock()) {
-            self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone()));
+        match self.clock.replace(cluster.clock()) {
+            None => self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone())),
+            Some(clock) if clock != cluster.clock() => {
+                // Renewals of Leases were put into our time as they came.
+                self.changed.extend(engine.without_renewals(cluster).map(|node| node.name.clone()));
+                self.all_changed = true;
+            }
+            Some(_) => {}
         }
         if now < std::mem::replace(&mut self.updated, now) {
             self.flaps.undo_after(now);
@@ -639,5 +650,20 @@ mod tests {
         assert!(world.abnormal(10).is_empty());
         let half = world.engine.settings().node_monitor_grace_period.value.as_secs() / 2;
         assert!(world.abnormal(half + 1).contains(&"n-9".into()));
+    }
+
+    #[test]
+    fn a_heartbeat_in_a_status_moves_with_the_clock_of_the_cluster() {
+        let mut world = World::new();
+        world.apply(Change::Lease(ObjectEvent::Deleted("n-9".into())), at(1));
+        (0..20).filter(|node| *node != 9).for_each(|node| world.renew(&format!("n-{node}"), 10));
+        let half = world.engine.settings().node_monitor_grace_period.value.as_secs() / 2;
+        let mut with_clock = |ahead| {
+            world.cluster.set_clock(ClusterClock::ahead_by(Span::from_secs(ahead)));
+            world.abnormal(half - 1)
+        };
+        assert!(with_clock(0).is_empty());
+        assert_eq!(with_clock(3), ["n-9"], "it was written three seconds earlier than it says");
+        assert!(with_clock(-3).is_empty());
     }
 }

@@ -22,6 +22,9 @@ const ASK_EVERY: Duration = Duration::from_secs(60);
 /// The machine has slept if the wall clock is ahead of the clock of the runtime by more than this.
 const SLEPT: Span = Span::from_secs(30);
 
+/// A Date is in whole seconds: its second has begun.
+const SECOND: Span = Span::from_secs(1);
+
 /// Asks the server for its time once a minute, and wakes the watches after sleep of the machine.
 pub async fn run(shared: Arc<Shared>) {
     // It ends only when nobody receives events any more.
@@ -29,12 +32,15 @@ pub async fn run(shared: Arc<Shared>) {
 }
 
 async fn detect(shared: &Shared) -> Result<(), Closed> {
-    let mut asked = None;
+    let (mut asked, mut known) = (None, None);
     loop {
         if asked.is_none_or(|asked: Instant| asked.elapsed() >= ASK_EVERY) {
             asked = Some(Instant::now());
-            if let Some(difference) = difference(shared).await {
-                send(shared, FeedEvent::ClockDifference(difference)).await?;
+            if let Some(range) = ask(shared).await {
+                let difference = range.difference(known);
+                if known.replace(difference) != Some(difference) {
+                    send(shared, FeedEvent::ClockDifference(difference)).await?;
+                }
             }
         }
         let (wall, runtime) = (clock::wall(), Instant::now());
@@ -52,20 +58,97 @@ async fn detect(shared: &Shared) -> Result<(), Closed> {
     }
 }
 
-/// The server's clock minus ours, from the Date header of a small response. None without a response or a Date; the
-/// watches report broken connections.
-async fn difference(shared: &Shared) -> Option<Span> {
+/// Reads the Date header of a small response. None without a response or a Date; the watches report broken connections.
+async fn ask(shared: &Shared) -> Option<DifferenceRange> {
     let before = shared.clock.now();
     let answer = error::open(&shared.client, "/version", Duration::from_secs(5)).await.ok()?;
     let after = shared.clock.now();
     shared.extra.count(0);
     let date = DateTime::parse_from_rfc2822(answer.headers().get(DATE)?.to_str().ok()?).ok()?;
-    // Date is in whole seconds: on average it is half a second old.
-    let theirs = Timestamp::from_secs(date.timestamp()) + Span::from_millis(500);
-    let ours = before + Span::from_nanos(after.since(before).as_nanos() / 2);
-    Some(theirs.since(ours))
+    Some(DifferenceRange::of(Timestamp::from_secs(date.timestamp()), before, after))
 }
 
 async fn send(shared: &Shared, event: FeedEvent) -> Result<(), Closed> {
     shared.events.send(event).await.map_err(|_| Closed)
+}
+
+/// Between which spans the server's clock minus ours lies, by one answer.
+#[derive(Clone, Copy, Debug)]
+struct DifferenceRange {
+    least: Span,
+    most: Span,
+}
+
+impl DifferenceRange {
+    /// Of an answer with this Date, that was written between two times of our clock.
+    fn of(date: Timestamp, before: Timestamp, after: Timestamp) -> Self {
+        Self { least: date.since(after), most: (date + SECOND).since(before) }
+    }
+
+    /// The difference. What was known stays where the answer allows it, and is corrected by no more than the answer tells: each
+    /// time that is worked out with it would change by up to half a second otherwise, once a minute. With each answer that
+    /// corrects it, less of the first one's error is left. Where the answer is far off, a clock was set: it is measured anew.
+    fn difference(self, known: Option<Span>) -> Span {
+        let Self { least, most } = self;
+        let is_near = |known: &Span| (least - SECOND..=most + SECOND).contains(known);
+        let middle = Span::from_nanos(least.as_nanos().midpoint(most.as_nanos()));
+        known.filter(is_near).map_or(middle, |known| known.clamp(least, most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What an answer tells that is written at `at` by our clock, on its way for `way` each time.
+    fn answer(ahead: Span, at: Timestamp, way: Span) -> DifferenceRange {
+        let date =
+            Timestamp::from_secs((at + ahead).since(Timestamp::EPOCH).as_nanos().div_euclid(1_000_000_000));
+        DifferenceRange::of(date, at - way, at + way)
+    }
+
+    fn off(difference: Span, ahead: Span) -> Span {
+        (difference - ahead).max(ahead - difference)
+    }
+
+    proptest! {
+        #[test]
+        fn each_answer_brings_the_difference_nearer_or_leaves_it(
+            ahead in -5_000_i64..5_000,
+            answers in prop::collection::vec((0_i64..1_000_000, 0_i64..200), 1..50),
+        ) {
+            let ahead = Span::from_millis(ahead);
+            let (mut known, mut error) = (None, Span::from_millis(500 + 200));
+            for (at, way) in answers {
+                let range = answer(ahead, Timestamp::from_secs(1_000_000) + Span::from_millis(at), Span::from_millis(way));
+                let difference = range.difference(known);
+                let is_off = off(difference, ahead);
+                prop_assert!(is_off <= error, "{is_off} after {error}");
+                (known, error) = (Some(difference), is_off);
+            }
+        }
+
+        #[test]
+        fn a_clock_that_was_set_is_measured_anew(before in -100_i64..100, after in -100_i64..100, at in 0_i64..1000) {
+            prop_assume!((before - after).abs() > 3);
+            let (ahead, way) = (Span::from_secs(after), Span::from_millis(10));
+            let range = answer(ahead, Timestamp::from_secs(1_000_000) + Span::from_millis(at), way);
+            let difference = range.difference(Some(Span::from_secs(before)));
+            prop_assert_eq!(difference, range.difference(None));
+            prop_assert!(off(difference, ahead) <= Span::from_millis(510));
+        }
+    }
+
+    #[test]
+    fn what_is_known_changes_no_more_than_an_answer_tells() {
+        let range = DifferenceRange { least: Span::from_millis(200), most: Span::from_millis(1200) };
+        let known = |millis| range.difference(Some(Span::from_millis(millis)));
+        assert_eq!(range.difference(None), Span::from_millis(700));
+        assert_eq!(known(1000), Span::from_millis(1000));
+        assert_eq!(known(-300), Span::from_millis(200));
+        assert_eq!(known(1500), Span::from_millis(1200));
+        assert_eq!(known(9000), Span::from_millis(700));
+    }
 }
