@@ -51,7 +51,10 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     connector.set_read_timeout(config.read_timeout);
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
-    let connections: legacy::Client<_, Body> = legacy::Client::builder(TokioExecutor::new()).build(connector);
+    let mut builder = legacy::Client::builder(TokioExecutor::new());
+    // Otherwise each of two dozen watches keeps a buffer of 150 KiB from its list.
+    builder.http1_max_buf_size(PIECE);
+    let connections: legacy::Client<_, Body> = builder.build(connector);
 
     let logged = connections.map_result(|answer| {
         match &answer {
@@ -69,6 +72,9 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     let service = config.base_uri_layer().layer(gzip.layer(authorized));
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
+
+/// How much is read at a time: several records of TLS, which are up to 16 KiB long.
+const PIECE: usize = 64 << 10;
 
 /// Streams to a server, as yet without its TLS.
 type Streams = BoxCloneSyncService<Uri, Stream, BoxError>;
@@ -127,11 +133,8 @@ fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
 struct Buffered(BufReader<TcpStream>);
 
 impl Buffered {
-    /// Several records of TLS, which are up to 16 KiB long.
-    const PIECE: usize = 64 << 10;
-
     fn new(stream: TcpStream) -> Self {
-        Self(BufReader::with_capacity(Self::PIECE, stream))
+        Self(BufReader::with_capacity(PIECE, stream))
     }
 
     fn stream(&mut self) -> Pin<&mut BufReader<TcpStream>> {

@@ -250,10 +250,10 @@ impl PackingRun {
                 let set = &self.sets[&proofs.profiles.all[entry.profile as usize].set];
                 let size = entry.ask.as_ref().map_or(0.0, |ask| ask.size(&set.weights, u64::MAX));
                 // Positive floats have the order of their bits.
-                ((Reverse(set.nodes.len()), size.to_bits(), entry.profile, pod.lost, pod.place), *pod)
+                ((Reverse(id(set.nodes.len())), size.to_bits(), entry.profile), *pod)
             })
             .collect();
-        by_key.sort_unstable_by_key(|(key, _)| Reverse(*key));
+        by_key.sort_unstable_by_key(|(key, pod)| Reverse((*key, pod.lost, pod.place)));
         self.waiting = by_key.into_iter().map(|(_, pod)| pod).collect();
     }
 
