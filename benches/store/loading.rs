@@ -3,7 +3,7 @@
 use std::{thread::sleep, time::Duration};
 
 use super::{
-    bare::{Bare, Format, Lists, Unsupported},
+    bare::{Bare, Format, Lists, Reading, Unsupported},
     cluster::TestCluster,
     dashboard::Dashboard,
     report::{Budget, ClusterSize, Figure, Report},
@@ -12,7 +12,7 @@ use super::{
 /// How often nodes and Leases are loaded by a bare client and by the dashboard in turn: they take so little that one run says
 /// nothing.
 const PAIRS: usize = 9;
-/// The same of pods, each time twice by the dashboard between two bare clients. A real server collects its garbage in about
+/// The same of pods, each time twice by the dashboard between two bare clients of each kind. A real server collects its garbage in about
 /// every second list, which then takes it twice the time: in turn, one of the two would have it each time, or never.
 const ROUNDS_OF_PODS: usize = 5;
 /// After clients that were killed in the middle of their lists: the server clears up.
@@ -29,11 +29,12 @@ pub fn measure_nodes(cluster: &TestCluster, size: ClusterSize, report: &mut Repo
     for _ in 0..PAIRS {
         cluster.renew_all();
         sleep(PAUSE);
-        let bare =
-            Bare::measure(&cluster.kubeconfig, bare_format, Lists::NodesAndLeases).or_else(|Unsupported| {
-                bare_format = Format::Json;
-                Bare::measure(&cluster.kubeconfig, bare_format, Lists::NodesAndLeases)
-            });
+        let measure =
+            |format| Bare::measure(&cluster.kubeconfig, format, Reading::AtOnce, Lists::NodesAndLeases);
+        let bare = measure(bare_format).or_else(|Unsupported| {
+            bare_format = Format::Json;
+            measure(bare_format)
+        });
         let bare = bare.expect("every server writes JSON");
         cluster.renew_all();
         sleep(PAUSE);
@@ -70,19 +71,20 @@ pub fn measure_nodes(cluster: &TestCluster, size: ClusterSize, report: &mut Repo
 /// What a server keeps once it has written it is there for all clients.
 fn warm_up(cluster: &TestCluster, lists: Lists) {
     // A server without protobuf has nothing to keep.
-    let _ = Bare::measure(&cluster.kubeconfig, Format::Protobuf, lists);
+    let _ = Bare::measure(&cluster.kubeconfig, Format::Protobuf, Reading::AtOnce, lists);
 }
 
 /// All pods, and what that takes.
 pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Report) {
     warm_up(cluster, Lists::Pods);
     report.heading("Bare clients, which throw everything away");
-    let json = download(cluster, Format::Json, Lists::Pods, report);
-    let [mut of_dashboard, mut times] = [const { Vec::new() }; 2];
+    let json = download_pods(cluster, Format::Json, Reading::AtOnce, report);
+    let [mut of_dashboard, mut times, mut times_in_turns] = [const { Vec::new() }; 3];
     let (mut resident, mut peak) = (0.0_f64, 0.0_f64);
     let mut screen = String::new();
     for _ in 0..ROUNDS_OF_PODS {
-        let before = download(cluster, Format::Protobuf, Lists::Pods, report);
+        let [in_turns_before, before] = [Reading::InTurns, Reading::AtOnce]
+            .map(|reading| download_pods(cluster, Format::Protobuf, reading, report));
         let mut both = 0.0;
         for _ in 0..2 {
             cluster.renew_all();
@@ -100,10 +102,13 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
             both += pods;
         }
         sleep(PAUSE);
-        let after = download(cluster, Format::Protobuf, Lists::Pods, report);
-        if let (Ok(before), Ok(after)) = (before, after) {
-            times.push(both / (before.to_all + after.to_all).as_secs_f64());
-        }
+        let [after, in_turns_after] = [Reading::AtOnce, Reading::InTurns]
+            .map(|reading| download_pods(cluster, Format::Protobuf, reading, report));
+        let beside = |before: Result<Bare, Unsupported>, after: Result<Bare, Unsupported>| {
+            Some(both / (before.ok()?.to_all + after.ok()?.to_all).as_secs_f64())
+        };
+        times.extend(beside(before, after));
+        times_in_turns.extend(beside(in_turns_before, in_turns_after));
     }
 
     println!("\n{screen}");
@@ -112,9 +117,14 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
     ));
     let note = format!("{:.2} to {:.2}", smallest(&of_dashboard), largest(&of_dashboard));
     report.add("all pods joined", Figure::Seconds(median(&of_dashboard)), Budget::None, note);
-    if !times.is_empty() {
-        let note = format!("median of the rounds; {:.2} to {:.2}", smallest(&times), largest(&times));
-        report.add("  against bare protobuf", Figure::Times(median(&times)), of_download(size, 1.1), note);
+    for (what, times, budget) in [
+        ("  against bare protobuf", times, of_download(size, 1.1)),
+        ("  against the same, read in turns", times_in_turns, Budget::None),
+    ] {
+        if !times.is_empty() {
+            let note = format!("median of the rounds; {:.2} to {:.2}", smallest(&times), largest(&times));
+            report.add(what, Figure::Times(median(&times)), budget, note);
+        }
     }
     if let Ok(json) = &json {
         let times = median(&of_dashboard) / json.to_all.as_secs_f64();
@@ -148,18 +158,18 @@ fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-fn download(
+/// All pods by a bare client.
+fn download_pods(
     cluster: &TestCluster,
     format: Format,
-    lists: Lists,
+    reading: Reading,
     report: &mut Report,
 ) -> Result<Bare, Unsupported> {
-    let bare = Bare::measure(&cluster.kubeconfig, format, lists);
-    let what = match (format, lists) {
-        (Format::Json, Lists::NodesAndLeases) => "nodes and leases, JSON",
-        (Format::Protobuf, Lists::NodesAndLeases) => "nodes and leases, protobuf",
-        (Format::Json, Lists::Pods) => "pods, JSON",
-        (Format::Protobuf, Lists::Pods) => "pods, protobuf",
+    let bare = Bare::measure(&cluster.kubeconfig, format, reading, Lists::Pods);
+    let what = match (format, reading) {
+        (Format::Json, _) => "pods, JSON",
+        (Format::Protobuf, Reading::AtOnce) => "pods, protobuf",
+        (Format::Protobuf, Reading::InTurns) => "pods, protobuf, read in turns",
     };
     match &bare {
         Ok(Bare { objects, bytes, to_first, to_all }) => {
