@@ -20,7 +20,7 @@ pub enum FeedEvent {
     Health(FeedKind, FeedHealth),
     /// What the watch of a scope is doing, sent when that changes.
     ScopeState(Box<Scope>, FeedState),
-    /// The API server's clock minus ours, from its Date header, to about a second.
+    /// The API server's clock minus ours, from its Date header, to half a second.
     ClockDifference(Span),
     /// An error for the journal, with its source and what happens next.
     Trouble(String),

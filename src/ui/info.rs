@@ -40,7 +40,7 @@ fn lines(scene: &Scene) -> Vec<Runs> {
         fact("server", base(&connection.server)),
         fact("version", base(connection.server_version.as_deref().unwrap_or(unknown))),
         fact("user", base(connection.identity.as_deref().unwrap_or(unknown))),
-        fact("server clock", base(&clock_difference(scene))),
+        fact("server clock", base(&clock_difference(scene.shown.feeds.clock_difference))),
         fact("controller", leader(scene)),
     ];
     lines.extend(settings(scene));
@@ -94,13 +94,17 @@ fn history(scene: &Scene) -> Option<String> {
     })
 }
 
-/// renewTime and timeAdded come from other clocks than ours.
-fn clock_difference(scene: &Scene) -> String {
-    match scene.shown.feeds.clock_difference {
-        None => "not measured".into(),
-        Some(difference) if difference.is_negative() => format!("{} behind ours", -difference),
-        Some(difference) => format!("{difference} ahead of ours"),
+/// renewTime and timeAdded come from other clocks than ours. An answer tells it to half a second.
+fn clock_difference(difference: Option<Span>) -> String {
+    const HALF_A_SECOND: Span = Span::from_millis(500);
+    let Some(difference) = difference else { return "not measured".into() };
+    let (apart, to) =
+        if difference.is_negative() { (-difference, "behind") } else { (difference, "ahead of") };
+    if apart <= HALF_A_SECOND {
+        return "as ours, to half a second".into();
     }
+    let whole = Span::from_secs((apart + HALF_A_SECOND).as_secs());
+    format!("{whole} {to} ours")
 }
 
 /// The active controller.
@@ -162,5 +166,17 @@ mod tests {
         };
         let expected = "34 of 36 predicted 5s ahead, 1 unforeseeable, 1 missed; median error 400ms, worst 3s";
         assert_eq!(predictions(&report), expected);
+    }
+
+    #[test]
+    fn clocks_are_compared_as_exactly_as_an_answer_tells() {
+        let text = |millis| clock_difference(Some(Span::from_millis(millis)));
+        assert_eq!(clock_difference(None), "not measured");
+        assert_eq!([text(0), text(500), text(-500)], ["as ours, to half a second"; 3]);
+        assert_eq!(
+            [text(501), text(1499), text(1500)],
+            ["1s ahead of ours", "1s ahead of ours", "2s ahead of ours"]
+        );
+        assert_eq!([text(-2400), text(-90_000)], ["2s behind ours", "1m30s behind ours"]);
     }
 }
