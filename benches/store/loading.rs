@@ -12,8 +12,9 @@ use super::{
 /// How often nodes and Leases are loaded by a bare client and by the dashboard in turn: they take so little that one run says
 /// nothing.
 const PAIRS: usize = 9;
-/// The same of pods, each time twice by the dashboard between two bare clients of each kind. A real server collects its garbage in about
-/// every second list, which then takes it twice the time: in turn, one of the two would have it each time, or never.
+/// The same of pods, each time twice by the dashboard between two bare clients of each kind. A real server collects its
+/// garbage in about every second list, which then takes it twice the time: in turn, one of the two would have it each time,
+/// or never.
 const ROUNDS_OF_PODS: usize = 5;
 /// After clients that were killed in the middle of their lists: the server clears up.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -83,8 +84,8 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
     let (mut resident, mut peak) = (0.0_f64, 0.0_f64);
     let mut screen = String::new();
     for _ in 0..ROUNDS_OF_PODS {
-        let [in_turns_before, before] = [Reading::InTurns, Reading::AtOnce]
-            .map(|reading| download_pods(cluster, Format::Protobuf, reading, report));
+        let mut download = |reading| download_pods(cluster, Format::Protobuf, reading, report);
+        let (in_turns_before, before) = (download(Reading::InTurns), download(Reading::AtOnce));
         let mut both = 0.0;
         for _ in 0..2 {
             cluster.renew_all();
@@ -102,8 +103,7 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
             both += pods;
         }
         sleep(PAUSE);
-        let [after, in_turns_after] = [Reading::AtOnce, Reading::InTurns]
-            .map(|reading| download_pods(cluster, Format::Protobuf, reading, report));
+        let (after, in_turns_after) = (download(Reading::AtOnce), download(Reading::InTurns));
         let beside = |before: Result<Bare, Unsupported>, after: Result<Bare, Unsupported>| {
             Some(both / (before.ok()?.to_all + after.ok()?.to_all).as_secs_f64())
         };

@@ -94,7 +94,8 @@ fn history(scene: &Scene) -> Option<String> {
     })
 }
 
-/// renewTime and timeAdded come from other clocks than ours. An answer tells it to half a second.
+/// The server's clock beside ours, to half a second, as an answer tells it: renewTime and timeAdded come from other clocks than
+/// ours.
 fn clock_difference(difference: Option<Span>) -> String {
     const HALF_A_SECOND: Span = Span::from_millis(500);
     let Some(difference) = difference else { return "not measured".into() };

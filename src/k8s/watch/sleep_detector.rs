@@ -106,11 +106,12 @@ mod tests {
 
     use super::*;
 
+    const NOW: Timestamp = Timestamp::from_secs(1_000_000);
+
     /// What an answer tells that is written at `at` by our clock, on its way for `way` each time.
     fn answer(ahead: Span, at: Timestamp, way: Span) -> DifferenceRange {
-        let date =
-            Timestamp::from_secs((at + ahead).since(Timestamp::EPOCH).as_nanos().div_euclid(1_000_000_000));
-        DifferenceRange::of(date, at - way, at + way)
+        let whole_seconds = (at + ahead).as_nanos().div_euclid(SECOND.as_nanos());
+        DifferenceRange::of(Timestamp::from_secs(whole_seconds), at - way, at + way)
     }
 
     fn off(difference: Span, ahead: Span) -> Span {
@@ -126,8 +127,8 @@ mod tests {
             let ahead = Span::from_millis(ahead);
             let (mut known, mut error) = (None, Span::from_millis(500 + 200));
             for (at, way) in answers {
-                let range = answer(ahead, Timestamp::from_secs(1_000_000) + Span::from_millis(at), Span::from_millis(way));
-                let difference = range.difference(known);
+                let (at, way) = (NOW + Span::from_millis(at), Span::from_millis(way));
+                let difference = answer(ahead, at, way).difference(known);
                 let is_off = off(difference, ahead);
                 prop_assert!(is_off <= error, "{is_off} after {error}");
                 (known, error) = (Some(difference), is_off);
@@ -135,10 +136,14 @@ mod tests {
         }
 
         #[test]
-        fn after_a_clock_was_set_the_next_answer_alone_counts(before in -100_i64..100, after in -100_i64..100, at in 0_i64..1000) {
+        fn after_a_clock_was_set_the_next_answer_alone_counts(
+            before in -100_i64..100,
+            after in -100_i64..100,
+            at in 0_i64..1000,
+        ) {
             prop_assume!((before - after).abs() > 3);
             let (ahead, way) = (Span::from_secs(after), Span::from_millis(10));
-            let range = answer(ahead, Timestamp::from_secs(1_000_000) + Span::from_millis(at), way);
+            let range = answer(ahead, NOW + Span::from_millis(at), way);
             let difference = range.difference(Some(Span::from_secs(before)));
             prop_assert_eq!(difference, range.difference(None));
             prop_assert!(off(difference, ahead) <= Span::from_millis(510));
