@@ -156,8 +156,8 @@ impl Screen {
         }
         let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
         let passing = lanes.filter(|lane| basis.filter.is_empty() || basis.filter.matches(*lane));
-        let unreplaced = |node: &NodeName| shown.outcomes.as_ref()?.unreplaced_on(node);
-        let lanes: Vec<_> = passing.map(|lane| lane.with_unreplaced(unreplaced)).collect();
+        let nowhere = |node: &NodeName| shown.outcomes.as_ref()?.nowhere_on(node);
+        let lanes: Vec<_> = passing.map(|lane| lane.with_nowhere(nowhere)).collect();
         self.forecast.replace(forecast::fold(&lanes, basis.room, horizon.alike()));
         self.forecast.arranged = Some(basis);
         true
@@ -317,7 +317,7 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<
         EvictionColumn::Node => Rank::Text(row.node.0.clone()),
         EvictionColumn::Outcome => {
             let outcome = shown.outcome(key, row);
-            Rank::Pair(row.state.rank().into(), outcome.map_or(-1, |outcome| outcome.rank().into()))
+            Rank::Pair(row.state.rank().into(), outcome.map_or(-1, |outcome| outcome.kind() as i64))
         }
     };
     sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed).into()

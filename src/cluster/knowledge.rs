@@ -278,6 +278,11 @@ impl Gaps {
         Self(self.0.into_iter().filter(|gap| !gap.known.is_known()).collect())
     }
 
+    /// Those that have not been listed yet.
+    pub fn not_listed(self) -> Self {
+        Self(self.0.into_iter().filter(|gap| gap.known == Known::NotListed).collect())
+    }
+
     /// Those whose objects are known, as they were at an earlier time.
     pub fn known(self) -> Self {
         Self(self.0.into_iter().filter(|gap| gap.known.is_known()).collect())

@@ -381,11 +381,16 @@ impl Cluster {
 
     /// How many pods on a node a drain removes by default: neither finished nor static, and of no DaemonSet.
     pub fn workload_pods(&self, node: &NodeName) -> usize {
+        self.workload_pods_on(node).count()
+    }
+
+    /// Those pods.
+    pub fn workload_pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
         let is_daemon = |pod: &Pod| {
             let daemonset = OwnerKind::Workload(WorkloadKind::DaemonSet);
             pod.owner.as_ref().is_some_and(|owner| owner.kind == daemonset)
         };
-        self.pods_on(node).filter(|pod| !pod.is_finished() && !pod.mirror && !is_daemon(pod)).count()
+        self.pods_on(node).filter(move |pod| !pod.is_finished() && !pod.mirror && !is_daemon(pod))
     }
 
     /// The pods whose controller has this uid, by name.

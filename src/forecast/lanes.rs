@@ -3,11 +3,12 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{DeletedRange, Forecast, ForecastKind, ForecastStep, Unreplaced};
+use super::{DeletedRange, Forecast, ForecastKind, ForecastStep};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Why, controllers_own},
     ordered::{OrderedMap, OrderedSet},
+    plan::OutcomeKind,
     time::{Span, Timestamp},
 };
 
@@ -64,8 +65,8 @@ pub struct LanePods {
     /// When in any order.
     pub range: TimeRange,
     pub pods: Arc<Vec<Key>>,
-    /// Why nothing runs in the place of some of them; empty until that is [known](Lane::with_unreplaced).
-    pub unreplaced: OrderedSet<Unreplaced>,
+    /// The outcomes of those that have nowhere to run; empty until they are [known](Lane::with_nowhere).
+    pub nowhere: OrderedSet<OutcomeKind>,
 }
 
 /// The first and the last time at which something may happen, or happens to the first and the last of several nodes.
@@ -96,16 +97,16 @@ impl Lane {
         states.into_iter().flatten().chain(pods).map(|range| range.first).min().unwrap_or_default()
     }
 
-    /// With why nothing runs in the place of some of its pods; `of_node` are those of a node.
-    pub fn with_unreplaced<'a>(
+    /// With the outcomes of its pods that have nowhere to run; `of_node` are those of a node.
+    pub fn with_nowhere<'a>(
         &self,
-        of_node: impl Fn(&NodeName) -> Option<&'a OrderedMap<Key, Unreplaced>>,
+        of_node: impl Fn(&NodeName) -> Option<&'a OrderedMap<Key, OutcomeKind>>,
     ) -> Cow<'_, Self> {
         let [node] = self.nodes.as_slice() else { return Cow::Borrowed(self) };
-        let Some(unreplaced) = of_node(node) else { return Cow::Borrowed(self) };
+        let Some(nowhere) = of_node(node) else { return Cow::Borrowed(self) };
         let mut lane = self.clone();
         for pods in &mut lane.pods {
-            pods.unreplaced = pods.pods.iter().filter_map(|pod| unreplaced.get(pod).copied()).collect();
+            pods.nowhere = pods.pods.iter().filter_map(|pod| nowhere.get(pod).copied()).collect();
         }
         Cow::Owned(lane)
     }
@@ -154,7 +155,7 @@ impl Lane {
                     Some(last) if last.range == range => Arc::make_mut(&mut last.pods).push(pod.clone()),
                     _ => {
                         let pods = Arc::new(vec![pod.clone()]);
-                        self.pods.push(LanePods { at, range, pods, unreplaced: OrderedSet::new() });
+                        self.pods.push(LanePods { at, range, pods, nowhere: OrderedSet::new() });
                     }
                 }
             }
@@ -361,7 +362,7 @@ mod tests {
     /// The pods that are [`deleted`] together.
     fn leave(secs: i64, range: TimeRange, count: usize) -> LanePods {
         let pods = Arc::new(vec![Key::new("d", "p"); count]);
-        LanePods { at: at(secs), range, pods, unreplaced: OrderedSet::new() }
+        LanePods { at: at(secs), range, pods, nowhere: OrderedSet::new() }
     }
 
     fn deleted(node: &str) -> ForecastKind {
@@ -387,16 +388,16 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_knows_its_pods_in_whose_place_nothing_runs() {
+    fn a_lane_knows_its_pods_that_have_nowhere_to_run() {
         let steps = vec![step(300, deleted("n"), false), step(310, deleted("n"), false)];
         let lanes = lanes(vec![node("n", Some(-5), Some(-2))], steps, &[]);
-        let stuck = OrderedMap::from([(Key::new("d", "p"), Unreplaced::Stuck)]);
-        let lane = lanes[0].with_unreplaced(|node| (**node == *"n").then_some(&stuck));
+        let stuck = OrderedMap::from([(Key::new("d", "p"), OutcomeKind::Stuck)]);
+        let lane = lanes[0].with_nowhere(|node| (**node == *"n").then_some(&stuck));
         assert!(
-            lane.pods.iter().all(|pods| pods.unreplaced == OrderedSet::from([Unreplaced::Stuck])),
+            lane.pods.iter().all(|pods| pods.nowhere == OrderedSet::from([OutcomeKind::Stuck])),
             "{lane:?}"
         );
-        assert_eq!(*lanes[0].with_unreplaced(|_| None), lanes[0]);
+        assert_eq!(*lanes[0].with_nowhere(|_| None), lanes[0]);
     }
 
     #[test]

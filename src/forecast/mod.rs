@@ -17,8 +17,7 @@ pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
 pub use comparison::{ControllerEvent, EventKind};
 pub use lanes::{Chart, Lane, LaneFold, LanePods, TimeRange, fold};
-pub use outcome::{EvictionOutcome, OutcomeClass, StuckReason, Unreplaced};
-pub use successors::{Succession, Successor, SuccessorState};
+pub use successors::{Succession, SuccessionCounts, Successor};
 pub use totals::ForecastTotals;
 
 use std::sync::Arc;

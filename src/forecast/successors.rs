@@ -5,28 +5,58 @@ use std::sync::Arc;
 
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
-    cluster::{Cluster, Key, Name, NodeName, Pod},
+    cluster::{Cluster, Key, NodeName, Pod},
     ordered::{OrderedMap, OrderedSet},
     plan::{
-        CreationTime, Environment, Failover, FailoverOutcome, FailoverPod, Landing, QuotaRefusal, RunTrace,
-        eviction_note,
-        failover::{self, failover, failover_of_first},
-        quota_delay, replacement,
+        Departing, Environment, Failover, FailoverPod, Landing, LeavingPod, OutcomeCounts, OutcomeKind,
+        PodOutcome, QuotaRefusal, Recreation, RunTrace,
+        failover::{self, failover_of_first},
+        outcome, quota_delay, replacement, succession_gaps,
     },
     time::{Span, Timestamp},
 };
 
-/// What replaces the pods of a forecast.
+/// What becomes of the pods of a forecast: those that are deleted, and those of lost nodes.
 #[derive(Clone, Debug)]
 pub struct Succession {
-    /// The pods that are deleted, in order of time; then those of lost nodes that are not.
+    /// All of them: those that are deleted, in order of time; then the others.
     pub successors: Vec<Successor>,
-    /// How many pods stay Pending, as N-1 counts them ([`Failover::pending`]).
-    pub pending: usize,
     pub trace: RunTrace,
 }
 
-/// What replaces a pod.
+/// How many of the pods of a forecast have which outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SuccessionCounts {
+    pub outcomes: OutcomeCounts,
+    /// How many of them are deleted within the forecast.
+    pub evicted: usize,
+    /// What becomes of pods elsewhere that are preempted for them.
+    pub preempted: OutcomeCounts,
+}
+
+impl SuccessionCounts {
+    /// How many of all of them have nowhere to run.
+    pub fn nowhere(&self) -> usize {
+        self.outcomes.nowhere() + self.preempted.nowhere()
+    }
+}
+
+impl Succession {
+    pub fn counts(&self) -> SuccessionCounts {
+        SuccessionCounts {
+            outcomes: self.successors.iter().map(|successor| successor.outcome.kind()).collect(),
+            evicted: self.successors.iter().filter(|successor| successor.evicted.is_some()).count(),
+            preempted: failover::preempted(&self.trace).map(|(_, kind)| kind).collect(),
+        }
+    }
+
+    /// Those that have a replacement elsewhere, wait for one, or have none.
+    pub fn replacements(&self) -> impl Iterator<Item = &Successor> {
+        self.successors.iter().filter(|successor| successor.is_listed())
+    }
+}
+
+/// What becomes of a pod, and what replaces it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Successor {
     pub of: Key,
@@ -34,105 +64,71 @@ pub struct Successor {
     pub from: NodeName,
     /// When the deletion of the old pod starts; none: not within the forecast.
     pub evicted: Option<Timestamp>,
-    pub state: SuccessorState,
-}
-
-/// What replaces a pod.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SuccessorState {
-    Replaced {
-        /// When its controller creates it; none: not within the forecast.
-        at: Option<Timestamp>,
-        created: CreationTime,
-        /// Where it lands, whenever it is created.
-        landing: Landing,
-        /// None: never, or not within the forecast.
-        ready: Option<Timestamp>,
-        /// The quota that refuses it at first.
-        quota: Option<Box<QuotaRefusal>>,
-        /// A claim of the old pod whose volume only one node may use at a time: the replacement does not start before it is
-        /// detached.
-        volume: Option<Name>,
-    },
-    /// No controller recreates it.
-    Lost,
+    pub outcome: PodOutcome,
+    /// Where the replacement lands, whenever it is created; none where none is.
+    pub landing: Option<Landing>,
+    /// When the replacement is created; none: never, or not within the forecast.
+    pub created: Option<Timestamp>,
+    /// When it is Ready; none: never, or not within the forecast.
+    pub ready: Option<Timestamp>,
 }
 
 impl Successor {
-    /// A stable word for what becomes of the pod.
+    /// Whether it is about more than a pod that needs no replacement elsewhere.
+    fn is_listed(&self) -> bool {
+        match self.outcome.kind() {
+            OutcomeKind::SameNode
+            | OutcomeKind::NotRecreated
+            | OutcomeKind::Finished
+            | OutcomeKind::Stays => false,
+            OutcomeKind::Lost
+            | OutcomeKind::Stuck
+            | OutcomeKind::Refused
+            | OutcomeKind::Pending
+            | OutcomeKind::Blocked
+            | OutcomeKind::Unknown
+            | OutcomeKind::LeftOut
+            | OutcomeKind::WaitsForOldPod
+            | OutcomeKind::Replaced
+            | OutcomeKind::Preempts
+            | OutcomeKind::Moves => true,
+        }
+    }
+
+    /// A stable word for where its replacement lands.
     pub const fn word(&self) -> &'static str {
-        match &self.state {
-            SuccessorState::Replaced { landing: landing @ Landing::Pending { .. }, .. }
-            | SuccessorState::Replaced { at: Some(_), landing, .. } => landing.word(),
-            SuccessorState::Replaced { at: None, .. } if self.evicted.is_some() => "waiting",
-            SuccessorState::Replaced { at: None, .. } => "notEvicted",
-            SuccessorState::Lost => "lost",
-        }
-    }
-
-    /// When the replacement is created; none: never, or not within the forecast.
-    pub const fn created(&self) -> Option<Timestamp> {
-        match &self.state {
-            SuccessorState::Replaced { at, .. } => *at,
-            SuccessorState::Lost => None,
-        }
-    }
-
-    /// When it is Ready.
-    pub const fn ready(&self) -> Option<Timestamp> {
-        match &self.state {
-            SuccessorState::Replaced { ready, .. } => *ready,
-            SuccessorState::Lost => None,
+        match (&self.outcome, &self.landing) {
+            (PodOutcome::Lost, _) => "lost",
+            (PodOutcome::Unknown { .. }, _) => "unknown",
+            (_, Some(landing @ Landing::Pending { .. })) => landing.word(),
+            (_, Some(landing)) if self.created.is_some() => landing.word(),
+            _ if self.evicted.is_some() => "waiting",
+            _ => "notEvicted",
         }
     }
 
     /// The node of the replacement, where it is known.
-    pub const fn node(&self) -> Option<&NodeName> {
-        match &self.state {
-            SuccessorState::Replaced { landing, .. } => landing.node(),
-            SuccessorState::Lost => None,
-        }
-    }
-
-    pub const fn is_pending(&self) -> bool {
-        match &self.state {
-            SuccessorState::Replaced { landing, .. } => landing.is_pending(),
-            SuccessorState::Lost => false,
-        }
-    }
-
-    /// What the replacement waits for; none if it is created within the forecast, or never.
-    pub fn waits_for(&self) -> Option<String> {
-        match &self.state {
-            SuccessorState::Replaced { quota: Some(refusal), .. } => Some(refusal.to_string()),
-            SuccessorState::Replaced { at: None, created: CreationTime::WhenGone, .. } => {
-                Some("no replacement until the old pod is gone".into())
-            }
-            SuccessorState::Replaced { at: None, created: CreationTime::AtDeletion, .. } => {
-                Some("not evicted within the forecast".into())
-            }
-            SuccessorState::Replaced { at: Some(_), .. } | SuccessorState::Lost => None,
-        }
+    pub fn node(&self) -> Option<&NodeName> {
+        self.landing.as_ref()?.node()
     }
 
     /// Why that node, what the replacement waits for, or why there is none.
     pub fn why(&self) -> String {
-        let SuccessorState::Replaced { landing, volume, .. } = &self.state else {
-            return "no controller recreates it".into();
+        let later = match (&self.outcome, self.evicted) {
+            (PodOutcome::Moves { quota: Some(refusal), .. } | PodOutcome::Refused(refusal), _) => {
+                Some(refusal.to_string())
+            }
+            (PodOutcome::Moves { .. }, None) => Some("not evicted within the forecast".into()),
+            (PodOutcome::Moves { volume: Some(claim), .. }, Some(_)) => {
+                Some(format!("starts when volume {claim} is detached from {}", self.from))
+            }
+            (PodOutcome::Stuck(_) | PodOutcome::Lost | PodOutcome::Unknown { .. }, _) => {
+                return self.outcome.to_string();
+            }
+            _ => None,
         };
-        let volume = volume.as_ref().map(|claim| match self.ready() {
-            Some(_) => format!("starts when volume {claim} is detached from {}", self.from),
-            None => format!("does not start while volume {claim} is attached to {}", self.from),
-        });
-        let place = landing.why().map(ToString::to_string);
-        let parts = self.waits_for().into_iter().chain(volume).chain(place);
-        parts.collect::<Vec<_>>().join("; ")
-    }
-
-    /// How the replacement could be placed, where it stays Pending.
-    pub fn help(&self, trace: &RunTrace) -> Vec<String> {
-        let placement = trace.placements.get(&self.of).filter(|_| self.is_pending());
-        placement.and_then(|placement| Some(placement.help.as_ref()?.lines())).unwrap_or_default()
+        let place = self.landing.as_ref().and_then(Landing::why).map(ToString::to_string);
+        later.into_iter().chain(place).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -150,11 +146,9 @@ struct Departure {
 /// How long after a pod is gone its volumes are detached by force from a node that is not Ready
 /// (docs/upstream/neighbours.md#4).
 const FORCED_DETACH: Span = Span::from_secs(360);
-/// The taint of a node from which volumes are detached at once.
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 impl Forecast {
-    /// What replaces the pods that are deleted, and those of nodes that are down at the end. `assumptions` are those of
+    /// What becomes of the pods that are deleted, and of those of nodes that are down at the end. `assumptions` are those of
     /// the forecast.
     pub fn successors<E: Environment>(
         &self,
@@ -162,12 +156,18 @@ impl Forecast {
         cluster: &Cluster,
         environment: E,
     ) -> Succession {
-        let pods = self.leaving_pods(&OrderedMap::new(), cluster);
         let departures = self.departures(assumptions, cluster, &environment);
-        succession(failover(cluster, &pods, &self.down, environment), &departures, cluster, self.until)
+        self.succession(
+            usize::MAX,
+            self.pods(&departures, cluster),
+            &departures,
+            &self.down,
+            cluster,
+            environment,
+        )
     }
 
-    /// The same of the first `most` pods in the order in which they are placed, under no assumptions, and the others.
+    /// The same, worked out for the first `most` pods in the order in which they are placed, under no assumptions.
     /// `leaving` also leave, at these times.
     pub(super) fn successors_of_first<E: Environment>(
         &self,
@@ -175,8 +175,7 @@ impl Forecast {
         leaving: &OrderedMap<Key, Timestamp>,
         cluster: &Cluster,
         environment: E,
-    ) -> (Succession, Vec<Arc<Pod>>) {
-        let pods = self.leaving_pods(leaving, cluster);
+    ) -> Succession {
         let assumptions = Assumptions::default();
         let mut departures = self.departures(&assumptions, cluster, &environment);
         for (key, at) in leaving {
@@ -185,22 +184,10 @@ impl Forecast {
                 departures.insert(key.clone(), Departure { leaves: *at, gone, detached: gone });
             }
         }
-        let (failover, others) = failover_of_first(most, cluster, &pods, &self.down, environment);
-        (succession(failover, &departures, cluster, self.until), others)
+        self.succession(most, self.pods(&departures, cluster), &departures, &self.down, cluster, environment)
     }
 
-    /// The pods of nodes that are down at the end, those that are deleted, and `also`.
-    fn leaving_pods(&self, also: &OrderedMap<Key, Timestamp>, cluster: &Cluster) -> Vec<Arc<Pod>> {
-        let mut pods = failover::pods_of(cluster, &self.down);
-        let is_elsewhere = |pod: &Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
-        let deleted = self.steps.iter().filter_map(|step| step.kind.pod());
-        let deleted: OrderedSet<&Key> = deleted.chain(also.keys()).collect();
-        let deleted = deleted.into_iter().filter_map(|pod| cluster.pod(pod));
-        pods.extend(deleted.filter(|pod| pod.termination.is_none() && is_elsewhere(pod)).cloned());
-        pods
-    }
-
-    /// What replaces the pods of nodes that fail, by a forecast of their failure. The pods of others are not counted,
+    /// What becomes of the pods of nodes that fail, by a forecast of their failure. The pods of others are not counted,
     /// as in N-1.
     pub fn successors_of<E: Environment>(
         &self,
@@ -209,9 +196,54 @@ impl Forecast {
         cluster: &Cluster,
         environment: E,
     ) -> Succession {
-        let pods = failover::pods_of(cluster, failing);
         let departures = self.departures(assumptions, cluster, &environment);
-        succession(failover(cluster, &pods, failing, environment), &departures, cluster, self.until)
+        let pods = failover::pods_of(cluster, failing);
+        self.succession(usize::MAX, pods, &departures, failing, cluster, environment)
+    }
+
+    /// The pods of nodes that are down at the end, and those that are deleted elsewhere.
+    fn pods(&self, departures: &OrderedMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
+        let mut pods = failover::pods_of(cluster, &self.down);
+        let is_elsewhere = |pod: &&Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
+        let deleted = departures.keys().filter_map(|pod| cluster.pod(pod));
+        pods.extend(deleted.filter(|pod| pod.termination.is_none()).filter(is_elsewhere).cloned());
+        pods
+    }
+
+    fn succession<E: Environment>(
+        &self,
+        most: usize,
+        pods: Vec<Arc<Pod>>,
+        departures: &OrderedMap<Key, Departure>,
+        lost: &OrderedSet<NodeName>,
+        cluster: &Cluster,
+        environment: E,
+    ) -> Succession {
+        let mut refusals = refusals(cluster, departures, self.until);
+        let is_known = succession_gaps(cluster).unknown().is_empty();
+        let leaving = |pod: Arc<Pod>| {
+            let departing = match departures.get(&pod.key) {
+                Some(departure) => Departing {
+                    is_gone: departure.gone.is_some(),
+                    is_detached: departure.detached.is_some(),
+                    quota: refusals.remove(&pod.key),
+                    ..Departing::from_running_node(cluster, &pod, is_known)
+                },
+                None => Departing::from_lost_node(cluster, &pod, is_known),
+            };
+            LeavingPod { pod, departing }
+        };
+        let leaving: Vec<LeavingPod> = pods.into_iter().map(leaving).collect();
+        let recreations: OrderedMap<Key, Departing> =
+            leaving.iter().map(|leaving| (leaving.pod.key.clone(), leaving.departing.clone())).collect();
+        let Failover { pods, trace } = failover_of_first(most, cluster, leaving, lost, environment);
+        let successor = |placed: FailoverPod| {
+            let departing = recreations.get(&placed.pod.key)?;
+            successor(departing, departures.get(&placed.pod.key).copied(), placed)
+        };
+        let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
+        successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
+        Succession { successors, trace }
     }
 
     /// When pods leave and are gone.
@@ -225,8 +257,9 @@ impl Forecast {
         for step in &self.steps {
             let Some(pod) = step.kind.pod() else { continue };
             let removed = matches!(step.kind, ForecastKind::Removed { .. }).then_some(step.at);
-            let by_force = removed
-                .map(|at| if is_out_of_service(cluster, &step.kind) { at } else { at + FORCED_DETACH });
+            let by_force = removed.map(|at| {
+                if outcome::is_out_of_service(cluster, step.kind.node()) { at } else { at + FORCED_DETACH }
+            });
             if let Some(Departure { gone, detached, .. }) = departures.get_mut(pod) {
                 *gone = [*gone, removed].into_iter().flatten().min();
                 *detached = [*detached, by_force].into_iter().flatten().min();
@@ -283,57 +316,23 @@ fn refusals(
     refusals
 }
 
-/// Whether the node of a step has the taint that has its volumes detached at once.
-fn is_out_of_service(cluster: &Cluster, step: &ForecastKind) -> bool {
-    cluster.node(step.node()).is_some_and(|node| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE))
-}
-
-fn succession(
-    failover: Failover,
-    departures: &OrderedMap<Key, Departure>,
-    cluster: &Cluster,
-    until: Timestamp,
-) -> Succession {
-    let mut refusals = refusals(cluster, departures, until);
-    let pending = failover.pending();
-    let Failover { pods, trace } = failover;
-    let successor = |FailoverPod { pod, outcome }| {
-        let volume = eviction_note::attached_once(cluster, &pod);
-        successor(&pod, outcome, volume, refusals.remove(&pod.key), departures.get(&pod.key))
+/// What becomes of a pod, with its times; none for a pod without a node.
+fn successor(departing: &Departing, departure: Option<Departure>, placed: FailoverPod) -> Option<Successor> {
+    let FailoverPod { pod, mut outcome, landing, time_to_ready } = placed;
+    let created = landing.as_ref().and(departure).and_then(|departure| match &departing.quota {
+        Some(refusal) => refusal.admitted,
+        None if departing.recreation == Recreation::WhenGone => departure.gone,
+        None => Some(departure.leaves),
+    });
+    let starts = match &departing.volume {
+        Some(_) => created.and_then(|at| Some(at.max(departure?.detached?))),
+        None => created,
     };
-    let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
-    successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
-    Succession { successors, pending, trace }
-}
-
-/// What replaces a pod; none if nothing does elsewhere, and none is lost.
-fn successor(
-    pod: &Pod,
-    outcome: FailoverOutcome,
-    volume: Option<Name>,
-    quota: Option<QuotaRefusal>,
-    departure: Option<&Departure>,
-) -> Option<Successor> {
-    let state = match outcome {
-        FailoverOutcome::Recreated { created, landing, time_to_ready } => {
-            let created_at = departure.and_then(|departure| match created {
-                CreationTime::AtDeletion => Some(departure.leaves),
-                CreationTime::WhenGone => departure.gone,
-            });
-            let at = match &quota {
-                Some(refusal) => refusal.admitted,
-                None => created_at,
-            };
-            let starts = match &volume {
-                Some(_) => at.and_then(|at| Some(at.max(departure?.detached?))),
-                None => at,
-            };
-            let ready = time_to_ready.and_then(|takes| Some(starts? + takes));
-            SuccessorState::Replaced { at, created, landing, ready, volume, quota: quota.map(Box::new) }
-        }
-        FailoverOutcome::Lost => SuccessorState::Lost,
-        FailoverOutcome::OnSameNode => return None,
-    };
+    let is_ready = starts.and_then(|starts| Some(starts + time_to_ready?));
+    if let PodOutcome::Moves { ready, .. } = &mut outcome {
+        *ready = is_ready;
+    }
     let evicted = departure.map(|departure| departure.leaves);
-    Some(Successor { of: pod.key.clone(), from: pod.node.clone()?, evicted, state })
+    let (of, from) = (pod.key.clone(), pod.node.clone()?);
+    Some(Successor { of, from, evicted, outcome, landing, created, ready: is_ready })
 }

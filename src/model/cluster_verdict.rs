@@ -4,14 +4,15 @@
 use std::fmt;
 
 use super::{
-    EvictionCounts, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
+    BlockedDrain, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
     zone_names::ZoneNames,
 };
 use crate::{
-    cluster::{FeedKind, Known, NodeName, ZoneKey},
+    cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, ZoneState, ZoneView},
+    k8s::feed::FeedState,
     ordered::{OrderedMap, OrderedSet},
-    plan::words::counted,
+    plan::{OutcomeKind, words::counted},
     time::{Span, Timestamp},
 };
 
@@ -78,13 +79,19 @@ impl ClusterVerdict {
     pub fn of(model: &Model, now: Timestamp) -> Self {
         let mut findings = connection(model, now);
         findings.extend(nodes(model, now));
+        findings.extend(nowhere(model, now));
+        findings.extend(will_have_nowhere(model));
+        findings.extend(blocked_drains(model, now));
+        findings.extend(flapping(model, now));
         findings.extend(evicting_kubelets(model));
+        findings.extend(loading(model));
         if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
             findings.extend(all_well(model));
         }
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let rest = findings.split_off(findings.len().min(1));
-        findings.extend(next(model, now));
+        let subject = findings.first().and_then(|worst| worst.node.clone());
+        findings.extend(next(model, subject.as_ref(), now));
         findings.extend(rest);
         findings.extend(gaps(model, now));
         let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.level).max();
@@ -135,11 +142,13 @@ impl Phrase {
 struct Finding {
     level: VerdictLevel,
     phrase: Phrase,
+    /// The node that it is about, if it is about one.
+    node: Option<NodeName>,
 }
 
 impl Finding {
     fn new(level: VerdictLevel, phrase: impl Into<Phrase>) -> Self {
-        Self { level, phrase: phrase.into() }
+        Self { level, phrase: phrase.into(), node: None }
     }
 }
 
@@ -189,7 +198,9 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         if level > VerdictLevel::Healthy {
             let zones =
                 if state == NodeState::Silent { zone_names(model, &silent_zones) } else { String::new() };
-            findings.push(Finding::new(level, some_nodes(model, state, of_state, now).and(&zones)));
+            let node = (of_state.0 == 1).then(|| of_state.1.clone());
+            let phrase = some_nodes(model, state, of_state, now).and(&zones);
+            findings.push(Finding { node, ..Finding::new(level, phrase) });
         }
     }
     findings
@@ -207,6 +218,99 @@ fn some_nodes(model: &Model, state: NodeState, of_state: (usize, &NodeName), now
         Some(StateDetail::Lasting(span)) => phrase.time(format!(" {span}")),
         None => phrase,
     }
+}
+
+/// `10 pods Pending 1m58s`, `15 pods have nowhere to run (5 stuck, 10 Pending 1m58s)`: what runs nowhere now.
+fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
+    let pending = model.views.pending;
+    let hanging = &model.views.counts.hanging;
+    let waits = |phrase: Phrase| match pending.since {
+        Some(since) => phrase.and(" ").time(seconds(now.since(since))),
+        None => phrase,
+    };
+    let phrase = match (pending.pods, hanging.nowhere()) {
+        (0, 0) => return None,
+        (pods, 0) => waits(Phrase::from(format!("{} Pending", counted(pods, "pod", "pods")))),
+        (0, pods) => {
+            let whose = counted(pods, "pod has", "pods have");
+            Phrase::from(format!("{whose} nowhere to run ({})", hanging.nowhere_text()))
+        }
+        (waiting, pods) => {
+            let text = hanging.nowhere_text();
+            let all = format!("{} pods have nowhere to run ({text}, {waiting} Pending", waiting + pods);
+            waits(Phrase::from(all)).and(")")
+        }
+    };
+    Some(Finding::new(VerdictLevel::Warning, phrase))
+}
+
+/// `10 pods will have nowhere to run (5 stuck, 5 Pending)`: what becomes of the pods that are to be evicted.
+fn will_have_nowhere(model: &Model) -> Option<Finding> {
+    if !is_predicted(model) {
+        return None;
+    }
+    let counts = &model.views.counts;
+    let pods = counts.will_have_nowhere();
+    let kinds = counts.outcomes.and(&counts.preempted);
+    (pods > 0).then(|| {
+        let text = format!(
+            "{pods} {} will have nowhere to run ({})",
+            if pods == 1 { "pod" } else { "pods" },
+            kinds.nowhere_text()
+        );
+        Finding::new(VerdictLevel::Warning, text)
+    })
+}
+
+/// `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana`
+fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
+    let finding = |drain: &BlockedDrain| {
+        let budgets: Vec<String> = drain.budgets.iter().map(ToString::to_string).collect();
+        let word = if budgets.len() == 1 { "PodDisruptionBudget" } else { "PodDisruptionBudgets" };
+        let phrase = Phrase::from(format!("drain of {} blocked ", drain.node));
+        let phrase = phrase.time(seconds(now.since(drain.since)));
+        Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {word} {}", budgets.join(", "))))
+    };
+    match model.views.blocked_drains.as_slice() {
+        drains @ ([] | [_] | [_, _]) => drains.iter().map(finding).collect(),
+        drains => {
+            let longest =
+                drains.iter().map(|drain| drain.since).min().map_or(Span::ZERO, |since| now.since(since));
+            let phrase =
+                Phrase::from(format!("{} drains blocked by PodDisruptionBudgets, up to ", drains.len()));
+            vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
+        }
+    }
+}
+
+/// `node n-3 flaps: 4 changes in 10m`
+fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
+    let flapping: Vec<(&NodeName, usize)> = model.watchlist.flapping(now).collect();
+    let text = match flapping[..] {
+        [] => return None,
+        [(node, changes)] => format!("node {node} flaps: {changes} changes in 10m"),
+        ref several => format!("{} nodes flap", several.len()),
+    };
+    Some(Finding::new(VerdictLevel::Warning, text))
+}
+
+/// `loading: pods 120,000 of 150,000, services`: what the verdict rests on and has not been listed yet.
+fn loading(model: &Model) -> Option<Finding> {
+    model.views.confidence?;
+    let missing = model.loading();
+    let kind = |gap: &Gap| match model.feeds.state(gap.kind) {
+        Some(FeedState::Listing { received, expected: Some(expected) }) if *received > 0 => {
+            format!("{} {received} of {expected}", gap.kind)
+        }
+        _ => gap.kind.to_string(),
+    };
+    let kinds: Vec<String> = missing.0.iter().map(kind).collect();
+    let (first, outline) =
+        (kinds.join(", "), missing.0.iter().map(|gap| gap.kind.to_string()).collect::<Vec<_>>().join(", "));
+    (!kinds.is_empty()).then(|| {
+        let phrase = Phrase { text: format!("loading: {first}"), outline: format!("loading: {outline}") };
+        Finding::new(VerdictLevel::Notice, phrase)
+    })
 }
 
 /// `kubelet of n-3 evicts up to 5 pods (MemoryPressure)`: what no budget and no rate holds back.
@@ -314,54 +418,78 @@ fn all_well(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Healthy, text))
 }
 
-/// A pod that outlives its grace period by more than this is stuck.
-const STUCK_AFTER: Span = Span::from_secs(10);
-
-/// `44 pods leave, first in 1m12s`, or what comes next for a node.
-fn next(model: &Model, now: Timestamp) -> Vec<Finding> {
+/// Whether what is predicted may be said.
+fn is_predicted(model: &Model) -> bool {
     let views = &model.views;
-    if !views.confidence.is_some_and(Confidence::allows_predictions) || is_every_zone_down(&views.zones) {
+    views.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&views.zones)
+}
+
+/// What comes next: of the node that the worst finding is about, if there is one, then of all.
+///
+/// `3 of its pods leave, first in 4m57s · all nodes: 7 pods to be evicted, first in 12s`, `44 pods to be evicted, first in 1m12s`.
+fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
+    if !is_predicted(model) {
         return Vec::new();
     }
-    let leaving = views.counts.leaving;
-    let terminating = views.leaving.deadlines.partition_point(|deadline| *deadline + STUCK_AFTER < now);
+    let views = &model.views;
+    let total = views.counts.leaving();
     let mut phrases: Vec<Phrase> = Vec::new();
-    if let Some(first) = views.leaving.first {
-        let verb = if leaving == 1 { "leaves" } else { "leave, first" };
-        let phrase = Phrase::from(format!("{} {verb} ", counted(leaving, "pod", "pods")));
-        phrases.push(phrase.time(time_until(first, now)));
-        phrases.extend(consequences(&views.counts).into_iter().map(Phrase::from));
-    } else {
-        phrases.extend(next_event(model, now));
+    let of_subject = subject.map(|node| node_leaving(model, node));
+    match (subject, of_subject) {
+        (Some(node), Some((own, first))) => {
+            let event = views.leaving.next.get(node);
+            if let Some((at, what)) = event.and_then(|event| Some((event.at?, state_word(event.what)?))) {
+                phrases.push(Phrase::from(format!("{what} ")).time(time_until(at, now)));
+            }
+            if let Some(first) = first {
+                phrases.push(leave(
+                    format!("{own} of its {}", if own == 1 { "pods leaves" } else { "pods leave" }),
+                    own,
+                    first,
+                    now,
+                ));
+            }
+            if total > own
+                && let Some(first) = views.leaving.first
+            {
+                let all = format!("all nodes: {} to be evicted", counted(total, "pod", "pods"));
+                phrases.push(leave(all, total, first, now));
+            }
+        }
+        _ => match views.leaving.first {
+            Some(first) => phrases.push(leave(format!("{total} to be evicted"), total, first, now)),
+            None => phrases.extend(next_event(model, now)),
+        },
     }
-    if terminating > 0 {
-        phrases.push(format!("{} stuck Terminating", counted(terminating, "pod", "pods")).into());
+    let hanging = views.counts.hanging.of(OutcomeKind::Replaced);
+    if hanging > 0 {
+        phrases.push(format!("{} hang, replaced", counted(hanging, "old pod", "old pods")).into());
     }
     let slots = views.zones.iter().filter(|zone| !zone.queue.is_empty()).filter_map(|zone| zone.next_token);
-    phrases.extend(slots.min().map(|slot| Phrase::from("next eviction slot ").time(time_until(slot, now))));
+    phrases.extend(slots.min().map(|slot| Phrase::from("eviction slot ").time(time_until(slot, now))));
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// `10 find no node`, `5 stay Terminating`, `2 lost`: what becomes of the pods that leave, apart from those that move; in few
-/// words, so that it fits a line of 80 columns beside what is wrong.
-fn consequences(counts: &EvictionCounts) -> Vec<String> {
-    let whose = |pods: usize, one: &str, several: &str| match pods {
-        1 if counts.leaving == 1 => format!("it {one}"),
-        1 => format!("1 {one}"),
-        pods => format!("{pods} {several}"),
-    };
-    let find = |pods| whose(pods, "finds no node", "find no node");
-    let stuck = |pods| whose(pods, "stays Terminating", "stay Terminating");
-    let lost = |pods| whose(pods, "is lost", "are lost");
-    let text = |pods: usize, text: &dyn Fn(usize) -> String| (pods > 0).then(|| text(pods));
-    let refused = |pods| whose(pods, "is refused by a quota", "are refused by quotas");
-    let texts = [
-        text(counts.pending, &find),
-        text(counts.refused, &refused),
-        text(counts.stuck, &stuck),
-        text(counts.lost, &lost),
-    ];
-    texts.into_iter().flatten().collect()
+/// `44 to be evicted, first in 1m12s`
+fn leave(text: String, pods: usize, first: Timestamp, now: Timestamp) -> Phrase {
+    let phrase = Phrase::from(text).and(if pods == 1 { " " } else { ", first " });
+    phrase.time(time_until(first, now))
+}
+
+/// How many pods of a node are to be evicted, and when the first is.
+fn node_leaving(model: &Model, node: &NodeName) -> (usize, Option<Timestamp>) {
+    let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
+    let times: Vec<Timestamp> = rows.filter_map(|row| row.state.leaves_at()).collect();
+    (times.len(), times.iter().min().copied())
+}
+
+/// What becomes of a node itself; none where its pods leave.
+const fn state_word(what: NextEventKind) -> Option<&'static str> {
+    match what {
+        NextEventKind::Unknown => Some("Unknown"),
+        NextEventKind::Taint => Some("tainted NoExecute"),
+        NextEventKind::Evict { .. } => None,
+    }
 }
 
 /// `n-3 Unknown in 17s`: the next change of a node.
@@ -369,12 +497,7 @@ fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     let timed =
         model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
     let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;
-    let what = match what {
-        NextEventKind::Unknown => "Unknown",
-        NextEventKind::Taint => "tainted NoExecute",
-        NextEventKind::Evict { .. } => return None,
-    };
-    Some(Phrase::from(format!("{node} {what} ")).time(time_until(at, now)))
+    Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(time_until(at, now)))
 }
 
 /// What is not known of the pods.
@@ -389,9 +512,9 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
             let phrase = Phrase::from("pods stale for ").time(seconds(now.since(since)));
             return Some(Finding::new(VerdictLevel::Warning, phrase));
         }
-        Known::NotListed => "pods not listed yet",
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
-        Known::Live | Known::Off { .. } => return None,
+        // What is not listed yet is loading.
+        Known::Live | Known::NotListed | Known::Off { .. } => return None,
     };
     Some(Finding::new(VerdictLevel::Notice, text))
 }

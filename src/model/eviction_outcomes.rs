@@ -8,9 +8,9 @@ use super::{
     eviction::{EvictionRow, EvictionState},
 };
 use crate::{
-    cluster::{Key, NodeName, SortedWalk},
-    forecast::{EvictionOutcome, OutcomeClass, Unreplaced},
+    cluster::{Cluster, Key, NodeName, SortedWalk},
     ordered::{OrderedMap, OrderedSet},
+    plan::{OutcomeCounts, OutcomeKind, PodOutcome},
     time::Timestamp,
 };
 
@@ -20,22 +20,24 @@ pub struct EvictionOutcomes {
     /// The time of the cluster state that it was worked out from.
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
-    pub(super) by_pod: OrderedMap<Key, EvictionOutcome>,
-    /// The pods in whose place nothing runs, by their node.
-    pub(super) unreplaced: OrderedMap<NodeName, OrderedMap<Key, Unreplaced>>,
+    pub(super) by_pod: OrderedMap<Key, PodOutcome>,
+    /// The outcomes of pods elsewhere that are preempted.
+    pub(super) preempted: OutcomeCounts,
+    /// The pods that have nowhere to run, by their node.
+    pub(super) nowhere: OrderedMap<NodeName, OrderedMap<Key, OutcomeKind>>,
     /// The pods whose eviction a budget would refuse, the earlier ones granted; none if budgets are not known.
     pub(super) refused: Option<OrderedSet<Key>>,
 }
 
 impl EvictionOutcomes {
     /// Those of the pods that leave.
-    pub const fn by_pod(&self) -> &OrderedMap<Key, EvictionOutcome> {
+    pub const fn by_pod(&self) -> &OrderedMap<Key, PodOutcome> {
         &self.by_pod
     }
 
-    /// The pods of a node in whose place nothing runs, and why; none if there are none.
-    pub fn unreplaced_on(&self, node: &NodeName) -> Option<&OrderedMap<Key, Unreplaced>> {
-        self.unreplaced.get(node)
+    /// The pods of a node that have nowhere to run; none if there are none.
+    pub fn nowhere_on(&self, node: &NodeName) -> Option<&OrderedMap<Key, OutcomeKind>> {
+        self.nowhere.get(node)
     }
 }
 
@@ -53,23 +55,17 @@ pub(super) struct OutcomesBasis {
 /// How many evictions there are of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionCounts {
-    /// Pods that leave: scheduled and predicted. The counts up to `working_out` add up to it.
-    pub leaving: usize,
-    pub moves: usize,
-    pub pending: usize,
-    /// Those whose replacement a quota refuses.
-    pub refused: usize,
-    /// Those that wait for their old node.
-    pub stuck: usize,
-    pub lost: usize,
-    /// Those that run again on the same node, or whose controller needs no other.
-    pub not_replaced: usize,
-    pub not_known: usize,
-    pub left_out: usize,
+    /// The outcomes of the pods that leave, scheduled and predicted, as far as they are worked out.
+    pub outcomes: OutcomeCounts,
+    /// Those whose outcome is being worked out.
     pub working_out: usize,
+    /// The outcomes of pods elsewhere that are preempted for them.
+    pub preempted: OutcomeCounts,
     /// Evictions that a budget would refuse; none if budgets, or the outcomes, are not known.
     pub against_budgets: Option<usize>,
     pub terminating: usize,
+    /// The outcomes of terminating pods whose kubelet is down: they hang until it is back.
+    pub hanging: OutcomeCounts,
     pub cancelled: usize,
     /// Pods that tolerate the taint without a limit.
     pub never: usize,
@@ -77,13 +73,13 @@ pub struct EvictionCounts {
 
 impl Model {
     /// What becomes of a pod that is evicted; none for one that stays, and while it is worked out.
-    pub fn outcome(&self, pod: &Key, row: &EvictionRow) -> Option<Cow<'_, EvictionOutcome>> {
+    pub fn outcome(&self, pod: &Key, row: &EvictionRow) -> Option<Cow<'_, PodOutcome>> {
         match row.state {
             EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
                 self.outcomes.as_ref()?.by_pod.get(pod).map(Cow::Borrowed)
             }
             EvictionState::Terminating { .. } => {
-                Some(Cow::Owned(EvictionOutcome::of_terminating(&self.cluster, self.cluster.pod(pod)?)))
+                Some(Cow::Owned(PodOutcome::of_terminating(&self.cluster, self.cluster.pod(pod)?)))
             }
             EvictionState::Cancelled { .. } | EvictionState::Never => None,
         }
@@ -97,7 +93,8 @@ impl Model {
     /// Takes new outcomes, and returns those before.
     pub fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
         let before = self.outcomes.replace(Arc::new(outcomes));
-        self.views.counts = EvictionCounts::of(&self.views.leaving.evictions, self.outcomes.as_deref());
+        self.views.counts =
+            EvictionCounts::new(&self.cluster, &self.views.leaving.evictions, self.outcomes.as_deref());
         self.outcome_changes += 1;
         self.views.revision.evictions += 1;
         self.results += 1;
@@ -106,44 +103,49 @@ impl Model {
 }
 
 impl EvictionCounts {
+    /// How many pods leave whose deletion has not begun.
+    pub fn leaving(&self) -> usize {
+        self.outcomes.total() + self.working_out
+    }
+
+    /// How many pods will have nowhere to run: those that leave, and those that are preempted for them.
+    pub fn will_have_nowhere(&self) -> usize {
+        self.outcomes.nowhere() + self.preempted.nowhere()
+    }
+
     /// Counts evictions.
-    pub(super) fn of(evictions: &OrderedMap<Key, EvictionRow>, outcomes: Option<&EvictionOutcomes>) -> Self {
+    pub(super) fn new(
+        cluster: &Cluster,
+        evictions: &OrderedMap<Key, EvictionRow>,
+        outcomes: Option<&EvictionOutcomes>,
+    ) -> Self {
         let mut counts = Self::default();
         let mut refused = 0;
         let refusals = outcomes.and_then(|outcomes| outcomes.refused.as_ref()).into_iter().flatten();
         let mut refusals = SortedWalk::new(refusals.map(|key| (key, ())));
         let mut by_pod = SortedWalk::new(outcomes.into_iter().flat_map(|outcomes| &outcomes.by_pod));
         for (key, row) in evictions {
-            let of_state = match row.state {
+            match row.state {
                 EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
                     refused += refusals.get(key).map_or(0, |()| 1);
-                    let outcome = by_pod.get(key);
-                    *counts.of_class(outcome.map(EvictionOutcome::class)) += 1;
-                    &mut counts.leaving
+                    match by_pod.get(key) {
+                        Some(outcome) => counts.outcomes.add(outcome.kind()),
+                        None => counts.working_out += 1,
+                    }
                 }
-                EvictionState::Terminating { .. } => &mut counts.terminating,
-                EvictionState::Cancelled { .. } => &mut counts.cancelled,
-                EvictionState::Never => &mut counts.never,
-            };
-            *of_state += 1;
+                EvictionState::Terminating { kubelet_silent, .. } => {
+                    counts.terminating += 1;
+                    if let Some(pod) = cluster.pod(key).filter(|_| kubelet_silent) {
+                        counts.hanging.add(PodOutcome::of_terminating(cluster, pod).kind());
+                    }
+                }
+                EvictionState::Cancelled { .. } => counts.cancelled += 1,
+                EvictionState::Never => counts.never += 1,
+            }
         }
+        counts.preempted = outcomes.map(|outcomes| outcomes.preempted).unwrap_or_default();
         counts.against_budgets =
             outcomes.is_some_and(|outcomes| outcomes.refused.is_some()).then_some(refused);
         counts
-    }
-
-    /// The count of a class of outcomes; none is worked out now.
-    const fn of_class(&mut self, class: Option<OutcomeClass>) -> &mut usize {
-        match class {
-            None => &mut self.working_out,
-            Some(OutcomeClass::Moves) => &mut self.moves,
-            Some(OutcomeClass::Unreplaced(Unreplaced::Pending)) => &mut self.pending,
-            Some(OutcomeClass::Unreplaced(Unreplaced::Refused)) => &mut self.refused,
-            Some(OutcomeClass::Unreplaced(Unreplaced::Stuck)) => &mut self.stuck,
-            Some(OutcomeClass::Unreplaced(Unreplaced::Lost)) => &mut self.lost,
-            Some(OutcomeClass::NotReplaced) => &mut self.not_replaced,
-            Some(OutcomeClass::Unknown) => &mut self.not_known,
-            Some(OutcomeClass::LeftOut) => &mut self.left_out,
-        }
     }
 }

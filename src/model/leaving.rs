@@ -190,7 +190,7 @@ struct Sources<'a> {
 impl Sources<'_> {
     fn counted(self, outcomes: Option<&EvictionOutcomes>) -> CountedLeaving {
         let leaving = self.leaving();
-        let counts = EvictionCounts::of(&leaving.evictions, outcomes);
+        let counts = EvictionCounts::new(self.cluster, &leaving.evictions, outcomes);
         CountedLeaving { leaving, counts }
     }
 

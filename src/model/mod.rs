@@ -1,6 +1,7 @@
 //! What is known of one cluster, and how that changes. It has no screen: the dashboard, one-shot commands, the
 //! controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
+pub mod blocked_drain;
 pub mod cluster_verdict;
 pub mod departures;
 pub mod eviction;
@@ -28,6 +29,7 @@ mod zone_names;
 
 use std::{collections::VecDeque, sync::Arc};
 
+pub use blocked_drain::BlockedDrain;
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
 pub use eviction::{EvictionRow, EvictionState};
@@ -43,7 +45,7 @@ pub use leaving::{CountedLeaving, Leaving, LeavingJob, NextEvent, NextEventKind}
 pub use moments::{Moment, MomentFinder, MomentKind};
 pub use node_state::{DrainCount, NodeState, NodeStateView, StateDetail, StateRole};
 pub use outcomes_job::OutcomesJob;
-pub use pending_pods::{PendingAdvice, PendingJob, PendingPods};
+pub use pending_pods::{PendingAdvice, PendingJob, PendingPods, PendingSummary};
 pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use upgrades::{NodeUpgrade, NodeUpgrades};
@@ -384,9 +386,15 @@ impl Model {
         self.headroom_gaps().is_empty().then_some(self.plan_changes)
     }
 
-    /// What is missing of what the headroom rests on, as far as nothing is known of it.
+    /// What is missing of what the headroom rests on: nodes or pods, of which nothing is known, and what has not been listed yet.
     pub fn headroom_gaps(&self) -> Gaps {
-        self.cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown()
+        let missing = self.cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown();
+        missing.0.into_iter().chain(self.loading().0).collect()
+    }
+
+    /// What predictions rest on and has not been listed yet: until then nothing is said that a list could change.
+    pub fn loading(&self) -> Gaps {
+        self.cluster.gaps(FeedKind::PREDICTION).not_listed()
     }
 
     /// Whether the headroom would be the same if everything were known.

@@ -354,6 +354,11 @@ impl Flaps {
         let count = changes.filter(|at| now.since(**at) < FLAP_WINDOW).count();
         (count >= FLAPS).then_some(count)
     }
+
+    /// The nodes that went down or came back so often, by name.
+    pub fn flapping(&self, now: Timestamp) -> impl Iterator<Item = (&NodeName, usize)> {
+        self.0.keys().filter_map(move |node| Some((node, self.count(node, now)?)))
+    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use super::{
 use crate::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
-    forecast::{EvictionOutcome, Forecast, Unreplaced},
+    forecast::Forecast,
     ordered::{OrderedMap, OrderedSet},
     placement::ClusterSnapshot,
     plan::{
-        Cancellation, EvictionRules, PlacingEnvironment, budget,
+        Cancellation, EvictionRules, OutcomeKind, PlacingEnvironment, PodOutcome, budget,
         eviction::{self, EvictionDecision},
     },
     time::Timestamp,
@@ -72,27 +72,27 @@ impl OutcomesJob {
         let ClusterSnapshot { cluster, snapshot } = ClusterSnapshot::new(cluster, version, earlier);
         let most = MAX_LOOKS / cluster.nodes().len().max(1);
         let environment = PlacingEnvironment::new(&cluster, snapshot, at).until_cancelled(cancellation);
-        let by_pod = forecast.outcomes(&leaving, most, &cluster, environment);
+        let (by_pod, preempted) = forecast.outcomes(&leaving, most, &cluster, environment);
         let refused = refused(&cluster, &leaving, version, at);
-        let unreplaced = unreplaced(&cluster, &by_pod);
-        EvictionOutcomes { at, basis, by_pod, unreplaced, refused }
+        let nowhere = nowhere(&cluster, &by_pod);
+        EvictionOutcomes { at, basis, by_pod, preempted, nowhere, refused }
     }
 }
 
-/// The pods in whose place nothing runs, by their node.
-fn unreplaced(
+/// The pods that have nowhere to run, by their node.
+fn nowhere(
     cluster: &Cluster,
-    by_pod: &OrderedMap<Key, EvictionOutcome>,
-) -> OrderedMap<NodeName, OrderedMap<Key, Unreplaced>> {
-    let mut unreplaced: OrderedMap<NodeName, OrderedMap<Key, Unreplaced>> = OrderedMap::new();
+    by_pod: &OrderedMap<Key, PodOutcome>,
+) -> OrderedMap<NodeName, OrderedMap<Key, OutcomeKind>> {
+    let mut nowhere: OrderedMap<NodeName, OrderedMap<Key, OutcomeKind>> = OrderedMap::new();
     for (key, outcome) in by_pod {
-        if let Some(why) = outcome.class().unreplaced()
+        if outcome.kind().has_nowhere_to_run()
             && let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone())
         {
-            unreplaced.entry(node).or_default().insert(key.clone(), why);
+            nowhere.entry(node).or_default().insert(key.clone(), outcome.kind());
         }
     }
-    unreplaced
+    nowhere
 }
 
 /// The pods whose eviction a budget would refuse now if all were asked for in order of time, each granted one using up a

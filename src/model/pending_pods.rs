@@ -10,7 +10,7 @@ use crate::{
     ordered::OrderedMap,
     placement::{ClusterSnapshot, Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
     plan::placement_trace,
-    time::Timestamp,
+    time::{Span, Timestamp},
 };
 
 /// What would help the pods that wait for a node, at a moment.
@@ -39,6 +39,37 @@ pub enum PendingAdvice {
     NotTried { why: Name },
     /// There are too many pods to work it out for each.
     LeftOut,
+}
+
+/// The pods that wait for a node, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PendingSummary {
+    /// Those that the scheduler could not place, or has not tried for a while.
+    pub pods: usize,
+    /// Since when the first of them waits.
+    pub since: Option<Timestamp>,
+}
+
+/// A pod that the scheduler has not tried for this long is Pending: it usually tries within a second.
+const NOT_TRIED: Span = Span::from_secs(30);
+
+/// The reason of a pod that the scheduler may not try: somebody holds it back on purpose.
+const GATED: &str = "SchedulingGated";
+
+impl PendingSummary {
+    pub fn new(cluster: &Cluster, now: Timestamp) -> Self {
+        let is_pending = |pod: &&Arc<Pod>| match &pod.unscheduled {
+            Some(unscheduled) => unscheduled.reason != *GATED,
+            None => now.since(pending_since(cluster, pod)) > NOT_TRIED,
+        };
+        let mut summary = Self::default();
+        for pod in cluster.unscheduled_pods().filter(is_pending) {
+            let since = pending_since(cluster, pod);
+            summary.pods += 1;
+            summary.since = Some(summary.since.map_or(since, |first| first.min(since)));
+        }
+        summary
+    }
 }
 
 /// Copies of everything that the advice is worked out from.

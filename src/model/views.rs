@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Model, eviction_outcomes::EvictionCounts, leaving::Leaving};
+use super::{
+    Model,
+    blocked_drain::{self, BlockedDrain},
+    eviction_outcomes::EvictionCounts,
+    leaving::Leaving,
+    pending_pods::PendingSummary,
+};
 use crate::{
     cluster::{LeaderLease, Node},
     engine::{Confidence, NodeView, Silence, ZoneView},
@@ -19,6 +25,10 @@ pub struct Views {
     pub zones: Vec<ZoneView>,
     pub leaving: Arc<Leaving>,
     pub counts: EvictionCounts,
+    /// The pods that wait for a node.
+    pub pending: PendingSummary,
+    /// The drains that a budget blocks, by node.
+    pub blocked_drains: Vec<BlockedDrain>,
     pub revision: Revision,
 }
 
@@ -115,6 +125,8 @@ impl Model {
             zones,
             leaving: before.leaving.clone(),
             counts: before.counts,
+            pending: PendingSummary::new(&self.cluster, now),
+            blocked_drains: blocked_drain::find(&self.cluster, &self.watchlist, self.settings.version, now),
             revision,
         };
     }

@@ -251,6 +251,11 @@ impl NodeWatchlist {
         self.flaps.count(node, now)
     }
 
+    /// The nodes that flap, and how often each went down or came back.
+    pub fn flapping(&self, now: Timestamp) -> impl Iterator<Item = (&NodeName, usize)> {
+        self.flaps.flapping(now)
+    }
+
     /// Counts changes of states: while it stays the same, so do they.
     pub fn revision(&self) -> u64 {
         self.revision

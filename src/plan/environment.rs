@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use super::{landing::Landing, placement_trace::RunTrace};
+use super::{
+    landing::Landing,
+    placement_trace::{PlacementTrace, RunTrace},
+};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, Termination},
     ordered::{OrderedMap, OrderedSet},
@@ -47,6 +50,11 @@ pub trait Environment: Clone {
     /// How pods were placed so far.
     fn trace(&self) -> RunTrace {
         RunTrace::default()
+    }
+
+    /// How the replacement of a pod was placed; none where placements are not computed.
+    fn trace_of(&self, _pod: &Key) -> Option<Arc<PlacementTrace>> {
+        None
     }
 }
 

@@ -67,6 +67,15 @@ pub enum EvictionBlock {
 }
 
 impl EvictionBlock {
+    /// The budgets that block: none, one, or several that protect one pod.
+    pub fn budgets(&self) -> impl Iterator<Item = &Key> {
+        let several: &[Key] = match self {
+            Self::TwoBudgets { budgets } => budgets,
+            _ => &[],
+        };
+        self.budget().into_iter().chain(several)
+    }
+
     /// The budget that blocks.
     pub fn budget(&self) -> Option<&Key> {
         match self {

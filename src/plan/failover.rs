@@ -1,91 +1,85 @@
-//! What becomes of the pods of nodes that are lost: which of them find a node among the others, and which stay Pending.
+//! What becomes of pods that leave their nodes, once the replacements of all have been placed one after the other.
 //!
-//! N-1 ([`super::headroom()`]), what-ifs and forecasts all ask [`failover`], so that they say the same.
+//! N-1 ([`super::headroom()`]), what-ifs and forecasts all ask [`failover`], which decides each outcome by
+//! [`super::outcome`].
 
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     environment::{Bound, Environment},
+    gaps::failover_gaps,
     landing::Landing,
-    owner::{self, Recreation},
+    outcome::{Departing, OutcomeCounts, OutcomeKind, PlacedReplacement, PodOutcome},
+    owner::Recreation,
     placement_trace::{PreemptedPod, RunTrace},
     replacement::LivePods,
 };
 use crate::{
-    cluster::{Cluster, NodeName, Pod},
+    cluster::{Cluster, Key, NodeName, Pod},
     ordered::OrderedSet,
     time::Span,
 };
 
-/// What becomes of the pods of lost nodes.
+/// A pod that leaves its node.
+#[derive(Clone, Debug)]
+pub struct LeavingPod {
+    pub pod: Arc<Pod>,
+    pub departing: Departing,
+}
+
+/// What becomes of pods that leave, each with exactly one outcome.
 #[derive(Clone, Debug)]
 pub struct Failover {
-    /// Those that a controller recreates elsewhere in the order in which they were placed, and the others among them.
+    /// In the order in which their replacements were placed.
     pub pods: Vec<FailoverPod>,
     pub trace: RunTrace,
 }
 
-/// A pod of a lost node.
+/// What becomes of a pod.
 #[derive(Clone, Debug)]
 pub struct FailoverPod {
     pub pod: Arc<Pod>,
-    pub outcome: FailoverOutcome,
-}
-
-/// What becomes of a pod.
-#[derive(Clone, Debug, PartialEq)]
-pub enum FailoverOutcome {
-    /// A controller recreates it, and the scheduler looks for a node among those that are left.
-    Recreated {
-        created: CreationTime,
-        landing: Landing,
-        /// From its creation until it is likely Ready; none is never.
-        time_to_ready: Option<Span>,
-    },
-    /// It runs again once its node does: its DaemonSet keeps it there, or it is a static pod.
-    OnSameNode,
-    /// No controller recreates it.
-    Lost,
-}
-
-/// When a controller creates the replacement of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CreationTime {
-    /// When the deletion of the old pod starts.
-    AtDeletion,
-    /// When the old pod is gone.
-    WhenGone,
-}
-
-impl Failover {
-    /// How many pods stay Pending: pods of the lost nodes, and pods that these preempt elsewhere.
-    pub fn pending(&self) -> usize {
-        let pending = self.pods.iter().filter(|pod| pod.landing().is_some_and(Landing::is_pending));
-        pending.count() + self.preempted_pending().count()
-    }
-
-    /// How many pods a controller recreates elsewhere.
-    pub fn recreated(&self) -> usize {
-        self.pods.iter().filter(|pod| pod.landing().is_some()).count()
-    }
-
-    /// The pods that are preempted and find no other node.
-    fn preempted_pending(&self) -> impl Iterator<Item = &PreemptedPod> {
-        let placements = self.trace.placements.values();
-        placements
-            .flat_map(|trace| &trace.preempts)
-            .filter(|pod| pod.landing.as_ref().is_some_and(Landing::is_pending))
-    }
+    pub outcome: PodOutcome,
+    /// Where its replacement lands; none where none is placed.
+    pub landing: Option<Landing>,
+    /// From the creation of its replacement until that is likely Ready; none is never, or not worked out.
+    pub time_to_ready: Option<Span>,
 }
 
 impl FailoverPod {
-    /// Where its replacement lands; none if it has none elsewhere.
-    pub const fn landing(&self) -> Option<&Landing> {
-        match &self.outcome {
-            FailoverOutcome::Recreated { landing, .. } => Some(landing),
-            FailoverOutcome::OnSameNode | FailoverOutcome::Lost => None,
-        }
+    const fn without_replacement(pod: Arc<Pod>, outcome: PodOutcome) -> Self {
+        Self { pod, outcome, landing: None, time_to_ready: None }
     }
+}
+
+impl Failover {
+    /// How many pods have which outcome, without those that are preempted elsewhere.
+    pub fn counts(&self) -> OutcomeCounts {
+        self.pods.iter().map(|pod| pod.outcome.kind()).collect()
+    }
+
+    /// The outcomes of pods elsewhere that are preempted.
+    pub fn preempted(&self) -> OutcomeCounts {
+        preempted(&self.trace).map(|(_, kind)| kind).collect()
+    }
+
+    /// The outcomes of all pods that leave a node: those of [`Self::counts`], and those that are preempted for them.
+    pub fn all_counts(&self) -> OutcomeCounts {
+        let pods = self.pods.iter().map(|pod| pod.outcome.kind());
+        pods.chain(preempted(&self.trace).map(|(_, kind)| kind)).collect()
+    }
+}
+
+/// The pods that are preempted, and what becomes of them.
+pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> {
+    let outcome = |pod: &PreemptedPod| match &pod.landing {
+        Some(Landing::Node { .. }) => OutcomeKind::Moves,
+        Some(Landing::Pending { .. }) => OutcomeKind::Pending,
+        Some(Landing::Unknown) => OutcomeKind::Unknown,
+        None => OutcomeKind::Lost,
+    };
+    let placements = trace.placements.values();
+    placements.flat_map(|placement| &placement.preempts).map(move |pod| (&pod.pod, outcome(pod)))
 }
 
 /// The pods that no longer run when these nodes are lost. Those that are terminating have been replaced, or will be.
@@ -94,36 +88,60 @@ pub fn pods_of(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<Arc<Pod>>
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
 }
 
-/// What becomes of these pods once all of them are deleted and `lost` nodes take no pods. The environment has the
+/// The pods of nodes that are lost for good, as they leave.
+pub fn leave_lost_nodes(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<LeavingPod> {
+    let is_known = failover_gaps(cluster).unknown().is_empty();
+    let leave =
+        |pod: Arc<Pod>| LeavingPod { departing: Departing::from_lost_node(cluster, &pod, is_known), pod };
+    pods_of(cluster, nodes).into_iter().map(leave).collect()
+}
+
+/// The pods of nodes that are deleted, as they leave: the pod garbage collector removes their objects.
+pub fn leave_deleted_nodes(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<LeavingPod> {
+    leave_running_nodes(cluster, pods_of(cluster, nodes))
+}
+
+/// Pods that are deleted on nodes with a running kubelet.
+pub fn leave_running_nodes(cluster: &Cluster, pods: impl IntoIterator<Item = Arc<Pod>>) -> Vec<LeavingPod> {
+    let is_known = failover_gaps(cluster).unknown().is_empty();
+    let leave =
+        |pod: Arc<Pod>| LeavingPod { departing: Departing::from_running_node(cluster, &pod, is_known), pod };
+    pods.into_iter().map(leave).collect()
+}
+
+/// What becomes of these pods once all of them have left and `lost` nodes take no pods. The environment has the
 /// cluster as it is.
 ///
-/// When each is deleted depends on rates, tolerations and chance, and is not asked here: those of high priority are
+/// When each leaves depends on rates, tolerations and chance, and is not asked here: those of high priority are
 /// placed first; of equals, first those whose controllers do not wait for the old pod, then by name.
 pub fn failover<E: Environment>(
     cluster: &Cluster,
-    pods: &[Arc<Pod>],
+    pods: Vec<LeavingPod>,
     lost: &OrderedSet<NodeName>,
     environment: E,
 ) -> Failover {
-    failover_of_first(usize::MAX, cluster, pods, lost, environment).0
+    failover_of_first(usize::MAX, cluster, pods, lost, environment)
 }
 
-/// The same of the first `most` pods alone in the order in which they are placed, and the others, of which nothing is
-/// said.
+/// The same, where only the replacements of the first `most` pods are placed; the others are
+/// [left out](PodOutcome::LeftOut).
 pub fn failover_of_first<E: Environment>(
     most: usize,
     cluster: &Cluster,
-    pods: &[Arc<Pod>],
+    pods: Vec<LeavingPod>,
     lost: &OrderedSet<NodeName>,
     environment: E,
-) -> (Failover, Vec<Arc<Pod>>) {
+) -> Failover {
     let mut run = FailoverRun::new(pods, Arc::new(lost.clone()), environment);
     while let Some(pod) = run.running.pop_front() {
         run.delete(cluster, pod);
     }
     let others = run.waiting.split_off(most.min(run.waiting.len()));
     while run.advance(cluster) {}
-    (run.finish(), others.into_iter().map(|(_, pod)| pod).collect())
+    let mut failover = run.finish();
+    let left_out = |leaving: LeavingPod| FailoverPod::without_replacement(leaving.pod, PodOutcome::LeftOut);
+    failover.pods.extend(others.into_iter().map(left_out));
+    failover
 }
 
 /// A failover that places one pod at a time.
@@ -132,10 +150,10 @@ pub struct FailoverRun<E> {
     environment: E,
     live_pods: LivePods,
     /// Pods that are still to be deleted: all of them are before the first is placed.
-    running: VecDeque<Arc<Pod>>,
+    running: VecDeque<LeavingPod>,
     lost: Arc<OrderedSet<NodeName>>,
     /// Once all are deleted in the order in which they are placed.
-    waiting: VecDeque<(Recreation, Arc<Pod>)>,
+    waiting: VecDeque<LeavingPod>,
     placed: Vec<FailoverPod>,
 }
 
@@ -149,11 +167,10 @@ impl<E> FailoverRun<E> {
 
 impl<E: Environment> FailoverRun<E> {
     /// The start of [`failover`].
-    pub fn new(pods: &[Arc<Pod>], lost: Arc<OrderedSet<NodeName>>, mut environment: E) -> Self {
+    pub fn new(pods: Vec<LeavingPod>, lost: Arc<OrderedSet<NodeName>>, mut environment: E) -> Self {
         environment.on_loss(&lost);
-        let running = pods.iter().cloned().collect();
         let (live_pods, waiting) = (LivePods::default(), VecDeque::new());
-        Self { environment, live_pods, running, lost, waiting, placed: Vec::new() }
+        Self { environment, live_pods, running: pods.into(), lost, waiting, placed: Vec::new() }
     }
 
     /// Deletes the next pod or places the next; false if there is none. The cluster is the same each time.
@@ -162,24 +179,26 @@ impl<E: Environment> FailoverRun<E> {
             self.delete(cluster, pod);
             return true;
         }
-        let Some((recreation, pod)) = self.waiting.pop_front() else { return false };
-        if let Some(outcome) = self.outcome(cluster, &pod, recreation) {
-            self.placed.push(FailoverPod { pod, outcome });
-        }
+        let Some(LeavingPod { pod, departing }) = self.waiting.pop_front() else { return false };
+        let placed = self.place(cluster, pod, &departing);
+        self.placed.push(placed);
         true
     }
 
-    fn delete(&mut self, cluster: &Cluster, pod: Arc<Pod>) {
-        self.live_pods.on_deletion(cluster, &pod);
-        if pod.node.as_ref().is_some_and(|node| !self.lost.contains(node)) {
-            self.environment.on_gone(&pod);
+    fn delete(&mut self, cluster: &Cluster, leaving: LeavingPod) {
+        let pod = &leaving.pod;
+        if leaving.departing.is_deleted {
+            self.live_pods.on_deletion(cluster, pod);
         }
-        self.waiting.push_back((owner::recreation(cluster, &pod), pod));
+        if pod.node.as_ref().is_some_and(|node| !self.lost.contains(node)) {
+            self.environment.on_gone(pod);
+        }
+        self.waiting.push_back(leaving);
         if self.running.is_empty() {
-            self.waiting.make_contiguous().sort_by(|(one, pod), (other, next)| {
-                let waits = |recreation: &Recreation| *recreation == Recreation::WhenGone;
-                let by_wait = waits(one).cmp(&waits(other));
-                next.priority.cmp(&pod.priority).then(by_wait).then(pod.key.cmp(&next.key))
+            let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
+            self.waiting.make_contiguous().sort_by(|one, other| {
+                let by_priority = other.pod.priority.cmp(&one.pod.priority);
+                by_priority.then(waits(one).cmp(&waits(other))).then(one.pod.key.cmp(&other.pod.key))
             });
         }
     }
@@ -189,27 +208,22 @@ impl<E: Environment> FailoverRun<E> {
         Failover { pods: self.placed, trace: self.environment.trace() }
     }
 
-    /// What becomes of a pod; none if it has finished, or where its owner has enough pods without it.
-    fn outcome(&mut self, cluster: &Cluster, pod: &Pod, recreation: Recreation) -> Option<FailoverOutcome> {
-        match recreation {
-            Recreation::Immediately => self.recreated(cluster, pod, CreationTime::AtDeletion),
-            Recreation::WhenGone => self.recreated(cluster, pod, CreationTime::WhenGone),
-            Recreation::OnSameNode => Some(FailoverOutcome::OnSameNode),
-            Recreation::Never(_) => (!pod.is_finished()).then_some(FailoverOutcome::Lost),
+    /// Places the replacement of a pod, if there is one, and decides what becomes of the pod.
+    fn place(&mut self, cluster: &Cluster, pod: Arc<Pod>, departing: &Departing) -> FailoverPod {
+        if !departing.is_replaced() || !self.live_pods.recreate(cluster, &pod) {
+            let outcome = departing.decide(&pod, None);
+            return FailoverPod::without_replacement(pod, outcome);
         }
-    }
-
-    fn recreated(&mut self, cluster: &Cluster, pod: &Pod, created: CreationTime) -> Option<FailoverOutcome> {
-        if !self.live_pods.recreate(cluster, pod) {
-            return None;
-        }
-        let landing = self.environment.land(pod, &OrderedSet::new());
+        let landing = self.environment.land(&pod, &OrderedSet::new());
         let time_to_ready = match landing {
             Landing::Pending { .. } => None,
             Landing::Node { .. } | Landing::Unknown => {
-                self.environment.time_to_ready(pod, &landing).at(Bound::Likely)
+                self.environment.time_to_ready(&pod, &landing).at(Bound::Likely)
             }
         };
-        Some(FailoverOutcome::Recreated { created, landing, time_to_ready })
+        let trace = self.environment.trace_of(&pod.key);
+        let replacement = PlacedReplacement { landing: &landing, trace: trace.as_deref(), ready: None };
+        let outcome = departing.decide(&pod, Some(replacement));
+        FailoverPod { pod, outcome, landing: Some(landing), time_to_ready }
     }
 }

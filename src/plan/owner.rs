@@ -121,6 +121,15 @@ pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool
     }
 }
 
+/// Whether the owner of a pod creates another one while this one is gone or terminating.
+pub fn needs_another(cluster: &Cluster, pod: &Pod) -> bool {
+    let Some(owner) = &pod.owner else { return false };
+    let lives =
+        |other: &&Arc<Pod>| other.key != pod.key && other.termination.is_none() && !other.is_finished();
+    let live = cluster.pods_owned_by(&owner.uid).filter(lives).count();
+    creates_replacement(cluster, pod, i32::try_from(live).unwrap_or(i32::MAX))
+}
+
 /// Whether and when a pod that leaves is recreated. Owners that cannot be read are assumed to exist.
 pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
     let Some(owner) = &pod.owner else { return Recreation::Never(NotRecreated::NoOwner) };

@@ -349,6 +349,10 @@ impl Environment for PlacingEnvironment<'_> {
         self.state.fixed = fixed.collect();
     }
 
+    fn trace_of(&self, pod: &Key) -> Option<Arc<PlacementTrace>> {
+        self.state.placements.get(pod).cloned()
+    }
+
     fn trace(&self) -> RunTrace {
         let receiver = |node: &NodeName| {
             let (before, after) = (*self.state.before.get(node)?, self.state.snapshot.resource_use(node)?);

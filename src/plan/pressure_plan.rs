@@ -1,7 +1,7 @@
 //! What node pressure would do: the pods that a kubelet evicts, in their order, and where their replacements land.
 
 use super::{
-    failover::{Failover, failover},
+    failover::{Failover, failover, leave_running_nodes},
     placing_environment::PlacingEnvironment,
 };
 use crate::{
@@ -24,8 +24,8 @@ pub fn pressure_failover(
     now: Timestamp,
 ) -> Failover {
     snapshot.put_node(tainted(node, order).into());
-    let evicted: Vec<_> = order.evicted().cloned().collect();
-    failover(cluster, &evicted, &OrderedSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
+    let evicted = leave_running_nodes(cluster, order.evicted().cloned());
+    failover(cluster, evicted, &OrderedSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
 }
 
 /// The node with the taint that the controller adds for the condition.

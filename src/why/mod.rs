@@ -13,9 +13,9 @@ use crate::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
         ZoneState, ZoneView,
     },
-    forecast::{EvictionOutcome, Forecast, ForecastKind, ForecastStep, leave_endpoints},
+    forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     ordered::OrderedMap,
-    plan::EvictionNote,
+    plan::{EvictionNote, PodOutcome},
     time::{Span, Timestamp},
 };
 
@@ -132,7 +132,7 @@ pub struct Explainer<'a> {
     /// The newest forecast; without one, only what is due already is ahead.
     pub forecast: Option<&'a Forecast>,
     /// What becomes of the pods that are evicted; none where that is not worked out.
-    pub outcomes: Option<&'a OrderedMap<Key, EvictionOutcome>>,
+    pub outcomes: Option<&'a OrderedMap<Key, PodOutcome>>,
     pub now: Timestamp,
 }
 

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use kordon::{
     cluster::{Key, WorkloadKind},
-    forecast::{Assumptions, EvictionOutcome, StuckReason},
+    forecast::Assumptions,
     k8s::feed::FeedKind,
     placement::Snapshot,
-    plan::PlacingEnvironment,
+    plan::{OutcomeKind, PlacingEnvironment, PodOutcome, StuckReason},
     time::Span,
 };
 
@@ -22,7 +22,7 @@ fn incident() -> DashboardFixture {
     fixture
 }
 
-fn outcome(fixture: &DashboardFixture, pod: &str) -> Option<EvictionOutcome> {
+fn outcome(fixture: &DashboardFixture, pod: &str) -> Option<PodOutcome> {
     let (namespace, name) = pod.split_once('/').expect("namespace/name");
     let (model, key) = (&fixture.app.model, Key::new(namespace, name));
     model.outcome(&key, model.views.leaving.evictions.get(&key)?).map(Cow::into_owned)
@@ -43,14 +43,7 @@ fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
     for successor in successors.iter().filter(|successor| successor.evicted.is_some()) {
         let row = &model.views.leaving.evictions[&successor.of];
         let outcome = model.outcome(&successor.of, row).expect("it is worked out");
-        let word = match &*outcome {
-            EvictionOutcome::Moves { .. } => "node",
-            EvictionOutcome::Pending { .. } => "pending",
-            EvictionOutcome::Stuck(_) | EvictionOutcome::Refused(_) => "waiting",
-            EvictionOutcome::Lost => "lost",
-            other => panic!("{}: {other:?}", successor.of),
-        };
-        assert_eq!((word, outcome.node()), (successor.word(), successor.node().filter(|_| word == "node")));
+        assert_eq!(*outcome, successor.outcome, "{}", successor.of);
         compared += 1;
     }
     assert_eq!(compared, 5);
@@ -87,10 +80,10 @@ fn an_outcome_says_where_the_pod_goes_or_why_it_does_not() {
         Some("stuck Terminating: no replacement until the node is back, deleted or tainted out-of-service")
     );
     assert_eq!(text("default/bare-0").as_deref(), Some("lost: no controller recreates it"));
-    assert!(matches!(outcome(&fixture, "shop/cart-13-x7f2q"), Some(EvictionOutcome::Moves { .. })));
+    assert!(matches!(outcome(&fixture, "shop/cart-13-x7f2q"), Some(PodOutcome::Moves { .. })));
     assert_eq!(outcome(&fixture, "kube-system/proxy-13-k9x"), None, "it is never evicted");
     let counts = fixture.app.model.views.counts;
-    assert_eq!((counts.leaving, counts.moves, counts.pending, counts.stuck, counts.lost), (5, 2, 1, 1, 1));
+    assert_eq!((counts.leaving(), counts.outcomes.text()), (5, "1 lost, 1 stuck, 1 Pending, 2 move".into()));
 }
 
 #[test]
@@ -101,7 +94,7 @@ fn a_replacement_that_a_quota_refuses_differs_from_one_that_lands() {
         fixture.silence("pool-b-05");
         fixture.run(80);
         let outcome = outcome(&fixture, "shop/cart-13-x7f2q").expect("it is worked out");
-        (outcome.to_string(), outcome.reasons(), fixture.app.model.views.counts.refused)
+        (outcome.to_string(), outcome.reasons(), fixture.app.model.views.counts.outcomes.of(OutcomeKind::Refused))
     };
     let (text, reasons, refused) = of_cart(4, 9);
     assert_eq!((text.as_str(), refused), ("→ refused: quota few-pods (pods 9 of 4 used, needs 1)", 2));
@@ -119,9 +112,9 @@ fn a_replacement_that_a_quota_refuses_differs_from_one_that_lands() {
 fn a_pod_that_is_stuck_stays_so_while_it_terminates_on_a_node_that_is_down() {
     let mut fixture = incident();
     fixture.run(300);
-    assert_eq!(outcome(&fixture, "default/store-0"), Some(EvictionOutcome::Stuck(StuckReason::OldPod)));
-    assert_eq!(outcome(&fixture, "default/huge-0"), Some(EvictionOutcome::Replaced));
-    assert_eq!(fixture.app.model.views.counts.leaving, 0);
+    assert_eq!(outcome(&fixture, "default/store-0"), Some(PodOutcome::Stuck(StuckReason::OldPod)));
+    assert_eq!(outcome(&fixture, "default/huge-0"), Some(PodOutcome::Replaced { hangs: true }));
+    assert_eq!(fixture.app.model.views.counts.leaving(), 0);
     assert_eq!(fixture.app.model.views.counts.terminating, 5);
 }
 
@@ -141,10 +134,10 @@ fn what_an_outcome_rests_on_and_is_not_known_is_named() {
     fixture.run(80);
     let text = outcome(&fixture, "default/huge-0").map(|outcome| outcome.to_string()).unwrap_or_default();
     assert!(text.starts_with("not known: replicasets cannot be listed"), "{text}");
-    assert_eq!(outcome(&fixture, "default/store-0").map(|outcome| outcome.word()), Some("stuck"));
-    assert_eq!(outcome(&fixture, "default/bare-0"), Some(EvictionOutcome::Lost), "it has no owner");
+    assert_eq!(outcome(&fixture, "default/store-0").map(|outcome| outcome.kind()), Some(OutcomeKind::Stuck));
+    assert_eq!(outcome(&fixture, "default/bare-0"), Some(PodOutcome::Lost), "it has no owner");
     let counts = fixture.app.model.views.counts;
-    assert_eq!((counts.not_known, counts.against_budgets), (1, None), "not known is not zero");
+    assert_eq!((counts.outcomes.of(OutcomeKind::Unknown), counts.against_budgets), (1, None), "not known is not zero");
 }
 
 #[test]
@@ -174,12 +167,12 @@ fn where_there_are_too_many_pods_the_first_to_be_placed_are_worked_out_as_ever()
     let outcomes = |most| {
         let snapshot = Snapshot::new(&model.cluster, model.settings.version);
         let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
-        forecast.outcomes(&leaving, most, &model.cluster, environment)
+        forecast.outcomes(&leaving, most, &model.cluster, environment).0
     };
     let (all, first) = (outcomes(usize::MAX), outcomes(3));
-    let left_out = first.values().filter(|outcome| **outcome == EvictionOutcome::LeftOut).count();
+    let left_out = first.values().filter(|outcome| **outcome == PodOutcome::LeftOut).count();
     assert_eq!(left_out, 3, "three of six");
-    for (pod, outcome) in first.iter().filter(|(_, outcome)| **outcome != EvictionOutcome::LeftOut) {
+    for (pod, outcome) in first.iter().filter(|(_, outcome)| **outcome != PodOutcome::LeftOut) {
         assert_eq!(all[pod], *outcome, "{pod}");
     }
 }

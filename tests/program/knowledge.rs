@@ -115,7 +115,7 @@ fn of_what_if(fixture: &DashboardFixture, knows_pods: bool, is_live: bool) -> Ve
     }
     if let Some(succession) = impact.succession.as_ref().filter(|_| impact.likely_for.is_empty()) {
         assert!(failover_gaps(&fixture.app.model.cluster).is_empty());
-        found.push(format!("{} Pending", succession.pending));
+        found.push(format!("{} have nowhere to run", succession.counts().nowhere()));
         let successor = |of: &kordon::forecast::Successor| format!("{} {} {:?}", of.of, of.word(), of.node());
         found.extend(succession.successors.iter().map(successor));
     }

@@ -115,7 +115,7 @@ fn what_if(fixture: &DashboardFixture) -> (usize, OrderedSet<NodeName>, OrderedS
     let outcome = preview.result.as_ref().map(|result| &result.outcome);
     let Some(PreviewOutcome::Failure(view)) = outcome else { panic!("{outcome:?}") };
     let impact = &view.impact;
-    let pending = impact.succession.as_ref().expect("few pods").pending;
+    let pending = impact.succession.as_ref().expect("few pods").counts().nowhere();
     (pending, impact.nodes.clone(), impact.zones.clone())
 }
 
@@ -127,7 +127,7 @@ fn forecast(fixture: &DashboardFixture, nodes: &OrderedSet<NodeName>, horizon: S
     let forecast = Forecast::under(&assumptions, engine, &model.cluster, fixture.now, horizon);
     let snapshot = Snapshot::new(&model.cluster, model.settings.version);
     let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
-    forecast.successors(&assumptions, &model.cluster, environment).pending
+    forecast.successors(&assumptions, &model.cluster, environment).counts().nowhere()
 }
 
 fn title(fixture: &DashboardFixture) -> String {

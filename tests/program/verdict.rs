@@ -5,9 +5,9 @@ use std::sync::Arc;
 use kordon::{
     cluster::{ConditionStatus, DrainClaim, Requests, WorkloadKind},
     engine::{Confidence, ZoneState},
-    forecast::EvictionOutcome,
     k8s::feed::{FeedKind, FeedState},
     model::{ClusterVerdict, EvictionRow, EvictionState, StateRole, VerdictLevel},
+    plan::{OutcomeCounts, words::counted},
 };
 
 use crate::dashboard_fixture::{DashboardFixture, set_condition};
@@ -21,17 +21,17 @@ const CASES: &[Case] = &[
     (
         |it| fail(it, &["pool-b-05"], 30),
         VerdictLevel::Warning,
-        "node pool-b-05 Silent 32s · 2 pods leave, first in 5m21s",
+        "node pool-b-05 Silent 32s · 2 of its pods leave, first in 5m21s",
     ),
     (
         |it| fail(it, &["pool-b-05"], 80),
         VerdictLevel::Critical,
-        "node pool-b-05 Evicting 29s · 2 pods leave, first in 4m31s",
+        "node pool-b-05 Evicting 29s · 2 of its pods leave, first in 4m31s",
     ),
     (
         |it| fail(it, &ZONE_B[..8], 40),
         VerdictLevel::Critical,
-        "8 of 30 nodes Silent in zone b · 2 pods leave, first in ",
+        "8 of 30 nodes Silent in zone b · 2 to be evicted, first in ",
     ),
     (|it| fail(it, &ZONE_B[..8], 90), VerdictLevel::Critical, "zone b 8 of 10 down, no new evictions · "),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone b down (10 of 10) · "),
@@ -41,8 +41,8 @@ const CASES: &[Case] = &[
             fail(it, &["pool-b-05"], 80);
         },
         VerdictLevel::Critical,
-        "node pool-b-05 Evicting 29s · 5 pods leave, first in 4m31s · 1 finds no node · \
-         1 stays Terminating · 1 is lost",
+        "node pool-b-05 Evicting 29s · 5 of its pods leave, first in 4m31s · \
+         3 pods will have nowhere to run (1 lost, 1 stuck, 1 Pending)",
     ),
     (all_down, VerdictLevel::Critical, "evictions paused: every zone is down (30 of 30)"),
     (
@@ -170,43 +170,26 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");
 }
 
-/// How many of the pods that leave have an outcome like this, by the rows of the evictions.
-fn count(fixture: &DashboardFixture, is_it: fn(&EvictionOutcome) -> bool) -> usize {
+/// What the verdict says becomes of the pods that leave is what their rows say.
+fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, seed: u64) {
     let model = &fixture.app.model;
     let leaves = |row: &EvictionRow| {
         matches!(row.state, EvictionState::Scheduled { .. } | EvictionState::Predicted { .. })
     };
     let rows = model.views.leaving.evictions.iter().filter(|(_, row)| leaves(row));
-    rows.filter(|(key, row)| model.outcome(key, row).is_some_and(|outcome| is_it(&outcome))).count()
-}
-
-/// What the verdict says becomes of the pods that leave is what their rows say.
-fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, seed: u64) {
-    let leaving = count(fixture, |_| true);
-    let leave = verdict.parts.iter().any(|part| part.contains(" leave, first ") || part.contains(" leaves "));
-    assert!(!leave || leaving > 0, "seed {seed}: {verdict:?}");
-    for (pods, words) in [
-        (
-            count(fixture, |outcome| matches!(outcome, EvictionOutcome::Pending { .. })),
-            ["finds no node", "find no node"],
-        ),
-        (
-            count(fixture, |outcome| matches!(outcome, EvictionOutcome::Stuck(_))),
-            ["stays Terminating", "stay Terminating"],
-        ),
-        (count(fixture, |outcome| *outcome == EvictionOutcome::Lost), ["is lost", "are lost"]),
-    ] {
-        let part = verdict.parts.iter().find(|part| words.iter().any(|words| part.contains(words)));
-        match part {
-            None => assert!(pods == 0 || !leave, "seed {seed}: {pods} {words:?} are not in {verdict:?}"),
-            Some(part) if pods == 1 && leaving == 1 => {
-                assert!(part.contains(words[0]), "seed {seed}: {part}")
-            }
-            Some(part) => {
-                assert!(part.starts_with(&format!("{pods} ")), "seed {seed}: {pods} rows, but {part}")
-            }
-        }
-    }
+    let outcomes: OutcomeCounts =
+        rows.filter_map(|(key, row)| Some(model.outcome(key, row)?.kind())).collect();
+    assert_eq!(model.views.counts.outcomes, outcomes, "seed {seed}");
+    let is_said = |text: &str| verdict.parts.iter().any(|part| part.contains(text));
+    assert!(
+        !is_said("to be evicted, first") || outcomes.total() + model.views.counts.working_out > 0,
+        "seed {seed}: {verdict:?}"
+    );
+    let nowhere = format!("{} will have nowhere to run", counted(model.views.counts.will_have_nowhere(), "pod", "pods"));
+    let predicts = !is_said("evictions paused") && !is_said("no active kube-controller-manager");
+    let expected = model.views.counts.will_have_nowhere() > 0 && predicts;
+    assert_eq!(is_said("will have nowhere to run"), expected, "seed {seed}: {verdict:?}");
+    assert!(!expected || is_said(&nowhere), "seed {seed}: {nowhere} is not in {verdict:?}");
 }
 
 #[test]
@@ -225,8 +208,8 @@ fn the_outline_stays_the_same_while_nothing_but_time_passes() {
 fn what_becomes_of_the_pods_that_leave_fits_a_line_of_80_columns() {
     let mut fixture = DashboardFixture::incident();
     let verdict = verdict(&mut fixture);
-    assert_eq!(verdict.parts[2], "3 stay Terminating", "{verdict:?}");
-    let line = verdict.parts[..3].join(" · ");
+    assert_eq!(verdict.parts[2], "3 pods will have nowhere to run (3 stuck)", "{verdict:?}");
+    let line = verdict.parts[..2].join(" · ");
     assert!(line.chars().count() <= 76, "{line}");
 }
 

@@ -65,13 +65,12 @@ pub enum FailureRow {
 
 impl FailureImpact {
     pub fn successor(&self, place: usize) -> Option<&Successor> {
-        self.succession.as_ref()?.successors.get(place)
+        self.succession.as_ref()?.replacements().nth(place)
     }
 
     /// What would let a successor be placed that stays Pending.
     pub fn help(&self, place: usize) -> Vec<String> {
-        let Some(Succession { successors, trace, .. }) = &self.succession else { return Vec::new() };
-        successors.get(place).map(|successor| successor.help(trace)).unwrap_or_default()
+        self.successor(place).map(|successor| successor.outcome.help().to_vec()).unwrap_or_default()
     }
 
     /// The nodes that receive pods.
@@ -150,13 +149,16 @@ fn rows(impact: &FailureImpact) -> Vec<Row<FailureRow>> {
     rows.section("uncertain", (0..impact.forecast.uncertain_taints.len()).map(FailureRow::Chance));
     rows.section("stay", (0..impact.staying.len()).map(FailureRow::Staying));
     match &impact.succession {
-        Some(Succession { successors, trace, .. }) => {
-            rows.section("replacements", (0..successors.len()).map(FailureRow::Successor));
-            let helps = successors.iter().enumerate().flat_map(|(place, successor)| {
-                (0..successor.help(trace).len()).map(move |help| FailureRow::Help(place, help))
+        Some(succession) => {
+            rows.section("replacements", (0..succession.replacements().count()).map(FailureRow::Successor));
+            let helps = succession.replacements().enumerate().flat_map(|(place, successor)| {
+                (0..successor.outcome.help().len()).map(move |help| FailureRow::Help(place, help))
             });
             rows.section("how to place Pending pods", helps);
-            rows.section("nodes that receive pods", (0..trace.receivers.len()).map(FailureRow::Receiver));
+            rows.section(
+                "nodes that receive pods",
+                (0..succession.trace.receivers.len()).map(FailureRow::Receiver),
+            );
         }
         None if pods || placement => {}
         None => rows.section("replacements", [FailureRow::TooMany]),

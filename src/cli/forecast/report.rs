@@ -12,11 +12,11 @@ use crate::{
     engine::{Engine, UncertainTaints, Why, ZoneView},
     forecast::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
-        Succession, Successor,
+        Succession, SuccessionCounts, Successor,
     },
     ordered::{OrderedMap, OrderedSet},
     placement::Caveat,
-    plan::{EvictionNote, RunTrace, succession_gaps},
+    plan::{EvictionNote, OutcomeCounts, OutcomeKind, succession_gaps},
     time::Timestamp,
 };
 
@@ -58,6 +58,9 @@ pub struct ForecastReport {
     /// Whether what replaces the pods would be the same if everything were known.
     pub definite: bool,
     pub totals: ForecastTotalsReport,
+    /// The counts of outcomes, for the table; none where pods are not known.
+    #[serde(skip)]
+    pub counts: Option<SuccessionCounts>,
     pub zones: Vec<ForecastZoneReport>,
     /// In order of time. Of a failure, only what would not have happened anyway.
     pub steps: Vec<ForecastStepReport>,
@@ -87,6 +90,21 @@ pub struct ForecastTotalsReport {
     pub waiting: Option<usize>,
     pub not_evicted: Option<usize>,
     pub lost: Option<usize>,
+    /// The pods that are deleted or whose node is lost.
+    pub pods: Option<usize>,
+    /// Of these pods how many have which outcome; they add up to `pods`.
+    pub outcomes: Option<OutcomeCountsReport>,
+    /// What becomes of pods elsewhere that are preempted for them.
+    pub preempted: Option<OutcomeCountsReport>,
+    /// How many of all of them have nowhere to run.
+    pub nowhere: Option<usize>,
+}
+
+/// How many pods have which outcome, by its word; outcomes that no pod has are left out.
+pub type OutcomeCountsReport = OrderedMap<&'static str, usize>;
+
+pub fn outcome_counts(counts: &OutcomeCounts) -> OutcomeCountsReport {
+    counts.parts().map(|(kind, pods)| (kind.word(), pods)).collect()
 }
 
 /// A zone now and at the end of the forecast.
@@ -157,6 +175,9 @@ pub struct ReplacementReport {
     pub in_seconds: Option<f64>,
     /// `node`, `unknown`, `pending`, `waiting`, `notEvicted` or `lost`.
     pub landing: &'static str,
+    /// What becomes of the pod, as in `kordon status`.
+    pub outcome: &'static str,
+    pub outcome_text: String,
     pub landing_node: Option<NodeName>,
     pub landing_reason: Option<String>,
     pub ready_in_seconds: Option<f64>,
@@ -169,9 +190,11 @@ impl ForecastReport {
     pub fn new(subject: &ForecastSubject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
         let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
-        let Succession { successors, pending, trace } = &subject.succession;
+        let succession = &subject.succession;
         let replacements: Vec<ReplacementReport> =
-            successors.iter().map(|successor| replacement(successor, subject.cluster, trace, now)).collect();
+            succession.replacements().map(|successor| replacement(successor, subject.cluster, now)).collect();
+        let counts = succession.counts();
+        let SuccessionCounts { outcomes, preempted, .. } = counts;
         let knows_pods = subject.gaps().is_empty();
         let range = knows_pods.then(|| forecast.deleted(subject.cluster));
         // Where pods land depends on all pods.
@@ -187,10 +210,14 @@ impl ForecastReport {
             deleted_expected: range.map(|range| range.expected),
             deleted_most: range.map(|range| range.most),
             placed: count("node"),
-            pending: places.then_some(*pending),
+            pending: places.then(|| outcomes.of(OutcomeKind::Pending) + preempted.of(OutcomeKind::Pending)),
             waiting: count("waiting"),
             not_evicted: count("notEvicted"),
             lost: count("lost"),
+            pods: places.then(|| outcomes.total()),
+            outcomes: places.then(|| outcome_counts(&outcomes)),
+            preempted: places.then(|| outcome_counts(&preempted)),
+            nowhere: places.then(|| counts.nowhere()),
         };
         Self {
             schema: "kordon.forecast/v1",
@@ -202,6 +229,7 @@ impl ForecastReport {
             definite: gaps.is_empty(),
             gaps,
             totals,
+            counts: places.then_some(counts),
             zones: subject.engine.zones(now).iter().map(|zone| zone_report(zone, &forecast.zones)).collect(),
             steps: forecast.steps.iter().map(|step| step_report(step, now)).collect(),
             uncertain_taints: forecast
@@ -210,8 +238,9 @@ impl ForecastReport {
                 .map(|taints| uncertain_taints(taints, now))
                 .collect(),
             staying: knows_pods.then(|| staying(subject, forecast)),
-            receivers: places.then(|| trace.receivers.iter().map(ReceiverReport::new).collect()),
-            placement_caveats: places.then(|| trace.caveats().into_iter().map(Caveat::word).collect()),
+            receivers: places.then(|| succession.trace.receivers.iter().map(ReceiverReport::new).collect()),
+            placement_caveats: places
+                .then(|| succession.trace.caveats().into_iter().map(Caveat::word).collect()),
             replacements: Some(replacements).filter(|_| places),
         }
     }
@@ -279,13 +308,8 @@ fn uncertain_taints(taints: &UncertainTaints, now: Timestamp) -> UncertainTaints
     }
 }
 
-fn replacement(
-    successor: &Successor,
-    cluster: &Cluster,
-    trace: &RunTrace,
-    now: Timestamp,
-) -> ReplacementReport {
-    let at = successor.created();
+fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> ReplacementReport {
+    let at = successor.created;
     let seconds = |at: Timestamp| at.since(now).as_secs_f64();
     ReplacementReport {
         namespace: successor.of.namespace.to_string(),
@@ -296,12 +320,14 @@ fn replacement(
         landing: successor.word(),
         landing_node: successor.node().cloned(),
         landing_reason: Some(successor.why()).filter(|why| !why.is_empty()),
-        ready_in_seconds: successor.ready().map(seconds),
+        ready_in_seconds: successor.ready.map(seconds),
         notes: cluster
             .pod(&successor.of)
             .map(|pod| EvictionNote::of(cluster, pod).iter().map(ToString::to_string).collect())
             .unwrap_or_default(),
-        help: successor.help(trace),
+        help: successor.outcome.help().to_vec(),
+        outcome: successor.outcome.kind().word(),
+        outcome_text: successor.outcome.to_string(),
     }
 }
 
@@ -344,7 +370,12 @@ mod tests {
                 waiting: Some(1),
                 not_evicted: Some(1),
                 lost: Some(1),
+                pods: Some(1),
+                outcomes: Some([("moves", 1)].into()),
+                preempted: Some([("pending", 1)].into()),
+                nowhere: Some(1),
             },
+            counts: None,
             zones: vec![ForecastZoneReport {
                 region: text(),
                 zone: text(),
@@ -384,6 +415,8 @@ mod tests {
                 at: Some(at),
                 in_seconds: Some(1.0),
                 landing: "node",
+                outcome: "moves",
+                outcome_text: text(),
                 landing_node: Some("m".into()),
                 landing_reason: Some(text()),
                 ready_in_seconds: Some(2.0),

@@ -11,7 +11,8 @@ use super::{
     report::{ForecastReport, ForecastStepReport, ForecastZoneReport, ReplacementReport},
 };
 use crate::{
-    forecast::{DeletedRange, leave_endpoints},
+    forecast::{DeletedRange, SuccessionCounts, leave_endpoints},
+    plan::words::counted,
     time::Span,
 };
 
@@ -36,16 +37,17 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
     if !report.gaps.is_empty() {
         let _ = writeln!(out, "not known: {}", report.gaps);
     }
-    let counts = [totals.placed, totals.pending, totals.waiting, totals.not_evicted, totals.lost];
-    if let (Some([_, ..]), [Some(placed), Some(pending), Some(waiting), Some(not_evicted), Some(lost)]) =
-        (report.replacements.as_deref(), counts)
+    if let Some(SuccessionCounts { outcomes, evicted, preempted }) = report.counts
+        && outcomes.total() > 0
     {
         let likely = if report.definite { "" } else { "likely " };
-        let _ = writeln!(
-            out,
-            "replacements: {likely}{placed} land on nodes, {pending} stay Pending, {waiting} wait for the deletion of the old \
-             pod, {not_evicted} pods are not evicted, {lost} pods are lost",
-        );
+        let pods =
+            counted(outcomes.total(), "pod leaves or loses its node", "pods leave or lose their nodes");
+        let _ = writeln!(out, "{pods}, {evicted} within {ahead}; of them {likely}{}", outcomes.text());
+        if preempted.total() > 0 {
+            let pods = counted(preempted.total(), "pod is", "pods are");
+            let _ = writeln!(out, "{pods} preempted for them: {}", preempted.text());
+        }
     }
     for assumption in &report.assumptions {
         let _ = writeln!(out, "  assumption: {}", shown(assumption));
@@ -74,7 +76,7 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         .iter()
         .flatten()
         .map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
-    section(out, ["POD THAT STAYS", "NODE"], staying.collect());
+    section(out, ["POD NOT EVICTED", "NODE"], staying.collect());
     section(
         out,
         [whole("POD"), whole("NODE"), whole("REPLACED IN"), flexible("LANDS ON"), whole("READY IN")],

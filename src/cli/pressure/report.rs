@@ -6,7 +6,7 @@ use crate::{
     cluster::{NodeName, Pod},
     model::{NodePressure, SignalPressure},
     placement::Caveat,
-    plan::{Failover, FailoverOutcome},
+    plan::Failover,
     pressure::{EvictionOrder, EvictionSignal, RankedPod, Threshold, oom_score_adj},
     time::Timestamp,
 };
@@ -163,16 +163,14 @@ impl PressureReport {
         self.placement_caveats = failover.trace.caveats().into_iter().map(Caveat::word).collect();
         for row in self.eviction.pods.iter_mut().filter(|row| row.evicted) {
             let is_it = |pod: &Pod| *pod.key.namespace == *row.namespace && *pod.key.name == *row.pod;
-            let outcome = failover.pods.iter().find(|other| is_it(&other.pod)).map(|pod| &pod.outcome);
-            row.landing = Some(match outcome {
-                Some(FailoverOutcome::Recreated { landing, .. }) => {
+            let Some(found) = failover.pods.iter().find(|other| is_it(&other.pod)) else { continue };
+            row.landing = Some(match &found.landing {
+                Some(landing) => {
                     row.landing_node = landing.node().cloned();
                     row.landing_reason = landing.why().map(ToString::to_string);
                     landing.word()
                 }
-                Some(FailoverOutcome::OnSameNode) => "sameNode",
-                Some(FailoverOutcome::Lost) => "lost",
-                None => "notReplaced",
+                None => found.outcome.kind().word(),
             });
         }
     }

@@ -9,13 +9,12 @@ use super::super::{
 use crate::{
     cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
     engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
-    forecast::EvictionOutcome,
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{
         ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NextEventKind, NodeStateView,
         VerdictLevel,
     },
-    plan::{Headroom, HeadroomLoss, HeadroomLosses},
+    plan::{Headroom, HeadroomLoss, HeadroomLosses, PodOutcome},
     time::{ClusterTime, Span, Timestamp},
 };
 
@@ -294,7 +293,7 @@ pub struct EvictionReport {
     pub probability: Option<f64>,
     /// What keeps a terminating pod after its grace period.
     pub finalizers: Vec<String>,
-    /// What becomes of it, as [`EvictionOutcome::word`]; null for a pod that stays, and where that is not worked out.
+    /// What becomes of it, as [`OutcomeKind::word`]; null for a pod that stays, and where that is not worked out.
     pub outcome: Option<&'static str>,
     pub outcome_node: Option<NodeName>,
     /// The outcome in words.
@@ -548,10 +547,10 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             certainty,
             probability,
             finalizers,
-            outcome: outcome.map(EvictionOutcome::word),
-            outcome_node: outcome.and_then(EvictionOutcome::node).cloned(),
+            outcome: outcome.map(|outcome| outcome.kind().word()),
+            outcome_node: outcome.and_then(PodOutcome::node).cloned(),
             outcome_text: outcome.map(ToString::to_string),
-            outcome_reasons: outcome.map(EvictionOutcome::reasons).unwrap_or_default(),
+            outcome_reasons: outcome.map(PodOutcome::reasons).unwrap_or_default(),
             budget_ignored: model.would_be_refused(pod).filter(|_| leaves),
             why: row.why.clone(),
         })

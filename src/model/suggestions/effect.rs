@@ -3,10 +3,7 @@
 use crate::{
     cluster::Cluster,
     operation::{Guards, approval::Objection},
-    plan::{
-        Action, Failover, FailoverOutcome, NodeChange, Plan, PodPlan, Prospect, Verdict, Warning,
-        words::counted,
-    },
+    plan::{Action, Failover, NodeChange, Plan, PodPlan, Prospect, Verdict, Warning, words::counted},
 };
 
 /// What the plan of an action says.
@@ -36,10 +33,12 @@ impl PlanEffect {
 
     /// What becomes of the pods of a node that is lost.
     pub fn of_loss(failover: &Failover) -> Self {
-        let (recreated, pending) = (failover.recreated(), failover.pending());
-        let lost = failover.pods.iter().filter(|pod| pod.outcome == FailoverOutcome::Lost).count();
-        let counts = LeavingPods { leave: recreated + lost, pending, lost, ..LeavingPods::default() };
-        Self { text: counts.text(), cautions: Vec::new() }
+        let outcomes = failover.all_counts();
+        let text = match outcomes.total() {
+            0 => "no pod leaves".to_owned(),
+            pods => format!("{}: {}", counted(pods, "pod leaves", "pods leave"), outcomes.text()),
+        };
+        Self { text, cautions: Vec::new() }
     }
 }
 

@@ -11,10 +11,12 @@ use crate::{
     cluster::{Cluster, Node, NodeName, Pod, Scope},
     model::{Model, NodeState},
     operation::Guards,
+    ordered::OrderedSet,
     placement::{Constraint, Snapshot},
     plan::{
-        Action, Cancellation, Environment, EvictionRules, PlacementTrace, PlacingEnvironment, Plan, failover,
-        failover::pods_of,
+        Action, Cancellation, Environment, EvictionRules, LeavingPod, PlacementTrace, PlacingEnvironment,
+        Plan, failover,
+        failover::{leave_deleted_nodes, leave_lost_nodes},
     },
     time::Timestamp,
 };
@@ -213,20 +215,25 @@ impl SuggestionJob {
                     Err(error) => PlanEffect { text: error.to_string(), cautions: Vec::new() },
                 })
             }
-            (Means::WhatIf(node), _) => Some(self.loss(node, snapshot)),
+            (Means::WhatIf(node), _) => Some(self.loss(node, leave_lost_nodes, snapshot)),
             (Means::Kubectl(_), SuggestionKind::DeleteNode) => match &self.case {
-                Case::Node(case) => Some(self.loss(&case.node.name, snapshot)),
+                Case::Node(case) => Some(self.loss(&case.node.name, leave_deleted_nodes, snapshot)),
                 Case::Pod(_) => None,
             },
             (Means::Wait | Means::Kubectl(_) | Means::Machine(_) | Means::Edit, _) => None,
         }
     }
 
-    fn loss(&self, node: &NodeName, snapshot: &Snapshot) -> PlanEffect {
+    /// What becomes of the pods of a node once it is lost.
+    fn loss(
+        &self,
+        node: &NodeName,
+        leave: fn(&Cluster, &OrderedSet<NodeName>) -> Vec<LeavingPod>,
+        snapshot: &Snapshot,
+    ) -> PlanEffect {
         let lost = [node.clone()].into();
         let environment = PlacingEnvironment::for_outcomes(&self.cluster, snapshot.clone(), self.now)
             .until_cancelled(&self.cancellation);
-        let pods = pods_of(&self.cluster, &lost);
-        PlanEffect::of_loss(&failover(&self.cluster, &pods, &lost, environment))
+        PlanEffect::of_loss(&failover(&self.cluster, leave(&self.cluster, &lost), &lost, environment))
     }
 }

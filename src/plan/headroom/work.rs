@@ -244,10 +244,10 @@ impl HeadroomWork {
         let open = self.losses.iter().filter(|(_, known)| known.is_open && !is_answered(known));
         let Some((loss, known)) = open.min_by_key(|(_, known)| counted(known)) else { return false };
         let cluster = state.known.cluster.clone();
-        let pods = failover::pods_of(&cluster, &known.nodes);
+        let pods = failover::leave_lost_nodes(&cluster, &known.nodes);
         let environment =
             PlacingEnvironment::for_outcomes(&cluster, state.known.snapshot.clone(), Timestamp::EPOCH);
-        let run = FailoverRun::new(&pods, known.nodes.clone(), environment);
+        let run = FailoverRun::new(pods, known.nodes.clone(), environment);
         let run = run.map_environment(PlacingEnvironment::into_state);
         let loss = loss.clone();
         self.simulation = Some(Simulation { loss, cluster, at: state.at, state: state.number, run });
@@ -272,7 +272,8 @@ impl HeadroomWork {
             }
         }
         let failover = run.finish();
-        let answer = LossAnswer::Counted { pending: failover.pending(), pods: failover.recreated() };
+        let outcomes = failover.all_counts();
+        let answer = LossAnswer::Counted { pending: outcomes.nowhere(), pods: outcomes.total() };
         if let Some(known) = self.losses.get_mut(&loss).filter(|known| known.is_open) {
             known.answer = Some(KnownAnswer { answer, at, state });
         }

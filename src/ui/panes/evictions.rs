@@ -7,9 +7,9 @@ use crate::{
     app::{EvictionColumn, Pane},
     cluster::Key,
     engine::Confidence,
-    forecast::{EvictionOutcome, OutcomeClass, Unreplaced},
     k8s::feed::{FeedKind, FeedState},
-    model::{EvictionCounts, EvictionRow, EvictionState, cluster_verdict},
+    model::{EvictionRow, EvictionState, cluster_verdict},
+    plan::{OutcomeCounts, OutcomeKind, PodOutcome},
     ui::{
         Scene, text,
         theme::Role,
@@ -18,12 +18,12 @@ use crate::{
 };
 
 /// ```text
-/// ─ 3 Evictions  5 leave · 2 move · 1 Pending · 2 stuck · 1 terminating · 1 stay ───────────
+/// ─ 3 Evictions  5 to be evicted · 2 stuck · 1 Pending · 2 move · 1 terminating · 1 stay ───
 ///           in  pod                    node  outcome
 /// ▶        12s  shop/web-7d4b9-x2x     n-3   → n-7
 /// ◇ 11 % ~1m2s  shop/api-5c9f6-k8d     n-4   → Pending: no node has 4 CPU free
 /// ·       5m2s  shop/db-0              n-4   stuck with its node
-/// ⊗        28s  shop/cache-1           n-3   replaced · kubelet down
+/// ⊗        28s  shop/cache-1           n-3   replaced; old pod hangs · kubelet down
 /// ∞      never  kube-system/proxy-zz   n-3   tolerates the taint
 /// taint eviction ignores budgets: 3 would have refused
 /// ```
@@ -90,33 +90,31 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions")
 }
 
-/// `44 leave · 29 move · 10 Pending · 5 stuck · 3 terminating · 8 stay`: the parts after the first add up to it. Where there
-/// is no room for all, the last are left out.
+/// `44 to be evicted · 5 stuck · 10 Pending · 29 move · 3 terminating · 8 stay`: the outcomes after the first add up to it. Where
+/// there is no room for all, the last are left out.
 fn facts(scene: &Scene, area: Rect) -> Runs {
     let room = usize::from(area.width).saturating_sub(6 + tabs(scene, Pane::Evictions).width());
     let counts = &scene.shown.views.counts;
-    let EvictionCounts { leaving, moves, pending, refused, stuck, lost, not_replaced, .. } = *counts;
-    let parts: [(usize, &str, Role); 13] = [
-        (leaving, "leave", Role::CountdownSoon),
-        (moves, "move", Role::Base),
-        (pending, "Pending", Role::NodeWarning),
-        (refused, "refused by quota", Role::NodeWarning),
-        (stuck, "stuck", Role::NodeCritical),
-        (lost, "lost", Role::NodeCritical),
-        (not_replaced, "not replaced", Role::Dim),
-        (counts.not_known, "not known", Role::NodeNotice),
-        (counts.left_out, "not worked out", Role::NodeNotice),
+    let outcomes = |outcomes: OutcomeCounts| {
+        let part = |(kind, pods): (OutcomeKind, usize)| {
+            let (one, several) = kind.words();
+            (pods, if pods == 1 { one } else { several }, role(kind))
+        };
+        outcomes.parts().map(part).collect::<Vec<_>>()
+    };
+    let parts = [(counts.leaving(), "to be evicted", Role::CountdownSoon)].into_iter();
+    let parts = parts.chain(outcomes(counts.outcomes)).chain([
         (counts.working_out, "being worked out", Role::FeedBusy),
         (counts.terminating, "terminating", Role::EvictionTerminating),
         (counts.cancelled, "cancelled", Role::EvictionCancelled),
         (counts.never, "stay", Role::EvictionNever),
-    ];
+    ]);
     let mut runs = match scene.shown.views.confidence {
         Some(Confidence::Disconnected { .. }) => Runs::new("last known state", scene.style(Role::FeedBroken)),
         Some(Confidence::NoController { .. }) => Runs::new("no controller", scene.style(Role::FeedBroken)),
         Some(Confidence::Live | Confidence::Assumed) | None => Runs::default(),
     };
-    for (number, what, role) in parts.into_iter().filter(|(number, ..)| *number > 0) {
+    for (number, what, role) in parts.filter(|(number, ..)| *number > 0) {
         let separator = if runs.is_empty() { "" } else { " · " };
         let part = format!("{} {what}", text::count(number));
         if runs.width() + text::width(separator) + text::width(&part) > room {
@@ -233,9 +231,9 @@ fn chance(scene: &Scene, state: &EvictionState) -> Cell {
 fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> Cell {
     let dim = scene.style(Role::Dim);
     let outcome = scene.shown.outcome(key, row);
-    let with_outcome = |cell: Cell, outcome: &EvictionOutcome| {
+    let with_outcome = |cell: Cell, outcome: &PodOutcome| {
         let text = if style == OutcomeStyle::Whole { outcome.to_string() } else { outcome.short() };
-        cell.and(&text, scene.style(role(outcome.class())))
+        cell.and(&text, scene.style(role(outcome.kind())))
     };
     match &row.state {
         EvictionState::Never => Cell::new("tolerates the taint", dim),
@@ -256,10 +254,7 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
             let (what, role) = waits_for(&row.state, scene);
             match outcome {
                 // Its node being down is what it is stuck by.
-                Some(outcome)
-                    if outcome.class().unreplaced() == Some(Unreplaced::Stuck)
-                        && style == OutcomeStyle::Short =>
-                {
+                Some(outcome) if outcome.kind() == OutcomeKind::Stuck && style == OutcomeStyle::Short => {
                     with_outcome(Cell::default(), &outcome)
                 }
                 Some(outcome) => with_outcome(Cell::default(), &outcome)
@@ -287,20 +282,19 @@ fn waits_for(state: &EvictionState, scene: &Scene) -> (String, Role) {
     }
 }
 
-/// How a class of outcomes looks.
-const fn role(class: OutcomeClass) -> Role {
-    match class {
-        OutcomeClass::Moves => Role::Base,
-        OutcomeClass::Unreplaced(why) => unreplaced_role(why),
-        OutcomeClass::Unknown | OutcomeClass::LeftOut => Role::NodeNotice,
-        OutcomeClass::NotReplaced => Role::Dim,
-    }
-}
-
-pub(super) const fn unreplaced_role(why: Unreplaced) -> Role {
-    match why {
-        Unreplaced::Pending | Unreplaced::Refused => Role::NodeWarning,
-        Unreplaced::Stuck | Unreplaced::Lost => Role::NodeCritical,
+/// How an outcome looks.
+pub(super) const fn role(kind: OutcomeKind) -> Role {
+    match kind {
+        OutcomeKind::Stuck | OutcomeKind::Lost => Role::NodeCritical,
+        OutcomeKind::Pending | OutcomeKind::Refused | OutcomeKind::Blocked => Role::NodeWarning,
+        OutcomeKind::Unknown | OutcomeKind::LeftOut => Role::NodeNotice,
+        OutcomeKind::Moves | OutcomeKind::Preempts => Role::Base,
+        OutcomeKind::WaitsForOldPod
+        | OutcomeKind::Replaced
+        | OutcomeKind::NotRecreated
+        | OutcomeKind::Finished
+        | OutcomeKind::SameNode
+        | OutcomeKind::Stays => Role::Dim,
     }
 }
 

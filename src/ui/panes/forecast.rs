@@ -6,9 +6,10 @@ use super::{Nothing, draw_cause, evictions, open, say};
 use crate::{
     app::Pane,
     engine::Confidence,
-    forecast::{Lane, LaneFold, TimeRange, Unreplaced},
+    forecast::{Lane, LaneFold, TimeRange},
     model::Horizon,
     ordered::OrderedSet,
+    plan::OutcomeKind,
     time::{Span, Timestamp},
     ui::{
         Scene, text,
@@ -265,8 +266,8 @@ enum LaneCell {
     UnknownMark,
     TaintMark,
     Pods,
-    /// Nothing runs in the place of some of the pods that leave here.
-    Unreplaced(Unreplaced),
+    /// Some of the pods that leave here have nowhere to run.
+    Nowhere(OutcomeKind),
     /// Pods leave at any time here.
     PodsRange,
 }
@@ -274,9 +275,7 @@ enum LaneCell {
 impl LaneCell {
     const fn is_mark(self) -> bool {
         match self {
-            Self::NotReadyMark | Self::UnknownMark | Self::TaintMark | Self::Pods | Self::Unreplaced(_) => {
-                true
-            }
+            Self::NotReadyMark | Self::UnknownMark | Self::TaintMark | Self::Pods | Self::Nowhere(_) => true,
             Self::Blank | Self::Silent | Self::Down | Self::Range | Self::Tainted | Self::PodsRange => false,
         }
     }
@@ -292,19 +291,30 @@ impl LaneCell {
             Self::UnknownMark => ("U", Role::NodeCritical),
             Self::TaintMark => ("T", Role::TaintNoExecute),
             Self::Pods => ("▌", Role::EvictionPredicted),
-            Self::Unreplaced(why) => (letter(why).0, evictions::unreplaced_role(why)),
+            Self::Nowhere(kind) => (letter(kind), evictions::role(kind)),
             Self::PodsRange => ("░", Role::EvictionPredicted),
         }
     }
 }
 
-/// The letter of a pod in whose place nothing runs, and what it stands for.
-const fn letter(why: Unreplaced) -> (&'static str, &'static str) {
-    match why {
-        Unreplaced::Pending => ("P", "Pending"),
-        Unreplaced::Refused => ("R", "refused by quota"),
-        Unreplaced::Stuck => ("S", "stuck"),
-        Unreplaced::Lost => ("L", "lost"),
+/// The letter of a pod that has nowhere to run.
+const fn letter(kind: OutcomeKind) -> &'static str {
+    match kind {
+        OutcomeKind::Pending => "P",
+        OutcomeKind::Refused => "R",
+        OutcomeKind::Stuck => "S",
+        OutcomeKind::Lost => "L",
+        OutcomeKind::Blocked
+        | OutcomeKind::Unknown
+        | OutcomeKind::LeftOut
+        | OutcomeKind::WaitsForOldPod
+        | OutcomeKind::Replaced
+        | OutcomeKind::NotRecreated
+        | OutcomeKind::Finished
+        | OutcomeKind::SameNode
+        | OutcomeKind::Stays
+        | OutcomeKind::Preempts
+        | OutcomeKind::Moves => "▌",
     }
 }
 
@@ -367,8 +377,8 @@ fn put_marks(lane: &Lane, axis: &TimeAxis, until: Timestamp, cells: &mut [LaneCe
         if axis.cell(pods.range.first) == axis.cell(pods.range.last) {
             put(pods.range.first, LaneCell::Pods);
         }
-        for why in &pods.unreplaced {
-            put(pods.range.first, LaneCell::Unreplaced(*why));
+        for kind in &pods.nowhere {
+            put(pods.range.first, LaneCell::Nowhere(*kind));
         }
     }
 }
@@ -444,8 +454,8 @@ fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
         let states = [lane.unknown, lane.tainted].into_iter().flatten();
         states.chain(lane.pods.iter().map(|pods| pods.range)).any(|range| is_range(&range))
     };
-    let shown: OrderedSet<Unreplaced> =
-        lanes.iter().flat_map(|lane| &lane.pods).flat_map(|pods| pods.unreplaced.iter().copied()).collect();
+    let shown: OrderedSet<OutcomeKind> =
+        lanes.iter().flat_map(|lane| &lane.pods).flat_map(|pods| pods.nowhere.iter().copied()).collect();
     let mut legend = Segments::default();
     let mut add = |priority: u8, sign: &str, role: Role, words: &str| {
         let entry = Runs::new(sign, scene.style(role)).and(&format!(" {words}"), scene.style(Role::Dim));
@@ -454,9 +464,8 @@ fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
     add(0, "U", Role::NodeCritical, "Unknown");
     add(0, "T", Role::TaintNoExecute, "taint");
     add(0, "▌", Role::EvictionPredicted, "pods leave");
-    for why in shown {
-        let (sign, words) = letter(why);
-        add(0, sign, evictions::unreplaced_role(why), words);
+    for kind in shown {
+        add(0, letter(kind), evictions::role(kind), kind.words().0);
     }
     if lanes.iter().any(|lane| lane.not_ready.is_some()) {
         add(1, "N", Role::NodeCritical, "not ready");

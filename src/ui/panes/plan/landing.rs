@@ -12,10 +12,16 @@
 use super::{in_time, pod_name, since_made};
 use crate::{
     cluster::Key,
-    forecast::{Successor, SuccessorState},
-    plan::{Arrival, Landing, PlanMoment, Receiver},
+    forecast::Successor,
+    plan::{Arrival, OutcomeKind, PlanMoment, PodOutcome, Receiver},
     time::Timestamp,
-    ui::{Scene, panes::event_row::EventRow, text, theme::Role, widgets::Cell},
+    ui::{
+        Scene,
+        panes::{event_row::EventRow, evictions},
+        text,
+        theme::Role,
+        widgets::Cell,
+    },
 };
 
 /// `           shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`
@@ -48,23 +54,23 @@ pub fn arrival(scene: &Scene, arrival: &Arrival) -> EventRow {
 pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> EventRow {
     let dim = scene.style(Role::Dim);
     let why = successor.why();
-    let (word, role) = match &successor.state {
-        SuccessorState::Replaced { landing: Landing::Pending { .. }, .. } => ("Pending", Role::NodeNotice),
-        SuccessorState::Replaced { at: Some(_), .. } => ("lands", Role::NodeReady),
-        SuccessorState::Replaced { at: None, .. } => ("waits", Role::CountdownSoon),
-        SuccessorState::Lost => ("lost", Role::LevelError),
+    let kind = successor.outcome.kind();
+    let (word, role) = match successor.outcome {
+        PodOutcome::Moves { .. } if successor.created.is_some() => ("lands", Role::NodeReady),
+        PodOutcome::Moves { .. } => ("waits", Role::CountdownSoon),
+        _ => (kind.words().0, evictions::role(kind)),
     };
-    let text = match (&successor.state, successor.node()) {
-        (_, Some(node)) => Cell::new("→ ", dim)
+    let text = match successor.node() {
+        Some(node) => Cell::new("→ ", dim)
             .and(node, scene.style(Role::Base))
             .and(&format!(" ({})", text::brief(&why)), dim),
-        (SuccessorState::Replaced { landing: Landing::Unknown, .. }, None) => {
+        None if kind == OutcomeKind::Unknown => {
             Cell::new(if why.is_empty() { "not predicted" } else { &why }, dim)
         }
-        (_, None) => Cell::new(&text::brief(&why), scene.style(Role::Base)),
+        None => Cell::new(&text::brief(&why), scene.style(Role::Base)),
     };
     EventRow {
-        when: in_time(scene, successor.created(), made),
+        when: in_time(scene, successor.created, made),
         subject: pod_name(scene, &successor.of),
         state: Cell::new(word, scene.style(role)),
         text,

@@ -8,9 +8,12 @@
 
 use crate::{
     app::preview::{FailureImpact, PlanView},
+    forecast::Succession,
     plan::{Plan, PodCount, Prospect},
     ui::{
-        Scene, text,
+        Scene,
+        panes::evictions,
+        text,
         theme::Role,
         widgets::{Cell, segments::Runs, stacked},
     },
@@ -131,20 +134,26 @@ const fn role(pods: PodCount) -> Role {
     }
 }
 
-/// `within 30m · 1 silent · 1 Unknown · 1 tainted · 12 evicted · 3 stay · 2 Pending`
+/// `within 30m · 1 silent · 1 Unknown · 1 tainted · 12 evicted · of 15 pods: 2 stuck · 2 Pending · 11 move`: the outcomes add up
+/// to the number of pods before them.
 pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
     let ahead = impact.forecast.until.since(impact.forecast.made);
-    let pending = impact.succession.as_ref().map_or(0, |succession| succession.pending);
     let mut runs = Runs::new(&format!("within {ahead}"), scene.style(Role::Dim));
     for (number, words, role) in [
         (impact.nodes.len(), "silent", Role::NodeCritical),
         (impact.totals.unknown, "Unknown", Role::NodeCritical),
         (impact.totals.tainted, "tainted", Role::TaintNoExecute),
         (impact.totals.deleted, "evicted", Role::EvictionPredicted),
-        (impact.staying.len(), "stay", Role::Dim),
-        (pending, "Pending", Role::NodeNotice),
     ] {
         runs = count(scene, runs, number, words, role);
+    }
+    if let Some(counts) = impact.succession.as_ref().map(Succession::counts) {
+        runs = count(scene, runs, counts.outcomes.total(), "pods lose their nodes", Role::Base);
+        for (kind, pods) in counts.outcomes.parts() {
+            let (one, several) = kind.words();
+            runs = count(scene, runs, pods, if pods == 1 { one } else { several }, evictions::role(kind));
+        }
+        runs = count(scene, runs, counts.preempted.nowhere(), "preempted without a node", Role::NodeNotice);
     }
     if impact.pods_unknown.is_empty() {
         return runs;
