@@ -79,18 +79,22 @@ impl ClusterVerdict {
     pub fn of(model: &Model, now: Timestamp) -> Self {
         let mut findings = connection(model, now);
         findings.extend(nodes(model, now));
-        findings.extend(nowhere(model, now));
-        findings.extend(will_have_nowhere(model));
         findings.extend(blocked_drains(model, now));
         findings.extend(flapping(model, now));
         findings.extend(evicting_kubelets(model));
         findings.extend(loading(model));
-        if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
+        let users = [nowhere(model, now), will_have_nowhere(model)];
+        let is_calm = |finding: &Finding| finding.level < VerdictLevel::Notice;
+        if findings.iter().chain(users.iter().flatten()).all(is_calm) {
             findings.extend(all_well(model));
         }
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
-        let rest = findings.split_off(findings.len().min(1));
         let subject = findings.first().and_then(|worst| worst.node.clone());
+        // What users notice stands first, but for what is worse.
+        let worse =
+            findings.first().is_some_and(|worst| worst.level > VerdictLevel::Warning || users[0].is_none());
+        let rest = findings.split_off(usize::from(worse).min(findings.len()));
+        findings.extend(users.into_iter().flatten());
         findings.extend(next(model, subject.as_ref(), now));
         findings.extend(rest);
         findings.extend(gaps(model, now));

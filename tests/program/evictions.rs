@@ -94,7 +94,11 @@ fn a_replacement_that_a_quota_refuses_differs_from_one_that_lands() {
         fixture.silence("pool-b-05");
         fixture.run(80);
         let outcome = outcome(&fixture, "shop/cart-13-x7f2q").expect("it is worked out");
-        (outcome.to_string(), outcome.reasons(), fixture.app.model.views.counts.outcomes.of(OutcomeKind::Refused))
+        (
+            outcome.to_string(),
+            outcome.reasons(),
+            fixture.app.model.views.counts.outcomes.of(OutcomeKind::Refused),
+        )
     };
     let (text, reasons, refused) = of_cart(4, 9);
     assert_eq!((text.as_str(), refused), ("→ refused: quota few-pods (pods 9 of 4 used, needs 1)", 2));
@@ -137,7 +141,11 @@ fn what_an_outcome_rests_on_and_is_not_known_is_named() {
     assert_eq!(outcome(&fixture, "default/store-0").map(|outcome| outcome.kind()), Some(OutcomeKind::Stuck));
     assert_eq!(outcome(&fixture, "default/bare-0"), Some(PodOutcome::Lost), "it has no owner");
     let counts = fixture.app.model.views.counts;
-    assert_eq!((counts.outcomes.of(OutcomeKind::Unknown), counts.against_budgets), (1, None), "not known is not zero");
+    assert_eq!(
+        (counts.outcomes.of(OutcomeKind::Unknown), counts.against_budgets),
+        (1, None),
+        "not known is not zero"
+    );
 }
 
 #[test]
