@@ -3,16 +3,13 @@
 
 use std::fmt;
 
-use super::{
-    BlockedDrain, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
-    zone_names::ZoneNames,
-};
+use super::{KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole, zone_names::ZoneNames};
 use crate::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, ZoneState, ZoneView},
     k8s::feed::FeedState,
     ordered::{OrderedMap, OrderedSet},
-    plan::{OutcomeKind, words::counted},
+    plan::{BlockedDrain, OutcomeKind, words::counted},
     time::{Span, Timestamp},
 };
 
@@ -83,18 +80,20 @@ impl ClusterVerdict {
         findings.extend(flapping(model, now));
         findings.extend(evicting_kubelets(model));
         findings.extend(loading(model));
-        let users = [nowhere(model, now), will_have_nowhere(model)];
-        let is_calm = |finding: &Finding| finding.level < VerdictLevel::Notice;
-        if findings.iter().chain(users.iter().flatten()).all(is_calm) {
+        if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
             findings.extend(all_well(model));
         }
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
+        let users = nowhere(model, now);
         // What users notice stands first, but for what is worse.
-        let worse =
-            findings.first().is_some_and(|worst| worst.level > VerdictLevel::Warning || users[0].is_none());
-        let rest = findings.split_off(usize::from(worse).min(findings.len()));
-        findings.extend(users.into_iter().flatten());
+        let is_worse = |worst: &Finding| users.is_none() || worst.level > VerdictLevel::Warning;
+        let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
+        findings.extend(
+            subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),
+        );
+        findings.extend(users);
+        findings.extend(will_have_nowhere(model));
         findings.extend(next(model, subject.as_ref(), now));
         findings.extend(rest);
         findings.extend(gaps(model, now));
@@ -224,44 +223,30 @@ fn some_nodes(model: &Model, state: NodeState, of_state: (usize, &NodeName), now
     }
 }
 
-/// `10 pods Pending 1m58s`, `15 pods have nowhere to run (5 stuck, 10 Pending 1m58s)`: what runs nowhere now.
+/// `10 pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`: what runs nowhere now.
 fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
-    let pending = model.views.pending;
-    let hanging = &model.views.counts.hanging;
-    let waits = |phrase: Phrase| match pending.since {
-        Some(since) => phrase.and(" ").time(seconds(now.since(since))),
-        None => phrase,
-    };
-    let phrase = match (pending.pods, hanging.nowhere()) {
+    let (waiting, stuck) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
+    let phrase = match (waiting, stuck) {
         (0, 0) => return None,
-        (pods, 0) => waits(Phrase::from(format!("{} Pending", counted(pods, "pod", "pods")))),
-        (0, pods) => {
-            let whose = counted(pods, "pod has", "pods have");
-            Phrase::from(format!("{whose} nowhere to run ({})", hanging.nowhere_text()))
+        (pods, 0) => Phrase::from(format!("{} Pending", counted(pods, "pod", "pods"))),
+        (waiting, stuck) => {
+            let pods = counted(waiting + stuck, "pod has", "pods have");
+            let pending = if waiting > 0 { format!(", {waiting} Pending") } else { String::new() };
+            Phrase::from(format!("{pods} nowhere to run{pending}"))
         }
-        (waiting, pods) => {
-            let text = hanging.nowhere_text();
-            let all = format!("{} pods have nowhere to run ({text}, {waiting} Pending", waiting + pods);
-            waits(Phrase::from(all)).and(")")
-        }
+    };
+    let phrase = match model.views.pending.since {
+        Some(since) if waiting > 0 => phrase.and(" ").time(seconds(now.since(since))),
+        _ => phrase,
     };
     Some(Finding::new(VerdictLevel::Warning, phrase))
 }
 
-/// `10 pods will have nowhere to run (5 stuck, 5 Pending)`: what becomes of the pods that are to be evicted.
+/// `10 pods will have nowhere to run`: what becomes of the pods that are to be evicted.
 fn will_have_nowhere(model: &Model) -> Option<Finding> {
-    if !is_predicted(model) {
-        return None;
-    }
-    let counts = &model.views.counts;
-    let pods = counts.will_have_nowhere();
-    let kinds = counts.outcomes.and(&counts.preempted);
-    (pods > 0).then(|| {
-        let text = format!(
-            "{pods} {} will have nowhere to run ({})",
-            if pods == 1 { "pod" } else { "pods" },
-            kinds.nowhere_text()
-        );
+    let pods = model.views.counts.will_have_nowhere();
+    (pods > 0 && is_predicted(model)).then(|| {
+        let text = format!("{} will have nowhere to run", counted(pods, "pod", "pods"));
         Finding::new(VerdictLevel::Warning, text)
     })
 }
@@ -269,11 +254,9 @@ fn will_have_nowhere(model: &Model) -> Option<Finding> {
 /// `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana`
 fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
-        let budgets: Vec<String> = drain.budgets.iter().map(ToString::to_string).collect();
-        let word = if budgets.len() == 1 { "PodDisruptionBudget" } else { "PodDisruptionBudgets" };
         let phrase = Phrase::from(format!("drain of {} blocked ", drain.node));
         let phrase = phrase.time(seconds(now.since(drain.since)));
-        Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {word} {}", budgets.join(", "))))
+        Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))
     };
     match model.views.blocked_drains.as_slice() {
         drains @ ([] | [_] | [_, _]) => drains.iter().map(finding).collect(),
@@ -428,7 +411,14 @@ fn is_predicted(model: &Model) -> bool {
     views.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&views.zones)
 }
 
-/// What comes next: of the node that the worst finding is about, if there is one, then of all.
+/// `Unknown in 14s`: what comes next of the node that was named before.
+fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
+    let event = model.views.leaving.next.get(node).filter(|_| is_predicted(model))?;
+    let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
+    Some(Finding::new(VerdictLevel::Notice, phrase))
+}
+
+/// Which pods leave next: of the node that the worst finding is about, if there is one, then of all.
 ///
 /// `3 of its pods leave, first in 4m57s · all nodes: 7 pods to be evicted, first in 12s`, `44 pods to be evicted, first in 1m12s`.
 fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
@@ -440,11 +430,7 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     let mut phrases: Vec<Phrase> = Vec::new();
     let of_subject = subject.map(|node| node_leaving(model, node));
     match (subject, of_subject) {
-        (Some(node), Some((own, first))) => {
-            let event = views.leaving.next.get(node);
-            if let Some((at, what)) = event.and_then(|event| Some((event.at?, state_word(event.what)?))) {
-                phrases.push(Phrase::from(format!("{what} ")).time(time_until(at, now)));
-            }
+        (Some(_), Some((own, first))) => {
             if let Some(first) = first {
                 phrases.push(leave(
                     format!("{own} of its {}", if own == 1 { "pods leaves" } else { "pods leave" }),

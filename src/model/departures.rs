@@ -185,6 +185,12 @@ impl Departures {
         self.entries.iter().rev().map(|(id, entry)| (*id, &**entry))
     }
 
+    /// When the last pod of a node began to leave; none where none did.
+    pub fn last_of_node(&self, node: &NodeName) -> Option<Timestamp> {
+        let of_node = self.newest().find(|(_, entry)| entry.node.as_ref() == Some(node));
+        of_node.map(|(id, entry)| entry.at.unwrap_or(id.at()))
+    }
+
     pub fn entry(&self, id: DepartureId) -> Option<&DepartureEntry> {
         self.entries.get(&id).map(|entry| &**entry)
     }

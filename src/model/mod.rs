@@ -1,7 +1,6 @@
 //! What is known of one cluster, and how that changes. It has no screen: the dashboard, one-shot commands, the
 //! controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
-pub mod blocked_drain;
 pub mod cluster_verdict;
 pub mod departures;
 pub mod eviction;
@@ -29,7 +28,6 @@ mod zone_names;
 
 use std::{collections::VecDeque, sync::Arc};
 
-pub use blocked_drain::BlockedDrain;
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
 pub use eviction::{EvictionRow, EvictionState};

@@ -8,6 +8,7 @@ use crate::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, Scope},
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     ordered::OrderedMap,
+    plan::cordoned_at,
     time::{Span, Timestamp},
 };
 
@@ -283,17 +284,12 @@ impl Model {
             }
             NodeState::Starting => Some(local(node.created)),
             NodeState::Draining | NodeState::Drained | NodeState::Cordoned => {
-                let cordoned = node.cordon().map(|note| note.at);
-                let tainted = || node.taints.iter().find(|taint| taint.key == *UNSCHEDULABLE)?.time_added;
-                cordoned.or_else(|| tainted().map(local))
+                cordoned_at(&self.cluster, node)
             }
             NodeState::Unknown | NodeState::NotReady | NodeState::Ready => ready(),
         }
     }
 }
-
-/// The key of the taint of a cordoned node.
-const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// How far back changes count for the badge of a node that goes down and comes back.
 const FLAP_WINDOW: Span = Span::from_secs(600);

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    Model,
-    blocked_drain::{self, BlockedDrain},
-    eviction_outcomes::EvictionCounts,
-    leaving::Leaving,
+    Model, eviction_outcomes::EvictionCounts, leaving::Leaving, node_state::NodeState,
     pending_pods::PendingSummary,
 };
 use crate::{
     cluster::{LeaderLease, Node},
     engine::{Confidence, NodeView, Silence, ZoneView},
     k8s::feed::{FeedKind, FeedState},
+    plan::{BlockedDrain, EvictionRules},
     time::Timestamp,
 };
 
@@ -126,9 +124,22 @@ impl Model {
             leaving: before.leaving.clone(),
             counts: before.counts,
             pending: PendingSummary::new(&self.cluster, now),
-            blocked_drains: blocked_drain::find(&self.cluster, &self.watchlist, self.settings.version, now),
+            blocked_drains: self.find_blocked_drains(now),
             revision,
         };
+    }
+
+    /// The drains that budgets block, ours and those of others.
+    fn find_blocked_drains(&self, now: Timestamp) -> Vec<BlockedDrain> {
+        let rules = EvictionRules::of(self.settings.version);
+        let draining = self.watchlist.notable().filter(|(_, state)| *state == NodeState::Draining);
+        let nodes = draining.filter_map(|(name, _)| self.cluster.node(name));
+        nodes
+            .filter_map(|node| {
+                let last_left = self.departures.last_of_node(&node.name);
+                BlockedDrain::find(&self.cluster, node, last_left, &rules, now)
+            })
+            .collect()
     }
 
     /// Who the controller is, as far as is known.

@@ -8,6 +8,7 @@
 //! [`budget`]s and an [`Environment`], `prediction` makes rows of the runs, and `drain` puts the plan together.
 
 mod action;
+mod blocked_drain;
 pub mod budget;
 mod cancellation;
 mod context;
@@ -65,6 +66,7 @@ pub mod warning;
 pub mod words;
 
 pub use action::{Action, DrainOptions, RemovalMode, RemovalOptions, Retry};
+pub use blocked_drain::{BlockedDrain, cordoned_at};
 pub use cancellation::Cancellation;
 pub use environment::{Bound, Environment, Estimate, Quality, Stragglers, TypicalEnvironment};
 pub use eviction::{EvictionAnswer, EvictionBlock, FreeEviction};

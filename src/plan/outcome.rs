@@ -12,12 +12,15 @@ use super::{
     landing::Landing,
     owner::{self, NotRecreated, Recreation},
     placement_trace::{self, PlacementTrace},
+    pod_plan::PodPlan,
     quota::QuotaRefusal,
+    verdict::Verdict,
     words::counted,
 };
 use crate::{
     cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope, Taint, TaintEffect},
     engine::{Tolerance, UNREACHABLE, tolerance},
+    ordered::OrderedMap,
     time::Timestamp,
 };
 
@@ -218,6 +221,11 @@ impl OutcomeCounts {
     /// The outcomes that there are, the worst first. They add up to the total.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = (OutcomeKind, usize)> + '_ {
         OutcomeKind::ALL.into_iter().map(|kind| (kind, self.of(kind))).filter(|(_, pods)| *pods > 0)
+    }
+
+    /// The outcomes that there are, by their words.
+    pub fn by_word(&self) -> OrderedMap<&'static str, usize> {
+        self.parts().map(|(kind, pods)| (kind.word(), pods)).collect()
     }
 
     /// Both together.
@@ -430,6 +438,40 @@ impl PodOutcome {
             Recreation::OnSameNode => Self::SameNode,
             Recreation::Never(NotRecreated::Finished) => Self::Finished,
             Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone) => Self::Lost,
+        }
+    }
+
+    /// What becomes of a pod in a plan.
+    pub(super) fn of_planned(cluster: &Cluster, pod: &Pod, plan: &PodPlan) -> Self {
+        match &plan.verdict {
+            Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => {
+                Self::Stays { why: plan.verdict.to_string().into() }
+            }
+            Verdict::Refused { .. }
+            | Verdict::Waits { .. }
+            | Verdict::WaitsForController { .. }
+            | Verdict::WaitsForNamespace
+            | Verdict::Blocked { .. }
+            | Verdict::TwoBudgets { .. }
+            | Verdict::Unknown { .. } => Self::Blocked { why: plan.verdict.to_string() },
+            Verdict::Undecided { .. } => Self::Unknown { why: plan.verdict.to_string().into() },
+            Verdict::Terminating => Self::of_terminating(cluster, pod),
+            Verdict::Leaves(_) | Verdict::LeavesAfter { .. } | Verdict::Deleted { .. } => {
+                let is_gone = plan.gone.likely.is_some()
+                    || pod.node.as_ref().is_some_and(|node| !keeps_pods(cluster, node));
+                let running = Departing::from_running_node(cluster, pod, false);
+                let departing =
+                    Departing { is_gone, is_detached: is_gone, quota: plan.quota.clone(), ..running };
+                let replacement = plan.landing.as_ref().map(|landing| PlacedReplacement {
+                    landing,
+                    trace: plan.placement.as_deref(),
+                    ready: plan.ready_again,
+                });
+                if replacement.is_none() && plan.times_out.is_some() && departing.is_replaced() {
+                    return Self::WaitsForOldPod;
+                }
+                departing.decide(pod, replacement)
+            }
         }
     }
 

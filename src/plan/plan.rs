@@ -8,6 +8,7 @@ use super::{
     kubectl,
     node_plan::{NodeChange, NodePlan},
     not_modelled::NotModelled,
+    outcome::PodOutcome,
     permission::{self, Permission},
     placement_trace::Receiver,
     pod_plan::{PodPlan, Window},
@@ -21,7 +22,7 @@ use super::{
     words::{self, counted},
 };
 use crate::{
-    cluster::{Gaps, Key, Name, NodeName},
+    cluster::{Cluster, Gaps, Key, Name, NodeName},
     engine::ServerVersion,
     ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
@@ -121,7 +122,13 @@ impl Plan {
         }
     }
 
-    pub(super) fn count_pods(&mut self) {
+    /// Decides what becomes of each pod, and counts them.
+    pub(super) fn count_pods(&mut self, cluster: &Cluster) {
+        for plan in &mut self.pods {
+            if let Some(pod) = cluster.pod(&plan.pod) {
+                plan.outcome = PodOutcome::of_planned(cluster, pod, plan);
+            }
+        }
         self.totals = PlanTotals::of_pods(&self.pods, self.made);
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{
     environment::Quality, eviction::EvictionAnswer, eviction_note::EvictionNote, landing::Landing,
-    owner::NotRecreated, placement_trace::PlacementTrace, quota::QuotaRefusal, verdict::Verdict,
-    warning::PodWarning,
+    outcome::PodOutcome, owner::NotRecreated, placement_trace::PlacementTrace, quota::QuotaRefusal,
+    verdict::Verdict, warning::PodWarning,
 };
 use crate::{
     cluster::{Key, Name, NodeName, OwnerKind, Pod, Uid},
@@ -22,6 +22,8 @@ pub struct PodPlan {
     /// Its controller, as its owner reference names it.
     pub owner: Option<(OwnerKind, Name)>,
     pub verdict: Verdict,
+    /// What becomes of it.
+    pub outcome: PodOutcome,
     /// Why no controller recreates it; none if one does, or it stays.
     pub lost: Option<NotRecreated>,
     pub warnings: OrderedSet<PodWarning>,
@@ -69,6 +71,7 @@ impl PodPlan {
             uid: pod.uid.clone(),
             node: pod.node.clone(),
             owner: pod.owner.as_ref().map(|owner| (owner.kind.clone(), owner.name.clone())),
+            outcome: PodOutcome::Stays { why: verdict.to_string().into() },
             verdict,
             lost: None,
             warnings: OrderedSet::new(),

@@ -289,7 +289,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
         plan.assumptions = ASSUMPTIONS.to_vec();
         self.add_warnings(plan);
-        plan.count_pods();
+        plan.count_pods(self.context.cluster);
         plan.totals.ends = self.ends();
         if !self.undecided.is_empty() {
             plan.totals.not_before = plan.totals.ends.likely;

@@ -68,7 +68,7 @@ pub(super) fn plan<E: Environment>(
         plan.nodes.push(NodePlan { node: node.name.clone(), uid: node.uid.clone(), change, drain: None });
     }
     plan.add_replacements(context.cluster, environment);
-    plan.complete_taints(&nodes, edits, &context.rules);
+    plan.complete_taints(context.cluster, &nodes, edits, &context.rules);
     plan.name_gaps(gaps, context.cluster);
     plan.not_modelled = not_modelled::of_pods(&plan.pods, plan.version, context.cluster);
     Ok(plan)
@@ -118,7 +118,13 @@ impl Plan {
         self.receivers = trace.receivers;
     }
 
-    fn complete_taints(&mut self, nodes: &[Arc<Node>], edits: &TaintEdits, rules: &EvictionRules) {
+    fn complete_taints(
+        &mut self,
+        cluster: &Cluster,
+        nodes: &[Arc<Node>],
+        edits: &TaintEdits,
+        rules: &EvictionRules,
+    ) {
         let leaves = |pod: &PodPlan| pod.leaves.likely.unwrap_or(Timestamp::MAX);
         self.pods.sort_by_cached_key(|pod| (leaves(pod), pod.node.clone(), pod.pod.clone()));
         for pod in &self.pods {
@@ -133,7 +139,7 @@ impl Plan {
         for node in nodes {
             self.warnings.extend(taint_warnings(node, edits, rules));
         }
-        self.count_pods();
+        self.count_pods(cluster);
         self.finish_nodes();
     }
 }

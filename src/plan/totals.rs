@@ -2,6 +2,7 @@
 
 use super::{
     landing::Landing,
+    outcome::OutcomeCounts,
     pod_plan::{PodPlan, Window},
     verdict::Verdict,
 };
@@ -28,6 +29,8 @@ pub struct PlanTotals {
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
+    /// What becomes of all pods: these counts add up to `pods`.
+    pub outcomes: OutcomeCounts,
     /// Replacements that land on a known node.
     pub placed: usize,
     /// Replacements that stay Pending.
@@ -145,6 +148,7 @@ impl PlanTotals {
     }
 
     fn add(&mut self, pod: &PodPlan, made: Timestamp) {
+        self.outcomes.add(pod.outcome.kind());
         self.refused_pods += usize::from(matches!(pod.verdict, Verdict::Refused { .. }));
         let verdict = pod.verdict.as_if_granted();
         match PodCount::of(verdict, made) {

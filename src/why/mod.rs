@@ -15,7 +15,7 @@ use crate::{
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     ordered::OrderedMap,
-    plan::{EvictionNote, PodOutcome},
+    plan::{BlockedDrain, EvictionNote, EvictionRules, PodOutcome},
     time::{Span, Timestamp},
 };
 
@@ -71,6 +71,8 @@ pub enum Topic {
     Eviction,
     /// A deletion that has begun.
     Termination,
+    /// Who drains the node, and what blocks that.
+    Drain,
 }
 
 impl StepTime {
@@ -120,6 +122,7 @@ impl Topic {
             Self::Toleration => "toleration",
             Self::Eviction => "eviction",
             Self::Termination => "termination",
+            Self::Drain => "drain",
         }
     }
 }
@@ -140,6 +143,7 @@ impl Explainer<'_> {
     /// The explanation of a node: last heartbeat, grace, Unknown, NoSchedule, queue, NoExecute, evictions.
     pub fn node(&self, node: &Node) -> Vec<Step> {
         let mut explanation = self.until_tainted(node);
+        self.explain_drain(node, &mut explanation);
         self.explain_evictions(node, &mut explanation);
         in_order(explanation)
     }
@@ -223,6 +227,23 @@ impl Explainer<'_> {
             Some(status) => self.explain_node_eviction(node, status, &mut explanation),
         }
         explanation
+    }
+
+    /// Who drains the node, and what blocks that.
+    fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let Some(claim) = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now)) else { return };
+        let rules = EvictionRules::of(self.engine.settings().version);
+        let blocked = BlockedDrain::find(self.cluster, node, None, &rules, self.now);
+        let step = match blocked {
+            Some(blocked) => {
+                let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
+                let text =
+                    format!("drain by {} blocked by {blocked}: it refuses {}", claim.by, pods.join(", "));
+                Step::new(StepTime::Holds, Topic::Drain, text)
+            }
+            None => Step::new(StepTime::Holds, Topic::Drain, format!("drained by {}", claim.by)),
+        };
+        explanation.push(step);
     }
 
     fn explain_confidence(&self, explanation: &mut Vec<Step>) {

@@ -6,6 +6,7 @@
 //! | pods of the node | its evictions; how many pods leave endpoints when it becomes Unknown |
 //! | finished pods | whether the pod garbage collector removes a finished pod: it keeps a number of them |
 //! | the pod; its budgets, owner and volumes | its eviction, and what that ignores |
+//! | budgets of the pods of a node that is drained | what blocks the drain |
 //! | all pods, DaemonSets | legacy mode: which nodes are marked evicted is seen from their pods |
 //!
 //! Read what is not [known](Cluster::knows), and ask again until everything is.
@@ -22,6 +23,10 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> Order
     let mut needs = of_its_pods(node, settings);
     if cluster.pods_on(node).any(|pod| is_kept_by_number(pod, settings)) {
         needs.insert(Scope::FinishedPods);
+    }
+    if cluster.node(node).is_some_and(|node| node.drain_claim.is_some()) {
+        let drained = cluster.workload_pods_on(node);
+        needs.extend(drained.map(|pod| Scope::BudgetsIn(pod.key.namespace.clone())));
     }
     needs
 }

@@ -17,7 +17,7 @@ use kordon::{
     placement::{FitProof, Snapshot},
     plan::{
         Headroom, HeadroomWork, PlacingEnvironment,
-        failover::{failover, pods_of},
+        failover::{failover, leave_lost_nodes},
         headroom,
     },
     time::Timestamp,
@@ -277,11 +277,12 @@ fn losses(fixture: &PlanFixture) -> Vec<OrderedSet<NodeName>> {
 
 /// How many pods stay Pending by simulation, and of how many.
 fn simulated(fixture: &PlanFixture, snapshot: &Snapshot, lost: &OrderedSet<NodeName>) -> (usize, usize) {
-    let pods = pods_of(&fixture.cluster, lost);
+    let pods = leave_lost_nodes(&fixture.cluster, lost);
     // The full environment, which takes no shortcuts.
     let environment = PlacingEnvironment::new(&fixture.cluster, snapshot.clone(), Timestamp::EPOCH);
-    let found = failover(&fixture.cluster, &pods, lost, environment);
-    (found.pending(), found.recreated())
+    let found = failover(&fixture.cluster, pods, lost, environment);
+    let outcomes = found.all_counts();
+    (outcomes.nowhere(), outcomes.total())
 }
 
 fn work(fixture: &PlanFixture, version: ServerVersion) -> HeadroomWork {

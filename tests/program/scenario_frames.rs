@@ -51,13 +51,13 @@ const WORST: [(&str, [&str; 2]); 15] = [
     ("partial-disruption", ["of 190 nodes Silent", "of 190 nodes Evicting"]),
     ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24)"]),
     ("kernel-upgrade", ["Draining", "Draining"]),
-    ("stuck-statefulset", ["pods stuck Terminating", "pods stuck Terminating"]),
-    ("blocked-drain", ["node memory-1b-01 Draining", "node memory-1b-01 Draining"]),
+    ("stuck-statefulset", ["2 pods have nowhere to run", "2 pods have nowhere to run"]),
+    ("blocked-drain", ["node memory-1b-01 Draining", "drain of memory-1b-01 blocked"]),
     ("restart", ["no active kube-controller-manager", "2 of 24 nodes Evicting"]),
     ("quota", ["Draining", "Drained"]),
     ("memory-pressure", ["all 24 nodes Ready", "Pressure"]),
-    ("preemption", ["all 24 nodes Ready", "all 24 nodes Ready"]),
-    ("departures", ["all 24 nodes Ready", "Evicting"]),
+    ("preemption", ["11 pods Pending 30s", "10 pods Pending 2m00s"]),
+    ("departures", ["7 pods Pending 30s", "Evicting"]),
 ];
 
 /// A screen that keeps the last frame before each time, in each size.

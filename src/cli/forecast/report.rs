@@ -16,7 +16,7 @@ use crate::{
     },
     ordered::{OrderedMap, OrderedSet},
     placement::Caveat,
-    plan::{EvictionNote, OutcomeCounts, OutcomeKind, succession_gaps},
+    plan::{EvictionNote, OutcomeKind, succession_gaps},
     time::Timestamp,
 };
 
@@ -101,11 +101,7 @@ pub struct ForecastTotalsReport {
 }
 
 /// How many pods have which outcome, by its word; outcomes that no pod has are left out.
-pub type OutcomeCountsReport = OrderedMap<&'static str, usize>;
-
-pub fn outcome_counts(counts: &OutcomeCounts) -> OutcomeCountsReport {
-    counts.parts().map(|(kind, pods)| (kind.word(), pods)).collect()
-}
+type OutcomeCountsReport = OrderedMap<&'static str, usize>;
 
 /// A zone now and at the end of the forecast.
 #[derive(Clone, Debug, Serialize)]
@@ -215,8 +211,8 @@ impl ForecastReport {
             not_evicted: count("notEvicted"),
             lost: count("lost"),
             pods: places.then(|| outcomes.total()),
-            outcomes: places.then(|| outcome_counts(&outcomes)),
-            preempted: places.then(|| outcome_counts(&preempted)),
+            outcomes: places.then(|| outcomes.by_word()),
+            preempted: places.then(|| preempted.by_word()),
             nowhere: places.then(|| counts.nowhere()),
         };
         Self {

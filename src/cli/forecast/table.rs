@@ -11,7 +11,7 @@ use super::{
     report::{ForecastReport, ForecastStepReport, ForecastZoneReport, ReplacementReport},
 };
 use crate::{
-    forecast::{DeletedRange, SuccessionCounts, leave_endpoints},
+    forecast::{SuccessionCounts, leave_endpoints},
     plan::words::counted,
     time::Span,
 };
@@ -20,11 +20,12 @@ use crate::{
 pub fn render(report: &ForecastReport, out: &mut Page) {
     let totals = &report.totals;
     let ahead = report.until.since(report.taken_at);
-    let deleted = match (totals.deleted_least, totals.deleted_expected, totals.deleted_most) {
-        (Some(least), Some(expected), Some(most)) => {
-            format!("{} pods deleted", DeletedRange { least, expected, most })
+    let deleted = match (totals.deleted, totals.deleted_least, totals.deleted_most) {
+        (Some(deleted), Some(least), Some(most)) if least < most => {
+            format!("{deleted} pods deleted ({least} to {most} by chance)")
         }
-        _ => "evictions unknown".into(),
+        (Some(deleted), ..) => format!("{} deleted", counted(deleted, "pod", "pods")),
+        (None, ..) => "evictions unknown".into(),
     };
     let _ = writeln!(
         out,

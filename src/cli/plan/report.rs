@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     cluster::{FeedKind, Gaps, NodeName},
+    ordered::OrderedMap,
     plan::{
         Action, Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotModelled, NotRecreated, Plan,
         PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal, Verdict, Window,
@@ -74,6 +75,8 @@ pub struct PlanTotalsReport {
     pub changed_nodes: usize,
     pub refused_nodes: usize,
     pub pods: usize,
+    /// How many pods have which outcome, by its word; the numbers add up to `pods`.
+    pub outcomes: OrderedMap<&'static str, usize>,
     pub leave_now: usize,
     pub leave_later: usize,
     pub already_terminating: usize,
@@ -140,6 +143,9 @@ pub struct PlanPodReport {
     pub owner_kind: Option<String>,
     pub owner_name: Option<String>,
     pub verdict: &'static str,
+    /// What becomes of the pod, as in `kordon status`.
+    pub outcome: &'static str,
+    pub outcome_text: String,
     /// The verdict if all required flags are given.
     pub verdict_with_flags: &'static str,
     pub text: String,
@@ -376,6 +382,7 @@ fn totals(plan: &Plan) -> PlanTotalsReport {
         changed_nodes: totals.changed,
         refused_nodes: totals.refused_nodes,
         pods: totals.pods,
+        outcomes: totals.outcomes.by_word(),
         leave_now: totals.leave_now,
         leave_later: totals.leave_later,
         already_terminating: totals.already_terminating,
@@ -460,6 +467,8 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
         owner_kind: pod.owner.as_ref().map(|(kind, _)| kind.as_str().to_owned()),
         owner_name: pod.owner.as_ref().map(|(_, name)| name.to_string()),
         verdict: pod.verdict.word(),
+        outcome: pod.outcome.kind().word(),
+        outcome_text: pod.outcome.to_string(),
         verdict_with_flags: pod.verdict.as_if_granted().word(),
         text: std::iter::once(pod.verdict.to_string())
             .chain(pod.eviction_notes.iter().map(ToString::to_string))
@@ -622,6 +631,7 @@ mod tests {
                 changed_nodes: 1,
                 refused_nodes: 0,
                 pods: 1,
+                outcomes: [("moves", 1)].into(),
                 leave_now: 1,
                 leave_later: 0,
                 already_terminating: 0,
@@ -663,6 +673,8 @@ mod tests {
                 owner_kind: Some(text()),
                 owner_name: Some(text()),
                 verdict: "leaves",
+                outcome: "moves",
+                outcome_text: text(),
                 verdict_with_flags: "leaves",
                 text: text(),
                 required_flags: vec![text()],

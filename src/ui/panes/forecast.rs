@@ -85,12 +85,15 @@ pub fn note(scene: &Scene) -> Runs {
     runs
 }
 
-/// How many pods leave, where chance decides.
+/// `56 to be evicted, 45 to 79 by chance`: how many pods leave, where chance decides.
 pub fn chance_note(scene: &Scene) -> Option<Runs> {
     let forecast = scene.shown.forecast_until(scene.screen.forecast.horizon)?;
     let is_known = scene.shown.eviction_gaps().is_empty();
     (is_known && forecast.chart.deleted.is_by_chance()).then(|| {
-        Runs::new(&format!("{} pods leave", forecast.chart.deleted), scene.style(Role::EvictionPredicted))
+        let chance = &forecast.chart.deleted;
+        let leaving = text::count(scene.shown.views.counts.leaving());
+        let words = format!("{leaving} to be evicted, {} to {} by chance", chance.least, chance.most);
+        Runs::new(&words, scene.style(Role::EvictionPredicted))
     })
 }
 
@@ -105,6 +108,11 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
         }
         Some(Confidence::Live | Confidence::Assumed) if scene.shown.is_abnormal() => {
             ("○", "nothing more is expected", Role::Dim)
+        }
+        Some(Confidence::Live | Confidence::Assumed) if !scene.shown.views.blocked_drains.is_empty() => {
+            let drains = &scene.shown.views.blocked_drains;
+            let blocked = drains.iter().map(|drain| format!("drain of {} blocked by {drain}", drain.node));
+            return ("○", blocked.collect::<Vec<_>>().join("; "), Role::NodeWarning);
         }
         Some(Confidence::Live | Confidence::Assumed) => {
             ("○", "nothing expected: all nodes healthy, no evictions", Role::Dim)
