@@ -25,6 +25,63 @@ fn references_to_documents_lead_somewhere() {
 }
 
 #[test]
+fn paths_in_documents_lead_to_files() {
+    expect_none(documents().into_iter().flat_map(|path| {
+        let text = file(&path);
+        dead_paths(&text)
+            .into_iter()
+            .map(move |(line, dead)| format!("{path}:{line}: {dead}"))
+            .collect::<Vec<_>>()
+    }));
+}
+
+#[test]
+fn the_finder_of_dead_paths_sees_code_and_leaves_placeholders() {
+    let dead = |text: &str| {
+        dead_paths(text)
+            .into_iter()
+            .map(|(line, path)| format!("{line} {path}"))
+            .collect::<Vec<_>>()
+            .join("; ")
+    };
+    assert_eq!(dead("`tests/tidy/main.rs`, `src/cli/`, `docs/cli.md#flags` and src/none.rs"), "");
+    assert_eq!(
+        dead("a\n`src/none.rs` `cat docs/none.md, deploy/none`"),
+        "2 src/none.rs; 2 docs/none.md; 2 deploy/none"
+    );
+    assert_eq!(
+        dead("`deploy/ROLE` `tests/vectors/modern--*` `docs/upstream/<page>.md` `tests/{a,b}.rs`"),
+        ""
+    );
+    assert_eq!(dead("```sh\nsrc/none.rs\n```\n`src/gone.rs`"), "4 src/gone.rs");
+}
+
+/// Folders whose files documents name in full.
+const FOLDERS: [&str; 4] = ["src/", "tests/", "docs/", "deploy/"];
+
+/// Paths in backticks that lead to nothing, with their lines. A name in capitals or a pattern stands for others.
+fn dead_paths(text: &str) -> Vec<(usize, &str)> {
+    let mut dead = Vec::new();
+    for (line, text) in text.lines().enumerate() {
+        // Every second part is code; a fence of a block has three marks.
+        for code in text.split('`').skip(1).step_by(2) {
+            let words = code.split_whitespace().map(|word| word.trim_end_matches([',', '.', ';', ':']));
+            for word in words.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder))) {
+                let is_placeholder = word.contains(['*', '<', '{', '…'])
+                    || word
+                        .split('/')
+                        .any(|part| part.len() > 1 && part.chars().all(|c| c.is_ascii_uppercase()));
+                let path = word.split('#').next().unwrap_or(word);
+                if !is_placeholder && !Path::new(path).exists() {
+                    dead.push((line + 1, word));
+                }
+            }
+        }
+    }
+    dead
+}
+
+#[test]
 fn every_section_of_a_specification_can_be_cited_by_its_number() {
     expect_none(documents().into_iter().filter(|path| path.starts_with("docs/upstream/")).flat_map(|path| {
         let text = file(&path);
