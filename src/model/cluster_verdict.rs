@@ -420,7 +420,7 @@ fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> 
 
 /// Which pods leave next: of the node that the worst finding is about, if there is one, then of all.
 ///
-/// `3 of its pods leave, first in 4m57s · all nodes: 7 pods to be evicted, first in 12s`, `44 pods to be evicted, first in 1m12s`.
+/// `3 of its pods leave, first in 4m57s · all nodes: 7 to be evicted, first in 12s`, `44 to be evicted, first in 1m12s`.
 fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -442,7 +442,7 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
             if total > own
                 && let Some(first) = views.leaving.first
             {
-                let all = format!("all nodes: {} to be evicted", counted(total, "pod", "pods"));
+                let all = format!("all nodes: {total} to be evicted");
                 phrases.push(leave(all, total, first, now));
             }
         }

@@ -115,6 +115,12 @@ impl DashboardFixture {
         self.withheld.extend(kinds);
     }
 
+    /// What was withheld of a kind arrives.
+    pub fn arrives(&mut self, kind: FeedKind) {
+        self.withheld.remove(&kind);
+        self.lists();
+    }
+
     /// The watches that are to break do so: what happens from now on is not seen.
     pub fn break_watches(&mut self) {
         let broken = self.withheld.iter().filter(|(_, withheld)| **withheld == Withheld::Stale);

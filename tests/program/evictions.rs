@@ -2,16 +2,24 @@
 
 use std::borrow::Cow;
 
+use proptest::prelude::*;
+use serde_json::Value;
+
 use kordon::{
-    cluster::{Key, WorkloadKind},
+    cli::StatusReport,
+    cluster::{Key, OwnerKind, Pod, WorkloadKind},
     forecast::Assumptions,
     k8s::feed::FeedKind,
+    model::{ClusterVerdict, EvictionState},
     placement::Snapshot,
     plan::{OutcomeKind, PlacingEnvironment, PodOutcome, StuckReason},
     time::Span,
 };
 
-use crate::dashboard_fixture::{DashboardFixture, Withheld};
+use crate::{
+    dashboard_fixture::{DashboardFixture, Withheld},
+    n_minus_one::{fixture_without, random_node, random_pod},
+};
 
 /// A node with pods of every fate is tainted.
 fn incident() -> DashboardFixture {
@@ -47,6 +55,62 @@ fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
         compared += 1;
     }
     assert_eq!(compared, 5);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn counts_add_up_everywhere_at_any_moment(
+        nodes in prop::collection::vec(random_node(), 2..7),
+        pods in prop::collection::vec(random_pod(), 0..24),
+        silent in prop::collection::vec(prop::bool::weighted(0.4), 6),
+        moments in prop::collection::vec(1_i64..200, 1..4),
+    ) {
+        let mut fixture = fixture_without(&nodes, &pods, []);
+        fixture.run(60);
+        let fails = (0..nodes.len()).filter(|number| silent[*number]).map(|number| format!("n{number}"));
+        let fails: Vec<String> = fails.collect();
+        fails.iter().for_each(|node| fixture.silence(node));
+        for seconds in moments {
+            fixture.run(seconds);
+            let model = &fixture.app.model;
+            let (counts, rows) = (model.views.counts, &model.views.leaving.evictions);
+            let leaving = rows.values().filter(|row| row.state.leaves_at().is_some()).count();
+            prop_assert_eq!(counts.leaving(), leaving);
+            prop_assert_eq!(counts.working_out, 0);
+            let status = StatusReport::new(model, fixture.now);
+            let status = serde_json::to_value(&status).expect("it is JSON");
+            let evictions = status["evictions"].as_array().expect("a list");
+            let of_state = |states: &[&str]| {
+                let is_it = |row: &&Value| states.contains(&row["state"].as_str().unwrap_or_default());
+                evictions.iter().filter(is_it).collect::<Vec<_>>()
+            };
+            let to_be_evicted = of_state(&["scheduled", "predicted"]);
+            prop_assert_eq!(to_be_evicted.len(), leaving);
+            for (kind, pods) in counts.outcomes.parts() {
+                let has_it = |row: &&&Value| row["outcome"] == kind.word();
+                prop_assert_eq!(to_be_evicted.iter().filter(has_it).count(), pods, "{:?}", kind);
+            }
+            let said = ClusterVerdict::of(model, fixture.now).text();
+            let number = said.split(" to be evicted").next().and_then(|before| before.rsplit(' ').next());
+            if said.contains(" to be evicted") {
+                prop_assert_eq!(number.map(str::to_owned), Some(leaving.to_string()), "{}", said);
+            }
+            // A StatefulSet creates no other pod before the old one is gone, and nothing ends that on a dead node
+            // (docs/upstream/neighbours.md#3): it is stuck from the first prediction on.
+            let keeps_name = |pod: &Pod| {
+                let kind = pod.owner.as_ref().map(|owner| owner.kind.clone());
+                kind == Some(OwnerKind::Workload(WorkloadKind::StatefulSet))
+            };
+            for (key, row) in rows.iter().filter(|(_, row)| fails.contains(&row.node.to_string())) {
+                if model.cluster.pod(key).is_some_and(|pod| keeps_name(pod)) && row.state != EvictionState::Never {
+                    let outcome = model.outcome(key, row).map(|outcome| outcome.kind());
+                    prop_assert_eq!(outcome, Some(OutcomeKind::Stuck), "{} {:?}", key, row.state);
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use kordon::{
     engine::Confidence,
     forecast::{Forecast, ForecastKind},
     k8s::feed::FeedState,
-    model::KnownHeadroom,
+    model::{ClusterVerdict, KnownHeadroom, VerdictLevel},
     ordered::{OrderedMap, OrderedSet},
     plan::failover_gaps,
 };
@@ -212,6 +212,32 @@ fn of_forecast(forecast: &Forecast, cluster: &Cluster, knows_pods: bool) -> Vec<
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_is_green_before_all_has_arrived_in_any_order(
+        nodes in prop::collection::vec(random_node(), 1..4),
+        pods in prop::collection::vec(random_pod(), 0..8),
+        order in Just(FeedKind::ALL.to_vec()).prop_shuffle(),
+    ) {
+        let late = FeedKind::ALL.map(|kind| (kind, Withheld::Late));
+        let mut fixture = fixture_without(&nodes, &pods, late);
+        for kind in order {
+            let missing = fixture.app.model.loading();
+            let verdict = ClusterVerdict::of(&fixture.app.model, fixture.now);
+            let is_known = fixture.app.model.known_headroom(fixture.now).known().is_some();
+            if !missing.is_empty() {
+                prop_assert!(verdict.level > VerdictLevel::Healthy, "{missing}: {}", verdict.text());
+                prop_assert!(!is_known && !verdict.text().contains("N-1"), "{missing}: {}", verdict.text());
+            }
+            fixture.arrives(kind);
+            fixture.run(1);
+        }
+        prop_assert!(fixture.app.model.loading().is_empty());
+        let mut at_once = fixture_without(&nodes, &pods, []);
+        at_once.run(FeedKind::ALL.len() as i64);
+        let verdict = |fixture: &DashboardFixture| ClusterVerdict::of(&fixture.app.model, fixture.now);
+        prop_assert_eq!(verdict(&fixture).level, verdict(&at_once).level);
+    }
 
     #[test]
     fn whatever_is_stated_with_less_knowledge_is_stated_with_full_knowledge(

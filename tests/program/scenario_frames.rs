@@ -17,7 +17,7 @@ use kordon::{
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
-    ordered::OrderedMap,
+    ordered::{OrderedMap, OrderedSet},
     run::{self, Dashboard, Session, Surface, controller::Controller, scheduler::PlacementScheduler},
     time::{Span, Timestamp},
     ui::{Drawn, snapshot},
@@ -194,12 +194,22 @@ async fn expect_frames(name: &str) {
         if name == "stuck-statefulset" && !text.contains("stuck with its node") {
             wrong.push(format!("{file} shows no pod of a StatefulSet that is stuck:\n{text}"));
         }
+        if let Some(numbers) = different_counts(&text) {
+            wrong.push(format!("{file} tells of {numbers:?} pods to be evicted:\n{text}"));
+        }
         if !head.contains(worst[place]) {
             wrong.push(format!("{file} does not say {:?}:\n{head}", worst[place]));
         }
     }
     assert_eq!(frames.len(), TIMES.len() * if IN_MORE_SIZES.contains(&name) { 4 } else { 2 });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The numbers of pods to be evicted that a frame tells, if they differ: header, evictions and forecast count the same pods.
+fn different_counts(frame: &str) -> Option<OrderedSet<&str>> {
+    let before = frame.match_indices(" to be evicted").map(|(place, _)| &frame[..place]);
+    let numbers: OrderedSet<&str> = before.filter_map(|before| before.rsplit([' ', '│']).next()).collect();
+    (numbers.len() > 1).then_some(numbers)
 }
 
 macro_rules! scenario_frames {
