@@ -115,11 +115,11 @@ impl Dashboard {
         self.wait("all nodes Ready", |screen| screen.text().contains(&title));
     }
 
-    /// Whether the title of the zones says what the cluster can lose, as it is now.
+    /// Whether the verdict says what the cluster can lose.
     pub fn knows_headroom(&self) -> bool {
         let text = self.screen();
-        let title = text.lines().find(|line| line.contains("1 Zones"));
-        title.is_some_and(|title| title.contains("N-1") && !title.contains("working out"))
+        let verdict = text.lines().find(|line| line.contains("N-1"));
+        verdict.is_some_and(|verdict| !verdict.contains("working out"))
     }
 
     /// Opens the information sheet.

@@ -228,12 +228,6 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         }
     }
 
-    /// Whether both are copies of one map that were not written to since.
-    pub fn is_copy_of(&self, other: &Self) -> bool {
-        self.chunks.len() == other.chunks.len()
-            && self.chunks.iter().zip(&other.chunks).all(|(one, other)| Arc::ptr_eq(one, other))
-    }
-
     /// All rows, in order of their keys.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> + Clone {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).map(|(key, value)| (key, value))

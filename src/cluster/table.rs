@@ -132,11 +132,6 @@ impl<T: TableObject + PartialEq> Table<T> {
         });
     }
 
-    /// Whether both are copies of one table that did not change since.
-    pub fn is_copy_of(&self, other: &Self) -> bool {
-        self.synced == other.synced && self.rows.is_copy_of(&other.rows)
-    }
-
     pub fn len(&self) -> usize {
         self.rows.len()
     }

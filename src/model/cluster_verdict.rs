@@ -3,13 +3,16 @@
 
 use std::fmt;
 
-use super::{KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole, zone_names::ZoneNames};
+use super::{
+    HeadroomRest, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
+    zone_names::ZoneNames,
+};
 use crate::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, ZoneState, ZoneView},
     k8s::feed::FeedState,
     ordered::{OrderedMap, OrderedSet},
-    plan::{BlockedDrain, OutcomeKind, words::counted},
+    plan::{BlockedDrain, HeadroomClause, OutcomeKind, words::counted},
     time::{Span, Timestamp},
 };
 
@@ -509,16 +512,39 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// `N-1: losing n-3 leaves 4 pods Pending`; that nothing would is said only if nothing else is wrong.
+/// `N-1: losing n-3 strands 4 pods (4 Pending) (2m ago)`, or how much of it is worked out; that nothing would is said only if
+/// nothing else is wrong.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
-    let KnownHeadroom::Known(headroom) = model.known_headroom(now) else { return None };
-    let level = if headroom.is_enough() { VerdictLevel::Healthy } else { VerdictLevel::Notice };
-    if headroom.is_enough() && worst > Some(VerdictLevel::Notice) {
-        return None;
+    let (is_short, phrase) = match model.known_headroom(now) {
+        KnownHeadroom::Known { clause: HeadroomClause { text, age, is_short, .. }, rest, .. } => {
+            let likely = if model.is_headroom_definite() { "" } else { "likely " };
+            let phrase = Phrase::from(format!("{likely}{text}"));
+            let phrase =
+                age.into_iter().fold(phrase, |phrase, age| phrase.time(format!(" ({} ago)", coarse(age))));
+            (is_short, rest.into_iter().fold(phrase, |phrase, rest| progress(phrase.and(", "), rest)))
+        }
+        KnownHeadroom::Computing(rest) => (false, progress("N-1: ".into(), rest)),
+        KnownHeadroom::Withheld => return None,
+    };
+    let level = if is_short { VerdictLevel::Notice } else { VerdictLevel::Healthy };
+    (is_short || worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
+}
+
+/// `working out 12 %`
+fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
+    let HeadroomRest { percent, goes_on } = rest;
+    match goes_on {
+        true => phrase.and("working out").time(format!(" {percent} %")),
+        false => phrase.and(&format!("{percent} % worked out (--n-1 waits for all)")),
     }
-    let text = headroom.to_string();
-    let likely = if model.is_headroom_definite() { "" } else { "likely " };
-    (!text.is_empty()).then(|| Finding::new(level, format!("{likely}{text}")))
+}
+
+/// `12s`, and from one minute on whole minutes: `2m`.
+fn coarse(age: Span) -> String {
+    match age.as_secs() {
+        secs @ ..60 => format!("{secs}s"),
+        secs => format!("{}m", secs / 60),
+    }
 }
 
 /// `in 1m12s`, rounded up, then `now`.

@@ -1,4 +1,4 @@
-//! What the cluster could lose: worked out beside the loop in slices ([`Model::next_headroom_job`],
+//! N-1: what the cluster could lose, worked out beside the loop in slices ([`Model::next_headroom_job`],
 //! [`HeadroomJob::advance`]) and kept in [`Model::headroom`] until something newer is known.
 
 use super::Model;
@@ -6,49 +6,62 @@ use crate::{
     cluster::{Cluster, FeedKind},
     engine::{ServerVersion, ZoneState, ZoneView},
     placement::ClusterSnapshot,
-    plan::{Headroom, HeadroomWork},
+    plan::{Headroom, HeadroomClause, HeadroomWork},
     time::{Span, Timestamp},
 };
 
-/// What the cluster could lose at a moment.
+/// What the cluster could lose at a moment, as far as it is worked out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadroomSnapshot {
     pub headroom: Headroom,
-    /// The time of the cluster state that its oldest answer is of.
+    /// The time of the newest state of the cluster that an answer rests on.
     pub at: Timestamp,
-    /// [`Model::plan_revision`] at that moment; none while there is more to work out.
-    revision: Option<u64>,
+    /// [`Model::headroom_revision`] of that state.
+    revision: u64,
+    is_finished: bool,
+    is_stopped: bool,
 }
 
 impl HeadroomSnapshot {
+    /// Nothing more of it is worked out.
+    pub fn stopped(self) -> Self {
+        Self { is_stopped: true, ..self }
+    }
+
     /// Whether nothing was left to work out.
     pub const fn is_finished(&self) -> bool {
-        self.revision.is_some()
+        self.is_finished
     }
 }
 
 /// What is known of headroom.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum KnownHeadroom<'a> {
-    Known(&'a Headroom),
-    /// The last answer, of some of its losses, is older than a minute, and something has changed since.
-    Outdated {
-        headroom: &'a Headroom,
-        at: Timestamp,
-    },
-    /// There is no answer yet.
-    Computing,
-    /// Nodes or pods are not seen as they are now, or a zone is down.
+    /// What is known and what is said of it, and what is worked out beyond that.
+    Known { headroom: &'a Headroom, clause: HeadroomClause, rest: Option<HeadroomRest> },
+    /// There is no answer yet, or only answers that are too old to be shown.
+    Computing(HeadroomRest),
+    /// Nodes or pods are not seen as they are now, something that the answer rests on has not been listed yet, a zone is down, or
+    /// there is nothing to lose.
     Withheld,
 }
 
 impl<'a> KnownHeadroom<'a> {
-    pub const fn known(self) -> Option<&'a Headroom> {
+    pub fn known(self) -> Option<(&'a Headroom, HeadroomClause)> {
         match self {
-            Self::Known(headroom) => Some(headroom),
-            Self::Outdated { .. } | Self::Computing | Self::Withheld => None,
+            Self::Known { headroom, clause, .. } => Some((headroom, clause)),
+            Self::Computing(_) | Self::Withheld => None,
         }
     }
+}
+
+/// Losses that are not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadroomRest {
+    /// How much of all of them is answered.
+    pub percent: usize,
+    /// Whether the others are worked out.
+    pub goes_on: bool,
 }
 
 /// Copies of everything that headroom is worked out from.
@@ -62,32 +75,47 @@ pub struct HeadroomJob {
     is_awaited: bool,
 }
 
-/// An answer that is older is outdated where something that it depends on has changed since.
-const HOLDS_FOR: Span = Span::from_secs(60);
-
 impl Model {
     /// What the cluster could lose, if that is known now.
     pub fn known_headroom(&self, now: Timestamp) -> KnownHeadroom<'_> {
         let is_missing = |kind| self.cluster.gap(kind).is_some();
         let is_down = |zone: &ZoneView| zone.state == ZoneState::FullDisruption;
-        if is_missing(FeedKind::Nodes) || is_missing(FeedKind::Pods) || self.views.zones.iter().any(is_down) {
+        let revision = self.headroom_revision();
+        if revision.is_none()
+            || is_missing(FeedKind::Nodes)
+            || is_missing(FeedKind::Pods)
+            || self.views.zones.iter().any(is_down)
+        {
             return KnownHeadroom::Withheld;
         }
-        let known =
-            self.headroom.as_ref().filter(|known| known.is_finished() || !known.headroom.is_undecided());
-        let Some(known) = known else { return KnownHeadroom::Computing };
-        let is_current = known.is_finished() && self.plan_revision() == known.revision;
-        if is_current || now.since(known.at) <= HOLDS_FOR {
-            KnownHeadroom::Known(&known.headroom)
-        } else {
-            KnownHeadroom::Outdated { headroom: &known.headroom, at: known.at }
+        let Some(known) = &self.headroom else {
+            return KnownHeadroom::Computing(HeadroomRest { percent: 0, goes_on: true });
+        };
+        let headroom = &known.headroom;
+        if headroom.nodes.tried == 0 {
+            return KnownHeadroom::Withheld;
+        }
+        let newest = (revision != Some(known.revision)).then(|| now.since(known.at).or_zero());
+        let rest = HeadroomRest { percent: headroom.progress(), goes_on: !known.is_stopped };
+        match headroom.clause(newest, now) {
+            Some(clause) => {
+                let rest = Some(rest).filter(|_| !headroom.is_complete());
+                KnownHeadroom::Known { headroom, clause, rest }
+            }
+            None => KnownHeadroom::Computing(rest),
         }
     }
 
-    /// The next slice of headroom to work out; none while it is known, or nodes or pods are not.
+    /// Names the state that headroom is worked out from: it counts the changes that bear on it. None before everything that it
+    /// rests on has been listed once, as far as it is read.
+    pub fn headroom_revision(&self) -> Option<u64> {
+        self.headroom_gaps().is_empty().then_some(self.placement_changes)
+    }
+
+    /// The next slice of headroom to work out; none while it is known, or what it rests on is not.
     pub fn next_headroom_job(&self, now: Timestamp) -> Option<HeadroomJob> {
-        let revision = self.plan_revision().filter(|_| !self.cluster.nodes().is_empty())?;
-        if self.headroom.as_ref().is_some_and(|headroom| headroom.revision == Some(revision)) {
+        let revision = self.headroom_revision().filter(|_| !self.cluster.nodes().is_empty())?;
+        if self.headroom.as_ref().is_some_and(|known| known.is_finished && known.revision == revision) {
             return None;
         }
         let (cluster, version) = (self.cluster.clone(), self.settings.version);
@@ -95,7 +123,7 @@ impl Model {
     }
 }
 
-/// A newer state of the cluster is taken at most this often, so that answers that take long come to an end beside it.
+/// A newer state of the cluster is taken at most this often: to take one costs by what has changed.
 const ROUND: Span = Span::from_secs(5);
 
 /// Headroom that is worked out in slices.
@@ -103,6 +131,8 @@ const ROUND: Span = Span::from_secs(5);
 pub struct HeadroomProgress {
     work: HeadroomWork,
     /// Of the state that was started last.
+    started: Option<u64>,
+    /// Of the state whose losses are answered.
     revision: Option<u64>,
 }
 
@@ -121,6 +151,12 @@ impl HeadroomProgress {
     pub const fn is_starting(&self) -> bool {
         self.work.is_starting()
     }
+
+    /// Answers all zones, however long that takes.
+    pub const fn with_all_zones(mut self) -> Self {
+        self.work.limit_looks(usize::MAX);
+        self
+    }
 }
 
 impl HeadroomJob {
@@ -130,33 +166,36 @@ impl HeadroomJob {
         self
     }
 
-    /// Works it out in one go. None once `goes_on`, which is asked now and then, returns false.
-    pub fn work(self, goes_on: impl FnMut() -> bool) -> Option<HeadroomSnapshot> {
-        let found = self.advance(&mut HeadroomProgress::default(), goes_on);
-        found.filter(HeadroomSnapshot::is_finished)
+    /// Works it out in one go.
+    pub fn work(self) -> Option<HeadroomSnapshot> {
+        self.advance(&mut HeadroomProgress::default(), || true)
     }
 
-    /// Continues earlier work while `goes_on`, which is asked before each small step. None if nothing is known yet.
+    /// Continues earlier work while `goes_on`, which is asked before each small step. None before there is a state.
     pub fn advance(
         self,
         progress: &mut HeadroomProgress,
         mut goes_on: impl FnMut() -> bool,
     ) -> Option<HeadroomSnapshot> {
-        let HeadroomProgress { work, revision } = progress;
+        let HeadroomProgress { work, started, revision } = progress;
         let is_due = work.started_at().is_none_or(|started| self.at.since(started) >= ROUND);
-        if *revision != Some(self.revision) && (work.is_done() || work.is_proved() && is_due) {
+        if *started != Some(self.revision) && !work.is_starting() && (work.is_done() || is_due) {
             work.start(self.cluster, self.version, self.at);
-            *revision = Some(self.revision);
+            *started = Some(self.revision);
         }
         if self.is_awaited {
             work.finish_start();
         }
         work.advance(&mut goes_on);
-        let at = work.answered_at().or(work.started_at().filter(|_| work.is_done()))?;
+        if !work.is_starting() {
+            *revision = *started;
+        }
         Some(HeadroomSnapshot {
             headroom: work.headroom(),
-            at,
-            revision: revision.filter(|_| work.is_done()),
+            at: work.state_at()?,
+            revision: (*revision)?,
+            is_finished: work.is_done(),
+            is_stopped: false,
         })
     }
 }

@@ -34,7 +34,7 @@ pub use eviction::{EvictionRow, EvictionState};
 pub use eviction_outcomes::{EvictionCounts, EvictionOutcomes};
 pub use feeds::Feeds;
 pub use handover::MomentNumber;
-pub use headroom::{HeadroomJob, HeadroomProgress, HeadroomSnapshot, KnownHeadroom};
+pub use headroom::{HeadroomJob, HeadroomProgress, HeadroomRest, HeadroomSnapshot, KnownHeadroom};
 pub use held_evictions::HeldEvictions;
 pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};

@@ -82,16 +82,6 @@ impl AffinityClasses {
         self.all.iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
     }
 
-    /// The class of a number.
-    pub fn class(&self, number: u32) -> &AffinityClass {
-        &self.all[number as usize]
-    }
-
-    /// The classes from this number on.
-    pub fn after(&self, number: usize) -> impl Iterator<Item = (u32, &AffinityClass)> {
-        (0..).zip(self.all.iter()).skip(number).map(|(number, class)| (number, &**class))
-    }
-
     /// The classes whose terms may select a pod in this namespace with these labels.
     pub fn concerning(
         &self,

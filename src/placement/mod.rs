@@ -14,7 +14,6 @@ mod cow_vec;
 mod pod_classes;
 mod affinity_classes;
 mod filter;
-mod fit_proof;
 mod help;
 mod ids;
 mod images;
@@ -35,7 +34,6 @@ mod storage;
 pub mod volume_topology;
 
 pub use cluster_snapshot::{ClusterSnapshot, SnapshotInProgress};
-pub use fit_proof::{FitProof, FitProofs, KeptLoss, Recreated};
 pub use help::{Constraint, Help, Lift, RequiredNode, Shortage, amounts};
 pub use node_resources::{ResourceUse, Share};
 pub use node_walk::{NoPercentage, PercentageOfNodesToScore, SchedulerOptions};

@@ -1,4 +1,4 @@
-//! Whether no node is feasible for a pod, without the reasons.
+//! Whether any node, or many, are feasible for a pod, without the reasons.
 
 use super::{filter::Filters, scheduling_request::SchedulingRequest, snapshot::Snapshot};
 use crate::cluster::Requests;
@@ -16,6 +16,17 @@ impl Snapshot {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
         !candidates.into_iter().any(|node| filters.check_node(node).is_ok())
+    }
+
+    /// Whether at least so many nodes are feasible for a pod.
+    ///
+    /// Takes `&mut self` for indexes that are made when they are first needed.
+    pub fn has_nodes_for(&mut self, request: &SchedulingRequest, count: usize) -> bool {
+        self.prepare(request);
+        let mut filters = Filters::new(self, request);
+        let has_room = |node: &u32| self.has_room_for(*node, &request.resources.requests);
+        let feasible = self.node_numbers().filter(has_room).filter(|node| filters.is_feasible(*node));
+        feasible.take(count).count() == count
     }
 
     /// The lowest priority of all pods on nodes.

@@ -61,31 +61,6 @@ pub struct Snapshot {
     budgets: Arc<Vec<Arc<Budget>>>,
     storage: Storage,
     walk: NodeWalk,
-    /// Counts how often storage or the labels of namespaces have changed.
-    small_changes: u64,
-    identity: SnapshotIdentity,
-}
-
-/// Tells a snapshot from its copies and from all others: each numbers new nodes and new classes of pods by itself.
-#[derive(Debug, Default)]
-pub(super) struct SnapshotIdentity(Arc<()>);
-
-impl Clone for SnapshotIdentity {
-    /// That of a copy, which is another.
-    fn clone(&self) -> Self {
-        Self::default()
-    }
-}
-
-impl SnapshotIdentity {
-    /// The same identity once more, to be compared with later.
-    pub fn remember(&self) -> Self {
-        Self(self.0.clone())
-    }
-
-    pub fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
 }
 
 /// The present nodes in the order of their names.
@@ -103,28 +78,6 @@ pub(super) struct Resident {
     pub pod: Arc<Pod>,
     pub pod_class: u32,
     pub affinity_class: Option<u32>,
-}
-
-impl Resident {
-    /// Whether it is the same version of a pod.
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.pod, &other.pod) && self.classes() == other.classes()
-    }
-
-    /// Whether the scheduler would treat both the same.
-    pub fn is_alike(&self, other: &Self) -> bool {
-        let (old, new) = (&self.pod, &other.pod);
-        self.is_same(other)
-            || self.classes() == other.classes()
-                && old.priority == new.priority
-                && old.tolerations == new.tolerations
-                && old.resources == new.resources
-                && old.scheduling == new.scheduling
-    }
-
-    const fn classes(&self) -> (u32, Option<u32>) {
-        (self.pod_class, self.affinity_class)
-    }
 }
 
 /// The labels that pods without spread constraints are spread by.
@@ -162,8 +115,6 @@ impl Snapshot {
             namespaces: Arc::default(),
             budgets: Arc::default(),
             storage: Storage::default(),
-            small_changes: 0,
-            identity: SnapshotIdentity::default(),
         }
     }
 
@@ -171,14 +122,9 @@ impl Snapshot {
     fn copy_small_tables(&mut self, cluster: &Cluster) {
         let namespaces = cluster.namespaces().iter();
         let labels = namespaces.map(|namespace| (namespace.name.clone(), namespace.labels.clone()));
-        let namespaces = NamespaceLabels(labels.collect());
-        let storage = Storage::of(cluster);
-        if namespaces != *self.namespaces || !storage.is_same_as(&self.storage) {
-            self.small_changes += 1;
-        }
-        self.namespaces = Arc::new(namespaces);
+        self.namespaces = Arc::new(NamespaceLabels(labels.collect()));
         self.budgets = Arc::new(cluster.budgets().iter().cloned().collect());
-        self.storage = storage;
+        self.storage = Storage::of(cluster);
     }
 
     /// Where the pod would be placed; [`Snapshot::add`] puts it there.
@@ -516,11 +462,6 @@ impl Snapshot {
         &self.residents
     }
 
-    /// By number; none for a node that is gone.
-    pub(super) fn nodes(&self) -> &[Option<Arc<Node>>] {
-        &self.nodes
-    }
-
     /// The present nodes for which pods are nominated, ascending.
     pub(super) fn nodes_with_nominated(&self) -> Vec<u32> {
         self.nominated.keys().copied().filter(|node| self.resources(*node).present).collect()
@@ -544,16 +485,6 @@ impl Snapshot {
 
     pub(super) fn budgets(&self) -> &[Arc<Budget>] {
         &self.budgets
-    }
-
-    /// Counts how often storage or the labels of namespaces have changed.
-    pub(super) fn small_changes(&self) -> u64 {
-        self.small_changes
-    }
-
-    /// Whose numbers of nodes and classes of pods these are.
-    pub(super) fn identity(&self) -> &SnapshotIdentity {
-        &self.identity
     }
 
     pub(super) fn storage(&self) -> &Storage {

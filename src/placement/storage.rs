@@ -34,14 +34,6 @@ impl Storage {
         }
     }
 
-    /// Whether both are of the same objects.
-    pub fn is_same_as(&self, other: &Self) -> bool {
-        self.claims.is_copy_of(&other.claims)
-            && self.volumes.is_copy_of(&other.volumes)
-            && self.classes.is_copy_of(&other.classes)
-            && self.csi_nodes.is_copy_of(&other.csi_nodes)
-    }
-
     /// Whether all of it has been listed: otherwise a missing object proves nothing.
     pub fn is_known(&self) -> bool {
         self.claims.is_synced()

@@ -74,7 +74,7 @@ pub use eviction_note::EvictionNote;
 pub use failover::{Failover, FailoverPod, FailoverRun, LeavingPod, failover};
 pub use filter::{DrainFlag, DrainRefusal, Skip};
 pub use gaps::{PlanGap, PlanPart, failover_gaps, succession_gaps};
-pub use headroom::{Headroom, HeadroomLoss, HeadroomLosses, HeadroomWork, headroom};
+pub use headroom::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, HeadroomWork, headroom};
 pub use job::{PlanJob, PlanResult};
 pub use label_edits::LabelEdits;
 pub use landing::Landing;

@@ -234,6 +234,13 @@ impl OutcomeCounts {
         Self(std::array::from_fn(|place| self.0[place] + other.0[place]))
     }
 
+    /// Those alone that have nowhere to run.
+    #[must_use]
+    pub fn only_nowhere(&self) -> Self {
+        let nowhere = |kind: OutcomeKind| if kind.has_nowhere_to_run() { self.of(kind) } else { 0 };
+        Self(OutcomeKind::ALL.map(nowhere))
+    }
+
     /// `2 stuck, 1 Pending, 6 move`
     pub fn text(&self) -> String {
         joined(self.parts())

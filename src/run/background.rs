@@ -12,13 +12,12 @@ use crate::plan::Cancellation;
 /// The owner calls [`Background::start`] when there is something to compute and [`Background::is_due`], and awaits
 /// [`Background::finished`] beside its other events. Work that waits instead of computing is started with
 /// [`Background::start_waiting`]. Between two pieces of work it leaves at least its pace, and
-/// [`COST`] times what the last piece took, so that on a very large cluster it uses a twentieth of a core. Work that can be
-/// interrupted and goes on later is done in slices ([`Background::in_slices`], [`Slice`]), which use less. What runs is
-/// cancelled with its owner, and where nobody needs its result any more ([`Background::supersede`]).
+/// [`COST`] times what the last piece took, so that on a very large cluster it uses less than a twentieth of a core. Work that can
+/// be interrupted and goes on later is done in slices ([`Slice`]). What runs is cancelled with its owner, and where nobody needs
+/// its result any more ([`Background::supersede`]).
 pub struct Background<T> {
     task: Option<JoinHandle<T>>,
     pace: Duration,
-    pieces: Pieces,
     started: Instant,
     next: Instant,
     /// Of the piece that was started last.
@@ -29,31 +28,7 @@ pub struct Background<T> {
 pub const COST: u32 = 20;
 
 /// How long a slice lasts, but for the step that it ends with.
-const SLICE: Duration = Duration::from_millis(25);
-
-/// Slices leave this many times their own cost before the next: less than 2 % of a core in any ten seconds.
-const SLICE_COST: u32 = 60;
-
-/// But no more than this, after a step that cannot be interrupted, as the one that completes a snapshot of hundreds of
-/// thousands of pods.
-const LONGEST_REST: Duration = Duration::from_secs(30);
-
-/// How work is divided.
-#[derive(Clone, Copy, Debug)]
-enum Pieces {
-    Whole,
-    Slices,
-}
-
-impl Pieces {
-    /// How long nothing is done after a piece that took so long.
-    fn rest_after(self, took: Duration) -> Duration {
-        match self {
-            Self::Whole => took * COST,
-            Self::Slices => (took * SLICE_COST).min(LONGEST_REST),
-        }
-    }
-}
+const SLICE: Duration = Duration::from_millis(50);
 
 /// Lets long work stop early once its result is not needed any more.
 #[derive(Clone, Debug)]
@@ -67,14 +42,7 @@ impl<T: Send + 'static> Background<T> {
     pub fn new(pace: Duration) -> Self {
         let now = Instant::now();
         let cancellation = Cancellation::default();
-        Self { task: None, pace, pieces: Pieces::Whole, started: now, next: now, cancellation }
-    }
-
-    /// The same for work that is done in slices.
-    pub fn in_slices(pace: Duration) -> Self {
-        let mut sliced = Self::new(pace);
-        sliced.pieces = Pieces::Slices;
-        sliced
+        Self { task: None, pace, started: now, next: now, cancellation }
     }
 
     pub fn is_running(&self) -> bool {
@@ -89,11 +57,6 @@ impl<T: Send + 'static> Background<T> {
     /// When the pace allows the next piece of work; none while one runs.
     pub fn due(&self) -> Option<Instant> {
         (!self.is_running()).then_some(self.next)
-    }
-
-    /// The next piece of work starts no sooner than this from now.
-    pub fn rest(&mut self, span: Duration) {
-        self.next = self.next.max(Instant::now() + span);
     }
 
     /// Starts a piece of work on another thread; `work` may ask now and then whether it is cancelled.
@@ -114,8 +77,7 @@ impl<T: Send + 'static> Background<T> {
     }
 
     fn has_stopped(&mut self) {
-        let rest = self.pieces.rest_after(self.started.elapsed());
-        self.next = Instant::now() + self.pace.max(rest);
+        self.next = Instant::now() + self.pace.max(self.started.elapsed() * COST);
     }
 
     /// Starts a piece of work that waits for others: the disk, or the API server.
@@ -229,7 +191,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slices_end_in_time_and_leave_most_of_a_core() {
-        let mut background = Background::in_slices(Duration::ZERO);
+        let mut background = Background::new(Duration::ZERO);
         background.start(Cancelled::slice);
         let slice = background.finished().await.expect("it does not panic");
         assert!(!slice.is_over());
@@ -241,9 +203,8 @@ mod tests {
             slice
         });
         background.finished().await.expect("it does not panic");
-        let windows = Duration::from_secs(10).as_secs_f64() / (SLICE * (SLICE_COST + 1)).as_secs_f64();
-        assert!(windows.ceil() * SLICE.as_secs_f64() <= 0.2, "2 % of ten seconds");
-        tokio::time::advance(SLICE * (SLICE_COST - 1)).await;
+        assert!(SLICE.as_secs_f64() / (SLICE * (COST + 1)).as_secs_f64() < 0.05, "5 % of a core");
+        tokio::time::advance(SLICE * (COST - 1)).await;
         assert!(!background.is_due());
         tokio::time::advance(SLICE).await;
         assert!(background.is_due());

@@ -85,9 +85,6 @@ const FORECAST: Duration = SECOND;
 /// Between two slices of headroom, at least: it is worked out after a change that it depends on.
 const HEADROOM: Duration = SECOND;
 
-/// Once it is known, it follows changes this much later: what a round costs at least does not grow with them.
-const HEADROOM_REST: Duration = Duration::from_secs(3);
-
 /// What becomes of the pods that are evicted, and what would help those that are Pending, is worked out at most this often,
 /// and only after a change that it depends on.
 const OUTCOMES: Duration = SECOND;
@@ -337,7 +334,7 @@ impl Loop {
             detailed: None,
             kubelets: KubeletReader::new(events.clone(), clock),
             events: ShownEvents::new(events),
-            headroom: Background::in_slices(HEADROOM),
+            headroom: Background::new(HEADROOM),
             headroom_progress: HeadroomProgress::default(),
             headroom_goes_on: false,
             leaving: Background::new(REFRESH),

@@ -8,8 +8,8 @@ use kordon::{
     ordered::OrderedSet,
     placement::{Constraint, Reason, Snapshot, SnapshotLease},
     plan::{
-        Action, Cancellation, DrainOptions, EvictionRules, Landing, PlacingEnvironment, Plan, PlanJob,
-        PodPlan, RemovalOptions, TaintEdits, headroom,
+        Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, OutcomeKind,
+        PlacingEnvironment, Plan, PlanJob, PodPlan, RemovalOptions, TaintEdits, headroom,
     },
 };
 
@@ -219,7 +219,7 @@ fn an_uncordon_names_the_pending_pods_that_it_places() {
 }
 
 #[test]
-fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
+fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 1)]);
     for (node, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
         let zone = (Name::from("topology.kubernetes.io/zone"), Name::from(zone));
@@ -235,9 +235,15 @@ fn headroom_names_the_node_and_the_zone_whose_loss_leaves_most_pods_pending() {
     assert_eq!((nodes.tried, nodes.short), (3, 0), "three of n1 fit beside two on n2 and one on n3");
     assert_eq!((zones.tried, zones.short), (2, 1));
     let worst = zones.worst.as_ref().expect("n1 has room for one of zone b's two");
-    assert_eq!((worst.pending, worst.pods), (1, 2));
+    assert_eq!((worst.outcomes.of(OutcomeKind::Pending), worst.outcomes.nowhere(), worst.pods), (1, 1, 2));
     assert!(!found.is_enough());
-    assert_eq!(found.to_string(), "N-1 ok: nodes; losing zone b leaves 1 pod Pending");
+    assert_eq!(words(&found), "N-1 ok: nodes; losing zone b strands 1 pod (1 Pending)");
+
+    // Beside it, one of a StatefulSet, which stays with its node, and one that nobody recreates.
+    fixture.owner(WorkloadKind::StatefulSet, "db", 1);
+    fixture.pod("db-0", "n2", |pod| own(pod, WorkloadKind::StatefulSet, "db"));
+    fixture.pod("bare", "n2", |_| {});
+    assert_eq!(reported(&fixture), "N-1: losing n2 strands 2 pods (1 lost, 1 stuck), worst zone b: 3");
 }
 
 #[test]
@@ -248,5 +254,9 @@ fn headroom_stops_when_it_is_cancelled() {
 
 fn reported(fixture: &PlanFixture) -> String {
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
-    headroom(&fixture.cluster, &snapshot, || true).expect("it went on").to_string()
+    words(&headroom(&fixture.cluster, &snapshot, || true).expect("it went on"))
+}
+
+fn words(headroom: &Headroom) -> String {
+    headroom.clause(None, NOW).expect("there is something to lose").text
 }

@@ -661,7 +661,7 @@ impl DashboardFixture {
             return;
         }
         if let Some(job) = self.app.model.next_headroom_job(self.now) {
-            self.app.model.headroom = job.work(|| true);
+            self.app.model.headroom = job.work();
         }
     }
 

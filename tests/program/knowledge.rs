@@ -73,9 +73,9 @@ fn statements(fixture: &mut DashboardFixture) -> OrderedSet<String> {
     let knows_pods = cluster.gap(FeedKind::Pods).is_none();
     let is_live = model.views.confidence == Some(Confidence::Live);
     let mut found = of_status(&StatusReport::new(model, fixture.now));
-    if let Some(headroom) = model.known_headroom(fixture.now).known().filter(|_| model.is_headroom_definite())
-    {
-        found.insert(format!("{headroom}"));
+    let headroom = model.known_headroom(fixture.now).known().filter(|_| model.is_headroom_definite());
+    if let Some((_, clause)) = headroom {
+        found.insert(clause.text);
     }
     if knows_pods && is_live {
         for (pod, row) in &model.views.leaving.evictions {

@@ -10,10 +10,10 @@ use kordon::{
     cluster::{NodeName, SchedulingSpec, WorkloadKind, ZoneKey, scheduling::HostPort},
     forecast::{Assumptions, Forecast},
     k8s::feed::{FeedKind, FeedState},
-    model::KnownHeadroom,
+    model::{ClusterVerdict, KnownHeadroom},
     ordered::{OrderedMap, OrderedSet},
     placement::Snapshot,
-    plan::{Headroom, HeadroomLosses, PlacingEnvironment},
+    plan::{Headroom, HeadroomLosses, OutcomeCounts, OutcomeKind, PlacingEnvironment},
     run::Surface,
     time::{Span, Timestamp},
     ui::snapshot,
@@ -109,70 +109,73 @@ pub fn fixture_without(
     fixture
 }
 
-/// How many pods stay Pending by the what-if that is open, and the nodes and zones that fail in it.
-fn what_if(fixture: &DashboardFixture) -> (usize, OrderedSet<NodeName>, OrderedSet<ZoneKey>) {
+/// How many pods have nowhere to run by the what-if that is open, and the nodes and zones that fail in it.
+fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, OrderedSet<NodeName>, OrderedSet<ZoneKey>) {
     let preview = fixture.app.screen.overlays.plan().expect("a what-if is open");
     let outcome = preview.result.as_ref().map(|result| &result.outcome);
     let Some(PreviewOutcome::Failure(view)) = outcome else { panic!("{outcome:?}") };
     let impact = &view.impact;
-    let pending = impact.succession.as_ref().expect("few pods").counts().nowhere();
-    (pending, impact.nodes.clone(), impact.zones.clone())
+    let stranded = impact.succession.as_ref().expect("few pods").counts();
+    (stranded.outcomes.and(&stranded.preempted), impact.nodes.clone(), impact.zones.clone())
 }
 
-/// How many pods stay Pending by `kordon forecast --fail NODE…`.
-fn forecast(fixture: &DashboardFixture, nodes: &OrderedSet<NodeName>, horizon: Span) -> usize {
+/// How many pods have nowhere to run by `kordon forecast --fail NODE…`.
+fn forecast(fixture: &DashboardFixture, nodes: &OrderedSet<NodeName>, horizon: Span) -> OutcomeCounts {
     let model = &fixture.app.model;
     let engine = model.engine.as_ref().expect("it has started");
     let assumptions = Assumptions::failing(nodes.clone(), fixture.now);
     let forecast = Forecast::under(&assumptions, engine, &model.cluster, fixture.now, horizon);
     let snapshot = Snapshot::new(&model.cluster, model.settings.version);
     let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
-    forecast.successors(&assumptions, &model.cluster, environment).counts().nowhere()
+    let counts = forecast.successors(&assumptions, &model.cluster, environment).counts();
+    counts.outcomes.and(&counts.preempted)
 }
 
-fn title(fixture: &DashboardFixture) -> String {
+/// The line of the header with the verdict.
+fn header(fixture: &DashboardFixture) -> String {
     let mut terminal = Terminal::new(TestBackend::new(220, 60)).expect("a buffer");
     terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
-    snapshot::plain(terminal.backend().buffer())
-        .lines()
-        .find(|line| line.contains("1 Zones"))
-        .unwrap_or_default()
-        .into()
+    snapshot::plain(terminal.backend().buffer()).lines().nth(1).unwrap_or_default().into()
 }
 
-/// The losses that these numbers of Pending pods make.
-fn losses<T: Ord + Clone>(pending: &OrderedMap<T, usize>) -> (usize, usize, usize) {
-    let short = pending.values().filter(|pending| **pending > 0).count();
-    (pending.len(), short, pending.values().copied().max().unwrap_or(0))
+/// How many losses these are, how many of them strand pods and leave pods Pending, and the most pods of one.
+fn losses<T: Ord + Clone>(stranded: &OrderedMap<T, OutcomeCounts>) -> [usize; 5] {
+    let count = |counts: fn(&OutcomeCounts) -> usize| {
+        let counts = stranded.values().map(counts);
+        (counts.clone().filter(|count| *count > 0).count(), counts.max().unwrap_or(0))
+    };
+    let ((short, most), (pending, most_pending)) =
+        (count(OutcomeCounts::nowhere), count(|it| it.of(OutcomeKind::Pending)));
+    [stranded.len(), short, most, pending, most_pending]
 }
 
-fn counted<T>(losses: &HeadroomLosses<T>) -> (usize, usize, usize) {
-    (losses.tried, losses.short, losses.worst.as_ref().map_or(0, |worst| worst.pending))
+fn counted<T>(losses: &HeadroomLosses<T>) -> [usize; 5] {
+    [losses.tried, losses.short, losses.most_stranded(), losses.pending, losses.most_pending]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 
     #[test]
-    fn title_status_what_if_and_forecast_agree(
+    fn header_what_if_and_forecast_agree(
         nodes in prop::collection::vec(random_node(), 2..7),
         pods in prop::collection::vec(random_pod(), 0..24),
         horizon in prop::sample::select(vec![60_i64, 420, 1800]),
     ) {
         let mut fixture = fixture(&nodes, &pods);
-        let KnownHeadroom::Known(headroom) = fixture.app.model.known_headroom(fixture.now) else {
+        let KnownHeadroom::Known { headroom, clause, .. } = fixture.app.model.known_headroom(fixture.now) else {
             panic!("all is live")
         };
         let headroom: Headroom = headroom.clone();
-        prop_assert!(title(&fixture).contains(&headroom.to_string()), "{}", title(&fixture));
+        prop_assert!(header(&fixture).contains(&clause.text), "{}", header(&fixture));
 
         let horizon = Span::from_secs(horizon);
         let (mut of_nodes, mut of_zones) = (OrderedMap::new(), OrderedMap::new());
         for _ in &nodes {
             fixture.press("2x");
-            let (pending, failing, _) = what_if(&fixture);
-            prop_assert_eq!(forecast(&fixture, &failing, horizon), pending, "{:?}", failing);
-            of_nodes.insert(failing, pending);
+            let (stranded, failing, _) = what_if(&fixture);
+            prop_assert_eq!(forecast(&fixture, &failing, horizon).nowhere(), stranded.nowhere(), "{:?}", failing);
+            of_nodes.insert(failing, stranded);
             fixture.press("<Esc>2j");
         }
         prop_assert_eq!(counted(&headroom.nodes), losses(&of_nodes));
@@ -180,9 +183,9 @@ proptest! {
         let zones: OrderedSet<usize> = nodes.iter().map(|node| node.zone).collect();
         for _ in zones.iter().filter(|_| zones.len() > 1) {
             fixture.press("1x");
-            let (pending, failing, zones) = what_if(&fixture);
-            prop_assert_eq!(forecast(&fixture, &failing, horizon), pending, "{:?}", failing);
-            of_zones.insert(zones, pending);
+            let (stranded, failing, zones) = what_if(&fixture);
+            prop_assert_eq!(forecast(&fixture, &failing, horizon).nowhere(), stranded.nowhere(), "{:?}", failing);
+            of_zones.insert(zones, stranded);
             fixture.press("<Esc>1j");
         }
         prop_assert_eq!(counted(&headroom.zones), losses(&of_zones));
@@ -190,24 +193,33 @@ proptest! {
 }
 
 #[test]
-fn the_number_is_withheld_while_it_is_not_known() {
+fn the_number_is_withheld_while_it_is_not_known_and_has_an_age() {
     let mut fixture = DashboardFixture::well();
     let known = |fixture: &DashboardFixture| fixture.app.model.known_headroom(fixture.now).known().is_some();
-    assert!(known(&fixture) && title(&fixture).contains("N-1 ok"), "{}", title(&fixture));
+    let says = |fixture: &DashboardFixture, words: &str| {
+        let header = header(fixture);
+        assert!(header.contains(words), "{words}: {header}");
+    };
+    assert!(known(&fixture));
+    says(&fixture, "N-1 ok: nodes, zones");
 
     let computed: Timestamp = fixture.now;
-    fixture.now = computed + Span::from_secs(600);
-    assert!(known(&fixture), "nothing has changed since");
+    let after = |fixture: &mut DashboardFixture, secs: i64| {
+        fixture.now = computed + Span::from_secs(secs);
+        ClusterVerdict::of(&fixture.app.model, fixture.now).text()
+    };
+    let same = after(&mut fixture, 3600);
+    assert!(same.ends_with("N-1 ok: nodes, zones"), "what no change bears on does not age: {same}");
     fixture.change_node("pool-a-01", |node| node.unschedulable = true);
-    fixture.now = computed + Span::from_secs(60);
-    assert!(known(&fixture), "of a minute ago");
-    fixture.now = computed + Span::from_secs(61);
-    let title_then = title(&fixture);
-    assert!(!known(&fixture) && title_then.contains("· 1m01s ago, working out"), "{title_then}");
+    assert!(after(&mut fixture, 7).ends_with("N-1 ok: nodes, zones (7s ago)"));
+    assert!(after(&mut fixture, 150).ends_with("N-1 ok: nodes, zones (2m ago)"));
+    assert!(after(&mut fixture, 1200).ends_with("N-1 ok: nodes, zones (20m ago)"));
+    let old = after(&mut fixture, 1201);
+    assert!(!known(&fixture) && old.ends_with("N-1: working out 100 %"), "{old}");
 
     fixture.now = computed;
     fixture.health(FeedKind::Pods, FeedState::Broken { since: computed, error: "reset".into() });
-    assert!(!known(&fixture) && !title(&fixture).contains("N-1"), "pods are not seen: {}", title(&fixture));
+    assert!(!known(&fixture) && !header(&fixture).contains("N-1"), "pods are not seen: {}", header(&fixture));
     fixture.health(FeedKind::Pods, FeedState::Live);
     assert!(known(&fixture));
 }

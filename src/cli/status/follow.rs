@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     forecast::AccuracyReport,
-    model::ClusterVerdict,
+    model::{ClusterVerdict, HeadroomProgress},
     run::Ended,
     time::{Span, Timestamp},
 };
@@ -35,16 +35,27 @@ struct VerdictChangeReport {
 /// How often the verdict is looked at.
 const PERIOD: Span = Span::from_secs(1);
 
+/// How long N-1 is worked out in each period: at a twentieth of a core.
+const SLICE: Span = Span::from_millis(50);
+
 /// Prints the verdict and follows it until it is interrupted.
 pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<(), CliError> {
     let mut watched = OneShot::keep_watching(args, connection, no_pods).await?;
     let session = &mut watched.session;
     let clock = session.clock;
     let mut printed = None;
+    let mut progress = HeadroomProgress::default();
+    // The first line says what `kordon status` says.
+    let mut slice = super::N_1;
     loop {
         let now = clock.now();
         session.model.run_forecast(now);
         session.model.run_outcomes(now);
+        if let Some(job) = session.model.next_headroom_job(now) {
+            let headroom = job.advance(&mut progress, || clock.now() < now + slice);
+            session.model.headroom = headroom.or(session.model.headroom.take());
+            slice = SLICE;
+        }
         let verdict = ClusterVerdict::of(&session.model, now);
         let outline = (verdict.level, verdict.outline.clone());
         if printed.as_ref() != Some(&outline) {

@@ -12,7 +12,11 @@ use super::{
     exit::CliError,
     once::{OnceArgs, OneShot},
 };
-use crate::{cluster::FeedKind, model::VerdictLevel};
+use crate::{
+    cluster::FeedKind,
+    model::{HeadroomProgress, HeadroomSnapshot, VerdictLevel},
+    time::Span,
+};
 pub use report::StatusReport;
 
 #[derive(Args, Debug)]
@@ -26,8 +30,11 @@ pub struct StatusArgs {
     /// Exit with the level of the verdict: 14 notice, 15 warning, 16 critical, 17 disconnected
     #[arg(long)]
     exit_code: bool,
+    /// Wait until the loss of every node and every zone is simulated, instead of half a second
+    #[arg(long = "n-1", conflicts_with = "no_pods")]
+    n_1: bool,
     /// Print the verdict now and whenever it changes, one line each
-    #[arg(long, short, conflicts_with_all = ["exit_code", "recording"])]
+    #[arg(long, short, conflicts_with_all = ["exit_code", "recording", "n_1"])]
     watch: bool,
 }
 
@@ -41,7 +48,7 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
     };
     shot.run_forecast();
     if !args.no_pods {
-        compute_headroom(&mut shot);
+        compute_headroom(&mut shot, args.n_1);
         shot.model.run_outcomes(shot.at);
     }
     let report = StatusReport::new(&shot.model, shot.at);
@@ -54,8 +61,15 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
     Ok(())
 }
 
-/// Works the headroom out, however long that takes: a one-shot command has nothing else to do.
-fn compute_headroom(shot: &mut OneShot) {
+/// How long N-1 is worked out where the command need not wait for all of it.
+const N_1: Span = Span::from_millis(500);
+
+/// Works N-1 out: all of it, or as much as comes in half a second.
+fn compute_headroom(shot: &mut OneShot, all: bool) {
     let Some(job) = shot.model.next_headroom_job(shot.at) else { return };
-    shot.model.headroom = job.work(|| true);
+    let progress = HeadroomProgress::default();
+    let mut progress = if all { progress.with_all_zones() } else { progress };
+    let ends = shot.clock.now() + N_1;
+    let found = job.advance(&mut progress, || all || shot.clock.now() < ends);
+    shot.model.headroom = found.map(HeadroomSnapshot::stopped);
 }

@@ -14,7 +14,7 @@ use crate::{
         ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NextEventKind, NodeStateView,
         VerdictLevel,
     },
-    plan::{Headroom, HeadroomLoss, HeadroomLosses, PodOutcome},
+    plan::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, OutcomeKind, PodOutcome},
     time::{ClusterTime, Span, Timestamp},
 };
 
@@ -55,13 +55,15 @@ pub struct ClusterVerdictReport {
     pub severity: VerdictLevel,
 }
 
-/// Whether the replacements of all pods find a node if any one node or any one zone is lost.
+/// What the loss of any one node or any one zone does to its pods.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadroomReport {
     pub text: String,
     /// Whether it would be the same if everything were known.
     pub definite: bool,
+    /// How old the oldest answer is; null if nothing has changed since.
+    pub age_seconds: Option<f64>,
     pub nodes: LossesReport,
     pub zones: LossesReport,
 }
@@ -72,6 +74,8 @@ pub struct LossesReport {
     pub checked: usize,
     /// How many of them would leave pods Pending.
     pub leaving_pods_pending: usize,
+    /// How many of them would strand pods.
+    pub stranding: usize,
     pub worst: Option<LossReport>,
 }
 
@@ -79,7 +83,10 @@ pub struct LossesReport {
 #[serde(rename_all = "camelCase")]
 pub struct LossReport {
     pub name: String,
+    pub nowhere: usize,
+    pub stuck: usize,
     pub pending: usize,
+    pub lost: usize,
     pub pods: usize,
 }
 
@@ -337,17 +344,19 @@ impl StatusReport {
             headroom: model
                 .known_headroom(now)
                 .known()
-                .map(|headroom| headroom_report(headroom, model.is_headroom_definite())),
+                .filter(|(headroom, _)| headroom.is_answered())
+                .map(|(headroom, clause)| headroom_report(headroom, clause, model.is_headroom_definite())),
             unknown: gap_reports(&gaps),
             gaps,
         }
     }
 }
 
-fn headroom_report(headroom: &Headroom, definite: bool) -> HeadroomReport {
+fn headroom_report(headroom: &Headroom, clause: HeadroomClause, definite: bool) -> HeadroomReport {
     HeadroomReport {
-        text: headroom.to_string(),
+        text: clause.text,
         definite,
+        age_seconds: clause.age.map(seconds),
         nodes: losses(&headroom.nodes),
         zones: losses(&headroom.zones),
     }
@@ -356,12 +365,16 @@ fn headroom_report(headroom: &Headroom, definite: bool) -> HeadroomReport {
 fn losses<T: ToString>(losses: &HeadroomLosses<T>) -> LossesReport {
     let loss = |loss: &HeadroomLoss<T>| LossReport {
         name: loss.of.to_string(),
-        pending: loss.pending,
+        nowhere: loss.outcomes.nowhere(),
+        stuck: loss.outcomes.of(OutcomeKind::Stuck),
+        pending: loss.outcomes.of(OutcomeKind::Pending),
+        lost: loss.outcomes.of(OutcomeKind::Lost),
         pods: loss.pods,
     };
     LossesReport {
         checked: losses.tried,
-        leaving_pods_pending: losses.short,
+        leaving_pods_pending: losses.pending,
+        stranding: losses.short,
         worst: losses.worst.as_ref().map(loss),
     }
 }
@@ -594,6 +607,7 @@ mod tests {
         let at = Timestamp::from_secs(1_800_000_000);
         let written = ClusterTime::new(at);
         let text = || "text".to_owned();
+        let loss = || LossReport { name: text(), nowhere: 4, stuck: 1, pending: 2, lost: 1, pods: 9 };
         StatusReport {
             schema: "kordon.status/v1",
             taken_at: at,
@@ -721,15 +735,18 @@ mod tests {
             headroom: Some(HeadroomReport {
                 text: text(),
                 definite: true,
+                age_seconds: Some(61.5),
                 nodes: LossesReport {
                     checked: 3,
                     leaving_pods_pending: 1,
-                    worst: Some(LossReport { name: text(), pending: 2, pods: 9 }),
+                    stranding: 2,
+                    worst: Some(loss()),
                 },
                 zones: LossesReport {
                     checked: 3,
                     leaving_pods_pending: 1,
-                    worst: Some(LossReport { name: text(), pending: 2, pods: 9 }),
+                    stranding: 2,
+                    worst: Some(loss()),
                 },
             }),
         }

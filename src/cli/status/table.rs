@@ -66,7 +66,7 @@ fn head(out: &mut Page, report: &StatusReport) {
         "controller: {leader}; confidence: {}",
         confidence::text(state, since.map(|since| report.taken_at.since(since)))
     );
-    if let Some(headroom) = &report.headroom {
+    if let Some(headroom) = report.headroom.as_ref().filter(|it| !verdict.text.contains(&it.text)) {
         let likely = if headroom.definite { "" } else { "likely " };
         let _ = writeln!(out, "headroom: {likely}{}", shown(&headroom.text));
     }

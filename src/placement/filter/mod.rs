@@ -1,16 +1,13 @@
 //! Which nodes are feasible: the filters of the default profile, in its order.
 
 mod node_affinity;
-mod own_needs;
 mod pod_affinity;
 mod resources;
 mod spread;
 mod taints;
 mod volumes;
 
-pub(super) use node_affinity::NodeMatch;
-pub(super) use node_affinity::TermMatch;
-pub(super) use own_needs::OwnNeeds;
+pub(super) use node_affinity::{NodeMatch, TermMatch};
 pub(super) use spread::{CountedNodes, Tally, effective_selector, selected_classes};
 pub(super) use volumes::{PodVolumes, TOPOLOGY_LABELS};
 

@@ -229,13 +229,6 @@ impl PodVolumes {
         self.check_places(snapshot, node)
     }
 
-    /// Whether nothing but other pods can keep the node from having the volumes.
-    pub fn can_be_reached(&self, snapshot: &Snapshot, node: u32) -> bool {
-        self.obstacle.is_none()
-            && self.check_reach::<NodeRefusal>(node).is_ok()
-            && self.check_places::<NodeRefusal>(snapshot, node).is_ok()
-    }
-
     /// Whether the node is in the place that the labels of its volumes name.
     fn check_places<R: FilterRefusal>(&self, snapshot: &Snapshot, node: u32) -> Result<(), R> {
         if self.places.is_empty() || !has_place(snapshot, node) {

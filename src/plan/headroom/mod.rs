@@ -1,19 +1,23 @@
-//! Headroom: whether the cluster can lose any one node, or any one zone, without a pod staying Pending.
+//! N-1: what the loss of any one node, or of any one zone, does to its pods.
 //!
-//! Most losses are answered by a proof ([`crate::placement::FitProofs`]), the others by [`failover()`](super::failover()),
-//! so that both say the same.
+//! Each loss is the what-if of [`failover()`](super::failover()), simulated, with the same counts. [`HeadroomWork`] does that
+//! beside other work, one loss after the other.
 
+mod fit_bound;
 mod work;
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 pub use work::HeadroomWork;
 
-use super::words::counted;
+use super::{
+    outcome::{OutcomeCounts, OutcomeKind},
+    words::counted,
+};
 use crate::{
     cluster::{Cluster, NodeName, ZoneKey},
     placement::{ClusterSnapshot, Snapshot},
-    time::Timestamp,
+    time::{Span, Timestamp},
 };
 
 /// What a cluster can lose.
@@ -30,149 +34,191 @@ pub struct Headroom {
 pub struct HeadroomLosses<T> {
     /// How many there are.
     pub tried: usize,
-    /// How many of them leave pods Pending.
+    /// How many of them strand pods.
     pub short: usize,
-    /// The one that leaves most pods Pending; none if all fit, or while none is counted.
+    /// How many of them leave pods Pending.
+    pub pending: usize,
+    /// Most pods that one of them leaves Pending.
+    pub most_pending: usize,
+    /// The one that strands most pods; none if none does, or while none is known.
     pub worst: Option<HeadroomLoss<T>>,
-    /// Of how many it is not known yet whether they leave pods Pending.
+    /// How many are not answered yet.
     pub undecided: usize,
-    /// The first of those that leave pods Pending of which it is not known yet how many.
-    pub uncounted: Option<T>,
+    /// How many are so large that only the what-if answers them.
+    pub on_request: usize,
+    /// When the oldest state of the cluster was taken that an answer rests on; none if all rest on the newest state.
+    pub outdated_since: Option<Timestamp>,
+    /// The pods of the losses, and of those that are answered.
+    progress: Progress,
+}
+
+/// How far some work has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    done: usize,
+    all: usize,
 }
 
 /// The loss of one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// Pods that stay Pending: pods of what is lost, and pods that these preempt.
-    pub pending: usize,
-    /// Pods that are recreated elsewhere.
+    /// The pods that have nowhere to run.
+    pub outcomes: OutcomeCounts,
+    /// Out of how many that do not come back to the same node.
     pub pods: usize,
 }
 
-/// What is known of a loss.
+/// What one loss does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LossAnswer {
-    Counted {
-        pending: usize,
-        pods: usize,
-    },
-    /// Some pods stay Pending.
-    Short,
+struct LossAnswer {
+    outcomes: OutcomeCounts,
+    pods: usize,
 }
+
+/// What is said of headroom: what is known of nodes and of zones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadroomClause {
+    pub text: String,
+    /// How old the oldest answer is that it rests on; none if nothing has changed since.
+    pub age: Option<Span>,
+    /// Whether some loss strands pods.
+    pub is_short: bool,
+    /// Whether all nodes are answered, and not too long ago.
+    pub knows_nodes: bool,
+    /// The same for zones.
+    pub knows_zones: bool,
+}
+
+/// An answer that is older is not shown.
+pub const LONGEST_AGE: Span = Span::from_secs(20 * 60);
 
 impl<T> Default for HeadroomLosses<T> {
     fn default() -> Self {
-        Self { tried: 0, short: 0, worst: None, undecided: 0, uncounted: None }
+        Self {
+            tried: 0,
+            short: 0,
+            pending: 0,
+            most_pending: 0,
+            worst: None,
+            undecided: 0,
+            on_request: 0,
+            outdated_since: None,
+            progress: Progress::default(),
+        }
     }
 }
 
 impl<T> HeadroomLosses<T> {
-    fn record(&mut self, of: T, answer: Option<LossAnswer>) {
-        self.tried += 1;
-        match answer {
-            None => self.undecided += 1,
-            Some(LossAnswer::Counted { pending: 0, .. }) => {}
-            Some(LossAnswer::Counted { pending, pods }) => {
-                self.short += 1;
-                if self.worst.as_ref().is_none_or(|worst| pending > worst.pending) {
-                    self.worst = Some(HeadroomLoss { of, pending, pods });
-                }
-            }
-            Some(LossAnswer::Short) => {
-                self.short += 1;
-                self.uncounted.get_or_insert(of);
-            }
+    fn record(&mut self, of: T, answer: LossAnswer) {
+        let LossAnswer { outcomes, pods } = answer;
+        if outcomes.nowhere() == 0 {
+            return;
+        }
+        let pending = outcomes.of(OutcomeKind::Pending);
+        self.short += 1;
+        self.pending += usize::from(pending > 0);
+        self.most_pending = self.most_pending.max(pending);
+        if self.worst.as_ref().is_none_or(|worst| outcomes.nowhere() > worst.outcomes.nowhere()) {
+            self.worst = Some(HeadroomLoss { of, outcomes, pods });
         }
     }
 
-    /// Whether all of them are decided and counted.
-    fn is_complete(&self) -> bool {
-        self.undecided == 0 && self.uncounted.is_none()
+    /// How many pods the worst of them strands.
+    pub fn most_stranded(&self) -> usize {
+        self.worst.as_ref().map_or(0, |worst| worst.outcomes.nowhere())
     }
 
-    /// Whether it is known that none leaves a pod Pending.
-    fn is_enough(&self) -> bool {
-        self.undecided == 0 && self.short == 0
+    /// Whether all of them are answered, but for those that are answered on request.
+    pub const fn is_complete(&self) -> bool {
+        self.undecided == 0
     }
-}
 
-impl<T: Display> HeadroomLosses<T> {
-    /// `x`, `zone b`, `any of 3 zones`, `x (worst of 2 in 9 nodes)`, and how many pods stay Pending, where that is known;
-    /// none if all fit.
-    fn worst_case(&self, prefix: &str, plural: &str) -> Option<(String, Option<usize>)> {
-        let (of, pending, rank) = match (&self.uncounted, &self.worst) {
-            (Some(of), _) => (of, None, "one"),
-            (None, Some(worst)) => (&worst.of, Some(worst.pending), "worst"),
-            (None, None) => return None,
-        };
-        let subject = match self.short {
-            0 | 1 => format!("{prefix}{of}"),
-            short if short == self.tried => format!("any of {short} {plural}"),
-            short => format!("{prefix}{of} ({rank} of {short} in {} {plural})", self.tried),
-        };
-        Some((subject, pending))
+    /// Whether it is known that none strands a pod.
+    pub const fn is_enough(&self) -> bool {
+        self.undecided == 0 && self.on_request == 0 && self.short == 0
+    }
+
+    /// How old the oldest answer is, if `newest` is how old the newest state is; none if nothing has changed since.
+    fn age(&self, newest: Option<Span>, now: Timestamp) -> Option<Span> {
+        self.outdated_since.map(|at| now.since(at).or_zero()).max(newest)
     }
 }
 
 impl Headroom {
-    /// Whether it is known that no loss leaves a pod Pending.
-    pub fn is_enough(&self) -> bool {
+    /// Whether it is known that no loss strands a pod.
+    pub const fn is_enough(&self) -> bool {
         self.nodes.is_enough() && self.zones.is_enough()
     }
 
-    /// Whether nothing is known of any loss yet.
-    pub fn is_undecided(&self) -> bool {
-        self.nodes.undecided == self.nodes.tried && self.zones.undecided == self.zones.tried
-    }
-
     /// Whether nothing is left to be worked out.
-    pub fn is_complete(&self) -> bool {
+    pub const fn is_complete(&self) -> bool {
         self.nodes.is_complete() && self.zones.is_complete()
     }
-}
 
-/// `N-1 ok: nodes, zones`, `N-1 ok: nodes; losing zone b leaves 1 pod Pending`,
-/// `N-1: losing x leaves 4 pods Pending; any of 3 zones: 10`; while not all is known
-/// `N-1 ok: nodes; losing zone b leaves pods Pending, working out how many`, `N-1 ok: nodes; zones: working out`. Empty if
-/// there is nothing to lose.
-impl Display for Headroom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kinds = [
-            ("nodes", self.nodes.tried, self.nodes.undecided, self.nodes.is_enough()),
-            ("zones", self.zones.tried, self.zones.undecided, self.zones.is_enough()),
-        ];
-        if kinds.iter().all(|(_, tried, ..)| *tried == 0) {
-            return Ok(());
-        }
-        let ok = kinds.iter().filter(|(_, tried, _, is_enough)| *tried > 0 && *is_enough);
-        let ok: Vec<&str> = ok.map(|(kind, ..)| *kind).collect();
-        let worst = self.nodes.worst_case("", "nodes").into_iter();
-        let worst = worst.chain(self.zones.worst_case("zone ", "zones")).enumerate();
-        let phrase = |(place, (subject, pending))| match (place, pending) {
-            (0, Some(pending)) => {
-                format!("losing {subject} leaves {} Pending", counted(pending, "pod", "pods"))
-            }
-            (0, None) => format!("losing {subject} leaves pods Pending, working out how many"),
-            (_, Some(pending)) => format!("{subject}: {pending}"),
-            (_, None) => format!("{subject}: working out how many"),
+    /// Whether all losses are answered, none of them left to the what-if.
+    pub const fn is_answered(&self) -> bool {
+        self.is_complete() && self.nodes.on_request == 0 && self.zones.on_request == 0
+    }
+
+    /// How much is worked out, in percent; rounded down.
+    pub const fn progress(&self) -> usize {
+        let [nodes, zones] = [self.nodes.progress, self.zones.progress];
+        let all = nodes.all + zones.all;
+        if all == 0 { 0 } else { (nodes.done + zones.done) * 100 / all }
+    }
+
+    /// What is said of it: `N-1: losing x strands 3 pods (2 stuck, 1 Pending), worst zone b: 10`, `N-1 ok: nodes, zones`,
+    /// `N-1 ok: nodes; losing zone b strands 1 pod (1 Pending)`, `N-1: zones on request (x)`. None if there is nothing to lose,
+    /// or nothing is known that is not too old. `newest` is how old the newest state is that an answer rests on; none if nothing
+    /// has changed since.
+    pub fn clause(&self, newest: Option<Span>, now: Timestamp) -> Option<HeadroomClause> {
+        let [of_nodes, of_zones] = [self.nodes.age(newest, now), self.zones.age(newest, now)];
+        let is_known = |tried: usize, is_complete: bool, age: Option<Span>| {
+            tried > 0 && is_complete && age.is_none_or(|age| age <= LONGEST_AGE)
         };
-        let mut phrases: Vec<String> = worst.map(phrase).collect();
-        let undecided = kinds.iter().filter(|(_, _, undecided, _)| *undecided > 0);
-        let undecided: Vec<&str> = undecided.map(|(kind, ..)| *kind).collect();
-        if !undecided.is_empty() {
-            phrases.push(format!("{}: working out", undecided.join(", ")));
-        }
-        match (ok.is_empty(), phrases.is_empty()) {
-            (true, _) => write!(f, "N-1: {}", phrases.join("; ")),
-            (false, true) => write!(f, "N-1 ok: {}", ok.join(", ")),
-            (false, false) => write!(f, "N-1 ok: {}; {}", ok.join(", "), phrases.join("; ")),
-        }
+        let knows_nodes = is_known(self.nodes.tried, self.nodes.is_complete(), of_nodes);
+        let knows_zones = is_known(self.zones.tried, self.zones.is_complete(), of_zones);
+        let worst_node = self.nodes.worst.as_ref().filter(|_| knows_nodes);
+        let worst_zone = self.zones.worst.as_ref().filter(|_| knows_zones);
+        let mut ok = Vec::new();
+        ok.extend((knows_nodes && self.nodes.is_enough()).then_some("nodes"));
+        ok.extend((knows_zones && self.zones.is_enough()).then_some("zones"));
+        let mut others = Vec::new();
+        others.extend(worst_node.map(|worst| worst.text("")));
+        others.extend(worst_zone.map(|worst| match worst_node {
+            Some(_) => format!("worst zone {}: {}", worst.of, worst.outcomes.nowhere()),
+            None => worst.text("zone "),
+        }));
+        others.extend((knows_zones && self.zones.on_request > 0).then(|| "zones on request (x)".to_owned()));
+        let text = match (ok.is_empty(), others.is_empty()) {
+            (true, true) => return None,
+            (true, false) => format!("N-1: {}", others.join(", ")),
+            (false, true) => format!("N-1 ok: {}", ok.join(", ")),
+            (false, false) => format!("N-1 ok: {}; {}", ok.join(", "), others.join(", ")),
+        };
+        let ages = [of_nodes.filter(|_| knows_nodes), of_zones.filter(|_| knows_zones)];
+        Some(HeadroomClause {
+            text,
+            age: ages.into_iter().flatten().max(),
+            is_short: worst_node.is_some() || worst_zone.is_some(),
+            knows_nodes,
+            knows_zones: knows_zones && self.zones.on_request == 0,
+        })
     }
 }
 
-/// Loses each Ready node and each zone in turn: how many pods stay Pending once all pods of what is lost are deleted. The
-/// snapshot is of this cluster. None if `continues`, which is asked again and again, returns false.
+impl<T: Display> HeadroomLoss<T> {
+    /// `losing x strands 3 pods (2 stuck, 1 Pending)`
+    fn text(&self, prefix: &str) -> String {
+        let Self { of, outcomes, .. } = self;
+        let pods = counted(outcomes.nowhere(), "pod", "pods");
+        format!("losing {prefix}{of} strands {pods} ({})", outcomes.nowhere_text())
+    }
+}
+
+/// Loses each Ready node and each zone in turn, in one go. The snapshot is of this cluster. None if `continues`, which is asked
+/// again and again, returns false.
 pub fn headroom(
     cluster: &Cluster,
     snapshot: &Snapshot,

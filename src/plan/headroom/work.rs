@@ -2,15 +2,16 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{Headroom, LossAnswer};
+use super::{Headroom, HeadroomLosses, LossAnswer, fit_bound};
 use crate::{
-    cluster::{Cluster, NodeName, Pod, ZoneKey},
+    cluster::{Cluster, NodeName, ZoneKey},
     engine::ServerVersion,
     ordered::{OrderedMap, OrderedSet},
-    placement::{ClusterSnapshot, FitProof, FitProofs, KeptLoss, Recreated, SnapshotInProgress},
+    placement::{ClusterSnapshot, SnapshotInProgress},
     plan::{
-        failover::{self, FailoverRun},
-        owner::{self, OwnerLookup, Recreation},
+        environment::TypicalEnvironment,
+        failover::{self, Failover, FailoverRun, failover},
+        outcome::{OutcomeCounts, OutcomeKind},
         placing_environment::{PlacingEnvironment, PlacingState},
     },
     time::Timestamp,
@@ -18,21 +19,28 @@ use crate::{
 
 /// The losses of a cluster, and what is known of each.
 ///
-/// [`HeadroomWork::start`] takes a state of the cluster, [`HeadroomWork::advance`] first takes a snapshot of it, then proves
-/// what it can of each loss and simulates the others one after the other. A new state may be started at any time: answers
-/// of earlier states stay until there are newer ones, and a simulation that has started is finished in the state in which
-/// it was started.
-#[derive(Debug, Default)]
+/// [`HeadroomWork::start`] takes a state of the cluster, [`HeadroomWork::advance`] first takes a snapshot of it, then answers the
+/// losses one after the other: those without an answer first, then that with the oldest. A new state may be started at any time:
+/// answers of earlier states stay until there are newer ones, and a simulation that has started is finished in the state in
+/// which it was started.
+#[derive(Debug)]
 pub struct HeadroomWork {
     /// The state that is started, and when it was taken.
     starting: Option<(SnapshotInProgress, Timestamp)>,
     /// The state that was started last; none before the first.
     state: Option<State>,
-    proofs: FitProofs,
     losses: OrderedMap<Loss, KnownLoss>,
-    unproven: VecDeque<Loss>,
+    /// In the order in which they are answered, without those that are simulated; may have some that are gone.
+    queue: VecDeque<Loss>,
     simulation: Option<Simulation>,
+    /// The simulation of a zone, while a node is simulated that has no answer yet.
+    paused: Option<Simulation>,
+    /// Zones are answered on request where they take more looks at nodes.
+    most_looks: usize,
 }
+
+/// So many looks at nodes take some 40 s: quarter of an hour at a twentieth of a core.
+const MOST_LOOKS: usize = 1_000_000_000;
 
 /// A state of the cluster.
 #[derive(Debug)]
@@ -41,7 +49,6 @@ struct State {
     at: Timestamp,
     /// How many states were started before it.
     number: u64,
-    is_read: bool,
 }
 
 /// The loss of one thing, in the order in which they are answered.
@@ -55,10 +62,12 @@ enum Loss {
 #[derive(Clone, Debug)]
 struct KnownLoss {
     nodes: Arc<OrderedSet<NodeName>>,
+    /// Pods on these nodes when the loss was first seen.
+    pods: usize,
+    is_queued: bool,
+    /// It is too large to be answered here.
+    is_on_request: bool,
     answer: Option<KnownAnswer>,
-    /// The last proof left it open.
-    is_open: bool,
-    kept: KeptLoss,
 }
 
 /// An answer, and the state that it is of.
@@ -79,11 +88,30 @@ struct Simulation {
     run: FailoverRun<PlacingState>,
 }
 
+impl Default for HeadroomWork {
+    fn default() -> Self {
+        Self {
+            starting: None,
+            state: None,
+            losses: OrderedMap::new(),
+            queue: VecDeque::new(),
+            simulation: None,
+            paused: None,
+            most_looks: MOST_LOOKS,
+        }
+    }
+}
+
 impl HeadroomWork {
+    /// Answers zones on request where they take more looks at nodes than this; counts from the next state on.
+    pub const fn limit_looks(&mut self, most: usize) {
+        self.most_looks = most;
+    }
+
     /// Takes a newer state of the cluster.
     pub fn start(&mut self, cluster: Cluster, version: ServerVersion, at: Timestamp) {
         self.finish_start();
-        let before = self.state.take().map(|state| state.known);
+        let before = self.state.as_ref().map(|state| state.known.clone());
         self.starting = Some((SnapshotInProgress::new(cluster, version, before), at));
     }
 
@@ -105,29 +133,40 @@ impl HeadroomWork {
     }
 
     /// Takes a newer state with a snapshot of it.
-    pub fn start_with(&mut self, state: ClusterSnapshot, at: Timestamp) {
+    pub fn start_with(&mut self, known: ClusterSnapshot, at: Timestamp) {
         self.starting = None;
-        let number = self.next_number();
-        let mut known = std::mem::take(&mut self.losses);
-        self.losses = losses(&state.cluster)
-            .into_iter()
-            .map(|(loss, nodes)| {
-                let known = known.remove(&loss);
-                let answer = known.as_ref().and_then(|known| known.answer);
-                let kept = known.filter(|known| *known.nodes == nodes).map(|known| known.kept);
-                let kept = kept.unwrap_or_default();
-                (loss, KnownLoss { nodes: Arc::new(nodes), answer, is_open: false, kept })
-            })
-            .collect();
-        self.unproven = self.losses.keys().cloned().collect();
-        self.proofs.drop_update();
-        self.state = Some(State { known: state, at, number, is_read: false });
+        let number = self.state.as_ref().map_or(0, |state| state.number + 1);
+        let mut before = std::mem::take(&mut self.losses);
+        for (loss, nodes) in losses(&known.cluster) {
+            let nodes = Arc::new(nodes);
+            let loss_before = before.remove(&loss);
+            if loss_before.is_none() {
+                self.queue.push_back(loss.clone());
+            }
+            let known = match loss_before {
+                Some(before) => KnownLoss { nodes, ..before },
+                None => KnownLoss::new(nodes, &known.cluster),
+            };
+            self.losses.insert(loss, known);
+        }
+        self.leave_large_zones(known.cluster.nodes().len());
+        let losses = &self.losses;
+        let is_answered = |loss: &Loss| losses.get(loss).is_some_and(|known| known.answer.is_some());
+        self.queue.retain(|loss| losses.get(loss).is_some_and(|known| known.is_queued));
+        self.queue.make_contiguous().sort_by_key(is_answered);
+        self.state = Some(State { known, at, number });
     }
 
-    fn next_number(&mut self) -> u64 {
-        let simulated = self.simulation.as_ref().map(|simulation| simulation.state);
-        let answered = self.losses.values().filter_map(|known| known.answer).map(|answer| answer.state);
-        answered.chain(simulated).chain(self.state.as_ref().map(|state| state.number)).max().unwrap_or(0) + 1
+    /// Leaves the zones to the what-if where all of them together would take too long.
+    fn leave_large_zones(&mut self, nodes: usize) {
+        let is_zone = |loss: &Loss| matches!(loss, Loss::Zone(_));
+        let zones = self.losses.iter().filter(|(loss, _)| is_zone(loss));
+        let pods: usize = zones.map(|(_, known)| known.pods).sum();
+        if pods.saturating_mul(nodes) > self.most_looks {
+            for (_, known) in self.losses.iter_mut().filter(|(loss, _)| is_zone(loss)) {
+                (known.is_on_request, known.is_queued, known.answer) = (true, false, None);
+            }
+        }
     }
 
     /// A copy of the state that was started last, with its snapshot: what else is worked out can start from it. None while
@@ -141,10 +180,15 @@ impl HeadroomWork {
         self.state.is_some()
     }
 
+    /// When the state was taken whose losses are answered; none before the first.
+    pub fn state_at(&self) -> Option<Timestamp> {
+        self.state.as_ref().map(|state| state.at)
+    }
+
     /// When the state was taken that was started last.
     pub fn started_at(&self) -> Option<Timestamp> {
         let starting = self.starting.as_ref().map(|(_, at)| *at);
-        starting.or(self.state.as_ref().map(|state| state.at))
+        starting.or(self.state_at())
     }
 
     /// Whether the snapshot of a state is not complete.
@@ -152,114 +196,60 @@ impl HeadroomWork {
         self.starting.is_some()
     }
 
-    /// Whether all that can be proved in the last state is proved.
-    pub fn is_proved(&self) -> bool {
-        !self.is_starting() && self.unproven.is_empty()
-    }
-
     /// Goes on until all is answered or `continues`, which is asked before each loss and each pod, returns false.
     pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) {
-        if !self.advance_start(continues) || !self.read_pods(continues) {
+        if !self.advance_start(continues) {
             return;
         }
-        while !self.unproven.is_empty() {
-            if !continues() || !self.prove_next(continues) {
-                return;
-            }
-            if self.unproven.is_empty() {
-                self.proofs.free_round();
-            }
-        }
-        while self.simulate_next() {
+        while self.resume() || continues() && self.start_next() {
             if !self.simulate(continues) {
                 return;
             }
         }
     }
 
-    /// Brings the proofs up to the state; false if that was interrupted.
-    fn read_pods(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
-        let Some(state) = self.state.as_mut().filter(|state| !state.is_read) else { return true };
-        if !self.proofs.advance_update(&mut state.known.snapshot, continues) {
-            return false;
-        }
-        state.is_read = true;
-        let recreated = self.proofs.owners().iter().map(|pod| recreated(&state.known.cluster, pod)).collect();
-        self.proofs.set_recreated(recreated);
-        true
-    }
-
-    /// Packs the pods of losses of at least so many pods, where simulations are not waited for.
-    pub const fn pack_from(&mut self, pods: usize) {
-        self.proofs.pack_from(pods);
-    }
-
-    /// What is proved about the loss of some nodes in the last state, without a simulation.
-    pub fn proof(&mut self, nodes: &OrderedSet<NodeName>) -> FitProof {
-        self.finish_start();
-        self.read_pods(&mut || true);
-        match &self.state {
-            Some(state) => self.proofs.prove(&state.known.snapshot, nodes),
-            None => FitProof::Open,
-        }
-    }
-
-    /// Proves what it can of the next loss; false if that was interrupted.
-    fn prove_next(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
-        let (Some(state), Some(loss)) = (&self.state, self.unproven.front()) else { return true };
-        let Some(known) = self.losses.get_mut(loss) else { return true };
-        let nodes = &*known.nodes;
-        let Some(proof) = self.proofs.prove_again(&state.known.snapshot, nodes, &mut known.kept, continues)
-        else {
-            return false;
+    /// Whether a simulation is to be continued. That of a zone is paused while a node has no answer yet.
+    fn resume(&mut self) -> bool {
+        let is_new_node = |loss: &Loss| {
+            let is_new = |known: &KnownLoss| known.answer.is_none();
+            matches!(loss, Loss::Node(_)) && self.losses.get(loss).is_some_and(is_new)
         };
-        self.unproven.pop_front();
-        let answer = match proof {
-            FitProof::Pending { pending, pods } => Some(LossAnswer::Counted { pending, pods }),
-            FitProof::Short => Some(LossAnswer::Short),
-            FitProof::Open => None,
-        };
-        known.is_open = !matches!(answer, Some(LossAnswer::Counted { .. }));
-        // The last count is worth more than that there is one now.
-        let was_short = known
-            .answer
-            .is_some_and(|known| matches!(known.answer, LossAnswer::Counted { pending, .. } if pending > 0));
-        if let Some(answer) = answer.filter(|answer| *answer != LossAnswer::Short || !was_short) {
-            known.answer = Some(KnownAnswer { answer, at: state.at, state: state.number });
+        let awaits_node = self.queue.front().is_some_and(is_new_node);
+        match &self.simulation {
+            Some(Simulation { loss: Loss::Zone(_), .. }) if awaits_node => {
+                self.paused = self.simulation.take()
+            }
+            None if !awaits_node => self.simulation = self.paused.take(),
+            Some(_) | None => {}
         }
-        true
+        self.simulation.is_some()
     }
 
-    /// Starts to simulate the loss of which least is known, unless one is simulated; false if there is none.
-    fn simulate_next(&mut self) -> bool {
-        if self.simulation.is_some() {
-            return true;
-        }
+    /// Answers the next loss, or starts to simulate it; false if all are answered.
+    fn start_next(&mut self) -> bool {
         let Some(state) = &self.state else { return false };
-        let is_counted = |known: &KnownAnswer| matches!(known.answer, LossAnswer::Counted { .. });
-        let is_answered = |known: &KnownLoss| {
-            known.answer.filter(is_counted).is_some_and(|answer| answer.state == state.number)
-        };
-        let counted = |known: &KnownLoss| known.answer.filter(is_counted).map(|answer| answer.state);
-        let open = self.losses.iter().filter(|(_, known)| known.is_open && !is_answered(known));
-        let Some((loss, known)) = open.min_by_key(|(_, known)| counted(known)) else { return false };
-        let cluster = state.known.cluster.clone();
-        let pods = failover::leave_lost_nodes(&cluster, &known.nodes);
-        let environment =
-            PlacingEnvironment::for_outcomes(&cluster, state.known.snapshot.clone(), Timestamp::EPOCH);
-        let run = FailoverRun::new(pods, known.nodes.clone(), environment);
-        let run = run.map_environment(PlacingEnvironment::into_state);
-        let loss = loss.clone();
-        self.simulation = Some(Simulation { loss, cluster, at: state.at, state: state.number, run });
+        let Some(known) = self.queue.front().and_then(|loss| self.losses.get_mut(loss)) else { return false };
+        if known.answer.is_some_and(|known| known.state == state.number) {
+            return false;
+        }
+        let Some(loss) = self.queue.pop_front() else { return false };
+        known.is_queued = false;
+        let simulation = state.lose(loss, known.nodes.clone());
+        match simulation {
+            Ok(simulation) => self.simulation = Some(simulation),
+            Err((loss, answer)) => {
+                let (at, state) = (state.at, state.number);
+                self.answer(loss, KnownAnswer { answer, at, state });
+            }
+        }
         true
     }
 
     /// Continues the simulation; false if it was interrupted.
     fn simulate(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
-        let Some(Simulation { loss, cluster, at, state, run }) = self.simulation.take() else { return true };
-        if !self.losses.get(&loss).is_some_and(|known| known.is_open) {
-            return true;
-        }
+        let is_wanted = |simulation: &Simulation| self.losses.contains_key(&simulation.loss);
+        let Some(simulation) = self.simulation.take().filter(is_wanted) else { return true };
+        let Simulation { loss, cluster, at, state, run } = simulation;
         let mut run = run.map_environment(|placing| placing.in_cluster(&cluster, Timestamp::EPOCH));
         loop {
             if !continues() {
@@ -271,48 +261,103 @@ impl HeadroomWork {
                 break;
             }
         }
-        let failover = run.finish();
-        let outcomes = failover.all_counts();
-        let answer = LossAnswer::Counted { pending: outcomes.nowhere(), pods: outcomes.total() };
-        if let Some(known) = self.losses.get_mut(&loss).filter(|known| known.is_open) {
-            known.answer = Some(KnownAnswer { answer, at, state });
-        }
+        let answer = LossAnswer::new(&run.finish());
+        self.answer(loss, KnownAnswer { answer, at, state });
         true
+    }
+
+    fn answer(&mut self, loss: Loss, answer: KnownAnswer) {
+        let Some(known) = self.losses.get_mut(&loss).filter(|known| !known.is_on_request) else { return };
+        known.answer = Some(answer);
+        if !std::mem::replace(&mut known.is_queued, true) {
+            self.queue.push_back(loss);
+        }
     }
 
     /// What is known.
     pub fn headroom(&self) -> Headroom {
         let mut headroom = Headroom::default();
         for (loss, known) in &self.losses {
-            let answer = known.answer.map(|known| known.answer);
             match loss {
-                Loss::Node(node) => headroom.nodes.record(node.clone(), answer),
-                Loss::Zone(zone) => headroom.zones.record(zone.clone(), answer),
+                Loss::Node(node) => self.record(known, node, &mut headroom.nodes),
+                Loss::Zone(zone) => self.record(known, zone, &mut headroom.zones),
             }
         }
         headroom
     }
 
-    /// When the oldest state was taken that an answer is of.
-    pub fn answered_at(&self) -> Option<Timestamp> {
-        self.losses.values().filter_map(|known| known.answer).map(|answer| answer.at).min()
+    /// Each loss, and the pods that have nowhere to run after it; none while that is not known.
+    pub fn answers(&self) -> OrderedMap<String, Option<OutcomeCounts>> {
+        let name = |loss: &Loss| match loss {
+            Loss::Node(node) => node.to_string(),
+            Loss::Zone(zone) => format!("zone {zone}"),
+        };
+        let answer = |known: &KnownLoss| known.answer.map(|known| known.answer.outcomes);
+        self.losses.iter().map(|(loss, known)| (name(loss), answer(known))).collect()
+    }
+
+    fn record<T: Clone>(&self, known: &KnownLoss, of: &T, losses: &mut HeadroomLosses<T>) {
+        losses.tried += 1;
+        if known.is_on_request {
+            losses.on_request += 1;
+            return;
+        }
+        losses.progress.all += known.pods;
+        let Some(KnownAnswer { answer, at, state }) = known.answer else {
+            losses.undecided += 1;
+            return;
+        };
+        losses.progress.done += known.pods;
+        losses.record(of.clone(), answer);
+        if self.state.as_ref().is_some_and(|newest| newest.number != state) {
+            losses.outdated_since = Some(losses.outdated_since.map_or(at, |oldest| oldest.min(at)));
+        }
     }
 
     /// Whether all is answered in the last state.
     pub fn is_done(&self) -> bool {
         let Some(state) = &self.state else { return false };
-        let is_answered = |known: &KnownLoss| {
-            known.answer.is_some_and(|known| {
-                known.state == state.number && matches!(known.answer, LossAnswer::Counted { .. })
-            })
-        };
-        self.unproven.is_empty() && self.losses.values().all(is_answered)
+        let is_answered = |known: &KnownLoss| known.answer.is_some_and(|answer| answer.state == state.number);
+        self.losses.values().all(|known| known.is_on_request || is_answered(known))
     }
+}
 
-    /// How many losses the last state has, and how many of them are proved.
-    pub fn proved(&self) -> (usize, usize) {
-        let open = self.losses.values().filter(|known| known.is_open).count();
-        (self.losses.len(), self.losses.len() - self.unproven.len() - open)
+impl KnownLoss {
+    fn new(nodes: Arc<OrderedSet<NodeName>>, cluster: &Cluster) -> Self {
+        let pods = nodes.iter().map(|node| cluster.pods_on(node).count()).sum();
+        Self { nodes, pods, is_queued: true, is_on_request: false, answer: None }
+    }
+}
+
+impl State {
+    /// Starts to simulate the loss of some nodes.
+    ///
+    /// # Errors
+    /// The answer, where it is certain that all pods find a node.
+    fn lose(&self, loss: Loss, nodes: Arc<OrderedSet<NodeName>>) -> Result<Simulation, (Loss, LossAnswer)> {
+        let cluster = self.known.cluster.clone();
+        let pods = failover::leave_lost_nodes(&cluster, &nodes);
+        let mut left = self.known.snapshot.clone();
+        nodes.iter().for_each(|node| left.remove_node(node));
+        if fit_bound::all_fit(&mut left, &cluster, &pods) {
+            // Where they land makes no difference.
+            let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
+            let failover = failover(&cluster, pods, &nodes, anywhere);
+            return Err((loss, LossAnswer::new(&failover)));
+        }
+        let environment = PlacingEnvironment::for_outcomes(&cluster, left, Timestamp::EPOCH);
+        let run = FailoverRun::new(pods, nodes, environment);
+        let run = run.map_environment(PlacingEnvironment::into_state);
+        Ok(Simulation { loss, cluster, at: self.at, state: self.number, run })
+    }
+}
+
+impl LossAnswer {
+    fn new(failover: &Failover) -> Self {
+        let of_nodes = failover.counts();
+        let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
+        let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
+        Self { outcomes: failover.all_counts().only_nowhere(), pods: of_nodes.total() - stay }
     }
 }
 
@@ -328,26 +373,4 @@ fn losses(cluster: &Cluster) -> OrderedMap<Loss, OrderedSet<NodeName>> {
         losses.extend(zones.into_iter().map(|(zone, nodes)| (Loss::Zone(zone), nodes)));
     }
     losses
-}
-
-/// Whether the pods of the owner of a pod are recreated elsewhere.
-fn recreated(cluster: &Cluster, pod: &Pod) -> Recreated {
-    match owner::recreation(cluster, pod) {
-        Recreation::OnSameNode | Recreation::Never(_) => return Recreated::None,
-        Recreation::Immediately | Recreation::WhenGone => {}
-    }
-    let Some(owner) = &pod.owner else { return Recreated::None };
-    let OwnerLookup::Found(workload) = owner::find(cluster, &pod.key.namespace, owner) else {
-        return Recreated::All;
-    };
-    let Some(replicas) = workload.replicas.and_then(|replicas| usize::try_from(replicas).ok()) else {
-        return Recreated::All;
-    };
-    // Mostly there are no more than it wants, which the index alone shows.
-    if cluster.count_owned_by(&owner.uid) <= replicas {
-        return Recreated::All;
-    }
-    let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
-    let live = cluster.pods_owned_by(&owner.uid).filter(lives).count();
-    if live <= replicas { Recreated::All } else { Recreated::Some }
 }

@@ -20,6 +20,7 @@ use crate::{
     },
     model::{ControllerRole, Model},
     ordered::{OrderedMap, OrderedSet},
+    plan::Headroom,
     run::session::PassDurations,
     time::{Span, Timestamp},
 };
@@ -93,6 +94,7 @@ const RATE: &str = "kordon_zone_eviction_rate";
 const PREDICTED: &str = "kordon_pods_predicted_evicted";
 const NEXT: &str = "kordon_next_eviction_seconds";
 const SHORT: &str = "kordon_headroom_pending_pods";
+const STRANDED: &str = "kordon_headroom_stranded_pods";
 const CONTRADICTED: &str = "kordon_settings_contradicted";
 const JUDGED: &str = "kordon_forecast_events";
 const WATCH_UP: &str = "kordon_watch_live";
@@ -161,7 +163,12 @@ pub const METRICS: &[Metric] = &[
     gauge(
         SHORT,
         &["loss"],
-        "Pods that find no place if the worst single node, or zone, is lost; absent while that is not known",
+        "Most pods that stay Pending if any single node, or zone, is lost; absent while that is not known",
+    ),
+    gauge(
+        STRANDED,
+        &["loss"],
+        "Pods that have nowhere to run if the worst single node, or zone, is lost: stuck, Pending or lost; absent while that is not known",
     ),
     gauge(
         CONTRADICTED,
@@ -294,16 +301,15 @@ impl MetricsView<'_> {
                 samples.add(NEXT, Vec::new(), next.since(*now).or_zero().as_secs_f64());
             }
         }
-        if let Some(headroom) = model.known_headroom(*now).known() {
-            let worst = [
-                ("node", headroom.nodes.worst.as_ref().map(|loss| loss.pending), headroom.nodes.undecided),
-                ("zone", headroom.zones.worst.as_ref().map(|loss| loss.pending), headroom.zones.undecided),
+        if let Some((headroom, clause)) = model.known_headroom(*now).known() {
+            let Headroom { nodes, zones } = headroom;
+            let kinds = [
+                ("node", clause.knows_nodes, nodes.most_pending, nodes.most_stranded()),
+                ("zone", clause.knows_zones, zones.most_pending, zones.most_stranded()),
             ];
-            for (loss, pending, undecided) in worst {
-                // Without an answer for all of them, none is no answer.
-                if pending.is_some() || undecided == 0 {
-                    samples.add(SHORT, vec![("loss", loss.into())], count(pending.unwrap_or(0)));
-                }
+            for (loss, _, pending, stranded) in kinds.into_iter().filter(|(_, is_known, ..)| *is_known) {
+                samples.add(SHORT, vec![("loss", loss.into())], count(pending));
+                samples.add(STRANDED, vec![("loss", loss.into())], count(stranded));
             }
         }
     }

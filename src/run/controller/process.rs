@@ -512,7 +512,7 @@ impl BesideWork {
         Self {
             forecast: Background::new(FORECAST),
             leaving: Background::new(TICK),
-            headroom: Background::in_slices(FORECAST),
+            headroom: Background::new(FORECAST),
             progress: HeadroomProgress::default(),
         }
     }

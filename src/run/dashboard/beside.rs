@@ -214,10 +214,6 @@ impl Loop {
                 self.headroom_progress = progress;
                 self.start_placing_jobs();
                 self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
-                // No tick comes to start it for a moment of a recording.
-                if !self.headroom_goes_on && self.app.playback.is_none() {
-                    self.headroom.rest(HEADROOM_REST);
-                }
                 let (model, _) = self.worked_on();
                 let before = model.headroom.take();
                 let words =

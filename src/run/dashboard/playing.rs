@@ -168,7 +168,7 @@ impl Loop {
         self.outlook = Background::new(FORECAST);
         self.plan = Background::new(FORECAST);
         self.detail = Background::new(FORECAST);
-        self.headroom = Background::in_slices(HEADROOM);
+        self.headroom = Background::new(HEADROOM);
         self.headroom_progress = HeadroomProgress::default();
         self.leaving = Background::new(REFRESH);
         self.eviction_outcomes = Background::new(OUTCOMES);

@@ -5,10 +5,10 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{column, draw_cause, draw_nothing, open, plain, say, table_of};
 use crate::{
     app::{Pane, ZoneColumn},
-    cluster::{Known, ZoneKey},
+    cluster::ZoneKey,
     engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
-    model::{KnownHeadroom, NodeState, StateRole, ZoneNodes, cluster_verdict::is_every_zone_down},
+    model::{NodeState, StateRole, ZoneNodes, cluster_verdict::is_every_zone_down},
     plan::words::counted,
     ui::{
         Scene, node_strip, text,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// ```text
-/// ─ 1 Zones  2 · unhealthy from 55% · 1 disrupted · N-1: losing zone eu/a leaves 12 pods Pending ───────────────────
+/// ─ 1 Zones  2 · unhealthy from 55% · 1 disrupted ──────────────────────────────────────────────────────────────────
 ///   zone  state              not ready                    unhealthy       eviction rate, next slot    nodes
 /// ✖ eu/a  FullDisruption     8 of 8 not ready             ━━━━╎━━━━ 100%  0.1/s, in 9s: 1 of 7 nodes  ✕✕✕✕✕✕✕✕
 /// · eu/b  Normal             0 of 8 not ready, 1 Silent   ────╎────   0%  0.1/s normal                ▪▪◌▪▪▪▪▪
@@ -162,46 +162,13 @@ fn facts(scene: &Scene) -> Runs {
     let runs = Runs::new(&text::count(zones.len()), scene.style(Role::Dim))
         .and(&format!(" · unhealthy from {threshold:.0}%"), scene.style(Role::Dim));
     if disrupted == 0 {
-        return headroom(scene, runs);
+        return runs;
     }
     if all_down(scene) {
         let words = " · all zones down: evictions paused (master disruption mode)";
         return runs.and(words, scene.style(Role::ZoneFull));
     }
-    headroom(scene, runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial)))
-}
-
-/// ` · N-1 ok: nodes, zones`, or that this is likely, or how old it is; nothing while it cannot be known.
-fn headroom(scene: &Scene, runs: Runs) -> Runs {
-    let faint = scene.style(Role::Faint);
-    let (headroom, age) = match scene.shown.known_headroom(scene.now) {
-        KnownHeadroom::Known(headroom) => (headroom, None),
-        KnownHeadroom::Outdated { headroom, at } => (headroom, Some(scene.now.since(at))),
-        KnownHeadroom::Computing => return runs.and(" · N-1: working out", faint),
-        KnownHeadroom::Withheld if is_closed(scene) => return runs.and(" · N-1 unknown", faint),
-        KnownHeadroom::Withheld => return runs,
-    };
-    let mut words = headroom.to_string();
-    if words.is_empty() {
-        return runs;
-    }
-    if !scene.shown.is_headroom_definite() {
-        words.insert_str(0, "likely ");
-    }
-    let known = runs.and(" · ", faint);
-    let Some(age) = age else {
-        let role = if headroom.is_enough() { Role::Dim } else { Role::ZonePartial };
-        return known.and(&words, scene.style(role));
-    };
-    // Where a part of it is worked out for the first time, the words say so.
-    let goes_on = if headroom.is_complete() { ", working out" } else { "" };
-    known.and(&words, faint).and(&format!(" · {} ago{goes_on}", age.or_zero()), faint)
-}
-
-/// Whether nodes or pods are not to come: they may not be listed, or are not read.
-fn is_closed(scene: &Scene) -> bool {
-    let gaps = scene.shown.headroom_gaps();
-    gaps.0.iter().any(|gap| gap.known != Known::NotListed)
+    runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial))
 }
 
 /// The place of the column with a cell for each node.

@@ -106,7 +106,7 @@ impl Lying {
     /// Asks for everything that can be asked of each object: what would be lost, why, and plans.
     fn ask(&mut self) {
         if let Some(job) = self.app.model.next_headroom_job(self.now) {
-            self.app.model.headroom = job.work(|| true);
+            self.app.model.headroom = job.work();
         }
         let Self { app, now } = self;
         let (cluster, version) = (&app.model.cluster, ServerVersion::new(1, 36));
