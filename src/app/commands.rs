@@ -680,7 +680,7 @@ pub const COMMANDS: &[Command] = &[
         context: KeyContext::TypingOf(InputTarget::Filter),
         ..typing(
             "keep-filter",
-            "Keep the filter and go back to the list.",
+            "Keep the filter; the first row that passes is selected, unless the selected one passes.",
             "keep",
             ENTER,
             UserAction::KeepFilter,

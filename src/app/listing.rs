@@ -6,20 +6,29 @@ use std::sync::Arc;
 ///
 /// While nobody uses the list, a selection at the top stays at the top, where the most urgent rows appear. From the first
 /// key on it stays with its row: a key acts on the row that was under the cursor before it, or on none if that is
-/// gone.
+/// not listed any more. Only a move, or a choice ([`Listing::select`], [`Listing::choose_first`]), selects another row.
 #[derive(Clone, Debug)]
 pub struct Listing<K> {
     /// Shared with what was sorted beside the loop.
     keys: Arc<Vec<K>>,
     selected: usize,
-    /// The row that was selected and is not listed any more. No other row is selected in its place.
-    gone: Option<K>,
+    /// Why no row is selected; none while the one at `selected` is.
+    unselected: Option<Unselected<K>>,
     hold: Hold,
-    /// The row that was selected when the list was last drawn.
-    drawn: Option<K>,
+    /// The row that was selected when the list was last drawn; none if it was not drawn since the last key.
+    drawn: Option<Option<K>>,
     offset: usize,
     /// Rows that the pane showed when it was last drawn.
     page: usize,
+}
+
+/// Why no row of a list is selected.
+#[derive(Clone, Debug)]
+enum Unselected<K> {
+    /// This row is not listed any more. It is selected again when it comes back.
+    Gone(K),
+    /// No row that is listed was chosen.
+    NotChosen,
 }
 
 /// What becomes of the selection when the rows are replaced.
@@ -29,8 +38,8 @@ enum Hold {
     Place,
     /// It stays with its row, and is none while that is gone.
     Row,
-    /// It stays with its row, or is the first: the user has changed what is listed.
-    RowOrFirst,
+    /// The same, and moves start at the top while it is gone: the user has changed what is listed.
+    RowFromTop,
 }
 
 /// What happens to the list besides moves.
@@ -51,7 +60,7 @@ impl<K> Default for Listing<K> {
         Self {
             keys: Arc::default(),
             selected: 0,
-            gone: None,
+            unselected: None,
             hold: Hold::Place,
             drawn: None,
             offset: 0,
@@ -95,14 +104,14 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.keys.get(self.cursor()?)
     }
 
-    /// The place of the selected row; none if it is gone.
+    /// The place of the selected row; none if none is.
     pub const fn cursor(&self) -> Option<usize> {
-        if self.gone.is_none() { Some(self.selected) } else { None }
+        if self.unselected.is_none() { Some(self.selected) } else { None }
     }
 
-    /// Whether the row is gone that was selected.
+    /// Whether rows are listed and none is selected, or the selected one is gone.
     pub const fn is_row_gone(&self) -> bool {
-        self.gone.is_some()
+        self.unselected.is_some()
     }
 
     /// The first row to show on a page of `rows`, so that the selected one is on it.
@@ -133,13 +142,18 @@ impl<K: PartialEq + Clone> Listing<K> {
     fn replace_all(&mut self, keys: Arc<Vec<K>>, is_chosen: impl Fn(&K) -> bool) {
         let chosen = self.chosen();
         let place = chosen.is_some().then(|| keys.iter().position(is_chosen)).flatten();
-        self.gone = None;
         match (self.hold, place) {
-            (Hold::Place, _) if self.selected == 0 => {}
-            (_, Some(place)) => self.selected = place,
-            (Hold::Place, None) => {}
-            (Hold::Row, None) => self.gone = chosen,
-            (Hold::RowOrFirst, None) => self.selected = 0,
+            (Hold::Place, _) if self.selected == 0 => self.unselected = None,
+            (_, Some(place)) => (self.selected, self.unselected) = (place, None),
+            (Hold::Place, None) => self.unselected = None,
+            (Hold::Row | Hold::RowFromTop, None) => {
+                if let Some(chosen) = chosen {
+                    self.unselected = Some(Unselected::Gone(chosen));
+                }
+                if self.hold == Hold::RowFromTop {
+                    self.selected = 0;
+                }
+            }
         }
         self.keys = keys;
         self.clamp();
@@ -147,7 +161,11 @@ impl<K: PartialEq + Clone> Listing<K> {
 
     /// The row that was selected last, whether it is still listed or not.
     fn chosen(&self) -> Option<K> {
-        self.gone.as_ref().or_else(|| self.keys.get(self.selected)).cloned()
+        match &self.unselected {
+            None => self.keys.get(self.selected).cloned(),
+            Some(Unselected::Gone(row)) => Some(row.clone()),
+            Some(Unselected::NotChosen) => None,
+        }
     }
 
     /// Forgets all rows, and selects the first of those that come.
@@ -158,24 +176,30 @@ impl<K: PartialEq + Clone> Listing<K> {
     pub fn on_use(&mut self, list_use: ListUse) {
         match list_use {
             ListUse::Key => {
-                let drawn = self.drawn.take().filter(|_| self.hold == Hold::Place);
+                let was_held = self.hold != Hold::Place;
                 self.hold = Hold::Row;
-                let Some(drawn) = drawn else { return };
-                match self.keys.iter().position(|key| *key == drawn) {
-                    Some(place) => self.selected = place,
-                    None => self.gone = Some(drawn),
+                match self.drawn.take() {
+                    // A row that came since was not under the cursor.
+                    Some(None) if self.selected().is_some() => self.deselect(),
+                    Some(Some(drawn)) if !was_held => {
+                        match self.keys.iter().position(|key| *key == drawn) {
+                            Some(place) => self.selected = place,
+                            None => self.unselected = Some(Unselected::Gone(drawn)),
+                        }
+                        self.clamp();
+                    }
+                    Some(_) | None => {}
                 }
-                self.clamp();
             }
-            ListUse::Refilter => self.hold = Hold::RowOrFirst,
+            ListUse::Refilter => self.hold = Hold::RowFromTop,
             ListUse::Focus => self.hold = Hold::Row,
-            ListUse::Unfocus => (self.hold, self.gone) = (Hold::Place, None),
+            ListUse::Unfocus => (self.hold, self.unselected) = (Hold::Place, None),
         }
     }
 
     /// Moves the selection. From a row that is gone it moves to the rows that were next to it.
     pub fn step(&mut self, step: Movement) {
-        let down = usize::from(self.gone.take().is_none());
+        let down = usize::from(self.unselected.take().is_none());
         self.selected = match step {
             Movement::Up => self.selected.saturating_sub(1),
             Movement::Down => self.selected + down,
@@ -189,14 +213,26 @@ impl<K: PartialEq + Clone> Listing<K> {
 
     /// Selects the second row, with the first still shown.
     pub fn select_second(&mut self) {
-        self.selected = 1;
+        (self.selected, self.unselected) = (1, None);
         self.offset = 0;
+    }
+
+    /// Selects the first row, unless the selected one is listed. The user chose what is listed.
+    pub fn choose_first(&mut self) {
+        if self.unselected.is_some() && !self.keys.is_empty() {
+            self.step(Movement::First);
+        }
+    }
+
+    /// Selects none of the rows.
+    pub fn deselect(&mut self) {
+        self.unselected = Some(Unselected::NotChosen);
     }
 
     /// Selects the row with this key, where there is one.
     pub fn select(&mut self, key: &K) {
         if let Some(place) = self.keys.iter().position(|own| own == key) {
-            (self.selected, self.gone) = (place, None);
+            (self.selected, self.unselected) = (place, None);
             self.clamp();
         }
     }
@@ -205,7 +241,7 @@ impl<K: PartialEq + Clone> Listing<K> {
     pub fn set_drawn(&mut self, rows: usize) {
         self.page = rows.max(1);
         self.clamp();
-        self.drawn = self.selected().cloned();
+        self.drawn = Some(self.selected().cloned());
     }
 
     fn clamp(&mut self) {
@@ -277,9 +313,57 @@ mod tests {
         list.step(Movement::Down);
         assert_eq!(list.selected(), Some(&2), "the row that took its place");
         list.replace(vec![4, 3]);
-        list.on_use(ListUse::Refilter);
-        list.replace(vec![1, 3]);
-        assert_eq!(list.selected(), Some(&1), "the first of what the user asked for");
+    }
+
+    #[test]
+    fn what_is_listed_changes_and_the_selection_is_its_row_or_none() {
+        let mut list = listing(9, 5);
+        list.on_use(ListUse::Key);
+        list.step(Movement::Last);
+        let filtered = |rows: Vec<usize>| {
+            let mut list = list.clone();
+            list.on_use(ListUse::Refilter);
+            list.replace(rows);
+            list
+        };
+        assert_eq!(filtered(vec![7, 8]).selected(), Some(&8), "it passes the filter");
+        for rows in [vec![], vec![1, 3]] {
+            let mut list = filtered(rows);
+            assert_eq!(list.selected(), None);
+            list.on_use(ListUse::Key);
+            list.replace((0..9).collect());
+            assert_eq!(list.selected(), Some(&8), "the filter has ended");
+        }
+        for moved in [Movement::Down, Movement::Up] {
+            let mut list = filtered(vec![1, 3]);
+            list.step(moved);
+            assert_eq!(list.selected(), Some(&1), "the first of what was asked for");
+        }
+        let mut chosen = filtered(vec![1, 3]);
+        chosen.choose_first();
+        assert_eq!(chosen.selected(), Some(&1));
+        chosen.replace((0..9).collect());
+        assert_eq!(chosen.selected(), Some(&1));
+        let mut empty = filtered(vec![]);
+        empty.choose_first();
+        empty.replace((0..9).collect());
+        assert_eq!(empty.selected(), Some(&8), "there was none to choose");
+    }
+
+    #[test]
+    fn a_row_that_came_after_the_list_was_drawn_empty_is_not_acted_on() {
+        let mut list: Listing<usize> = Listing::default();
+        list.on_use(ListUse::Focus);
+        list.set_drawn(5);
+        list.replace(vec![7]);
+        let mut drawn = list.clone();
+        list.on_use(ListUse::Key);
+        assert_eq!((list.selected(), list.is_row_gone()), (None, true));
+        list.step(Movement::Down);
+        assert_eq!(list.selected(), Some(&7));
+        drawn.set_drawn(5);
+        drawn.on_use(ListUse::Key);
+        assert_eq!(drawn.selected(), Some(&7));
     }
 
     #[test]

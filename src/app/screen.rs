@@ -14,6 +14,7 @@ use super::{
     options::ThemeName,
     overlays::{Overlay, Overlays},
     pane::{KeyFocus, Pane},
+    preview::Preview,
     progress::Progress,
     snapshot_cache::SnapshotCache,
 };
@@ -367,6 +368,28 @@ impl Screen {
         }
     }
 
+    /// Keeps the filter that is typed. Where the selected row does not pass it, the first that does is selected.
+    pub(super) fn keep_filter(&mut self) {
+        self.overlays.close_top();
+        match self.focus {
+            Pane::Zones => self.zones.list.choose_first(),
+            Pane::Nodes => self.nodes.list.choose_first(),
+            Pane::Pods => self.pods.list.choose_first(),
+            Pane::Evictions => self.evictions.list.choose_first(),
+            Pane::Pending => self.pending.choose_first(),
+            Pane::Departures => self.departures.choose_first(),
+            Pane::Forecast => self.forecast.list.choose_first(),
+            Pane::Plan => self.overlays.plan_mut().into_iter().for_each(Preview::choose_first),
+            Pane::Progress => {
+                self.overlays.progress_mut().into_iter().for_each(|progress| progress.list.choose_first());
+            }
+            Pane::Detail => {
+                self.overlays.detail_mut().into_iter().for_each(|detail| detail.list.choose_first());
+            }
+            Pane::Journal => self.journal.choose_first(),
+        }
+    }
+
     /// Whether the selected row of the focused pane is gone.
     pub(super) fn is_row_gone(&self) -> bool {
         match self.focus {
@@ -418,10 +441,11 @@ impl Screen {
         self.nodes.list.keys().iter().filter_map(of_row).flatten().collect()
     }
 
-    /// Groups the nodes. The selection stays with its node; where a group was selected, the first row is.
+    /// Groups the nodes. The selection stays with its node. Groups of the same name are not the same, so none is selected
+    /// where a group was.
     pub(super) fn group_by(&mut self, grouping: Grouping) {
-        if self.selected_node().is_none() {
-            self.nodes.list.on_use(ListUse::Refilter);
+        if matches!(self.nodes.list.selected(), Some(NodeRow::Group(_))) {
+            self.nodes.list.deselect();
         }
         self.groups.group_by(grouping);
         self.nodes.arranged = None;

@@ -91,9 +91,9 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::ChoosePrevious => with_overlay(app, |overlay| overlay.choose(-1)),
         UserAction::KeepFilter => match app.screen.overlays.help_mut() {
             Some(help) => help.is_typing = false,
-            None => drop(app.screen.overlays.close_top()),
+            None => app.screen.keep_filter(),
         },
-        UserAction::KeepEdits => edit_plan(app, false),
+        UserAction::KeepEdits => app.screen.overlays.plan_mut().into_iter().for_each(Preview::keep_edits),
         UserAction::RunCommand => return run_command(app, now),
         UserAction::Typed(typed) => {
             if let Err(fault) = app.run_typed(typed, "", now) {
@@ -216,7 +216,7 @@ fn enter(app: &mut App) {
             app.screen.nodes.list.select(&NodeRow::Node(node.clone()));
             show_pods(app, node);
         }
-        Pane::Plan => edit_plan(app, true),
+        Pane::Plan => type_edits(app),
         Pane::Detail => open_suggested(app),
         Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending | Pane::Departures => {}
     }
@@ -230,6 +230,9 @@ fn show_zone(app: &mut App, zone: &ZoneKey) {
     app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
     app.screen.nodes.list.on_use(ListUse::Refilter);
     app.screen.focus = Pane::Nodes;
+    let now = app.shown().views.taken;
+    app.arrange(now);
+    app.screen.nodes.list.choose_first();
 }
 
 /// Runs the typed command. One that cannot be run stays in its line, with the reason beside it.
@@ -480,10 +483,10 @@ fn toggle_option(app: &mut App, option: PlanOption) {
     }
 }
 
-/// Starts or ends typing the taints or labels of the open plan.
-fn edit_plan(app: &mut App, is_open: bool) {
+/// Starts typing the taints or labels of the open plan.
+fn type_edits(app: &mut App) {
     if let Some(line) = app.screen.overlays.plan_mut().and_then(|preview| preview.line.as_mut()) {
-        line.is_open = is_open;
+        line.is_open = true;
     }
 }
 

@@ -3,7 +3,7 @@
 use kordon::{
     app::{
         detail::DetailSubject,
-        pane::Pane,
+        pane::{InputTarget, KeyFocus, Pane},
         preview::{PlanKind, Targets},
     },
     cluster::{Key, NodeName},
@@ -13,7 +13,7 @@ use crate::dashboard_fixture::DashboardFixture;
 
 #[test]
 fn esc_keeps_the_selected_node_when_a_filter_ends() {
-    for keys in ["2/pool-b-09<Esc>", "2/pool-b-09<Enter><Esc>", "2/pool-b<Enter><Down><Down><Esc>"] {
+    for keys in ["2/pool-b-09<Enter><Esc>", "2/pool-b<Enter><Down><Down><Esc>"] {
         let mut fixture = DashboardFixture::incident();
         fixture.press(keys.strip_suffix("<Esc>").expect("it ends so"));
         let selected = fixture.app.screen.selected_node().cloned();
@@ -25,10 +25,53 @@ fn esc_keeps_the_selected_node_when_a_filter_ends() {
 }
 
 #[test]
-fn a_filter_that_excludes_the_selected_node_selects_the_first_that_passes() {
+fn a_filter_that_excludes_the_selected_node_selects_none_until_it_is_kept() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("2<End>/pool-b-02");
+    assert_eq!(fixture.app.screen.selected_node(), None);
+    fixture.press("<Enter>");
     assert_eq!(fixture.app.screen.selected_node(), Some(&NodeName::from("pool-b-02")));
+}
+
+#[test]
+fn after_a_filter_that_is_dropped_or_matches_nothing_keys_act_on_the_row_from_before() {
+    for keys in ["/zzz<Esc>", "/zzz<Enter><Esc>", "/pool-b-02<Esc>", "/zzz<Enter>/<Ctrl-u>pool-b<Esc>"] {
+        let mut fixture = DashboardFixture::well();
+        fixture.press("2<End>");
+        let selected = fixture.app.screen.selected_node().cloned().expect("a node");
+        fixture.press(keys);
+        assert_eq!(fixture.app.screen.selected_node(), Some(&selected), "{keys}");
+        fixture.press("c");
+        assert_eq!(planned_nodes(&fixture), [selected], "{keys}");
+    }
+    let mut fixture = DashboardFixture::well();
+    fixture.press("2<End>/zzz<Enter>c");
+    assert!(fixture.app.screen.overlays.plan().is_none(), "no row is listed");
+    assert_eq!(fixture.app.screen.message.as_deref(), Some("the selected row is gone: select another"));
+}
+
+#[test]
+fn an_invalid_taint_or_label_stays_in_its_line_and_letters_are_no_keys() {
+    for (plan, text) in [("t", "dedicated=x y:NoSch"), ("t", ""), ("l", "po ol=x"), ("l", "")] {
+        let mut fixture = DashboardFixture::maintenance();
+        fixture.press(&format!("2/pool-a-01<Enter>{plan}{text}<Enter>"));
+        let typing = KeyFocus::Input(InputTarget::Edits);
+        assert_eq!(fixture.app.screen.key_focus(), typing, "{plan} {text}");
+        let line = |fixture: &DashboardFixture| {
+            let preview = fixture.app.screen.overlays.plan().expect("a plan");
+            preview.line.clone().expect("a line")
+        };
+        assert!(line(&fixture).fault.is_some(), "{plan} {text}");
+        fixture.press("qcruxAOU");
+        assert_eq!(fixture.app.screen.key_focus(), typing, "{plan} {text}");
+        assert_eq!(line(&fixture).input.value(), format!("{text}qcruxAOU"));
+        assert_eq!(line(&fixture).fault, None, "what is typed now was not tried yet");
+        let valid = if plan == "t" { "dedicated=x:NoSchedule" } else { "pool=x" };
+        fixture.press(&format!("<Ctrl-u>{valid}<Enter>"));
+        assert_eq!(fixture.app.screen.key_focus(), KeyFocus::Pane(Pane::Plan), "{plan} {valid}");
+        fixture.press("<Esc>");
+        assert_eq!(fixture.app.screen.selected_node(), Some(&NodeName::from("pool-a-01")));
+    }
 }
 
 #[test]
@@ -115,6 +158,76 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
         }
     }
     assert!(acted > 60, "only {acted} keys acted: that shows little");
+}
+
+/// What is done to a list without choosing a row of it: it is filtered, sorted and grouped, and something is typed wrong.
+const WITHOUT_CHOICE: &[&str] = &[
+    "/zzz<Esc>",
+    "/zzz<Enter>",
+    "/zzz<Enter><Esc>",
+    "/pool-b<Esc>",
+    "/shop<Esc>",
+    "/<Ctrl-u>0<Esc>",
+    "/a",
+    "<Esc>",
+    "s",
+    "S",
+    ":nonsense<Enter><Esc>",
+    ":enforce soon<Enter><Esc>",
+    "w",
+    "z",
+];
+
+/// The same of nodes alone.
+const WITHOUT_CHOICE_OF_NODES: &[&str] =
+    &["tdedicated<Enter>qcru<Esc>", "lpo ol<Enter>qcru<Esc>", "G", "GGGG"];
+
+#[test]
+fn without_a_move_or_a_choice_no_other_row_is_ever_selected() {
+    let mut kept = 0;
+    for seed in 0..40 {
+        for (pane, focus, keys) in ACTING {
+            let mut chance = fastrand::Rng::with_seed(seed);
+            let mut fixture = match pane {
+                Pane::Plan => DashboardFixture::maintenance(),
+                _ => DashboardFixture::incident(),
+            };
+            fixture.add_waiting_pods();
+            fixture.press(focus);
+            for _ in 0..chance.usize(..4) {
+                fixture.press(["j", "j", "<End>", "<PgDn>"][chance.usize(..4)]);
+            }
+            let chosen = under_cursor(&fixture, *pane);
+            let mut done = String::new();
+            for _ in 0..1 + chance.usize(..6) {
+                let of_nodes = if *pane == Pane::Nodes { WITHOUT_CHOICE_OF_NODES } else { &[] };
+                let acts: Vec<&str> = WITHOUT_CHOICE.iter().chain(of_nodes).copied().collect();
+                let act = acts.get(chance.usize(..acts.len() + 4)).copied();
+                // Without a filter Esc leaves the pane.
+                if act == Some("<Esc>") && fixture.app.screen.filter(*pane).is_empty() {
+                    continue;
+                }
+                match act {
+                    Some(keys) => fixture.press(keys),
+                    None => disturb(&mut fixture, &mut chance, chosen.as_deref()),
+                }
+                done.push_str(act.unwrap_or("(changes)"));
+                let now = under_cursor(&fixture, *pane);
+                let reported = format!("seed {seed}, {pane:?}, chosen {chosen:?} after {done}");
+                assert!(now.is_none() || now == chosen, "{reported}: now {now:?}");
+            }
+            if fixture.app.screen.key_focus() != KeyFocus::Pane(*pane) {
+                fixture.press("<Esc>");
+            }
+            let key = keys[chance.usize(..keys.len())];
+            fixture.press(key);
+            if let Some(object) = acted_on(&fixture, *pane) {
+                assert_eq!(Some(object), chosen, "seed {seed}, {pane:?}, {key} after {done}");
+                kept += 1;
+            }
+        }
+    }
+    assert!(kept > 60, "only {kept} keys acted: that shows little");
 }
 
 /// Rows move, arrive and vanish, the chosen one too.

@@ -151,15 +151,15 @@ impl Detail {
     }
 
     /// Where a row that was selected at a place is now. An action is that action or none; of the other rows, whose words
-    /// change with time, the one in the same place stands for one that is gone.
+    /// change with time, the one in the same place stands for one that is gone, unless it is an action.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
         // Lines of an object may be equal.
         let is_there = |place: &usize| self.rows.get(*place).is_some_and(|row| row.is_same(chosen));
         let found = place.filter(is_there).or_else(|| self.rows.iter().position(|row| row.is_same(chosen)));
-        let is_action = matches!(chosen, DetailRow::Suggestion(_));
-        found.or_else(|| {
-            place.filter(|_| !is_action).map(|place| place.min(self.rows.len().saturating_sub(1)))
-        })
+        let is_action = |row: &DetailRow| matches!(row, DetailRow::Suggestion(_));
+        let place =
+            place.filter(|_| !is_action(chosen)).map(|place| place.min(self.rows.len().saturating_sub(1)));
+        found.or(place.filter(|place| !self.rows.get(*place).is_some_and(is_action)))
     }
 
     /// Shows the whole object, or the summary again, from the first row.

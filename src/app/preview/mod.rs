@@ -58,6 +58,8 @@ pub struct EditLine {
     pub input: Input,
     /// Whether keys go into it.
     pub is_open: bool,
+    /// Why the text cannot be kept as it is; none until that was tried.
+    pub fault: Option<String>,
     /// Proposals for the last word.
     pub candidates: Vec<String>,
     /// The candidate that Tab takes.
@@ -186,6 +188,13 @@ impl Preview {
         self.list.step(step);
     }
 
+    /// Selects the first row under a title, unless the selected one is listed.
+    pub(super) fn choose_first(&mut self) {
+        if self.list.is_row_gone() && !self.list.is_empty() {
+            self.list.select_second();
+        }
+    }
+
     /// Replaces the result; returns the one before.
     pub(super) fn set_result(&mut self, result: PreviewResult) -> Option<PreviewResult> {
         if std::mem::take(&mut self.is_new_request) && !self.is_moved {
@@ -225,9 +234,19 @@ impl Preview {
         }
     }
 
+    /// Ends typing into its line. A text that names no taints or labels stays open, with the reason beside it.
+    pub(super) fn keep_edits(&mut self) {
+        let fault = self.request.action().err();
+        if let Some(line) = &mut self.line {
+            line.is_open = fault.is_some();
+            line.fault = fault;
+        }
+    }
+
     fn with_line(&mut self, change: impl FnOnce(&mut EditLine)) {
         let Some(line) = &mut self.line else { return };
         change(line);
+        line.fault = None;
         line.propose();
         self.request.edits = line.input.value().into();
         self.is_new_request = true;
@@ -268,7 +287,8 @@ impl EditLine {
     /// With text in it, the line is there to be read first.
     fn new(vocabulary: Vocabulary, text: &str) -> Self {
         let candidates = vocabulary.candidates(text);
-        Self { input: Input::new(text.into()), is_open: text.is_empty(), candidates, chosen: 0, vocabulary }
+        let input = Input::new(text.into());
+        Self { input, is_open: text.is_empty(), fault: None, candidates, chosen: 0, vocabulary }
     }
 
     fn complete(&mut self) {

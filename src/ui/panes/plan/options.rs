@@ -38,12 +38,9 @@ pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Bu
     field(&line.input, style, line.is_open, input, buf);
     let below = Rect { y: area.y + 1, ..input };
     let runs = if line.is_open { proposals(scene, line) } else { Runs::default() };
-    let runs = match preview.fault() {
-        Some(fault) if !preview.request.edits.is_empty() && !preview.is_behind() && runs.is_empty() => {
-            Runs::new(fault, scene.style(Role::LevelError))
-        }
-        Some(_) | None => runs,
-    };
+    let of_result = preview.fault().filter(|_| !preview.request.edits.is_empty() && !preview.is_behind());
+    let fault = line.fault.as_deref().or(of_result.filter(|_| runs.is_empty()));
+    let runs = fault.map_or(runs, |fault| Runs::new(fault, scene.style(Role::LevelError)));
     let shown = cut_line(runs.line(), usize::from(below.width));
     text::draw_line(&shown, (below.x, below.y), below.width, buf);
     Rect { y: area.y + 2, height: area.height - 2, ..area }
