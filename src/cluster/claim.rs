@@ -15,6 +15,9 @@ pub const CORDON: &str = "kordon.dev/cordon";
 /// The annotation of a node that is being drained; renewed while the drain runs.
 pub const DRAIN: &str = "kordon.dev/drain";
 
+/// The annotation of a node that a drain emptied; it stands until the node is uncordoned or drained again.
+pub const DRAINED: &str = "kordon.dev/drained";
+
 /// How often a running drain renews its claim.
 pub const RENEW_EVERY: Span = Span::from_secs(20);
 
@@ -50,9 +53,24 @@ pub struct DrainClaim {
     pub operation: OperationId,
     #[n(2)]
     pub renewed: Timestamp,
-    /// How many workload pods the node had when the drain began ([`super::Cluster::workload_pods`]); none if it was not noted.
+    /// How many pods the drain removes from the node, those that are gone included; none if it was not noted.
     #[n(3)]
     pub pods: Option<usize>,
+    /// How many of the node's workload pods ([`super::Cluster::workload_pods`]) it leaves there; none if that was not noted.
+    #[n(4)]
+    pub stay: Option<usize>,
+}
+
+/// A drain that ended with no pod left that it removes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "AsMut<Dictionary>")]
+pub struct DrainedNote {
+    #[cbor(n(0), with = "encoding::text")]
+    pub by: String,
+    #[n(1)]
+    pub operation: OperationId,
+    #[n(2)]
+    pub at: Timestamp,
 }
 
 impl CordonNote {
@@ -103,8 +121,8 @@ impl CordonNote {
 
 impl DrainClaim {
     pub fn to_text(&self) -> String {
-        let Self { by, operation, renewed, pods } = self;
-        json!({"by": by, "operation": operation, "renewed": renewed, "pods": pods}).to_string()
+        let Self { by, operation, renewed, pods, stay } = self;
+        json!({"by": by, "operation": operation, "renewed": renewed, "pods": pods, "stay": stay}).to_string()
     }
 
     /// As in `drain by bob (operation drain-1)`, with the age of the claim where it is not renewed any more.
@@ -121,11 +139,13 @@ impl DrainClaim {
     /// Parses a claim; none if the text is not one of kordon's.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
+        let count = |field: &str| value[field].as_u64().and_then(|pods| usize::try_from(pods).ok());
         Some(Self {
             by: value["by"].as_str()?.into(),
             operation: value["operation"].as_str()?.parse().ok()?,
             renewed: value["renewed"].as_str().and_then(Timestamp::parse)?,
-            pods: value["pods"].as_u64().and_then(|pods| usize::try_from(pods).ok()),
+            pods: count("pods"),
+            stay: count("stay"),
         })
     }
 
@@ -141,6 +161,23 @@ impl DrainClaim {
     }
 }
 
+impl DrainedNote {
+    pub fn to_text(&self) -> String {
+        let Self { by, operation, at } = self;
+        json!({"by": by, "operation": operation, "at": at}).to_string()
+    }
+
+    /// Parses a note; none if the text is not one of kordon's.
+    pub fn parse(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        Some(Self {
+            by: value["by"].as_str()?.into(),
+            operation: value["operation"].as_str()?.parse().ok()?,
+            at: value["at"].as_str().and_then(Timestamp::parse)?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,7 +186,8 @@ mod tests {
     fn claims_and_notes_read_back_and_foreign_texts_are_none() {
         let at = Timestamp::from_secs(1_800_000_000);
         let operation = "p1".parse().expect("an id");
-        let claim = DrainClaim { by: "alice@desk".into(), operation, renewed: at, pods: Some(8) };
+        let claim =
+            DrainClaim { by: "alice@desk".into(), operation, renewed: at, pods: Some(8), stay: Some(1) };
         assert_eq!(DrainClaim::parse(&claim.to_text()), Some(claim.clone()));
         assert!(claim.is_fresh(at + Span::from_secs(89)) && !claim.is_fresh(at + Span::from_secs(90)));
         let note = CordonNote {
@@ -160,7 +198,10 @@ mod tests {
             operation: Some("p2".parse().expect("an id")),
         };
         assert_eq!(CordonNote::parse(&note.to_text()), Some(note));
+        let drained = DrainedNote { by: claim.by, operation: claim.operation, at };
+        assert_eq!(DrainedNote::parse(&drained.to_text()), Some(drained));
         assert_eq!((DrainClaim::parse("x"), CordonNote::parse("[]")), (None, None));
+        assert_eq!(DrainedNote::parse("{}"), None);
     }
 
     #[test]
@@ -181,7 +222,7 @@ mod tests {
         let bare = CordonNote { why: String::new(), until: None, ..note };
         assert_eq!((bare.text(later), bare.time_left(later)), ("by bob".into(), None));
         let operation = "p2".parse().expect("an id");
-        let claim = DrainClaim { by: "bob".into(), operation, renewed: at, pods: None };
+        let claim = DrainClaim { by: "bob".into(), operation, renewed: at, ..DrainClaim::default() };
         assert_eq!(claim.text(at), "drain by bob (operation p2)");
         assert_eq!(claim.text(later), "drain by bob (operation p2), not renewed for 2h05m");
     }

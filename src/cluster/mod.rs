@@ -71,7 +71,7 @@ pub mod workload;
 use std::{mem, sync::Arc};
 
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
-pub use claim::{CordonNote, DrainClaim};
+pub use claim::{CordonNote, DrainClaim, DrainedNote};
 pub use event::{ClusterEvent, EventSubject, ObjectEvents};
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
@@ -379,18 +379,13 @@ impl Cluster {
         self.by_node.pods(node).iter()
     }
 
-    /// How many pods on a node a drain removes by default: neither finished nor static, and of no DaemonSet.
-    pub fn workload_pods(&self, node: &NodeName) -> usize {
-        self.workload_pods_on(node).count()
-    }
-
-    /// Those pods.
-    pub fn workload_pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
+    /// The pods on a node that a drain removes by default: neither static nor of a DaemonSet.
+    pub fn workload_pods(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
         let is_daemon = |pod: &Pod| {
             let daemonset = OwnerKind::Workload(WorkloadKind::DaemonSet);
             pod.owner.as_ref().is_some_and(|owner| owner.kind == daemonset)
         };
-        self.pods_on(node).filter(move |pod| !pod.is_finished() && !pod.mirror && !is_daemon(pod))
+        self.pods_on(node).filter(move |pod| !pod.mirror && !is_daemon(pod))
     }
 
     /// The pods whose controller has this uid, by name.

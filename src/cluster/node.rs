@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use minicbor::{Decode, Encode};
 
 use super::{
-    claim::{CordonNote, DrainClaim},
+    claim::{CordonNote, DrainClaim, DrainedNote},
     encoding::{self, Dictionary},
     image::Image,
     labels::Labels,
@@ -70,6 +70,9 @@ pub struct Node {
     /// Who is draining the node with kordon.
     #[cbor(n(17), with = "encoding::inline_option", has_nil)]
     pub drain_claim: Option<Arc<DrainClaim>>,
+    /// The drain that emptied it. A client other than kordon that uncordons it leaves the note behind.
+    #[cbor(n(18), with = "encoding::inline_option", has_nil)]
+    pub drained: Option<Arc<DrainedNote>>,
 }
 
 impl Node {

@@ -58,6 +58,7 @@ const DRAIN_TIMEOUT: Span = Span::from_secs(180);
 /// The annotations in which kordon notes who cordoned and who drains a node (docs/acting.md).
 const CORDON: &str = "kordon.dev/cordon";
 const DRAIN: &str = "kordon.dev/drain";
+const DRAINED: &str = "kordon.dev/drained";
 const CLAIM_RENEWAL: Span = Span::from_secs(20);
 /// Who operates, and the name of the operation.
 const OPERATOR: &str = "ops@example.com";
@@ -291,6 +292,7 @@ impl Incidents {
             DemoEvent::DrainNodeOf { namespace, workload } => {
                 let pod = self.first_pod(namespace, workload).await?;
                 self.drain(&pod.spec.node_name, "replace the disk", None).await?;
+                self.end_drain(&pod.spec.node_name).await?;
             }
             DemoEvent::Rollout { namespace, deployment } => self.roll_out(namespace, deployment).await?,
             DemoEvent::Leak { namespace, workload, mib_per_second, leaves_mib } => {
@@ -347,13 +349,14 @@ impl Incidents {
         let end = self.clock.now() + DRAIN_TIMEOUT;
         self.drain(node, task, Some(end)).await?;
         self.delete_from(node).await?;
-        self.annotate(node, DRAIN, Value::Null).await?;
+        self.end_drain(node).await?;
         // Long enough to be seen drained.
         self.clock.sleep(secs(4)).await;
         self.cordon(node, &format!("{task}: rebooting")).await?;
         self.inject(node.to_owned(), NodeFault::Reboot { down: secs(15), kernel: kernel.to_owned() }).await;
         self.clock.sleep(secs(25)).await;
         self.annotate(node, CORDON, Value::Null).await?;
+        self.annotate(node, DRAINED, Value::Null).await?;
         let patch = json!({"spec": {"unschedulable": null}});
         self.writer.patch::<IgnoredAny>(&path::node(node), Patch::Merge, &patch).await?;
         self.clock.sleep(secs(5)).await;
@@ -382,6 +385,14 @@ impl Incidents {
             self.clock.sleep(secs(3)).await;
         }
         Ok(())
+    }
+
+    /// Removes the claim from a node that is drained, and leaves a note of the drain.
+    async fn end_drain(&self, node: &str) -> Result<(), WriteError> {
+        let now = self.clock.now().to_time();
+        let drained = json!({"by": OPERATOR, "operation": DRAIN_NAME, "at": now});
+        self.annotate(node, DRAINED, drained.to_string().into()).await?;
+        self.annotate(node, DRAIN, Value::Null).await
     }
 
     /// Cordons a node, with a note of who and why.
@@ -494,8 +505,7 @@ async fn list_pods(client: &Client, query: &str) -> Result<Vec<Pod>, WriteError>
     Ok(list.items)
 }
 
-/// Whether a drain evicts a pod: not pods of DaemonSets, static pods or finished pods.
+/// Whether a drain evicts a pod: not pods of DaemonSets, nor static pods.
 fn drains(pod: &Pod) -> bool {
-    let stays = pod.controller().is_some_and(|owner| matches!(owner.kind.as_str(), "DaemonSet" | "Node"));
-    !pod.is_finished() && !stays
+    !pod.controller().is_some_and(|owner| matches!(owner.kind.as_str(), "DaemonSet" | "Node"))
 }

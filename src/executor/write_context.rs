@@ -17,10 +17,10 @@ use crate::{
     },
     k8s::{access, cluster_id::ClusterId, connect::Connection},
     operation::{
-        OperationEnd, OperationOptions, Overrides,
+        Confirmation, OperationEnd, OperationOptions, Overrides, PriorPod,
         approval::{NotStarted, PriorOperation, StartRequest, Started},
     },
-    plan::{Action, Permission, Plan},
+    plan::{Action, Permission, Plan, PodPlan, Verdict},
     time::Timestamp,
 };
 
@@ -229,6 +229,8 @@ impl WriteContext {
             Action::Drain { options, .. } => Some(options.clone()),
             _ => None,
         };
+        let prior =
+            |pod: &PodPlan| (pod.pod.clone(), PriorPod { uid: pod.uid.clone(), node: pod.node.clone() });
         OperationStart {
             by: self.by.clone(),
             why: options.why.clone(),
@@ -239,8 +241,14 @@ impl WriteContext {
             command: plan.command.clone().unwrap_or_default(),
             drain,
             nodes: plan.nodes.iter().map(|node| (node.node.clone(), node.uid.clone())).collect(),
-            pods: plan.pods.iter().map(|pod| (pod.pod.clone(), pod.uid.clone())).collect(),
+            pods: plan
+                .pods
+                .iter()
+                .filter(|pod| !matches!(pod.verdict, Verdict::Skipped(_)))
+                .map(prior)
+                .collect(),
             overrides: overrides.words(),
+            confirmation: Some(Confirmation::to(plan)),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     cluster::{Key, NodeName, OperationId, Taint, TaintEffect, Uid},
     engine::{Effect, EffectId, Outcome, Severity},
     k8s,
-    operation::{Request, RequestId, RequestOutcome},
+    operation::{Confirmation, PriorPod, Request, RequestId, RequestOutcome},
     plan::{
         DrainOptions,
         undo::{NodeUndo, UndoStep},
@@ -79,9 +79,11 @@ pub struct OperationStart {
     pub drain: Option<DrainOptions>,
     pub nodes: Vec<(NodeName, Uid)>,
     /// The pods to evict or delete.
-    pub pods: Vec<(Key, Uid)>,
+    pub pods: Vec<(Key, PriorPod)>,
     /// The guard rails and checks that were overridden.
     pub overrides: Vec<String>,
+    /// What the operator was asked; none in journals of older versions.
+    pub confirmation: Option<Confirmation>,
 }
 
 impl LineKind {
@@ -204,12 +206,13 @@ impl OperationStart {
     fn to_value(&self) -> Value {
         let nodes: Vec<Value> =
             self.nodes.iter().map(|(name, uid)| json!({"name": name, "uid": uid})).collect();
-        let pods: Vec<Value> = self.pods.iter().map(|(pod, uid)| json!({"pod": pod, "uid": uid})).collect();
+        let pod = |(key, pod): &(Key, PriorPod)| json!({"pod": key, "uid": pod.uid, "node": pod.node});
+        let pods: Vec<Value> = self.pods.iter().map(pod).collect();
         json!({
             "kind": "started", "by": self.by, "why": self.why, "until": self.until, "context": self.context,
             "server": self.server, "action": self.action, "command": self.command,
             "drain": self.drain.as_ref().map(drain_value), "nodes": nodes, "pods": pods,
-            "overrides": self.overrides,
+            "overrides": self.overrides, "confirmation": self.confirmation.map(Confirmation::as_str),
         })
     }
 
@@ -218,7 +221,8 @@ impl OperationStart {
         let node = |node: &Value| Some((node["name"].as_str()?.into(), node["uid"].as_str()?.into()));
         let pod = |pod: &Value| {
             let (namespace, name) = pod["pod"].as_str()?.split_once('/')?;
-            Some((Key::new(namespace, name), Uid::from(pod["uid"].as_str()?)))
+            let (uid, node) = (Uid::from(pod["uid"].as_str()?), pod["node"].as_str().map(NodeName::from));
+            Some((Key::new(namespace, name), PriorPod { uid, node }))
         };
         Some(Self {
             by: text_of(value, "by")?,
@@ -232,6 +236,7 @@ impl OperationStart {
             nodes: list("nodes").iter().map(node).collect::<Option<_>>()?,
             pods: list("pods").iter().map(pod).collect::<Option<_>>()?,
             overrides: list("overrides").iter().filter_map(|text| text.as_str().map(str::to_owned)).collect(),
+            confirmation: value["confirmation"].as_str().and_then(Confirmation::parse),
         })
     }
 }
@@ -357,8 +362,9 @@ mod tests {
             action: "drain".into(),
             drain: Some(drain),
             nodes: vec![("n1".into(), "u1".into())],
-            pods: vec![(Key::new("web", "p"), "u2".into())],
+            pods: vec![(Key::new("web", "p"), PriorPod { uid: "u2".into(), node: Some("n1".into()) })],
             overrides: vec!["max-nodes".into()],
+            confirmation: Some(Confirmation::Grave),
             ..OperationStart::default()
         };
         let taint =

@@ -139,7 +139,7 @@ impl JournaledOperation {
 
     /// What a resume or an undo has to know about this one.
     pub fn prior(&self) -> PriorOperation {
-        let OperationStart { by, why, until, drain, nodes, pods, .. } = self.start.clone();
+        let OperationStart { by, why, until, drain, nodes, pods, confirmation, .. } = self.start.clone();
         PriorOperation {
             id: self.id.clone(),
             title: self.title(),
@@ -151,6 +151,7 @@ impl JournaledOperation {
             undone: self.undone,
             drain,
             nodes,
+            confirmation,
             undo: self.undo(),
             run: PriorRun { cordoned: self.claimed.clone(), pods: pods.into_iter().collect() },
         }

@@ -41,7 +41,7 @@ pub use impact::{AppliedChange, Impact};
 pub use journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use leaving::{CountedLeaving, Leaving, LeavingJob, NextEvent, NextEventKind};
 pub use moments::{Moment, MomentFinder, MomentKind};
-pub use node_state::{DrainCount, NodeState, NodeStateView, StateDetail, StateRole};
+pub use node_state::{NodeDrainCount, NodeState, NodeStateView, StateDetail, StateRole};
 pub use outcomes_job::OutcomesJob;
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods, PendingSummary};
 pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
@@ -54,7 +54,7 @@ use held_evictions::PodSight;
 use history::{Expectations, HistoryContext};
 
 use crate::{
-    cluster::{Applied, Change, Cluster, Gaps},
+    cluster::{Applied, Change, Cluster, Gaps, NodeName},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
     forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement, apply_write},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -105,6 +105,8 @@ pub struct Model {
     pub usage: Option<Arc<NodeUsage>>,
     /// The pods that left, and who removed them.
     pub departures: Departures,
+    /// How far the drains are that run here.
+    pub drains: OrderedMap<NodeName, NodeDrainCount>,
     /// What the engine knew at the last refresh.
     pub views: Views,
     watch_health: WatchHealth,
@@ -199,6 +201,7 @@ impl Model {
             pressure: PressureReadings::default(),
             usage: None,
             departures: Departures::default(),
+            drains: OrderedMap::new(),
             views: Views::default(),
             watch_health: WatchHealth::Live,
             started_at: now,

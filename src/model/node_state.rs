@@ -5,8 +5,9 @@ use std::fmt;
 
 use super::Model;
 use crate::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, Scope},
+    cluster::{Cluster, ConditionStatus, Node, NodeName, OperationId, Scope},
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
+    operation::DrainCount,
     ordered::OrderedMap,
     plan::cordoned_at,
     time::{Span, Timestamp},
@@ -31,7 +32,7 @@ pub enum NodeState {
     Starting,
     /// A drain claims it.
     Draining,
-    /// Cordoned, and none of its pods is left but those that a drain leaves.
+    /// Cordoned, a drain of it ended, and none of its pods is left but those that a drain leaves.
     Drained,
     /// Unschedulable.
     Cordoned,
@@ -84,7 +85,7 @@ impl NodeState {
             Self::Pressure
         } else if node.drain_claim.as_ref().is_some_and(|claim| claim.is_fresh(now)) {
             Self::Draining
-        } else if node.unschedulable && pods.workload == Some(0) {
+        } else if node.unschedulable && node.drained.is_some() && pods.workload == Some(0) {
             Self::Drained
         } else if node.unschedulable {
             Self::Cordoned
@@ -189,14 +190,15 @@ impl NodeFacts<'_> {
         // Pods matter to few nodes only. Of those that wait for their taint, a thousand in a large zone, none leaves yet, and to
         // find that out takes a look at each.
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
-        let counts = node.unschedulable && is_known;
+        let counts = node.unschedulable && node.drained.is_some() && is_known;
         let leaving = is_tainted.then(|| engine.leaving_pods(cluster, node));
         let pods = NodePods {
             leaving: leaving.is_some_and(|leaving| leaving.any),
-            workload: counts.then(|| cluster.workload_pods(&node.name)),
+            workload: counts.then(|| cluster.workload_pods(&node.name).count()),
         };
         // That pods become known, or are no longer, is a change of no node and no pod.
-        let of_count = if node.unschedulable && node.is_ready() { Expiry::AnyTime } else { Expiry::OnChange };
+        let is_counted = node.unschedulable && node.drained.is_some() && node.is_ready();
+        let of_count = if is_counted { Expiry::AnyTime } else { Expiry::OnChange };
         let of_claim =
             node.drain_claim.as_ref().map(|claim| claim.fresh_until()).filter(|until| *until > now);
         let expiry = engine
@@ -216,19 +218,6 @@ pub struct NodeStateView {
     pub since: Option<Timestamp>,
     /// How far its drain is; none if none runs, or its claim does not tell.
     pub drain: Option<DrainCount>,
-}
-
-/// How many of the pods that a drain removes are gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DrainCount {
-    pub gone: usize,
-    pub of: usize,
-}
-
-impl fmt::Display for DrainCount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.gone, self.of)
-    }
 }
 
 impl NodeStateView {
@@ -256,6 +245,13 @@ pub enum StateDetail {
     Lasting(Span),
 }
 
+/// The drain of a node by an operation that runs here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeDrainCount {
+    pub operation: OperationId,
+    pub count: DrainCount,
+}
+
 impl Model {
     /// The state of a node with what belongs to it; none until the engine has started.
     pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
@@ -264,11 +260,14 @@ impl Model {
         Some(NodeStateView { state, since: self.state_since(node, state), drain })
     }
 
-    fn drain_count(&self, node: &Node) -> Option<DrainCount> {
-        let of = node.drain_claim.as_ref()?.pods?;
-        let is_known = self.cluster.knows(&Scope::PodsOn(node.name.clone()));
-        let left = is_known.then(|| self.cluster.workload_pods(&node.name))?;
-        Some(DrainCount { gone: of.saturating_sub(left), of })
+    /// How far the drain of a node is: by the operation that runs here, or else by the claim on the node.
+    pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
+        let claim = node.drain_claim.as_ref()?;
+        let of_ours = self.drains.get(&node.name).filter(|drain| drain.operation == claim.operation);
+        match of_ours {
+            Some(drain) => Some(drain.count),
+            None => DrainCount::of_claim(claim, &node.name, &self.cluster),
+        }
     }
 
     fn state_since(&self, node: &Node, state: NodeState) -> Option<Timestamp> {
@@ -283,9 +282,8 @@ impl Model {
                 node.problems().filter_map(|problem| problem.last_transition).map(local).max()
             }
             NodeState::Starting => Some(local(node.created)),
-            NodeState::Draining | NodeState::Drained | NodeState::Cordoned => {
-                cordoned_at(&self.cluster, node)
-            }
+            NodeState::Drained => node.drained.as_ref().map(|drained| drained.at),
+            NodeState::Draining | NodeState::Cordoned => cordoned_at(&self.cluster, node),
             NodeState::Unknown | NodeState::NotReady | NodeState::Ready => ready(),
         }
     }
@@ -380,6 +378,8 @@ mod tests {
         cordoned: bool,
         /// The age of a drain's claim.
         claimed: Option<i64>,
+        /// Whether a drain of it ended.
+        drained: bool,
     }
 
     const READY_NODE: Case = Case {
@@ -391,6 +391,7 @@ mod tests {
         pressure: false,
         cordoned: false,
         claimed: None,
+        drained: false,
     };
 
     fn state(case: &Case) -> NodeState {
@@ -406,6 +407,7 @@ mod tests {
             conditions: ready.into_iter().chain(pressure).collect(),
             unschedulable: case.cordoned,
             drain_claim: claim.map(Arc::new),
+            drained: case.drained.then(Arc::default),
             ..Node::default()
         };
         let heartbeat = NOW - Span::from_secs(case.heartbeat_age);
@@ -440,8 +442,12 @@ mod tests {
             (Case { ready: None, heartbeat_age: 90, ..READY_NODE }, NodeState::Starting),
             (worked_on(), NodeState::Draining),
             (Case { claimed: Some(500), ..worked_on() }, NodeState::Cordoned),
-            (Case { claimed: None, workload: Some(0), ..worked_on() }, NodeState::Drained),
-            (Case { claimed: None, workload: None, ..worked_on() }, NodeState::Cordoned),
+            (Case { claimed: None, workload: Some(0), drained: true, ..worked_on() }, NodeState::Drained),
+            (Case { claimed: None, workload: Some(1), drained: true, ..worked_on() }, NodeState::Cordoned),
+            (Case { claimed: None, workload: None, drained: true, ..worked_on() }, NodeState::Cordoned),
+            // Nobody drained it.
+            (Case { claimed: None, workload: Some(0), ..worked_on() }, NodeState::Cordoned),
+            (Case { workload: Some(0), drained: true, ..READY_NODE }, NodeState::Ready),
             (READY_NODE, NodeState::Ready),
         ];
         for (place, (case, expected)) in cases.iter().enumerate() {
@@ -473,7 +479,8 @@ mod tests {
         let status = |state, since, drain| NodeStateView { state, since, drain }.text(NOW);
         let since = Some(NOW - Span::from_millis(12_900));
         assert_eq!(status(NodeState::Unknown, since, None), "Unknown 12s");
-        assert_eq!(status(NodeState::Draining, since, Some(DrainCount { gone: 3, of: 8 })), "Draining 3/8");
+        let count = DrainCount { gone: 3, terminating: 1, waiting: 4, ..DrainCount::default() };
+        assert_eq!(status(NodeState::Draining, since, Some(count)), "Draining 3/8");
         assert_eq!(status(NodeState::Ready, None, None), "Ready");
     }
 }

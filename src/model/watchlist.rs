@@ -589,9 +589,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cordoned_node_without_pods_is_drained_once_its_pods_are_known() {
+    fn a_node_without_pods_is_drained_once_its_pods_are_known_if_a_drain_of_it_ended() {
         let mut world = World::new();
-        world.change("n-5", |node| node.unschedulable = true);
+        world.change("n-4", |node| node.unschedulable = true);
+        world.change("n-5", |node| (node.unschedulable, node.drained) = (true, Some(Arc::default())));
         let state = |world: &mut World, second| {
             world.abnormal(second);
             world.watchlist.state(&"n-5".into())
@@ -600,6 +601,7 @@ mod tests {
         world.apply(Change::Pod(ObjectEvent::ListStarted), at(2));
         world.apply(Change::Pod(ObjectEvent::ListDone), at(2));
         assert_eq!(state(&mut world, 2), Some(NodeState::Drained), "no object has changed");
+        assert_eq!(world.watchlist.state(&"n-4".into()), Some(NodeState::Cordoned), "nobody drained it");
     }
 
     #[test]

@@ -57,6 +57,19 @@ impl Overrides {
 }
 
 impl Confirmation {
+    /// As the journal has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Needless => "needless",
+            Self::Plain => "plain",
+            Self::Grave => "grave",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Needless, Self::Plain, Self::Grave].into_iter().find(|each| each.as_str() == text)
+    }
+
     /// What a plan takes: the more, the graver it is.
     pub fn to(plan: &Plan) -> Self {
         if is_idle(plan) {

@@ -91,7 +91,17 @@ impl Breach {
 impl Guards {
     /// What the plan would break.
     pub fn breaches(&self, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
-        let mut breaches = self.of_nodes(plan, cluster);
+        self.breaches_of(plan, cluster, &OrderedSet::new())
+    }
+
+    /// The same, as if these nodes were not cordoned yet.
+    pub fn breaches_of(
+        &self,
+        plan: &Plan,
+        cluster: &Cluster,
+        cordoned: &OrderedSet<NodeName>,
+    ) -> Vec<Breach> {
+        let mut breaches = self.of_nodes(plan, cluster, cordoned);
         let leaves = plan.pods.iter().filter(|pod| {
             !matches!(
                 pod.verdict.as_if_granted(),
@@ -117,7 +127,7 @@ impl Guards {
         breaches
     }
 
-    fn of_nodes(&self, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
+    fn of_nodes(&self, plan: &Plan, cluster: &Cluster, cordoned: &OrderedSet<NodeName>) -> Vec<Breach> {
         let mut breaches = Vec::new();
         let closed = closed(plan);
         if closed.is_empty() {
@@ -129,7 +139,7 @@ impl Guards {
         let mut zones: OrderedMap<ZoneKey, Zone> = OrderedMap::new();
         for node in cluster.nodes().iter() {
             let zone = zones.entry(node.zone()).or_default();
-            let open = node.is_ready() && !node.unschedulable;
+            let open = node.is_ready() && (!node.unschedulable || cordoned.contains(&node.name));
             let closes = closed.contains(&node.name);
             zone.nodes += 1;
             zone.out += usize::from(!open || closes);

@@ -82,7 +82,7 @@ mod tests {
     use crate::{
         cluster::{Change, ObjectEvent, OperationId, Owner, Version, Workload, WorkloadKind, WorkloadStage},
         engine::ServerVersion,
-        operation::PodProgress,
+        operation::{DrainPart, PodProgress},
         plan::{Action, Plan, RemovalOptions, TypicalEnvironment},
         time::ClusterTime,
     };
@@ -171,6 +171,7 @@ mod tests {
                     uid: (*pod.name).into(),
                     node: Some("a".into()),
                     stage: PodProgressStage::Ended(PodEnd::Gone),
+                    part: Some(DrainPart::Gone),
                     tries: 1,
                     late: false,
                 })

@@ -11,6 +11,7 @@
 pub mod agreed;
 pub mod approval;
 pub mod confirmation;
+pub mod drain_count;
 pub mod request;
 pub mod guard;
 mod landings;
@@ -24,6 +25,7 @@ use std::collections::VecDeque;
 
 pub use agreed::{Agreed, Drift};
 pub use confirmation::{Confirmation, Overrides};
+pub use drain_count::{DrainCount, DrainPart};
 pub use guard::{Breach, Guards};
 pub use landings::{LandedReplacement, landings};
 pub use report::{
@@ -100,7 +102,15 @@ pub struct PriorRun {
     /// Nodes that it is known to have cordoned, or to have found cordoned.
     pub cordoned: OrderedSet<NodeName>,
     /// The pods that it was to remove. One of the same name with another uid replaces them.
-    pub pods: OrderedMap<Key, Uid>,
+    pub pods: OrderedMap<Key, PriorPod>,
+}
+
+/// A pod that an operation was to remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PriorPod {
+    pub uid: Uid,
+    /// None if pods were named, and in journals of older versions.
+    pub node: Option<NodeName>,
 }
 
 /// Something that an operator should know.
@@ -143,7 +153,7 @@ impl Operation {
         let mut operation = Self::blank(options, EvictionRules::of(plan.version), drain, mode, now);
         for node in &plan.nodes {
             let wanted = match (&plan.action, &node.change) {
-                (Action::Drain { .. }, _) => NodeGoal::Claim { pods: cluster.workload_pods(&node.node) },
+                (Action::Drain { .. }, _) => NodeGoal::Claim,
                 (_, NodeChange::Refused { text }) => NodeGoal::Nothing { refused: text.clone() },
                 (Action::Uncordon { .. }, _) => NodeGoal::Cordon { on: false },
                 (Action::Taint { edits, .. }, NodeChange::Taints { after, .. }) => {
@@ -158,6 +168,8 @@ impl Operation {
             operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
         }
         operation.add_pods(plan);
+        operation.observe_all(cluster, now);
+        operation.count_staying(cluster);
         operation.advance(cluster, now);
         operation
     }
@@ -236,17 +248,46 @@ impl Operation {
                 let task = PodTask::new(pod.pod.clone(), pod.uid.clone(), group, stage);
                 self.groups[group].add(self.pods.push(task));
             }
+            self.add_removed_before(group, name.as_ref());
+        }
+    }
+
+    /// Adds the pods of a node that were removed before the operation was interrupted.
+    fn add_removed_before(&mut self, group: GroupIndex, node: Option<&NodeName>) {
+        let is_there = |uid: &Uid| self.pods.iter().any(|task| task.uid == *uid);
+        let prior = self.options.prior.pods.iter();
+        let of_node = prior.filter(|(_, pod)| node.is_some() && pod.node.as_ref() == node);
+        let gone = of_node.filter(|(_, pod)| !is_there(&pod.uid));
+        let stage = PodProgressStage::Ended(PodEnd::Gone);
+        let gone = gone.map(|(key, pod)| PodTask::new(key.clone(), pod.uid.clone(), group, stage.clone()));
+        for task in gone.collect::<Vec<_>>() {
+            self.groups[group].add(self.pods.push(task));
+        }
+    }
+
+    /// Notes for the claims how many workload pods each node keeps.
+    fn count_staying(&mut self, cluster: &Cluster) {
+        for group in self.groups.indices() {
+            let Some(node) = self.groups[group].node else { continue };
+            let leaves = |uid: &Uid| {
+                self.pods.iter().any(|task| task.group == group && task.uid == *uid && task.part().is_some())
+            };
+            let pods = cluster.workload_pods(&self.nodes[node].node);
+            let stay = pods.filter(|pod| !leaves(&pod.uid)).count();
+            self.nodes[node].stay = stay;
         }
     }
 
     /// Whether a pod replaces one of the same name that this operation removed or was to remove.
     fn follows_a_removed(&self, pod: &Key, uid: &Uid) -> bool {
         let before = |task: &PodTask| task.key == *pod && task.uid != *uid;
-        self.options.prior.pods.get(pod).is_some_and(|known| known != uid) || self.pods.iter().any(before)
+        self.options.prior.pods.get(pod).is_some_and(|known| known.uid != *uid)
+            || self.pods.iter().any(before)
     }
 
-    /// Reacts to a change of the cluster.
+    /// Reacts to a change of the cluster. Pods that terminate are followed after the end, too.
     pub fn handle_change(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.observe_all(cluster, now);
         self.advance(cluster, now);
     }
 
@@ -367,6 +408,7 @@ impl Operation {
             uid: task.uid.clone(),
             node: self.groups[task.group].node.map(|node| self.nodes[node].node.clone()),
             stage: task.stage.clone(),
+            part: task.part(),
             tries: task.tries,
             late: task.late,
         };
@@ -377,6 +419,11 @@ impl Operation {
             nodes: self.nodes.iter().map(node).collect(),
             pods: self.pods.iter().map(pod).collect(),
         }
+    }
+
+    /// Whether pods still terminate that it removed, although it has ended.
+    pub fn is_followed_up(&self) -> bool {
+        self.ended.is_some() && self.pods.iter().any(|task| task.part() == Some(DrainPart::Terminating))
     }
 
     /// When what is left of it ends, its total timeout included; none where it removes no pods, is paused or has ended.

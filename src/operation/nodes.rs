@@ -6,8 +6,8 @@ use super::{
 };
 use crate::{
     cluster::{
-        Cluster, CordonNote, DrainClaim, Node, NodeName, OperationId, Taint, Uid,
-        claim::{CORDON, DRAIN, RENEW_EVERY},
+        Cluster, CordonNote, DrainClaim, DrainedNote, Node, NodeName, OperationId, Taint, Uid,
+        claim::{CORDON, DRAIN, DRAINED, RENEW_EVERY},
     },
     plan::{
         LabelEdits, NodeChange, PlanStep, TaintEdits, label,
@@ -34,6 +34,8 @@ pub(super) struct NodeTask {
     pub(super) claimed: bool,
     /// When the claim is renewed next; none while a renewal is in flight.
     renew_at: Option<Timestamp>,
+    /// How many of its workload pods the drain leaves there.
+    pub(super) stay: usize,
     releasing: bool,
     releases: u32,
     /// The taints last sent: if a read after a request without a response shows them, they were written.
@@ -44,10 +46,7 @@ pub(super) struct NodeTask {
 #[derive(Clone, Debug)]
 pub(super) enum NodeGoal {
     /// Cordoned and claimed for a drain.
-    Claim {
-        /// How many workload pods it had at the start.
-        pods: usize,
-    },
+    Claim,
     Cordon {
         on: bool,
     },
@@ -94,7 +93,7 @@ impl NodeTask {
             NodeGoal::Nothing { refused } => {
                 (Stage::Done, NodeProgressStage::Incomplete(NodeIncomplete::Failed(refused.clone())))
             }
-            NodeGoal::Claim { .. }
+            NodeGoal::Claim
             | NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
@@ -111,6 +110,7 @@ impl NodeTask {
             cordons: false,
             claimed: false,
             renew_at: None,
+            stay: 0,
             releasing: false,
             releases: 0,
             sent: None,
@@ -135,6 +135,11 @@ impl NodeTask {
             Stage::Waiting { until } => Some(until),
             Stage::Reading | Stage::Writing | Stage::Done => None,
         }
+    }
+
+    /// Renews its claim at once, where it has one: it does not say what is so any more.
+    pub(super) fn renew_now(&mut self, now: Timestamp) {
+        self.renew_at = self.renew_at.map(|at| at.min(now));
     }
 
     /// When its claim is renewed next.
@@ -178,7 +183,7 @@ impl Operation {
         let node = &mut self.nodes[place];
         if node.stage == Stage::Done {
             // Given up meanwhile; what was written stays known.
-            if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim { .. }) {
+            if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim) {
                 node.claimed = true;
                 node.cordoned = node.cordons;
             }
@@ -226,7 +231,7 @@ impl Operation {
         match node.goal {
             // There may be more to undo.
             NodeGoal::Undo(_) => node.wait(now),
-            NodeGoal::Claim { .. } => {
+            NodeGoal::Claim => {
                 node.claimed = true;
                 node.renew_at = Some(now + RENEW_EVERY);
                 node.finish(NodeProgressStage::Written);
@@ -237,8 +242,8 @@ impl Operation {
             | NodeGoal::Nothing { .. } => node.finish(NodeProgressStage::Written),
         }
         let text = match self.nodes[place].goal {
-            NodeGoal::Claim { .. } if self.nodes[place].cordoned => "cordoned and claimed for this drain",
-            NodeGoal::Claim { .. } => "claimed for this drain; it was cordoned before",
+            NodeGoal::Claim if self.nodes[place].cordoned => "cordoned and claimed for this drain",
+            NodeGoal::Claim => "claimed for this drain; it was cordoned before",
             NodeGoal::Cordon { on: true } => "cordoned",
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Taints { .. } => "taints set",
@@ -275,7 +280,7 @@ impl Operation {
                 | NodeProgressStage::Verifying => {
                     node.finish(NodeProgressStage::Incomplete(stop.clone()));
                 }
-                NodeProgressStage::Written if matches!(node.goal, NodeGoal::Claim { .. }) => {
+                NodeProgressStage::Written if matches!(node.goal, NodeGoal::Claim) => {
                     node.finish(NodeProgressStage::Incomplete(stop.clone()));
                 }
                 NodeProgressStage::Written
@@ -312,7 +317,7 @@ impl Operation {
             return NodeDecision::GiveUp(stop);
         }
         match self.nodes[place].goal.clone() {
-            NodeGoal::Claim { .. } => self.claim(place, seen, now),
+            NodeGoal::Claim => self.claim(place, seen, now),
             NodeGoal::Cordon { on } => {
                 self.nodes[place].cordons = on;
                 self.cordon(seen, on, now)
@@ -354,7 +359,8 @@ impl Operation {
         let ours =
             seen.cordon_note.as_ref().is_some_and(|note| note.operation.as_ref() == Some(&self.options.id));
         self.nodes[place].cordons = !node.unschedulable || ours;
-        let mut notes = vec![(DRAIN, Some(self.new_claim(place, seen, now).to_text()))];
+        let mut notes = vec![(DRAIN, Some(self.new_claim(place, now).to_text()))];
+        notes.extend(forget_drained(node));
         let mut undo = None;
         if !node.unschedulable {
             notes.push((CORDON, Some(self.cordon_note(now).to_text())));
@@ -382,7 +388,10 @@ impl Operation {
             uid: node.uid.clone(),
             version: None,
             unschedulable: Some(on),
-            notes: vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))],
+            notes: [(CORDON, on.then(|| self.cordon_note(now).to_text()))]
+                .into_iter()
+                .chain(forget_drained(node))
+                .collect(),
         };
         NodeDecision::Write(
             RequestKind::Patch(patch),
@@ -444,6 +453,7 @@ impl Operation {
             None => NodeDecision::Unchanged,
             Some(PlanStep::Cordon { node, uid, on }) => {
                 let mut notes = vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))];
+                notes.extend(forget_drained(seen));
                 let claimed_by = seen.drain_claim.as_ref().map(|claim| &claim.operation);
                 let is_left = claimed_by.is_some() && claimed_by == self.options.undoes.as_ref();
                 if is_left {
@@ -512,7 +522,7 @@ impl Operation {
             uid: node.uid.clone(),
             version: Some(seen.version),
             unschedulable: None,
-            notes: vec![(DRAIN, Some(self.new_claim(place, seen, now).to_text()))],
+            notes: vec![(DRAIN, Some(self.new_claim(place, now).to_text()))],
         };
         let why = self.because("to renew the claim");
         self.send(Subject::Renewal(place), RequestKind::Patch(patch), why, None, now);
@@ -532,7 +542,7 @@ impl Operation {
         self.stop_node(place, stop, now);
     }
 
-    /// Removes our claims.
+    /// Removes our claims. A node that is drained gets a note of it.
     pub(super) fn release(&mut self, now: Timestamp) {
         for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
@@ -540,7 +550,11 @@ impl Operation {
                 node.releasing = true;
                 node.releases += 1;
                 let (name, uid) = (node.node.clone(), node.uid.clone());
-                let notes = vec![(DRAIN, None)];
+                let mut notes = vec![(DRAIN, None)];
+                if matches!(node.shown, NodeProgressStage::Drained { .. }) {
+                    let (by, operation) = (self.options.by.clone(), self.options.id.clone());
+                    notes.push((DRAINED, Some(DrainedNote { by, operation, at: now }.to_text())));
+                }
                 let patch = NodePatch { node: name, uid, version: None, unschedulable: None, notes };
                 let why = self.because("the operation has ended");
                 self.send(Subject::Release(place), RequestKind::Patch(patch), why, None, now);
@@ -564,19 +578,20 @@ impl Operation {
         }
     }
 
-    /// Our claim on a node that was just read. A drain that is resumed counts its pods from its first claim on.
-    fn new_claim(&self, place: NodeIndex, seen: &Node, now: Timestamp) -> DrainClaim {
+    /// Our claim on a node.
+    fn new_claim(&self, place: NodeIndex, now: Timestamp) -> DrainClaim {
         let (by, operation) = (self.options.by.clone(), self.options.id.clone());
-        let earlier = seen.drain_claim.as_ref().filter(|claim| claim.operation == operation);
-        let at_start = match self.nodes[place].goal {
-            NodeGoal::Claim { pods } => Some(pods),
+        let node = &self.nodes[place];
+        let counts = match node.goal {
+            NodeGoal::Claim => Some((self.count_on(place).total(), node.stay)),
             NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
             | NodeGoal::Undo(_)
             | NodeGoal::Nothing { .. } => None,
         };
-        DrainClaim { by, operation, renewed: now, pods: earlier.and_then(|claim| claim.pods).or(at_start) }
+        let (pods, stay) = counts.unzip();
+        DrainClaim { by, operation, renewed: now, pods, stay }
     }
 
     fn cordon_note(&self, now: Timestamp) -> CordonNote {
@@ -595,6 +610,11 @@ impl Operation {
         }
         why
     }
+}
+
+/// Removes the note of an earlier drain, where there is one: a cordon that begins or ends is not that drain's.
+fn forget_drained(node: &Node) -> Option<(&'static str, Option<String>)> {
+    node.drained.as_ref().map(|_| (DRAINED, None))
 }
 
 fn label(node: &Node, edits: &LabelEdits) -> NodeDecision {

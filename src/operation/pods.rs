@@ -2,8 +2,9 @@
 //! watched until it is deleted.
 
 use super::{
-    NodeIncomplete, NodeProgressStage, Operation, PodEnd, PodProgressStage, RequestKind, RequestOutcome,
-    Severity, Subject, backoff, nodes::NodeIndex, report::BlockedBy, tasks::TaskIndex,
+    DrainCount, DrainPart, NodeIncomplete, NodeProgressStage, Operation, PodEnd, PodProgressStage,
+    RequestKind, RequestOutcome, Severity, Subject, backoff, nodes::NodeIndex, report::BlockedBy,
+    tasks::TaskIndex,
 };
 use crate::{
     cluster::{Budget, Cluster, Key, NodeName, Scope, Uid, Version},
@@ -18,6 +19,8 @@ pub(super) struct PodTask {
     pub(super) uid: Uid,
     pub(super) group: GroupIndex,
     pub(super) stage: PodProgressStage,
+    /// Where it is, by its object when that was seen last.
+    seen: DrainPart,
     pub(super) tries: u32,
     /// Consecutive server errors.
     failures: u32,
@@ -73,7 +76,33 @@ const LOOK_AGAIN: Span = Span::from_secs(1);
 
 impl PodTask {
     pub(super) fn new(key: Key, uid: Uid, group: GroupIndex, stage: PodProgressStage) -> Self {
-        Self { key, uid, group, stage, tries: 0, failures: 0, refused_at: Version(0), late: false }
+        let seen = DrainPart::Waiting;
+        Self { key, uid, group, stage, seen, tries: 0, failures: 0, refused_at: Version(0), late: false }
+    }
+
+    /// The part of the drain's count that it is in; none if it stays.
+    pub(super) fn part(&self) -> Option<DrainPart> {
+        Some(match (&self.stage, self.seen) {
+            (PodProgressStage::Ended(PodEnd::Stays(_)), _) => return None,
+            (PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced), _) | (_, DrainPart::Gone) => {
+                DrainPart::Gone
+            }
+            (PodProgressStage::Terminating { .. }, _) | (_, DrainPart::Terminating) => DrainPart::Terminating,
+            (_, DrainPart::Finished) => DrainPart::Finished,
+            (
+                PodProgressStage::Blocked { .. }
+                | PodProgressStage::Ended(
+                    PodEnd::Refused(_) | PodEnd::Successor | PodEnd::Forbidden(_) | PodEnd::Failed(_),
+                ),
+                _,
+            ) => DrainPart::Blocked,
+            (
+                PodProgressStage::Waiting
+                | PodProgressStage::Requested
+                | PodProgressStage::Ended(PodEnd::Recorded | PodEnd::TimedOut | PodEnd::Cancelled),
+                _,
+            ) => DrainPart::Waiting,
+        })
     }
 
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
@@ -198,14 +227,42 @@ impl Operation {
         }
     }
 
+    /// Handles what the watch reported of all pods, also of those whose turn has not come.
+    pub(super) fn observe_all(&mut self, cluster: &Cluster, now: Timestamp) {
+        for pod in self.pods.indices() {
+            self.observe(cluster, pod, now);
+        }
+    }
+
+    /// How far the pods of a node are.
+    pub(super) fn count_on(&self, node: NodeIndex) -> DrainCount {
+        let group = self.groups.position(|group| group.node == Some(node));
+        self.pods.iter().filter(|task| Some(task.group) == group).filter_map(PodTask::part).collect()
+    }
+
     /// Handles what the watch reported of a pod.
     fn observe(&mut self, cluster: &Cluster, place: PodIndex, now: Timestamp) {
         let task = &self.pods[place];
+        let is_followed = match task.part() {
+            None | Some(DrainPart::Gone) => false,
+            Some(DrainPart::Terminating) => true,
+            Some(DrainPart::Blocked | DrainPart::Waiting | DrainPart::Finished) => self.ended.is_none(),
+        };
+        if !is_followed {
+            return;
+        }
+        let seen = match cluster.pod(&task.key) {
+            None if !self.knows(cluster, place) => return,
+            Some(pod) if pod.uid == task.uid => DrainPart::of(pod),
+            Some(_) | None => DrainPart::Gone,
+        };
+        let task = &mut self.pods[place];
+        task.seen = seen;
         if task.is_done() {
             return;
         }
+        let task = &self.pods[place];
         let stage = match cluster.pod(&task.key) {
-            None if !self.knows(cluster, place) => return,
             None => PodProgressStage::Ended(PodEnd::Gone),
             Some(pod) if pod.uid != task.uid => PodProgressStage::Ended(PodEnd::Replaced),
             Some(pod) => match (&pod.termination, &task.stage) {
@@ -225,7 +282,7 @@ impl Operation {
         };
         let ended = matches!(stage, PodProgressStage::Ended(_));
         self.pods[place].stage = stage;
-        if ended {
+        if ended && self.ended.is_none() {
             self.report(place, Severity::Info, now);
         }
     }
@@ -505,6 +562,10 @@ impl Operation {
             }
         }
         if added > 0 {
+            self.count_staying(cluster);
+            if let Some(node) = self.groups[place].node {
+                self.nodes[node].renew_now(now);
+            }
             let group = &mut self.groups[place];
             group.rounds += 1;
             if group.rounds > ROUNDS {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::{DrainCount, DrainPart};
 use crate::{
     cluster::{Key, NodeName, OperationId, Uid},
     plan::Skip,
@@ -51,12 +52,20 @@ pub struct OperationProgress {
 }
 
 impl OperationProgress {
-    /// Pods that are deleted, that stay, and that are neither.
-    pub fn pods_by_fate(&self) -> (usize, usize, usize) {
-        let count =
-            |stages: &[&str]| self.pods.iter().filter(|pod| stages.contains(&pod.stage.word())).count();
-        let (gone, stay) = (count(&["gone", "replaced"]), count(&["stays"]));
-        (gone, stay, self.pods.len() - gone - stay)
+    /// How far the pods are that it removes.
+    pub fn count(&self) -> DrainCount {
+        self.pods.iter().filter_map(|pod| pod.part).collect()
+    }
+
+    /// The same of the pods of one node.
+    pub fn count_on(&self, node: &NodeName) -> DrainCount {
+        let of_node = self.pods.iter().filter(|pod| pod.node.as_ref() == Some(node));
+        of_node.filter_map(|pod| pod.part).collect()
+    }
+
+    /// How many pods stay.
+    pub fn stay(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.part.is_none()).count()
     }
 
     /// The pods that wait for a budget.
@@ -71,22 +80,23 @@ impl OperationProgress {
     /// Counts, in one line.
     pub fn in_short(&self) -> String {
         let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage.word() == stage).count();
-        let (gone, stay, left) = self.pods_by_fate();
         let counted = [
-            (nodes("drained"), "node", "drained"),
-            (nodes("written"), "node", "written to"),
-            (nodes("unchanged"), "node", "unchanged"),
-            (nodes("incomplete"), "node", "incomplete"),
-            (gone, "pod", "gone"),
-            (stay, "pod", if stay == 1 { "stays" } else { "stay" }),
-            (left, "pod", "not gone"),
+            (nodes("drained"), "drained"),
+            (nodes("written"), "written to"),
+            (nodes("unchanged"), "unchanged"),
+            (nodes("incomplete"), "incomplete"),
         ];
-        let plural = |count| if count == 1 { "" } else { "s" };
-        let parts: Vec<String> = counted
-            .into_iter()
-            .filter(|(count, ..)| *count > 0)
-            .map(|(count, what, fate)| format!("{count} {what}{} {fate}", plural(count)))
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let mut parts: Vec<String> = counted
+            .map(|(count, fate)| format!("{count} node{} {fate}", if count == 1 { "" } else { "s" }))
             .collect();
+        let count = self.count();
+        parts.extend((count.total() > 0).then(|| count.text()));
+        parts.extend(match self.stay() {
+            0 => None,
+            1 => Some("1 pod stays".into()),
+            stay => Some(format!("{stay} pods stay")),
+        });
         if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") }
     }
 }
@@ -157,6 +167,8 @@ pub struct PodProgress {
     pub uid: Uid,
     pub node: Option<NodeName>,
     pub stage: PodProgressStage,
+    /// The part of the drain's count that it is in; none if it stays.
+    pub part: Option<DrainPart>,
     pub tries: u32,
     /// Whether it came to the node after the plan was made.
     pub late: bool,

@@ -40,7 +40,8 @@ impl BlockedDrain {
         now: Timestamp,
     ) -> Option<Self> {
         let since = cordoned_at(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
-        let left = cluster.workload_pods_on(&node.name).filter(|pod| pod.termination.is_none());
+        let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+        let left = cluster.workload_pods(&node.name).filter(runs);
         let left: Vec<&Arc<Pod>> = left.collect();
         let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
         if now.since(since) < PATIENCE || !left.iter().all(is_known) {

@@ -372,6 +372,13 @@ pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
         && owner::find(cluster, &pod.key.namespace, owner) != OwnerLookup::Gone
 }
 
+impl Warning {
+    /// Whether it is about a node's claim by this operation.
+    pub fn is_claim_of(&self, id: &OperationId) -> bool {
+        matches!(self, Self::Claimed { operation, .. } if operation == id)
+    }
+}
+
 /// The claims on these nodes, including those that are no longer renewed.
 pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
     let claimed = nodes.iter().filter_map(|node| Some((node, node.drain_claim.as_ref()?)));

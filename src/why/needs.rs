@@ -25,7 +25,7 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> Order
         needs.insert(Scope::FinishedPods);
     }
     if cluster.node(node).is_some_and(|node| node.drain_claim.is_some()) {
-        let drained = cluster.workload_pods_on(node);
+        let drained = cluster.workload_pods(node);
         needs.extend(drained.map(|pod| Scope::BudgetsIn(pod.key.namespace.clone())));
     }
     needs

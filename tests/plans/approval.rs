@@ -7,7 +7,7 @@ use kordon::{
     },
     engine::ServerVersion,
     operation::{
-        Guards, OperationOptions, Overrides,
+        Confirmation, Guards, OperationOptions, Overrides,
         approval::{
             Answer, Approval, ApprovalRefusal, Approved, Checks, Decision, Need, NotStarted, Operator,
             PriorOperation, Prompt, Situation, Started, Terms, Wait, Watches,
@@ -473,6 +473,44 @@ fn a_drain_is_resumed_on_those_of_its_nodes_that_are_still_the_same() {
     assert_eq!(refusal(&resume(PriorOperation { drain: None, ..prior })), over);
 }
 
+/// A resume asks what its start asked, although less is left to do; and its own claim is nothing to warn of.
+#[test]
+fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
+    let mut desk = Desk::new(&["n1", "n2", "n3"]);
+    desk.fixture.replica_set("web", 2, &["n1", "n2"]);
+    let options = Some(DrainOptions::default());
+    let asked = |desk: &Desk, prior: PriorOperation| {
+        let mut approval = Approval::resume(prior, desk.terms(), &desk.situation(), NOW);
+        desk.serve(&mut approval);
+        let warnings: Vec<String> =
+            approval.plan().expect("a plan").warnings.iter().map(ToString::to_string).collect();
+        (approval.question().expect("asked").prompt.clone(), warnings)
+    };
+    // All nodes are cordoned, so that a plan of what is left changes none.
+    assert_eq!(desk.prompt(drain(&["n1", "n2"])), words("here"), "the start");
+    for node in ["n1", "n2"] {
+        desk.fixture.node(node, |node| node.unschedulable = true);
+        desk.claim(node, "drain-1", Span::ZERO);
+    }
+    let two = prior(&["n1", "n2"], options.clone());
+    let (prompt, warnings) = asked(&desk, two.clone());
+    assert_eq!(prompt, words("here"), "a journal of an older version does not tell: two nodes are grave");
+    assert!(!warnings.iter().any(|warning| warning.contains("drain")), "{warnings:?}");
+    // The pod that would be lost was evicted before the interruption.
+    let one = prior(&["n1"], options);
+    let with = |confirmation| PriorOperation { confirmation: Some(confirmation), ..one.clone() };
+    assert_eq!(asked(&desk, with(Confirmation::Plain)).0, Prompt::Yes("Yes, resume"));
+    assert_eq!(asked(&desk, with(Confirmation::Grave)).0, words("here"));
+    // A guard rail that the start had to override: the cordons that broke it are its own.
+    desk.guards.max_zone_percent = Some(50);
+    desk.guards.max_nodes = Some(1);
+    assert_eq!(asked(&desk, two.clone()).0, words("here override max-nodes max-zone-percent"));
+    desk.claim("n1", "theirs", Span::ZERO);
+    let (prompt, warnings) = asked(&desk, one);
+    assert_eq!(prompt, words("override max-zone-percent take-over"));
+    assert!(warnings.iter().any(|warning| warning.contains("drain")), "another's claim: {warnings:?}");
+}
+
 #[test]
 fn an_undo_is_confirmed_like_a_plan_and_asked_about_again_if_it_would_write_more() {
     let mut desk = Desk::new(&["n1", "n2", "n3"]);
@@ -663,7 +701,7 @@ impl Desk {
             by: "bob".into(),
             operation: operation.parse().unwrap(),
             renewed: NOW - ago,
-            pods: None,
+            ..DrainClaim::default()
         };
         self.fixture.node(node, |node| node.drain_claim = Some(claim.into()));
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use kordon::{
     cluster::{
         Budget, BudgetStatus, Change, Cluster, Condition, ConditionStatus, CordonNote, DrainClaim,
-        IntOrPercent, Key, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Selector,
-        Termination, Uid, Version, Workload, WorkloadKind, WorkloadStage, claim,
+        DrainedNote, IntOrPercent, Key, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady,
+        Selector, Termination, Uid, Version, Workload, WorkloadKind, WorkloadStage, claim,
     },
     engine::ServerVersion,
     operation::{
-        Breach, Guards, NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationEnd,
-        OperationOptions, PodEnd, PodProgressStage, Request, RequestKind, RequestOutcome,
+        Breach, DrainCount, Guards, NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationEnd,
+        OperationOptions, PodEnd, PodProgressStage, PriorPod, PriorRun, Request, RequestKind, RequestOutcome,
     },
     ordered::{OrderedMap, OrderedSet},
     plan::{
@@ -251,10 +251,10 @@ fn a_late_pod_is_found_by_listing_again_and_goes_too() {
     harness.late = Some(("n1", "late"));
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
-    assert_eq!(
-        harness.words(),
-        ["read n1", "cordon n1", "evict a", "list n1", "evict late", "list n1", "claim n1"]
-    );
+    let (before, after) = (["read n1", "cordon n1", "evict a", "list n1"], ["list n1", "claim n1"]);
+    // The claim says how many pods the drain removes: it is renewed at once.
+    let between = ["read n1", "evict late", "claim n1"];
+    assert_eq!(harness.words(), [&before[..], &between, &after].concat());
     assert!(operation.progress().pods.iter().any(|pod| pod.late));
 }
 
@@ -392,8 +392,12 @@ fn a_cancel_starts_nothing_more_and_removes_the_claims() {
 
 #[test]
 fn a_node_that_somebody_else_drains_is_left_alone_unless_the_claim_is_old_or_overridden() {
-    let claim =
-        |renewed| DrainClaim { by: "bob".into(), operation: "other".parse().unwrap(), renewed, pods: None };
+    let claim = |renewed| DrainClaim {
+        by: "bob".into(),
+        operation: "other".parse().unwrap(),
+        renewed,
+        ..DrainClaim::default()
+    };
     let run = |renewed, take_over| {
         let mut harness = Harness::new(&["n1"], &[("n1", "a")]);
         harness.nodes.get_mut("n1").expect("there").claim = Some(claim(renewed));
@@ -462,7 +466,7 @@ fn a_node_that_another_operation_claims_or_that_is_uncordoned_is_given_up() {
             by: "bob".into(),
             operation: "other".parse().unwrap(),
             renewed: NOW,
-            pods: None,
+            ..DrainClaim::default()
         });
     });
     assert!(
@@ -524,8 +528,7 @@ fn a_finished_operation_that_is_resumed_does_nothing_twice() {
     }
     // The process dies here: one pod was evicted, one was not.
     drop(operation);
-    let pods = harness.pods.iter().map(|(name, pod)| (Key::new("web", name), pod.uid.clone())).collect();
-    let past = kordon::operation::PriorRun { cordoned: [NodeName::from("n1")].into(), pods };
+    let past = harness.prior_run();
     let mut operation =
         harness.start(&["n1"], DrainOptions::default(), OperationOptions { prior: past, ..by_alice() });
     harness.run(&mut operation);
@@ -577,6 +580,115 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    /// At every moment, and after a cancel, a kill and a resume: the parts of each node's count add up to the pods that the
+    /// drain removes, and they are where the server has them; the claim alone gives the same count.
+    #[test]
+    fn the_count_of_a_drain_is_what_the_server_has(
+        pods in proptest::collection::vec((0..3_usize, proptest::bool::ANY), 1..24),
+        troubles in proptest::collection::vec(0..9_u8, 0..40),
+        parallel in 1..4_usize,
+        linger in 0..20_i64,
+        late in proptest::bool::ANY,
+        stop_after in 0..60_usize,
+        stop in 0..3_u8,
+    ) {
+        let nodes = ["n0", "n1", "n2"];
+        let names: Vec<(usize, String)> =
+            pods.iter().enumerate().map(|(number, (node, _))| (*node, format!("p{number:02}"))).collect();
+        let placed: Vec<(&str, &str)> = names.iter().map(|(node, name)| (nodes[*node], name.as_str())).collect();
+        let mut harness = Harness::new(&nodes, &placed);
+        for ((_, name), (_, finished)) in names.iter().zip(&pods) {
+            if *finished {
+                harness.finish(name);
+            }
+        }
+        harness.linger = Span::from_secs(linger);
+        harness.troubles = troubles;
+        harness.late = late.then_some(("n1", "late"));
+        let options = DrainOptions { parallel, timeout: secs(300), ..DrainOptions::default() };
+        let prior = harness.prior_run().pods;
+        let mut operation = harness.drain(&nodes, options.clone());
+        let end = harness.now + Span::from_secs(3600);
+        for step in 0.. {
+            check_count(&harness, &operation)?;
+            if operation.ended().is_some() || harness.now >= end {
+                break;
+            }
+            if step == stop_after && stop == 1 {
+                operation.cancel(&harness.cluster, harness.now);
+                check_count(&harness, &operation)?;
+            }
+            if step == stop_after && stop == 2 {
+                // The process dies, and another one resumes what it did.
+                let run = PriorRun { pods: prior.clone(), ..harness.prior_run() };
+                let left: Vec<Uid> = harness.pods.values().filter(|pod| pod.node == "n1" && !pod.gone)
+                    .map(|pod| pod.uid.clone()).collect();
+                let known = |uid: &Uid| prior.values().any(|pod| pod.uid == *uid);
+                prop_assume!(left.iter().all(known), "late pods of the first run are not in the journal");
+                prop_assume!(!harness.pods.contains_key("late"));
+                operation = harness.start(&nodes, options.clone(), OperationOptions { prior: run, ..by_alice() });
+            }
+            if !harness.serve_one(&mut operation) && operation.ended().is_none() {
+                harness.wait(&mut operation, end);
+            }
+        }
+        // What was evicted is followed to its end.
+        harness.now = harness.now + Span::from_secs(60);
+        harness.end_pods();
+        operation.handle_change(&harness.cluster, harness.now);
+        check_count(&harness, &operation)?;
+    }
+}
+
+/// The counts of an operation, by its own knowledge and by claims, against the server's pods.
+fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseError> {
+    let progress = operation.progress();
+    let mut whole = DrainCount::default();
+    for node in &progress.nodes {
+        let count = progress.count_on(&node.node);
+        let DrainCount { gone, terminating, blocked, waiting, finished } = count;
+        prop_assert_eq!(count.total(), gone + terminating + blocked + waiting + finished);
+        let known = |pod: &&FakePod| progress.pods.iter().any(|row| row.uid == pod.uid);
+        let here: Vec<&FakePod> =
+            harness.pods.values().filter(|pod| *pod.node == *node.node).filter(known).collect();
+        let is_gone = |pod: &&&FakePod| pod.gone;
+        let terminates = |pod: &&&FakePod| !pod.gone && pod.ends.is_some();
+        let rests = |pod: &&&FakePod| !pod.gone && pod.ends.is_none() && pod.finished;
+        let of = |is: &dyn Fn(&&&FakePod) -> bool| here.iter().filter(|pod| is(pod)).count();
+        prop_assert_eq!(count.total(), here.len(), "on {}", node.node);
+        prop_assert_eq!(
+            (gone, terminating, finished),
+            (of(&is_gone), of(&terminates), of(&rests)),
+            "gone, terminating, finished on {}: {:?}",
+            node.node,
+            progress
+        );
+        let claim = harness.nodes[&*node.node].claim.as_ref();
+        let mut left = harness.pods.values().filter(|pod| *pod.node == *node.node && !pod.gone);
+        // A late pod is in the claim as soon as that is renewed.
+        let is_current = |claim: &&DrainClaim| claim.pods == Some(count.total());
+        if let Some(claim) = claim.filter(is_current).filter(|_| left.all(|pod| known(&pod))) {
+            let seen = DrainCount::of_claim(claim, &node.node, &harness.cluster).expect("pods are known");
+            let as_seen = DrainCount { blocked: 0, waiting: waiting + blocked, ..count };
+            prop_assert_eq!(seen, as_seen, "by the claim on {}", node.node);
+        }
+        for (part, sum) in [
+            (gone, &mut whole.gone),
+            (terminating, &mut whole.terminating),
+            (blocked, &mut whole.blocked),
+            (waiting, &mut whole.waiting),
+            (finished, &mut whole.finished),
+        ] {
+            *sum += part;
+        }
+    }
+    prop_assert_eq!(progress.count(), whole, "the nodes add up to the operation");
+    Ok(())
+}
+
 /// A server of a few lines, the watch of it, and the clock.
 struct Harness {
     now: Timestamp,
@@ -605,6 +717,7 @@ struct FakeNode {
     cordoned: bool,
     claim: Option<DrainClaim>,
     note: Option<CordonNote>,
+    drained: Option<DrainedNote>,
 }
 
 #[derive(Clone)]
@@ -613,6 +726,7 @@ struct FakePod {
     uid: Uid,
     ends: Option<Timestamp>,
     gone: bool,
+    finished: bool,
 }
 
 impl Harness {
@@ -674,6 +788,19 @@ impl Harness {
         let version = ServerVersion::new(1, 36);
         let plan = Plan::new(Action::Drain { nodes, options }, &self.cluster, &usual, version, self.now);
         plan.expect("a plan")
+    }
+
+    /// What the journal would tell of a drain of all nodes that was interrupted.
+    fn prior_run(&self) -> PriorRun {
+        let prior = |(name, pod): (&String, &FakePod)| {
+            let node = Some(NodeName::from(pod.node.as_str()));
+            (Key::new("web", name), PriorPod { uid: pod.uid.clone(), node })
+        };
+        let cordoned = self.nodes.iter().filter(|(_, node)| node.cordoned);
+        PriorRun {
+            cordoned: cordoned.map(|(name, _)| NodeName::from(name.as_str())).collect(),
+            pods: self.pods.iter().map(prior).collect(),
+        }
     }
 
     /// Answers the next request for this with that, once.
@@ -775,6 +902,7 @@ impl Harness {
                     unschedulable: fake.cordoned,
                     drain_claim: fake.claim.clone().map(Into::into),
                     cordon_note: fake.note.clone().map(Into::into),
+                    drained: fake.drained.clone().map(Into::into),
                     ..ready_node(node)
                 };
                 RequestOutcome::Node(Box::new(seen))
@@ -802,10 +930,10 @@ impl Harness {
         node.version += 1;
         node.cordoned = patch.unschedulable.unwrap_or(node.cordoned);
         for (key, text) in &patch.notes {
-            if *key == claim::DRAIN {
-                node.claim = text.as_deref().and_then(DrainClaim::parse);
-            } else {
-                node.note = text.as_deref().and_then(CordonNote::parse);
+            match *key {
+                claim::DRAIN => node.claim = text.as_deref().and_then(DrainClaim::parse),
+                claim::DRAINED => node.drained = text.as_deref().and_then(DrainedNote::parse),
+                _ => node.note = text.as_deref().and_then(CordonNote::parse),
             }
         }
         RequestOutcome::Done
@@ -827,9 +955,18 @@ impl Harness {
     }
 
     fn create(&mut self, name: &str, node: &str, uid: &str) {
-        let pod = FakePod { node: node.into(), uid: uid.into(), ends: None, gone: false };
+        let pod = FakePod { node: node.into(), uid: uid.into(), ends: None, gone: false, finished: false };
         self.pods.insert(name.into(), pod);
         self.apply(Change::Pod(ObjectEvent::Applied(running_pod(name, node, uid.into()))));
+    }
+
+    /// The pod ends by itself; its object stays.
+    fn finish(&mut self, name: &str) {
+        let pod = self.pods.get_mut(name).expect("there");
+        pod.finished = true;
+        let (node, uid) = (pod.node.clone(), pod.uid.clone());
+        let pod = Pod { phase: Phase::Succeeded, ready: None, ..running_pod(name, &node, uid) };
+        self.apply(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
     /// A budget over all pods, in this version and with so much room.

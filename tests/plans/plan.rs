@@ -84,7 +84,7 @@ fn a_node_that_somebody_drains_is_a_warning_and_so_is_one_with_an_interrupted_dr
         by: "bob@desk".into(),
         operation: "p".parse().unwrap(),
         renewed: NOW - Span::from_secs(since),
-        pods: None,
+        ..DrainClaim::default()
     };
     fixture.node("n1", |node| node.drain_claim = Some(Arc::new(mark(20))));
     fixture.node("n2", |node| node.drain_claim = Some(Arc::new(mark(3600))));

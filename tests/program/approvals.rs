@@ -492,7 +492,7 @@ impl Harness {
                     by: "bob@desk".into(),
                     operation: "theirs".parse().unwrap(),
                     renewed,
-                    pods: None,
+                    ..DrainClaim::default()
                 };
                 self.patch_node(NODE, json!({"metadata": {"annotations": {DRAIN: claim.to_text()}}})).await;
                 self.let_it_be_heard().await;

@@ -12,11 +12,12 @@ use kordon::{
         update,
     },
     cluster::{
-        Budget, Change, Cluster, Condition, ConditionStatus, ContainerExit, IntOrPercent, Key, Labels,
-        LeaderLease, Lease, LocalVolume, Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod,
-        PodEnding, PodReady, PodUnscheduled, Quota, QuotaCount, QuotaLimit, Requests, Requirement, Resources,
-        SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination, Toleration,
-        TolerationOperator, Uid, Version, Workload, WorkloadKind, WorkloadStage,
+        Budget, Change, Cluster, Condition, ConditionStatus, ContainerExit, CordonNote, DrainClaim,
+        DrainedNote, IntOrPercent, Key, Labels, LeaderLease, Lease, LocalVolume, Name, Node, NodeName,
+        ObjectEvent, Owner, OwnerKind, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Quota, QuotaCount,
+        QuotaLimit, Requests, Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint,
+        TaintEffect, Termination, Toleration, TolerationOperator, Uid, Version, Workload, WorkloadKind,
+        WorkloadStage, claim,
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
@@ -734,7 +735,18 @@ impl DashboardFixture {
             RequestKind::Patch(patch) => {
                 let on = patch.unschedulable;
                 self.change_node(&patch.node.clone(), |node| {
-                    node.unschedulable = on.unwrap_or(node.unschedulable)
+                    node.unschedulable = on.unwrap_or(node.unschedulable);
+                    for (key, text) in &patch.notes {
+                        let text = text.as_deref();
+                        match *key {
+                            claim::CORDON => {
+                                node.cordon_note = text.and_then(CordonNote::parse).map(Arc::new)
+                            }
+                            claim::DRAIN => node.drain_claim = text.and_then(DrainClaim::parse).map(Arc::new),
+                            claim::DRAINED => node.drained = text.and_then(DrainedNote::parse).map(Arc::new),
+                            other => panic!("no annotation of kordon: {other}"),
+                        }
+                    }
                 });
                 operation::RequestOutcome::Done
             }

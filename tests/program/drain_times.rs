@@ -5,7 +5,7 @@
 //! `--nocapture` the figures are printed.
 
 mod compare;
-mod facts;
+pub mod facts;
 
 use std::{sync::Arc, time::Duration};
 
@@ -73,8 +73,8 @@ fn check_progress(notices: &[OperationNotice], facts: &Facts) {
     assert!(lasted > 30, "too short to tell of: {lasted} s");
     assert_eq!(times, every_ten, "{lines:#?}");
     let gone = |line: &&OperationNotice| {
-        let part = line.text.split(", ").find_map(|part| part.strip_suffix(" pods gone"));
-        part.and_then(|number| number.parse::<usize>().ok()).unwrap_or(0)
+        let (before, _) = line.text.split_once(" of ").expect("as in `5 of 7 pods gone`");
+        before.rsplit(' ').next().and_then(|number| number.parse::<usize>().ok()).expect("a number")
     };
     assert!(lines.iter().map(gone).is_sorted() && lines.iter().map(gone).any(|gone| gone > 0), "{lines:#?}");
     // Each says when it ends, or what keeps it from ending; the latest end that the later ones state is one.
@@ -96,7 +96,7 @@ fn check_progress(notices: &[OperationNotice], facts: &Facts) {
 
 /// Whether it says how far the operation is and when it ends.
 fn is_progress(notice: &OperationNotice) -> bool {
-    notice.subject.is_empty() && notice.text.contains(" gone; ")
+    notice.subject.is_empty() && notice.text.contains(" pods gone") && notice.text.contains("; ")
 }
 
 /// The seconds of `1m05s` or `35s`.

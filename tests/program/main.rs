@@ -19,6 +19,7 @@ mod keys;
 mod knowledge;
 mod lying_server;
 mod n_minus_one;
+mod drain_counts;
 mod drain_times;
 mod evictions;
 mod pending;

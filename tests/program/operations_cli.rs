@@ -248,7 +248,7 @@ async fn a_node_that_somebody_else_is_draining_is_left_alone() {
         by: "bob@desk".into(),
         operation: "theirs".parse().unwrap(),
         renewed: harness.now(),
-        pods: None,
+        ..DrainClaim::default()
     };
     harness.patch("general-1a-02", json!({"metadata": {"annotations": {DRAIN: mark.to_text()}}})).await;
     let output = harness.enforce(&drain(&["general-1a-02"])).await;

@@ -1218,7 +1218,7 @@ fn a_cordon_says_who_made_it_why_and_until_when() {
         by: "carol".into(),
         operation: "drain-1".parse().unwrap(),
         renewed: now - Span::from_secs(300),
-        pods: None,
+        ..DrainClaim::default()
     };
     let running = DrainClaim { renewed: now, pods: Some(8), ..claim.clone() };
     fixture.change_node("pool-a-03", |node| node.drain_claim = Some(Arc::new(claim)));

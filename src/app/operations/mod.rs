@@ -18,12 +18,12 @@ use super::{
     reaction::Reaction,
 };
 use crate::{
-    cluster::{Cluster, Key, OperationId},
+    cluster::{Cluster, Key, NodeName, OperationId},
     engine::{Severity, Why},
-    model::{JournalEntry, Model, suggestions::BlockingBudget},
+    model::{JournalEntry, Model, NodeDrainCount, suggestions::BlockingBudget},
     operation::{
-        LandedReplacement, Operation, OperationEnd, OperationNotice, OperationProgress, Request, RequestId,
-        RequestOutcome,
+        LandedReplacement, NodeProgress, Operation, OperationEnd, OperationNotice, OperationProgress,
+        Request, RequestId, RequestOutcome,
         approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
         landings,
     },
@@ -163,12 +163,26 @@ impl OperationEntry {
         self.landings = landings(&self.progress, planned, &model.cluster);
     }
 
+    /// How far its nodes are.
+    fn drain_counts(&self) -> impl Iterator<Item = (NodeName, NodeDrainCount)> {
+        let of_node = |node: &NodeProgress| {
+            let (operation, count) = (self.id().clone(), self.progress.count_on(&node.node));
+            (node.node.clone(), NodeDrainCount { operation, count })
+        };
+        self.progress.nodes.iter().map(of_node)
+    }
+
     pub fn id(&self) -> &OperationId {
         &self.operation.options().id
     }
 
     pub fn is_running(&self) -> bool {
         self.operation.ended().is_none()
+    }
+
+    /// Whether it runs, or pods that it removed still terminate.
+    fn sees_changes(&self) -> bool {
+        self.is_running() || self.operation.is_followed_up()
     }
 
     pub fn is_undo(&self) -> bool {
@@ -215,7 +229,7 @@ impl Operations {
 
     /// Whether operations have something new to look at.
     pub fn has_changed(&self) -> bool {
-        self.changed && self.running().next().is_some()
+        self.changed && self.entries.iter().any(OperationEntry::sees_changes)
     }
 
     pub(super) fn on_cluster_changed(&mut self) {
@@ -274,7 +288,7 @@ impl App {
     }
 
     fn with_all(&mut self, now: Timestamp, change: impl Fn(&mut Operation, &Cluster, Timestamp)) {
-        for entry in self.operations.entries.iter_mut().filter(|entry| entry.is_running()) {
+        for entry in self.operations.entries.iter_mut().filter(|entry| entry.sees_changes()) {
             change(&mut entry.operation, &self.model.cluster, now);
             entry.stale = true;
         }
@@ -364,9 +378,13 @@ impl App {
     /// Brings the progress of operations up to date.
     pub(super) fn refresh_operations(&mut self, now: Timestamp) {
         let shown = self.screen.overlays.progress().map(|progress| progress.operation.clone());
+        self.model.drains.clear();
         for entry in &mut self.operations.entries {
             if std::mem::take(&mut entry.stale) {
                 entry.progress = entry.operation.progress();
+            }
+            if entry.is_running() {
+                self.model.drains.extend(entry.drain_counts());
             }
             let is_old = now.since(entry.left_at) >= LEFT_EVERY || entry.operation.is_paused();
             if !is_old {

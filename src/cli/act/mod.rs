@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+pub use report::DrainCountReport;
 pub use undo::{JournalArgs, UndoArgs, journal, undo};
 
 use super::{

@@ -8,7 +8,8 @@ use super::super::page::{Page, flexible, none, section, whole};
 use crate::{
     cluster::{NodeName, OperationId},
     operation::{
-        NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodProgress, approval::Approval,
+        DrainCount, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodProgress,
+        approval::Approval,
     },
     time::Timestamp,
 };
@@ -26,6 +27,8 @@ pub struct OperationReport {
     pub ended: Timestamp,
     /// `done`, `partly`, `timedOut`, `forbidden`, `claimedByOther` or `cancelled`.
     pub end: &'static str,
+    /// How far the pods are that it removes.
+    pub count: DrainCountReport,
     pub nodes: Vec<OperationNodeReport>,
     pub pods: Vec<OperationPodReport>,
     /// The same in one line.
@@ -42,6 +45,27 @@ pub struct OperationNodeReport {
     pub text: String,
     /// Whether this action cordoned it.
     pub cordoned: bool,
+    /// How far the pods are that it removes from it.
+    pub count: DrainCountReport,
+}
+
+/// How many pods a drain removes, and where they are: each pod is in one of the parts.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DrainCountReport {
+    pub total: usize,
+    pub gone: usize,
+    pub terminating: usize,
+    pub blocked: usize,
+    pub waiting: usize,
+    pub finished: usize,
+}
+
+impl From<DrainCount> for DrainCountReport {
+    fn from(count: DrainCount) -> Self {
+        let DrainCount { gone, terminating, blocked, waiting, finished } = count;
+        Self { total: count.total(), gone, terminating, blocked, waiting, finished }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -66,6 +90,7 @@ impl OperationReport {
             stage: row.stage.word(),
             text: row.stage.to_string(),
             cordoned: row.cordoned,
+            count: progress.count_on(&row.node).into(),
         };
         let pod = |row: &PodProgress| OperationPodReport {
             namespace: row.pod.namespace.to_string(),
@@ -83,6 +108,7 @@ impl OperationReport {
             began: progress.started_at,
             ended: progress.ended.map_or(now, |(at, _)| at),
             end: end.as_str(),
+            count: progress.count().into(),
             nodes: progress.nodes.iter().map(node).collect(),
             pods: progress.pods.iter().map(pod).collect(),
             in_short: progress.in_short(),
@@ -97,6 +123,7 @@ impl OperationReport {
             stage: stage.word(),
             text: stage.to_string(),
             cordoned: false,
+            count: DrainCountReport::default(),
         };
         Self {
             schema: "kordon.report/v1",
@@ -104,6 +131,7 @@ impl OperationReport {
             began: now,
             ended: now,
             end: OperationEnd::Done.as_str(),
+            count: DrainCountReport::default(),
             nodes: approval.targets().into_iter().map(node).collect(),
             pods: Vec::new(),
             in_short: "nothing to do".into(),
@@ -155,6 +183,7 @@ mod tests {
             stage: "drained",
             text: "drained".into(),
             cordoned: true,
+            count: DrainCountReport::default(),
         };
         let full = OperationReport {
             schema: "kordon.report/v1",
@@ -162,6 +191,7 @@ mod tests {
             began: Timestamp::EPOCH,
             ended: Timestamp::EPOCH,
             end: "done",
+            count: DrainCountReport::default(),
             nodes: vec![node],
             pods: vec![pod],
             in_short: String::new(),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::super::{
+    act::DrainCountReport,
     confidence,
     gaps::{GapReport, gap_reports},
 };
@@ -236,6 +237,8 @@ pub struct DrainClaimReport {
     /// How many pods of the node a drain removes: when it began, and now.
     pub pods: Option<usize>,
     pub pods_left: Option<usize>,
+    /// Where those pods are; null where they or their number are not known.
+    pub count: Option<DrainCountReport>,
     /// Whether it is not renewed any more: the drain was interrupted.
     pub expired: bool,
     /// The same in words.
@@ -466,7 +469,8 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
             operation: claim.operation.clone(),
             renewed: claim.renewed,
             pods: claim.pods,
-            pods_left: knows_pods.then(|| cluster.workload_pods(&node.name)),
+            pods_left: model.drain_count(node).map(|count| count.left()),
+            count: model.drain_count(node).map(|count| count.into()),
             expired: !claim.is_fresh(now),
             text: claim.text(now),
         }),
@@ -679,6 +683,7 @@ mod tests {
                     renewed: at,
                     pods: Some(8),
                     pods_left: Some(5),
+                    count: Some(DrainCountReport::default()),
                     expired: true,
                     text: text(),
                 }),

@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     cluster::{
-        CordonNote, DrainClaim, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination, Uid, Version,
-        WorkloadKind,
-        claim::{CORDON, DRAIN},
+        CordonNote, DrainClaim, DrainedNote, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination,
+        Uid, Version, WorkloadKind,
+        claim::{CORDON, DRAIN, DRAINED},
     },
     time::ClusterTime,
 };
@@ -148,6 +148,8 @@ pub struct KnownAnnotations {
     pub cordon: Option<Arc<CordonNote>>,
     /// `kordon.dev/drain`: who is draining the node.
     pub drain: Option<Arc<DrainClaim>>,
+    /// `kordon.dev/drained`: the drain that emptied the node.
+    pub drained: Option<Arc<DrainedNote>>,
     /// `pv.kubernetes.io/bind-completed`: the claim has its volume.
     pub bound: bool,
     /// `volume.kubernetes.io/selected-node`: the node for which a volume is provisioned.
@@ -158,13 +160,19 @@ pub struct KnownAnnotations {
 
 impl KnownAnnotations {
     /// Those whose value matters. Others may be long, and are not read.
-    const WITH_VALUE: [&str; 4] =
-        [CORDON, DRAIN, "volume.kubernetes.io/selected-node", "volume.beta.kubernetes.io/storage-class"];
+    const WITH_VALUE: [&str; 5] = [
+        CORDON,
+        DRAIN,
+        DRAINED,
+        "volume.kubernetes.io/selected-node",
+        "volume.beta.kubernetes.io/storage-class",
+    ];
 
     fn set(&mut self, key: &str, value: &str) {
         match key {
             CORDON => self.cordon = CordonNote::parse(value).map(Arc::new),
             DRAIN => self.drain = DrainClaim::parse(value).map(Arc::new),
+            DRAINED => self.drained = DrainedNote::parse(value).map(Arc::new),
             "volume.kubernetes.io/selected-node" => self.selected_node = Some(value.into()),
             "volume.beta.kubernetes.io/storage-class" => self.storage_class = Some(value.into()),
             "pv.kubernetes.io/bind-completed" => self.bound = true,

@@ -78,6 +78,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         terminating: metadata.deletion_timestamp.is_present(),
         cordon_note: metadata.annotations.cordon.clone(),
         drain_claim: metadata.annotations.drain.clone(),
+        drained: metadata.annotations.drained.clone(),
     }
 }
 

@@ -20,7 +20,7 @@ impl PlanEffect {
     pub fn of(plan: &Plan, guards: &Result<Guards, String>, cluster: &Cluster) -> Self {
         let refused = match guards {
             Ok(guards) => {
-                let objections = Objection::to_plan(plan, guards, cluster);
+                let objections = Objection::to_plan(plan, guards.breaches(plan, cluster));
                 let is_guard = |objection: &&Objection| matches!(objection, Objection::Guard(_));
                 objections.iter().filter(is_guard).flat_map(Objection::lines).collect()
             }

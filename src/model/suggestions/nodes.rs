@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Means, Suggestion, SuggestionKind, delete_node};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, OUT_OF_SERVICE, Pod},
-    model::node_state::{DrainCount, NodeState},
+    model::node_state::NodeState,
+    operation::DrainCount,
     plan::{Action, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted},
     pressure::PressureCondition,
     time::{Span, Timestamp},
@@ -135,9 +136,7 @@ impl NodeCase {
             },
             NodeState::Starting => "until its kubelet posts a status".into(),
             NodeState::Draining => match self.drain {
-                Some(DrainCount { gone, of }) => {
-                    format!("until its drain ends: {gone} of {of} pods are gone")
-                }
+                Some(count) => format!("until its drain ends: {}", count.text()),
                 None => "until its drain ends".into(),
             },
             NodeState::Cordoned | NodeState::Drained | NodeState::Ready => {

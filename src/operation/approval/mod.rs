@@ -283,7 +283,7 @@ impl Approval {
         now: Timestamp,
     ) {
         let Stage::Waiting(wait @ (Wait::Plan | Wait::PlanAgain)) = self.stage else { return };
-        let newest = match plan {
+        let mut newest = match plan {
             Ok(plan) => plan,
             Err(text) => return self.refuse(ApprovalRefusal::NoPlan(text)),
         };
@@ -291,6 +291,9 @@ impl Approval {
             return self.refuse(refusal);
         }
         let Subject::Plan(proposal) = &mut self.subject else { return };
+        if let Some(prior) = &proposal.resumes {
+            newest.warnings.retain(|warning| !warning.is_claim_of(&prior.id));
+        }
         proposal.plan = Some(newest);
         if wait == Wait::PlanAgain {
             self.on_plan_again(situation, now);
@@ -519,7 +522,10 @@ impl Approval {
 
     fn confirmation(&self) -> Confirmation {
         match &self.subject {
-            Subject::Plan(Proposal { plan: Some(plan), .. }) => Confirmation::to(plan),
+            Subject::Plan(Proposal { plan: Some(plan), resumes, .. }) => {
+                let asked = resumes.as_ref().map(PriorOperation::confirmation);
+                Confirmation::to(plan).max(asked.unwrap_or(Confirmation::Needless))
+            }
             Subject::Plan(Proposal { plan: None, .. }) => Confirmation::Plain,
             Subject::Undo(proposal) => proposal.confirmation(),
         }
@@ -662,7 +668,10 @@ impl Approval {
             Subject::Undo(proposal) => proposal.prior.id == *id,
         };
         let mut objections = match self.plan() {
-            Some(plan) => Objection::to_plan(plan, &self.guards, cluster),
+            Some(plan) => {
+                let cordoned = self.resumes().map(PriorOperation::cordoned).unwrap_or_default();
+                Objection::to_plan(plan, self.guards.breaches_of(plan, cluster, &cordoned))
+            }
             None => Vec::new(),
         };
         objections.extend(self.nodes().into_iter().filter_map(|node| {

@@ -1,8 +1,8 @@
 //! What speaks against an operation, and how it is overridden.
 
-use super::super::{Breach, Guards, Overrides, confirmation};
+use super::super::{Breach, Overrides, confirmation};
 use crate::{
-    cluster::{Cluster, NodeName},
+    cluster::NodeName,
     plan::{Plan, Prospect},
 };
 
@@ -23,11 +23,11 @@ pub enum Objection {
 }
 
 impl Objection {
-    /// What speaks against a plan, apart from claims.
-    pub fn to_plan(plan: &Plan, guards: &Guards, cluster: &Cluster) -> Vec<Self> {
+    /// What speaks against a plan that would break these guard rails, apart from claims.
+    pub fn to_plan(plan: &Plan, breaches: Vec<Breach>) -> Vec<Self> {
         let blocked = (plan.prospect() == Prospect::Blocked)
             .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::stuck(plan) });
-        blocked.into_iter().chain(guards.breaches(plan, cluster).into_iter().map(Self::Guard)).collect()
+        blocked.into_iter().chain(breaches.into_iter().map(Self::Guard)).collect()
     }
 
     pub(super) fn is_overridden(&self, overrides: &Overrides) -> bool {

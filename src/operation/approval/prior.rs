@@ -4,7 +4,11 @@ use super::{super::PriorRun, Confirmation, Drift};
 use crate::{
     cluster::{Cluster, Name, NodeName, OperationId, Uid},
     ordered::OrderedSet,
-    plan::{DrainOptions, Permission, PlanStep, Undo, permission::of_steps, undo::NotUndone},
+    plan::{
+        DrainOptions, Permission, PlanStep, Undo,
+        permission::of_steps,
+        undo::{NodeUndo, NotUndone, UndoStep},
+    },
     time::Timestamp,
 };
 
@@ -25,12 +29,26 @@ pub struct PriorOperation {
     /// Its options, where it is a drain.
     pub drain: Option<DrainOptions>,
     pub nodes: Vec<(NodeName, Uid)>,
+    /// What the operator was asked; none if the journal does not tell.
+    pub confirmation: Option<Confirmation>,
     /// What it may have changed on nodes.
     pub undo: Undo,
     pub run: PriorRun,
 }
 
 impl PriorOperation {
+    /// What a resume asks at least: the same as the start of it. Where the journal does not tell, more than one node is grave.
+    pub(super) fn confirmation(&self) -> Confirmation {
+        let by_nodes = if self.nodes.len() > 1 { Confirmation::Grave } else { Confirmation::Plain };
+        self.confirmation.unwrap_or(by_nodes)
+    }
+
+    /// The nodes that it may have cordoned.
+    pub(super) fn cordoned(&self) -> OrderedSet<NodeName> {
+        let cordons = |undo: &&NodeUndo| undo.steps.contains(&UndoStep::Uncordon);
+        self.undo.nodes.iter().filter(cordons).map(|undo| undo.node.clone()).collect()
+    }
+
     /// Whether it is a drain that was interrupted, or is still in progress.
     pub const fn is_unfinished(&self) -> bool {
         self.end.is_none() && self.drain.is_some()

@@ -113,8 +113,8 @@ fn in_progress(scene: &Scene) -> Runs {
         [] => return Runs::default(),
         [one] if one.operation.is_paused() => format!("{} is paused", one.title),
         [one] => {
-            let (gone, _, left) = one.progress.pods_by_fate();
-            let pods = if gone + left > 0 { format!(" {gone}/{}", gone + left) } else { String::new() };
+            let count = one.progress.count();
+            let pods = if count.total() > 0 { format!(" {count}") } else { String::new() };
             format!("{}{pods}", one.title)
         }
         _ => format!("{} operations", running.len()),

@@ -12,7 +12,8 @@ use crate::{
     engine::Severity,
     model::suggestions::BlockingBudget,
     operation::{
-        NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd, PodProgress, PodProgressStage,
+        DrainCount, DrainPart, NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd,
+        PodProgress, PodProgressStage,
     },
     plan::{TimeLeft, words},
     time::Span,
@@ -153,47 +154,38 @@ fn totals(scene: &Scene, entry: &OperationEntry, width: usize) -> Runs {
             .and("  ", dim)
             .and(entry.id(), scene.style(Role::Faint));
     }
-    let (gone, stay, left) = report.pods_by_fate();
-    let all = gone + left;
-    if all == 0 && stay == 0 {
+    let (count, stay) = (report.count(), report.stay());
+    if count.total() == 0 && stay == 0 {
         let written = report.nodes.iter().filter(|row| row.stage != NodeProgressStage::Waiting).count();
         let words = format!("{written} of {} nodes", report.nodes.len());
         return Runs::new(&words, scene.style(Role::Base));
     }
-    let share = if all == 0 { 1.0 } else { ratio(gone, all) };
+    let share = if count.total() == 0 { 1.0 } else { ratio(count.gone, count.total()) };
     let (full, rest) = bar(share, BAR);
     let mut runs =
         Runs::new(&full, scene.style(Role::GaugeFill)).and(&rest, scene.style(Role::GaugeRest)).and(
-            &format!("  {} of {} pods gone", text::count(gone), text::count(all)),
+            &format!("  {} of {} pods gone", text::count(count.gone), text::count(count.total())),
             scene.style(Role::Strong),
         );
-    let count = |of: fn(&PodProgressStage) -> bool| report.pods.iter().filter(|row| of(&row.stage)).count();
-    for (count, words, role) in [
-        (count(|stage| matches!(stage, PodProgressStage::Blocked { .. })), "blocked", Role::CountdownSoon),
-        (
-            count(|stage| matches!(stage, PodProgressStage::Terminating { .. })),
-            "terminating",
-            Role::EvictionTerminating,
-        ),
-        (count(|stage| matches!(stage, PodProgressStage::Requested)), "requested", Role::Base),
-        (count(|stage| matches!(stage, PodProgressStage::Waiting)), "waiting", Role::Dim),
-        (
-            count(|stage| matches!(stage, PodProgressStage::Ended(end) if !end.is_success())),
-            "failed",
-            Role::LevelError,
-        ),
-        (stay, "stay", Role::Dim),
-    ] {
-        if count > 0 {
-            runs = runs
-                .and(" · ", scene.style(Role::Faint))
-                .and(&format!("{} {words}", text::count(count)), scene.style(role));
-        }
+    let parts = count.parts_left().map(|(part, pods)| (pods, part.word(), part_role(part)));
+    for (pods, words, role) in parts.chain((stay > 0).then_some((stay, "stay", Role::Dim))) {
+        runs = runs
+            .and(" · ", scene.style(Role::Faint))
+            .and(&format!("{} {words}", text::count(pods)), scene.style(role));
     }
     let with = |end: &str| runs.clone().and("   ", dim).and(end, dim);
     let [long, short] = time_left(scene, entry);
     let all = with(&long);
     if all.width() <= width { all } else { with(&short) }
+}
+
+const fn part_role(part: DrainPart) -> Role {
+    match part {
+        DrainPart::Gone => Role::NodeReady,
+        DrainPart::Terminating => Role::EvictionTerminating,
+        DrainPart::Blocked => Role::CountdownSoon,
+        DrainPart::Waiting | DrainPart::Finished => Role::Dim,
+    }
 }
 
 /// When what is left of it ends, and how far that is behind its plan or what keeps it from ending; then without the latter.
@@ -259,17 +251,10 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
         NodeProgressStage::Drained { stay } if *stay > 0 => parts.push(format!("{stay} pods stay")),
         _ => {}
     }
-    let of_node = || entry.progress.pods.iter().filter(|pod| pod.node.as_ref() == Some(&row.node));
-    let goes = |pod: &&PodProgress| !matches!(&pod.stage, PodProgressStage::Ended(PodEnd::Stays(_)));
-    let (gone, all) = (
-        of_node()
-            .filter(|pod| matches!(&pod.stage, PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced)))
-            .count(),
-        of_node().filter(goes).count(),
-    );
-    let bar = node_bar(scene, entry, row);
-    if all > 0 {
-        parts.push(format!("{gone} of {all} pods gone"));
+    let count = entry.progress.count_on(&row.node);
+    let bar = node_bar(scene, &count);
+    if count.total() > 0 {
+        parts.push(format!("{} of {} pods gone", count.gone, count.total()));
     }
     if row.cordoned {
         parts.push("cordoned by this operation".into());
@@ -286,19 +271,9 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
 /// Cells of the bar of a node.
 const NODE_BAR: usize = 16;
 
-/// `████████◇◇✖✖────  `: gone, terminating, blocked and waiting pods of a node; nothing where none leaves it.
-fn node_bar(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Cell {
-    let mut counts = [0; 4];
-    for pod in entry.progress.pods.iter().filter(|pod| pod.node.as_ref() == Some(&row.node)) {
-        let part = match &pod.stage {
-            PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced) => 0,
-            PodProgressStage::Terminating { .. } => 1,
-            PodProgressStage::Blocked { .. } => 2,
-            PodProgressStage::Ended(PodEnd::Stays(_)) => continue,
-            PodProgressStage::Ended(_) | PodProgressStage::Waiting | PodProgressStage::Requested => 3,
-        };
-        counts[part] += 1;
-    }
+/// `████████◇◇✖✖────  `: gone, terminating, blocked and other pods of a node; nothing where none leaves it.
+fn node_bar(scene: &Scene, count: &DrainCount) -> Cell {
+    let counts = [count.gone, count.terminating, count.blocked, count.waiting + count.finished];
     let looks = [
         ("█", Role::NodeReady),
         ("◇", Role::EvictionTerminating),

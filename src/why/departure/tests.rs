@@ -418,7 +418,7 @@ fn circumstances_explain_what_nobody_states() {
     let claimed = |renewed: i64| {
         let operation = "drain-1".parse().expect("an id");
         let renewed = NOW + Span::from_secs(renewed);
-        let claim = DrainClaim { by: "alice".into(), operation, renewed, pods: None };
+        let claim = DrainClaim { by: "alice".into(), operation, renewed, ..DrainClaim::default() };
         Case::terminating().with(|case| case.node.as_mut().expect("a node").drain_claim = Some(claim.into()))
     };
     let replicas = |replicas| Case::terminating().with(|case| case.workloads[0].replicas = Some(replicas));

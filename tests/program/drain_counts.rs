@@ -1,0 +1,388 @@
+//! One count of a drain: what the dashboard prints of it in its header, nodes and progress at every moment, and after a
+//! cancel, a kill and a resume, against the kubelets of the demo, which end the pods. The real loop with typed keys, on a
+//! virtual clock.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
+use kordon::{
+    app::{App, AppOptions, Mode},
+    clock::Clock,
+    cluster::NodeName,
+    demo::{api::Api, scenario::Scenario, world::World},
+    engine::{ServerVersion, Settings},
+    executor::{effects::EffectExecutor, write_context::WriteContext},
+    journal::{Journal, operations},
+    k8s::connect::Connection,
+    model::{ConnectionInfo, ControllerRole, ModelOptions},
+    operation::DrainCount,
+    run::{self, Dashboard, Session, Surface},
+    time::{Span, Timestamp},
+    ui::Drawn,
+};
+use kube::{
+    ResourceExt,
+    api::{DeleteParams, ListParams},
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    dashboard_driver::{DRAIN_IT, DashboardDriver, NODE},
+    drain_times::facts::Watcher,
+    recording_screen::RecordingScreen,
+    scenario_frames::start_demo,
+};
+
+const VERSION: ServerVersion = ServerVersion::new(1, 36);
+
+/// How long the screen may show what was: it is drawn once a second.
+const BEHIND: Span = Span::from_secs(2);
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_counts_the_same_pods_everywhere_to_its_end() {
+    let mut town = Town::start().await;
+    town.with_dashboard(async |town, dashboard| {
+        town.start_drain(dashboard).await;
+        dashboard.wait("done after").await;
+    })
+    .await;
+    let last = town.check(&["Draining", "▶", "gone"]);
+    assert_eq!((last.left(), last.gone), (0, town.began.len()), "the last count of all");
+    assert!(town.journal_ends_with(&last.text()));
+    town.with_dashboard(async |_, dashboard| dashboard.wait("23 of 24 nodes Ready, 1 Drained").await).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_drain_counts_on_until_what_it_evicted_is_gone() {
+    let mut town = Town::start().await;
+    town.block_a_pod().await;
+    town.with_dashboard(async |town, dashboard| {
+        town.start_drain(dashboard).await;
+        town.until_gone(1).await;
+        dashboard.press("C").await;
+        dashboard.wait("Cancel it").await;
+        dashboard.press("<Tab><Enter>").await;
+        dashboard.wait("cancelled after").await;
+        town.clock.sleep(Span::from_secs(60)).await;
+    })
+    .await;
+    let last = town.check(&["Draining", "▶", "gone"]);
+    assert_eq!((last.terminating, last.total()), (0, town.began.len()));
+    assert_eq!(last.gone, town.gone_at(town.clock.now()));
+    assert!(last.gone >= 1 && last.left() >= 1, "{}: nothing was cancelled", last.text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_that_was_killed_and_is_resumed_counts_on() {
+    let mut town = Town::start().await;
+    town.block_a_pod().await;
+    town.with_dashboard(async |town, dashboard| {
+        town.start_drain(dashboard).await;
+        town.until_gone(1).await;
+    })
+    .await;
+    town.check(&["Draining", "▶", "gone"]);
+    town.clock.sleep(Span::from_secs(5)).await;
+    // Another one sees the claim alone.
+    town.with_dashboard(async |town, dashboard| {
+        dashboard.wait("Draining").await;
+        town.clock.sleep(Span::from_secs(3)).await;
+    })
+    .await;
+    town.check(&["Draining"]);
+    town.unblock().await;
+    town.with_dashboard(async |town, dashboard| {
+        dashboard.wait("was interrupted").await;
+        dashboard.ready().await;
+        dashboard.press(":enforce 12h<Enter>").await;
+        dashboard.wait("ENFORCE").await;
+        dashboard.press("R").await;
+        dashboard.wait("Resume an interrupted drain").await;
+        dashboard
+            .wait_until("no question", |screen| {
+                screen.contains("Type here") || screen.contains("Yes, resume")
+            })
+            .await;
+        assert!(!dashboard.screen().contains("is draining"), "its own claim:\n{}", dashboard.screen());
+        assert!(
+            dashboard.screen().contains("Type here"),
+            "the start had to be typed:\n{}",
+            dashboard.screen()
+        );
+        dashboard.agree().await;
+        dashboard.wait("done after").await;
+        town.clock.sleep(Span::from_secs(1)).await;
+    })
+    .await;
+    let last = town.check(&["Draining", "▶", "gone"]);
+    assert_eq!((last.left(), last.gone), (0, town.began.len()));
+}
+
+/// The budget that blocks a pod of the drain.
+const BUDGET: &str = "held";
+
+/// A demo cluster, and what was printed of the drain of [`NODE`].
+struct Town {
+    api: Api,
+    clock: Clock,
+    cancel: CancellationToken,
+    folder: tempfile::TempDir,
+    watcher: Watcher,
+    /// The uids of the pods that the drain removes.
+    began: Vec<String>,
+    frames: Frames,
+    _world: World,
+}
+
+impl Drop for Town {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Town {
+    async fn start() -> Self {
+        let clock = Clock::new(Timestamp::parse("2026-11-22T03:00:00Z").expect("a time"), 1.0);
+        let cancel = CancellationToken::new();
+        let (api, world) = start_demo(Scenario::named("healthy").expect("there is one"), clock, &cancel);
+        clock.sleep(Span::from_secs(60)).await;
+        let watcher = Watcher::start(api.client_as("observer"), clock, &cancel).await;
+        let folder = tempfile::tempdir().expect("a folder");
+        Self {
+            api,
+            clock,
+            cancel,
+            folder,
+            watcher,
+            began: Vec::new(),
+            frames: Frames::default(),
+            _world: world,
+        }
+    }
+
+    fn journal(&self) -> Journal {
+        Journal::within(self.folder.path(), "demo")
+    }
+
+    /// Runs a dashboard to the end of the script, then kills it.
+    async fn with_dashboard(&mut self, script: impl AsyncFnOnce(&mut Self, &DashboardDriver)) {
+        let connection = Connection::embedded(self.api.client_as("kordon"), "here");
+        let options = ModelOptions {
+            connection: ConnectionInfo { context: "here".into(), ..ConnectionInfo::default() },
+            settings: Settings::defaults(VERSION),
+            role: ControllerRole::Shadow,
+        };
+        let cancel = self.cancel.child_token();
+        let session =
+            Session::start(&connection, options, false, EffectExecutor::Recorder, self.clock, cancel.clone());
+        let context = WriteContext::with(&connection, self.journal(), self.clock);
+        let options = AppOptions { mode: Mode::DryRun, ..AppOptions::default() };
+        let dashboard = Dashboard::over(session, options, Some(context));
+        let (driver, typed) = DashboardDriver::new();
+        let mut surface = FramesSurface { screen: driver.recording.clone(), frames: self.frames.clone() };
+        tokio::select! {
+            () = script(self, &driver) => {}
+            exit = run::run_dashboard(dashboard, &mut surface, typed) => panic!("it exited: {exit:?}\n{}", driver.screen()),
+        }
+        cancel.cancel();
+        self.clock.sleep(Span::from_secs(1)).await;
+    }
+
+    /// Starts the drain, after words that were typed.
+    async fn start_drain(&mut self, dashboard: &DashboardDriver) {
+        dashboard.ready().await;
+        dashboard.press(":enforce 12h<Enter>").await;
+        dashboard.wait("ENFORCE").await;
+        dashboard.press(DRAIN_IT).await;
+        let is_there = |screen: &str| screen.contains("leave now") && !screen.contains("computing");
+        dashboard.wait_until("no plan", is_there).await;
+        // The options are those of the keys, so that nothing is refused.
+        dashboard.wait_until("refused", |screen| !screen.contains("1 refused")).await;
+        self.began = self.pods_to_remove().await;
+        assert!(self.began.len() > 3, "{:?}: that shows little", self.began);
+        dashboard.press("A").await;
+        let asked = |screen: &str| screen.contains(" to continue:") || screen.contains("2 Progress");
+        loop {
+            dashboard.wait_until("no question", asked).await;
+            let screen = dashboard.screen();
+            let Some((before, _)) = screen.split_once(" to continue:") else { return };
+            let (_, words) = before.rsplit_once("Type ").expect("as in `Type here to continue:`");
+            dashboard.type_in(&format!("{words}<Enter>"));
+            dashboard.wait_gone(" to continue:").await;
+        }
+    }
+
+    /// Waits until this many pods are gone.
+    async fn until_gone(&self, pods: usize) {
+        while self.gone_at(self.clock.now()) < pods {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        self.clock.sleep(Span::from_secs(1)).await;
+    }
+
+    /// The pods on the node that are neither static nor of a DaemonSet.
+    async fn pods_on_node(&self) -> Vec<Pod> {
+        let pods: kube::Api<Pod> = kube::Api::all(self.api.client_as("observer"));
+        let on_node = ListParams::default().fields(&format!("spec.nodeName={NODE}"));
+        let mut pods = pods.list(&on_node).await.expect("listed").items;
+        pods.retain(|pod| {
+            let of_daemonset = pod.owner_references().iter().any(|owner| owner.kind == "DaemonSet");
+            !of_daemonset && !pod.annotations().contains_key("kubernetes.io/config.mirror")
+        });
+        pods
+    }
+
+    async fn pods_to_remove(&self) -> Vec<String> {
+        self.pods_on_node().await.iter().map(|pod| pod.uid().expect("it has one")).collect()
+    }
+
+    fn budgets(&self) -> kube::Api<PodDisruptionBudget> {
+        kube::Api::all(self.api.client_as("observer"))
+    }
+
+    /// Gives a pod of the node that no budget protects one that lets none of its pods go.
+    async fn block_a_pod(&mut self) {
+        let budgets = self.budgets().list(&ListParams::default()).await.expect("listed").items;
+        let is_protected = |pod: &Pod| {
+            budgets.iter().any(|budget| {
+                let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+                let wanted = selector.and_then(|selector| selector.match_labels.clone()).unwrap_or_default();
+                let has = |(key, value): (&String, &String)| pod.labels().get(key) == Some(value);
+                budget.namespace() == pod.namespace() && wanted.iter().all(has)
+            })
+        };
+        let pods = self.pods_on_node().await;
+        let of_set = |pod: &&Pod| pod.owner_references().iter().any(|owner| owner.kind == "ReplicaSet");
+        let pod = pods.iter().filter(of_set).find(|pod| !is_protected(pod)).expect("one without a budget");
+        self.api.load(
+            "poddisruptionbudgets",
+            json!({
+                "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                "metadata": {"namespace": pod.namespace(), "name": BUDGET},
+                "spec": {"minAvailable": "100%", "selector": {"matchLabels": pod.labels()}},
+            }),
+        );
+        self.clock.sleep(Span::from_secs(10)).await;
+    }
+
+    /// Takes the budget away.
+    async fn unblock(&self) {
+        let budgets = self.budgets().list(&ListParams::default()).await.expect("listed").items;
+        let ours = budgets.iter().find(|budget| budget.name_any() == BUDGET).expect("it is there");
+        let namespace = ours.namespace().expect("it has one");
+        let in_namespace: kube::Api<PodDisruptionBudget> =
+            kube::Api::namespaced(self.api.client_as("observer"), &namespace);
+        in_namespace.delete(BUDGET, &DeleteParams::default()).await.expect("deleted");
+        self.clock.sleep(Span::from_secs(1)).await;
+    }
+
+    /// How many pods of the drain the kubelets had ended by then.
+    fn gone_at(&self, at: Timestamp) -> usize {
+        let facts = self.watcher.facts(&[], at, at);
+        self.began.iter().filter(|uid| facts.gone.get(*uid).is_some_and(|gone| *gone <= at)).count()
+    }
+
+    fn journal_ends_with(&self, text: &str) -> bool {
+        let lines = self.journal().lines().expect("read");
+        assert!(operations(&lines)[0].ended.is_some());
+        format!("{lines:?}").contains(text)
+    }
+
+    /// Every frame since the last check shows one count in all places, and it is what the kubelets did. Returns the last count
+    /// that the progress showed. Each of these words was in a frame with a count.
+    fn check(&mut self, words: &[&str]) -> DrainCount {
+        let frames = std::mem::take(&mut *self.frames.0.lock().expect("no panic"));
+        let (mut last, mut seen) = (DrainCount::default(), Vec::new());
+        for Frame { at, screen, progress } in &frames {
+            let printed = printed(screen);
+            for (word, (gone, total)) in &printed {
+                seen.push(*word);
+                let reported = || format!("{word} {gone} of {total} at {at}: {printed:?} on\n{screen}");
+                assert!(printed.iter().all(|(_, other)| *other == (*gone, *total)), "{}", reported());
+                assert_eq!(*total, self.began.len(), "{}", reported());
+                let (least, most) = (self.gone_at(*at - BEHIND), self.gone_at(*at));
+                assert!((least..=most).contains(gone), "kubelets: {least} to {most}; {}", reported());
+            }
+            let Some(count) = progress else { continue };
+            let DrainCount { gone, terminating, blocked, waiting, finished } = *count;
+            assert_eq!(count.total(), gone + terminating + blocked + waiting + finished);
+            assert_eq!(count.total(), self.began.len(), "{count:?} at {at}");
+            last = *count;
+        }
+        for word in words {
+            assert!(seen.contains(word), "no {word:?} with a count in {} frames", frames.len());
+        }
+        last
+    }
+}
+
+/// What a frame prints of the drain: where, and how many of how many are gone.
+fn printed(screen: &str) -> Vec<(&'static str, (usize, usize))> {
+    let mut found = Vec::new();
+    for line in screen.lines() {
+        for (word, before) in [("Draining", "Draining "), ("▶", "▶ drain general-1a-02 ")] {
+            if let Some((_, rest)) = line.split_once(before).filter(|_| line.contains(NODE)) {
+                found.extend(ratio(rest).map(|count| (word, count)));
+            }
+        }
+        if let Some((before, _)) = line.split_once(" pods gone") {
+            let words: Vec<&str> = before.rsplitn(4, ' ').collect();
+            if let [total, "of", gone, ..] = words[..] {
+                found.extend(gone.parse().ok().zip(total.parse().ok()).map(|count| ("gone", count)));
+            }
+        }
+    }
+    found
+}
+
+/// `3/8 …`
+fn ratio(text: &str) -> Option<(usize, usize)> {
+    let word = text.split_whitespace().next()?;
+    let (gone, total) = word.split_once('/')?;
+    Some((gone.parse().ok()?, total.parse().ok()?))
+}
+
+/// What was drawn, and what the progress of the only operation counted at that moment.
+#[derive(Clone, Debug)]
+struct Frame {
+    at: Timestamp,
+    screen: String,
+    progress: Option<DrainCount>,
+}
+
+/// Copies share the frames.
+#[derive(Clone, Default)]
+struct Frames(Arc<Mutex<Vec<Frame>>>);
+
+/// A screen that keeps every frame.
+struct FramesSurface {
+    screen: RecordingScreen,
+    frames: Frames,
+}
+
+impl Surface for FramesSurface {
+    fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
+        let drawn = self.screen.draw_app(app, now)?;
+        let screen = self.screen.screen.lock().expect("no panic").clone();
+        let progress = app.operations.entries.first().map(|entry| {
+            let node = NodeName::from(NODE);
+            assert_eq!(entry.progress.count(), entry.progress.count_on(&node));
+            entry.progress.count()
+        });
+        self.frames.0.lock().expect("no panic").push(Frame { at: now, screen, progress });
+        Ok(drawn)
+    }
+
+    fn repaint(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    async fn suspend(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
