@@ -124,16 +124,17 @@ impl DepartureStage {
 }
 
 impl Departures {
-    /// Takes a change of the cluster. `feed` is the state of the watch of pods: of pods that are missing after it was broken,
-    /// nobody knows when they left.
+    /// Takes a change of the cluster, and returns the departure that it tells of, if it is a new one or its kind was not known
+    /// before. `feed` is the state of the watch of pods: of pods that are missing after it was broken, nobody knows when they
+    /// left.
     pub fn on_applied(
         &mut self,
         applied: &Applied,
         cluster: &Cluster,
         feed: Option<&FeedState>,
         now: Timestamp,
-    ) {
-        let Applied::Pod(Delta { old, new }) = applied else { return };
+    ) -> Option<DepartureId> {
+        let Applied::Pod(Delta { old, new }) = applied else { return None };
         let removed = match feed {
             Some(FeedState::Live) | None => PodPresence::Gone,
             Some(_) => PodPresence::Missed,
@@ -141,12 +142,12 @@ impl Departures {
         match (old.as_deref(), new.as_deref()) {
             (Some(old), Some(new)) if old.uid == new.uid => self.on_change(Some(old), new, cluster, now),
             (Some(old), Some(new)) => {
-                self.on_removal(old, removed, cluster, now);
-                self.on_change(None, new, cluster, now);
+                let removed = self.on_removal(old, removed, cluster, now);
+                self.on_change(None, new, cluster, now).or(removed)
             }
             (None, Some(new)) => self.on_change(None, new, cluster, now),
             (Some(old), None) => self.on_removal(old, removed, cluster, now),
-            (None, None) => {}
+            (None, None) => None,
         }
     }
 
@@ -223,7 +224,13 @@ impl Departures {
         counts
     }
 
-    fn on_change(&mut self, old: Option<&Pod>, new: &Pod, cluster: &Cluster, now: Timestamp) {
+    fn on_change(
+        &mut self,
+        old: Option<&Pod>,
+        new: &Pod,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Option<DepartureId> {
         if new.termination.is_none() && !new.is_finished() {
             return self.on_restart(old, new, cluster, now);
         }
@@ -232,31 +239,43 @@ impl Departures {
             (termination.clone(), *phase, reason.clone(), disruption_target.clone(), ending.clone())
         };
         if old.is_some_and(|old| stated(old) == stated(new)) {
-            return;
+            return None;
         }
         // Of a pod that had left when it was first seen, only a known time says whether it is recent.
         let at = departed_at(new, cluster).or(old.map(|_| now));
         // A list has thousands that finished long ago: they are not classified.
         if self.known(new).is_none() && !at.is_some_and(|at| is_recent(at, now)) {
-            return;
+            return None;
         }
-        let Some(departure) = PodDeparture::of(new, PodPresence::Present, cluster, &[]) else { return };
-        self.record(new, at, DepartureStage::of(new), departure, now);
+        let departure = PodDeparture::of(new, PodPresence::Present, cluster, &[])?;
+        self.record(new, at, DepartureStage::of(new), departure, now)
     }
 
     /// A container that was killed for memory, and is started again.
-    fn on_restart(&mut self, old: Option<&Pod>, new: &Pod, cluster: &Cluster, now: Timestamp) {
-        let Some((departure, at)) = PodDeparture::oom_kill(new) else { return };
+    fn on_restart(
+        &mut self,
+        old: Option<&Pod>,
+        new: &Pod,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Option<DepartureId> {
+        let (departure, at) = PodDeparture::oom_kill(new)?;
         let before = old.and_then(PodDeparture::oom_kill).map(|(_, at)| at);
         if before == Some(at) {
-            return;
+            return None;
         }
         let at = at.map(|at| cluster.local(at)).or(old.map(|_| now));
-        let Some(at) = at.filter(|at| is_recent(*at, now)) else { return };
-        self.insert(new, at.min(now), DepartureStage::Restarted, departure, now);
+        let at = at.filter(|at| is_recent(*at, now))?;
+        Some(self.insert(new, at.min(now), DepartureStage::Restarted, departure, now))
     }
 
-    fn on_removal(&mut self, pod: &Pod, presence: PodPresence, cluster: &Cluster, now: Timestamp) {
+    fn on_removal(
+        &mut self,
+        pod: &Pod,
+        presence: PodPresence,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Option<DepartureId> {
         let stage = DepartureStage::Gone { at: now };
         let finished = pod.is_finished() && pod.termination.is_none();
         if let Some(known) = self.known(pod)
@@ -267,9 +286,12 @@ impl Departures {
                 Arc::make_mut(entry).stage = stage;
                 self.revision += 1;
             }
+            None
         } else if !finished && let Some(departure) = PodDeparture::of(pod, presence, cluster, &[]) {
             let began = departed_at(pod, cluster).filter(|began| is_recent(*began, now));
-            self.record(pod, Some(began.unwrap_or(now)), stage, departure, now);
+            self.record(pod, Some(began.unwrap_or(now)), stage, departure, now)
+        } else {
+            None
         }
     }
 
@@ -280,7 +302,7 @@ impl Departures {
         (entry.uid == pod.uid && entry.stage != DepartureStage::Restarted).then_some(id)
     }
 
-    /// Notes a departure, or what more is known of it.
+    /// Notes a departure, or what more is known of it. Returns it if it is new, or its kind is another one now.
     fn record(
         &mut self,
         pod: &Pod,
@@ -288,14 +310,12 @@ impl Departures {
         stage: DepartureStage,
         departure: PodDeparture,
         now: Timestamp,
-    ) {
+    ) -> Option<DepartureId> {
         let Some(known) = self.known(pod) else {
-            if let Some(at) = at.filter(|at| is_recent(*at, now)) {
-                self.insert(pod, at.min(now), stage, departure, now);
-            }
-            return;
+            let at = at.filter(|at| is_recent(*at, now))?;
+            return Some(self.insert(pod, at.min(now), stage, departure, now));
         };
-        let Some(entry) = self.entries.get_mut(&known).map(Arc::make_mut) else { return };
+        let entry = self.entries.get_mut(&known).map(Arc::make_mut)?;
         self.revision += 1;
         entry.stage = stage;
         if tells_more(&departure, &entry.departure) {
@@ -303,7 +323,9 @@ impl Departures {
             let after = entry.departure.kind;
             self.add_to_minute(known.0, before, -1);
             self.add_to_minute(known.0, after, 1);
+            return (before != after).then_some(known);
         }
+        None
     }
 
     fn insert(
@@ -313,7 +335,7 @@ impl Departures {
         stage: DepartureStage,
         departure: PodDeparture,
         now: Timestamp,
-    ) {
+    ) -> DepartureId {
         self.count += 1;
         self.revision += 1;
         let id = DepartureId(at, self.count);
@@ -326,6 +348,7 @@ impl Departures {
             least.into_iter().for_each(|id| self.drop_entry(id));
         }
         self.expire(now);
+        id
     }
 
     fn oldest(&self) -> Option<DepartureId> {

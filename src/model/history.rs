@@ -4,7 +4,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{
-    ControllerRole,
+    ControllerRole, DepartureEntry, DepartureStage,
     journal::{JournalEntry, JournalSubject, MISSED},
 };
 use crate::{
@@ -13,8 +13,9 @@ use crate::{
     },
     engine::{DELETION_BY_TAINT, Effect, Engine, Severity, Write, controllers_own},
     forecast::{EventKind, accuracy::Judgement},
+    pressure::PressureCondition,
     time::{Span, Timestamp},
-    why::departure::{BY_API, BY_COLLECTOR, BY_KUBELET},
+    why::departure::{BY_API, BY_COLLECTOR, DepartureKind},
 };
 
 /// What a shadow decided has happened by then, or is missed: two monitor passes.
@@ -138,6 +139,8 @@ pub struct HistoryContext<'a> {
     pub role: ControllerRole,
     /// How long a node may be without a heartbeat.
     pub grace: Span,
+    /// The pod that left by this change, or whose departure it explains.
+    pub departed: Option<&'a DepartureEntry>,
     /// How right the forecasts were about what the controller did with this change.
     pub judged: &'a [(EventKind, Judgement)],
     pub now: Timestamp,
@@ -298,15 +301,19 @@ fn of_pod(old: &Pod, new: Option<&Arc<Pod>>, context: &HistoryContext) -> Option
     let starts = old.termination.is_none() && new.is_none_or(|new| new.termination.is_some());
     let is_same = new.is_none_or(|new| new.uid == old.uid);
     let falls_out = old.is_ready() && new.is_some_and(|new| !new.is_ready() && new.termination.is_none());
-    let is_killed = |pod: &Pod| pod.disruption_target.as_ref().is_some_and(|reason| *reason == *BY_KUBELET);
-    let killed = is_killed(pod) && !is_killed(old);
     let gone = new.is_none() && old.termination.is_some();
-    if !(is_same && (starts || falls_out || killed || gone)) {
-        return None;
-    }
-    let node = pod.node.as_ref().map(|name| (name, context.cluster.node(name)));
-    let (level, verb, text, detail) = words(pod, PodChange { starts, gone, killed }, node?)?;
-    let entry = JournalEntry::new(context.now, level, "", text, Default::default());
+    let (name, departed) = (pod.node.as_ref()?, context.departed.filter(|left| left.uid == pod.uid));
+    let (level, verb, text, detail) = match departed.and_then(|departed| departure_words(departed, pod, name))
+    {
+        Some((verb, text, detail)) => (Severity::Warning, verb, text, detail),
+        None if is_same && (starts || falls_out || gone) => {
+            let node = (name, context.cluster.node(name));
+            let (level, verb, text, detail) = words(pod, PodChange { starts, gone }, node)?;
+            (level, verb, text.to_owned(), detail)
+        }
+        None => return None,
+    };
+    let entry = JournalEntry::new(context.now, level, "", &text, Default::default());
     let subject = JournalSubject::Pod(pod.key.clone(), pod.node.clone());
     let entry = JournalEntry { detail, ..entry.about(subject).with_verb(verb) };
     let by_taint = pod.disruption_target.as_ref().is_some_and(|reason| *reason == *DELETION_BY_TAINT);
@@ -322,8 +329,41 @@ struct PodChange {
     starts: bool,
     /// Its object is gone after that.
     gone: bool,
-    /// Its kubelet evicted it.
-    killed: bool,
+}
+
+/// The verb, the text behind the pod, and the detail of a departure whose cause is its node or another pod:
+/// `evicted pod shop/web-1 by the kubelet (MemoryPressure): from node a`. None for another one.
+fn departure_words(
+    departed: &DepartureEntry,
+    pod: &Pod,
+    node: &NodeName,
+) -> Option<(&'static str, String, String)> {
+    let from = format!("from node {node}");
+    let by_kubelet = |what: &str| format!("by the kubelet ({what})");
+    Some(match departed.departure.kind {
+        DepartureKind::Preemption => ("preempted", String::new(), from),
+        DepartureKind::OomKill => {
+            let stage = if departed.stage == DepartureStage::Restarted { ", it restarts" } else { "" };
+            ("OOM killed", String::new(), format!("on node {node}{stage}"))
+        }
+        DepartureKind::NodePressure => {
+            let message = pod.ending.as_ref().map_or("", |ending| &*ending.message);
+            let pressure = PressureCondition::from_message(message);
+            ("evicted", by_kubelet(pressure.map_or("node pressure", PressureCondition::as_str)), from)
+        }
+        DepartureKind::StorageLimit => ("evicted", by_kubelet("its storage limit"), from),
+        DepartureKind::NodeShutdown => ("ended", by_kubelet("node shutdown"), from),
+        DepartureKind::Rejection
+        | DepartureKind::TaintEviction
+        | DepartureKind::GarbageCollection
+        | DepartureKind::OutOfService
+        | DepartureKind::Failure
+        | DepartureKind::ApiEviction
+        | DepartureKind::ScaleDown
+        | DepartureKind::Deletion
+        | DepartureKind::JobCompletion
+        | DepartureKind::Completion => return None,
+    })
 }
 
 /// The verb, the text behind the pod, and the detail; none for a pod that left for reasons of its own.
@@ -337,7 +377,6 @@ fn words(
     let is_troubled = node.is_none_or(|node| node.unschedulable || !node.is_ready() || has_no_execute(node));
     let is_unknown = node.is_some_and(|node| status(node) == Some(ConditionStatus::Unknown));
     Some(match reason {
-        _ if change.killed => (Severity::Warning, "evicted", "", format!("{from}, by its kubelet")),
         Some(DELETION_BY_TAINT) if change.starts => {
             (Severity::Warning, "evicted", "", format!("{from}, by its taint"))
         }
@@ -359,8 +398,12 @@ fn words(
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Condition, CordonNote, Delta, ObjectEvent, READY, Termination},
+        cluster::{
+            Condition, ContainerExit, CordonNote, Delta, ObjectEvent, Phase, PodEnding, READY, Termination,
+        },
         engine::{EffectId, LeaseCheck, ServerVersion, Settings, UNREACHABLE, Why},
+        k8s::feed::FeedState,
+        model::Departures,
         time::ClusterTime,
     };
 
@@ -406,7 +449,14 @@ mod tests {
         cluster: &Cluster,
         change: &Applied,
     ) -> Vec<String> {
-        let context = HistoryContext { cluster, role, grace: Span::from_secs(50), judged: &[], now: NOW };
+        let context = HistoryContext {
+            cluster,
+            role,
+            grace: Span::from_secs(50),
+            departed: None,
+            judged: &[],
+            now: NOW,
+        };
         let entries = expected.on_change(change, &context);
         entries.iter().map(words_of).collect()
     }
@@ -472,6 +522,59 @@ mod tests {
             of_pods(node(True), pod(false, None), Some(pod(true, Some(BY_API)))),
             ["evicted|shop/web-1||from node a, by request"]
         );
+    }
+
+    /// The entry for a change of a pod on node `a` that is recorded as a departure first.
+    fn of_departure(old: Pod, new: Pod) -> Vec<String> {
+        let cluster = cluster(node(ConditionStatus::True));
+        let change = Applied::Pod(Delta { old: Some(old.into()), new: Some(new.into()) });
+        let mut departures = Departures::default();
+        let departed = departures.on_applied(&change, &cluster, Some(&FeedState::Live), NOW);
+        let context = HistoryContext {
+            cluster: &cluster,
+            role: ControllerRole::Shadow,
+            grace: Span::from_secs(50),
+            departed: departed.and_then(|id| departures.entry(id)),
+            judged: &[],
+            now: NOW,
+        };
+        Expectations::default().on_change(&change, &context).iter().map(words_of).collect()
+    }
+
+    #[test]
+    fn pods_that_others_or_their_node_end_have_entries_in_the_past_tense() {
+        let running = Pod { phase: Phase::Running, ..pod(false, None) };
+        let preempted = Pod { phase: Phase::Running, ..pod(true, Some("PreemptionByScheduler")) };
+        assert_eq!(of_departure(running.clone(), preempted.clone()), ["preempted|shop/web-1||from node a"]);
+        assert_eq!(of_departure(preempted.clone(), preempted), Vec::<String>::new(), "it has one entry");
+        let evicted = |message: &str| {
+            let ending = PodEnding {
+                message: message.into(),
+                disrupted: Some(ClusterTime::new(NOW)),
+                ..PodEnding::default()
+            };
+            let (phase, ending) = (Phase::Failed, Some(ending.into()));
+            of_departure(
+                running.clone(),
+                Pod { phase, reason: "Evicted".into(), ending, ..pod(false, Some("TerminationByKubelet")) },
+            )
+        };
+        let low = |resource: &str| evicted(&format!("The node was low on resource: {resource}. Threshold"));
+        assert_eq!(low("memory"), ["evicted|shop/web-1|by the kubelet (MemoryPressure)|from node a"]);
+        assert_eq!(low("inodes"), ["evicted|shop/web-1|by the kubelet (DiskPressure)|from node a"]);
+        assert_eq!(low("pids"), ["evicted|shop/web-1|by the kubelet (PIDPressure)|from node a"]);
+        let limit = "Pod ephemeral local storage usage exceeds the total limit of containers 1Gi.";
+        assert_eq!(evicted(limit), ["evicted|shop/web-1|by the kubelet (its storage limit)|from node a"]);
+        let exit = ContainerExit {
+            container: "app".into(),
+            reason: "OOMKilled".into(),
+            code: 137,
+            at: Some(ClusterTime::new(NOW)),
+            restarted: true,
+        };
+        let ending = Some(PodEnding { exits: [exit].into(), ..PodEnding::default() }.into());
+        let killed = Pod { ending, ..running.clone() };
+        assert_eq!(of_departure(running, killed), ["OOM killed|shop/web-1||on node a, it restarts"]);
     }
 
     fn decision() -> Effect {

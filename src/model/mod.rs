@@ -411,9 +411,10 @@ impl Model {
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
         let AppliedChange { applied, impact } = change;
         self.upgrades.on_applied(applied);
-        self.departures.on_applied(applied, &self.cluster, self.feeds.state(FeedKind::Pods), now);
+        let feed = self.feeds.state(FeedKind::Pods);
+        let departed = self.departures.on_applied(applied, &self.cluster, feed, now);
         let judged = self.accuracy.on_change(applied, &self.cluster, now);
-        self.record(change, &judged, now);
+        self.record(change, departed, &judged, now);
         self.node_changes += u64::from(*impact == Impact::Node);
         self.unscheduled_changes += u64::from(impact.bears_on_plans() && concerns_unscheduled(applied));
         self.pod_moves += u64::from(moves_pod(applied));
@@ -427,12 +428,20 @@ impl Model {
 
     /// Adds what the change tells about nodes and their pods to the journal. What was there before the engine started is no
     /// change.
-    fn record(&mut self, change: &AppliedChange, judged: &[(EventKind, Judgement)], now: Timestamp) {
+    fn record(
+        &mut self,
+        change: &AppliedChange,
+        departed: Option<DepartureId>,
+        judged: &[(EventKind, Judgement)],
+        now: Timestamp,
+    ) {
         if self.engine.is_none() || matches!(change.impact, Impact::Heartbeat | Impact::PodVersion) {
             return;
         }
         let grace = self.settings.node_monitor_grace_period.value;
-        let context = HistoryContext { cluster: &self.cluster, role: self.role, grace, judged, now };
+        let departed = departed.and_then(|id| self.departures.entry(id));
+        let (cluster, role) = (&self.cluster, self.role);
+        let context = HistoryContext { cluster, role, grace, departed, judged, now };
         for entry in self.expectations.on_change(&change.applied, &context) {
             self.journal.add(entry);
         }

@@ -118,6 +118,18 @@ impl PressureCondition {
         }
     }
 
+    /// The condition that a kubelet's message about an evicted pod tells of: `The node was low on resource: memory. …`
+    /// (upstream's `signalToResource`).
+    pub fn from_message(message: &str) -> Option<Self> {
+        let resource = message.strip_prefix("The node was low on resource: ")?;
+        match resource.split(['.', ' ']).next()? {
+            "memory" => Some(Self::Memory),
+            "ephemeral-storage" | "inodes" => Some(Self::Disk),
+            "pids" => Some(Self::Pid),
+            _ => None,
+        }
+    }
+
     /// The key of the NoSchedule taint that the controller adds for the condition.
     pub fn taint_key(self) -> &'static str {
         condition_taint_key(self.as_str(), ConditionStatus::True).expect("it adds one for every pressure")
