@@ -19,7 +19,7 @@ use crate::{
     forecast::{self, Lane},
     model::{
         DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, NextEvent,
-        NodeState, Revision, pending_pods::pending_since,
+        NodeState, Revision,
     },
     time::Timestamp,
 };
@@ -325,10 +325,8 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<
 
 /// The pods that wait for a node, those that have waited longest first.
 fn pending(shown: &Model, filter: &Filter) -> Vec<Key> {
-    let pods = shown.cluster.unscheduled_pods().filter(|pod| filter.matches(&PodRow { shown, pod }));
-    let mut pods: Vec<_> = pods.map(|pod| (pending_since(&shown.cluster, pod), &pod.key)).collect();
-    pods.sort();
-    pods.into_iter().map(|(_, key)| key.clone()).collect()
+    let pods = shown.pending_pods().into_iter().filter(|pod| filter.matches(&PodRow { shown, pod }));
+    pods.map(|pod| pod.key.clone()).collect()
 }
 
 fn pods(shown: &Model, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) -> Vec<Key> {

@@ -24,6 +24,11 @@ pub fn gap_reports(gaps: &Gaps) -> Vec<GapReport> {
     gaps.0.iter().map(GapReport::new).collect()
 }
 
+/// The same for people; none if everything is known.
+pub fn gap_line(gaps: &Gaps) -> Option<String> {
+    (!gaps.is_empty()).then(|| format!("not known: {gaps}"))
+}
+
 impl GapReport {
     fn new(gap: &Gap) -> Self {
         let since = match gap.known {

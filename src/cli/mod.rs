@@ -9,12 +9,14 @@ mod connection;
 mod controller;
 mod dashboard;
 mod demo;
+mod departures;
 #[cfg(test)]
 mod documented;
 mod exit;
 mod forecast;
 mod gaps;
 mod glyphs;
+mod journal;
 mod keys;
 mod kubectl_flags;
 mod log;
@@ -22,6 +24,7 @@ mod man;
 mod once;
 mod output;
 mod page;
+mod pending;
 mod placement;
 mod plan;
 mod pressure;
@@ -113,6 +116,10 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Predict what the control plane does next if nobody intervenes
     Forecast(forecast::ForecastArgs),
+    /// List the pods that wait for a node: why, since when, and what would help
+    Pending(pending::PendingArgs),
+    /// List the pods that left, and who removed each of them
+    Departures(departures::DeparturesArgs),
     /// Run the node lifecycle controller without a screen, with /metrics: as a shadow, or with --enforce for real
     Controller(controller::ControllerArgs),
     /// Record what the watches of a cluster report into a file, for `--recording`
@@ -141,8 +148,8 @@ enum Command {
     Delete(act::ActArgs<plan::PodsArgs>),
     /// Undo what an operation changed on nodes, except what has been changed since
     Undo(act::UndoArgs),
-    /// List the operations made from this machine, interrupted ones included
-    Journal(act::JournalArgs),
+    /// List the operations made from this machine; or what happened to nodes and pods, in a recording or from now on
+    Journal(journal::JournalArgs),
     /// Print the configuration: each setting, its value, and where that comes from
     Config(configuration::ConfigArgs),
     /// Print shell completions
@@ -257,6 +264,8 @@ impl Cli {
                 | Command::Status(_)
                 | Command::Why(_)
                 | Command::Forecast(_)
+                | Command::Pending(_)
+                | Command::Departures(_)
                 | Command::Timing(_)
                 | Command::Record(_)
                 | Command::Controller(_)
@@ -310,6 +319,9 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Status(args)) => status::run(args, connection).await,
         Some(Command::Why(args)) => why::run(args, connection).await,
         Some(Command::Forecast(args)) => forecast::run(args, connection).await,
+        Some(Command::Pending(args)) => pending::run(args, connection).await,
+        Some(Command::Departures(args)) => departures::run(args, connection).await,
+        Some(Command::Journal(args)) => journal::run(args, connection).await,
         Some(Command::Timing(args)) => timing::run(args, connection).await,
         Some(Command::Controller(args)) => controller::run(args, connection).await,
         Some(Command::Record(args)) => record::run(args, connection).await,
@@ -324,7 +336,6 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Evict(args)) => act::act(PlanCommand::Evict(args.what), args.how, connection).await,
         Some(Command::Delete(args)) => act::act(PlanCommand::Delete(args.what), args.how, connection).await,
         Some(Command::Undo(args)) => act::undo(args, connection).await,
-        Some(Command::Journal(args)) => act::journal(&args, &connection),
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has its own cluster")?;
             demo::run(args).await
@@ -387,6 +398,9 @@ mod tests {
             "why node n1",
             "why pod p1",
             "forecast",
+            "pending",
+            "departures",
+            "journal",
             "timing",
             "record",
             "controller",

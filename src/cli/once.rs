@@ -59,6 +59,11 @@ const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods
 const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
 
 impl OnceArgs {
+    /// Whether the answer comes from a recording.
+    pub const fn is_recorded(&self) -> bool {
+        self.recorded.recording.is_some()
+    }
+
     fn patience(&self) -> Patience {
         Patience::start(self.timeout, "--timeout")
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{
     connection::ConnectionArgs,
+    departures::DepartureReport,
     exit::CliError,
     once::{OnceArgs, OneShot},
     page::{Page, flexible, section, whole},
@@ -107,34 +108,6 @@ struct WhyPlacementReport {
     landing_node: Option<NodeName>,
     landing_reason: Option<String>,
     trace: PlacementReport,
-}
-
-/// Who removed a pod, and why.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DepartureReport {
-    /// `apiEviction`, `taintEviction`, `preemption`, …
-    kind: &'static str,
-    /// `certain`, `likely` or `possible`.
-    certainty: &'static str,
-    /// `terminating`, `finished`, `gone` or `restarted`.
-    stage: &'static str,
-    at: Option<Timestamp>,
-    in_seconds: Option<f64>,
-    /// The most telling first.
-    evidence: Vec<EvidenceReport>,
-    #[serde(skip)]
-    title: &'static str,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct EvidenceReport {
-    /// `condition`, `status`, `container`, `event`, `node`, `owner`, `drain` or `deletion`.
-    source: &'static str,
-    /// Whether it speaks for the kind, or for another one.
-    agrees: bool,
-    text: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -344,25 +317,6 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     let trace = PlacementTrace { reasons, ..trace.unwrap_or_default() };
     let (landing, landing_node, landing_reason) = placement::landing(&landing);
     WhyPlacementReport { landing, landing_node, landing_reason, trace: PlacementReport::new(&trace) }
-}
-
-impl DepartureReport {
-    fn new(departure: PodDeparture, stage: &'static str, at: Option<Timestamp>, now: Timestamp) -> Self {
-        let evidence = departure.evidence.into_iter().map(|evidence| EvidenceReport {
-            source: evidence.source.as_str(),
-            agrees: evidence.agrees,
-            text: evidence.text,
-        });
-        Self {
-            kind: departure.kind.as_str(),
-            certainty: departure.certainty.as_str(),
-            stage,
-            at,
-            in_seconds: at.map(|at| at.since(now).as_secs_f64()),
-            evidence: evidence.collect(),
-            title: departure.kind.title(),
-        }
-    }
 }
 
 impl StepReport {

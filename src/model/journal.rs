@@ -191,6 +191,20 @@ impl JournalEntry {
         format!("{}{detail}", parts.join(" "))
     }
 
+    /// How it was predicted: `predicted 6s before`, `not predicted`; none of what nobody could predict.
+    pub fn prediction(&self) -> Option<String> {
+        let whole = |span: Span| Span::from_secs(span.as_secs());
+        match self.judgement? {
+            Judgement::Predicted { before } => Some(format!("predicted {} before", whole(before))),
+            Judgement::Off(off) if off.is_negative() => {
+                Some(format!("predicted for {} earlier", whole(-off)))
+            }
+            Judgement::Off(off) => Some(format!("predicted for {} later", whole(off))),
+            Judgement::NotPredicted => Some("not predicted".into()),
+            Judgement::Unforeseeable => None,
+        }
+    }
+
     /// The object that is named.
     pub fn subject(&self) -> Option<&JournalSubject> {
         self.subjects.first()

@@ -86,6 +86,17 @@ const MAX_LOOKS: usize = 10_000_000;
 const LOOKS_PER_POD: usize = 14;
 
 impl PendingAdvice {
+    /// A stable word for it.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Fits { .. } => "fits",
+            Self::Preempts { .. } => "preempts",
+            Self::Unschedulable { .. } => "unschedulable",
+            Self::NotTried { .. } => "notTried",
+            Self::LeftOut => "leftOut",
+        }
+    }
+
     /// What would help first, in a few words; none if that is not known.
     pub fn first(&self) -> Option<String> {
         match self {
@@ -133,6 +144,13 @@ pub fn pending_cause(pod: &Pod) -> String {
 }
 
 impl Model {
+    /// The pods that wait for a node, those that have waited longest first.
+    pub fn pending_pods(&self) -> Vec<&Arc<Pod>> {
+        let mut pods: Vec<&Arc<Pod>> = self.cluster.unscheduled_pods().collect();
+        pods.sort_by_cached_key(|pod| (pending_since(&self.cluster, pod), pod.key.clone()));
+        pods
+    }
+
     /// What would help a pod that waits for a node; none while it is worked out.
     pub fn pending_advice(&self, pod: &Key) -> Option<&PendingAdvice> {
         self.pending.as_ref()?.by_pod.get(pod)

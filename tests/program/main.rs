@@ -17,6 +17,7 @@ mod hostile;
 mod journals;
 mod keys;
 mod knowledge;
+mod listings;
 mod lying_server;
 mod n_minus_one;
 mod drain_counts;

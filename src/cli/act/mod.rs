@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 pub use report::DrainCountReport;
-pub use undo::{JournalArgs, UndoArgs, journal, undo};
+pub use undo::{UndoArgs, undo};
 
 use super::{
     CliError,

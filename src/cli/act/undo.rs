@@ -1,4 +1,4 @@
-//! `kordon drain --resume`, `kordon undo`, `kordon journal`: operations of the journal.
+//! `kordon drain --resume`, `kordon undo`: operations of the journal.
 
 use clap::Args;
 use serde::Serialize;
@@ -11,24 +11,14 @@ use crate::{
     cli::{
         CliError,
         connection::ConnectionArgs,
-        output::OutputArgs,
-        page::{Emphasis, Page, flexible, none, section, whole},
+        page::{Emphasis, Page},
         plan::{PrintArgs, answer_word, step_words},
     },
     cluster::{NodeName, OperationId},
-    journal::{Journal, JournaledOperation, operations},
     k8s::validation,
     operation::approval::{Approval, PriorOperation, UndoProposal},
     plan::Action,
-    time::Timestamp,
 };
-
-/// What `kordon journal` takes.
-#[derive(Args, Debug)]
-pub struct JournalArgs {
-    #[command(flatten)]
-    output: OutputArgs,
-}
 
 /// What `kordon undo` takes.
 #[derive(Args, Debug)]
@@ -169,105 +159,4 @@ fn undo_table(report: &UndoReport, out: &mut Page) {
         lines.push("nothing to undo".into());
     }
     lines.iter().for_each(|line| out.line(Emphasis::Plain, line));
-}
-
-/// Lists the operations that the journals on this machine record. No server is asked.
-pub fn journal(args: &JournalArgs, connection: &ConnectionArgs) -> Result<(), CliError> {
-    let (folder, journals) = Journal::all()?;
-    let mut rows = Vec::new();
-    for journal in journals {
-        let found = operations(&journal.lines()?);
-        let meant = found.iter().filter(|past| connection.means(&past.start.context, &past.start.server));
-        rows.extend(meant.map(|past| PastReport::new(past, &journal)));
-    }
-    rows.sort_by_key(|row| row.started);
-    let folder = folder.display().to_string();
-    args.output.print(&JournalReport { schema: "kordon.journal/v1", folder, operations: rows }, table)
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JournalReport {
-    schema: &'static str,
-    folder: String,
-    operations: Vec<PastReport>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PastReport {
-    operation: OperationId,
-    /// The context, or the server's address where there was none.
-    context: String,
-    server: String,
-    file: String,
-    started: Timestamp,
-    last: Timestamp,
-    by: String,
-    why: String,
-    action: String,
-    command: String,
-    nodes: Vec<NodeName>,
-    pods: usize,
-    overrides: Vec<String>,
-    /// Null if it was interrupted or is in progress.
-    end: Option<String>,
-    undone: bool,
-    /// Nodes that it may have cordoned.
-    cordoned: Vec<NodeName>,
-}
-
-impl PastReport {
-    fn new(past: &JournaledOperation, journal: &Journal) -> Self {
-        let start = &past.start;
-        Self {
-            operation: past.id.clone(),
-            context: start.context.clone(),
-            server: start.server.clone(),
-            file: journal.path().display().to_string(),
-            started: past.started,
-            last: past.last,
-            by: start.by.clone(),
-            why: start.why.clone(),
-            action: start.action.clone(),
-            command: start.command.clone(),
-            nodes: start.nodes.iter().map(|(node, _)| node.clone()).collect(),
-            pods: start.pods.len(),
-            overrides: start.overrides.clone(),
-            end: past.ended.clone(),
-            undone: past.undone,
-            cordoned: past.cordoned().cloned().collect(),
-        }
-    }
-}
-
-fn table(report: &JournalReport, out: &mut Page) {
-    if report.operations.is_empty() {
-        return out.line(Emphasis::Plain, &format!("no operations in {}", report.folder));
-    }
-    out.line(Emphasis::Plain, &report.folder);
-    let row = |past: &PastReport| {
-        let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
-        let end = past.end.clone().unwrap_or_else(|| "not over".into());
-        [
-            past.operation.to_string(),
-            past.context.clone(),
-            past.started.to_time(),
-            past.by.clone(),
-            if nodes.is_empty() { none() } else { nodes.join(",") },
-            past.pods.to_string(),
-            if past.undone { format!("{end}, undone") } else { end },
-        ]
-    };
-    let rows = report.operations.iter().map(row).collect();
-    let columns = [
-        whole("OPERATION"),
-        flexible("CLUSTER"),
-        whole("STARTED"),
-        flexible("BY"),
-        flexible("NODES"),
-        whole("PODS"),
-        whole("ENDED"),
-    ];
-    section(out, columns, rows);
 }

@@ -8,7 +8,6 @@ use crate::{
     engine::Severity,
     forecast::accuracy::Judgement,
     model::JournalEntry,
-    time::Span,
     ui::{
         Scene, text,
         theme::Role,
@@ -138,15 +137,14 @@ impl Phrase {
         if !before.is_empty() && subject.is_some() {
             before.push(' ');
         }
-        let (judgement, is_miss) = judgement(entry.judgement);
         Self {
             before,
             name: subject.map(|subject| visible::text(&subject.to_string()).into_owned()).unwrap_or_default(),
             others,
             after: if subject.is_some() { spaced(&words) } else { words },
             detail: if entry.detail.is_empty() { String::new() } else { format!(": {}", entry.detail) },
-            judgement,
-            is_miss,
+            judgement: entry.prediction().map_or_else(String::new, |words| format!(" · {words}")),
+            is_miss: matches!(entry.judgement, Some(Judgement::Off(_) | Judgement::NotPredicted)),
             times: if entry.times > 1 { format!("  ×{}", text::count(entry.times)) } else { String::new() },
         }
     }
@@ -158,20 +156,6 @@ impl Phrase {
 
     fn width(&self) -> usize {
         self.parts().into_iter().map(text::width).sum()
-    }
-}
-
-/// ` · predicted 6s before`, and whether it is a miss
-fn judgement(judgement: Option<Judgement>) -> (String, bool) {
-    let whole = |span: Span| Span::from_secs(span.as_secs());
-    match judgement {
-        Some(Judgement::Predicted { before }) => (format!(" · predicted {} before", whole(before)), false),
-        Some(Judgement::Off(off)) if off.is_negative() => {
-            (format!(" · predicted for {} earlier", whole(-off)), true)
-        }
-        Some(Judgement::Off(off)) => (format!(" · predicted for {} later", whole(off)), true),
-        Some(Judgement::NotPredicted) => (" · not predicted".into(), true),
-        Some(Judgement::Unforeseeable) | None => (String::new(), false),
     }
 }
 

@@ -1,0 +1,243 @@
+//! `kordon departures`: the pods that left, and who removed each of them.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    connection::ConnectionArgs,
+    exit::CliError,
+    gaps::{GapReport, gap_line, gap_reports},
+    once::{OnceArgs, OneShot},
+    page::{Emphasis, Page, flexible, none, section, whole},
+};
+use crate::{
+    cluster::{Key, NodeName},
+    k8s::feed::FeedKind,
+    model::{DepartureEntry, DepartureStage, Model},
+    time::Timestamp,
+    ui::text,
+    why::departure::{DepartureCertainty, DepartureKind, PodDeparture},
+};
+
+/// How many minutes are counted.
+const MINUTES: usize = 30;
+
+#[derive(Args, Debug)]
+pub struct DeparturesArgs {
+    #[command(flatten)]
+    once: OnceArgs,
+}
+
+/// Prints the pods that leave or have left, as far as the cluster or a recording still shows them.
+pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let shot = OneShot::ask_for(&args.once, &FeedKind::STATUS, connection).await?;
+    args.once.output.print(&DeparturesReport::new(&shot.model, shot.at), table)?;
+    shot.done()
+}
+
+/// The pods that left in the last two hours (`docs/departures.md`). Every field is always present; what is not known is null.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DeparturesReport {
+    /// `kordon.departures/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    taken_at: Timestamp,
+    /// Every kind that occurred, those that need attention first.
+    counts: Vec<KindReport>,
+    /// The newest first.
+    departures: Vec<PodDepartureReport>,
+    /// What is not known of what this rests on.
+    unknown: Vec<GapReport>,
+    #[serde(skip)]
+    gaps: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KindReport {
+    kind: &'static str,
+    count: usize,
+    /// How many left in each of the last 30 minutes, the present one last.
+    per_minute: Vec<u32>,
+    #[serde(skip)]
+    title: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PodDepartureReport {
+    namespace: String,
+    pod: String,
+    node: Option<NodeName>,
+    /// When its object was seen to be gone; null while it is there.
+    gone_at: Option<Timestamp>,
+    #[serde(flatten)]
+    departure: DepartureReport,
+}
+
+/// Who removed a pod, and why.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DepartureReport {
+    /// `apiEviction`, `taintEviction`, `preemption`, …
+    pub kind: &'static str,
+    /// `certain`, `likely` or `possible`.
+    pub certainty: &'static str,
+    /// `terminating`, `finished`, `gone` or `restarted`.
+    pub stage: &'static str,
+    pub at: Option<Timestamp>,
+    pub in_seconds: Option<f64>,
+    /// The most telling first.
+    pub evidence: Vec<EvidenceReport>,
+    #[serde(skip)]
+    pub title: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceReport {
+    /// `condition`, `status`, `container`, `event`, `node`, `owner`, `drain` or `deletion`.
+    pub source: &'static str,
+    /// Whether it speaks for the kind, or for another one.
+    pub agrees: bool,
+    pub text: String,
+}
+
+impl DeparturesReport {
+    fn new(model: &Model, at: Timestamp) -> Self {
+        let gaps = model.cluster.gaps(FeedKind::STATUS);
+        let kind = |(kind, count): (DepartureKind, usize)| KindReport {
+            kind: kind.as_str(),
+            count,
+            per_minute: model.departures.per_minute(Some(kind), MINUTES, at),
+            title: kind.title(),
+        };
+        Self {
+            schema: "kordon.departures/v1",
+            taken_at: at,
+            counts: model.departures.counts().into_iter().map(kind).collect(),
+            departures: model
+                .departures
+                .newest()
+                .map(|(_, entry)| PodDepartureReport::new(entry, model, at))
+                .collect(),
+            unknown: gap_reports(&gaps),
+            gaps: gap_line(&gaps),
+        }
+    }
+}
+
+impl PodDepartureReport {
+    fn new(entry: &DepartureEntry, model: &Model, now: Timestamp) -> Self {
+        let Key { namespace, name } = &entry.pod;
+        // A pod that is still there is judged by all that is known at present: its owner may have been listed after it.
+        let present = model.cluster.pod(&entry.pod).filter(|pod| pod.uid == entry.uid);
+        let current = present.and_then(|pod| model.departure_of(pod, &[]));
+        let DepartureEntry { node, at, stage, departure, .. } = current.as_ref().unwrap_or(entry).clone();
+        Self {
+            namespace: namespace.to_string(),
+            pod: name.to_string(),
+            node,
+            gone_at: match stage {
+                DepartureStage::Gone { at } => Some(at),
+                DepartureStage::Terminating | DepartureStage::Finished | DepartureStage::Restarted => None,
+            },
+            departure: DepartureReport::new(departure, stage.as_str(), at, now),
+        }
+    }
+}
+
+impl DepartureReport {
+    pub fn new(departure: PodDeparture, stage: &'static str, at: Option<Timestamp>, now: Timestamp) -> Self {
+        let evidence = departure.evidence.into_iter().map(|evidence| EvidenceReport {
+            source: evidence.source.as_str(),
+            agrees: evidence.agrees,
+            text: evidence.text,
+        });
+        Self {
+            kind: departure.kind.as_str(),
+            certainty: departure.certainty.as_str(),
+            stage,
+            at,
+            in_seconds: at.map(|at| at.since(now).as_secs_f64()),
+            evidence: evidence.collect(),
+            title: departure.kind.title(),
+        }
+    }
+}
+
+fn table(report: &DeparturesReport, out: &mut Page) {
+    if let Some(gaps) = &report.gaps {
+        out.line(Emphasis::Notice, gaps);
+    }
+    if report.departures.is_empty() && report.gaps.is_none() {
+        out.line(Emphasis::Plain, "no pod is leaving or has left that can still be seen");
+    }
+    let kinds = report.counts.iter().map(|kind| [kind.title.to_owned(), kind.count.to_string()]);
+    section(out, [whole("KIND"), whole("IN 2H")], kinds.collect());
+    let row = |pod: &PodDepartureReport| {
+        let departure = &pod.departure;
+        let certain = departure.certainty == DepartureCertainty::Certain.as_str();
+        let certainty = if certain { String::new() } else { format!(", {}", departure.certainty) };
+        let evidence = departure.evidence.first().map(|evidence| text::brief(&evidence.text));
+        [
+            format!("{}/{}", pod.namespace, pod.pod),
+            departure.at.map_or_else(none, |at| text::age(report.taken_at, at)),
+            format!("{}{certainty}", departure.title),
+            departure.stage.to_owned(),
+            pod.node.as_ref().map_or_else(none, ToString::to_string),
+            evidence.unwrap_or_else(none),
+        ]
+    };
+    let columns = [
+        flexible("POD"),
+        whole("AGO"),
+        whole("KIND"),
+        whole("STAGE"),
+        flexible("NODE"),
+        flexible("EVIDENCE"),
+    ];
+    section(out, columns, report.departures.iter().map(row).collect());
+}
+
+#[cfg(test)]
+impl DepartureReport {
+    /// One in which nothing is null.
+    pub fn full() -> Self {
+        let evidence = EvidenceReport { source: "condition", agrees: true, text: "x".into() };
+        Self {
+            kind: "apiEviction",
+            certainty: "certain",
+            stage: "terminating",
+            at: Some(Timestamp::EPOCH),
+            in_seconds: Some(-1.0),
+            evidence: vec![evidence],
+            title: "",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn every_field_is_documented() {
+        let report = DeparturesReport {
+            schema: "kordon.departures/v1",
+            taken_at: Timestamp::EPOCH,
+            counts: vec![KindReport { kind: "apiEviction", count: 1, per_minute: vec![0], title: "" }],
+            departures: vec![PodDepartureReport {
+                namespace: "shop".into(),
+                pod: "web-1".into(),
+                node: Some("n".into()),
+                gone_at: Some(Timestamp::EPOCH),
+                departure: DepartureReport::full(),
+            }],
+            unknown: vec![GapReport::full()],
+            gaps: None,
+        };
+        documented::check(&report, include_str!("../../docs/departures.md"));
+    }
+}

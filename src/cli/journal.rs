@@ -1,0 +1,358 @@
+//! `kordon journal`: the operations made from this machine, and what happened in a recording or happens in a cluster.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    connection::ConnectionArgs,
+    exit::{self, CliError},
+    once::{OnceArgs, OneShot},
+    output::OutputArgs,
+    page::{Emphasis, Page, flexible, none, section, whole},
+};
+use crate::{
+    cluster::{NodeName, OperationId},
+    engine::Severity,
+    journal::{Journal, JournaledOperation, operations},
+    model::{JournalEntry, JournalSubject, SessionJournal},
+    ordered::OrderedMap,
+    run::Ended,
+    time::{Span, Timestamp},
+};
+
+#[derive(Args, Debug)]
+pub struct JournalArgs {
+    #[command(flatten)]
+    once: OnceArgs,
+    /// Connect, and print what happens to nodes and pods from now on, one line each
+    #[arg(long, short, conflicts_with = "recording")]
+    watch: bool,
+}
+
+/// How often the journal is looked at.
+const PERIOD: Span = Span::from_secs(1);
+
+/// Lists operations; with `--recording` what had happened by a moment, with `--watch` what happens from now on.
+pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let once = &args.once;
+    if args.watch {
+        return follow(once, connection).await;
+    }
+    if once.is_recorded() {
+        let shot = OneShot::ask(once, connection, false).await?;
+        let entries = shot.model.journal.numbered();
+        let entries = entries.map(|(number, entry)| EntryReport::new(number, entry)).collect();
+        let report = JournalReport { entries: Some(entries), ..JournalReport::default() };
+        once.output.print(&report, entry_table)?;
+        return shot.done();
+    }
+    once.output.print(&JournalReport::of_operations(&connection)?, operation_table)
+}
+
+/// Prints every entry when it is made, and again when more has joined it.
+async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let mut watched = OneShot::keep_watching(args, connection, false).await?;
+    let session = &mut watched.session;
+    let clock = session.clock;
+    let mut printed = Printed::default();
+    loop {
+        session.model.run_forecast(clock.now());
+        for (number, entry) in printed.news(&session.model.journal) {
+            print(args.output, &EntryReport::new(number, entry))?;
+        }
+        let next = clock.now() + PERIOD;
+        tokio::select! {
+            Ended::Arrived | Ended::Abandoned = session.run_until(|_| false) => {
+                return Err(CliError::WatchesEnded);
+            }
+            () = clock.sleep_until(next) => {}
+        }
+    }
+}
+
+/// The entries that were printed.
+#[derive(Debug, Default)]
+struct Printed {
+    revision: u64,
+    /// Of each entry how many objects it had, and how often it had happened.
+    entries: OrderedMap<usize, (usize, usize)>,
+}
+
+impl Printed {
+    /// The entries that were not printed as they are now.
+    fn news<'a>(&mut self, journal: &'a SessionJournal) -> Vec<(usize, &'a JournalEntry)> {
+        if self.revision == journal.revision() {
+            return Vec::new();
+        }
+        self.revision = journal.revision();
+        let before = std::mem::take(&mut self.entries);
+        let mut news = Vec::new();
+        for (number, entry) in journal.numbered() {
+            let size = (entry.subjects.len(), entry.times);
+            if before.get(&number) != Some(&size) {
+                news.push((number, entry));
+            }
+            self.entries.insert(number, size);
+        }
+        news
+    }
+}
+
+fn print(output: OutputArgs, entry: &EntryReport) -> Result<(), CliError> {
+    if output.is_for_people() {
+        let mut page = output.page();
+        page.line(entry.tone, &format!("{} {}", entry.last_at.to_time(), entry.words()));
+        return exit::print(page.into_text().as_bytes());
+    }
+    let line = EntryLine { schema: "kordon.journalEntry/v1", entry };
+    exit::print(output.one_line(&line).as_bytes())
+}
+
+/// What was done and what happened (`docs/journal.md`). Every field is always present; what was not asked for is null.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct JournalReport {
+    /// `kordon.journal/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    folder: Option<String>,
+    operations: Option<Vec<OperationReport>>,
+    entries: Option<Vec<EntryReport>>,
+}
+
+impl Default for JournalReport {
+    fn default() -> Self {
+        Self { schema: "kordon.journal/v1", folder: None, operations: None, entries: None }
+    }
+}
+
+/// An entry on a line of its own.
+#[derive(Debug, Serialize)]
+struct EntryLine<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    entry: &'a EntryReport,
+}
+
+/// One thing that happened, as often as it did.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct EntryReport {
+    /// The same for what joins it later.
+    number: usize,
+    at: Timestamp,
+    last_at: Timestamp,
+    /// `info`, `warning` or `error`.
+    level: &'static str,
+    /// As kubectl writes them: `node/a`, `pod/shop/web-1`; or a part of kordon.
+    objects: Vec<String>,
+    text: String,
+    /// How it was predicted, if the controller did it.
+    prediction: Option<String>,
+    why: String,
+    times: usize,
+    #[serde(skip)]
+    tone: Emphasis,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OperationReport {
+    operation: OperationId,
+    /// The context, or the server's address where there was none.
+    context: String,
+    server: String,
+    file: String,
+    started: Timestamp,
+    last: Timestamp,
+    by: String,
+    why: String,
+    action: String,
+    command: String,
+    nodes: Vec<NodeName>,
+    pods: usize,
+    overrides: Vec<String>,
+    /// Null if it was interrupted or is in progress.
+    end: Option<String>,
+    undone: bool,
+    /// Nodes that it may have cordoned.
+    cordoned: Vec<NodeName>,
+}
+
+impl JournalReport {
+    /// The operations that the journals on this machine record. No server is asked.
+    fn of_operations(connection: &ConnectionArgs) -> Result<Self, CliError> {
+        let (folder, journals) = Journal::all()?;
+        let mut rows = Vec::new();
+        for journal in journals {
+            let found = operations(&journal.lines()?);
+            let meant = found.iter().filter(|past| connection.means(&past.start.context, &past.start.server));
+            rows.extend(meant.map(|past| OperationReport::new(past, &journal)));
+        }
+        rows.sort_by_key(|row| row.started);
+        let folder = Some(folder.display().to_string());
+        Ok(Self { folder, operations: Some(rows), ..Self::default() })
+    }
+}
+
+impl OperationReport {
+    fn new(past: &JournaledOperation, journal: &Journal) -> Self {
+        let start = &past.start;
+        Self {
+            operation: past.id.clone(),
+            context: start.context.clone(),
+            server: start.server.clone(),
+            file: journal.path().display().to_string(),
+            started: past.started,
+            last: past.last,
+            by: start.by.clone(),
+            why: start.why.clone(),
+            action: start.action.clone(),
+            command: start.command.clone(),
+            nodes: start.nodes.iter().map(|(node, _)| node.clone()).collect(),
+            pods: start.pods.len(),
+            overrides: start.overrides.clone(),
+            end: past.ended.clone(),
+            undone: past.undone,
+            cordoned: past.cordoned().cloned().collect(),
+        }
+    }
+}
+
+impl EntryReport {
+    fn new(number: usize, entry: &JournalEntry) -> Self {
+        let object = |subject: &JournalSubject| match subject {
+            JournalSubject::Node(node) => format!("node/{node}"),
+            JournalSubject::Pod(pod, _) => format!("pod/{pod}"),
+            JournalSubject::Other(part) => part.clone(),
+        };
+        let (level, tone) = match entry.level {
+            Severity::Info => ("info", Emphasis::Plain),
+            Severity::Warning => ("warning", Emphasis::Warning),
+            Severity::Error => ("error", Emphasis::Critical),
+        };
+        Self {
+            number,
+            at: entry.at,
+            last_at: entry.last,
+            level,
+            objects: entry.subjects.iter().map(object).collect(),
+            text: entry.words(),
+            prediction: entry.prediction(),
+            why: entry.why.to_string(),
+            times: entry.times,
+            tone,
+        }
+    }
+
+    /// `evicted pod shop/web-1: from node a-03 · predicted 6s before  ×2`
+    fn words(&self) -> String {
+        let prediction = self.prediction.as_ref().map(|words| format!(" · {words}")).unwrap_or_default();
+        let times = if self.times > 1 { format!("  ×{}", self.times) } else { String::new() };
+        format!("{}{prediction}{times}", self.text)
+    }
+}
+
+fn entry_table(report: &JournalReport, out: &mut Page) {
+    let entries = report.entries.iter().flatten();
+    if entries.clone().next().is_none() {
+        return out.line(Emphasis::Plain, "no entries yet");
+    }
+    for entry in entries {
+        out.line(entry.tone, &format!("{} {}", entry.last_at.to_time(), entry.words()));
+    }
+}
+
+fn operation_table(report: &JournalReport, out: &mut Page) {
+    let (folder, operations) = (report.folder.as_deref().unwrap_or_default(), &report.operations);
+    let operations = operations.as_deref().unwrap_or_default();
+    if operations.is_empty() {
+        return out.line(Emphasis::Plain, &format!("no operations in {folder}"));
+    }
+    out.line(Emphasis::Plain, folder);
+    let row = |past: &OperationReport| {
+        let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
+        let end = past.end.clone().unwrap_or_else(|| "not over".into());
+        [
+            past.operation.to_string(),
+            past.context.clone(),
+            past.started.to_time(),
+            past.by.clone(),
+            if nodes.is_empty() { none() } else { nodes.join(",") },
+            past.pods.to_string(),
+            if past.undone { format!("{end}, undone") } else { end },
+        ]
+    };
+    let rows = operations.iter().map(row).collect();
+    let columns = [
+        whole("OPERATION"),
+        flexible("CLUSTER"),
+        whole("STARTED"),
+        flexible("BY"),
+        flexible("NODES"),
+        whole("PODS"),
+        whole("ENDED"),
+    ];
+    section(out, columns, rows);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cli::documented, cluster::Key, engine::Why};
+
+    fn became_unknown(node: &str) -> JournalEntry {
+        let entry =
+            JournalEntry::new(Timestamp::EPOCH, Severity::Warning, "", "became Unknown", Why::default());
+        entry.about(JournalSubject::Node(node.into()))
+    }
+
+    #[test]
+    fn every_field_is_documented() {
+        let operation = OperationReport {
+            operation: "p".parse().expect("an id"),
+            context: "c".into(),
+            server: "s".into(),
+            file: "f".into(),
+            started: Timestamp::EPOCH,
+            last: Timestamp::EPOCH,
+            by: "b".into(),
+            why: "w".into(),
+            action: "drain".into(),
+            command: "c".into(),
+            nodes: vec!["n".into()],
+            pods: 1,
+            overrides: vec!["max-nodes".into()],
+            end: Some("done".into()),
+            undone: false,
+            cordoned: vec!["n".into()],
+        };
+        let entry = EntryReport {
+            prediction: Some("not predicted".into()),
+            ..EntryReport::new(0, &became_unknown("a"))
+        };
+        let report = JournalReport {
+            folder: Some("f".into()),
+            operations: Some(vec![operation]),
+            entries: Some(vec![entry]),
+            ..JournalReport::default()
+        };
+        documented::check(&report, include_str!("../../docs/journal.md"));
+    }
+
+    #[test]
+    fn an_entry_is_printed_when_it_is_made_and_again_when_more_has_joined_it() {
+        let mut journal = SessionJournal::default();
+        let mut printed = Printed::default();
+        let mut news = |journal: &SessionJournal| -> Vec<(usize, usize)> {
+            printed.news(journal).into_iter().map(|(number, entry)| (number, entry.subjects.len())).collect()
+        };
+        assert_eq!(news(&journal), []);
+        journal.add(became_unknown("a"));
+        assert_eq!(news(&journal), [(0, 1)]);
+        assert_eq!(news(&journal), []);
+        journal.add(became_unknown("b"));
+        let evicted = JournalEntry::new(Timestamp::EPOCH, Severity::Info, "", "", Why::default());
+        journal.add(evicted.with_verb("evicted").about(JournalSubject::Pod(Key::new("shop", "web-1"), None)));
+        assert_eq!(news(&journal), [(0, 2), (1, 1)]);
+    }
+}

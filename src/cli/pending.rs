@@ -1,0 +1,166 @@
+//! `kordon pending`: the pods that wait for a node, and what would help each of them.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    connection::ConnectionArgs,
+    exit::CliError,
+    gaps::{GapReport, gap_line, gap_reports},
+    once::{OnceArgs, OneShot},
+    page::{Emphasis, Page, flexible, section, whole},
+};
+use crate::{
+    cluster::{Key, NodeName, Pod},
+    k8s::feed::FeedKind,
+    model::{
+        Model, PendingAdvice,
+        pending_pods::{pending_cause, pending_since},
+    },
+    time::Timestamp,
+    ui::text,
+};
+
+#[derive(Args, Debug)]
+pub struct PendingArgs {
+    #[command(flatten)]
+    once: OnceArgs,
+}
+
+/// Prints the pods that wait for a node.
+pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    shot.model.run_pending();
+    args.once.output.print(&PendingReport::new(&shot.model, shot.at), table)?;
+    shot.done()
+}
+
+/// The pods that wait for a node (`docs/pending.md`). Every field is always present; what is not known is null.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingReport {
+    /// `kordon.pending/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    taken_at: Timestamp,
+    /// Those that wait longest first.
+    pods: Vec<PendingPodReport>,
+    /// What is not known of what this rests on.
+    unknown: Vec<GapReport>,
+    #[serde(skip)]
+    gaps: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingPodReport {
+    namespace: String,
+    pod: String,
+    priority: i32,
+    /// Since the scheduler has said that no node takes it, else since it was created.
+    since: Timestamp,
+    for_seconds: f64,
+    /// Why, as the scheduler says.
+    cause: String,
+    /// `fits`, `preempts`, `unschedulable`, `notTried` or `leftOut`; null if it was not worked out.
+    advice: Option<&'static str>,
+    /// The node that takes it, for `fits` and `preempts`.
+    node: Option<NodeName>,
+    /// Of how many pods it takes the place, for `preempts`.
+    preempts: Option<usize>,
+    /// What would help, the most helpful first.
+    help: Vec<String>,
+}
+
+impl PendingReport {
+    fn new(model: &Model, at: Timestamp) -> Self {
+        let gaps = model.cluster.gaps(FeedKind::PREDICTION);
+        Self {
+            schema: "kordon.pending/v1",
+            taken_at: at,
+            pods: model.pending_pods().into_iter().map(|pod| PendingPodReport::new(pod, model, at)).collect(),
+            unknown: gap_reports(&gaps),
+            gaps: gap_line(&gaps),
+        }
+    }
+}
+
+impl PendingPodReport {
+    fn new(pod: &Pod, model: &Model, now: Timestamp) -> Self {
+        let Key { namespace, name } = &pod.key;
+        let since = pending_since(&model.cluster, pod);
+        let advice = model.pending_advice(&pod.key);
+        let (node, preempts) = match advice {
+            Some(PendingAdvice::Fits { node }) => (Some(node.clone()), None),
+            Some(PendingAdvice::Preempts { node, pods }) => (Some(node.clone()), Some(*pods)),
+            Some(
+                PendingAdvice::Unschedulable { .. } | PendingAdvice::NotTried { .. } | PendingAdvice::LeftOut,
+            )
+            | None => (None, None),
+        };
+        Self {
+            namespace: namespace.to_string(),
+            pod: name.to_string(),
+            priority: pod.priority,
+            since,
+            for_seconds: now.since(since).or_zero().as_secs_f64(),
+            cause: pending_cause(pod),
+            advice: advice.map(PendingAdvice::as_str),
+            node,
+            preempts,
+            help: advice.map(PendingAdvice::lines).unwrap_or_default(),
+        }
+    }
+}
+
+fn table(report: &PendingReport, out: &mut Page) {
+    if let Some(gaps) = &report.gaps {
+        out.line(Emphasis::Notice, gaps);
+    }
+    if report.pods.is_empty() && report.gaps.is_none() {
+        out.line(Emphasis::Plain, "no pod waits for a node");
+    }
+    let row = |pod: &PendingPodReport| {
+        let help = match pod.advice {
+            Some(_) if pod.help.is_empty() => "nothing that kordon knows".to_owned(),
+            Some(_) => pod.help.join("; "),
+            None => "not known".to_owned(),
+        };
+        [
+            format!("{}/{}", pod.namespace, pod.pod),
+            text::age(report.taken_at, pod.since),
+            text::brief(&pod.cause),
+            text::brief(&help),
+        ]
+    };
+    let columns = [flexible("POD"), whole("FOR"), flexible("WHY"), flexible("WHAT WOULD HELP")];
+    section(out, columns, report.pods.iter().map(row).collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn every_field_is_documented() {
+        let report = PendingReport {
+            schema: "kordon.pending/v1",
+            taken_at: Timestamp::EPOCH,
+            pods: vec![PendingPodReport {
+                namespace: "shop".into(),
+                pod: "web-1".into(),
+                priority: 0,
+                since: Timestamp::EPOCH,
+                for_seconds: 1.0,
+                cause: "x".into(),
+                advice: Some("preempts"),
+                node: Some("n".into()),
+                preempts: Some(1),
+                help: vec!["x".into()],
+            }],
+            unknown: vec![GapReport::full()],
+            gaps: None,
+        };
+        documented::check(&report, include_str!("../../docs/pending.md"));
+    }
+}
