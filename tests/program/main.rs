@@ -29,6 +29,7 @@ mod pressure;
 mod recording_screen;
 mod redraws;
 mod replays;
+mod scenario_facts;
 mod scenario_frames;
 mod requests;
 mod screens;

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::screens::expect_picture;
 
-const EPOCH: &str = "2026-11-22T03:00:00Z";
+pub const EPOCH: &str = "2026-11-22T03:00:00Z";
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
 /// When frames are taken, in seconds after the start.
@@ -133,11 +133,8 @@ pub fn start_demo_with(
     (api, world)
 }
 
-/// Plays a scenario as `kordon demo` does, and takes its frames.
-async fn play(scenario: &'static Scenario) -> Frames {
-    let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
-    let cancel = CancellationToken::new();
-    let (api, _world) = start_demo(scenario, clock, &cancel);
+/// The dashboard of a demo cluster, as `kordon demo` opens it.
+pub fn open_dashboard(api: &Api, clock: Clock, cancel: &CancellationToken) -> Dashboard {
     let info = ConnectionInfo {
         context: "demo".into(),
         server: "demo".into(),
@@ -158,7 +155,15 @@ async fn play(scenario: &'static Scenario) -> Frames {
         cancel.clone(),
     );
     let themes = ThemeName::ALL.to_vec();
-    let dashboard = Dashboard::over(session, AppOptions { themes, ..AppOptions::default() }, None);
+    Dashboard::over(session, AppOptions { themes, ..AppOptions::default() }, None)
+}
+
+/// Plays a scenario as `kordon demo` does, and takes its frames.
+async fn play(scenario: &'static Scenario) -> Frames {
+    let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
+    let cancel = CancellationToken::new();
+    let (api, _world) = start_demo(scenario, clock, &cancel);
+    let dashboard = open_dashboard(&api, clock, &cancel);
     let mut sizes = SIZES.to_vec();
     sizes.extend(MORE_SIZES.iter().filter(|_| IN_MORE_SIZES.contains(&scenario.name)));
     let started = clock.now();
