@@ -8,6 +8,7 @@ mod dry_run;
 mod killed;
 mod scenarios;
 mod cluster;
+mod commands;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -25,6 +26,7 @@ use cluster::{
     ClusterSize, OPERATOR, PLANNER, UserShell, budgets, create_budget, is_granted_eviction, key, pods, reads,
     rule, set_budget, start_cluster,
 };
+use commands::printed_commands_do_what_they_claim;
 use dry_run::dry_runs_write_nothing;
 use killed::killed_drains_are_resumed;
 
@@ -88,6 +90,7 @@ async fn operations_behave_as_documented_on_the_real_control_plane() {
             scenarios::a_quota_refuses_replacements_until_the_old_pods_are_gone,
         )
         .await;
+    plane.scenario("printed commands do what they claim", printed_commands_do_what_they_claim).await;
     plane.scenario("dry-runs write nothing but access reviews", dry_runs_write_nothing).await;
     plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;
 }

@@ -6,7 +6,7 @@ use crate::{
     cluster::{Gaps, Key, NodeName, ZoneKey},
     forecast::{self, Forecast, Succession, Successor},
     ordered::OrderedSet,
-    plan::Receiver,
+    plan::{Receiver, kubectl},
 };
 
 /// What the failure of nodes leads to, beyond what happens without it.
@@ -98,11 +98,9 @@ impl FailureImpact {
     pub fn kordon(&self) -> String {
         // To the controller, nodes without a zone are one zone, but it has no name.
         if self.zones.is_empty() || self.zones.contains(&ZoneKey::default()) {
-            let nodes: Vec<&str> = self.nodes.iter().map(|node| &**node).collect();
-            return format!("kordon plan node-failure {}", nodes.join(" "));
+            return kubectl::failure("node", &self.nodes);
         }
-        let zones: Vec<String> = self.zones.iter().map(ToString::to_string).collect();
-        format!("kordon plan zone-failure {}", zones.join(" "))
+        kubectl::failure("zone", self.zones.iter().map(ToString::to_string))
     }
 }
 

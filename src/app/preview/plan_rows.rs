@@ -212,7 +212,7 @@ impl Filterable for FilterableRow<'_> {
             }
             PlanRow::Budget(place) => found(&plan.budgets[place].budget.to_string()),
             PlanRow::Kubectl => plan.command.iter().for_each(|command| found(command)),
-            PlanRow::Kordon => plan.action.kordon().iter().for_each(|command| found(command)),
+            PlanRow::Kordon => found(&plan.action.kordon()),
             PlanRow::Call(place) => found(&call(&plan.steps[place])),
             PlanRow::Assumption(place) => found(plan.assumptions[place]),
             PlanRow::NotModelled(place) => found(&plan.not_modelled[place].what.to_string()),

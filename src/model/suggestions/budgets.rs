@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Means, Suggestion, SuggestionKind, about};
+use super::{Means, Suggestion, SuggestionKind};
 use crate::{
     cluster::{
         Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Pod, PodReady, Uid,
@@ -126,11 +126,7 @@ fn scale_up(
         "{} {} gets a pod more; once that is Ready, {} allows {allowed} at a time",
         workload.kind, workload.key.name, budget.key.name
     );
-    let command = format!(
-        "kubectl scale {kind}/{} -n {} --replicas={replicas}",
-        kubectl::quoted(&workload.key.name),
-        kubectl::quoted(&workload.key.namespace)
-    );
+    let command = kubectl::scale(kind, &workload.key, replicas);
     let suggestion = Suggestion::new(SuggestionKind::ScaleUp, Means::Kubectl(command), text);
     (allowed > 0).then(|| suggestion.risk("an autoscaler or GitOps may scale it back"))
 }
@@ -150,8 +146,7 @@ fn relax(budget: &Budget, cluster: &Cluster, rules: &EvictionRules, now: Timesta
     }
     let allowed = budget::numbers(cluster, &relaxed, rules, now).ok()?.allowed;
     let text = format!("{field} {value} in {}: it then allows {allowed} at a time", budget.key.name);
-    let patch = format!("--type=merge -p '{{\"spec\":{{\"{field}\":{value}}}}}'");
-    let command = format!("{} {patch}", about("patch pdb", &budget.key));
+    let command = kubectl::patch_budget(&budget.key, field, value);
     let suggestion = Suggestion::new(SuggestionKind::RelaxBudget, Means::Kubectl(command), text);
     (allowed > 0)
         .then(|| suggestion.risk("fewer healthy pods than its owner asked for; change it back afterwards"))

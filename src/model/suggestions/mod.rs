@@ -16,7 +16,7 @@ pub use effect::PlanEffect;
 pub use job::{Guarding, Numbers, SuggestionJob};
 
 use crate::{
-    cluster::{Key, NodeName},
+    cluster::NodeName,
     plan::{Action, kubectl},
     time::Timestamp,
 };
@@ -160,8 +160,8 @@ impl Means {
     /// The command that does it, kubectl's where kubectl has one.
     pub fn command(&self) -> Option<String> {
         match self {
-            Self::Plan(action) => kubectl::command(action).or_else(|| action.kordon()),
-            Self::WhatIf(node) => Some(format!("kordon plan node-failure {}", kubectl::quoted(node))),
+            Self::Plan(action) => Some(kubectl::command(action).unwrap_or_else(|| action.kordon())),
+            Self::WhatIf(node) => Some(kubectl::failure("node", [node])),
             Self::Kubectl(command) => Some(command.clone()),
             Self::Machine(command) => Some((*command).into()),
             Self::Wait | Self::Edit => None,
@@ -193,14 +193,4 @@ impl Suggestion {
         let cautions = self.effect.iter().flat_map(|effect| &effect.cautions).map(String::as_str);
         Some(&*self.risk).filter(|risk| !risk.is_empty()).into_iter().chain(cautions).collect()
     }
-}
-
-/// A command of kubectl that deletes a Node object.
-fn delete_node(node: &NodeName) -> Means {
-    Means::Kubectl(format!("kubectl delete node {}", kubectl::quoted(node)))
-}
-
-/// A command of kubectl about one object of a namespace, as in `kubectl patch pod web-0 -n shop`.
-fn about(verb: &str, object: &Key) -> String {
-    format!("kubectl {verb} {} -n {}", kubectl::quoted(&object.name), kubectl::quoted(&object.namespace))
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Means, Suggestion, SuggestionKind, delete_node};
+use super::{Means, Suggestion, SuggestionKind};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, OUT_OF_SERVICE, Pod},
     model::node_state::NodeState,
     operation::DrainCount,
-    plan::{Action, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted},
+    plan::{Action, DrainOptions, RemovalOptions, TaintEdits, kubectl, taint_edits::Removal, words::counted},
     pressure::PressureCondition,
     time::{Span, Timestamp},
 };
@@ -157,7 +157,11 @@ impl NodeCase {
     /// (docs/upstream/neighbours.md#1), and their volumes are detached 6 min after that (docs/upstream/neighbours.md#4).
     fn delete_node(&self) -> Suggestion {
         let text = "its pods are removed 40 to 60 s later, their volumes detached 6 min after that";
-        let suggestion = Suggestion::new(SuggestionKind::DeleteNode, delete_node(&self.node.name), text);
+        let suggestion = Suggestion::new(
+            SuggestionKind::DeleteNode,
+            Means::Kubectl(kubectl::delete_node(&self.node.name)),
+            text,
+        );
         suggestion.risk("only if the machine is off for good: what runs on it keeps running unseen")
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{
-    Means, Suggestion, SuggestionKind, about, delete_node,
+    Means, Suggestion, SuggestionKind,
     nodes::{force_delete, is_overdue, is_silent, out_of_service, restart_kubelet},
 };
 use crate::{
     cluster::{Cluster, Node, OwnerKind, Pod, WorkloadKind},
     model::node_state::NodeState,
-    plan::{Action, EvictionRules, RemovalOptions, eviction},
+    plan::{Action, EvictionRules, RemovalOptions, eviction, kubectl},
     time::Timestamp,
 };
 
@@ -125,7 +125,7 @@ impl PodCase {
             SuggestionKind::ForceDelete => force_delete(&pods),
             SuggestionKind::DeleteNode => {
                 let text = "removes all pods of its node 40 to 60 s later";
-                Suggestion::new(kind, delete_node(&node?.name), text)
+                Suggestion::new(kind, Means::Kubectl(kubectl::delete_node(&node?.name)), text)
                     .risk("only if the machine is off for good: what runs on it keeps running unseen")
             }
             SuggestionKind::RestartKubelet => restart_kubelet(),
@@ -169,8 +169,7 @@ impl PodCase {
 
     /// A finalizer keeps the object until its controller has cleaned up (docs/upstream/operator-actions.md#4.4).
     fn remove_finalizers(&self) -> Suggestion {
-        let patch = r#"--type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'"#;
-        let means = Means::Kubectl(format!("{} {patch}", about("patch pod", &self.pod.key)));
+        let means = Means::Kubectl(kubectl::remove_finalizers(&self.pod.key));
         Suggestion::new(SuggestionKind::RemoveFinalizers, means, format!("removes {}", self.finalizers()))
             .risk("what their controllers clean up is left behind")
     }
@@ -245,7 +244,7 @@ mod tests {
         assert_eq!(
             commands,
             [
-                r#"kubectl patch pod web-0 -n shop --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'"#
+                r#"kubectl patch pod web-0 -n shop --type=json --patch='[{"op":"remove","path":"/metadata/finalizers"}]'"#
             ]
         );
     }

@@ -291,6 +291,24 @@ impl Plane {
         Ok(printed)
     }
 
+    /// Runs a line as somebody types it into a shell who has the real kubectl, as an administrator, for half a minute at most.
+    pub async fn shell(&self, line: &str) -> Result<String> {
+        let folder = self.folder().join("bin");
+        let kubectl = folder.join("kubectl");
+        if !kubectl.exists() {
+            fs::create_dir_all(&folder)?;
+            std::os::unix::fs::symlink(&self.binary, &kubectl)?;
+        }
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH")?);
+        let mut command = Command::new("timeout");
+        command.args(["30", "sh", "-ec", line]).env("PATH", path).env("KUBECONFIG", self.kubeconfig(ADMIN)?);
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let (printed, errors) = (text(&output.stdout), text(&output.stderr));
+        ensure!(output.status.success(), "{line}: {}\n{printed}{errors}", output.status);
+        Ok(printed)
+    }
+
     /// Gives a user rights in the whole cluster, and waits until the API server knows them.
     pub async fn grant(&self, user: &str, rules: &[PolicyRule]) -> Result<()> {
         let metadata = json!({ "name": format!("test-{user}"), "labels": { GRANT_LABEL: "" } });

@@ -52,7 +52,7 @@ pub fn cells(scene: &Scene, view: &PlanView, row: PlanRow) -> Vec<Cell> {
             vec![Cell::new("  ", base).and(plan.command.as_deref().unwrap_or_default(), base)]
         }
         PlanRow::Kordon => {
-            let command = Cell::new("  ", base).and(&plan.action.kordon().unwrap_or_default(), base);
+            let command = Cell::new("  ", base).and(&plan.action.kordon(), base);
             vec![command.and("  prints this plan; --enforce applies it", scene.style(Role::Dim))]
         }
         PlanRow::Call(place) => {
@@ -209,7 +209,7 @@ pub fn full_text(view: &PlanView, row: PlanRow) -> Option<String> {
         }
         PlanRow::Call(place) => plan.steps.get(place).map(call),
         PlanRow::Kubectl => plan.command.clone(),
-        PlanRow::Kordon => plan.action.kordon(),
+        PlanRow::Kordon => Some(plan.action.kordon()),
         PlanRow::Arrival(_) | PlanRow::Receiver(_) | PlanRow::Budget(_) | PlanRow::Assumption(_) => None,
         PlanRow::NotModelled(place) => Some(plan.not_modelled.get(place)?.what.to_string()),
     }

@@ -1,0 +1,266 @@
+//! The commands that kordon prints, run by a shell with the real kubectl: first as a dry run that changes nothing, then in
+//! earnest, and what they claim has happened.
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace, Node, Pod},
+};
+use kordon::{ordered::OrderedSet, time::Span};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use super::cluster::{ClusterSize, UserShell, budgets, nodes, pods, pods_on, set_budget, start_cluster};
+use crate::harness::{
+    eventually::eventually,
+    kubelets::Kubelets,
+    plane::{ADMIN, Plane},
+};
+
+/// What a command about a node, a workload and a budget claims, and where it is printed.
+pub async fn printed_commands_do_what_they_claim(plane: &mut Plane) -> Result<()> {
+    let kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
+    let kordon = UserShell::new(plane.kubeconfig(ADMIN)?);
+    nodes_are_changed(plane, &kordon).await?;
+    pods_and_what_they_belong_to_are_changed(plane, &kordon).await?;
+    nodes_are_drained(plane, &kordon).await?;
+    what_hangs_on_a_silent_node_is_removed(plane, &kordon, &kubelets).await
+}
+
+async fn nodes_are_changed(plane: &Plane, kordon: &UserShell) -> Result<()> {
+    let all = Api::<Node>::all(plane.client());
+    let spec = async || Ok::<_, anyhow::Error>(all.get("a1").await?.spec.context("a node has one")?);
+
+    run(plane, &of_why(kordon, &["node", "a1"], "cordon").await?).await?;
+    ensure!(spec().await?.unschedulable == Some(true));
+    run(plane, &of_why(kordon, &["node", "a1"], "uncordon").await?).await?;
+    ensure!(spec().await?.unschedulable != Some(true));
+    run(plane, &of_plan(kordon, &["cordon", "a1", "b1"]).await?).await?;
+    ensure!(spec().await?.unschedulable == Some(true));
+    run(plane, &of_plan(kordon, &["uncordon", "a1", "b1"]).await?).await?;
+    ensure!(spec().await?.unschedulable != Some(true));
+
+    let taints = async || {
+        let taints = spec().await?.taints.unwrap_or_default();
+        let text = |taint: &k8s_openapi::api::core::v1::Taint| {
+            format!("{}={}:{}", taint.key, taint.value.clone().unwrap_or_default(), taint.effect)
+        };
+        Ok::<_, anyhow::Error>(taints.iter().map(text).collect::<Vec<_>>())
+    };
+    run(plane, &of_plan(kordon, &["taint", "nodes", "a1", "team=a:NoSchedule", "x:NoExecute"]).await?)
+        .await?;
+    ensure!(taints().await? == ["x=:NoExecute", "team=a:NoSchedule"], "{:?}", taints().await?);
+    let line = ["taint", "a1", "team=b:NoSchedule", "--overwrite"];
+    run(plane, &of_plan(kordon, &line).await?).await?;
+    run(plane, &of_plan(kordon, &["taint", "a1", "x:NoExecute-"]).await?).await?;
+    ensure!(taints().await? == ["team=b:NoSchedule"], "{:?}", taints().await?);
+    run(plane, &of_plan(kordon, &["taint", "a1", "team-"]).await?).await?;
+    ensure!(taints().await?.is_empty());
+
+    let label = async || Ok::<_, anyhow::Error>(all.get("a1").await?.labels().get("team").cloned());
+    run(plane, &of_plan(kordon, &["label", "nodes", "a1", "team=a"]).await?).await?;
+    ensure!(label().await?.as_deref() == Some("a"));
+    run(plane, &of_plan(kordon, &["label", "a1", "team=b", "--overwrite"]).await?).await?;
+    ensure!(label().await?.as_deref() == Some("b"));
+    run(plane, &of_plan(kordon, &["label", "a1", "team-"]).await?).await?;
+    ensure!(label().await?.is_none());
+    Ok(())
+}
+
+async fn pods_and_what_they_belong_to_are_changed(plane: &Plane, kordon: &UserShell) -> Result<()> {
+    let client = plane.client();
+    set_budget(&client, "web", json!(6)).await?;
+    let web = pod_of(&client, "web").await?;
+    run(plane, &of_why(kordon, &["pod", &web], "scaleUp").await?).await?;
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+    ensure!(deployments.get("web").await?.spec.and_then(|spec| spec.replicas) == Some(7));
+    // Whether the seventh is Ready by now decides what the budget still refuses.
+    set_budget(&client, "web", json!(7)).await?;
+    eventually("seven ready pods", Span::from_secs(30), async || {
+        let healthy = budgets(&client).get("web").await?.status.map(|status| status.current_healthy);
+        Ok((healthy == Some(7)).then_some(()))
+    })
+    .await?;
+    run(plane, &of_why(kordon, &["pod", &web], "relaxBudget").await?).await?;
+    let budget = budgets(&client).get("web").await?;
+    let least = budget.spec.and_then(|spec| spec.min_available);
+    ensure!(least == Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::Int(6)), "{least:?}");
+
+    let of_default = Api::<Pod>::namespaced(client.clone(), "default");
+    run(plane, &of_why(kordon, &["pod", &web], "delete").await?).await?;
+    ensure!(of_default.get_opt(&web).await?.is_none(), "{web} is still there");
+
+    create_pod(&client, "default", "held", "b1", &["example.com/held"]).await?;
+    of_default.delete("held", &DeleteParams::default().grace_period(1)).await?;
+    run(plane, &wait_for_why(kordon, &["pod", "held"], "removeFinalizers").await?).await?;
+    eventually("a pod that is gone without its finalizers", Span::from_secs(10), async || {
+        Ok(of_default.get_opt("held").await?.is_none().then_some(()))
+    })
+    .await
+}
+
+async fn nodes_are_drained(plane: &Plane, kordon: &UserShell) -> Result<()> {
+    let client = plane.client();
+    set_budget(&client, "web", json!(1)).await?;
+    let apps = async |node: &str| {
+        let pods = pods_on(&client, node).await?;
+        let apps: Vec<String> = pods.iter().filter_map(|pod| pod.labels().get("app").cloned()).collect();
+        Ok::<_, anyhow::Error>(apps)
+    };
+    let before = apps("c1").await?;
+    let line = ["drain", "c1", "--pod-selector=app in (db)", "--grace-period=1", "--timeout=25s"];
+    run(plane, &of_plan(kordon, &line).await?).await?;
+    let web = before.iter().filter(|app| *app == "web").count();
+    ensure!(apps("c1").await? == vec!["web"; web], "{before:?}, then {:?}", apps("c1").await?);
+    run(plane, &of_why(kordon, &["node", "c1"], "drain").await?).await?;
+    ensure!(apps("c1").await?.is_empty(), "{:?}", apps("c1").await?);
+    run(plane, &of_why(kordon, &["node", "c1"], "deleteNode").await?).await?;
+    ensure!(!nodes(&client).await?.iter().any(|node| node.name_any() == "c1"));
+    Ok(())
+}
+
+/// Pods of two namespaces hang on a node whose kubelet does not confirm their deletion: a command that does not force each of
+/// them would wait for it.
+async fn what_hangs_on_a_silent_node_is_removed(
+    plane: &Plane,
+    kordon: &UserShell,
+    kubelets: &Kubelets,
+) -> Result<()> {
+    let client = plane.client();
+    let namespace = serde_json::from_value(json!({"metadata": {"name": "other"}}))?;
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await?;
+    let places = [("default", "one"), ("default", "two"), ("other", "three"), ("other", "four")];
+    for (namespace, name) in places {
+        create_pod(&client, namespace, name, "a1", &[]).await?;
+    }
+    kubelets.silence("a1").await?;
+    for (namespace, name) in [places[0], places[2]] {
+        let pods = Api::<Pod>::namespaced(client.clone(), namespace);
+        pods.delete(name, &DeleteParams::default().grace_period(1)).await?;
+    }
+    let is_gone = async |(namespace, name): (&str, &str)| {
+        let pod = Api::<Pod>::namespaced(client.clone(), namespace).get_opt(name).await?;
+        Ok::<_, anyhow::Error>(pod.is_none())
+    };
+    run(plane, &wait_for_why(kordon, &["node", "a1"], "forceDelete").await?).await?;
+    ensure!(is_gone(places[0]).await? && is_gone(places[2]).await?, "some hang");
+    ensure!(!is_gone(places[1]).await? && !is_gone(places[3]).await?, "the others are left alone");
+    run(plane, &of_plan(kordon, &["delete", "two", "other/four", "-n", "default", "--force"]).await?).await?;
+    ensure!(is_gone(places[1]).await? && is_gone(places[3]).await?, "some hang");
+
+    let is_out_of_service = async || {
+        let node = Api::<Node>::all(client.clone()).get("a1").await?;
+        let taints = node.spec.and_then(|spec| spec.taints).unwrap_or_default();
+        Ok::<_, anyhow::Error>(taints.iter().any(|taint| taint.key == "node.kubernetes.io/out-of-service"))
+    };
+    run(plane, &of_why(kordon, &["node", "a1"], "outOfService").await?).await?;
+    ensure!(is_out_of_service().await?);
+    kubelets.come_back("a1").await?;
+    run(plane, &wait_for_why(kordon, &["node", "a1"], "backInService").await?).await?;
+    ensure!(!is_out_of_service().await?);
+    Ok(())
+}
+
+/// Creates a pod that is bound to a node, and waits until it runs.
+async fn create_pod(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    node: &str,
+    finalizers: &[&str],
+) -> Result<()> {
+    let pods = Api::<Pod>::namespaced(client.clone(), namespace);
+    let pod = serde_json::from_value(json!({
+        "metadata": {"name": name, "finalizers": finalizers},
+        "spec": {"nodeName": node, "containers": [{"name": "c", "image": "img"}]},
+    }))?;
+    // A new namespace gets its service account a moment later.
+    eventually("a namespace with a service account", Span::from_secs(20), async || {
+        Ok(pods.create(&PostParams::default(), &pod).await.is_ok().then_some(()))
+    })
+    .await?;
+    eventually("a pod that runs", Span::from_secs(20), async || {
+        let phase = pods.get(name).await?.status.and_then(|status| status.phase);
+        Ok((phase.as_deref() == Some("Running")).then_some(()))
+    })
+    .await
+}
+
+async fn pod_of(client: &Client, app: &str) -> Result<String> {
+    let found = pods(client).await?.into_iter().find(|pod| pod.name_any().starts_with(app));
+    Ok(found.context("a pod")?.name_any())
+}
+
+/// The kubectl equivalent of an operation.
+async fn of_plan(kordon: &UserShell, line: &[&str]) -> Result<String> {
+    let output = kordon.run(&[&["plan"][..], line, &["-o", "json"]].concat()).await;
+    let plan: Value = serde_json::from_str(&output.out).with_context(|| output.err)?;
+    Ok(plan["command"].as_str().context("a command")?.to_owned())
+}
+
+/// The command of what `kordon why` says can be done; none if it does not say that.
+async fn find_in_why(kordon: &UserShell, about: &[&str], action: &str) -> Result<Result<String, String>> {
+    let output = kordon.run(&[&["why"][..], about, &["-n", "default", "-o", "json"]].concat()).await;
+    let why: Value = serde_json::from_str(&output.out).with_context(|| output.err)?;
+    let actions = why["actions"].as_array().context("actions")?;
+    let found = actions.iter().find(|found| found["action"] == action);
+    Ok(found.and_then(|found| found["command"].as_str()).map(str::to_owned).ok_or_else(|| why.to_string()))
+}
+
+async fn of_why(kordon: &UserShell, about: &[&str], action: &str) -> Result<String> {
+    let found = find_in_why(kordon, about, action).await?;
+    found.map_err(|why| anyhow::anyhow!("no {action} for {about:?}: {why}"))
+}
+
+/// The same, once it says that.
+async fn wait_for_why(kordon: &UserShell, about: &[&str], action: &str) -> Result<String> {
+    eventually("the suggestion", Span::from_secs(40), async || {
+        Ok(find_in_why(kordon, about, action).await?.ok())
+    })
+    .await
+}
+
+/// Types a command into a shell: as a dry run of the server, which has to accept it, and in earnest.
+async fn run(plane: &Plane, command: &str) -> Result<()> {
+    ensure!(command.starts_with("kubectl "), "{command}");
+    let before = State::read(plane).await?;
+    let dry = format!("kubectl() {{ command kubectl \"$@\" --dry-run=server; }}; {command}");
+    let printed = plane.shell(&dry).await?;
+    ensure!(printed.contains("server dry run"), "{command}: {printed}");
+    let after = State::read(plane).await?;
+    ensure!(before.wanted == after.wanted, "{command}: it was not a dry run");
+    ensure!(before.alive.is_subset(&after.alive), "{command}: it was not a dry run");
+    plane.shell(command).await.map(drop)
+}
+
+/// What a command may change, and controllers do not.
+struct State {
+    /// What nodes and budgets are to be.
+    wanted: Value,
+    /// The pods that are not being deleted.
+    alive: OrderedSet<String>,
+}
+
+impl State {
+    async fn read(plane: &Plane) -> Result<Self> {
+        let client = plane.client();
+        let of_node = |node: Node| {
+            let spec = node.spec.clone().unwrap_or_default();
+            let mut taints = spec.taints.unwrap_or_default();
+            taints.retain(|taint| !CONTROLLERS_TAINTS.contains(&&*taint.key));
+            json!([node.name_any(), node.labels(), spec.unschedulable, taints])
+        };
+        let nodes: Vec<Value> = nodes(&client).await?.into_iter().map(of_node).collect();
+        let all = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?.items;
+        let alive = all.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        let budgets = budgets(&client).list(&ListParams::default()).await?.items;
+        let budgets: Vec<Value> = budgets.into_iter().map(|budget| json!(budget.spec)).collect();
+        Ok(Self { wanted: json!([nodes, budgets]), alive: alive.filter_map(ResourceExt::uid).collect() })
+    }
+}
+
+const CONTROLLERS_TAINTS: [&str; 3] =
+    ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable"];
