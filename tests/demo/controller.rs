@@ -124,6 +124,28 @@ async fn it_waits_while_a_kube_controller_manager_is_active_and_leads_once_that_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_manager_that_was_silent_for_an_hour_is_waited_for_and_never_called_active() {
+    let bench = Bench::new();
+    let renewed = (bench.clock.now() - Span::from_secs(3600)).to_micro_time();
+    bench.api.load(
+        "leases",
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"namespace": "kube-system", "name": "kube-controller-manager"},
+        "spec": {"holderIdentity": "real", "leaseDurationSeconds": 15, "renewTime": renewed}}),
+    );
+    let controller = bench.start("one", Some(bench.enforcement("one")));
+    bench.pass(10).await;
+    let lines = controller.reported().await;
+    let says = |text: &str| lines.iter().any(|line| line.text.contains(text));
+    assert!(says("no active kube-controller-manager for 1h"), "{lines:#?}");
+    assert!(says("last renewed its Lease at") && !says("is active"), "{lines:#?}");
+    assert_eq!(bench.lease("kordon-controller").await, None, "its clock may be wrong");
+    bench.pass(20).await;
+    assert_eq!(bench.lease("kordon-controller").await.as_deref(), Some("one"));
+    controller.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_manager_without_these_controllers_does_not_matter() {
     let bench = Bench::new();
     bench.api.load(

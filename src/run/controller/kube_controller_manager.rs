@@ -1,6 +1,9 @@
 //! Whether kube-controller-manager runs the same controllers: then kordon waits, for two of them would fight.
 
-use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
 use kube::{Api, Client};
 use tokio::sync::watch;
 
@@ -52,6 +55,12 @@ pub enum ManagerActivity {
     Active {
         holder: String,
     },
+    /// Its renewTime says that it has expired, but it has not been watched for its duration: the clocks may differ.
+    Expired {
+        holder: String,
+        renewed: Timestamp,
+        duration: Span,
+    },
     /// It has no holder, or its holder was not seen to renew it for its duration.
     Quiet,
     NoLease,
@@ -90,6 +99,13 @@ pub fn may_lead(ours: Controllers, theirs: &ManagerControllers, activity: &Manag
         ManagerActivity::Active { holder } => {
             refused(format!("kube-controller-manager ({holder}) is active"))
         }
+        ManagerActivity::Expired { holder, renewed, duration } => MayLead {
+            is_allowed: false,
+            text: format!(
+                "kube-controller-manager ({holder}) last renewed its Lease at {}: waits {duration} to see whether it is renewed",
+                renewed.to_time()
+            ),
+        },
         ManagerActivity::Unreadable { why } => refused(format!(
             "whether kube-controller-manager is active cannot be read ({why}): it may be active"
         )),
@@ -196,15 +212,16 @@ fn activity(
 ) -> ManagerActivity {
     let Some(spec) = spec else { return ManagerActivity::NoLease };
     let holder = spec.holder_identity.clone().unwrap_or_default();
+    let renewed = spec.renew_time.as_ref().and_then(|MicroTime(at)| Timestamp::parse(&at.to_string()));
     let duration = spec.lease_duration_seconds.map_or(LEASE_DURATION, |secs| Span::from_secs(secs.into()));
     let since = match seen {
         Some((known, since)) if *known == spec => *since,
         _ => seen.insert((spec, now)).1,
     };
-    if holder.is_empty() || now.since(since) > duration {
-        ManagerActivity::Quiet
-    } else {
-        ManagerActivity::Active { holder }
+    match renewed.filter(|renewed| now.since(*renewed) > duration) {
+        _ if holder.is_empty() || now.since(since) > duration => ManagerActivity::Quiet,
+        Some(renewed) => ManagerActivity::Expired { holder, renewed, duration },
+        None => ManagerActivity::Active { holder },
     }
 }
 
@@ -222,6 +239,30 @@ mod tests {
 
     fn active() -> ManagerActivity {
         ManagerActivity::Active { holder: "m_1".into() }
+    }
+
+    fn expired() -> ManagerActivity {
+        let renewed = Timestamp::from_secs(1_800_000_000);
+        ManagerActivity::Expired { holder: "m_1".into(), renewed, duration: Span::from_secs(15) }
+    }
+
+    #[test]
+    fn a_lease_that_has_expired_by_its_own_account_is_waited_for_and_not_called_active() {
+        let waits = may_lead(Controllers::OWN, &known("*"), &expired());
+        assert!(!waits.is_allowed && !waits.text.contains("active"), "{}", waits.text);
+        assert!(
+            waits.text.contains("2027-01-15T08:00:00Z") && waits.text.contains("waits 15s"),
+            "{}",
+            waits.text
+        );
+        let start = Timestamp::from_secs(1_800_003_600);
+        let renew_time = jiff::Timestamp::from_second(1_800_000_000).ok().map(MicroTime);
+        let holder_identity = Some("m_1".into());
+        let spec = LeaseSpec { holder_identity, renew_time, ..LeaseSpec::default() };
+        let mut seen = None;
+        assert_eq!(activity(Some(spec.clone()), &mut seen, start), expired(), "an hour after its renewal");
+        let later = start + Span::from_secs(16);
+        assert_eq!(activity(Some(spec), &mut seen, later), ManagerActivity::Quiet, "then it is certain");
     }
 
     #[test]
@@ -248,6 +289,7 @@ mod tests {
         let unknown = ManagerControllers::Unknown { why: "forbidden".into() };
         let may = |activity: ManagerActivity| may_lead(Controllers::OWN, &unknown, &activity).is_allowed;
         assert!(!may(active()) && !may(ManagerActivity::Unreadable { why: "no".into() }));
+        assert!(!may(expired()));
         assert!(may(ManagerActivity::Quiet) && may(ManagerActivity::NoLease));
         let ManagerControllers::Known { controllers, origin, .. } = known("*") else { panic!("known") };
         let alone = ManagerControllers::Known { controllers, elects: Elects::No, origin };
