@@ -3,13 +3,7 @@
 //! as often as the screen is drawn, and a list, however fast it comes, no more than a thousand times. An event that comes alone does
 //! not wait.
 
-use std::{
-    cell::Cell,
-    io, panic,
-    sync::{Arc, Mutex, MutexGuard},
-    thread,
-    time::Duration,
-};
+use std::{cell::Cell, io, panic, sync::Arc, thread, time::Duration};
 
 use tokio::{
     runtime::{Builder, Handle},
@@ -28,8 +22,8 @@ pub const REST_IN_LIST: Duration = Duration::from_millis(1);
 pub enum WatchThread {
     /// With the runtime of who starts them, whose clock tests and the demo control. There each watch rests by itself.
     Callers,
-    /// On one of their own: the first watches on the thread that waits for them.
-    Own(Arc<Mutex<Option<WatchRuntime>>>),
+    /// On one of their own, for all watches of a client: a connection that one of them has opened, others use after it.
+    Own(Arc<WatchRuntime>),
 }
 
 thread_local! {
@@ -39,22 +33,18 @@ thread_local! {
 impl WatchThread {
     /// One of their own, which starts now. If the machine has no more threads, that of who starts them.
     pub fn own() -> Self {
-        WatchRuntime::start().map_or(Self::Callers, |started| Self::Own(Arc::new(Mutex::new(Some(started)))))
+        WatchRuntime::start().map_or(Self::Callers, |started| Self::Own(Arc::new(started)))
     }
 
-    /// Makes a request on the thread on which the next watches will run, so that they can use its connection: one belongs to
-    /// the thread that has opened it.
+    /// Makes a request on the thread on which the watches run, so that they can use its connection: one belongs to the
+    /// thread that has opened it.
     pub async fn ask<T: Send + 'static>(&self, request: impl Future<Output = T> + Send + 'static) -> T {
-        let waiting = match self {
-            Self::Own(waiting) => locked(waiting).as_ref().map(|waiting| waiting.handle.clone()),
-            Self::Callers => None,
-        };
-        match waiting {
-            Some(thread) => {
-                let asked = thread.spawn(request).await;
+        match self {
+            Self::Own(thread) => {
+                let asked = thread.handle.spawn(request).await;
                 asked.unwrap_or_else(|error| panic::resume_unwind(error.into_panic()))
             }
-            None => request.await,
+            Self::Callers => request.await,
         }
     }
 
@@ -67,25 +57,18 @@ impl WatchThread {
 
     /// Runs the watches to their end.
     pub fn run(&self, watches: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        let own = match self {
-            Self::Own(waiting) => locked(waiting).take().or_else(|| WatchRuntime::start().ok()),
-            Self::Callers => None,
-        };
-        match own {
-            Some(own) => own.run(watches),
-            None => tokio::spawn(watches),
+        match self {
+            Self::Own(thread) => thread.handle.spawn(watches),
+            Self::Callers => tokio::spawn(watches),
         }
     }
-}
-
-fn locked(waiting: &Mutex<Option<WatchRuntime>>) -> MutexGuard<'_, Option<WatchRuntime>> {
-    waiting.lock().expect("nobody panics meanwhile")
 }
 
 /// A thread that runs what it is given until this is dropped.
 #[derive(Debug)]
 pub struct WatchRuntime {
     handle: Handle,
+    #[expect(dead_code, reason = "the thread ends when it is dropped")]
     in_use: oneshot::Sender<()>,
 }
 
@@ -99,14 +82,6 @@ impl WatchRuntime {
         };
         thread::Builder::new().name("watches".into()).spawn(run)?;
         Ok(Self { handle, in_use })
-    }
-
-    fn run(self, watches: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        let Self { handle, in_use } = self;
-        handle.spawn(async move {
-            watches.await;
-            drop(in_use);
-        })
     }
 }
 
