@@ -14,6 +14,9 @@ pub struct ServerVersion {
 }
 
 impl ServerVersion {
+    /// The newest release whose controllers and scheduler have been compared with the rules here.
+    pub const NEWEST_TESTED: Self = Self::new(1, 38);
+
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { major, minor }
     }

@@ -16,9 +16,6 @@ use crate::{
 };
 use report::TimingReport;
 
-/// The release whose rules apply where nothing says another one.
-const NEWEST: ServerVersion = ServerVersion::new(1, 36);
-
 /// The name of the profile of the cluster's own settings, and of the one with the flags that were given.
 const CLUSTER: &str = "cluster";
 const FLAGS: &str = "flags";
@@ -139,7 +136,7 @@ impl TimingArgs {
     /// The profile with the flags that were given, the cluster's own, and those of the field.
     fn profiles(&self, cluster: Option<Settings>) -> Vec<TimingProfile> {
         let of_cluster = cluster.as_ref().map(|settings| settings.version);
-        let version = self.kubernetes_version.or(of_cluster).unwrap_or(NEWEST);
+        let version = self.kubernetes_version.or(of_cluster).unwrap_or(ServerVersion::NEWEST_TESTED);
         let heartbeat = match self.kubelet.heartbeat {
             HeartbeatArg::Lease => HeartbeatKind::Lease,
             HeartbeatArg::Status => HeartbeatKind::Status,

@@ -165,7 +165,7 @@ impl<'s> Filters<'s> {
 
     /// What was not checked.
     pub fn caveats(&self) -> OrderedSet<Caveat> {
-        let newer = self.snapshot.rules().version > NEWEST_TESTED;
+        let newer = self.snapshot.rules().version > ServerVersion::NEWEST_TESTED;
         let newer = newer.then_some(Caveat::Newer);
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
@@ -233,9 +233,6 @@ impl<'s> Filters<'s> {
         if self.volumes.is_empty() { Ok(()) } else { self.volumes.check(self.snapshot, node, resources) }
     }
 }
-
-/// The newest release whose scheduler has been compared with this one.
-const NEWEST_TESTED: ServerVersion = ServerVersion::new(1, 36);
 
 /// What is assumed of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
