@@ -16,7 +16,10 @@ use serde_transcode::Transcoder;
 
 use super::config::ConfigError;
 use crate::{
-    cluster::Gaps,
+    cluster::{
+        Cluster, Gaps,
+        nearest::{did_you_mean, nearest_node},
+    },
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
     k8s::connect::ConnectError,
@@ -92,9 +95,9 @@ pub enum CliError {
         "cannot list nodes, without which kordon shows nothing: {0}; permit get, list and watch of nodes"
     )]
     NodesForbidden(String),
-    /// The object, as in "node n-1".
-    #[error("{0} not found")]
-    NotFound(String),
+    /// The object, as in "node n-1", and the names that were probably meant.
+    #[error("{what} not found{}", did_you_mean(meant))]
+    NotFound { what: String, meant: Vec<String> },
     /// There is no operation to undo or resume.
     #[error("nothing to {0}; kordon journal lists the operations")]
     NothingTo(&'static str),
@@ -147,6 +150,15 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// The error for a node that is not there.
+    pub fn no_node(name: &str, cluster: &Cluster) -> Self {
+        let meant = nearest_node(&name.into(), cluster);
+        Self::NotFound {
+            what: format!("node {name}"),
+            meant: meant.iter().map(ToString::to_string).collect(),
+        }
+    }
+
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
@@ -187,9 +199,11 @@ impl CliError {
                 VerdictLevel::Disconnected => Exit::Disconnected,
             },
             Self::Journal(_) | Self::Recording(_) | Self::WatchesEnded | Self::Controller(_) => Exit::Failed,
-            Self::Run(_) | Self::Snapshot(_) | Self::NotFound(_) | Self::NothingTo(_) | Self::Io { .. } => {
-                Exit::Failed
-            }
+            Self::Run(_)
+            | Self::Snapshot(_)
+            | Self::NotFound { .. }
+            | Self::NothingTo(_)
+            | Self::Io { .. } => Exit::Failed,
         }
     }
 }

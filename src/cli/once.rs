@@ -58,6 +58,9 @@ const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods
 /// What the engine needs to start.
 const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
 
+/// How long names near to one that does not exist are waited for.
+const NEAR_PATIENCE: Span = Span::from_secs(2);
+
 impl OnceArgs {
     /// Whether the answer comes from a recording.
     pub const fn is_recorded(&self) -> bool {
@@ -364,6 +367,18 @@ impl OneShot {
             return Err(self.late_scopes(needed.iter(), patience));
         }
         self.may_read_nodes(&needed)
+    }
+
+    /// Reads what stands near a name that does not exist, for a moment: without that, no other name is proposed.
+    pub async fn read_near(&mut self, scopes: OrderedSet<Scope>) {
+        let Self { model, connection, clock, .. } = self;
+        let unread: Vec<Scope> = scopes.into_iter().filter(|scope| !model.cluster.knows(scope)).collect();
+        if !unread.is_empty() {
+            tokio::select! {
+                () = read_scopes(connection, model, *clock, unread) => {}
+                () = clock.sleep(NEAR_PATIENCE) => {}
+            }
+        }
     }
 
     async fn watch(

@@ -47,6 +47,7 @@ pub mod labels;
 pub mod lease;
 pub mod claim;
 pub mod names;
+pub mod nearest;
 pub mod node;
 pub mod operation_id;
 pub mod owner;

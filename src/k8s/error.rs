@@ -5,7 +5,7 @@ use std::{error::Error as _, path::PathBuf};
 use http::Uri;
 use kube::core::Status;
 
-use crate::visible;
+use crate::{cluster::nearest::did_you_mean, visible};
 
 /// The longest text from a server that is shown, in characters.
 const LONGEST: usize = 400;
@@ -26,8 +26,8 @@ pub enum ConnectError {
     InCluster { why: String },
     #[error("the kubeconfig has no current context; choose one with --context: {known}")]
     NoCurrentContext { known: String },
-    #[error("there is no context {name:?} in the kubeconfig; known contexts: {known}")]
-    UnknownContext { name: String, known: String },
+    #[error("there is no context {name:?} in the kubeconfig{}; known contexts: {known}", did_you_mean(meant))]
+    UnknownContext { name: String, meant: Option<String>, known: String },
     #[error("there is no cluster {name:?} in the kubeconfig (context {context:?}); known clusters: {known}")]
     UnknownCluster { name: String, context: String, known: String },
     #[error("there is no user {name:?} in the kubeconfig (context {context:?}); known users: {known}")]

@@ -17,6 +17,7 @@ use super::{
     error::{ConnectError, address, plain},
     proxy::Proxies,
 };
+use crate::cluster::nearest::nearest;
 
 /// How to reach a cluster: kubectl's flags of the same names.
 #[derive(Clone, Default)]
@@ -277,8 +278,9 @@ fn context(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<(String,
     match found.and_then(|named| named.context.clone()) {
         Some(context) => Ok((name, context)),
         None => {
-            let known = kubeconfig.contexts.iter().map(|context| context.name.as_str());
-            Err(ConnectError::UnknownContext { name, known: listed(known) })
+            let known = || kubeconfig.contexts.iter().map(|context| context.name.as_str());
+            let meant = nearest(&name, known()).map(plain);
+            Err(ConnectError::UnknownContext { meant, known: listed(known()), name })
         }
     }
 }

@@ -24,7 +24,7 @@ pub mod timeline;
 pub mod upgrades;
 pub mod views;
 pub mod watchlist;
-mod zone_names;
+pub mod zone_names;
 
 use std::{collections::VecDeque, sync::Arc};
 

@@ -3,7 +3,10 @@
 use std::{fmt::Display, sync::Arc};
 
 use crate::{
-    cluster::{Cluster, Gaps, Key, Node, NodeName, Pod, Scope},
+    cluster::{
+        Cluster, Gaps, Key, Node, NodeName, Pod, Scope,
+        nearest::{did_you_mean, nearest_node, nearest_pod},
+    },
     ordered::OrderedSet,
 };
 
@@ -11,10 +14,10 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// One wrong name is enough.
-    #[error("nodes {} not found: nothing would be done", quoted(.0))]
-    NoSuchNode(Vec<NodeName>),
-    #[error("pods {} not found: nothing would be done", quoted(.0))]
-    NoSuchPod(Vec<Key>),
+    #[error("nodes {} not found: nothing would be done{}", quoted(names), did_you_mean(meant))]
+    NoSuchNode { names: Vec<NodeName>, meant: Vec<NodeName> },
+    #[error("pods {} not found: nothing would be done{}", quoted(names), did_you_mean(meant))]
+    NoSuchPod { names: Vec<Key>, meant: Vec<Key> },
     /// The outcome rests on these.
     #[error("outcome unknown: {0}")]
     Unknown(Gaps),
@@ -29,7 +32,8 @@ fn quoted<T: Display>(names: &[T]) -> String {
 pub(super) fn nodes_named(cluster: &Cluster, names: &[NodeName]) -> Result<Vec<Arc<Node>>, PlanError> {
     find_all(names, |name| cluster.node(name).cloned()).map_err(|missing| {
         let scopes = missing.iter().cloned().map(Scope::Node);
-        unless_unknown(cluster, scopes, PlanError::NoSuchNode(missing.clone()))
+        let meant = missing.iter().filter_map(|name| nearest_node(name, cluster)).collect();
+        unless_unknown(cluster, scopes, PlanError::NoSuchNode { names: missing.clone(), meant })
     })
 }
 
@@ -37,7 +41,8 @@ pub(super) fn nodes_named(cluster: &Cluster, names: &[NodeName]) -> Result<Vec<A
 pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>>, PlanError> {
     find_all(keys, |key| cluster.pod(key).cloned()).map_err(|missing| {
         let scopes = missing.iter().cloned().map(Scope::Pod);
-        unless_unknown(cluster, scopes, PlanError::NoSuchPod(missing.clone()))
+        let meant = missing.iter().filter_map(|key| nearest_pod(key, cluster)).collect();
+        unless_unknown(cluster, scopes, PlanError::NoSuchPod { names: missing.clone(), meant })
     })
 }
 

@@ -153,7 +153,7 @@ fn one_missing_name_and_nothing_is_planned() {
     let action = Action::Cordon { nodes: nodes(&["n1", "gone"]) };
     let error = Plan::new(action, &fixture.cluster, &fixture.environment, fixture.version, NOW)
         .expect_err("gone is gone");
-    assert_eq!(error, PlanError::NoSuchNode(nodes(&["gone"])));
+    assert_eq!(error, PlanError::NoSuchNode { names: nodes(&["gone"]), meant: Vec::new() });
 }
 
 /// Scenario 5: Cordoning with a selector that matches no node is no error.

@@ -2,10 +2,12 @@
 
 use std::{fs, time::Duration};
 
+use k8s_openapi::api::core::v1::Pod;
 use kordon::demo::{
     api::{ApiOptions, Fault, FaultAnswer, Verb},
     world::NodeFault,
 };
+use kube::{Api as Objects, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 use tokio::io::AsyncBufReadExt as _;
 
@@ -485,6 +487,54 @@ async fn an_answer_about_pods_says_that_it_may_not_look() {
     let json: Value = serde_json::from_str(&failure.out).expect("JSON");
     assert_eq!((failure.code, &json["totals"]["deleted"]), (NOT_ALLOWED, &Value::Null), "{}", failure.err);
     assert_eq!((&json["totals"]["tainted"], &json["staying"]), (&json!(1), &Value::Null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_does_not_exist_is_answered_with_the_nearest() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let pods: Objects<Pod> = Objects::all(server.api.client());
+    let pods = pods.list(&ListParams::default()).await.expect("pods").items;
+    let pod = pods.iter().find(|pod| pod.namespace().as_deref() == Some("shop")).expect("a pod").name_any();
+    let mistyped = format!("{}x", &pod[..pod.len() - 1]);
+    let cases: [(&[&str], &str); 11] = [
+        (&["why", "node", "genral-1a-02"], "general-1a-02"),
+        (&["plan", "node-failure", "general-1a-2"], "general-1a-02"),
+        (&["forecast", "--fail", "general-1a-2"], "general-1a-02"),
+        (&["plan", "pressure", "general-1a-2"], "general-1a-02"),
+        (&["plan", "drain", "general-1a-2"], "general-1a-02"),
+        (&["cordon", "general-1a-2"], "general-1a-02"),
+        (&["cordon", "general-1a-2", "--enforce", "--yes"], "general-1a-02"),
+        (&["plan", "taint", "general-1a-2", "a=b:NoSchedule"], "general-1a-02"),
+        (&["why", "pod", &mistyped, "-n", "shop"], &pod),
+        (&["plan", "delete", &mistyped, "-n", "shop"], &pod),
+        (&["plan", "evict", &pod, "-n", "default", "--placement", "wait"], &pod),
+    ];
+    for (line, meant) in cases {
+        let output = shell.run(&[line, &["--server", &server.url]].concat()).await;
+        let proposed = output.err.split_once("; did you mean ").map(|(_, proposed)| proposed.trim_end());
+        let is_meant = proposed.is_some_and(|proposed| proposed.trim_end_matches('?').ends_with(meant));
+        assert!(output.code != DONE && is_meant, "{line:?}: {}", output.err);
+    }
+    let file = shell.kubeconfig(&server.url, json!({}));
+    let output = shell.refused(&["status", "--kubeconfig", &file, "--context", "heer"], NO_CONNECTION).await;
+    assert!(output.contains("; did you mean here?"), "{output}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_zone_is_named_as_the_screen_names_it() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let failing = async |zone: &str| {
+        let line = ["plan", "zone-failure", zone, "-o", "json", "--server", &server.url];
+        let report: Value = serde_json::from_str(&shell.run(&line).await.out).expect("a report");
+        report["totals"]["tainted"].clone()
+    };
+    let in_full = failing("eu-central-1/eu-central-1b").await;
+    assert!(in_full.as_u64() > Some(0), "{in_full}");
+    for name in ["b", "eu-central-1b", "eu-central-1:eu-central-1b"] {
+        assert_eq!(failing(name).await, in_full, "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,8 +13,9 @@ use super::{
     span,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey},
+    cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey, nearest::nearest},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
+    model::zone_names::ZoneNames,
     ordered::OrderedSet,
     placement::Snapshot,
     plan::PlacingEnvironment,
@@ -63,7 +64,7 @@ pub struct NodeFailureArgs {
 
 #[derive(Args, Debug)]
 pub struct ZoneFailureArgs {
-    /// Zones whose nodes all fail, as ZONE or REGION/ZONE
+    /// Zones whose nodes all fail: as ZONE, REGION/ZONE, or as short as the dashboard names them
     #[arg(required = true, value_name = "ZONE")]
     zones: Vec<String>,
     /// When they fail, from now
@@ -114,14 +115,12 @@ pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> 
 pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let shot = args.horizon.ask(connection).await?;
     let cluster = &shot.model.cluster;
+    let zones: OrderedSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
     let mut nodes = OrderedSet::new();
     for zone in &args.zones {
-        let before = nodes.len();
-        let of_zone = cluster.nodes().iter().filter(|node| is_named(&node.zone(), zone));
+        let key = zone_named(zone, &zones)?;
+        let of_zone = cluster.nodes().iter().filter(|node| node.zone() == key);
         nodes.extend(of_zone.map(|node| node.name.clone()));
-        if nodes.len() == before {
-            return Err(no_zone(cluster, zone));
-        }
     }
     let at = shot.at + args.after;
     args.horizon.print(shot, Assumptions::failing(nodes.clone(), at), Some(nodes))
@@ -178,22 +177,39 @@ impl HorizonArgs {
 fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
     match cluster.node(node) {
         Some(_) => Ok(()),
-        None => Err(CliError::NotFound(format!("node {node}"))),
+        None => Err(CliError::no_node(node, cluster)),
     }
 }
 
-/// The error for a zone that no node is in, with the zones that there are.
-fn no_zone(cluster: &Cluster, zone: &str) -> CliError {
-    let zones: OrderedSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
-    let zones: Vec<String> = zones.iter().map(ZoneKey::to_string).collect();
-    CliError::NotFound(format!("the zones are {}: zone {zone}", zones.join(", ")))
-}
-
-fn is_named(key: &ZoneKey, name: &str) -> bool {
-    match name.split_once('/') {
-        Some((region, zone)) => key.region == *region && key.zone == *zone,
-        None => key.zone == *name,
+/// The zone of this name: with its region, without it, or as the dashboard shortens it.
+fn zone_named(name: &str, zones: &OrderedSet<ZoneKey>) -> Result<ZoneKey, CliError> {
+    let short = ZoneNames::of(zones.iter());
+    let names: [&dyn Fn(&ZoneKey) -> String; 4] = [
+        &|zone| zone.to_string(),
+        &|zone| format!("{}:{}", zone.region, zone.zone),
+        &|zone| zone.zone.to_string(),
+        &|zone| short.short(zone),
+    ];
+    for name_of in names {
+        match zones.iter().filter(|zone| name_of(zone) == name).collect::<Vec<_>>()[..] {
+            [] => {}
+            [zone] => return Ok(zone.clone()),
+            [..] => {
+                let zones = zones.iter().filter(|zone| name_of(zone) == name).map(ZoneKey::to_string);
+                let zones = zones.collect::<Vec<_>>().join(", ");
+                return Err(CliError::Usage(format!(
+                    "zone {name} may be any of {zones}: name its region too"
+                )));
+            }
+        }
     }
+    let known: Vec<String> = zones.iter().map(ZoneKey::to_string).collect();
+    let in_full = known.iter().map(String::as_str);
+    let without_region = zones.iter().map(|zone| &*zone.zone);
+    Err(CliError::NotFound {
+        what: format!("the zones are {}: zone {name}", known.join(", ")),
+        meant: nearest(name, without_region.chain(in_full)).into_iter().map(str::to_owned).collect(),
+    })
 }
 
 /// Parses `NODE` or `NODE@5m`.
@@ -238,9 +254,20 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_named_with_or_without_its_region() {
-        let key = ZoneKey { region: "eu".into(), zone: "a".into() };
-        assert!(is_named(&key, "a") && is_named(&key, "eu/a"));
-        assert!(!is_named(&key, "us/a") && !is_named(&key, "b"));
+    fn a_zone_is_named_in_full_without_its_region_or_as_the_dashboard_does() {
+        let zone = |region: &str, zone: &str| ZoneKey { region: region.into(), zone: zone.into() };
+        let zones = OrderedSet::from([zone("eu-1", "eu-1a"), zone("eu-1", "eu-1b"), zone("eu-2", "eu-1b")]);
+        let named = |name: &str, zones: &OrderedSet<ZoneKey>| {
+            zone_named(name, zones).map_err(|error| error.to_string())
+        };
+        for name in ["eu-1/eu-1a", "eu-1:eu-1a", "eu-1a"] {
+            assert_eq!(named(name, &zones), Ok(zone("eu-1", "eu-1a")), "{name}");
+        }
+        let several = named("eu-1b", &zones).expect_err("two have this name");
+        assert!(several.contains("eu-1/eu-1b, eu-2/eu-1b"), "{several}");
+        let zones = OrderedSet::from([zone("eu-1", "eu-1a"), zone("eu-1", "eu-1b")]);
+        assert_eq!(named("b", &zones), Ok(zone("eu-1", "eu-1b")), "as the dashboard names it");
+        let unknown = named("eu-1d", &zones).expect_err("there is none");
+        assert!(unknown.ends_with("zone eu-1d not found; did you mean eu-1a?"), "{unknown}");
     }
 }

@@ -20,7 +20,7 @@ pub async fn list(args: &LabelArgs, connection: ConnectionArgs) -> Result<(), Cl
     let is_one = matches!(&targets, NodeTargets::Names(names) if names.len() == 1);
     let mut out = String::new();
     for name in targets.names(cluster) {
-        let node = cluster.node(&name).ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
+        let node = cluster.node(&name).ok_or_else(|| CliError::no_node(&name, cluster))?;
         if !is_one {
             let _ = writeln!(out, "Listing labels for Node./{}:", shown(&name));
         }

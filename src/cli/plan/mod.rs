@@ -100,14 +100,15 @@ pub fn unknown_plan(gaps: Gaps) -> CliError {
 /// The error for an object that a plan names and the cluster does not have.
 pub fn not_found(error: PlanError) -> CliError {
     match error {
-        PlanError::NoSuchNode(names) => CliError::NotFound(format!("node {}", joined(&names))),
-        PlanError::NoSuchPod(keys) => CliError::NotFound(format!("pod {}", joined(&keys))),
+        PlanError::NoSuchNode { names, meant } => missing("node", &names, &meant),
+        PlanError::NoSuchPod { names, meant } => missing("pod", &names, &meant),
         PlanError::Unknown(gaps) => unknown_plan(gaps),
     }
 }
 
-fn joined<T: std::fmt::Display>(names: &[T]) -> String {
-    names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+fn missing<T: ToString>(kind: &str, names: &[T], meant: &[T]) -> CliError {
+    let text = |names: &[T]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    CliError::NotFound { what: format!("{kind} {}", text(names).join(", ")), meant: text(meant) }
 }
 
 /// A plan as a table.

@@ -72,6 +72,7 @@ impl PlanSource {
         let now = shot.at;
         let needs = |model: &Model, namespace: &str| target.needs(&model.cluster, namespace, &rules, now);
         shot.read(patience, needs).await?;
+        shot.read_near(target.near(&shot.model.cluster, &shot.namespace)).await;
         Ok(Self { shot, landings })
     }
 }

@@ -74,6 +74,28 @@ impl PlanTarget {
         selection.into_iter().collect()
     }
 
+    /// Where the names stand that may have been meant by those that do not exist; nowhere if all exist.
+    pub fn near(&self, cluster: &Cluster, namespace: &str) -> OrderedSet<Scope> {
+        let no_node =
+            |name: &NodeName| cluster.node(name).is_none() && cluster.knows(&Scope::Node(name.clone()));
+        let pods_near = |key: &Key| {
+            let is_missing = cluster.pod(key).is_none() && cluster.knows(&Scope::Pod(key.clone()));
+            is_missing.then(|| Scope::PodsWith(Some(key.namespace.clone()), Selector::default()))
+        };
+        match self.action(cluster, namespace) {
+            Action::Cordon { nodes }
+            | Action::Uncordon { nodes }
+            | Action::Taint { nodes, .. }
+            | Action::Label { nodes, .. }
+            | Action::Drain { nodes, .. } => {
+                nodes.iter().any(no_node).then_some(Scope::Nodes).into_iter().collect()
+            }
+            Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
+                pods.iter().filter_map(pods_near).collect()
+            }
+        }
+    }
+
     /// Whether pods may leave.
     pub const fn removes_pods(&self) -> bool {
         match self {

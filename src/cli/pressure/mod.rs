@@ -41,7 +41,7 @@ pub struct PressureArgs {
 pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let node = shot.model.cluster.node(&NodeName::from(args.node.as_str())).cloned();
-    let node = node.ok_or_else(|| CliError::NotFound(format!("node {}", args.node)))?;
+    let node = node.ok_or_else(|| CliError::no_node(&args.node, &shot.model.cluster))?;
     ask_kubelet(&mut shot, &node).await;
     let pressure = pressure(&shot, &node, args.signal);
     let mut report = PressureReport::new(&node.name, &pressure, shot.at);

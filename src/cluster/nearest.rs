@@ -1,0 +1,60 @@
+//! The name that was meant by one that does not exist.
+
+use super::{Cluster, Key, NodeName};
+
+/// The known name that is nearest to this one: at most a third of its letters differ, or it is a part of the other.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = name.chars().count();
+    let most = (letters / 3).max(1);
+    let distance = |known: &&'a str| {
+        let differ = strsim::damerau_levenshtein(name, known);
+        match differ {
+            _ if differ <= most && differ < letters => Some(differ),
+            _ if letters >= SHORTEST_PART && known.contains(name) => Some(most + differ),
+            _ => None,
+        }
+    };
+    let near = known.into_iter().filter_map(|known| Some((distance(&known)?, known)));
+    near.min().map(|(_, known)| known)
+}
+
+/// The node that was meant, of those that are known.
+pub fn nearest_node(name: &NodeName, cluster: &Cluster) -> Option<NodeName> {
+    nearest(name, cluster.nodes().iter().map(|node| &*node.name)).map(NodeName::from)
+}
+
+/// The pod that was meant, of those that are known: one of that name in another namespace, else the nearest in this one.
+pub fn nearest_pod(key: &Key, cluster: &Cluster) -> Option<Key> {
+    let elsewhere = cluster.pods().iter().find(|pod| pod.key.name == key.name).map(|pod| pod.key.clone());
+    let here = || {
+        let names = cluster.pods_in(&key.namespace).map(|pod| &*pod.key.name);
+        nearest(&key.name, names).map(|name| Key::new(&key.namespace, name))
+    };
+    elsewhere.or_else(here)
+}
+
+/// `; did you mean web-1, web-2?`, and nothing without a name.
+pub fn did_you_mean<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
+    if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(", ")) }
+}
+
+/// Shorter parts are in too many names.
+const SHORTEST_PART: usize = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mistyped_or_unfinished_name_has_a_nearest_one_and_another_word_has_none() {
+        let known = ["memory-1a-01", "memory-1a-02", "web-7d9f-x2k4q", "b"];
+        let near = |name| nearest(name, known);
+        assert_eq!(near("memroy-1a-02"), Some("memory-1a-02"));
+        assert_eq!(near("memory-1a-1"), Some("memory-1a-01"));
+        assert_eq!(near("web"), Some("web-7d9f-x2k4q"));
+        assert_eq!(near("database-0"), None);
+        assert_eq!(near("c"), None, "nothing of it is right");
+        assert_eq!(near(""), None);
+    }
+}
