@@ -93,3 +93,22 @@ fn rest() {
         thread::sleep(due);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection ends with the thread that has opened it: watches that begin when others end would lose theirs.
+    #[tokio::test]
+    async fn all_watches_of_a_client_run_on_one_thread_that_outlives_each_of_them() {
+        let watches = WatchThread::own();
+        let first = watches.ask(async { thread::current().id() }).await;
+        assert_ne!(first, thread::current().id());
+        for _ in 0..2 {
+            let (sender, id) = oneshot::channel();
+            let watch = watches.run(async { drop(sender.send(thread::current().id())) });
+            assert_eq!(id.await, Ok(first));
+            watch.await.expect("it ends");
+        }
+    }
+}
