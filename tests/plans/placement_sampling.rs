@@ -159,6 +159,21 @@ fn a_plan_places_each_replacement_by_the_next_sample_and_says_so() {
     assert_eq!((landings(&all), caveats(&all)), (vec![0, 1, 2, 3], vec![false; 4]));
 }
 
+/// Their schedulers are recorded in `tests/vectors/placement`, and those of 1.38 agree with recordings that are not kept here.
+#[test]
+fn a_cluster_of_a_tested_release_is_not_newer_than_those_whatever_its_patch() {
+    let cluster = cluster(|_| 4000);
+    let is_newer = |version: &str| {
+        let version = ServerVersion::parse(version).expect("a version");
+        let placement = place(&mut Snapshot::new(&cluster, version), &pod("p"));
+        placement.caveats.contains(&Caveat::Newer)
+    };
+    for tested in ["v1.23.13", "v1.36.3", "v1.37.1", "v1.37.1-eks-1234567", "v1.38.0-beta.0", "v1.38.9"] {
+        assert!(!is_newer(tested), "{tested}");
+    }
+    assert!(is_newer("v1.39.0") && is_newer("v2.0.0"));
+}
+
 fn options(percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>) -> SchedulerOptions {
     SchedulerOptions { percentage_of_nodes_to_score, ..VERSION.into() }
 }
