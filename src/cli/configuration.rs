@@ -7,7 +7,8 @@ use super::{
     config::{Config, ConfiguredValue},
     exit::CliError,
     output::OutputArgs,
-    page::{Emphasis, Page, flexible, none, section, whole},
+    page::{Emphasis, Page, none},
+    table::PageTable,
 };
 
 #[derive(Args, Debug)]
@@ -28,7 +29,7 @@ struct ConfigReport {
 
 /// Prints each setting with its value, and where that comes from.
 pub fn run(args: &ConfigArgs, config: &Config) -> Result<(), CliError> {
-    args.output.print(&ConfigReport::new(config), table)
+    args.output.print(&ConfigReport::new(config), render)
 }
 
 impl ConfigReport {
@@ -38,14 +39,17 @@ impl ConfigReport {
     }
 }
 
-fn table(report: &ConfigReport, out: &mut Page) {
+fn render(report: &ConfigReport, out: &mut Page) {
     out.line(Emphasis::Plain, &report.file);
     let text = |text: &Option<String>| text.clone().unwrap_or_else(none);
-    let row = |value: &ConfiguredValue| {
-        [value.key.clone(), text(&value.value), value.from.to_owned(), text(&value.place)]
-    };
-    let columns = [whole("KEY"), flexible("VALUE"), whole("FROM"), flexible("PLACE")];
-    section(out, columns, report.settings.iter().map(row).collect());
+    PageTable::new(&report.settings)
+        .key("KEY", |value| value.key.clone())
+        .essential("VALUE", |value| text(&value.value))
+        .flexible()
+        .useful("FROM", |value| value.from)
+        .detail("PLACE", |value| text(&value.place))
+        .flexible()
+        .print(out);
 }
 
 #[cfg(test)]

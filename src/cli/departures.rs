@@ -8,7 +8,8 @@ use super::{
     exit::CliError,
     gaps::{GapReport, gap_line, gap_reports},
     once::{OnceArgs, OneShot},
-    page::{Emphasis, Page, flexible, none, section, whole},
+    page::{Emphasis, Page, none},
+    table::PageTable,
 };
 use crate::{
     cluster::{Key, NodeName},
@@ -173,31 +174,33 @@ fn table(report: &DeparturesReport, out: &mut Page) {
     if report.departures.is_empty() && report.gaps.is_none() {
         out.line(Emphasis::Plain, "no pod is leaving or has left that can still be seen");
     }
-    let kinds = report.counts.iter().map(|kind| [kind.title.to_owned(), kind.count.to_string()]);
-    section(out, [whole("KIND"), whole("IN 2H")], kinds.collect());
-    let row = |pod: &PodDepartureReport| {
-        let departure = &pod.departure;
-        let certain = departure.certainty == DepartureCertainty::Certain.as_str();
-        let certainty = if certain { String::new() } else { format!(", {}", departure.certainty) };
-        let evidence = departure.evidence.first().map(|evidence| text::brief(&evidence.text));
-        [
-            format!("{}/{}", pod.namespace, pod.pod),
-            departure.at.map_or_else(none, |at| text::age(report.taken_at, at)),
-            format!("{}{certainty}", departure.title),
-            departure.stage.to_owned(),
-            pod.node.as_ref().map_or_else(none, ToString::to_string),
-            evidence.unwrap_or_else(none),
-        ]
-    };
-    let columns = [
-        flexible("POD"),
-        whole("AGO"),
-        whole("KIND"),
-        whole("STAGE"),
-        flexible("NODE"),
-        flexible("EVIDENCE"),
-    ];
-    section(out, columns, report.departures.iter().map(row).collect());
+    PageTable::new(&report.counts)
+        .key("KIND", |kind| kind.title)
+        .essential("IN 2H", |kind| kind.count.to_string())
+        .right()
+        .print(out);
+    PageTable::new(&report.departures)
+        .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("AGO", |pod| pod.departure.at.map_or_else(none, |at| text::age(report.taken_at, at)))
+        .right()
+        .essential("KIND", |pod| kind(&pod.departure))
+        .useful("STAGE", |pod| pod.departure.stage)
+        .useful("NODE", |pod| pod.node.as_ref().map_or_else(none, ToString::to_string))
+        .flexible()
+        .detail("EVIDENCE", evidence)
+        .flexible()
+        .print(out);
+}
+
+fn kind(departure: &DepartureReport) -> String {
+    let certain = departure.certainty == DepartureCertainty::Certain.as_str();
+    let certainty = if certain { String::new() } else { format!(", {}", departure.certainty) };
+    format!("{}{certainty}", departure.title)
+}
+
+fn evidence(pod: &PodDepartureReport) -> String {
+    let evidence = pod.departure.evidence.first().map(|evidence| text::brief(&evidence.text).to_string());
+    evidence.unwrap_or_else(none)
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use super::{
     exit::{self, CliError},
     once::{OnceArgs, OneShot},
     output::OutputArgs,
-    page::{Emphasis, Page, flexible, none, section, whole},
+    page::{Emphasis, Page, none},
+    table::PageTable,
 };
 use crate::{
     cluster::{NodeName, OperationId},
@@ -269,30 +270,29 @@ fn operation_table(report: &JournalReport, out: &mut Page) {
         return out.line(Emphasis::Plain, &format!("no operations in {folder}"));
     }
     out.line(Emphasis::Plain, folder);
-    let row = |past: &OperationReport| {
-        let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
-        let end = past.end.clone().unwrap_or_else(|| "not over".into());
-        [
-            past.operation.to_string(),
-            past.context.clone(),
-            past.started.to_time(),
-            past.by.clone(),
-            if nodes.is_empty() { none() } else { nodes.join(",") },
-            past.pods.to_string(),
-            if past.undone { format!("{end}, undone") } else { end },
-        ]
-    };
-    let rows = operations.iter().map(row).collect();
-    let columns = [
-        whole("OPERATION"),
-        flexible("CLUSTER"),
-        whole("STARTED"),
-        flexible("BY"),
-        flexible("NODES"),
-        whole("PODS"),
-        whole("ENDED"),
-    ];
-    section(out, columns, rows);
+    PageTable::new(operations)
+        .key("OPERATION", |past| past.operation.to_string())
+        .useful("CLUSTER", |past| past.context.clone())
+        .flexible()
+        .essential("STARTED", |past| past.started.to_time())
+        .detail("BY", |past| past.by.clone())
+        .flexible()
+        .useful("NODES", nodes)
+        .flexible()
+        .detail("PODS", |past| past.pods.to_string())
+        .right()
+        .essential("ENDED", ended)
+        .print(out);
+}
+
+fn nodes(past: &OperationReport) -> String {
+    let nodes: Vec<&str> = past.nodes.iter().map(|node| &**node).collect();
+    if nodes.is_empty() { none() } else { nodes.join(",") }
+}
+
+fn ended(past: &OperationReport) -> String {
+    let end = past.end.as_deref().unwrap_or("not over");
+    if past.undone { format!("{end}, undone") } else { end.to_owned() }
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ mod settings;
 mod show;
 mod span;
 mod status;
+mod table;
 mod timing;
 mod tune;
 mod why;

@@ -8,7 +8,8 @@ use super::{
     exit::CliError,
     gaps::{GapReport, gap_line, gap_reports},
     once::{OnceArgs, OneShot},
-    page::{Emphasis, Page, flexible, section, whole},
+    page::{Emphasis, Page},
+    table::PageTable,
 };
 use crate::{
     cluster::{Key, NodeName, Pod},
@@ -119,21 +120,23 @@ fn table(report: &PendingReport, out: &mut Page) {
     if report.pods.is_empty() && report.gaps.is_none() {
         out.line(Emphasis::Plain, "no pod waits for a node");
     }
-    let row = |pod: &PendingPodReport| {
-        let help = match pod.advice {
-            Some(_) if pod.help.is_empty() => "nothing that kordon knows".to_owned(),
-            Some(_) => pod.help.join("; "),
-            None => "not known".to_owned(),
-        };
-        [
-            format!("{}/{}", pod.namespace, pod.pod),
-            text::age(report.taken_at, pod.since),
-            text::brief(&pod.cause),
-            text::brief(&help),
-        ]
-    };
-    let columns = [flexible("POD"), whole("FOR"), flexible("WHY"), flexible("WHAT WOULD HELP")];
-    section(out, columns, report.pods.iter().map(row).collect());
+    PageTable::new(&report.pods)
+        .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("FOR", |pod| text::age(report.taken_at, pod.since))
+        .right()
+        .essential("WHY", |pod| text::brief(&pod.cause))
+        .flexible()
+        .useful("WHAT WOULD HELP", help)
+        .flexible()
+        .print(out);
+}
+
+fn help(pod: &PendingPodReport) -> String {
+    match pod.advice {
+        Some(_) if pod.help.is_empty() => "nothing that kordon knows".to_owned(),
+        Some(_) => text::brief(&pod.help.join("; ")).to_string(),
+        None => "not known".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::page::{Page, shown};
+use super::{
+    page::{Page, shown},
+    table::PageTable,
+};
 use crate::{
     cluster::NodeName,
     ordered::OrderedSet,
@@ -190,18 +193,18 @@ pub fn caveat(word: &str) -> String {
     caveat.map_or_else(|| word.to_owned(), |caveat| caveat.to_string())
 }
 
-/// A row of the table of receiving nodes: `3 -> 5 of 110`.
-pub fn receiver(receiver: &ReceiverReport) -> [String; 4] {
-    let ReceiverReport { node, before, after, allocatable } = receiver;
-    let share = |resource: &str, of: fn(&LoadReport) -> i64| {
+/// The nodes that receive pods: `3 -> 5 of 110`.
+pub fn receivers(receivers: &[ReceiverReport], out: &mut Page) {
+    let share = |receiver: &ReceiverReport, resource: &str, of: fn(&LoadReport) -> i64| {
+        let ReceiverReport { before, after, allocatable, .. } = receiver;
         share(resource, of(before), Share { allocatable: of(allocatable), requested: of(after) })
     };
-    [
-        node.to_string(),
-        share("pods", |load| load.pods),
-        share("cpu", |load| load.cpu_milli),
-        share("memory", |load| load.memory_bytes),
-    ]
+    PageTable::new(receivers)
+        .key("RECEIVING NODE", |receiver| receiver.node.to_string())
+        .essential("PODS", |receiver| share(receiver, "pods", |load| load.pods))
+        .useful("CPU", |receiver| share(receiver, "cpu", |load| load.cpu_milli))
+        .useful("MEMORY", |receiver| share(receiver, "memory", |load| load.memory_bytes))
+        .print(out);
 }
 
 #[cfg(test)]

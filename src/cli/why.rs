@@ -10,12 +10,16 @@ use super::{
     departures::DepartureReport,
     exit::CliError,
     once::{OnceArgs, OneShot},
-    page::{Page, flexible, section, whole},
+    page::Page,
     placement::{self, PlacementReport},
     pressure::{self, PressureReport},
+    table::PageTable,
 };
 use crate::{
-    cluster::{Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, event::fold},
+    cluster::{
+        Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, Selector, event::fold,
+        nearest::nearest_pod,
+    },
     engine::ServerVersion,
     executor::guards,
     k8s::watch::read_events,
@@ -184,11 +188,17 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     {
         pressure::ask_kubelet(&mut shot, &node).await;
     }
+    if let Subject::Pod { name, .. } = &args.subject {
+        let key = pod_key(name, &shot.namespace);
+        if shot.model.cluster.pod(&key).is_none() {
+            shot.read_near([Scope::PodsWith(Some(key.namespace), Selector::default())].into()).await;
+        }
+    }
     shot.run_forecast();
     let events = events(&shot, &args.subject).await;
     let departure = departure(&shot, &args.subject, events.as_deref().unwrap_or_default()).await;
     let report = report(&shot, &args.subject, events.map(|events| fold(&events)), departure)?;
-    args.once.output.print(&report, table)?;
+    args.once.output.print(&report, render)?;
     shot.done()
 }
 
@@ -234,13 +244,13 @@ fn report(
     departure: Option<DepartureReport>,
 ) -> Result<WhyReport, CliError> {
     let Some(explainer) = shot.model.explainer(shot.at) else {
-        return Err(CliError::NotFound("the engine".into()));
+        return Err(CliError::NotFound { what: "the engine".into(), meant: Vec::new() });
     };
     let cluster = explainer.cluster;
     let (kind, namespace, name, steps, placement, pressure, actions) = match subject {
         Subject::Node { name, placement, pressure } => {
             let node = cluster.node(&NodeName::from(name.as_str()));
-            let node = node.ok_or_else(|| CliError::NotFound(format!("node {name}")))?;
+            let node = node.ok_or_else(|| CliError::no_node(name, cluster))?;
             let actions = shot.model.node_suggestions(node, shot.at).map(|job| suggested(job, *placement));
             let pressure = pressure.then(|| pressure::report(shot, node));
             ("node", None, name.clone(), explainer.node(node), None, pressure, actions)
@@ -297,7 +307,8 @@ fn pod_key(name: &str, namespace: &str) -> Key {
 fn not_there(cluster: &Cluster, pod: Key) -> CliError {
     let gaps = cluster.gaps_in([Scope::Pod(pod.clone())]);
     if gaps.is_empty() {
-        CliError::NotFound(format!("pod {pod}"))
+        let meant = nearest_pod(&pod, cluster).iter().map(ToString::to_string).collect();
+        CliError::NotFound { what: format!("pod {pod}"), meant }
     } else {
         CliError::Unknown { what: format!("pod {pod} is unknown"), gaps }
     }
@@ -364,7 +375,7 @@ impl ActionReport {
 }
 
 /// One line per step: its time, the distance to it, and its text.
-fn table(report: &WhyReport, out: &mut Page) {
+fn render(report: &WhyReport, out: &mut Page) {
     let name =
         report.namespace.iter().chain([&report.name]).map(|part| visible::text(part)).collect::<Vec<_>>();
     let _ = writeln!(out, "{} {}", report.kind, name.join("/"));
@@ -431,21 +442,17 @@ fn event_table(report: &WhyReport, out: &mut Page) {
     if let Some(error) = &report.events_error {
         let _ = writeln!(out, "\nevents unknown: {}", visible::text(error));
     }
-    let row = |event: &EventReport| {
-        let last = event.last_at.map_or(String::new(), |at| text::age(report.taken_at, at));
-        [
-            last,
-            event.kind.to_owned(),
-            event.reason.clone(),
-            event.count.to_string(),
-            event.source.clone(),
-            event.message.clone(),
-        ]
-    };
-    let rows = report.events.iter().flatten().map(row).collect();
-    let head = ["LAST", "TYPE", "EVENT", "COUNT", "FROM"].map(whole);
-    let [last, kind, event, count, from] = head;
-    section(out, [last, kind, event, count, from, flexible("MESSAGE")], rows);
+    let last = |event: &EventReport| event.last_at.map_or(String::new(), |at| text::age(report.taken_at, at));
+    PageTable::new(report.events.as_deref().unwrap_or_default())
+        .useful("LAST", |event| last(event))
+        .detail("TYPE", |event| event.kind)
+        .key("EVENT", |event| event.reason.clone())
+        .detail("COUNT", |event| event.count.to_string())
+        .right()
+        .detail("FROM", |event| event.source.clone())
+        .essential("MESSAGE", |event| event.message.clone())
+        .flexible()
+        .print(out);
 }
 
 /// The best nodes with their scores, why others do not fit, and how to place the pod.
@@ -459,37 +466,32 @@ fn placement_table(out: &mut Page, placement: &WhyPlacementReport) {
     let reason = landing_reason.as_ref().or(trace.obstacle.as_ref());
     let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
     let _ = writeln!(out, "\nif placed now: {}{}", visible::text(&landing), visible::text(&reason));
-    let rows = trace.ranking.iter().map(|scored| {
-        let plugins = &scored.plugins;
-        [
-            scored.node.to_string(),
-            scored.score.to_string(),
-            plugins.least_allocated.to_string(),
-            plugins.balanced_allocation.to_string(),
-            plugins.taint_toleration.to_string(),
-            plugins.node_affinity.to_string(),
-            plugins.pod_topology_spread.to_string(),
-            plugins.inter_pod_affinity.to_string(),
-            plugins.image_locality.to_string(),
-        ]
-    });
-    let head = [
-        "BEST NODES",
-        "SCORE",
-        "LEAST ALLOCATED",
-        "BALANCED",
-        "TAINTS",
-        "NODE AFFINITY",
-        "SPREAD",
-        "POD AFFINITY",
-        "IMAGES",
-    ];
-    section(out, head, rows.collect());
-    let refusals = trace.reasons.iter().map(|refusal| [refusal.nodes.to_string(), refusal.reason.clone()]);
-    section(out, [whole("NODES"), flexible("DO NOT FIT BECAUSE")], refusals.collect());
-    section(out, ["PREEMPTS"], trace.preempts.iter().map(|victim| [victim.text.clone()]).collect());
-    section(out, ["TO PLACE IT"], trace.help.iter().map(|help| [help.clone()]).collect());
-    let caveats = trace.caveats.iter().map(|word| [placement::caveat(word)]);
-    section(out, ["CAVEATS"], caveats.collect());
+    PageTable::new(&trace.ranking)
+        .key("BEST NODES", |scored| scored.node.to_string())
+        .essential("SCORE", |scored| scored.score.to_string())
+        .right()
+        .useful("LEAST ALLOCATED", |scored| scored.plugins.least_allocated.to_string())
+        .right()
+        .useful("BALANCED", |scored| scored.plugins.balanced_allocation.to_string())
+        .right()
+        .detail("TAINTS", |scored| scored.plugins.taint_toleration.to_string())
+        .right()
+        .detail("NODE AFFINITY", |scored| scored.plugins.node_affinity.to_string())
+        .right()
+        .useful("SPREAD", |scored| scored.plugins.pod_topology_spread.to_string())
+        .right()
+        .detail("POD AFFINITY", |scored| scored.plugins.inter_pod_affinity.to_string())
+        .right()
+        .detail("IMAGES", |scored| scored.plugins.image_locality.to_string())
+        .right()
+        .print(out);
+    PageTable::new(&trace.reasons)
+        .essential("NODES", |refusal| refusal.nodes.to_string())
+        .right()
+        .key("DO NOT FIT BECAUSE", |refusal| refusal.reason.clone())
+        .print(out);
+    PageTable::new(&trace.preempts).key("PREEMPTS", |victim| victim.text.clone()).print(out);
+    PageTable::new(&trace.help).key("TO PLACE IT", |help| help.to_string()).print(out);
+    PageTable::new(&trace.caveats).key("CAVEATS", |word| placement::caveat(word)).print(out);
     let _ = writeln!(out, "\nassumptions: {}", placing_environment::TEMPLATES_ASSUMED);
 }

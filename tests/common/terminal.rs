@@ -24,13 +24,18 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a program on 30 rows of 100 columns.
-    pub fn with(mut command: CommandBuilder) -> Self {
+    pub fn with(command: CommandBuilder) -> Self {
+        Self::sized(command, 30, 100)
+    }
+
+    /// Starts a program on a terminal of this size.
+    pub fn sized(mut command: CommandBuilder, rows: u16, cols: u16) -> Self {
         command.env("TERM", "xterm-256color");
-        let size = PtySize { rows: 30, cols: 100, pixel_width: 0, pixel_height: 0 };
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
         let child = pair.slave.spawn_command(command).expect("the program starts");
         drop(pair.slave);
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(30), nonzero(100), 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(nonzero(rows), nonzero(cols), 0)));
         let raw = Arc::new(Mutex::new(Vec::new()));
         let mut output = pair.master.try_clone_reader().expect("its output");
         let reader = std::thread::spawn({

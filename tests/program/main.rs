@@ -34,6 +34,7 @@ mod scenario_frames;
 mod requests;
 mod screens;
 mod dashboard_fixture;
+mod tables;
 mod terminal;
 mod tuning;
 mod verdict;

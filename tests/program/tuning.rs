@@ -30,7 +30,7 @@ const VERSION: ServerVersion = ServerVersion::new(1, 36);
 const PHASE: Span = Span::from_secs(11);
 
 /// A fault of a node, this many seconds after the start.
-type Fault = (i64, String, NodeFault);
+pub type Fault = (i64, String, NodeFault);
 
 #[tokio::test(start_paused = true)]
 async fn the_settings_in_force_give_what_was_recorded() {
@@ -162,7 +162,7 @@ fn pods(acts: &Acts) -> BTreeSet<(NodeName, Key)> {
     acts.evicted.iter().map(|act| (act.node.clone(), act.pod.clone())).collect()
 }
 
-fn settings(grace: i64) -> Settings {
+pub fn settings(grace: i64) -> Settings {
     let mut settings = Settings::defaults(VERSION);
     settings.set("node-monitor-grace-period", &format!("{grace}s"), Origin::Cluster).expect("a duration");
     settings
@@ -199,7 +199,7 @@ fn play(file: &[u8], with: &str) -> Counterfactual {
 }
 
 /// Records a scenario under a controller with these settings, with faults of nodes.
-async fn record(scenario: &str, settings: &Settings, faults: &[Fault], seconds: i64) -> Vec<u8> {
+pub async fn record(scenario: &str, settings: &Settings, faults: &[Fault], seconds: i64) -> Vec<u8> {
     let clock = Clock::new(EPOCH, 1.0);
     let cancel = CancellationToken::new();
     let _ends_with_us = cancel.clone().drop_guard();

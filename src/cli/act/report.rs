@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::super::page::{Page, flexible, none, section, whole};
+use super::super::{
+    page::{Page, none},
+    table::PageTable,
+};
 use crate::{
     cluster::{NodeName, OperationId},
     operation::{
@@ -140,26 +143,25 @@ impl OperationReport {
 }
 
 /// The report as people read it.
-pub fn table(report: &OperationReport, out: &mut Page) {
+pub fn render(report: &OperationReport, out: &mut Page) {
     let took = report.ended.since(report.began);
     let operation = report.operation.as_deref().unwrap_or("no operation");
     let _ = writeln!(out, "{operation} {} after {took}: {}", report.end, report.in_short);
-    let nodes = report.nodes.iter();
-    let nodes = nodes.map(|node| {
-        let cordoned = if node.cordoned { "yes".into() } else { none() };
-        [node.name.to_string(), cordoned, node.text.clone()]
-    });
-    section(out, [whole("NODE"), whole("CORDONED BY THIS"), flexible("RESULT")], nodes.collect());
-    let pods = report.pods.iter().map(|pod| {
-        let late = if pod.late { " (came late)" } else { "" };
-        [
-            format!("{}/{}", pod.namespace, pod.pod),
-            pod.node.as_deref().map_or_else(none, str::to_owned),
-            pod.tries.to_string(),
-            format!("{}{late}", pod.text),
-        ]
-    });
-    section(out, [whole("POD"), whole("NODE"), whole("TRIES"), flexible("RESULT")], pods.collect());
+    PageTable::new(&report.nodes)
+        .key("NODE", |node| node.name.to_string())
+        .useful("CORDONED BY THIS", |node| if node.cordoned { "yes" } else { "-" })
+        .essential("RESULT", |node| node.text.clone())
+        .flexible()
+        .print(out);
+    let late = |pod: &OperationPodReport| if pod.late { " (came late)" } else { "" };
+    PageTable::new(&report.pods)
+        .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .useful("NODE", |pod| pod.node.as_deref().map_or_else(none, str::to_owned))
+        .detail("TRIES", |pod| pod.tries.to_string())
+        .right()
+        .essential("RESULT", |pod| format!("{}{}", pod.text, late(pod)))
+        .flexible()
+        .print(out);
 }
 
 #[cfg(test)]

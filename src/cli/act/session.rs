@@ -124,6 +124,8 @@ impl OperationSession {
         self.known.model.settings = source::settings(target, print, connection, config).await?;
         let action = target.action(self.cluster(), self.namespace());
         self.read(action.clone()).await?;
+        let near = target.near(self.cluster(), self.namespace());
+        self.known.read_near(near).await;
         Ok(action)
     }
 
@@ -205,13 +207,13 @@ impl OperationSession {
             Some(Decision::Approved(approved)) => approved,
             Some(Decision::NothingToDo(text)) => {
                 print_line(&format!("nothing to do: {text}"));
-                return print.output.print(&unchanged, report::table);
+                return print.output.print(&unchanged, report::render);
             }
             Some(Decision::Refused(refusal)) => return Err(CliError::NotApproved(refusal)),
             Some(Decision::Declined) | None => return Err(CliError::Declined),
         };
         let (report, end) = self.run_operation(*approved).await?;
-        print.output.print(&report, report::table)?;
+        print.output.print(&report, report::render)?;
         match end {
             OperationEnd::Done | OperationEnd::Recorded => Ok(()),
             OperationEnd::Partly

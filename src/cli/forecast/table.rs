@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 use super::{
     super::{
         confidence,
-        page::{Page, flexible, none, section, shown, whole, zone_name},
-        placement::{caveat, caveat_line, receiver},
+        page::{Page, none, shown, zone_name},
+        placement::{caveat, caveat_line, receivers},
+        table::PageTable,
     },
-    report::{ForecastReport, ForecastStepReport, ForecastZoneReport, ReplacementReport},
+    report::{ForecastReport, ForecastStepReport, ReplacementReport},
 };
 use crate::{
     forecast::{SuccessionCounts, leave_endpoints},
@@ -53,14 +54,21 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
     for assumption in &report.assumptions {
         let _ = writeln!(out, "  assumption: {}", shown(assumption));
     }
-    section(
-        out,
-        ["ZONE", "NODES", "NOT READY", "STATE", "NOT READY AT END", "STATE AT END", "EVICTION RATE AT END"],
-        report.zones.iter().map(zone).collect(),
-    );
-    let columns =
-        [flexible("POD"), whole("IN"), whole("AT"), flexible("EVENT"), whole("NODE"), flexible("WHY")];
-    section(out, columns, report.steps.iter().map(step).collect());
+    zones(out, report);
+    PageTable::new(&report.steps)
+        .folded()
+        .key("NODE", |step| step.node.to_string())
+        .key("POD", |step| match (&step.namespace, &step.pod) {
+            (Some(namespace), Some(pod)) => format!("{namespace}/{pod}"),
+            _ => none(),
+        })
+        .essential("IN", |step| Span::from_secs_f64(step.in_seconds).to_string())
+        .useful("AT", |step| step.at.utc().format("%H:%M:%S").to_string())
+        .essential("EVENT", event)
+        .flexible()
+        .detail("WHY", |step| step.why.to_string())
+        .flexible()
+        .print(out);
     for taints in &report.uncertain_taints {
         let (max, candidates) = (taints.max_nodes, taints.candidates.len());
         let zone = zone_name(&taints.region, &taints.zone);
@@ -72,42 +80,33 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
             shown(&zone)
         );
     }
-    let staying = report
-        .staying
-        .iter()
-        .flatten()
-        .map(|pod| [format!("{}/{}", pod.namespace, pod.pod), pod.node.to_string()]);
-    section(out, ["POD NOT EVICTED", "NODE"], staying.collect());
-    section(
-        out,
-        [whole("POD"), whole("NODE"), whole("REPLACED IN"), flexible("LANDS ON"), whole("READY IN")],
-        report.replacements.iter().flatten().flat_map(replacement).collect(),
-    );
-    section(
-        out,
-        ["RECEIVING NODE", "PODS", "CPU", "MEMORY"],
-        report.receivers.iter().flatten().map(receiver).collect(),
-    );
+    PageTable::new(report.staying.as_deref().unwrap_or_default())
+        .key("POD NOT EVICTED", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("NODE", |pod| pod.node.to_string())
+        .print(out);
+    replacements(out, report);
+    receivers(report.receivers.as_deref().unwrap_or_default(), out);
     caveat_line(report.placement_caveats.iter().flatten().map(|word| caveat(word)).collect(), out);
 }
 
-fn zone(zone: &ForecastZoneReport) -> [String; 7] {
-    [
-        zone_name(&zone.region, &zone.zone),
-        zone.nodes.to_string(),
-        zone.not_ready.to_string(),
-        zone.state.into(),
-        zone.not_ready_at_end.to_string(),
-        zone.state_at_end.into(),
-        format!("{}/s", zone.eviction_rate_at_end),
-    ]
+fn zones(out: &mut Page, report: &ForecastReport) {
+    PageTable::new(&report.zones)
+        .key("ZONE", |zone| zone_name(&zone.region, &zone.zone))
+        .useful("NODES", |zone| zone.nodes.to_string())
+        .right()
+        .essential("NOT READY", |zone| zone.not_ready.to_string())
+        .right()
+        .essential("STATE", |zone| zone.state)
+        .essential("NOT READY AT END", |zone| zone.not_ready_at_end.to_string())
+        .right()
+        .essential("STATE AT END", |zone| zone.state_at_end)
+        .detail("EVICTION RATE AT END", |zone| format!("{}/s", zone.eviction_rate_at_end))
+        .right()
+        .print(out);
 }
 
-fn step(step: &ForecastStepReport) -> [String; 6] {
-    let pod = match (&step.namespace, &step.pod) {
-        (Some(namespace), Some(pod)) => format!("{namespace}/{pod}"),
-        _ => none(),
-    };
+/// `Unknown, 3 pods leave their endpoints`
+fn event(step: &ForecastStepReport) -> String {
     let event = match step.r#type {
         "unknown" if step.pods_not_ready > 0 => format!("Unknown, {}", leave_endpoints(step.pods_not_ready)),
         "unknown" => "Unknown".to_owned(),
@@ -115,22 +114,26 @@ fn step(step: &ForecastStepReport) -> [String; 6] {
         "remove" => "pod removed".into(),
         _ => "pod deleted".into(),
     };
-    let event = match step.among.len() {
+    match step.among.len() {
         0 => event,
         nodes => format!("{event}, {:.0} %: any of {nodes} nodes", step.probability * 100.0),
-    };
-    [
-        Span::from_secs_f64(step.in_seconds).to_string(),
-        step.at.utc().format("%H:%M:%S").to_string(),
-        event,
-        step.node.to_string(),
-        pod,
-        step.why.to_string(),
-    ]
+    }
 }
 
-fn replacement(replacement: &ReplacementReport) -> Vec<[String; 5]> {
+fn replacements(out: &mut Page, report: &ForecastReport) {
     let span = |seconds: Option<f64>| seconds.map_or(none(), |at| Span::from_secs_f64(at).to_string());
+    PageTable::new(report.replacements.as_deref().unwrap_or_default())
+        .key("POD", |replacement| format!("{}/{}", replacement.namespace, replacement.pod))
+        .useful("NODE", |replacement| replacement.node.to_string())
+        .useful("REPLACED IN", |replacement| span(replacement.in_seconds))
+        .essential("READY IN", |replacement| span(replacement.ready_in_seconds))
+        .essential("LANDS ON", lands_on)
+        .flexible()
+        .print(out);
+}
+
+/// Where it lands, and below that what is to be noted and what would help.
+fn lands_on(replacement: &ReplacementReport) -> Vec<String> {
     let reason = replacement.landing_reason.as_deref().unwrap_or_default();
     let lands_on = match (&replacement.landing_node, replacement.landing) {
         (Some(node), "waiting" | "notEvicted") => format!("then {node} ({reason})"),
@@ -139,15 +142,6 @@ fn replacement(replacement: &ReplacementReport) -> Vec<[String; 5]> {
         (None, "unknown") => "not predicted".into(),
         (None, _) => reason.to_owned(),
     };
-    let first = [
-        format!("{}/{}", replacement.namespace, replacement.pod),
-        replacement.node.to_string(),
-        span(replacement.in_seconds),
-        lands_on,
-        span(replacement.ready_in_seconds),
-    ];
     let help = replacement.help.iter().map(|help| format!("to place it: {help}"));
-    let below = replacement.notes.iter().cloned().chain(help);
-    let below = below.map(|text| [String::new(), String::new(), String::new(), text, String::new()]);
-    std::iter::once(first).chain(below).collect()
+    std::iter::once(lands_on).chain(replacement.notes.iter().cloned()).chain(help).collect()
 }

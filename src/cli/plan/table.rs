@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use super::{
     super::{
-        page::{Page, flexible, none, section, shown, whole},
-        placement::{caveat, caveat_line, receiver},
+        page::{Page, none, shown},
+        placement::{caveat, caveat_line, receivers},
+        table::PageTable,
     },
-    report::{ArrivalReport, BudgetReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
+    report::{DrainReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
 use crate::{
     ordered::OrderedSet,
@@ -23,45 +24,67 @@ pub fn render(report: &PlanReport, out: &mut Page) {
         "uncordon" => "already schedulable",
         _ => "unchanged",
     };
-    if report.action == "drain" {
-        let nodes = report.nodes.iter().map(drain).collect();
-        let columns = [
-            whole("NODE"),
-            whole("CHANGE"),
-            whole("STARTS"),
-            whole("ENDS"),
-            whole("REMAINING"),
-            flexible("BLOCKED BY"),
-        ];
-        section(out, columns, nodes);
-    } else {
-        let nodes =
-            report.nodes.iter().map(|node| [node.name.to_string(), change(node, unchanged)]).collect();
-        section(out, [whole("NODE"), flexible("CHANGE")], nodes);
-    }
-    let pods: Vec<_> = report.pods.iter().map(pod).collect();
-    let columns = [
-        whole("POD"),
-        whole("NODE"),
-        whole("LEAVES"),
-        whole("DELETED"),
-        flexible("LANDS ON"),
-        whole("READY AGAIN"),
-        flexible("VERDICT"),
-        flexible("NOTES"),
-    ];
-    section(out, columns, pods);
+    nodes(out, report, unchanged);
+    pods(out, report);
     placements(out, report);
-    let budgets: Vec<_> = report.budgets.iter().flatten().map(budget).collect();
-    section(out, ["BUDGET", "NEEDS", "HEALTHY", "EXPECTED", "ALLOWED", "PODS", "AFTER"], budgets);
+    budgets(out, report);
     // What is unknown stands above.
     let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
-    let warnings: Vec<_> = warnings.map(|warning| [warning.text.clone()]).collect();
-    section(out, ["WARNING"], warnings);
-    let not_modelled = report.not_modelled.iter().map(|found| [found.text.clone(), found.pods.to_string()]);
-    section(out, [flexible("NOT MODELLED"), whole("PODS")], not_modelled.collect());
+    PageTable::new(&warnings.collect::<Vec<_>>()).key("WARNING", |warning| warning.text.clone()).print(out);
+    PageTable::new(&report.not_modelled)
+        .essential("PODS", |found| found.pods.to_string())
+        .right()
+        .key("NOT MODELLED", |found| found.text.clone())
+        .print(out);
     answers(out, report);
     tail(out, report);
+}
+
+fn nodes(out: &mut Page, report: &PlanReport, unchanged: &str) {
+    if report.action != "drain" {
+        return PageTable::new(&report.nodes)
+            .key("NODE", |node| node.name.to_string())
+            .essential("CHANGE", |node| change(node, unchanged))
+            .flexible()
+            .print(out);
+    }
+    PageTable::new(&report.nodes)
+        .key("NODE", |node| node.name.to_string())
+        .useful("CHANGE", |node| change(node, "already cordoned"))
+        .detail("STARTS", |node| node.drain.as_ref().map_or_else(none, starts))
+        .essential("ENDS", |node| node.drain.as_ref().map_or_else(none, drain_ends))
+        .essential("REMAINING", |node| {
+            let remaining = |pods: Option<usize>| pods.map_or("unknown".into(), |pods| pods.to_string());
+            node.drain.as_ref().map_or_else(none, |drain| remaining(drain.remaining))
+        })
+        .right()
+        .essential("BLOCKED BY", |node| {
+            node.drain.as_ref().and_then(|drain| drain.blocked_by.clone()).unwrap_or_else(none)
+        })
+        .flexible()
+        .print(out);
+}
+
+fn pods(out: &mut Page, report: &PlanReport) {
+    PageTable::new(&report.pods)
+        .folded()
+        .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .useful("NODE", |pod| pod.node.as_deref().map_or(none(), str::to_owned))
+        .useful("LEAVES", |pod| pod.leaves.likely_seconds.map_or(none(), span))
+        .detail("DELETED", |pod| {
+            let leaves = pod.leaves.likely_seconds.is_some() || pod.deleted.likely_seconds.is_some();
+            if leaves { moment(pod.deleted.likely_seconds) } else { none() }
+        })
+        .useful("READY AGAIN", |pod| {
+            pod.ready_again_in_seconds.map_or(none(), |seconds| format!("~{}", span(seconds)))
+        })
+        .essential("LANDS ON", |pod| lands_on(pod))
+        .flexible()
+        .essential("VERDICT", |pod| pod.text.clone())
+        .flexible()
+        .detail("NOTES", notes)
+        .flexible()
+        .print(out);
 }
 
 fn summary(out: &mut Page, report: &PlanReport) {
@@ -113,6 +136,14 @@ fn summary(out: &mut Page, report: &PlanReport) {
     }
 }
 
+/// The server's answer to a write.
+struct Answer {
+    step: String,
+    result: &'static str,
+    compared: &'static str,
+    message: String,
+}
+
 /// The server's answers to the writes, if it was asked.
 fn answers(out: &mut Page, report: &PlanReport) {
     let answered = report.steps.iter().filter_map(|step| {
@@ -126,13 +157,20 @@ fn answers(out: &mut Page, report: &PlanReport) {
             .clone()
             .filter(|_| step.dry_run_result != Some("allowed"))
             .unwrap_or_else(none);
-        Some([step.text.clone(), step.dry_run_result?.to_owned(), as_planned.to_owned(), text])
+        Some(Answer {
+            step: step.text.clone(),
+            result: step.dry_run_result?,
+            compared: as_planned,
+            message: text,
+        })
     });
-    section(
-        out,
-        [whole("DRY RUN"), whole("ANSWER"), whole("COMPARED"), flexible("MESSAGE")],
-        answered.collect(),
-    );
+    PageTable::new(&answered.collect::<Vec<_>>())
+        .key("DRY RUN", |answer| answer.step.clone())
+        .essential("ANSWER", |answer| answer.result)
+        .useful("COMPARED", |answer| answer.compared)
+        .essential("MESSAGE", |answer| answer.message.clone())
+        .flexible()
+        .print(out);
 }
 
 fn tail(out: &mut Page, report: &PlanReport) {
@@ -161,42 +199,26 @@ fn change(node: &PlanNodeReport, unchanged: &str) -> String {
     }
 }
 
-fn drain(node: &PlanNodeReport) -> [String; 6] {
-    let drain = node.drain.as_ref();
-    [
-        node.name.to_string(),
-        change(node, "already cordoned"),
-        drain.map_or(none(), |drain| {
-            let note = if drain.after_blocked_node { " (after a blocked node)" } else { "" };
-            format!("{}{note}", span(drain.starts_in_seconds))
-        }),
-        drain.map_or(none(), |drain| match drain.remaining {
-            _ if drain.refused => "refused".into(),
-            Some(_) => moment(drain.ends.likely_seconds),
-            None => "unknown".into(),
-        }),
-        drain.map_or(none(), |drain| drain.remaining.map_or("unknown".into(), |pods| pods.to_string())),
-        drain.and_then(|drain| drain.blocked_by.clone()).unwrap_or_else(none),
-    ]
+fn starts(drain: &DrainReport) -> String {
+    let note = if drain.after_blocked_node { " (after a blocked node)" } else { "" };
+    format!("{}{note}", span(drain.starts_in_seconds))
 }
 
-fn pod(pod: &PlanPodReport) -> [String; 8] {
-    let leaves = pod.leaves.likely_seconds.is_some() || pod.deleted.likely_seconds.is_some();
+fn drain_ends(drain: &DrainReport) -> String {
+    match drain.remaining {
+        _ if drain.refused => "refused".into(),
+        Some(_) => moment(drain.ends.likely_seconds),
+        None => "unknown".into(),
+    }
+}
+
+fn notes(pod: &PlanPodReport) -> String {
     let mut notes: Vec<&str> =
         pod.lost_reason.map(|_| "lost").into_iter().chain(pod.warnings.iter().copied()).collect();
     if pod.times_out_in_seconds.is_some() {
         notes.insert(0, "times out");
     }
-    [
-        format!("{}/{}", pod.namespace, pod.pod),
-        pod.node.as_deref().map_or(none(), str::to_owned),
-        pod.leaves.likely_seconds.map_or(none(), span),
-        if leaves { moment(pod.deleted.likely_seconds) } else { none() },
-        lands_on(pod),
-        pod.ready_again_in_seconds.map_or(none(), |seconds| format!("~{}", span(seconds))),
-        pod.text.clone(),
-        if notes.is_empty() { none() } else { notes.join(", ") },
-    ]
+    if notes.is_empty() { none() } else { notes.join(", ") }
 }
 
 fn lands_on(pod: &PlanPodReport) -> String {
@@ -210,42 +232,54 @@ fn lands_on(pod: &PlanPodReport) -> String {
 
 /// Pods that stay Pending and how to place them, preempted pods, and the load of the nodes that receive pods.
 fn placements(out: &mut Page, report: &PlanReport) {
-    let (mut pending, mut preempted, mut caveats) = (Vec::new(), Vec::new(), OrderedSet::new());
+    let (mut preempted, mut caveats) = (Vec::new(), OrderedSet::new());
     for pod in &report.pods {
         let Some(placement) = &pod.placement else { continue };
-        let name = format!("{}/{}", pod.namespace, pod.pod);
-        if pod.landing == Some("pending") {
-            pending.push([name.clone(), pod.landing_reason.clone().unwrap_or_else(none)]);
-            pending.extend(placement.help.iter().map(|help| [String::new(), format!("to place it: {help}")]));
-        }
-        preempted.extend(placement.preempts.iter().map(|victim| [victim.text.clone(), name.clone()]));
+        preempted.extend(placement.preempts.iter().map(|victim| (victim, pod)));
         caveats.extend(placement.caveats.iter().map(|word| caveat(word)));
         caveats.extend(placement.obstacle.clone());
     }
-    section(out, [whole("STAYS PENDING"), flexible("WHY")], pending);
-    section(out, ["PREEMPTED", "BY THE REPLACEMENT OF"], preempted);
-    let arrival =
-        |arrival: &ArrivalReport| [format!("{}/{}", arrival.namespace, arrival.pod), arrival.text.clone()];
-    section(
-        out,
-        [whole("PENDING POD"), flexible("LANDS ON")],
-        report.arrivals.iter().flatten().map(arrival).collect(),
-    );
-    let receivers = report.receivers.iter().flatten().map(receiver).collect();
-    section(out, ["RECEIVING NODE", "PODS", "CPU", "MEMORY"], receivers);
+    let is_pending = |pod: &&PlanPodReport| pod.placement.is_some() && pod.landing == Some("pending");
+    PageTable::new(&report.pods.iter().filter(is_pending).collect::<Vec<_>>())
+        .key("STAYS PENDING", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("WHY", |pod| {
+            let why = pod.landing_reason.clone().unwrap_or_else(none);
+            let help = pod.placement.iter().flat_map(|placement| &placement.help);
+            std::iter::once(why).chain(help.map(|help| format!("to place it: {help}"))).collect::<Vec<_>>()
+        })
+        .flexible()
+        .print(out);
+    PageTable::new(&preempted)
+        .key("PREEMPTED", |(victim, _)| victim.text.clone())
+        .essential("BY THE REPLACEMENT OF", |(_, pod)| format!("{}/{}", pod.namespace, pod.pod))
+        .print(out);
+    PageTable::new(report.arrivals.as_deref().unwrap_or_default())
+        .key("PENDING POD", |arrival| format!("{}/{}", arrival.namespace, arrival.pod))
+        .essential("LANDS ON", |arrival| arrival.text.clone())
+        .flexible()
+        .print(out);
+    receivers(report.receivers.as_deref().unwrap_or_default(), out);
     caveat_line(caveats, out);
 }
 
-fn budget(budget: &BudgetReport) -> [String; 7] {
-    [
-        format!("{}/{}", budget.namespace, budget.name),
-        budget.before.desired_healthy.to_string(),
-        budget.before.current_healthy.to_string(),
-        budget.before.expected_pods.to_string(),
-        budget.before.disruptions_allowed.to_string(),
-        budget.pods.to_string(),
-        format!("{} healthy, {} allowed", budget.after.current_healthy, budget.after.disruptions_allowed),
-    ]
+fn budgets(out: &mut Page, report: &PlanReport) {
+    PageTable::new(report.budgets.as_deref().unwrap_or_default())
+        .key("BUDGET", |budget| format!("{}/{}", budget.namespace, budget.name))
+        .useful("NEEDS", |budget| budget.before.desired_healthy.to_string())
+        .right()
+        .useful("HEALTHY", |budget| budget.before.current_healthy.to_string())
+        .right()
+        .detail("EXPECTED", |budget| budget.before.expected_pods.to_string())
+        .right()
+        .essential("ALLOWED", |budget| budget.before.disruptions_allowed.to_string())
+        .right()
+        .detail("PODS", |budget| budget.pods.to_string())
+        .right()
+        .essential("AFTER", |budget| {
+            let after = &budget.after;
+            format!("{} healthy, {} allowed", after.current_healthy, after.disruptions_allowed)
+        })
+        .print(out);
 }
 
 fn moment(seconds: Option<f64>) -> String {

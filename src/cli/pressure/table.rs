@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use super::report::{EvictionOrderReport, PressureReport, RankedPodReport, SignalReport};
 use crate::{
     cli::{
-        page::{Emphasis, Page, PageRow, flexible, none, section, shown, toned, whole},
+        page::{Emphasis, Page, none, shown},
         placement::{caveat, caveat_line},
+        table::PageTable,
     },
     time::Span,
     ui::text,
@@ -24,18 +25,7 @@ pub fn render(report: &PressureReport, out: &mut Page) {
     for threshold in &report.ignored_thresholds {
         out.line(Emphasis::Notice, &format!("threshold not understood: {threshold}"));
     }
-    section(
-        out,
-        [
-            toned("SIGNAL"),
-            whole("AVAILABLE"),
-            whole("CAPACITY"),
-            flexible("THRESHOLDS"),
-            whole("ABOVE THRESHOLD"),
-            whole("THRESHOLD REACHED"),
-        ],
-        report.signals.iter().map(|signal| signal_row(signal, report)).collect(),
-    );
+    signals(report, out);
     eviction(&report.eviction, out);
     caveat_line(report.placement_caveats.iter().map(|word| caveat(word)).collect(), out);
 }
@@ -57,8 +47,25 @@ fn sources(report: &PressureReport) -> String {
     }
 }
 
-fn signal_row(signal: &SignalReport, report: &PressureReport) -> PageRow<6> {
-    let amount = |value: Option<i64>| value.map_or_else(none, |value| signal.measure.amount(value));
+fn signals(report: &PressureReport, out: &mut Page) {
+    let amount = |signal: &SignalReport, value: Option<i64>| {
+        value.map_or_else(none, |value| signal.measure.amount(value))
+    };
+    let is_met =
+        |signal: &SignalReport| signal.thresholds.iter().any(|threshold| threshold.met == Some(true));
+    PageTable::new(&report.signals)
+        .key("SIGNAL", |signal| signal.signal)
+        .toned(|signal| if is_met(signal) { Emphasis::Warning } else { Emphasis::Plain })
+        .essential("AVAILABLE", |signal| amount(signal, signal.available))
+        .detail("CAPACITY", |signal| amount(signal, signal.capacity))
+        .useful("THRESHOLDS", |signal| thresholds(signal))
+        .flexible()
+        .useful("ABOVE THRESHOLD", |signal| amount(signal, signal.distance))
+        .essential("THRESHOLD REACHED", |signal| reached(signal, report))
+        .print(out);
+}
+
+fn thresholds(signal: &SignalReport) -> String {
     let thresholds: Vec<String> = signal
         .thresholds
         .iter()
@@ -67,22 +74,16 @@ fn signal_row(signal: &SignalReport, report: &PressureReport) -> PageRow<6> {
             _ => threshold.value.clone(),
         })
         .collect();
-    let is_met = signal.thresholds.iter().any(|threshold| threshold.met == Some(true));
-    let reached = match (signal.evicts_at, signal.reaches_threshold_in_seconds) {
+    if thresholds.is_empty() { none() } else { thresholds.join(", ") }
+}
+
+fn reached(signal: &SignalReport, report: &PressureReport) -> String {
+    match (signal.evicts_at, signal.reaches_threshold_in_seconds) {
         (Some(at), _) if at <= report.taken_at => "evicts now".to_owned(),
         (Some(at), _) => format!("evicts within {}", text::left(at, report.taken_at)),
         (None, Some(seconds)) => format!("in ~{}", Span::from_secs(Span::from_secs_f64(seconds).as_secs())),
         (None, None) => none(),
-    };
-    let cells = [
-        signal.signal.to_owned(),
-        amount(signal.available),
-        amount(signal.capacity),
-        if thresholds.is_empty() { none() } else { thresholds.join(", ") },
-        amount(signal.distance),
-        reached,
-    ];
-    PageRow::new(cells, if is_met { Emphasis::Warning } else { Emphasis::Plain })
+    }
 }
 
 /// What the kubelet does, and the pods in their order.
@@ -94,29 +95,34 @@ fn eviction(eviction: &EvictionOrderReport, out: &mut Page) {
     if let Some(what) = &eviction.node_reclaim_words {
         let _ = writeln!(out, "  the kubelet first removes {what}");
     }
-    section(
-        out,
-        [
-            whole("PLACE"),
-            flexible("POD"),
-            whole("PRIORITY"),
-            whole("QOS"),
-            flexible("WHY THERE"),
-            whole("OOM SCORE"),
-            toned("EVICTED"),
-            flexible("LANDS ON"),
-        ],
-        eviction.pods.iter().map(|pod| pod_row(pod, eviction)).collect(),
-    );
+    PageTable::new(&eviction.pods)
+        .key("PLACE", |pod| pod.place.to_string())
+        .right()
+        .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .detail("PRIORITY", |pod| pod.priority.to_string())
+        .right()
+        .useful("QOS", |pod| pod.qos)
+        .useful("WHY THERE", |pod| pod.reason.clone())
+        .flexible()
+        .detail("OOM SCORE", |pod| pod.oom_score_adj.map_or_else(none, |score| score.to_string()))
+        .right()
+        .essential("EVICTED", |pod| evicted(pod, eviction))
+        .toned(|pod| if pod.evicted { Emphasis::Warning } else { Emphasis::Plain })
+        .essential("LANDS ON", |pod| landing(pod))
+        .flexible()
+        .print(out);
 }
 
-fn pod_row(pod: &RankedPodReport, eviction: &EvictionOrderReport) -> PageRow<8> {
-    let evicted = match (pod.exempt, pod.available_after) {
+fn evicted(pod: &RankedPodReport, eviction: &EvictionOrderReport) -> String {
+    match (pod.exempt, pod.available_after) {
         (Some(why), _) => format!("never: {why}"),
         (None, Some(after)) => format!("yes, {} left", eviction.measure.amount(after)),
         (None, None) => "no".into(),
-    };
-    let landing = match (pod.landing, &pod.landing_node) {
+    }
+}
+
+fn landing(pod: &RankedPodReport) -> String {
+    match (pod.landing, &pod.landing_node) {
         (_, Some(node)) => node.to_string(),
         (Some("pending"), None) => {
             format!("stays Pending: {}", shown(pod.landing_reason.as_deref().unwrap_or("no node fits")))
@@ -126,16 +132,5 @@ fn pod_row(pod: &RankedPodReport, eviction: &EvictionOrderReport) -> PageRow<8> 
         (Some("notReplaced"), None) => "not replaced".into(),
         (Some(_), None) => "not known".into(),
         (None, None) => none(),
-    };
-    let cells = [
-        pod.place.to_string(),
-        format!("{}/{}", pod.namespace, pod.pod),
-        pod.priority.to_string(),
-        pod.qos.to_owned(),
-        pod.reason.clone(),
-        pod.oom_score_adj.map_or_else(none, |score| score.to_string()),
-        evicted,
-        landing,
-    ];
-    PageRow::new(cells, if pod.evicted { Emphasis::Warning } else { Emphasis::Plain })
+    }
 }

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use super::{
     super::{
         confidence,
-        page::{Emphasis, Page, PageRow, flexible, none, section, shown, toned, whole, zone_name},
+        page::{Emphasis, Page, none, shown, zone_name},
+        table::PageTable,
     },
     report::{
         ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport, WatchReport,
@@ -21,25 +22,32 @@ use crate::{
 /// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &StatusReport, out: &mut Page) {
     head(out, report);
-    let zones = report.zones.iter().map(zone).collect();
-    let columns = [
-        flexible("ZONE"),
-        whole("STATE"),
-        whole("NOT READY"),
-        whole("NODES"),
-        whole("EVICTION RATE"),
-        whole("QUEUE"),
-        whole("NEXT SLOT"),
-    ];
-    section(out, columns, zones);
+    PageTable::new(&report.zones)
+        .key("ZONE", |zone| zone_name(&zone.region, &zone.zone))
+        .essential("STATE", |zone| zone.state)
+        .essential("NOT READY", |zone| zone.not_ready.to_string())
+        .right()
+        .essential("NODES", |zone| zone.nodes.to_string())
+        .right()
+        .useful("EVICTION RATE", |zone| format!("{}/s", zone.eviction_rate))
+        .right()
+        .detail("QUEUE", |zone| zone.queue.len().to_string())
+        .right()
+        .useful("NEXT SLOT", next_slot)
+        .print(out);
     nodes(out, report);
-    let cordons = report.nodes.iter().filter(|node| node.unschedulable || node.drain_claim.is_some());
-    let cordons = cordons.map(|node| cordon(node, report.taken_at)).collect();
-    section(out, ["CORDONED NODE", "BY", "WHY", "FOR", "UNTIL", "DRAIN"], cordons);
-    let evictions = report.evictions.iter().flatten().map(eviction).collect();
-    let columns =
-        [flexible("POD"), whole("NODE"), whole("STATE"), whole("IN"), flexible("OUTCOME"), flexible("WHY")];
-    section(out, columns, evictions);
+    cordons(out, report);
+    PageTable::new(report.evictions.as_deref().unwrap_or_default())
+        .folded()
+        .key("POD", |eviction| format!("{}/{}", eviction.namespace, eviction.pod))
+        .useful("NODE", |eviction| eviction.node.to_string())
+        .essential("STATE", |eviction| eviction.state)
+        .essential("IN", |eviction| eviction.in_seconds.map_or(none(), |seconds| due_in(eviction, seconds)))
+        .essential("OUTCOME", |eviction| eviction.outcome_text.clone().unwrap_or_else(none))
+        .flexible()
+        .detail("WHY", |eviction| eviction.why.to_string())
+        .flexible()
+        .print(out);
 }
 
 fn head(out: &mut Page, report: &StatusReport) {
@@ -86,16 +94,8 @@ fn head(out: &mut Page, report: &StatusReport) {
     }
 }
 
-fn zone(zone: &StatusZoneReport) -> [String; 7] {
-    [
-        zone_name(&zone.region, &zone.zone),
-        zone.state.into(),
-        zone.not_ready.to_string(),
-        zone.nodes.to_string(),
-        format!("{}/s", zone.eviction_rate),
-        zone.queue.len().to_string(),
-        zone.next_slot.filter(|_| !zone.queue.is_empty()).map_or(none(), |at| at.to_time()),
-    ]
+fn next_slot(zone: &StatusZoneReport) -> String {
+    zone.next_slot.filter(|_| !zone.queue.is_empty()).map_or(none(), |at| at.to_time())
 }
 
 /// The nodes; on a terminal, those of a zone with nothing to tell are one row.
@@ -106,88 +106,140 @@ fn nodes(out: &mut Page, report: &StatusReport) {
     };
     let (calm, notable): (Vec<_>, Vec<_>) =
         report.nodes.iter().partition(|node| out.folds() && is_calm(node));
-    let mut rows: Vec<PageRow<10>> = notable.into_iter().map(|node| row(node, report.taken_at)).collect();
+    let mut rows: Vec<NodeRow<'_>> = notable.into_iter().map(NodeRow::One).collect();
     let mut zones: OrderedMap<&str, Vec<&StatusNodeReport>> = OrderedMap::new();
     calm.into_iter().for_each(|node| zones.entry(&node.zone).or_default().push(node));
-    for nodes in zones.values() {
-        rows.push(if let [node] = nodes[..] { row(node, report.taken_at) } else { calm_row(nodes) });
+    rows.extend(zones.into_values().map(|nodes| match nodes[..] {
+        [node] => NodeRow::One(node),
+        _ => NodeRow::Calm(nodes),
+    }));
+    let now = report.taken_at;
+    PageTable::new(&rows)
+        .folded()
+        .key("NODE", NodeRow::name)
+        .detail("ZONE", NodeRow::zone)
+        .flexible()
+        .essential("STATE", |row| row.state(now))
+        .toned(NodeRow::tone)
+        .useful("HEARTBEAT", |row| {
+            row.of_node(|node| Some(format!("{} ago", text::age(now, node.last_heartbeat?))))
+        })
+        .detail("GRACE LEFT", |row| row.of_node(|node| Some(overdue(node.grace_left_seconds?, span))))
+        .useful("PODS", NodeRow::pods)
+        .right()
+        .essential("NEXT", |row| row.of_node(next))
+        .essential("IN", |row| {
+            row.of_node(|node| {
+                let next = node.next.as_ref()?;
+                Some(about(next.in_seconds?, next.estimated))
+            })
+        })
+        .detail("TAINTS", |row| row.of_node(taints))
+        .flexible()
+        .useful("WHY", |row| row.of_node(|node| Some(node.next.as_ref()?.why.to_string())))
+        .flexible()
+        .print(out);
+}
+
+/// A node, or all nodes of a zone with nothing to tell: `10 nodes  eu-1a  Ready`.
+enum NodeRow<'a> {
+    One(&'a StatusNodeReport),
+    Calm(Vec<&'a StatusNodeReport>),
+}
+
+impl NodeRow<'_> {
+    /// What is said of one node only.
+    fn of_node(&self, cell: impl Fn(&StatusNodeReport) -> Option<String>) -> String {
+        match self {
+            Self::One(node) => cell(node),
+            Self::Calm(_) => None,
+        }
+        .unwrap_or_else(none)
     }
-    let columns = [
-        whole("NODE"),
-        flexible("ZONE"),
-        toned("STATE"),
-        whole("HEARTBEAT"),
-        flexible("GRACE LEFT"),
-        whole("PODS"),
-        whole("NEXT"),
-        whole("IN"),
-        flexible("TAINTS"),
-        flexible("WHY"),
-    ];
-    section(out, columns, rows);
+
+    fn name(&self) -> String {
+        match self {
+            Self::One(node) => node.name.to_string(),
+            Self::Calm(nodes) => format!("{} nodes", nodes.len()),
+        }
+    }
+
+    fn zone(&self) -> String {
+        match self {
+            Self::One(node) => node.zone.clone(),
+            Self::Calm(nodes) => nodes.first().map_or_else(none, |node| node.zone.clone()),
+        }
+    }
+
+    fn state(&self, now: Timestamp) -> String {
+        match self {
+            Self::One(node) => node.status.map_or_else(none, |status| status.text(now)),
+            Self::Calm(_) => NodeState::Ready.to_string(),
+        }
+    }
+
+    fn tone(&self) -> Emphasis {
+        match self {
+            Self::One(node) => {
+                node.status.map_or(Emphasis::Plain, |status| Emphasis::of_state(status.state.role()))
+            }
+            Self::Calm(_) => Emphasis::Plain,
+        }
+    }
+
+    fn pods(&self) -> String {
+        let pods = match self {
+            Self::One(node) => node.pods,
+            Self::Calm(nodes) => nodes.iter().map(|node| node.pods).sum(),
+        };
+        pods.map_or_else(none, |pods| pods.to_string())
+    }
 }
 
-/// `10 nodes  eu-1a  Ready`: all nodes of a zone with nothing to tell.
-fn calm_row(nodes: &[&StatusNodeReport]) -> PageRow<10> {
-    let pods: Option<usize> = nodes.iter().map(|node| node.pods).sum();
-    let mut cells = std::array::from_fn(|_| none());
-    cells[0] = format!("{} nodes", nodes.len());
-    cells[1] = nodes.first().map_or_else(none, |node| node.zone.clone());
-    cells[2] = NodeState::Ready.to_string();
-    cells[5] = pods.map_or(none(), |pods| pods.to_string());
-    cells.into()
+/// `evict 7 pods`
+fn next(node: &StatusNodeReport) -> Option<String> {
+    let next = node.next.as_ref()?;
+    Some(match next.pods {
+        Some(1) => format!("{} 1 pod", next.r#type),
+        Some(pods) => format!("{} {pods} pods", next.r#type),
+        None => next.r#type.into(),
+    })
 }
 
-fn row(node: &StatusNodeReport, now: Timestamp) -> PageRow<10> {
-    let next = node.next.as_ref();
+fn taints(node: &StatusNodeReport) -> Option<String> {
     let taints: Vec<String> =
         node.taints.iter().map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();
-    let cells = [
-        node.name.to_string(),
-        node.zone.clone(),
-        node.status.map_or_else(none, |status| status.text(now)),
-        node.last_heartbeat.map_or(none(), |at| format!("{} ago", text::age(now, at))),
-        node.grace_left_seconds.map_or(none(), |left| overdue(left, span)),
-        node.pods.map_or(none(), |pods| pods.to_string()),
-        next.map_or(none(), |next| match next.pods {
-            Some(1) => format!("{} 1 pod", next.r#type),
-            Some(pods) => format!("{} {pods} pods", next.r#type),
-            None => next.r#type.into(),
-        }),
-        next.and_then(|next| Some(about(next.in_seconds?, next.estimated))).unwrap_or_else(none),
-        if taints.is_empty() { none() } else { taints.join(",") },
-        next.map_or(none(), |next| next.why.to_string()),
-    ];
-    let tone = node.status.map_or(Emphasis::Plain, |status| Emphasis::of_state(status.state.role()));
-    PageRow::new(cells, tone)
+    Some(taints.join(",")).filter(|taints| !taints.is_empty())
 }
 
 /// Who cordoned a node, why, since when and until when; and who drains it.
-fn cordon(node: &StatusNodeReport, now: Timestamp) -> [String; 6] {
-    let cordon = node.cordon.as_ref();
-    let until = cordon.and_then(|cordon| {
+fn cordons(out: &mut Page, report: &StatusReport) {
+    let now = report.taken_at;
+    let until = |node: &StatusNodeReport| {
+        let cordon = node.cordon.as_ref()?;
         let left = cordon.time_left.as_ref()?;
         Some(format!("{} ({left})", cordon.until?.to_time()))
-    });
-    [
-        if node.unschedulable { node.name.to_string() } else { format!("{} (not cordoned)", node.name) },
-        cordon.map_or_else(none, |cordon| cordon.by.clone()),
-        cordon.filter(|cordon| !cordon.why.is_empty()).map_or_else(none, |cordon| cordon.why.clone()),
-        cordon.map_or_else(none, |cordon| now.since(cordon.at).to_string()),
-        until.unwrap_or_else(none),
-        node.drain_claim.as_ref().map_or_else(none, |claim| claim.text.clone()),
-    ]
-}
-
-fn eviction(eviction: &EvictionReport) -> [String; 6] {
-    [
-        format!("{}/{}", eviction.namespace, eviction.pod),
-        eviction.node.to_string(),
-        eviction.state.into(),
-        eviction.in_seconds.map_or(none(), |seconds| due_in(eviction, seconds)),
-        eviction.outcome_text.clone().unwrap_or_else(none),
-        eviction.why.to_string(),
-    ]
+    };
+    let name = |node: &StatusNodeReport| {
+        let note = if node.unschedulable { "" } else { " (not cordoned)" };
+        format!("{}{note}", node.name)
+    };
+    let cordoned = report.nodes.iter().filter(|node| node.unschedulable || node.drain_claim.is_some());
+    PageTable::new(&cordoned.collect::<Vec<_>>())
+        .key("CORDONED NODE", |node| name(node))
+        .essential("BY", |node| node.cordon.as_ref().map_or_else(none, |cordon| cordon.by.clone()))
+        .essential("WHY", |node| {
+            let why = node.cordon.as_ref().map(|cordon| cordon.why.clone());
+            why.filter(|why| !why.is_empty()).unwrap_or_else(none)
+        })
+        .flexible()
+        .useful("FOR", |node| {
+            node.cordon.as_ref().map_or_else(none, |cordon| now.since(cordon.at).to_string())
+        })
+        .detail("UNTIL", |node| until(node).unwrap_or_else(none))
+        .useful("DRAIN", |node| node.drain_claim.as_ref().map_or_else(none, |claim| claim.text.clone()))
+        .flexible()
+        .print(out);
 }
 
 /// `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone.

@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 
 use super::{
-    super::page::{Emphasis, Page, none, section, shown},
-    report::{BlipReport, CountReport, DifferenceReport, ProfileReport, RangeReport, TimingReport},
+    super::{
+        page::{Emphasis, Page, none, shown},
+        table::PageTable,
+    },
+    report::{BlipReport, CountReport, ProfileReport, RangeReport, TimingReport},
 };
 use crate::{
     time::Span,
@@ -47,32 +50,33 @@ pub fn render(report: &TimingReport, out: &mut Page) {
         );
         out.line(Emphasis::Warning, &text);
     }
-    let flags = |profile: &ProfileReport| {
-        let of = |flag: &str| {
-            let found = profile.flags.iter().find(|row| row.flag == flag);
-            found.map_or_else(none, |row| row.value.clone())
-        };
-        [
-            profile.name.clone(),
-            text::nearest_second(Span::from_secs_f64(profile.heartbeat_interval_seconds)),
-            of("node-status-update-frequency"),
-            of("node-monitor-period"),
-            of("node-monitor-grace-period"),
-            of("pod-eviction-timeout"),
-            profile.heartbeats_in_grace.to_string(),
-        ]
+    let flag = |profile: &ProfileReport, flag: &str| {
+        let found = profile.flags.iter().find(|row| row.flag == flag);
+        found.map_or_else(none, |row| row.value.clone())
     };
-    section(
-        out,
-        ["PROFILE", "HEARTBEAT", "STATUS", "PERIOD", "GRACE", "EVICTION TIMEOUT", "HEARTBEATS IN GRACE"],
-        report.profiles.iter().map(flags).collect(),
-    );
+    let heartbeat = |profile: &ProfileReport| Span::from_secs_f64(profile.heartbeat_interval_seconds);
+    PageTable::new(&report.profiles)
+        .key("PROFILE", |profile| profile.name.clone())
+        .essential("HEARTBEAT", |profile| text::nearest_second(heartbeat(profile)))
+        .useful("STATUS", |profile| flag(profile, "node-status-update-frequency"))
+        .useful("PERIOD", |profile| flag(profile, "node-monitor-period"))
+        .essential("GRACE", |profile| flag(profile, "node-monitor-grace-period"))
+        .useful("EVICTION TIMEOUT", |profile| flag(profile, "pod-eviction-timeout"))
+        .essential("HEARTBEATS IN GRACE", |profile| profile.heartbeats_in_grace.to_string())
+        .right()
+        .print(out);
     times(report, out);
-    section(
-        out,
-        ["PROFILE", "STATUS WRITES/MIN", "LEASE WRITES/MIN", "ETCD GROWTH/MIN", "UNTIL COMPACTION"],
-        report.profiles.iter().map(load).collect(),
-    );
+    PageTable::new(&report.profiles)
+        .key("PROFILE", |profile| profile.name.clone())
+        .essential("STATUS WRITES/MIN", |profile| text::rounded(profile.status_writes_per_minute))
+        .right()
+        .essential("LEASE WRITES/MIN", |profile| lease_writes(profile))
+        .right()
+        .useful("ETCD GROWTH/MIN", |profile| text::rounded_bytes(profile.etcd_bytes_per_minute))
+        .right()
+        .detail("UNTIL COMPACTION", |profile| text::rounded_bytes(profile.etcd_bytes_until_compaction))
+        .right()
+        .print(out);
     let _ = writeln!(
         out,
         "etcd growth: writes per minute times object size (assumed: {} a node, {} a Lease);\nit holds up to ten minutes of that until compaction",
@@ -80,15 +84,17 @@ pub fn render(report: &TimingReport, out: &mut Page) {
         text::rounded_bytes(report.lease_object_bytes)
     );
     blips(report, out);
-    let difference = |row: &DifferenceReport| {
-        let cell = |text: &Option<String>| text.clone().unwrap_or_else(|| "never".into());
-        [row.what.clone(), cell(&row.a), cell(&row.b), row.difference.clone().unwrap_or_else(none)]
-    };
     if let [a, b] = &report.profiles[..]
         && !report.differences.is_empty()
     {
         let _ = writeln!(out, "\ndifferences: A is {}, B is {}", a.name, b.name);
-        section(out, ["WHAT", "A", "B", "B - A"], report.differences.iter().map(difference).collect());
+        let cell = |text: &Option<String>| text.clone().unwrap_or_else(|| "never".into());
+        PageTable::new(&report.differences)
+            .key("WHAT", |row| row.what.clone())
+            .essential("A", |row| cell(&row.a))
+            .essential("B", |row| cell(&row.b))
+            .useful("B - A", |row| row.difference.clone().unwrap_or_else(none))
+            .print(out);
     }
 }
 
@@ -101,21 +107,36 @@ fn times(report: &TimingReport, out: &mut Page) {
     let [narrowest, widest] = AXIS;
     let cells = out.width().map_or(widest, |width| width.saturating_sub(BESIDE).clamp(narrowest, widest));
     let axis = range_axis(end, cells);
-    let mut rows = vec![["from death", "", "", "", "", &axis].map(str::to_owned)];
+    let mut rows = vec![TimeRow { profile: "from death", bar: axis, ..TimeRow::default() }];
     for profile in &report.profiles {
-        for (place, (what, range)) in milestones(profile).into_iter().enumerate() {
-            let name = if place == 0 { profile.name.clone() } else { String::new() };
-            rows.push(match range {
-                None => [name, what.into(), "never".into(), none(), none(), String::new()],
-                Some(range) => {
-                    let spans = range.spans();
-                    let [best, typical, worst] = spans.map(text::nearest_second);
-                    [name, what.into(), best, typical, worst, range_bar(spans, end, cells)]
-                }
-            });
+        for (place, (event, range)) in milestones(profile).into_iter().enumerate() {
+            let profile = if place == 0 { &*profile.name } else { "" };
+            let times = match range {
+                None => ["never".to_owned(), none(), none()],
+                Some(range) => range.spans().map(text::nearest_second),
+            };
+            let bar = range.map_or_else(String::new, |range| range_bar(range.spans(), end, cells));
+            rows.push(TimeRow { profile, event, times, bar });
         }
     }
-    section(out, ["PROFILE", "EVENT", "BEST", "TYPICAL", "WORST", "TIME"], rows);
+    PageTable::new(&rows)
+        .key("PROFILE", |row| row.profile.to_owned())
+        .key("EVENT", |row| row.event)
+        .essential("BEST", |row| row.times[0].clone())
+        .essential("TYPICAL", |row| row.times[1].clone())
+        .essential("WORST", |row| row.times[2].clone())
+        .useful("TIME", |row| row.bar.clone())
+        .print(out);
+}
+
+/// When an event happens after the death of a node: at best, typically and at worst.
+#[derive(Default)]
+struct TimeRow<'a> {
+    /// Empty below the first row of a profile.
+    profile: &'a str,
+    event: &'static str,
+    times: [String; 3],
+    bar: String,
 }
 
 fn milestones(profile: &ProfileReport) -> [(&'static str, Option<RangeReport>); 4] {
@@ -127,43 +148,37 @@ fn milestones(profile: &ProfileReport) -> [(&'static str, Option<RangeReport>); 
     ]
 }
 
-fn load(profile: &ProfileReport) -> [String; 5] {
+fn lease_writes(profile: &ProfileReport) -> String {
     let [least, most] =
         [profile.lease_writes_per_minute_least, profile.lease_writes_per_minute_most].map(text::rounded);
-    [
-        profile.name.clone(),
-        text::rounded(profile.status_writes_per_minute),
-        if least == most { most } else { format!("{least}\u{2013}{most}") },
-        text::rounded_bytes(profile.etcd_bytes_per_minute),
-        text::rounded_bytes(profile.etcd_bytes_until_compaction),
-    ]
+    if least == most { most } else { format!("{least}\u{2013}{most}") }
 }
 
 /// What blips evict, with a row for each of a profile's.
 fn blips(report: &TimingReport, out: &mut Page) {
-    let harmless = |profile: &ProfileReport| {
-        let cell = |seconds: Option<f64>| {
-            seconds.map_or_else(|| "any".into(), |seconds| Span::from_secs_f64(seconds).to_string())
-        };
-        [
-            profile.name.clone(),
-            cell(profile.harmless_without_unknown_seconds),
-            cell(profile.harmless_without_eviction_seconds),
-        ]
+    let harmless = |seconds: Option<f64>| {
+        seconds.map_or_else(|| "any".into(), |seconds| Span::from_secs_f64(seconds).to_string())
     };
-    let columns = ["PROFILE", "BLIP WITHOUT UNKNOWN", "BLIP WITHOUT EVICTION"];
-    section(out, columns, report.profiles.iter().map(harmless).collect());
+    PageTable::new(&report.profiles)
+        .key("PROFILE", |profile| profile.name.clone())
+        .essential("BLIP WITHOUT UNKNOWN", |profile| harmless(profile.harmless_without_unknown_seconds))
+        .essential("BLIP WITHOUT EVICTION", |profile| harmless(profile.harmless_without_eviction_seconds))
+        .print(out);
     let mut rows = Vec::new();
     for profile in &report.profiles {
         for (place, of_length) in profile.blips.chunk_by(same_length).enumerate() {
             let [node, zone, all] = of_length else { continue };
-            let name = if place == 0 { profile.name.clone() } else { String::new() };
-            let lasts = Span::from_secs_f64(node.lasts_seconds).to_string();
-            rows.push([name, lasts, evicted(node), evicted(zone), evicted(all)]);
+            let name = if place == 0 { &*profile.name } else { "" };
+            rows.push((name, [node, zone, all]));
         }
     }
-    let columns = ["PROFILE", "BLIP OF", "PODS OF ONE NODE", "OF ONE ZONE", "OF ALL NODES"];
-    section(out, columns, rows);
+    PageTable::new(&rows)
+        .key("PROFILE", |(profile, _)| (*profile).to_owned())
+        .key("BLIP OF", |(_, [node, ..])| Span::from_secs_f64(node.lasts_seconds).to_string())
+        .essential("PODS OF ONE NODE", |(_, [node, ..])| evicted(node))
+        .essential("OF ONE ZONE", |(_, [_, zone, _])| evicted(zone))
+        .essential("OF ALL NODES", |(_, [.., all])| evicted(all))
+        .print(out);
 }
 
 fn same_length(a: &BlipReport, b: &BlipReport) -> bool {

@@ -63,5 +63,5 @@ pub fn run(args: &TuneArgs) -> Result<(), CliError> {
     let scope = TuningScope { from, until, back_within: args.back_within };
     let trials = SettingsTrial::run_all(reader, &compared, scope)?;
     let report = TuneReport::new(&first.start().context, &present, &trials, scope);
-    args.output.print(&report, table::table)
+    args.output.print(&report, table::render)
 }

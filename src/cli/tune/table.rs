@@ -5,11 +5,14 @@ use super::{
     document::{TuneReport, TunedSettings, TunedSpread, TunedTotals, duration},
 };
 use crate::{
-    cli::page::{Emphasis, Page, PageRow, flexible, none, section},
+    cli::{
+        page::{Emphasis, Page, none},
+        table::PageTable,
+    },
     counterfactual::Uncertainty,
 };
 
-pub fn table(report: &TuneReport, page: &mut Page) {
+pub fn render(report: &TuneReport, page: &mut Page) {
     let TuneReport { from, until, context, .. } = report;
     let within = duration(report.back_within_seconds);
     page.line(
@@ -17,22 +20,22 @@ pub fn table(report: &TuneReport, page: &mut Page) {
         &format!("{} of {context}, {} to {}", until.since(*from), from.to_time(), until.to_time()),
     );
     page.line(Emphasis::Dim, &format!("unnecessary: evicted from a node that was back within {within}"));
-    let recorded = recorded(&report.happened);
-    let rows = std::iter::once(recorded).chain(report.settings.iter().map(row)).collect();
-    section(
-        page,
-        [
-            "".into(),
-            flexible("SETTINGS"),
-            "UNREACHABLE".into(),
-            "EVICTED".into(),
-            "UNNECESSARY".into(),
-            "DETECTION (MAX)".into(),
-            "EVICTED AFTER".into(),
-            "UNCERTAIN".into(),
-        ],
-        rows,
-    );
+    let settings = report.settings.iter().map(TuneRow::new);
+    PageTable::new(&std::iter::once(TuneRow::recorded(&report.happened)).chain(settings).collect::<Vec<_>>())
+        .key("CHART", |row| row.letter.clone())
+        .key("SETTINGS", |row| row.name.clone())
+        .toned(|row| if row.is_present { Emphasis::Notice } else { Emphasis::Plain })
+        .useful("UNREACHABLE", |row| row.nodes_unreachable.to_string())
+        .right()
+        .essential("EVICTED", |row| row.pods_evicted.to_string())
+        .right()
+        .essential("UNNECESSARY", |row| row.pods_unnecessary.to_string())
+        .right()
+        .useful("DETECTION (MAX)", |row| spread(row.detection))
+        .essential("EVICTED AFTER", |row| row.evicted_after.clone())
+        .detail("UNCERTAIN", |row| row.uncertain.map_or_else(String::new, |count| count.to_string()))
+        .right()
+        .print(page);
     page.line(Emphasis::Plain, "");
     for line in chart::lines(&report.settings) {
         page.line(Emphasis::Plain, &line);
@@ -40,36 +43,51 @@ pub fn table(report: &TuneReport, page: &mut Page) {
     notes(report, page);
 }
 
-/// What the recorded controller did.
-fn recorded(happened: &TunedTotals) -> PageRow<8> {
-    let cells = [
-        String::new(),
-        "as recorded".into(),
-        happened.nodes_unreachable.to_string(),
-        happened.pods_evicted.to_string(),
-        happened.pods_unnecessary.to_string(),
-        spread(happened.detection.as_ref()),
-        happened.eviction.as_ref().map_or_else(none, |eviction| duration(eviction.median_seconds)),
-        String::new(),
-    ];
-    PageRow::new(cells, Emphasis::Plain)
+/// What the recorded controllers did, or would have done with other settings.
+struct TuneRow<'a> {
+    letter: String,
+    name: String,
+    is_present: bool,
+    nodes_unreachable: usize,
+    pods_evicted: usize,
+    pods_unnecessary: usize,
+    detection: Option<&'a TunedSpread>,
+    evicted_after: String,
+    /// None for what was recorded.
+    uncertain: Option<usize>,
 }
 
-fn row(settings: &TunedSettings) -> PageRow<8> {
-    let mark = if settings.present { "*" } else { "" };
-    let name = if settings.present { "in force".into() } else { name(&settings.with) };
-    let measured = settings.eviction.is_some();
-    let cells = [
-        format!("{}{mark}", settings.letter),
-        name,
-        settings.nodes_unreachable.to_string(),
-        settings.pods_evicted.to_string(),
-        settings.pods_unnecessary.to_string(),
-        spread(settings.detection.as_ref()),
-        format!("{}{}", if measured { "" } else { "~" }, duration(settings.eviction_seconds())),
-        settings.uncertain.to_string(),
-    ];
-    PageRow::new(cells, if settings.present { Emphasis::Notice } else { Emphasis::Plain })
+impl<'a> TuneRow<'a> {
+    fn recorded(happened: &'a TunedTotals) -> Self {
+        let after = happened.eviction.as_ref();
+        Self {
+            letter: String::new(),
+            name: "as recorded".into(),
+            is_present: false,
+            nodes_unreachable: happened.nodes_unreachable,
+            pods_evicted: happened.pods_evicted,
+            pods_unnecessary: happened.pods_unnecessary,
+            detection: happened.detection.as_ref(),
+            evicted_after: after.map_or_else(none, |after| duration(after.median_seconds)),
+            uncertain: None,
+        }
+    }
+
+    fn new(settings: &'a TunedSettings) -> Self {
+        let mark = if settings.present { "*" } else { "" };
+        let about = if settings.eviction.is_some() { "" } else { "~" };
+        Self {
+            letter: format!("{}{mark}", settings.letter),
+            name: if settings.present { "in force".into() } else { name(&settings.with) },
+            is_present: settings.present,
+            nodes_unreachable: settings.nodes_unreachable,
+            pods_evicted: settings.pods_evicted,
+            pods_unnecessary: settings.pods_unnecessary,
+            detection: settings.detection.as_ref(),
+            evicted_after: format!("{about}{}", duration(settings.eviction_seconds())),
+            uncertain: Some(settings.uncertain),
+        }
+    }
 }
 
 /// What differs; of two equal tolerations in one word.
@@ -165,7 +183,7 @@ mod tests {
             happened: totals,
             settings: vec![settings("a", 9, 70.0), present],
         };
-        table(&report, &mut page);
+        render(&report, &mut page);
         let text = page.into_text();
         for expected in ["as recorded", "b*", "in force", "do not give what was recorded", "(a 1, b 1)"] {
             assert!(text.contains(expected), "{expected}:\n{text}");

@@ -1,0 +1,473 @@
+//! Every table of every command at several widths of a terminal: what stands below a head is what the head says, columns are
+//! aligned, and the names of the rows are always there and always whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kordon::demo::api::ApiOptions;
+use serde_json::Value;
+
+use crate::{
+    common::{
+        program::{Server, Shell},
+        terminal::Terminal,
+    },
+    tuning::{record, settings},
+};
+
+const WIDTHS: [u16; 4] = [60, 80, 120, 200];
+
+/// The heads of the columns that name the rows, by the first head of a table.
+const KEYS: [(&str, &[&str]); 28] = [
+    ("ZONE", &["ZONE"]),
+    ("NODE ZONE", &["NODE"]),
+    ("NODE POD", &["NODE", "POD"]),
+    ("NODE CHANGE", &["NODE"]),
+    ("NODE CORDONED BY THIS", &["NODE"]),
+    ("CORDONED NODE", &["CORDONED NODE"]),
+    ("POD", &["POD"]),
+    ("POD NOT EVICTED", &["POD NOT EVICTED"]),
+    ("RECEIVING NODE", &["RECEIVING NODE"]),
+    ("STAYS PENDING", &["STAYS PENDING"]),
+    ("PENDING POD", &["PENDING POD"]),
+    ("BUDGET", &["BUDGET"]),
+    ("WARNING", &["WARNING"]),
+    ("PODS", &["NOT MODELLED"]),
+    ("DRY RUN", &["DRY RUN"]),
+    ("SIGNAL", &["SIGNAL"]),
+    ("PLACE", &["PLACE", "POD"]),
+    ("LAST", &["EVENT"]),
+    ("BEST NODES", &["BEST NODES"]),
+    ("NODES", &["DO NOT FIT BECAUSE"]),
+    ("CAVEATS", &["CAVEATS"]),
+    ("TO PLACE IT", &["TO PLACE IT"]),
+    ("PREEMPTS", &["PREEMPTS"]),
+    ("CHART", &["CHART", "SETTINGS"]),
+    ("PROFILE", &["PROFILE"]),
+    ("WHAT", &["WHAT"]),
+    ("OPERATION", &["OPERATION"]),
+    ("KEY", &["KEY"]),
+];
+
+#[tokio::test(start_paused = true)]
+async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
+    let shell = Shell::new();
+    let recording = record("zone-outage", &settings(40), &[], 420).await;
+    let file = shell.home.path().join("outage.kordon");
+    std::fs::write(&file, recording).expect("written");
+    let file = file.to_str().expect("text");
+    let of_recording = ["--recording", file, "--at", "1m"];
+    let status = shell.run(&[&["status", "-o", "json"][..], &of_recording].concat()).await;
+    let status: Value = serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err));
+    let known = Known::new(&status);
+    let lost = known.nodes.iter().find(|node| node.contains("1c")).expect("a node of the last zone");
+    let zone = known.zones.iter().next_back().expect("a zone");
+    let pod = status["evictions"][0].clone();
+    let pod = format!("{}/{}", pod["namespace"].as_str().expect("text"), pod["pod"].as_str().expect("text"));
+    let mut heads = BTreeSet::new();
+    for line in [
+        &["status"][..],
+        &["forecast"],
+        &["forecast", "--fail", lost],
+        &["plan", "node-failure", lost],
+        &["plan", "zone-failure", zone],
+        &["plan", "pressure", lost],
+        &["why", "node", lost, "--placement", "--pressure"],
+        &["why", "pod", &pod, "--placement"],
+    ] {
+        let line = [line, &of_recording].concat();
+        heads.extend(check(&shell, &line, &known).await);
+    }
+    for line in [
+        &["tune", file][..],
+        &["config"],
+        &["timing", "--kubernetes-version", "1.37"],
+        &["timing", "--kubernetes-version", "1.37", "--compare", "default", "fast"],
+    ] {
+        heads.extend(check(&shell, line, &known).await);
+    }
+    for head in
+        ["ZONE", "NODE", "POD", "RECEIVING NODE", "SIGNAL", "PLACE", "BEST NODES", "CHART", "PROFILE", "KEY"]
+    {
+        assert!(heads.contains(head), "no table begins with {head}: {heads:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says() {
+    let (shell, server) = (Shell::new(), Server::start_at_speed(ApiOptions::default(), 20.0).await);
+    let _world = server.inhabit();
+    let of_server = ["--server", &*server.url];
+    let status = shell.run(&[&["status", "-o", "json"][..], &of_server].concat()).await;
+    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let node = "general-1a-02";
+    let drain = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
+    let drain = [&["plan", "drain", node][..], &drain].concat();
+    let mut heads = BTreeSet::new();
+    for line in [
+        &drain[..],
+        &[&drain[..], &["--dry-run=server"]].concat(),
+        &["plan", "cordon", node, "general-1a-03"],
+        &["plan", "taint", node, "a=b:NoExecute"],
+        &["plan", "label", node, "a=b"],
+        &["plan", "delete", "-A", "--all", "--field-selector", "spec.nodeName=general-1a-02"],
+        // The last one that changes anything leaves nothing to do for the runs after it: they print the same table.
+        &["cordon", "general-1a-03", "--enforce", "--yes", "--reason", "a test of tables"],
+        &["status"],
+        &["journal"],
+    ] {
+        let line = [line, &of_server].concat();
+        heads.extend(check(&shell, &line, &known).await);
+    }
+    for head in ["NODE", "POD", "BUDGET", "DRY RUN", "CORDONED NODE", "OPERATION"] {
+        assert!(heads.contains(head), "no table begins with {head}: {heads:?}");
+    }
+}
+
+/// Prints a command at every width. Returns the first heads of its tables.
+async fn check(shell: &Shell, line: &[&str], known: &Known) -> BTreeSet<String> {
+    let whole = shell.run(line).await;
+    let whole = tables(&whole.out, line);
+    assert!(!whole.is_empty(), "{line:?} prints no table");
+    for table in &whole {
+        table.check(known, None, line);
+    }
+    for width in WIDTHS {
+        let command = shell.under_terminal(&[line, &["--color", "never"]].concat());
+        let mut terminal = Terminal::sized(command, 50, width);
+        terminal.end();
+        let text = terminal.raw().replace('\r', "");
+        let found = tables(&text, line);
+        for table in &found {
+            table.check(known, Some(usize::from(width)), line);
+            // In a cluster that lives, a run may have a table that another had not.
+            let is_same = |whole: &&Printed| whole.keys() == table.keys();
+            if let Some(whole) = whole.iter().filter(is_same).max_by_key(|whole| whole.heads.len()) {
+                table.check_rows(whole, width, line);
+            }
+        }
+        let is_live = line.contains(&"--server");
+        assert!(is_live || found.len() == whole.len(), "{line:?} at {width} has other tables:\n{text}");
+    }
+    whole.iter().map(|table| table.heads[0].clone()).collect()
+}
+
+/// The names of objects, by which a cell is recognized.
+struct Known {
+    nodes: BTreeSet<String>,
+    zones: BTreeSet<String>,
+}
+
+impl Known {
+    fn new(status: &Value) -> Self {
+        let text = |value: &Value| value.as_str().expect("text").to_owned();
+        let nodes = status["nodes"].as_array().expect("nodes").iter();
+        let mut zones: BTreeSet<String> = nodes.clone().map(|node| text(&node["zone"])).collect();
+        for zone in status["zones"].as_array().expect("zones") {
+            zones.insert(format!("{}/{}", text(&zone["region"]), text(&zone["zone"])));
+        }
+        Self { nodes: nodes.map(|node| text(&node["name"])).collect(), zones }
+    }
+}
+
+/// What a cell looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Node,
+    Pod,
+    Zone,
+    Number,
+    /// A time of day, or with its date.
+    Clock,
+    /// A distance between two times.
+    Span,
+    Other,
+}
+
+impl Known {
+    fn kind(&self, cell: &str) -> Kind {
+        let is_name = |part: &str| {
+            let is_letter =
+                |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+            !part.is_empty() && part.chars().all(is_letter)
+        };
+        let is_clock = |text: &str| {
+            text.len() >= 8 && text.chars().all(|letter| letter.is_ascii_digit() || "-:TZ.".contains(letter))
+        };
+        let span = cell.trim_start_matches('~').trim_end_matches(" ago").trim_end_matches(" overdue");
+        let is_span = span.starts_with(|letter: char| letter.is_ascii_digit())
+            && span.ends_with(['s', 'm', 'h', 'd'])
+            && span.chars().all(|letter| letter.is_ascii_digit() || ".dhms".contains(letter));
+        match cell {
+            _ if self.nodes.contains(cell) => Kind::Node,
+            _ if self.zones.contains(cell) => Kind::Zone,
+            _ if cell
+                .split_once('/')
+                .is_some_and(|(namespace, name)| is_name(namespace) && is_name(name)) =>
+            {
+                Kind::Pod
+            }
+            _ if !cell.is_empty() && cell.chars().all(|letter| letter.is_ascii_digit()) => Kind::Number,
+            _ if is_clock(cell) && cell.contains(':') => Kind::Clock,
+            _ if is_span => Kind::Span,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Whether a cell is what its head says.
+    fn fits(&self, head: &str, cell: &str) -> bool {
+        let (name, more) = cell.split_once(" and ").unwrap_or((cell, ""));
+        let name = if more.ends_with(" more") { name } else { cell };
+        let kind = self.kind(name);
+        let is_words = |begins: &[&str]| begins.iter().any(|begin| cell.starts_with(begin));
+        if cell == "-" || cell.is_empty() {
+            return true;
+        }
+        match head {
+            "NODE" | "CORDONED NODE" | "RECEIVING NODE" | "BEST NODES" => {
+                kind == Kind::Node || cell.ends_with(" nodes") || cell.ends_with(" (not cordoned)")
+            }
+            "POD" | "POD NOT EVICTED" | "STAYS PENDING" | "PENDING POD" | "BUDGET" => kind == Kind::Pod,
+            "ZONE" => kind == Kind::Zone,
+            "NODES"
+            | "NOT READY"
+            | "NOT READY AT END"
+            | "QUEUE"
+            | "UNREACHABLE"
+            | "UNNECESSARY"
+            | "UNCERTAIN"
+            | "NEEDS"
+            | "HEALTHY"
+            | "EXPECTED"
+            | "ALLOWED"
+            | "TRIES"
+            | "COUNT"
+            | "PLACE"
+            | "PRIORITY"
+            | "SCORE"
+            | "LEAST ALLOCATED"
+            | "BALANCED"
+            | "SPREAD"
+            | "HEARTBEATS IN GRACE" => kind == Kind::Number,
+            "PODS" | "CPU" | "MEMORY" => kind == Kind::Number || cell.contains("->"),
+            "EVICTION RATE" | "EVICTION RATE AT END" => cell.ends_with("/s"),
+            "AT" | "STARTED" | "NEXT SLOT" => kind == Kind::Clock,
+            "IN" => kind == Kind::Span || is_words(&["now", "stuck ", "never"]),
+            "HEARTBEAT" | "GRACE LEFT" | "REPLACED IN" | "READY IN" | "READY AGAIN" | "LEAVES"
+            | "DELETED" | "FOR" | "GRACE" | "PERIOD" | "STATUS" | "LAST" | "BEST" | "TYPICAL" | "WORST"
+            | "BLIP OF" => kind == Kind::Span || is_words(&["never", "from death"]),
+            "EVENT" => kind == Kind::Other && !cell.starts_with(char::is_numeric),
+            "STATE AT END" => {
+                is_words(&["normal", "partial", "full", "initial", "Normal", "Partial", "Full"])
+            }
+            "WHY" | "OUTCOME" | "VERDICT" | "STATE" | "NEXT" | "CHANGE" | "TAINTS" | "WARNING" | "NOTES"
+            | "RESULT" | "MESSAGE" | "NOT MODELLED" | "SIGNAL" | "THRESHOLDS" | "PROFILE" | "SETTINGS"
+            | "DO NOT FIT BECAUSE" | "TO PLACE IT" | "CAVEATS" | "DRY RUN" | "ANSWER" | "COMPARED" | "BY"
+            | "KEY" | "OPERATION" | "TYPE" | "QOS" | "WHY THERE" | "WHAT" | "DRAIN" | "ENDED" | "AFTER" => {
+                kind == Kind::Other
+            }
+            "LANDS ON" => matches!(kind, Kind::Node | Kind::Other),
+            // What these say has the form of several others.
+            "VALUE"
+            | "FROM"
+            | "CLUSTER"
+            | "UNTIL"
+            | "ENDS"
+            | "STARTS"
+            | "REMAINING"
+            | "BLOCKED BY"
+            | "EVICTED"
+            | "EVICTED AFTER"
+            | "DETECTION (MAX)"
+            | "CHART"
+            | "AVAILABLE"
+            | "CAPACITY"
+            | "ABOVE THRESHOLD"
+            | "THRESHOLD REACHED"
+            | "OOM SCORE"
+            | "IMAGES"
+            | "NODE AFFINITY"
+            | "POD AFFINITY"
+            | "A"
+            | "B"
+            | "B - A"
+            | "STATUS WRITES/MIN"
+            | "LEASE WRITES/MIN"
+            | "ETCD GROWTH/MIN"
+            | "UNTIL COMPACTION"
+            | "EVICTION TIMEOUT"
+            | "BLIP WITHOUT UNKNOWN"
+            | "BLIP WITHOUT EVICTION"
+            | "PODS OF ONE NODE"
+            | "OF ONE ZONE"
+            | "OF ALL NODES"
+            | "TIME"
+            | "CORDONED BY THIS"
+            | "PREEMPTS"
+            | "PREEMPTED"
+            | "BY THE REPLACEMENT OF" => true,
+            other => panic!("nothing says what stands below {other}: {cell:?}"),
+        }
+    }
+}
+
+/// A table as it was printed.
+struct Printed {
+    heads: Vec<String>,
+    rows: Vec<BTreeMap<String, String>>,
+    lines: Vec<String>,
+}
+
+/// The tables of a page: each stands below an empty line, and its head has no small letters.
+fn tables(text: &str, command: &[&str]) -> Vec<Printed> {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_head = |line: &str| {
+        line.chars().any(char::is_alphabetic)
+            && !line.chars().any(char::is_lowercase)
+            && !line.contains(['│', '▪'])
+    };
+    let mut found = Vec::new();
+    for place in 1..lines.len() {
+        if lines[place - 1].is_empty() && is_head(lines[place]) {
+            let end =
+                lines[place..].iter().position(|line| line.is_empty() || line.starts_with("… shortened"));
+            let end = end.map_or(lines.len(), |end| place + end);
+            found.push(Printed::read(&lines[place..end], command));
+        }
+    }
+    found
+}
+
+impl Printed {
+    fn read(lines: &[&str], command: &[&str]) -> Self {
+        let whole = lines.join("\n");
+        let cells: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
+        let heads = words(&cells[0]);
+        // A long key has a line for itself, and the rest of its row begins below the next column.
+        let continues = |line: &[char]| {
+            let start = line.iter().position(|letter| *letter != ' ').unwrap_or(0);
+            start >= heads[0].1 + 2
+        };
+        let is_alone = |place: usize| {
+            place > 0 && cells.get(place + 1).is_some_and(|next| continues(next)) && !continues(&cells[place])
+        };
+        let aligned: Vec<&Vec<char>> =
+            cells.iter().enumerate().filter(|(place, _)| !is_alone(*place)).map(|(_, line)| line).collect();
+        let is_blank =
+            |at: usize| aligned.iter().all(|line| line.get(at).is_none_or(|letter| *letter == ' '));
+        let mut bounds = vec![0];
+        for pair in heads.windows(2) {
+            let (end, start) = (pair[0].1, pair[1].0);
+            let gap = (end..start.saturating_sub(1)).find(|at| is_blank(*at) && is_blank(*at + 1));
+            let gap = gap.unwrap_or_else(|| {
+                panic!("{command:?}: {} and {} run together:\n{whole}", pair[0].2, pair[1].2)
+            });
+            bounds.push(gap + 2);
+        }
+        let names: Vec<String> = heads.iter().map(|head| head.2.clone()).collect();
+        let mut rows: Vec<BTreeMap<String, String>> = Vec::new();
+        let mut unfinished: Option<BTreeMap<String, String>> = None;
+        for (place, line) in cells.iter().enumerate().skip(1) {
+            let cell = |column: usize| {
+                let end = bounds.get(column + 1).copied().unwrap_or(usize::MAX);
+                let cell = line.iter().take(end).skip(bounds[column]);
+                cell.collect::<String>().trim().to_owned()
+            };
+            let (words, done) = (words(line), unfinished.as_ref().map_or(0, BTreeMap::len));
+            let bound = bounds.get(done + words.len());
+            let overflows = words.last().zip(bound).is_some_and(|((_, end, _), bound)| end + 2 > *bound);
+            if is_alone(place) && overflows {
+                let row = unfinished.get_or_insert_default();
+                let keys = words.into_iter().zip(&names[done..]);
+                row.extend(keys.map(|((.., text), name)| (name.clone(), text)));
+                continue;
+            }
+            let mut row: BTreeMap<String, String> =
+                names.iter().enumerate().map(|(column, name)| (name.clone(), cell(column))).collect();
+            if let Some(keys) = unfinished.take() {
+                row.extend(keys);
+            }
+            rows.push(row);
+        }
+        rows.extend(unfinished);
+        Self { heads: names, rows, lines: lines.iter().map(|line| (*line).to_owned()).collect() }
+    }
+
+    fn keys(&self) -> &'static [&'static str] {
+        let two = self.heads.iter().take(2).cloned().collect::<Vec<_>>().join(" ");
+        let found = KEYS.iter().find(|(first, _)| *first == two);
+        let found = found.or_else(|| KEYS.iter().find(|(first, _)| *first == self.heads[0]));
+        found.unwrap_or_else(|| panic!("nothing says what names the rows of {:?}", self.heads)).1
+    }
+
+    /// What stands below each head, and how wide the lines are.
+    fn check(&self, known: &Known, width: Option<usize>, command: &[&str]) {
+        let whole = self.lines.join("\n");
+        for row in &self.rows {
+            for (head, cell) in row {
+                let is_cut = cell.ends_with('…');
+                assert!(!is_cut || width.is_some(), "{command:?} cuts {cell:?} without a terminal:\n{whole}");
+                assert!(
+                    is_cut || known.fits(head, cell),
+                    "{command:?}: {cell:?} stands below {head}:\n{whole}"
+                );
+            }
+        }
+    }
+
+    /// Whether nothing but columns that name no row is missing from the whole table.
+    fn check_rows(&self, whole: &Self, width: u16, command: &[&str]) {
+        let text = self.lines.join("\n");
+        let mut rest = whole.heads.iter();
+        assert!(
+            self.heads.iter().all(|head| rest.any(|other| other == head)),
+            "{command:?} at {width}:\n{text}"
+        );
+        for key in whole.keys() {
+            assert!(
+                self.heads.iter().any(|head| head == key),
+                "{command:?} at {width} has no {key}:\n{text}"
+            );
+            for row in &self.rows {
+                assert!(!row[*key].contains('…'), "{command:?} at {width} cuts {:?}:\n{text}", row[*key]);
+            }
+        }
+        let has_others = self.heads.iter().any(|head| !whole.keys().contains(&&**head));
+        let longest = self.lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        assert!(
+            longest <= usize::from(width) || !has_others || self.is_long_by_keys(whole, width),
+            "{command:?} at {width}:\n{text}"
+        );
+    }
+
+    /// Whether every line that is too long consists of names of rows.
+    fn is_long_by_keys(&self, whole: &Self, width: u16) -> bool {
+        let keys = whole.keys();
+        let names: BTreeSet<&String> =
+            self.rows.iter().flat_map(|row| keys.iter().filter_map(|key| row.get(*key))).collect();
+        let too_long = self.lines.iter().filter(|line| line.chars().count() > usize::from(width));
+        too_long.into_iter().all(|line| {
+            let words = words(&line.chars().collect::<Vec<_>>());
+            words.iter().all(|(.., word)| names.contains(word))
+        })
+    }
+}
+
+/// The parts of a line that two spaces separate, with where they begin and end.
+fn words(line: &[char]) -> Vec<(usize, usize, String)> {
+    let mut found = Vec::new();
+    let mut place = 0;
+    while place < line.len() {
+        if line[place] == ' ' {
+            place += 1;
+            continue;
+        }
+        let is_end = |at: usize| {
+            line.get(at).is_none_or(|letter| *letter == ' ')
+                && line.get(at + 1).is_none_or(|letter| *letter == ' ')
+        };
+        let end = (place..=line.len()).find(|at| is_end(*at)).unwrap_or(line.len());
+        found.push((place, end, line[place..end].iter().collect()));
+        place = end + 1;
+    }
+    found
+}
