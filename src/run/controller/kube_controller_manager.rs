@@ -256,7 +256,7 @@ mod tests {
             waits.text
         );
         let start = Timestamp::from_secs(1_800_003_600);
-        let renew_time = jiff::Timestamp::from_second(1_800_000_000).ok().map(MicroTime);
+        let renew_time = k8s_openapi::jiff::Timestamp::from_second(1_800_000_000).ok().map(MicroTime);
         let holder_identity = Some("m_1".into());
         let spec = LeaseSpec { holder_identity, renew_time, ..LeaseSpec::default() };
         let mut seen = None;
