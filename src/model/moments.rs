@@ -201,7 +201,16 @@ impl MomentFinder {
         }
         known.states_revision = watchlist.revision();
         self.look_at_names(known, model, now);
-        let notable = notable_states(model);
+        self.look_at_states(known, watchlist.notable(), now);
+    }
+
+    fn look_at_states<'a>(
+        &mut self,
+        known: &mut Known,
+        states: impl Iterator<Item = (&'a NodeName, NodeState)>,
+        now: Timestamp,
+    ) {
+        let notable = notable_states(states, &known.notable);
         for (name, state) in &notable {
             if known.notable.get(name) != Some(state) {
                 let level = VerdictLevel::of(state.role());
@@ -283,7 +292,7 @@ impl Known {
         let counted = model.departures.newest().map(|(id, _)| id).collect();
         Self {
             names: model.watchlist.names().cloned().collect(),
-            notable: notable_states(model),
+            notable: notable_states(model.watchlist.notable(), &OrderedMap::new()),
             states_revision: model.watchlist.revision(),
             zones: model.views.zones.iter().map(|zone| (zone.key.clone(), zone.state)).collect(),
             connection,
@@ -304,10 +313,17 @@ impl From<Confidence> for Connection {
     }
 }
 
-/// The states of the nodes that are not Ready. A late heartbeat is not notable: most come after all.
-fn notable_states(model: &Model) -> OrderedMap<NodeName, NodeState> {
-    let notable = model.watchlist.notable().filter(|(_, state)| *state != NodeState::Late);
-    notable.map(|(name, state)| (name.clone(), state)).collect()
+/// The states of the nodes that are not Ready. A late heartbeat is no moment, as most come after all: until one comes, the node is
+/// what it was before.
+fn notable_states<'a>(
+    states: impl Iterator<Item = (&'a NodeName, NodeState)>,
+    before: &OrderedMap<NodeName, NodeState>,
+) -> OrderedMap<NodeName, NodeState> {
+    let notable = states.filter_map(|(name, state)| match state {
+        NodeState::Late => before.get_key_value(name).map(|(name, before)| (name.clone(), *before)),
+        state => Some((name.clone(), state)),
+    });
+    notable.collect()
 }
 
 /// Whether the same about another object is one moment with it.
@@ -359,6 +375,31 @@ mod tests {
         }
         let texts: Vec<String> = finder.found().iter().map(Moment::text).collect();
         assert_eq!(texts, ["3 nodes Silent", "pod shop/web-1 evicted", "node a-04 Silent"]);
+    }
+
+    #[test]
+    fn a_node_that_is_late_or_starts_is_not_ready_yet() {
+        use NodeState::{Late, Ready, Silent, Starting, Unknown};
+        let mut finder = MomentFinder::default();
+        let mut known = Known { names: ["a".into()].into(), ..Known::default() };
+        for (place, state) in
+            [Ready, Late, Ready, Silent, Late, Silent, Unknown, Late, Unknown, Starting, Ready]
+                .iter()
+                .enumerate()
+        {
+            let name = NodeName::from("a");
+            let states = [(&name, *state)].into_iter().filter(|(_, state)| *state != Ready);
+            let at = Timestamp::from_secs(100 * i64::try_from(place).expect("few"));
+            finder.look_at_states(&mut known, states, at);
+        }
+        let texts: Vec<_> = finder.found().iter().map(|found| (found.at.as_secs(), found.text())).collect();
+        let expected = [
+            (300, "node a Silent"),
+            (600, "node a Unknown"),
+            (900, "node a Starting"),
+            (1000, "node a Ready"),
+        ];
+        assert_eq!(texts, expected.map(|(at, text)| (at, text.to_owned())));
     }
 
     #[test]

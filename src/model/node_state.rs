@@ -143,6 +143,17 @@ impl NodeState {
         Self::ALL.get(usize::from(first)).copied()
     }
 
+    /// Whether the node is Ready and its heartbeats arrive. What is neither this nor failing is not known yet: the node stays what it
+    /// was.
+    pub const fn is_well(self) -> bool {
+        match self {
+            Self::Pressure | Self::Draining | Self::Drained | Self::Cordoned | Self::Ready => true,
+            Self::Evicting | Self::Unknown | Self::NotReady | Self::Silent | Self::Late | Self::Starting => {
+                false
+            }
+        }
+    }
+
     /// Whether the node is down, or will be declared so unless it renews its Lease.
     pub const fn is_failing(self) -> bool {
         self.is_down() || matches!(self, Self::Silent)
@@ -310,11 +321,10 @@ struct Flapping {
 impl Flaps {
     /// The node has this state now; `is_new` if it was not known before.
     pub fn record(&mut self, node: &NodeName, state: NodeState, is_new: bool, now: Timestamp) {
-        let is_failing = match state {
-            state if state.is_failing() => true,
-            NodeState::Late | NodeState::Starting => return,
-            _ => false,
-        };
+        let is_failing = state.is_failing();
+        if !is_failing && !state.is_well() {
+            return;
+        }
         let Some(known) = self.0.get_mut(node) else {
             if is_failing {
                 let changes = if is_new { Vec::new() } else { vec![now] };
