@@ -19,7 +19,7 @@ use crate::{
 /// The conditions that become Unknown when a node is silent, in the order in which they are rewritten.
 const VOUCHED: [&str; 4] = [READY, "MemoryPressure", "DiskPressure", "PIDPressure"];
 
-/// The health of a node. It is kept when the node object is deleted.
+/// The health of a node. Before 1.38 it is kept when the node object is deleted.
 #[derive(Clone, Debug)]
 pub struct NodeHealth {
     /// When a pass *noticed* the last heartbeat: upstream's probeTimestamp.

@@ -15,7 +15,7 @@ pub struct Metrics {
     /// `taint_eviction_controller_pod_deletions_total`.
     pub pod_deletions: u64,
     /// `taint_eviction_controller_pod_deletion_duration_seconds`: from when a deletion was due to when it was done. In
-    /// seconds; upstream multiplies them by 10⁹ by mistake.
+    /// seconds; upstream multiplies them by 10⁹ by mistake before 1.38.
     pub pod_deletion_delay: Histogram,
 }
 

@@ -246,6 +246,9 @@ impl Engine {
             self.registered.iter().filter(|name| cluster.node(name).is_none()).cloned().collect();
         for name in gone {
             self.registered.remove(&name);
+            if self.rules.forgets_deleted_nodes {
+                self.records.remove(&name);
+            }
             let ghost = Node { name: name.clone(), ..Node::default() };
             let text = format!("Removing Node {name} from Controller");
             self.node_event(&ghost, "RemovingNode", &text, Cause::NodeRemoved, now);

@@ -346,6 +346,8 @@ pub struct ControllerRules {
     pub fails_collected: bool,
     /// The live Lease is read again before a node becomes Unknown (from 1.37).
     pub rereads_lease: bool,
+    /// The health of a node goes with its Node (from 1.38). Before, a Node of the same name takes it over.
+    pub forgets_deleted_nodes: bool,
     /// The source component of taint eviction's events.
     pub taint_eviction_source: &'static str,
 }
@@ -364,6 +366,7 @@ impl ControllerRules {
             collects_out_of_service: since(26),
             fails_collected: since(26),
             rereads_lease: since(37),
+            forgets_deleted_nodes: since(38),
             taint_eviction_source: if since(29) { "taint-eviction-controller" } else { "taint-controller" },
         }
     }

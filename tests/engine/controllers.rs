@@ -6,13 +6,14 @@ use kordon::{
         Termination, Uid, Version,
     },
     engine::{
-        Deletion, Due, EvictionStatus, NodeStage, NodeView, Origin, Outcome, ServerVersion, Settings, Write,
+        Deletion, Due, Effect, EvictionStatus, NodeStage, NodeView, Origin, Outcome, ServerVersion, Settings,
+        Write,
     },
     forecast::{Forecast, ForecastKind},
     time::{ClusterTime, Span, Timestamp},
 };
 
-use crate::sim::Sim;
+use crate::sim::{Sim, marks_unknown};
 
 const HOUR: Span = Span::from_secs(3600);
 
@@ -48,7 +49,7 @@ fn health(sim: &Sim, node: &str) -> NodeView {
 
 /// When each pod was deleted, and how.
 fn deletions(sim: &Sim) -> Vec<(String, Deletion, Timestamp)> {
-    let of = |effect: &kordon::engine::Effect| match &effect.write {
+    let of = |effect: &Effect| match &effect.write {
         Write::DeletePod { pod, deletion, .. } => Some((pod.name.to_string(), *deletion, effect.at)),
         _ => None,
     };
@@ -386,4 +387,33 @@ fn metrics_count_zones_taintings_and_deletions() {
     assert_eq!(metrics.zones.values().map(|zone| zone.evictions).sum::<u64>(), 1);
     assert_eq!((metrics.pod_deletions, metrics.pod_deletion_delay.count), (1, 1));
     assert!(metrics.pod_deletion_delay.sum < 1.0, "it was deleted when it was due");
+}
+
+/// Quirk 12 ([12.12](../../docs/upstream/node-lifecycle.md#12.12)): the first Node of a name leaves its health to the second.
+#[test]
+fn a_node_of_the_name_of_a_deleted_one_has_its_own_startup_grace_from_1_38_on() {
+    let unknown_after = |minor| {
+        let mut sim = peaceful(&settings(minor, &[]));
+        let name = NodeName::from("n0");
+        let before = (**sim.cluster.node(&name).expect("a node of ours")).clone();
+        sim.silence("n0");
+        sim.tell(Change::Node(ObjectEvent::Deleted(name.clone())));
+        sim.tell(Change::Lease(ObjectEvent::Deleted(name.clone())));
+        sim.run(Span::from_secs(120));
+        let created = sim.now;
+        sim.tell(Change::Node(ObjectEvent::Applied(Node {
+            uid: Uid::from("second"),
+            version: Version(1 << 40),
+            created: ClusterTime::new(created),
+            conditions: [].into(),
+            ..before
+        })));
+        sim.run(Span::from_secs(120));
+        let marked = |effect: &&Effect| marks_unknown(effect) == Some(&name) && effect.at >= created;
+        let effect = sim.done.iter().find(marked).expect("it never posts its status");
+        effect.at.since(created).as_secs_f64()
+    };
+    // The first pass finds that the first Node was silent for longer than the startup grace period of 60 s.
+    assert!((0.0..=5.1).contains(&unknown_after(37)), "after {} s", unknown_after(37));
+    assert!((60.0..=65.2).contains(&unknown_after(38)), "after {} s", unknown_after(38));
 }
