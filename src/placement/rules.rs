@@ -9,7 +9,8 @@ pub struct SchedulerRules {
     pub balance: Balance,
     /// A spread score is rounded to the nearest; before, it was truncated.
     pub spread_is_rounded: bool,
-    /// The selector `{}` of a spread constraint counts no pod; before, it counted every pod of the namespace.
+    /// The selector `{}` of a spread constraint counts no pod (1.28 to 1.37). Before and after, it counts every pod of the
+    /// namespace.
     pub empty_spread_counts_nothing: bool,
     /// A resource of which nothing is requested is not compared; before, an overcommitted node refused even zero.
     pub zero_requests_fit: bool,
@@ -64,7 +65,7 @@ impl SchedulerRules {
                 _ => Balance::After,
             },
             spread_is_rounded: from(28),
-            empty_spread_counts_nothing: from(28),
+            empty_spread_counts_nothing: from(28) && !from(38),
             zero_requests_fit: from(28),
             whole_node_is_unresolvable: from(34),
             pinned_names_narrow: from(24),

@@ -501,14 +501,19 @@ fn k_match_label_keys_count_one_revision_only() {
 }
 
 #[test]
-fn the_empty_selector_counts_all_in_old_releases_and_none_in_new_ones() {
+fn the_empty_selector_counts_none_from_1_28_to_1_37_and_all_before_and_after() {
     let scene = spread_fixture([1, 0, 0, 0]);
     let mut constraint = spread(HOSTNAME, 1, true);
     constraint["labelSelector"] = json!({});
     let pod = foo_pod(&[constraint]);
     let on = |version| names(&scene.snapshot(version).feasible(&scene.request(&pod)));
-    assert_eq!(on(OLD), ["b", "x", "y"]);
-    assert_eq!(on(NEW), ["a", "b", "x", "y"]);
+    let release = |minor| ServerVersion::new(1, minor);
+    for version in [OLD, release(27), release(38)] {
+        assert_eq!(on(version), ["b", "x", "y"], "{version}");
+    }
+    for version in [release(28), NEW, release(37)] {
+        assert_eq!(on(version), ["a", "b", "x", "y"], "{version}");
+    }
 }
 
 #[test]
