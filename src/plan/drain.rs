@@ -65,7 +65,7 @@ pub(super) fn plan<E: Environment>(
     plan.warnings.extend(capacity_exhausted(&plan.pods));
     prediction.complete(&mut plan);
     plan.name_gaps(gaps, cluster);
-    plan.not_modelled = not_modelled::of_pods(&plan.pods, plan.version, cluster);
+    plan.not_modelled = not_modelled::of_pods(&plan.pods, &context.rules, cluster);
     Ok(plan)
 }
 

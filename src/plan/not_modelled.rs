@@ -3,9 +3,11 @@
 use std::fmt;
 
 use super::{
+    budget,
     landing::Landing,
     owner::{self, Recreation},
     pod_plan::PodPlan,
+    rules::EvictionRules,
     warning::PodWarning,
 };
 use crate::{
@@ -32,10 +34,11 @@ pub enum NotModelledKind {
     KubeletAdmission,
     VolumeLimitScaling,
     StorageCapacityScoring,
+    BudgetUpdates,
 }
 
 impl NotModelledKind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Quota,
         Self::Rollout,
         Self::Autoscalers,
@@ -44,6 +47,7 @@ impl NotModelledKind {
         Self::KubeletAdmission,
         Self::VolumeLimitScaling,
         Self::StorageCapacityScoring,
+        Self::BudgetUpdates,
     ];
 
     /// A stable word for it.
@@ -57,11 +61,12 @@ impl NotModelledKind {
             Self::KubeletAdmission => "kubeletAdmission",
             Self::VolumeLimitScaling => "volumeLimitScaling",
             Self::StorageCapacityScoring => "storageCapacityScoring",
+            Self::BudgetUpdates => "budgetUpdates",
         }
     }
 
     /// Whether it may concern a pod that the plan replaces.
-    fn concerns(self, plan: &PodPlan, pod: &Pod, cluster: &Cluster, version: ServerVersion) -> bool {
+    fn concerns(self, plan: &PodPlan, pod: &Pod, cluster: &Cluster, rules: &EvictionRules) -> bool {
         let is_placed = matches!(plan.landing, Some(Landing::Node { .. }));
         let claims = |volume: &PodVolume| match volume {
             PodVolume::Claim(_) | PodVolume::OwnClaim { .. } => true,
@@ -74,7 +79,13 @@ impl NotModelledKind {
             Self::SchedulerConfiguration => !matches!(plan.landing, Some(Landing::Unknown)),
             Self::KubeletAdmission => is_placed,
             Self::VolumeLimitScaling | Self::StorageCapacityScoring => {
-                version >= ServerVersion::new(1, 37) && is_placed && pod.scheduling.volumes.iter().any(claims)
+                rules.version >= ServerVersion::new(1, 37)
+                    && is_placed
+                    && pod.scheduling.volumes.iter().any(claims)
+            }
+            Self::BudgetUpdates => {
+                let mut budgets = cluster.budgets_of(pod).filter(|known| budget::selects(known, pod, rules));
+                !rules.updates_every_budget && budgets.nth(1).is_some()
             }
         }
     }
@@ -100,12 +111,16 @@ impl fmt::Display for NotModelledKind {
             Self::StorageCapacityScoring => {
                 "the scheduler may score nodes by free storage capacity (StorageCapacityScoring)"
             }
+            Self::BudgetUpdates => {
+                "several budgets select the pod: before 1.38 the disruption controller updates one of them, and the others \
+                 may be out of date"
+            }
         })
     }
 }
 
 /// What is not modelled and may concern those of these pods that are replaced.
-pub(super) fn of_pods(pods: &[PodPlan], version: ServerVersion, cluster: &Cluster) -> Vec<NotModelled> {
+pub(super) fn of_pods(pods: &[PodPlan], rules: &EvictionRules, cluster: &Cluster) -> Vec<NotModelled> {
     let is_replaced = |pod: &Pod| match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => true,
         Recreation::OnSameNode | Recreation::Never(_) => false,
@@ -114,7 +129,7 @@ pub(super) fn of_pods(pods: &[PodPlan], version: ServerVersion, cluster: &Cluste
     let replaced = replaced.filter_map(|plan| Some((plan, cluster.pod(&plan.pod)?)));
     let replaced: Vec<_> = replaced.filter(|(_, pod)| is_replaced(pod)).collect();
     let count = |what: NotModelledKind| {
-        let concerned = replaced.iter().filter(|(plan, pod)| what.concerns(plan, pod, cluster, version));
+        let concerned = replaced.iter().filter(|(plan, pod)| what.concerns(plan, pod, cluster, rules));
         NotModelled { what, pods: concerned.count() }
     };
     NotModelledKind::ALL.into_iter().map(count).filter(|found| found.pods > 0).collect()

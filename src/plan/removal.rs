@@ -44,6 +44,6 @@ pub(super) fn plan<E: Environment>(
     plan.steps = prediction.removals(&plan.pods);
     prediction.complete(&mut plan);
     plan.name_gaps(gaps, context.cluster);
-    plan.not_modelled = not_modelled::of_pods(&plan.pods, plan.version, context.cluster);
+    plan.not_modelled = not_modelled::of_pods(&plan.pods, &context.rules, context.cluster);
     Ok(plan)
 }

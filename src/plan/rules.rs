@@ -15,6 +15,8 @@ pub struct EvictionRules {
     pub unhealthy_policy: bool,
     /// Eviction answers more than "needs … has …" (1.35).
     pub reports_failed_sync: bool,
+    /// A change of a pod updates every budget that matches it (1.38). Before, it updates one of them, which is chance.
+    pub updates_every_budget: bool,
     /// kubectl drain treats a pod as DaemonSet-managed only if its owner is of group apps (1.34).
     pub daemonsets_by_group: bool,
     /// kubectl drain says that pods "declare no controller" instead of listing the kinds it knows (1.24).
@@ -35,6 +37,7 @@ impl EvictionRules {
             empty_selector_protects: since(29),
             unhealthy_policy: since(27),
             reports_failed_sync: since(35),
+            updates_every_budget: since(38),
             daemonsets_by_group: since(34),
             says_no_controller: since(24),
             out_of_service: since(26),

@@ -70,7 +70,7 @@ pub(super) fn plan<E: Environment>(
     plan.add_replacements(context.cluster, environment);
     plan.complete_taints(context.cluster, &nodes, edits, &context.rules);
     plan.name_gaps(gaps, context.cluster);
-    plan.not_modelled = not_modelled::of_pods(&plan.pods, plan.version, context.cluster);
+    plan.not_modelled = not_modelled::of_pods(&plan.pods, &context.rules, context.cluster);
     Ok(plan)
 }
 

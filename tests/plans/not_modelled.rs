@@ -1,11 +1,14 @@
 //! What plans name as not modelled, where it matters.
 
 use kordon::{
-    cluster::{Change, Key, ObjectEvent, Owner, OwnerKind, Version, Workload, WorkloadKind, WorkloadStage},
+    cluster::{
+        Change, Key, ObjectEvent, Owner, OwnerKind, Selector, Version, Workload, WorkloadKind, WorkloadStage,
+    },
+    engine::ServerVersion,
     plan::{DrainOptions, NotModelledKind, Plan, PodWarning},
 };
 
-use crate::plan_fixture::{PlanFixture, of, own, uid};
+use crate::plan_fixture::{PlanFixture, least, of, own, uid};
 
 fn kinds(plan: &Plan) -> Vec<(NotModelledKind, usize)> {
     plan.not_modelled.iter().map(|found| (found.what, found.pods)).collect()
@@ -86,4 +89,25 @@ fn a_stateful_set_rolls_out_while_its_pods_have_different_revisions() {
     }
     let plan = fixture.sync().drain(&["n0"], DrainOptions::default());
     assert!(of(&plan, "db-0").warnings.contains(&PodWarning::RolloutInProgress));
+}
+
+#[test]
+fn budgets_that_may_be_out_of_date_are_named_before_1_38() {
+    let pods = |minor, second_selects: &str| {
+        let mut fixture = PlanFixture::new(&["n0", "n1"]);
+        fixture.version = ServerVersion::new(1, minor);
+        fixture.replica_set("web", 2, &["n0", "n0"]).replica_set("api", 1, &["n0"]);
+        fixture.budget("web", |budget| budget.min_available = least(1));
+        fixture.budget("other", |budget| {
+            budget.selector = Some(Selector::parse(second_selects).expect("a selector"));
+            budget.min_available = least(1);
+        });
+        // Deleted, not evicted: a running pod under two budgets cannot be evicted.
+        let options = DrainOptions { disable_eviction: true, ..DrainOptions::default() };
+        let plan = fixture.sync().drain(&["n0"], options);
+        kinds(&plan).into_iter().find(|(what, _)| *what == NotModelledKind::BudgetUpdates)
+    };
+    let both_of_web = Some((NotModelledKind::BudgetUpdates, 2));
+    assert_eq!((pods(37, "app=web"), pods(38, "app=web")), (both_of_web, None));
+    assert_eq!(pods(37, "app=api"), None, "each pod has one budget");
 }
