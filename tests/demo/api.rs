@@ -402,6 +402,19 @@ async fn an_eviction_takes_one_disruption_and_the_pod_terminates() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_eviction_tells_the_version_of_the_deletion_from_1_38_on() {
+    for (minor_version, tells) in [(37, false), (38, true)] {
+        let api = server_with(ApiOptions { minor_version, ..ApiOptions::default() });
+        api.load("pods", pod("p"));
+        let body = json!({"metadata": {"name": "p", "namespace": "default"}});
+        let answer = post(&api, &format!("{PODS}/p/eviction"), &body).await.expect("no budget");
+        let pod = read(&api, &format!("{PODS}/p")).await.expect("terminating");
+        let version = Some(&pod["metadata"]["resourceVersion"]).filter(|_| tells);
+        assert_eq!(answer["metadata"].get("resourceVersion"), version, "1.{minor_version}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn evictions_are_decided_as_the_specification_says() {
     let ready = |status: &str| json!([{"type": "Ready", "status": status}]);
     for (what, change, budgets, expected) in [

@@ -23,8 +23,9 @@ pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
     let dry_run = agreed_dry_run(request, &eviction["deleteOptions"])?;
     let mut state = api.state();
     let mut transaction = api.transaction(&mut state, dry_run);
-    evict(&mut transaction, &key, options)?;
-    Ok(reply::success(201))
+    let revision = evict(&mut transaction, &key, options)?;
+    let version = (api.inner.options.minor_version >= 38).then_some(revision);
+    Ok(reply::success(201, version))
 }
 
 fn check_shape(eviction: &Value, key: &ObjectKey) -> Result<(), Refusal> {
@@ -57,11 +58,12 @@ fn agreed_dry_run(request: &ApiRequest, options: &Value) -> Result<bool, Refusal
     Ok(query || body)
 }
 
+/// Evicts a pod. Returns the revision of its deletion, or of its last change if it was terminating.
 fn evict(
     transaction: &mut Transaction<'_>,
     key: &ObjectKey,
     mut options: DeleteOptions,
-) -> Result<(), Refusal> {
+) -> Result<u64, Refusal> {
     let pods = kinds::named("pods");
     let Some(stored) = transaction.store.object(pods, key).cloned() else {
         return Err(Refusal::not_found(pods, &key.name));
@@ -87,8 +89,7 @@ fn evict(
             options.revision = None;
         }
     }
-    transaction.delete(pods, key, &options)?;
-    Ok(())
+    Ok(transaction.delete(pods, key, &options)?.object.revision)
 }
 
 /// Whether a pod can be evicted without a budget: it does not run, or is terminating already.

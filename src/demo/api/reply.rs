@@ -34,9 +34,11 @@ pub fn stream(media: &'static str, body: impl Stream<Item = io::Result<Bytes>> +
 }
 
 /// A `Status` object that reports success.
-pub fn success(code: u16) -> Reply {
-    let status =
-        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code});
+/// A success, with the resourceVersion of what was written, if that is told.
+pub fn success(code: u16, version: Option<u64>) -> Reply {
+    let metadata =
+        version.map_or_else(|| json!({}), |version| json!({"resourceVersion": version.to_string()}));
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": metadata, "status": "Success", "code": code});
     json(code, &status)
 }
 

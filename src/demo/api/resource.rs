@@ -209,7 +209,7 @@ fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, R
         );
         Ok(bound)
     })?;
-    Ok(reply::success(201))
+    Ok(reply::success(201, None))
 }
 
 /// Answers an access review: everything is allowed that no fault forbids.
