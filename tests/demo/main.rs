@@ -1,11 +1,13 @@
 //! The demo cluster and the Kubernetes client, each tested with the other.
 
+mod alerts;
 mod api;
 #[path = "../common/mod.rs"]
 mod common;
 mod connect;
 mod controller;
 mod encodings;
+mod promql;
 mod proxies;
 mod recordings;
 mod scheduler;

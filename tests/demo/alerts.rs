@@ -1,0 +1,373 @@
+//! The alert rules of `docs/alerts.md` over what `kordon controller` exports while things go wrong in the demo cluster, scraped and
+//! evaluated every 15 seconds: when each fires, and that those that are meant to fire before an eviction do.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kordon::{
+    clock::Clock,
+    demo::{
+        api::{Api as Server, ApiOptions, Fault, FaultAnswer, Verb},
+        scenario::Scenario,
+        world::{NodeFault, Scheduling, World, WorldOptions},
+    },
+    engine::{Origin, ServerVersion, Settings},
+    journal::Journal,
+    k8s::{connect::Connection, leader_client::RequestRate, leadership::ElectionOptions},
+    model::ConnectionInfo,
+    run::{
+        controller::{
+            Controller,
+            endpoints::{Endpoint, EndpointRequest},
+            line::LineWriter,
+            process::{ControllerProcess, Enforcement},
+        },
+        scheduler::PlacementScheduler,
+    },
+    time::{Span, Timestamp},
+};
+use kube::{Api, ResourceExt, api::ListParams};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::promql::{Expression, Pending, Scrapes};
+
+/// The tolerationSeconds that admission adds.
+const DEFAULT: i64 = 300;
+/// How often Prometheus scrapes, and evaluates the rules.
+const EVERY: Span = Span::from_secs(15);
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_node_is_reported_before_its_pods_are_evicted() {
+    let mut outage = Outage::start("silent-node", Exporter::Shadow);
+    let seen = outage.run(480).await;
+    seen.fires_before_evictions("NodeSilent", 240);
+    seen.fires_before_evictions("EvictionsWithinFiveMinutes", 240);
+    seen.fires_before_evictions("EvictionsWithinAMinute", 240);
+    // Some pods tolerate nothing, and leave as soon as their node is tainted.
+    for alert in ["NodeSilent", "EvictionsWithinFiveMinutes", "EvictionsWithinAMinute"] {
+        seen.fires_before_any_eviction(alert);
+    }
+    seen.fires_none_but(&["NodeSilent", "EvictionsWithinFiveMinutes", "EvictionsWithinAMinute"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_zone_that_is_down_is_reported_before_its_pods_are_evicted() {
+    let mut outage = Outage::start("zone-outage", Exporter::Shadow);
+    let seen = outage.run(480).await;
+    for alert in ["NodeSilent", "EvictionsWithinFiveMinutes", "ZoneMostlyDown"] {
+        seen.fires_before_evictions(alert, 240);
+    }
+    seen.fires_before_evictions("EvictionsWithinAMinute", 240);
+    for alert in ["NodeSilent", "EvictionsWithinFiveMinutes", "EvictionsWithinAMinute"] {
+        seen.fires_before_any_eviction(alert);
+    }
+}
+
+/// Of a small zone, evictions stop while most of it is down. One node was tainted before.
+#[tokio::test(start_paused = true)]
+async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
+    let mut outage = Outage::start("healthy", Exporter::Shadow);
+    let zone = outage.nodes_of_a_zone().await;
+    outage.world.inject(&zone[0], NodeFault::Disconnect).await;
+    outage.run(80).await;
+    for node in &zone[1..zone.len() - 2] {
+        outage.world.inject(node, NodeFault::Disconnect).await;
+    }
+    let seen = outage.run(400).await;
+    seen.fires_before_evictions("EvictionsPausedInZone", 120);
+    seen.fires_before_evictions("ZoneMostlyDown", 120);
+}
+
+/// The cluster has no room for the largest node, long before it is lost.
+#[tokio::test(start_paused = true)]
+async fn missing_room_is_reported_before_a_pod_is_evicted() {
+    let mut outage = Outage::start("healthy", Exporter::Shadow);
+    let healthy = outage.run(660).await;
+    healthy.fires_none_but(&["NoRoomForANode"]);
+    let zone = outage.nodes_of_a_zone().await;
+    outage.world.inject(&zone[0], NodeFault::Disconnect).await;
+    outage.run(420).await.fires_before_evictions("NoRoomForANode", 300);
+}
+
+/// The controller dies while a node is silent.
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_is_gone_is_reported_and_nobody_is_evicted() {
+    let mut outage = Outage::start("silent-node", Exporter::Shadow);
+    outage.run(20).await;
+    outage.controller.cancel();
+    let seen = outage.run(480).await;
+    assert_eq!(seen.first_eviction, None);
+    // Its Lease expires after 15 s; then two minutes.
+    seen.fires_within("PredictionsNotPossible", 175);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_with_other_flags_is_reported_before_a_pod_is_evicted() {
+    let mut outage = Outage::start("silent-node", Exporter::ShadowWith("node-monitor-grace-period", "20s"));
+    outage.run(480).await.fires_before_evictions("ControllerActsOtherwise", 180);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_broken_is_reported_before_a_pod_is_evicted() {
+    let mut outage = Outage::start("silent-node", Exporter::Shadow);
+    outage.run(30).await;
+    let broken = Fault::always(FaultAnswer::InternalError).of_user(EXPORTER);
+    outage.server.inject(broken.on(&[Verb::Watch, Verb::List], "poddisruptionbudgets"));
+    // Every watch breaks.
+    outage.server.set_down(true);
+    outage.clock.sleep(Span::from_secs(1)).await;
+    outage.server.set_down(false);
+    outage.run(450).await.fires_before_evictions("WatchBroken", 60);
+}
+
+/// The one that would lead waits for the demo's own controller.
+#[tokio::test(start_paused = true)]
+async fn a_kordon_that_waits_is_reported_before_a_pod_is_evicted() {
+    let mut outage = Outage::start("silent-node", Exporter::Candidate);
+    let seen = outage.run(480).await;
+    seen.fires_before_evictions("NoKordonLeader", 240);
+    seen.fires_before_evictions("BlockedByManager", 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_that_fail_are_reported_and_nobody_is_evicted() {
+    let mut outage = Outage::start("zone-outage", Exporter::Leader { evictions_per_minute: None });
+    for resource in ["nodes", "nodes/status"] {
+        let fails = Fault::always(FaultAnswer::InternalError).of_user(EXPORTER);
+        outage.server.inject(fails.on(&[Verb::Patch, Verb::Update], resource));
+    }
+    let seen = outage.run(600).await;
+    assert_eq!(seen.first_eviction, None);
+    seen.fires_within("WritesFail", 480);
+}
+
+/// The first evictions are within the limit; five minutes later the others wait still.
+#[tokio::test(start_paused = true)]
+async fn evictions_that_wait_for_the_limit_are_reported() {
+    let mut outage = Outage::start("healthy", Exporter::Leader { evictions_per_minute: Some(1) });
+    let zone = outage.nodes_of_a_zone().await;
+    for node in &zone[..2] {
+        outage.world.inject(node, NodeFault::Disconnect).await;
+    }
+    let seen = outage.run(780).await;
+    let evicted = seen.first_eviction.expect("one a minute is evicted");
+    let waited = seen.fired["EvictionsHeld"].since(evicted);
+    assert!(waited <= Span::from_secs(300) + EVERY + EVERY, "after {waited}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_but_missing_room_is_reported_of_a_healthy_cluster() {
+    let mut outage = Outage::start("healthy", Exporter::Shadow);
+    outage.run(660).await.fires_none_but(&["NoRoomForANode"]);
+}
+
+/// Who `kordon controller` is to the API server.
+const EXPORTER: &str = "exporter";
+
+/// What `kordon controller` does beside the demo's own controller, or in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exporter {
+    Shadow,
+    /// A shadow that takes a flag of the controller for another.
+    ShadowWith(&'static str, &'static str),
+    Candidate,
+    Leader {
+        evictions_per_minute: Option<usize>,
+    },
+}
+
+/// A demo cluster with its control plane, and what is scraped of `kordon controller`.
+struct Outage {
+    server: Server,
+    clock: Clock,
+    world: World,
+    /// Ends the demo's own controller.
+    controller: CancellationToken,
+    asking: mpsc::Sender<EndpointRequest>,
+    scrapes: Scrapes,
+    _journal: tempfile::TempDir,
+    _cancel: DropGuard,
+}
+
+impl Outage {
+    fn start(scenario: &str, exporter: Exporter) -> Self {
+        let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
+        let server = Server::new(clock, ApiOptions::default());
+        let (cancel, scenario) = (CancellationToken::new(), Scenario::named(scenario).expect("a scenario"));
+        let options = WorldOptions { scenario, scheduling: Scheduling::External, ..WorldOptions::default() };
+        let world = World::start(&server, clock, &options, cancel.clone());
+        let connection = |user: &str| Connection::embedded(server.client_as(user), "demo");
+        let mut settings = Settings::defaults(ServerVersion::new(1, 36));
+        let controller = cancel.child_token();
+        if !matches!(exporter, Exporter::Leader { .. }) {
+            let (connection, identity) = (connection("system:kordon-controller"), "kordon-demo".into());
+            let acts = Controller { connection, settings: settings.clone(), clock, identity };
+            tokio::spawn(acts.run(controller.clone()));
+        }
+        let scheduler = PlacementScheduler { connection: connection("system:kordon-scheduler"), clock };
+        tokio::spawn(scheduler.run(cancel.clone()));
+
+        if let Exporter::ShadowWith(flag, value) = exporter {
+            assert_eq!(settings.set(flag, value, Origin::Override), Ok(true));
+        }
+        let journal = tempfile::tempdir().expect("a folder");
+        let enforcement = |evictions_per_minute| Enforcement {
+            election: ElectionOptions::of("kube-system", "kordon-controller"),
+            identity: EXPORTER.into(),
+            rate: RequestRate::default(),
+            journal: Journal::within(journal.path(), EXPORTER),
+            evictions_per_minute,
+            manager_controllers: None,
+        };
+        let (lines, mut reader) = LineWriter::new();
+        let (asking, asked) = mpsc::channel(4);
+        let process = ControllerProcess {
+            connection: connection(EXPORTER),
+            info: ConnectionInfo::default(),
+            settings,
+            clock,
+            enforcement: match exporter {
+                Exporter::Shadow | Exporter::ShadowWith(..) => None,
+                Exporter::Candidate => Some(enforcement(None)),
+                Exporter::Leader { evictions_per_minute } => Some(enforcement(evictions_per_minute)),
+            },
+            lines,
+            asked,
+        };
+        tokio::spawn(async move { while reader.next().await.is_some() {} });
+        let ends = cancel.clone().cancelled_owned();
+        tokio::spawn(async move { process.run(ends).await.expect("it ends when the test does") });
+        let (scrapes, _cancel) = (Scrapes::default(), cancel.drop_guard());
+        Self { server, clock, world, controller, asking, scrapes, _journal: journal, _cancel }
+    }
+
+    /// Scrapes for so long, and evaluates the rules over all that was scraped.
+    async fn run(&mut self, seconds: i64) -> Reported {
+        let since = self.clock.now();
+        let ends = since + Span::from_secs(seconds);
+        while self.clock.now() + EVERY <= ends {
+            self.clock.sleep(EVERY).await;
+            let (answer, answered) = oneshot::channel();
+            let request = EndpointRequest { endpoint: Endpoint::Metrics, answer };
+            self.asking.send(request).await.expect("it runs");
+            let text = answered.await.expect("it answers").text;
+            self.scrapes.add(self.clock.now(), &text);
+        }
+        self.clock.sleep_until(ends).await;
+        let (first_eviction, first_by_default) =
+            (self.first_eviction(0).await, self.first_eviction(DEFAULT).await);
+        Reported { since, fired: self.fired(), first_eviction, first_by_default }
+    }
+
+    /// When each rule fired first.
+    fn fired(&self) -> BTreeMap<String, Timestamp> {
+        let fires = |rule: &Rule| {
+            let mut pending = Pending::default();
+            self.scrapes
+                .times()
+                .find(|at| pending.evaluate(&self.scrapes.value(&rule.expression, *at), rule.lasts, *at))
+        };
+        rules().into_iter().filter_map(|rule| Some((rule.alert.clone(), fires(&rule)?))).collect()
+    }
+
+    /// When the first pod was marked to be deleted because of a taint, of those that tolerate it for so many seconds.
+    async fn first_eviction(&self, tolerates: i64) -> Option<Timestamp> {
+        let pods: Api<Pod> = Api::all(self.server.client());
+        let pods = pods.list(&ListParams::default()).await.expect("listed");
+        let tolerates_it = |pod: &Pod| {
+            let tolerations = pod.spec.iter().flat_map(|spec| spec.tolerations.iter().flatten());
+            let mut seconds = tolerations.filter_map(|toleration| toleration.toleration_seconds);
+            tolerates == 0 || seconds.any(|seconds| seconds == tolerates)
+        };
+        let conditions = pods.items.into_iter().filter(tolerates_it).filter_map(|pod| pod.status?.conditions);
+        conditions
+            .flatten()
+            .filter(|condition| condition.reason.as_deref() == Some("DeletionByTaintManager"))
+            .filter_map(|condition| Timestamp::parse(&condition.last_transition_time?.0.to_string()))
+            .min()
+    }
+
+    /// The workers of the zone b, by name.
+    async fn nodes_of_a_zone(&self) -> Vec<String> {
+        let nodes: Api<Node> = Api::all(self.server.client());
+        let nodes = nodes.list(&ListParams::default()).await.expect("listed");
+        let names = nodes.iter().map(ResourceExt::name_any);
+        names.filter(|name| name.contains("-1b-") && !name.starts_with("control-plane")).collect()
+    }
+}
+
+/// What the rules reported until a moment.
+#[derive(Debug)]
+struct Reported {
+    /// When the last stretch began.
+    since: Timestamp,
+    fired: BTreeMap<String, Timestamp>,
+    first_eviction: Option<Timestamp>,
+    /// Of the pods with the tolerations that admission adds.
+    first_by_default: Option<Timestamp>,
+}
+
+impl Reported {
+    /// The alert fired before any pod was evicted.
+    fn fires_before_any_eviction(&self, alert: &str) {
+        let evicted = self.first_eviction.unwrap_or_else(|| panic!("no pod is evicted: {self:#?}"));
+        assert!(self.fired[alert] < evicted, "{alert}: {self:#?}");
+    }
+
+    /// The alert fired at least so many seconds before the first pod with default tolerations was evicted.
+    fn fires_before_evictions(&self, alert: &str, seconds: i64) {
+        let fired = self.fired.get(alert).unwrap_or_else(|| panic!("{alert} does not fire: {self:#?}"));
+        let evicted = self.first_by_default.unwrap_or_else(|| panic!("no pod is evicted: {self:#?}"));
+        let before = evicted.since(*fired);
+        println!("{alert} fires {before} before the first eviction");
+        assert!(before >= Span::from_secs(seconds), "{alert}: {before} before the first eviction");
+    }
+
+    fn fires_within(&self, alert: &str, seconds: i64) {
+        let fired = self.fired.get(alert).unwrap_or_else(|| panic!("{alert} does not fire: {self:#?}"));
+        let after = fired.since(self.since);
+        assert!(after >= Span::ZERO && after <= Span::from_secs(seconds), "{alert}: after {after}");
+    }
+
+    fn fires_none_but(&self, alerts: &[&str]) {
+        let others: Vec<&String> =
+            self.fired.keys().filter(|alert| !alerts.contains(&alert.as_str())).collect();
+        assert!(others.is_empty(), "{others:?} fire: {self:#?}");
+    }
+}
+
+/// An alert rule.
+struct Rule {
+    alert: String,
+    expression: Expression,
+    lasts: Span,
+}
+
+/// The rules of the document.
+fn rules() -> Vec<Rule> {
+    let page = include_str!("../../docs/alerts.md");
+    let yaml = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("rules");
+    let groups: Value = serde_saphyr::from_str(yaml).expect("YAML");
+    let rules =
+        groups["groups"].as_array().expect("groups").iter().flat_map(|group| group["rules"].as_array());
+    let text = |rule: &Value, field: &str| rule[field].as_str().expect("text").to_owned();
+    let rule = |rule: &Value| Rule {
+        alert: text(rule, "alert"),
+        expression: Expression::parse(&text(rule, "expr")),
+        lasts: humantime::parse_duration(&text(rule, "for")).expect("a duration").into(),
+    };
+    rules.flatten().map(rule).collect()
+}
+
+/// Every rule is in a test above.
+#[test]
+fn every_alert_has_a_test() {
+    let tests = include_str!("alerts.rs");
+    for rule in rules() {
+        let named =
+            [format!("(\"{}\"", rule.alert), format!("[\"{}\"", rule.alert), format!("\"{}\",", rule.alert)];
+        assert!(named.iter().any(|name| tests.contains(name)), "{} has no test", rule.alert);
+    }
+}
