@@ -262,9 +262,16 @@ impl Model {
         self.collect(now);
     }
 
-    /// Applies the outcome of an effect that was taken.
+    /// Applies the outcome of an effect that was taken. A shadow's effects were recorded when they were decided.
     pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
         let effect = self.in_flight.remove(&id);
+        if self.role != ControllerRole::Shadow {
+            self.apply_outcome(id, effect, outcome, now);
+            self.collect(now);
+        }
+    }
+
+    fn apply_outcome(&mut self, id: EffectId, effect: Option<Effect>, outcome: Outcome, now: Timestamp) {
         // Nothing happened since it was decided.
         let now = effect.as_ref().filter(|_| outcome == Outcome::Recorded).map_or(now, |effect| effect.at);
         if let Some(effect) = &effect {
@@ -283,7 +290,6 @@ impl Model {
         if let Some(engine) = self.engine.as_mut().filter(|_| !retried) {
             engine.handle_outcome(&self.cluster, id, outcome, now);
         }
-        self.collect(now);
     }
 
     /// Does what is due. Returns whether there are new effects or notices.
@@ -533,20 +539,26 @@ impl Model {
                 self.journal.notice(notice);
                 any = true;
             }
-            while let Some(effect) = engine.poll_effect() {
-                any = true;
-                let effect = Arc::unwrap_or_clone(effect);
-                // What a shadow decides is not executed.
-                let held = match self.role {
-                    ControllerRole::Controller => self.held.take(effect),
-                    ControllerRole::Shadow | ControllerRole::Observer => Err(Box::new(effect)),
-                };
-                if let Err(effect) = held {
-                    self.outbox.push_back(*effect);
+            let effects: Vec<Effect> =
+                std::iter::from_fn(|| engine.poll_effect()).map(Arc::unwrap_or_clone).collect();
+            any |= !effects.is_empty();
+            let mut decides_again = false;
+            for effect in effects {
+                match self.role {
+                    ControllerRole::Controller => {
+                        self.outbox.extend(self.held.take(effect).err().map(|effect| *effect));
+                    }
+                    // What a shadow decides is recorded at once, so that it does not depend on how busy the machine is.
+                    ControllerRole::Shadow => {
+                        self.apply_outcome(effect.id, Some(effect.clone()), Outcome::Recorded, now);
+                        self.outbox.push_back(effect);
+                        decides_again = true;
+                    }
+                    ControllerRole::Observer => self.outbox.push_back(effect),
                 }
             }
-            // The engine may decide again where an eviction is withdrawn.
-            if !self.withdraw_evictions(now) {
+            // So may the engine where an eviction is withdrawn.
+            if !self.withdraw_evictions(now) && !decides_again {
                 self.release_evictions(now);
                 return any;
             }

@@ -58,7 +58,7 @@ pub async fn record_live<W: Write>(
 }
 
 /// Does what was due until now, as a dashboard does, and brings the views up to date when a replay does.
-fn pass_time(model: &mut Model, look: &mut Timestamp, now: Timestamp) {
+pub fn pass_time(model: &mut Model, look: &mut Timestamp, now: Timestamp) {
     while *look <= now {
         model.pass_time(*look);
         model.refresh_nodes(*look);

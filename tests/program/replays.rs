@@ -1,24 +1,31 @@
 //! What a replayed model knows at a moment is what the live one knew then; and the commands that record and read recordings.
 
-use std::io::Cursor;
+use std::{collections::BTreeMap, io::Cursor};
 
 use kordon::{
     cli::StatusReport,
     clock::Clock,
     demo::scenario::Scenario,
-    engine::{ServerVersion, Settings},
+    engine::{EffectId, Outcome, ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
-    recording::{RecordingReader, RecordingStart, RecordingWriter},
-    run::{Session, moment_search::MomentSearch, replay::Replay},
+    recording::{EntrySource, RecordingReader, RecordingStart, RecordingWriter},
+    run::{
+        Session,
+        moment_search::MomentSearch,
+        replay::{Replay, look_after},
+    },
     time::{Span, Timestamp},
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    common::{live_session::record_live, program::Shell},
+    common::{
+        live_session::{pass_time, record_live},
+        program::Shell,
+    },
     scenario_frames::start_demo,
 };
 
@@ -61,7 +68,55 @@ async fn a_replayed_model_knows_what_the_live_one_knew() {
     }
 }
 
+/// The machine wakes late, for several things at once, and hears even later that an effect is recorded.
+#[tokio::test(start_paused = true)]
+async fn a_busy_machine_knows_what_a_replay_knows() {
+    for scenario in ["flapping", "zone-outage", "restart"] {
+        let live = LiveSession::run(scenario, Span::from_secs(600)).await;
+        let mut replay = live.replay();
+        for seed in 0..2 {
+            for (at, report) in live.heard_by_a_busy_machine(seed) {
+                let replayed = report_at(&mut replay, at);
+                assert_same(&report, &replayed, &format!("{scenario}, seed {seed}, at {at}"));
+            }
+        }
+    }
+}
+
 impl LiveSession {
+    /// What a busy machine that hears the same reports at the same moments.
+    fn heard_by_a_busy_machine(&self, seed: u64) -> Vec<(Timestamp, Value)> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut reader = RecordingReader::open(Cursor::new(&self.file[..])).expect("a recording");
+        let (start, settings) = (reader.start().clone(), reader.start().settings());
+        let mut model = Model::new(options(&settings), start.at);
+        let mut look = look_after(start.at);
+        let mut unanswered: BTreeMap<Timestamp, Vec<EffectId>> = BTreeMap::new();
+        let mut moments = self.reports.iter().map(|(at, _)| *at).peekable();
+        let mut reports = Vec::new();
+        while let Some(entry) = reader.next_entry().expect("it is whole") {
+            while let Some(moment) = moments.next_if(|moment| *moment < entry.at) {
+                pass_time(&mut model, &mut look, moment);
+                reports.push((moment, report(&model, moment)));
+            }
+            if entry.source != EntrySource::Watch {
+                continue;
+            }
+            pass_time(&mut model, &mut look, entry.at);
+            model.on_watch_event(entry.event, entry.at);
+            while let Some(effect) = model.next_effect() {
+                let answered = entry.at + Span::from_millis(random.i64(0..4000));
+                unanswered.entry(answered).or_default().push(effect.id);
+            }
+            let later = unanswered.split_off(&entry.at);
+            for id in std::mem::replace(&mut unanswered, later).into_values().flatten() {
+                model.on_outcome(id, Outcome::Recorded, entry.at);
+            }
+        }
+        assert_eq!(reports.len(), self.reports.len());
+        reports
+    }
+
     /// Watches a scenario for some time, as a dashboard does, and records it.
     pub async fn run(scenario: &str, duration: Span) -> Self {
         let clock = Clock::new(EPOCH, 1.0);
