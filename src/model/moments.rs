@@ -392,7 +392,11 @@ mod tests {
             let at = Timestamp::from_secs(100 * i64::try_from(place).expect("few"));
             finder.look_at_states(&mut known, states, at);
         }
-        let texts: Vec<_> = finder.found().iter().map(|found| (found.at.as_secs(), found.text())).collect();
+        let texts: Vec<_> = finder
+            .found()
+            .iter()
+            .map(|found| (found.at.since(Timestamp::EPOCH).as_secs(), found.text()))
+            .collect();
         let expected = [
             (300, "node a Silent"),
             (600, "node a Unknown"),

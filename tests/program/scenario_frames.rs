@@ -50,7 +50,7 @@ const WORST: [(&str, [&str; 2]); 15] = [
     ("zone-outage", ["nodes Silent", "zone b down (8 of 8)"]),
     ("partial-disruption", ["of 190 nodes Silent", "of 190 nodes Evicting"]),
     ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24)"]),
-    ("kernel-upgrade", ["Draining", "Draining"]),
+    ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked"]),
     ("stuck-statefulset", ["2 pods have nowhere to run", "2 pods have nowhere to run"]),
     ("blocked-drain", ["node memory-1b-01 Draining", "drain of memory-1b-01 blocked"]),
     ("restart", ["no active kube-controller-manager", "2 of 24 nodes Evicting"]),

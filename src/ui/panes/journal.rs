@@ -169,7 +169,12 @@ pub(super) fn full_text(entry: &JournalEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cluster::Key, engine::Why, model::JournalSubject, time::Timestamp};
+    use crate::{
+        cluster::Key,
+        engine::Why,
+        model::JournalSubject,
+        time::{Span, Timestamp},
+    };
 
     fn entry(verb: &str, subject: JournalSubject, text: &str) -> JournalEntry {
         let entry = JournalEntry::new(Timestamp::EPOCH, Severity::Info, "", text, Why::default());
