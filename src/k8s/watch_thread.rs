@@ -106,7 +106,7 @@ mod tests {
         assert_ne!(first, thread::current().id());
         for _ in 0..2 {
             let (sender, id) = oneshot::channel();
-            let watch = watches.run(async { drop(sender.send(thread::current().id())) });
+            let watch = watches.run(async { sender.send(thread::current().id()).expect("somebody waits") });
             assert_eq!(id.await, Ok(first));
             watch.await.expect("it ends");
         }

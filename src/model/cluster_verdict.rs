@@ -512,8 +512,8 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// `N-1: losing n-3 strands 4 pods (4 Pending) (2m ago)`, or how much of it is worked out; that nothing would is said only if
-/// nothing else is wrong.
+/// `N-1: losing n-3 strands 4 pods (4 Pending) (2m ago)`, or how much of it is worked out; where no loss leaves pods Pending it is
+/// said only if nothing else is wrong.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     let (is_short, phrase) = match model.known_headroom(now) {
         KnownHeadroom::Known { clause: HeadroomClause { text, age, is_short, .. }, rest, .. } => {

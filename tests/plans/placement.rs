@@ -2,15 +2,12 @@
 //! the specification itself, and facts from upstream's tests (docs/upstream/placement-and-pressure.md#8). The message of
 //! an assertion, such as F1, is the row of its table there.
 
-use std::sync::Arc;
-
 use kordon::{
-    cluster::{Change, Key, Node, NodeName, ObjectEvent, Owner, OwnerKind, Pod, WorkloadKind},
+    cluster::{Change, Key, Node, NodeName, ObjectEvent},
     engine::ServerVersion,
     ordered::OrderedMap,
     placement::{
-        FitProof, FitProofs, Placement, Preemption, Reason, Recreated, SchedulingOutcome, SchedulingRequest,
-        Scorer, Snapshot, Unschedulable,
+        Placement, Preemption, Reason, SchedulingOutcome, SchedulingRequest, Scorer, Snapshot, Unschedulable,
     },
 };
 use serde_json::{Value, json};
@@ -772,100 +769,6 @@ fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
             assert_eq!(followed.place(&request), afresh.place(&request), "step {step} of seed {seed}: {pod}");
         }
     }
-}
-
-#[test]
-fn pods_that_are_proved_to_fit_find_nodes_wherever_the_others_are_put() {
-    let seed = 11;
-    let mut chance = fastrand::Rng::with_seed(seed);
-    let scene = priorities(Vec::new());
-    let (rounds, mut proved) = (300, 0);
-    for round in 0..rounds {
-        let mut cluster = scene.cluster();
-        let mut apply = |change| cluster.apply(change, &mut Vec::new());
-        for _ in 0..12 {
-            // With enough nodes feasible, the result depends on the relations between the pods.
-            let node = Node { unschedulable: false, taints: [].into(), ..random_node(&mut chance) };
-            apply(Change::Node(ObjectEvent::Applied(node)));
-        }
-        apply(Change::Node(ObjectEvent::Applied(Node { name: "lost".into(), ..random_node(&mut chance) })));
-        for step in 0..chance.usize(0..3) {
-            let node = format!("n{}", chance.u8(0..6));
-            let pod = scene.pod(&random_pod(&mut chance, step), Some(&node));
-            apply(Change::Pod(ObjectEvent::Applied((*pod).clone())));
-        }
-        let mut pods: Vec<Arc<Pod>> = Vec::new();
-        for number in 0..chance.usize(2..5) {
-            let mut pod = random_pod(&mut chance, 0);
-            pod["name"] = json!(format!("newcomer-{number}"));
-            let pod = owned(&scene.pod(&pod, Some("lost")));
-            apply(Change::Pod(ObjectEvent::Applied((*pod).clone())));
-            pods.push(pod);
-        }
-        let mut snapshot = Snapshot::new(&cluster, NEW);
-        if prove_loss(&mut snapshot, "lost") != everything_fits(pods.len()) {
-            continue;
-        }
-        proved += 1;
-        snapshot.remove_node(&"lost".into());
-        for _ in 0..5 {
-            chance.shuffle(&mut pods);
-            let mut snapshot = snapshot.clone();
-            for pod in &pods {
-                let nodes = snapshot.feasible(&SchedulingRequest::of(pod, &cluster));
-                assert!(!nodes.is_empty(), "round {round} of seed {seed}: {pod:?}");
-                snapshot.add(pod.clone(), &nodes[chance.usize(0..nodes.len())]);
-            }
-        }
-    }
-    assert!((rounds / 5..rounds * 4 / 5).contains(&proved), "{proved} of {rounds}: it tells nothing");
-}
-
-#[test]
-fn pods_that_must_be_spread_evenly_are_not_proved_to_fit_where_others_of_them_are_to_land() {
-    let mut scene = spread_fixture([0; 4]);
-    scene.nodes[2]["unschedulable"] = json!(true);
-    scene.nodes[3]["unschedulable"] = json!(true);
-    let mut lost = scene.nodes[0].clone();
-    (lost["name"], lost["labels"]) = (json!("lost"), json!({}));
-    scene.nodes.push(lost);
-    let (plain, spread) = (foo_pod(&[]), foo_pod(&[spread(ZONE, 1, true)]));
-    let prove = |pods: &[&Value]| {
-        let mut snapshot = scene.snapshot(NEW);
-        for (number, pod) in pods.iter().enumerate() {
-            let mut pod = (*owned(&scene.pod(pod, Some("lost")))).clone();
-            pod.key.name = format!("{}-{number}", pod.key.name).as_str().into();
-            snapshot.add(Arc::new(pod), &"lost".into());
-        }
-        prove_loss(&mut snapshot, "lost")
-    };
-    assert_eq!(prove(&[&plain, &plain]), everything_fits(2));
-    assert_eq!(prove(&[&spread]), everything_fits(1));
-    assert_eq!(prove(&[&spread, &plain]), FitProof::Open);
-    let mut snapshot = scene.snapshot(NEW);
-    snapshot.remove_node(&"lost".into());
-    snapshot.add(scene.pod(&plain, None), &"a".into());
-    assert_eq!(snapshot.feasible(&scene.request(&spread)), [], "zone2 has none, and may not be left behind");
-}
-
-const fn everything_fits(pods: usize) -> FitProof {
-    FitProof::Pending { pending: 0, pods }
-}
-
-/// What is proved about the loss of a node, of which all pods with an owner are recreated.
-fn prove_loss(snapshot: &mut Snapshot, node: &str) -> FitProof {
-    let mut proofs = FitProofs::default();
-    proofs.update(snapshot);
-    proofs.set_recreated(vec![Recreated::All; proofs.owners().len()]);
-    proofs.prove(snapshot, [&node.into()])
-}
-
-/// The pod with an owner of its own.
-fn owned(pod: &Pod) -> Arc<Pod> {
-    let name = &pod.key.name;
-    let kind = OwnerKind::Workload(WorkloadKind::ReplicaSet);
-    let owner = Owner { kind, name: name.clone(), uid: name.as_str().into() };
-    Arc::new(Pod { owner: Some(owner.into()), ..pod.clone() })
 }
 
 fn random_node(chance: &mut fastrand::Rng) -> Node {

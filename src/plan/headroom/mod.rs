@@ -82,7 +82,7 @@ pub struct HeadroomClause {
     pub text: String,
     /// How old the oldest answer is that it rests on; none if nothing has changed since.
     pub age: Option<Span>,
-    /// Whether some loss strands pods.
+    /// Whether some loss leaves pods Pending: the cluster lacks room for them. What is stuck or lost needs none.
     pub is_short: bool,
     /// Whether all nodes are answered, and not too long ago.
     pub knows_nodes: bool,
@@ -201,7 +201,7 @@ impl Headroom {
         Some(HeadroomClause {
             text,
             age: ages.into_iter().flatten().max(),
-            is_short: worst_node.is_some() || worst_zone.is_some(),
+            is_short: knows_nodes && self.nodes.pending > 0 || knows_zones && self.zones.pending > 0,
             knows_nodes,
             knows_zones: knows_zones && self.zones.on_request == 0,
         })
