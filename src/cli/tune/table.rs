@@ -43,7 +43,7 @@ pub fn render(report: &TuneReport, page: &mut Page) {
     notes(report, page);
 }
 
-/// What the recorded controllers did, or would have done with other settings.
+/// What the recorded controllers did, or what controllers with other settings would have done.
 struct TuneRow<'a> {
     letter: String,
     name: String,

@@ -1,5 +1,5 @@
-//! The commands that kordon prints, run by a shell with the real kubectl: first as a dry run that changes nothing, then in
-//! earnest, and what they claim has happened.
+//! The commands that kordon prints, run by a shell with the real kubectl: first as a dry run that changes nothing, then for
+//! real, and what they claim has happened.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
@@ -77,7 +77,7 @@ async fn pods_and_what_they_belong_to_are_changed(plane: &Plane, kordon: &UserSh
     run(plane, &of_why(kordon, &["pod", &web], "scaleUp").await?).await?;
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
     ensure!(deployments.get("web").await?.spec.and_then(|spec| spec.replicas) == Some(7));
-    // Whether the seventh is Ready by now decides what the budget still refuses.
+    // Whether the seventh is Ready decides what the budget refuses.
     set_budget(&client, "web", json!(7)).await?;
     eventually("seven ready pods", Span::from_secs(30), async || {
         let healthy = budgets(&client).get("web").await?.status.map(|status| status.current_healthy);
@@ -223,7 +223,7 @@ async fn wait_for_why(kordon: &UserShell, about: &[&str], action: &str) -> Resul
     .await
 }
 
-/// Types a command into a shell: as a dry run of the server, which has to accept it, and in earnest.
+/// Types a command into a shell: as a dry run of the server, which has to accept it, and for real.
 async fn run(plane: &Plane, command: &str) -> Result<()> {
     ensure!(command.starts_with("kubectl "), "{command}");
     let before = State::read(plane).await?;
