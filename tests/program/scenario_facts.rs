@@ -433,7 +433,7 @@ async fn blocked_drain() {
         facts.equal(&format!("it is Draining at {at} s"), moment.state(&node), "Draining");
         facts.equal(
             &format!("1 of 1 is needed, so the budget allows none at {at} s (docs/upstream/operator-actions.md#5.1)"),
-            moment.model.cluster.budgets().iter().filter(|budget| budget.status.disruptions_allowed == 0 && budget.key.namespace == "monitoring").map(|budget| budget.key.name.to_string()).collect(),
+            moment.model.cluster.budgets().iter().filter(|budget| budget.status.disruptions_allowed == 0 && *budget.key.namespace == *"monitoring").map(|budget| budget.key.name.to_string()).collect(),
             set(["grafana"]),
         );
         facts.holds(
@@ -456,7 +456,11 @@ async fn blocked_drain() {
     facts.equal("which the drain still has to remove", at_280.claim(&node, "podsLeft"), 1);
     facts.equal(
         "the others were evicted through the API",
-        at_280.departed(|kind| kind == DepartureKind::ApiEviction).intersection(&all).cloned().collect(),
+        at_280
+            .departed(|kind| kind == DepartureKind::ApiEviction)
+            .intersection(&all)
+            .cloned()
+            .collect::<BTreeSet<_>>(),
         all.iter().filter(|pod| **pod != key_of(grafana)).cloned().collect(),
     );
     facts.holds(
