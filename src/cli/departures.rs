@@ -31,7 +31,7 @@ pub struct DeparturesArgs {
 
 /// Prints the pods that leave or have left, as far as the cluster or a recording still shows them.
 pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let shot = OneShot::ask_for(&args.once, &FeedKind::STATUS, connection).await?;
+    let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     args.once.output.print(&DeparturesReport::new(&shot.model, shot.at), table)?;
     shot.done()
 }
@@ -106,7 +106,7 @@ pub struct EvidenceReport {
 
 impl DeparturesReport {
     fn new(model: &Model, at: Timestamp) -> Self {
-        let gaps = model.cluster.gaps(FeedKind::STATUS);
+        let gaps = model.cluster.gaps(FeedKind::PREDICTION);
         let kind = |(kind, count): (DepartureKind, usize)| KindReport {
             kind: kind.as_str(),
             count,

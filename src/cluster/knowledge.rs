@@ -90,11 +90,7 @@ impl FeedKind {
     /// What only the replacements of pods rest on: of no use without the pods.
     pub const REPLACEMENTS: [Self; 6] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
 
-    /// What the state of the cluster and headroom rest on.
-    pub const STATUS: [Self; 16] =
-        Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement]);
-
-    /// What plans, placements and forecasts rest on.
+    /// What the state of the cluster, headroom, plans, placements and forecasts rest on.
     pub const PREDICTION: [Self; 17] =
         Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement, Decides::Replacement]);
 

@@ -54,7 +54,7 @@ use held_evictions::PodSight;
 use history::{Expectations, HistoryContext};
 
 use crate::{
-    cluster::{Applied, Change, Cluster, Gaps, NodeName},
+    cluster::{Applied, Change, Cluster, Gaps, Known, NodeName},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
     forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement, apply_write},
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -401,7 +401,12 @@ impl Model {
 
     /// What predictions rest on and has not been listed yet: until then nothing is said that a list could change.
     pub fn loading(&self) -> Gaps {
-        self.cluster.gaps(FeedKind::PREDICTION).not_listed()
+        let has_pods =
+            !matches!(self.cluster.known(FeedKind::Pods), Known::Forbidden { .. } | Known::Off { .. });
+        // Without pods nothing rests on the other kinds.
+        let kinds = FeedKind::PREDICTION.into_iter();
+        let kinds = kinds.filter(|kind| has_pods || matches!(kind, FeedKind::Nodes | FeedKind::Leases));
+        self.cluster.gaps(kinds).not_listed()
     }
 
     /// Whether the headroom would be the same if everything were known.

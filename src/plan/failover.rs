@@ -88,7 +88,7 @@ pub fn pods_of(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<Arc<Pod>>
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
 }
 
-/// The pods of nodes that are lost for good, as they leave.
+/// The pods of nodes that are lost and do not come back, as they leave.
 pub fn leave_lost_nodes(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<LeavingPod> {
     let is_known = failover_gaps(cluster).unknown().is_empty();
     let leave =

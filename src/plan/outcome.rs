@@ -12,9 +12,7 @@ use super::{
     landing::Landing,
     owner::{self, NotRecreated, Recreation},
     placement_trace::{self, PlacementTrace},
-    pod_plan::PodPlan,
     quota::QuotaRefusal,
-    verdict::Verdict,
     words::counted,
 };
 use crate::{
@@ -296,7 +294,7 @@ pub struct PlacedReplacement<'a> {
 }
 
 impl Departing {
-    /// A pod of a node that is lost for good. Its taint evicts the pod, unless that tolerates it, and no kubelet ends it.
+    /// A pod of a node that is lost and does not come back. Its taint evicts the pod, unless that tolerates it, and no kubelet ends it.
     /// `is_known`: nothing is missing of the cluster.
     pub fn from_lost_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
         let is_deleted = !is_never_evicted(pod);
@@ -445,40 +443,6 @@ impl PodOutcome {
             Recreation::OnSameNode => Self::SameNode,
             Recreation::Never(NotRecreated::Finished) => Self::Finished,
             Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone) => Self::Lost,
-        }
-    }
-
-    /// What becomes of a pod in a plan.
-    pub(super) fn of_planned(cluster: &Cluster, pod: &Pod, plan: &PodPlan) -> Self {
-        match &plan.verdict {
-            Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => {
-                Self::Stays { why: plan.verdict.to_string().into() }
-            }
-            Verdict::Refused { .. }
-            | Verdict::Waits { .. }
-            | Verdict::WaitsForController { .. }
-            | Verdict::WaitsForNamespace
-            | Verdict::Blocked { .. }
-            | Verdict::TwoBudgets { .. }
-            | Verdict::Unknown { .. } => Self::Blocked { why: plan.verdict.to_string() },
-            Verdict::Undecided { .. } => Self::Unknown { why: plan.verdict.to_string().into() },
-            Verdict::Terminating => Self::of_terminating(cluster, pod),
-            Verdict::Leaves(_) | Verdict::LeavesAfter { .. } | Verdict::Deleted { .. } => {
-                let is_gone = plan.gone.likely.is_some()
-                    || pod.node.as_ref().is_some_and(|node| !keeps_pods(cluster, node));
-                let running = Departing::from_running_node(cluster, pod, false);
-                let departing =
-                    Departing { is_gone, is_detached: is_gone, quota: plan.quota.clone(), ..running };
-                let replacement = plan.landing.as_ref().map(|landing| PlacedReplacement {
-                    landing,
-                    trace: plan.placement.as_deref(),
-                    ready: plan.ready_again,
-                });
-                if replacement.is_none() && plan.times_out.is_some() && departing.is_replaced() {
-                    return Self::WaitsForOldPod;
-                }
-                departing.decide(pod, replacement)
-            }
         }
     }
 

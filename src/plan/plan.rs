@@ -8,7 +8,6 @@ use super::{
     kubectl,
     node_plan::{NodeChange, NodePlan},
     not_modelled::NotModelled,
-    outcome::PodOutcome,
     permission::{self, Permission},
     placement_trace::Receiver,
     pod_plan::{PodPlan, Window},
@@ -126,7 +125,7 @@ impl Plan {
     pub(super) fn count_pods(&mut self, cluster: &Cluster) {
         for plan in &mut self.pods {
             if let Some(pod) = cluster.pod(&plan.pod) {
-                plan.outcome = PodOutcome::of_planned(cluster, pod, plan);
+                plan.outcome = plan.decide_outcome(cluster, pod);
             }
         }
         self.totals = PlanTotals::of_pods(&self.pods, self.made);

@@ -3,12 +3,19 @@
 use std::sync::Arc;
 
 use super::{
-    environment::Quality, eviction::EvictionAnswer, eviction_note::EvictionNote, landing::Landing,
-    outcome::PodOutcome, owner::NotRecreated, placement_trace::PlacementTrace, quota::QuotaRefusal,
-    verdict::Verdict, warning::PodWarning,
+    environment::Quality,
+    eviction::EvictionAnswer,
+    eviction_note::EvictionNote,
+    landing::Landing,
+    outcome::{self, Departing, PlacedReplacement, PodOutcome},
+    owner::NotRecreated,
+    placement_trace::PlacementTrace,
+    quota::QuotaRefusal,
+    verdict::Verdict,
+    warning::PodWarning,
 };
 use crate::{
-    cluster::{Key, Name, NodeName, OwnerKind, Pod, Uid},
+    cluster::{Cluster, Key, Name, NodeName, OwnerKind, Pod, Uid},
     ordered::OrderedSet,
     time::Timestamp,
 };
@@ -85,6 +92,40 @@ impl PodPlan {
             ready_again: None,
             quality: Quality::Certain,
             eviction_notes: Vec::new(),
+        }
+    }
+
+    /// What becomes of a pod in a self.
+    pub(super) fn decide_outcome(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
+        match &self.verdict {
+            Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => {
+                PodOutcome::Stays { why: self.verdict.to_string().into() }
+            }
+            Verdict::Refused { .. }
+            | Verdict::Waits { .. }
+            | Verdict::WaitsForController { .. }
+            | Verdict::WaitsForNamespace
+            | Verdict::Blocked { .. }
+            | Verdict::TwoBudgets { .. }
+            | Verdict::Unknown { .. } => PodOutcome::Blocked { why: self.verdict.to_string() },
+            Verdict::Undecided { .. } => PodOutcome::Unknown { why: self.verdict.to_string().into() },
+            Verdict::Terminating => PodOutcome::of_terminating(cluster, pod),
+            Verdict::Leaves(_) | Verdict::LeavesAfter { .. } | Verdict::Deleted { .. } => {
+                let is_gone = self.gone.likely.is_some()
+                    || pod.node.as_ref().is_some_and(|node| !outcome::keeps_pods(cluster, node));
+                let running = Departing::from_running_node(cluster, pod, false);
+                let departing =
+                    Departing { is_gone, is_detached: is_gone, quota: self.quota.clone(), ..running };
+                let replacement = self.landing.as_ref().map(|landing| PlacedReplacement {
+                    landing,
+                    trace: self.placement.as_deref(),
+                    ready: self.ready_again,
+                });
+                if replacement.is_none() && self.times_out.is_some() && departing.is_replaced() {
+                    return PodOutcome::WaitsForOldPod;
+                }
+                departing.decide(pod, replacement)
+            }
         }
     }
 

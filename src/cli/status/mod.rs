@@ -44,7 +44,7 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
     }
     let mut shot = match args.no_pods {
         true => OneShot::ask(&args.once, connection, true).await?,
-        false => OneShot::ask_for(&args.once, &FeedKind::STATUS, connection).await?,
+        false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,
     };
     shot.run_forecast();
     if !args.no_pods {
