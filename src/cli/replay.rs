@@ -54,7 +54,7 @@ pub async fn run(args: ReplayArgs) -> Result<(), CliError> {
         let source: Box<dyn RecordingSource> = Box::new(BufReader::new(open(&file)?));
         let reader = crate::recording::RecordingReader::open(source)?;
         let mut flags = reader.start().settings();
-        settings.apply(&mut flags);
+        settings.apply_to_recorded(&mut flags)?;
         if with.is_empty() {
             return Ok((Replay::new(reader, flags), String::new()));
         }

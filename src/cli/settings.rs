@@ -2,7 +2,11 @@
 
 use clap::Args;
 
-use crate::engine::{Origin, ServerVersion, Settings};
+use super::exit::CliError;
+use crate::{
+    counterfactual::BadAlternative,
+    engine::{Origin, ServerVersion, Settings},
+};
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(
@@ -46,8 +50,30 @@ pub struct SettingsArgs {
 }
 
 impl SettingsArgs {
+    /// Overrides the settings that were given, of a release that is known.
+    ///
+    /// # Errors
+    /// The release does not have one of the flags.
+    pub fn apply_to_recorded(&self, settings: &mut Settings) -> Result<(), CliError> {
+        self.apply(settings);
+        match self.given().find(|(flag, _)| !settings.has_flag(flag)) {
+            Some((flag, _)) => {
+                let version = settings.version;
+                let removed = BadAlternative::RemovedFlag { flag: flag.into(), version };
+                Err(CliError::Usage(removed.to_string()))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Overrides the settings that were given.
     pub fn apply(&self, settings: &mut Settings) {
+        for (flag, text) in self.given() {
+            settings.set(flag, text, Origin::Override).expect("checked when it was parsed");
+        }
+    }
+
+    fn given(&self) -> impl Iterator<Item = (&'static str, &String)> {
         let flags = [
             ("node-monitor-period", &self.node_monitor_period),
             ("node-monitor-grace-period", &self.node_monitor_grace_period),
@@ -61,11 +87,7 @@ impl SettingsArgs {
             ("terminated-pod-gc-threshold", &self.terminated_pod_gc_threshold),
             ("controllers", &self.controllers),
         ];
-        for (flag, text) in flags {
-            if let Some(text) = text {
-                settings.set(flag, text, Origin::Override).expect("checked when it was parsed");
-            }
-        }
+        flags.into_iter().filter_map(|(flag, text)| Some((flag, text.as_ref()?)))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     cluster::{Key, NodeName, Uid},
     ordered::OrderedSet,
+    plan::owner::Recreation,
     time::{Span, Timestamp},
 };
 
@@ -37,6 +38,8 @@ pub struct EvictedPod {
     pub silent_since: Timestamp,
     /// When its node was heard from again and was well; none if it never was.
     pub back: Option<Timestamp>,
+    /// Whether and when its owner recreates it.
+    pub recreation: Recreation,
 }
 
 impl UnreachableNode {
@@ -154,6 +157,7 @@ mod tests {
             at: at(secs),
             silent_since: at(0),
             back: None,
+            recreation: Recreation::Immediately,
         };
         let mut acts = Acts::default();
         for (node, secs) in [("soon", 340), ("late", 350), ("dead", 360), ("open", 1700)] {

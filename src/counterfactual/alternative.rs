@@ -2,7 +2,7 @@
 
 use crate::{
     cluster::{SharedList, TaintEffect, Toleration, TolerationOperator},
-    engine::{BadSetting, NOT_READY, Origin, Settings, UNREACHABLE},
+    engine::{BadSetting, NOT_READY, Origin, ServerVersion, Settings, UNREACHABLE},
     time::Span,
 };
 
@@ -14,6 +14,9 @@ pub const DEFAULT_TOLERATION: Span = Span::from_secs(300);
 pub struct Alternative {
     pub settings: Settings,
     pub tolerations: DefaultTolerations,
+    /// A longer silence of a node is an outage, also for settings under which nothing follows from it: the shortest grace period of those
+    /// that are compared.
+    pub least_silence: Span,
 }
 
 /// How long pods tolerate the taints of a node that is not ready, if they have the toleration that the admission plugin
@@ -36,6 +39,8 @@ pub enum BadAlternative {
          default-unreachable-toleration-seconds"
     )]
     UnknownFlag(String),
+    #[error("--{flag} is no flag of Kubernetes {version}, which is recorded: it was removed in 1.27")]
+    RemovedFlag { flag: String, version: ServerVersion },
     #[error(transparent)]
     Setting(#[from] BadSetting),
 }
@@ -46,7 +51,8 @@ const UNREACHABLE_FLAG: &str = "default-unreachable-toleration-seconds";
 impl Alternative {
     /// The settings as they are.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, tolerations: DefaultTolerations::default() }
+        let least_silence = settings.node_monitor_grace_period.value;
+        Self { settings, tolerations: DefaultTolerations::default(), least_silence }
     }
 
     /// Replaces a setting: `node-monitor-grace-period=20s`, also with the dashes of a flag.
@@ -65,7 +71,12 @@ impl Alternative {
         match flag {
             NOT_READY_FLAG => self.tolerations.not_ready = Some(seconds()?),
             UNREACHABLE_FLAG => self.tolerations.unreachable = Some(seconds()?),
-            _ if self.settings.set(flag, value, Origin::Override)? => {}
+            _ if self.settings.set(flag, value, Origin::Override)? => {
+                if !self.settings.has_flag(flag) {
+                    let version = self.settings.version;
+                    return Err(BadAlternative::RemovedFlag { flag: flag.into(), version });
+                }
+            }
             _ => return Err(BadAlternative::UnknownFlag(flag.into())),
         }
         Ok(())
@@ -143,7 +154,6 @@ impl DefaultTolerations {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::ServerVersion;
 
     fn toleration(key: &str, seconds: Option<i64>) -> Toleration {
         let (operator, effect) = (TolerationOperator::Exists, Some(TaintEffect::NoExecute));
@@ -180,6 +190,32 @@ mod tests {
         assert_eq!(present.set_all(&["v=4"]), Err(BadAlternative::UnknownFlag("v".into())));
         assert!(matches!(present.set_all(&["node-eviction-rate=fast"]), Err(BadAlternative::Setting(_))));
         assert!(present.set_all(&["default-not-ready-toleration-seconds=-1"]).is_err());
+    }
+
+    /// docs/upstream/node-lifecycle.md#1.1
+    #[test]
+    fn a_flag_that_the_release_does_not_have_is_refused() {
+        for (minor, exists) in [(19, true), (26, true), (27, false), (36, false), (38, false)] {
+            let version = ServerVersion::new(1, minor);
+            let present = Alternative::new(Settings::defaults(version));
+            for (flag, value) in [("pod-eviction-timeout", "1m"), ("enable-taint-manager", "false")] {
+                let result = present.set_all(&[&format!("--{flag}={value}")]);
+                let refused = BadAlternative::RemovedFlag { flag: flag.into(), version };
+                assert_eq!(result, if exists { Ok(()) } else { Err(refused) }, "{version}");
+            }
+            let others = [
+                "node-monitor-period=1s",
+                "node-monitor-grace-period=20s",
+                "node-startup-grace-period=20s",
+                "node-eviction-rate=1",
+                "secondary-node-eviction-rate=1",
+                "large-cluster-size-threshold=1",
+                "unhealthy-zone-threshold=0.5",
+                "default-not-ready-toleration-seconds=1",
+                "default-unreachable-toleration-seconds=1",
+            ];
+            assert_eq!(present.set_all(&others), Ok(()), "{version}");
+        }
     }
 
     impl Alternative {

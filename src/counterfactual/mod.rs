@@ -24,6 +24,7 @@
 mod acts;
 mod alternative;
 mod nodes;
+mod outages;
 mod pods;
 mod replacements;
 mod uncertainty;
@@ -32,6 +33,7 @@ use std::sync::Arc;
 
 pub use acts::{Acts, ActsTotals, EvictedPod, Spread, UnreachableNode};
 pub use alternative::{Alternative, BadAlternative, DEFAULT_TOLERATION, DefaultTolerations};
+pub use outages::{AffectedPod, CostScope, OutageCost, OutageEnd, Paid, RecordedOutage, START, Whose};
 pub use uncertainty::{Uncertainties, Uncertainty};
 
 use crate::{
@@ -43,6 +45,7 @@ use crate::{
     ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
+use outages::{OutageStart, OutageTracker};
 use replacements::Replacements;
 
 /// How long a leader's Lease is valid if it does not say so.
@@ -54,6 +57,8 @@ const LEADER_DURATION: Span = Span::from_secs(15);
 pub struct Counterfactual {
     settings: Settings,
     tolerations: DefaultTolerations,
+    /// A longer silence of a node is an outage.
+    least_silence: Span,
     /// The nodes, Leases and pods as they were recorded.
     recorded: Cluster,
     /// The last status of Ready that each kubelet posted, by node.
@@ -71,6 +76,7 @@ pub struct Counterfactual {
     evicted_here: OrderedMap<Key, Timestamp>,
     /// How often the leader renews its Lease.
     leader_renews_every: Option<Span>,
+    outages: OutageTracker,
     happened: Acts,
     would: Acts,
     uncertain: Uncertainties,
@@ -81,6 +87,7 @@ impl Counterfactual {
         Self {
             settings: alternative.settings.clone(),
             tolerations: alternative.tolerations,
+            least_silence: alternative.least_silence,
             recorded: Cluster::default(),
             posted: OrderedMap::new(),
             heard: OrderedMap::new(),
@@ -90,6 +97,7 @@ impl Counterfactual {
             replacements: Replacements::default(),
             evicted_here: OrderedMap::new(),
             leader_renews_every: None,
+            outages: OutageTracker::default(),
             happened: Acts::default(),
             would: Acts::default(),
             uncertain: Uncertainties::default(),
@@ -111,6 +119,19 @@ impl Counterfactual {
         let mut uncertain = self.uncertain.clone();
         uncertain.add(Uncertainty::ReplacementMissing, self.evicted_here.len());
         uncertain
+    }
+
+    /// The outages until the end of the recording, in which the cluster of the model is given.
+    pub fn outages(&self, cluster: &Cluster, end: Timestamp) -> Vec<RecordedOutage> {
+        let heard = self.heard.iter().map(|(node, heard)| (node, *heard));
+        let open = self.outages.open(heard, end, self.least_silence);
+        let open = open.map(|(node, start)| self.outage((node, start, OutageEnd::Open(end)), cluster));
+        self.outages.ended().iter().cloned().chain(open).collect()
+    }
+
+    /// How long pods took until they were Ready: the median; none if none was observed.
+    pub fn start(&self) -> Option<Span> {
+        self.outages.start()
     }
 
     /// What a recorded change is to the cluster of the model, which is given as it is before it.
@@ -154,8 +175,9 @@ impl Counterfactual {
     }
 
     /// The recording has a gap: what happened then is not known.
-    pub fn on_gap(&mut self) {
+    pub fn on_gap(&mut self, now: Timestamp) {
         self.uncertain.add(Uncertainty::Gap, 1);
+        self.outages.on_gap(now);
     }
 
     /// When [`Counterfactual::on_timeout`] must be called next.
@@ -224,7 +246,9 @@ impl Counterfactual {
             return;
         }
         self.heard.insert(name.clone(), at);
-        if let Some(before) = before.filter(|_| cluster.leases().is_synced()) {
+        let before = before.filter(|_| cluster.leases().is_synced());
+        self.observe_outage(name, before, at, cluster);
+        if let Some(before) = before {
             let silence = at.since(before);
             let grace = self.settings.node_monitor_grace_period.value;
             let is_close = silence > grace && silence <= grace + self.passes();
@@ -246,6 +270,35 @@ impl Counterfactual {
         self.happened.on_back(name, at, passes);
         let close = self.would.on_back(name, at, passes);
         self.uncertain.add(Uncertainty::NearDeadline, close + self.nearly_evicted(name, cluster, now));
+    }
+
+    /// Somebody deletes the node. What is heard from another of its name is another's.
+    fn on_node_gone(&mut self, name: &NodeName, cluster: &Cluster, now: Timestamp) {
+        self.posted.remove(name);
+        let heard = self.heard.remove(name).filter(|_| cluster.leases().is_synced());
+        if let Some(start) = self.outages.on_gone(name, heard, now, self.least_silence) {
+            let outage = self.outage((name, start, OutageEnd::Deleted(now)), cluster);
+            self.outages.on_ended(outage);
+        }
+    }
+
+    /// The node was heard from, last before that at `before`, if that is known.
+    fn observe_outage(
+        &mut self,
+        name: &NodeName,
+        before: Option<Timestamp>,
+        at: Timestamp,
+        cluster: &Cluster,
+    ) {
+        let posted = self.posted.get(name).copied();
+        if let Some(start) = self.outages.on_heard(name, before, at, self.least_silence, posted) {
+            let outage = self.outage((name, start, OutageEnd::Back(at)), cluster);
+            self.outages.on_ended(outage);
+        }
+    }
+
+    fn outage(&self, what: (&NodeName, OutageStart, OutageEnd), cluster: &Cluster) -> RecordedOutage {
+        outages::outage(what, (&self.recorded, cluster), &self.happened)
     }
 
     /// The longest time by which a decision depends on when the controller's passes are.

@@ -56,6 +56,7 @@ impl Counterfactual {
         let Some(new) = &delta.new else {
             let gone = delta.old.as_ref().expect("one of the two is there");
             self.on_intervention(gone, cluster);
+            self.on_node_gone(&gone.name, cluster, now);
             return ObjectEvent::Deleted(gone.name.clone());
         };
         let old = same_node(delta.old.as_ref(), new);
@@ -74,7 +75,10 @@ impl Counterfactual {
         if let Some(at) = posted(old, new) {
             let status = new.ready().map_or(ConditionStatus::Unknown, |ready| ready.status);
             self.posted.insert(new.name.clone(), status);
-            self.on_heartbeat(&new.name, cluster.local(at).min(now), cluster, now);
+            let at = cluster.local(at).min(now);
+            self.on_heartbeat(&new.name, at, cluster, now);
+            // It may be no later than a renewal of its Lease.
+            self.observe_outage(&new.name, None, at, cluster);
         }
         if merged.is_ready() && known.is_some_and(|known| !known.is_ready()) {
             others.extend(self.restore_pods(&merged.name, cluster));

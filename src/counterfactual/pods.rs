@@ -6,6 +6,7 @@ use super::{Counterfactual, ListStage, Uncertainty, acts::EvictedPod, next_versi
 use crate::{
     cluster::{Applied, Change, Cluster, ConditionStatus, Delta, Key, NodeName, ObjectEvent, Pod, Uid},
     engine::{DELETION_BY_TAINT, Deletion, NODE_LOST, controllers_own},
+    plan::owner::{self, Recreation},
     time::Timestamp,
     why::departure::{DepartureKind, PodDeparture, PodPresence},
 };
@@ -25,6 +26,7 @@ impl Counterfactual {
         let mut pods = Vec::new();
         for applied in self.record(Change::Pod(event)) {
             let Applied::Pod(delta) = applied else { continue };
+            self.observe_start(&delta, cluster, now);
             pods.extend(self.on_pod(&delta, cluster, now));
         }
         if is_first {
@@ -57,9 +59,30 @@ impl Counterfactual {
         }
     }
 
+    /// Takes note of how long a pod takes until it is Ready. Those of DaemonSets and static pods replace none that is evicted.
+    fn observe_start(&mut self, delta: &Delta<Pod>, cluster: &Cluster, now: Timestamp) {
+        let before = |new: &Pod| delta.old.as_ref().filter(|old| old.uid == new.uid).cloned();
+        match &delta.new {
+            Some(new) => {
+                let is_new = before(new).is_none() && cluster.pods().is_synced() && !new.is_ready();
+                if is_new && owner::recreation(cluster, new) != Recreation::OnSameNode {
+                    self.outages.on_pod_created(&new.uid);
+                }
+                if new.is_ready() {
+                    self.outages.on_pod_ready(&new.uid, now.since(cluster.local(new.created)).or_zero());
+                }
+            }
+            None => {
+                if let Some(old) = &delta.old {
+                    self.outages.on_pod_gone(&old.uid);
+                }
+            }
+        }
+    }
+
     fn on_pod_created(&mut self, new: &Arc<Pod>, cluster: &Cluster) -> Option<ObjectEvent<Pod>> {
         let is_listed = !cluster.pods().is_synced();
-        if !is_listed && self.replacements.leaves_out(&new.key, owner(new)) {
+        if !is_listed && self.replacements.leaves_out(&new.key, owner_uid(new)) {
             self.uncertain.add(Uncertainty::ReplacementLeftOut, 1);
             return None;
         }
@@ -176,7 +199,7 @@ impl Counterfactual {
         let known = cluster.pod(&pod.key).filter(|known| known.uid == pod.uid);
         if known.is_some_and(|known| known.termination.is_none()) && !self.replacements.is_left_out(&pod.key)
         {
-            let owner = owner(pod).cloned().unwrap_or_default();
+            let owner = owner_uid(pod).cloned().unwrap_or_default();
             self.replacements.on_stays(&pod.key, &owner);
         }
     }
@@ -198,7 +221,7 @@ impl Counterfactual {
             if controllers_own(node).next().is_some() {
                 let act = self.act(pod, &node.name, cluster, now);
                 self.would.on_evicted(act);
-                if !also_recorded && owner(pod).is_some() {
+                if !also_recorded && owner_uid(pod).is_some() {
                     self.evicted_here.insert(pod.key.clone(), now);
                 }
             }
@@ -217,7 +240,16 @@ impl Counterfactual {
     fn act(&self, pod: &Pod, node: &NodeName, cluster: &Cluster, now: Timestamp) -> EvictedPod {
         let silent_since = self.silent_since(node, cluster, now);
         let (node, back) = (node.clone(), None);
-        EvictedPod { pod: pod.key.clone(), uid: pod.uid.clone(), node, at: now, silent_since, back }
+        let recreation = owner::recreation(cluster, pod);
+        EvictedPod {
+            pod: pod.key.clone(),
+            uid: pod.uid.clone(),
+            node,
+            at: now,
+            silent_since,
+            back,
+            recreation,
+        }
     }
 
     /// The kubelet of a node that is Ready again posts that its pods are ready, which the engine had marked.
@@ -241,7 +273,7 @@ impl Counterfactual {
     }
 }
 
-fn owner(pod: &Pod) -> Option<&Uid> {
+fn owner_uid(pod: &Pod) -> Option<&Uid> {
     pod.owner.as_ref().map(|owner| &owner.uid)
 }
 

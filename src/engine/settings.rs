@@ -257,6 +257,11 @@ impl Settings {
         self.rows_with(|span| humantime::format_duration(span.to_std()).to_string())
     }
 
+    /// Whether the release has this flag.
+    pub fn has_flag(&self, flag: &str) -> bool {
+        self.rows().iter().any(|(name, ..)| *name == flag)
+    }
+
     fn rows_with(&self, duration: impl Fn(Span) -> String) -> Vec<(&'static str, String, Origin)> {
         fn row<T: ToString>(flag: &'static str, setting: &Setting<T>) -> (&'static str, String, Origin) {
             (flag, setting.value.to_string(), setting.origin)

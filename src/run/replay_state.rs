@@ -41,7 +41,7 @@ impl ReplayState {
                     && health.state != FeedState::Live
                     && *kind == FeedKind::Nodes
                 {
-                    counterfactual.on_gap();
+                    counterfactual.on_gap(at);
                 }
                 self.model.on_watch_event(event, at);
                 self.answer_effects(at);

@@ -10,7 +10,9 @@ use std::{
 
 use super::replay::Replay;
 use crate::{
-    counterfactual::{Acts, ActsTotals, Alternative, Uncertainties, Uncertainty},
+    counterfactual::{
+        Acts, ActsTotals, Alternative, CostScope, Paid, START, Uncertainties, Uncertainty, Whose,
+    },
     recording::{RecordingError, RecordingReader},
     time::{Span, Timestamp},
 };
@@ -22,6 +24,8 @@ pub struct TuningScope {
     pub until: Timestamp,
     /// An eviction was not necessary if its node was back within this time.
     pub back_within: Span,
+    /// Outages shorter than this, from the last heartbeat, are blips.
+    pub blip: Span,
 }
 
 /// What settings would have done.
@@ -30,8 +34,14 @@ pub struct SettingsTrial {
     pub alternative: Alternative,
     pub totals: ActsTotals,
     pub uncertain: Uncertainties,
+    /// What people would have paid for the outages.
+    pub paid: Paid,
     /// What the recorded controllers did: the same for all settings.
     pub happened: ActsTotals,
+    /// What people paid for the same outages.
+    pub happened_paid: Paid,
+    /// How long a replacement takes until it is Ready.
+    pub start: Span,
 }
 
 impl SettingsTrial {
@@ -44,19 +54,32 @@ impl SettingsTrial {
         alternative: Alternative,
         scope: TuningScope,
     ) -> Result<Self, RecordingError> {
-        let end = reader.until().min(scope.until + scope.back_within);
+        let end = reader.until().min(scope.until + scope.back_within.max(scope.blip));
         let mut replay = Replay::under(reader, alternative.clone());
         replay.seek(end)?;
         let layer = replay.counterfactual().expect("it was asked about other settings");
         let totals = |acts: &Acts| acts.within(scope.from, scope.until).totals(scope.back_within, end);
         let (totals, happened) = (totals(layer.would()), totals(layer.happened()));
+        let start = layer.start().unwrap_or(START);
+        let counted = CostScope {
+            from: scope.from,
+            until: scope.until,
+            blip: scope.blip,
+            passes: alternative.settings.node_monitor_period.value * 2,
+            start,
+            end,
+        };
+        let outages = layer.outages(&replay.model().cluster, end);
+        let paid = Paid::of(outages.iter(), Whose::Engine(layer.would()), &counted);
+        let happened_paid = Paid::of(outages.iter(), Whose::Recorded(layer.happened()), &counted);
         let mut uncertain = layer.uncertain();
         uncertain.add(Uncertainty::OpenAtEnd, totals.open);
         uncertain.add(Uncertainty::Gap, replay.damaged().count());
-        Ok(Self { alternative, totals, uncertain, happened })
+        Ok(Self { alternative, totals, uncertain, paid, happened, happened_paid, start })
     }
 
-    /// The same for several settings, on as many threads as there are processors. The trials come in the order of the settings.
+    /// The same for several settings, over the same outages, on as many threads as there are processors. The trials come in the order
+    /// of the settings.
     ///
     /// # Errors
     /// The recording cannot be opened or read.
@@ -65,12 +88,16 @@ impl SettingsTrial {
         alternatives: &[Alternative],
         counted: TuningScope,
     ) -> Result<Vec<Self>, E> {
+        let grace = |alternative: &Alternative| alternative.settings.node_monitor_grace_period.value;
+        let least = alternatives.iter().map(grace).min().unwrap_or(Span::ZERO);
+        let alternatives: Vec<Alternative> =
+            alternatives.iter().map(|one| Alternative { least_silence: least, ..one.clone() }).collect();
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(alternatives.len());
         // Never more than the trials, so no bound is needed.
         let ((send, trials), next) = (mpsc::channel(), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..workers {
-                let (send, open, next) = (send.clone(), &open, &next);
+                let (send, open, next, alternatives) = (send.clone(), &open, &next, &alternatives);
                 scope.spawn(move || {
                     while let place = next.fetch_add(1, Ordering::Relaxed)
                         && let Some(alternative) = alternatives.get(place)

@@ -1,4 +1,4 @@
-//! The trade-off as a picture of characters: evictions that were not necessary against the time until pods leave a dead node.
+//! The trade-off as a picture of characters: moves for blips against the time in which pods ran nowhere.
 
 use super::document::TunedSettings;
 
@@ -8,23 +8,23 @@ const FIELD: (usize, usize) = (60, 10);
 /// The lines of the chart, each setting with its letter; a star is what is in force.
 ///
 /// ```text
-/// unnecessary evictions
+/// moves for outages shorter than 10m
 ///  12 | a
 ///     |    b
 ///   0 |        *      d
 ///     +------------------------
-///     1m10s               10m40s until pods leave a dead node
+///     1h10m               5h40m in which pods ran nowhere, in all outages
 /// ```
-pub fn lines(settings: &[TunedSettings]) -> Vec<String> {
-    let times: Vec<f64> = settings.iter().map(TunedSettings::eviction_seconds).collect();
+pub fn lines(settings: &[TunedSettings], blip_seconds: f64) -> Vec<String> {
+    let times: Vec<f64> = settings.iter().map(TunedSettings::all_nowhere_seconds).collect();
     let least = times.iter().copied().fold(f64::INFINITY, f64::min);
     let longest = times.iter().copied().fold(0.0, f64::max);
-    let most = settings.iter().map(|one| one.pods_unnecessary).max().unwrap_or(0);
+    let most = settings.iter().map(|one| one.blip_moves).max().unwrap_or(0);
     let (width, height) = FIELD;
     let mut field = vec![vec![' '; width]; height];
     for (one, time) in settings.iter().zip(&times) {
         let column = share(time - least, longest - least, width);
-        let row = height - 1 - share(one.pods_unnecessary as f64, most as f64, height);
+        let row = height - 1 - share(one.blip_moves as f64, most as f64, height);
         // Beside another one in the same place.
         let free = (column..width).chain((0..column).rev()).find(|column| field[row][*column] == ' ');
         let letter = if one.present { '*' } else { one.letter.chars().next().unwrap_or('?') };
@@ -32,7 +32,8 @@ pub fn lines(settings: &[TunedSettings]) -> Vec<String> {
             field[row][free] = letter;
         }
     }
-    let mut lines = vec!["unnecessary evictions".to_owned()];
+    let blip = super::document::duration(blip_seconds);
+    let mut lines = vec![format!("moves for outages shorter than {blip}")];
     for (number, row) in field.iter().enumerate() {
         let label = match number {
             0 => most.to_string(),
@@ -44,7 +45,11 @@ pub fn lines(settings: &[TunedSettings]) -> Vec<String> {
     lines.push(format!("{:6} +{}", "", "-".repeat(width)));
     let (least, longest) = (super::document::duration(least), super::document::duration(longest));
     let gap = width.saturating_sub(least.len() + longest.len());
-    lines.push(format!("{:8}{least}{}{longest} until pods leave a dead node", "", " ".repeat(gap)));
+    lines.push(format!(
+        "{:8}{least}{}{longest} in which pods ran nowhere, in all outages",
+        "",
+        " ".repeat(gap)
+    ));
     lines
 }
 
@@ -67,7 +72,8 @@ mod tests {
     #[test]
     fn each_setting_is_where_its_numbers_are() {
         let present = TunedSettings { present: true, ..settings("b", 0, 340.0) };
-        let lines = lines(&[settings("a", 12, 70.0), present, settings("c", 0, 340.0)]);
+        let lines = lines(&[settings("a", 12, 70.0), present, settings("c", 0, 340.0)], 600.0);
+        assert_eq!(lines[0], "moves for outages shorter than 10m");
         assert_eq!(lines.len(), FIELD.1 + 3);
         assert_eq!(lines[1], "    12 |a");
         let last = &lines[FIELD.1];
@@ -77,7 +83,7 @@ mod tests {
 
     #[test]
     fn settings_that_all_do_the_same_have_a_chart_too() {
-        let lines = lines(&[settings("a", 0, 300.0)]);
+        let lines = lines(&[settings("a", 0, 300.0)], 600.0);
         assert!(lines[FIELD.1].ends_with("|a"), "{lines:?}");
     }
 }

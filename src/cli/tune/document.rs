@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    counterfactual::{ActsTotals, Alternative, Spread, Uncertainties},
+    counterfactual::{ActsTotals, Alternative, Paid, START, Spread, Uncertainties},
     run::tuning::{SettingsTrial, TuningScope},
     time::{Span, Timestamp},
 };
@@ -17,8 +17,24 @@ pub struct TuneReport {
     pub from: Timestamp,
     pub until: Timestamp,
     pub back_within_seconds: f64,
+    pub blip_seconds: f64,
+    pub start_seconds: f64,
+    pub outages: TunedOutages,
     pub happened: TunedTotals,
     pub settings: Vec<TunedSettings>,
+}
+
+/// The outages that every row is about, of nodes with pods.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TunedOutages {
+    pub ended: usize,
+    pub ended_pods: usize,
+    /// Those of them that were blips.
+    pub blips: usize,
+    pub blip_pods: usize,
+    pub not_ended: usize,
+    pub not_ended_pods: usize,
 }
 
 /// What a controller did.
@@ -30,6 +46,11 @@ pub struct TunedTotals {
     pub pods_unnecessary: usize,
     pub detection: Option<TunedSpread>,
     pub eviction: Option<TunedSpread>,
+    pub ran_nowhere_seconds: f64,
+    pub moves: usize,
+    pub blip_moves: usize,
+    pub not_ended_ran_nowhere_seconds: f64,
+    pub not_ended_moves: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -46,6 +67,11 @@ pub struct TunedSettings {
     pub pods_unnecessary: usize,
     pub detection: Option<TunedSpread>,
     pub eviction: Option<TunedSpread>,
+    pub ran_nowhere_seconds: f64,
+    pub moves: usize,
+    pub blip_moves: usize,
+    pub not_ended_ran_nowhere_seconds: f64,
+    pub not_ended_moves: usize,
     pub uncertain: usize,
     pub uncertainties: Vec<TunedUncertainty>,
 }
@@ -66,7 +92,9 @@ pub struct TunedUncertainty {
 
 impl TuneReport {
     pub fn new(context: &str, present: &Alternative, trials: &[SettingsTrial], scope: TuningScope) -> Self {
-        let happened = trials.first().map(|trial| &trial.happened);
+        let first = trials.first();
+        let happened = first.map(|trial| trial.happened.clone()).unwrap_or_default();
+        let paid = first.map(|trial| trial.happened_paid).unwrap_or_default();
         let settings =
             trials.iter().enumerate().map(|(place, trial)| TunedSettings::new(place, trial, present));
         Self {
@@ -75,29 +103,61 @@ impl TuneReport {
             from: scope.from,
             until: scope.until,
             back_within_seconds: scope.back_within.as_secs_f64(),
-            happened: TunedTotals::of(happened.unwrap_or(&ActsTotals::default())),
+            blip_seconds: scope.blip.as_secs_f64(),
+            start_seconds: first.map_or(START, |trial| trial.start).as_secs_f64(),
+            outages: TunedOutages::of(&paid),
+            happened: TunedTotals::of(&happened, &paid),
             settings: settings.collect(),
         }
     }
 }
 
+impl TunedOutages {
+    fn of(paid: &Paid) -> Self {
+        let Paid { ended, blips, not_ended } = paid;
+        Self {
+            ended: ended.outages,
+            ended_pods: ended.pods,
+            blips: blips.outages,
+            blip_pods: blips.pods,
+            not_ended: not_ended.outages,
+            not_ended_pods: not_ended.pods,
+        }
+    }
+}
+
 impl TunedTotals {
-    fn of(totals: &ActsTotals) -> Self {
+    fn of(totals: &ActsTotals, paid: &Paid) -> Self {
         Self {
             nodes_unreachable: totals.unreachable,
             pods_evicted: totals.evicted,
             pods_unnecessary: totals.unnecessary,
             detection: totals.detection.map(Into::into),
             eviction: totals.eviction.map(Into::into),
+            ran_nowhere_seconds: paid.ended.nowhere.as_secs_f64(),
+            moves: paid.ended.moves,
+            blip_moves: paid.blips.moves,
+            not_ended_ran_nowhere_seconds: paid.not_ended.nowhere.as_secs_f64(),
+            not_ended_moves: paid.not_ended.moves,
         }
     }
 }
 
 impl TunedSettings {
     fn new(place: usize, trial: &SettingsTrial, present: &Alternative) -> Self {
-        let SettingsTrial { alternative, totals, uncertain, .. } = trial;
-        let TunedTotals { nodes_unreachable, pods_evicted, pods_unnecessary, detection, eviction } =
-            TunedTotals::of(totals);
+        let SettingsTrial { alternative, totals, uncertain, paid, .. } = trial;
+        let TunedTotals {
+            nodes_unreachable,
+            pods_evicted,
+            pods_unnecessary,
+            detection,
+            eviction,
+            ran_nowhere_seconds,
+            moves,
+            blip_moves,
+            not_ended_ran_nowhere_seconds,
+            not_ended_moves,
+        } = TunedTotals::of(totals, paid);
         let with = alternative.differences(present);
         let is_present = with.is_empty();
         Self {
@@ -111,15 +171,19 @@ impl TunedSettings {
             pods_unnecessary,
             detection,
             eviction,
+            ran_nowhere_seconds,
+            moves,
+            blip_moves,
+            not_ended_ran_nowhere_seconds,
+            not_ended_moves,
             uncertain: uncertain.total(),
             uncertainties: uncertainties(uncertain),
         }
     }
 
-    /// From a node's last heartbeat until its pods are evicted: as measured, or else what the settings say.
-    pub fn eviction_seconds(&self) -> f64 {
-        let nominal = self.grace_period_seconds + self.toleration_seconds;
-        self.eviction.as_ref().map_or(nominal, |eviction| eviction.median_seconds)
+    /// The time in which pods ran nowhere in all outages, whether or not they ended.
+    pub fn all_nowhere_seconds(&self) -> f64 {
+        self.ran_nowhere_seconds + self.not_ended_ran_nowhere_seconds
     }
 }
 
@@ -149,8 +213,8 @@ pub mod tests {
     use super::*;
     use crate::counterfactual::Uncertainty;
 
-    pub fn settings(letter: &str, unnecessary: usize, eviction: f64) -> TunedSettings {
-        let spread = || Some(TunedSpread { median_seconds: eviction, longest_seconds: eviction });
+    pub fn settings(letter: &str, blip_moves: usize, nowhere: f64) -> TunedSettings {
+        let spread = || Some(TunedSpread { median_seconds: 45.0, longest_seconds: 50.0 });
         TunedSettings {
             letter: letter.into(),
             present: false,
@@ -159,32 +223,45 @@ pub mod tests {
             toleration_seconds: 300.0,
             nodes_unreachable: 3,
             pods_evicted: 20,
-            pods_unnecessary: unnecessary,
+            pods_unnecessary: 4,
             detection: spread(),
             eviction: spread(),
+            ran_nowhere_seconds: nowhere - 10.0,
+            moves: blip_moves + 1,
+            blip_moves,
+            not_ended_ran_nowhere_seconds: 10.0,
+            not_ended_moves: 1,
             uncertain: 1,
             uncertainties: vec![TunedUncertainty { kind: Uncertainty::NearDeadline.as_str(), count: 1 }],
+        }
+    }
+
+    /// What was recorded, and these settings.
+    pub fn report(settings: Vec<TunedSettings>) -> TuneReport {
+        TuneReport {
+            schema: "kordon.tune/v1",
+            context: "demo".into(),
+            from: Timestamp::EPOCH,
+            until: Timestamp::EPOCH,
+            back_within_seconds: 300.0,
+            blip_seconds: 600.0,
+            start_seconds: 10.0,
+            outages: TunedOutages::of(&Paid::default()),
+            happened: TunedTotals {
+                nodes_unreachable: 3,
+                pods_evicted: 21,
+                pods_unnecessary: 4,
+                ..TunedTotals::of(&ActsTotals::default(), &Paid::default())
+            },
+            settings,
         }
     }
 
     #[test]
     fn every_field_of_the_document_is_documented() {
         let spread = || Some(TunedSpread { median_seconds: 45.0, longest_seconds: 50.0 });
-        let full = TuneReport {
-            schema: "kordon.tune/v1",
-            context: "demo".into(),
-            from: Timestamp::EPOCH,
-            until: Timestamp::EPOCH,
-            back_within_seconds: 300.0,
-            happened: TunedTotals {
-                nodes_unreachable: 1,
-                pods_evicted: 1,
-                pods_unnecessary: 0,
-                detection: spread(),
-                eviction: spread(),
-            },
-            settings: vec![settings("a", 0, 300.0)],
-        };
+        let mut full = report(vec![settings("a", 0, 300.0)]);
+        (full.happened.detection, full.happened.eviction) = (spread(), spread());
         crate::cli::documented::check(&full, include_str!("../../../docs/tune.md"));
     }
 }

@@ -41,7 +41,10 @@ pub struct TuneArgs {
     /// Values of a setting to compare, as node-monitor-grace-period=20s,40s,90s; repeated, every combination
     #[arg(long, value_name = "KEY=VALUE,VALUE", value_parser = grid_axis)]
     grid: Vec<GridAxis>,
-    /// An eviction was not necessary if its node was back within this time
+    /// An outage shorter than this, from the node's last heartbeat, is a blip
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = span::span)]
+    blip: Span,
+    /// An eviction was not necessary if its node was back within this time (podsUnnecessary in JSON)
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
     back_within: Span,
     #[command(flatten)]
@@ -57,10 +60,10 @@ pub fn run(args: &TuneArgs) -> Result<(), CliError> {
     let first = reader()?;
     let (from, until) = recorded::range(args.from, args.to, &first)?;
     let mut settings = first.start().settings();
-    args.settings.apply(&mut settings);
+    args.settings.apply_to_recorded(&mut settings)?;
     let present = Alternative::new(settings);
     let compared = grid::alternatives(&present, &args.with, &args.grid)?;
-    let scope = TuningScope { from, until, back_within: args.back_within };
+    let scope = TuningScope { from, until, back_within: args.back_within, blip: args.blip };
     let trials = SettingsTrial::run_all(reader, &compared, scope)?;
     let report = TuneReport::new(&first.start().context, &present, &trials, scope);
     args.output.print(&report, table::render)

@@ -2,7 +2,7 @@
 
 use super::{
     chart,
-    document::{TuneReport, TunedSettings, TunedSpread, TunedTotals, duration},
+    document::{TuneReport, TunedOutages, TunedSettings, TunedSpread, TunedTotals, duration},
 };
 use crate::{
     cli::{
@@ -14,33 +14,76 @@ use crate::{
 
 pub fn render(report: &TuneReport, page: &mut Page) {
     let TuneReport { from, until, context, .. } = report;
-    let within = duration(report.back_within_seconds);
     page.line(
         Emphasis::Plain,
         &format!("{} of {context}, {} to {}", until.since(*from), from.to_time(), until.to_time()),
     );
-    page.line(Emphasis::Dim, &format!("unnecessary: evicted from a node that was back within {within}"));
     let settings = report.settings.iter().map(TuneRow::new);
     PageTable::new(&std::iter::once(TuneRow::recorded(&report.happened)).chain(settings).collect::<Vec<_>>())
         .key("CHART", |row| row.letter.clone())
         .key("SETTINGS", |row| row.name.clone())
         .toned(|row| if row.is_present { Emphasis::Notice } else { Emphasis::Plain })
-        .useful("UNREACHABLE", |row| row.nodes_unreachable.to_string())
+        .essential("RAN NOWHERE", |row| duration(row.nowhere_seconds))
         .right()
-        .essential("EVICTED", |row| row.pods_evicted.to_string())
+        .essential("MOVES", |row| row.moves.to_string())
         .right()
-        .essential("UNNECESSARY", |row| row.pods_unnecessary.to_string())
+        .essential("FOR BLIPS", |row| row.blip_moves.to_string())
         .right()
-        .useful("DETECTION (MAX)", |row| spread(row.detection))
-        .essential("EVICTED AFTER", |row| row.evicted_after.clone())
+        .useful("NOT BACK: NOWHERE", |row| duration(row.not_ended_nowhere_seconds))
+        .right()
+        .useful("NOT BACK: MOVES", |row| row.not_ended_moves.to_string())
+        .right()
+        .detail("UNREACHABLE", |row| row.nodes_unreachable.to_string())
+        .right()
+        .detail("DETECTION (MAX)", |row| spread(row.detection))
         .detail("UNCERTAIN", |row| row.uncertain.map_or_else(String::new, |count| count.to_string()))
         .right()
         .print(page);
+    for (heading, meaning) in meanings(report) {
+        page.line(Emphasis::Dim, &format!("{heading}: {meaning}"));
+    }
     page.line(Emphasis::Plain, "");
-    for line in chart::lines(&report.settings) {
+    for line in chart::lines(&report.settings, report.blip_seconds) {
         page.line(Emphasis::Plain, &line);
     }
     notes(report, page);
+}
+
+/// What each column means, in a sentence.
+fn meanings(report: &TuneReport) -> [(&'static str, String); 8] {
+    let TunedOutages { ended, ended_pods, blips, blip_pods, not_ended, not_ended_pods } = report.outages;
+    let (blip, start) = (duration(report.blip_seconds), duration(report.start_seconds));
+    [
+        (
+            "RAN NOWHERE",
+            format!(
+                "time in which a pod ran nowhere, summed over the {ended_pods} pods of {ended} outages whose node came back: \
+                 from the node's last heartbeat until it was back, or {start} after the pod's replacement was created"
+            ),
+        ),
+        ("MOVES", "how many of these pods were evicted".into()),
+        (
+            "FOR BLIPS",
+            format!(
+                "how many of them in the {blips} outages that were shorter than {blip} from the last heartbeat \
+                 ({blip_pods} pods)"
+            ),
+        ),
+        (
+            "NOT BACK: NOWHERE",
+            format!(
+                "the same time for the {not_ended_pods} pods of {not_ended} outages whose node did not come back, \
+                 until it was deleted or the recording ended"
+            ),
+        ),
+        ("NOT BACK: MOVES", "how many of these pods were evicted".into()),
+        ("UNREACHABLE", "how often a node was declared Unknown".into()),
+        (
+            "DETECTION (MAX)",
+            "from the last heartbeat until the node was declared Unknown: median and longest".into(),
+        ),
+        ("UNCERTAIN", "how much might have been different; see below".into()),
+    ]
 }
 
 /// What the recorded controllers did, or what controllers with other settings would have done.
@@ -48,43 +91,47 @@ struct TuneRow<'a> {
     letter: String,
     name: String,
     is_present: bool,
+    nowhere_seconds: f64,
+    moves: usize,
+    blip_moves: usize,
+    not_ended_nowhere_seconds: f64,
+    not_ended_moves: usize,
     nodes_unreachable: usize,
-    pods_evicted: usize,
-    pods_unnecessary: usize,
     detection: Option<&'a TunedSpread>,
-    evicted_after: String,
     /// None for what was recorded.
     uncertain: Option<usize>,
 }
 
 impl<'a> TuneRow<'a> {
     fn recorded(happened: &'a TunedTotals) -> Self {
-        let after = happened.eviction.as_ref();
         Self {
             letter: String::new(),
             name: "as recorded".into(),
             is_present: false,
+            nowhere_seconds: happened.ran_nowhere_seconds,
+            moves: happened.moves,
+            blip_moves: happened.blip_moves,
+            not_ended_nowhere_seconds: happened.not_ended_ran_nowhere_seconds,
+            not_ended_moves: happened.not_ended_moves,
             nodes_unreachable: happened.nodes_unreachable,
-            pods_evicted: happened.pods_evicted,
-            pods_unnecessary: happened.pods_unnecessary,
             detection: happened.detection.as_ref(),
-            evicted_after: after.map_or_else(none, |after| duration(after.median_seconds)),
             uncertain: None,
         }
     }
 
     fn new(settings: &'a TunedSettings) -> Self {
         let mark = if settings.present { "*" } else { "" };
-        let about = if settings.eviction.is_some() { "" } else { "~" };
         Self {
             letter: format!("{}{mark}", settings.letter),
             name: if settings.present { "in force".into() } else { name(&settings.with) },
             is_present: settings.present,
+            nowhere_seconds: settings.ran_nowhere_seconds,
+            moves: settings.moves,
+            blip_moves: settings.blip_moves,
+            not_ended_nowhere_seconds: settings.not_ended_ran_nowhere_seconds,
+            not_ended_moves: settings.not_ended_moves,
             nodes_unreachable: settings.nodes_unreachable,
-            pods_evicted: settings.pods_evicted,
-            pods_unnecessary: settings.pods_unnecessary,
             detection: settings.detection.as_ref(),
-            evicted_after: format!("{about}{}", duration(settings.eviction_seconds())),
             uncertain: Some(settings.uncertain),
         }
     }
@@ -119,9 +166,6 @@ fn notes(report: &TuneReport, page: &mut Page) {
                     modelled";
         page.line(Emphasis::Warning, text);
     }
-    if report.settings.iter().any(|one| one.eviction.is_none()) {
-        page.line(Emphasis::Dim, "~ no pod left a dead node: grace period + toleration, at least");
-    }
     for kind in Uncertainty::ALL {
         let of = |one: &TunedSettings| {
             one.uncertainties
@@ -150,7 +194,7 @@ fn spread(spread: Option<&TunedSpread>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cli::tune::document::tests::settings, time::Timestamp};
+    use crate::cli::tune::document::tests::{report, settings};
 
     #[test]
     fn two_equal_tolerations_are_one_word() {
@@ -167,25 +211,17 @@ mod tests {
     fn the_table_marks_what_is_in_force_and_says_what_is_uncertain() {
         let mut page = Page::default();
         let present = TunedSettings { present: true, with: Vec::new(), ..settings("b", 4, 300.0) };
-        let totals = TunedTotals {
-            nodes_unreachable: 3,
-            pods_evicted: 21,
-            pods_unnecessary: 4,
-            detection: None,
-            eviction: None,
-        };
-        let report = TuneReport {
-            schema: "kordon.tune/v1",
-            context: "demo".into(),
-            from: Timestamp::EPOCH,
-            until: Timestamp::EPOCH,
-            back_within_seconds: 300.0,
-            happened: totals,
-            settings: vec![settings("a", 9, 70.0), present],
-        };
+        let report = report(vec![settings("a", 9, 70.0), present]);
         render(&report, &mut page);
         let text = page.into_text();
-        for expected in ["as recorded", "b*", "in force", "do not give what was recorded", "(a 1, b 1)"] {
+        for expected in [
+            "as recorded",
+            "b*",
+            "in force",
+            "do not give what was recorded",
+            "(a 1, b 1)",
+            "FOR BLIPS: how many of them in the 0 outages that were shorter than 10m",
+        ] {
             assert!(text.contains(expected), "{expected}:\n{text}");
         }
     }
