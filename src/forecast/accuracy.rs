@@ -1,21 +1,22 @@
 //! How right the forecasts have been: what the controller did, compared with what had been predicted five seconds
-//! before.
+//! before. Every event is in one class: on time, by chance, unforeseeable, missed for a reason, or not compared.
 
 use std::{collections::VecDeque, fmt};
 
-use super::{ControllerEvent, EventKind, Forecast, comparison};
+use super::{ControllerEvent, EventKind, Forecast, ForecastStep, OutcomeRecord, OutcomeReport, comparison};
 use crate::{
     cluster::{
         Applied, Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, ZoneKey,
     },
     engine::{DELETION_BY_TAINT, controllers_own},
-    ordered::OrderedMap,
+    ordered::{OrderedMap, OrderedSet},
+    plan::PodOutcome,
     time::{Span, Timestamp},
 };
 
 /// How long before an event it must have been predicted.
 pub const NOTICE: Span = Span::from_secs(5);
-/// What is predicted for later than this after a forecast was made is not compared: later forecasts are.
+/// What is predicted for later than this after a forecast was made is not kept: later forecasts are compared.
 const AHEAD: Span = Span::from_secs(35);
 /// How much later the watches may report a change than it was made: a forecast of that time may include it or not.
 const DELAY: Span = Span::from_secs(1);
@@ -44,15 +45,35 @@ pub struct Accuracy {
     /// What others did since then that no forecast can know.
     surprises: VecDeque<Surprise>,
     counts: OrderedMap<EventKind, EventCounts>,
+    /// By how much later than it happened each event was predicted.
     errors: VecDeque<Span>,
+    /// The most nodes of which chance took one.
+    most_among: usize,
     misses: VecDeque<Miss>,
+    outcomes: OutcomeRecord,
 }
 
 /// The near future as a forecast has it.
 #[derive(Clone, Debug)]
 struct Predictions {
     made: Timestamp,
+    /// In order of time. One that was due in an earlier forecast and has not happened has the time of that.
     events: Vec<ControllerEvent>,
+    /// Of each event, how many nodes may get its token; one where nothing is left to chance.
+    among: Vec<usize>,
+    /// Whether anything could be predicted.
+    is_possible: bool,
+    /// The nodes of which chance decides whether they are tainted.
+    uncertain: OrderedSet<NodeName>,
+}
+
+/// What is predicted as a change arrives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Predicted<'a> {
+    /// The last forecast.
+    pub forecast: Option<&'a Forecast>,
+    /// The outcomes of the pods that leave.
+    pub outcomes: Option<&'a OrderedMap<Key, PodOutcome>>,
 }
 
 /// Something that somebody other than the controller did to a node.
@@ -63,20 +84,95 @@ struct Surprise {
     zone: ZoneKey,
 }
 
-/// How many events of a kind happened.
+/// How many events of a kind happened, in classes that add up to all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
     /// Predicted [`NOTICE`] before, for about the time at which they happened.
-    pub predicted: usize,
+    pub on_time: usize,
+    /// The same, and which of several nodes got the token was left to chance.
+    pub by_chance: usize,
     /// Caused by something that happened less than [`NOTICE`] before.
     pub unforeseeable: usize,
-    /// Predicted for another time, or not at all.
-    pub missed: usize,
+    /// By [`MissReason`], in the order of [`MissReason::ALL`].
+    pub missed: [usize; MissReason::ALL.len()],
+    /// No forecast was [`NOTICE`] old: the session had just begun, the watches were down, or the controller had changed.
+    pub not_compared: usize,
 }
 
 impl EventCounts {
-    pub const fn all(self) -> usize {
-        self.predicted + self.unforeseeable + self.missed
+    pub fn all(self) -> usize {
+        self.predicted() + self.unforeseeable + self.missed() + self.not_compared
+    }
+
+    /// On time, whether or not chance had a part.
+    pub const fn predicted(self) -> usize {
+        self.on_time + self.by_chance
+    }
+
+    /// Missed for whatever reason.
+    pub fn missed(self) -> usize {
+        self.missed.iter().sum()
+    }
+
+    /// The reasons that any was missed for.
+    pub fn reasons(self) -> impl Iterator<Item = (MissReason, usize)> {
+        MissReason::ALL.into_iter().zip(self.missed).filter(|(_, count)| *count > 0)
+    }
+
+    fn plus(self, other: &Self) -> Self {
+        Self {
+            on_time: self.on_time + other.on_time,
+            by_chance: self.by_chance + other.by_chance,
+            unforeseeable: self.unforeseeable + other.unforeseeable,
+            missed: std::array::from_fn(|reason| self.missed[reason] + other.missed[reason]),
+            not_compared: self.not_compared + other.not_compared,
+        }
+    }
+}
+
+/// Why an event was not predicted as it happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MissReason {
+    /// It happened earlier than predicted.
+    Early,
+    /// It happened later than predicted.
+    Late,
+    /// The pod came to the node after the forecast was made.
+    NewPod,
+    /// The forecast left it to chance whether the node is tainted.
+    Uncertain,
+    /// Nothing could be predicted then.
+    NoPredictions,
+    /// The forecast had nothing like it.
+    NotExpected,
+}
+
+impl MissReason {
+    pub const ALL: [Self; 6] =
+        [Self::Early, Self::Late, Self::NewPod, Self::Uncertain, Self::NoPredictions, Self::NotExpected];
+
+    /// The stable word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::Late => "late",
+            Self::NewPod => "newPod",
+            Self::Uncertain => "uncertain",
+            Self::NoPredictions => "noPredictions",
+            Self::NotExpected => "notExpected",
+        }
+    }
+
+    /// For people: `3 early`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Early => "early",
+            Self::Late => "late",
+            Self::NewPod => "of a new pod",
+            Self::Uncertain => "left to chance",
+            Self::NoPredictions => "while nothing could be predicted",
+            Self::NotExpected => "not expected",
+        }
     }
 }
 
@@ -87,6 +183,7 @@ pub struct Miss {
     pub kind: EventKind,
     pub node: NodeName,
     pub pod: Option<Key>,
+    pub reason: MissReason,
     /// How much later than it happened it was predicted; none if it was not predicted.
     pub off: Option<Span>,
 }
@@ -100,7 +197,7 @@ impl fmt::Display for Miss {
         match self.off {
             Some(off) if off < Span::ZERO => write!(f, ": {} later than predicted", -off),
             Some(off) => write!(f, ": {off} earlier than predicted"),
-            None => write!(f, ": not predicted"),
+            None => write!(f, ": not predicted ({})", self.reason.words()),
         }
     }
 }
@@ -123,22 +220,25 @@ pub enum Judgement {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccuracyReport {
     pub kinds: OrderedMap<EventKind, EventCounts>,
-    /// The median error of the predicted times, whether early or late; none without any.
+    /// The median error of all predicted times, on time or not, whether early or late; none without any.
     pub median: Option<Span>,
-    /// The largest error.
+    /// The largest of these errors.
     pub worst: Option<Span>,
+    /// By how much an event happened earlier than predicted, at most; none if none did.
+    pub earliest: Option<Span>,
+    /// The same for later.
+    pub latest: Option<Span>,
+    /// The most nodes of which chance took one; zero if it never did.
+    pub most_among: usize,
     /// The last events that were missed, oldest first.
     pub misses: Vec<Miss>,
+    pub outcomes: OutcomeReport,
 }
 
 impl AccuracyReport {
     /// The counts of all kinds together.
     pub fn total(&self) -> EventCounts {
-        self.kinds.values().fold(EventCounts::default(), |sum, counts| EventCounts {
-            predicted: sum.predicted + counts.predicted,
-            unforeseeable: sum.unforeseeable + counts.unforeseeable,
-            missed: sum.missed + counts.missed,
-        })
+        self.kinds.values().fold(EventCounts::default(), EventCounts::plus)
     }
 }
 
@@ -152,7 +252,9 @@ impl Accuracy {
             surprises: VecDeque::new(),
             counts: OrderedMap::new(),
             errors: VecDeque::new(),
+            most_among: 0,
             misses: VecDeque::new(),
+            outcomes: OutcomeRecord::default(),
         }
     }
 
@@ -160,9 +262,19 @@ impl Accuracy {
     pub fn on_forecast(&mut self, forecast: &Forecast, cluster: &Cluster) {
         let near = forecast.steps.iter().take_while(|step| step.at <= forecast.made + AHEAD);
         let zone = |node: &NodeName| cluster.node(node).map(|node| node.zone()).unwrap_or_default();
-        let predicted = |step| ControllerEvent::predicted(step, zone);
-        let events = near.filter_map(predicted).collect();
-        self.predictions.push_back(Predictions { made: forecast.made, events });
+        let among = |step: &ForecastStep| step.chance.as_ref().map_or(1, |chance| chance.among.len());
+        let mut events: Vec<(ControllerEvent, usize)> =
+            near.filter_map(|step| Some((ControllerEvent::predicted(step, zone)?, among(step)))).collect();
+        self.keep_due(&mut events, forecast.made);
+        let (events, among) = events.into_iter().unzip();
+        let uncertain = forecast.uncertain_taints.iter().flat_map(|taints| taints.among.iter().cloned());
+        self.predictions.push_back(Predictions {
+            made: forecast.made,
+            events,
+            among,
+            is_possible: !forecast.zones.is_empty(),
+            uncertain: uncertain.collect(),
+        });
         let needed = forecast.made - NOTICE;
         while self.predictions.get(1).is_some_and(|second| second.made <= needed) {
             self.predictions.pop_front();
@@ -172,8 +284,26 @@ impl Accuracy {
         self.surprises.retain(|surprise| surprise.at >= oldest);
     }
 
+    /// What was due before this forecast was made and has not happened is predicted for now: it keeps the time for which it was predicted
+    /// first, or nothing would ever be late.
+    fn keep_due(&self, events: &mut [(ControllerEvent, usize)], made: Timestamp) {
+        let Some(before) = self.predictions.back() else { return };
+        let due = before.events.iter().take_while(|event| event.at < made);
+        let due: OrderedMap<_, Timestamp> = due.map(|event| (event.identity(), event.at)).collect();
+        if due.is_empty() {
+            return;
+        }
+        for (event, _) in events.iter_mut().take_while(|(event, _)| event.at <= made + self.tolerance) {
+            if let Some(at) = due.get(&event.identity()).copied() {
+                event.at = event.at.min(at);
+            }
+        }
+        events.sort_by_key(|(event, _)| event.at);
+    }
+
     /// The watches were down or the controller changed: what happens next is not compared with older forecasts.
     pub fn restart(&mut self) {
+        self.outcomes.restart();
         self.predictions.clear();
         self.events.clear();
         self.surprises.clear();
@@ -185,13 +315,21 @@ impl Accuracy {
         &mut self,
         change: &Applied,
         cluster: &Cluster,
+        predicted: Predicted<'_>,
         now: Timestamp,
     ) -> Vec<(EventKind, Judgement)> {
+        self.outcomes.on_time(cluster, now);
         match change {
-            Applied::Node(delta) => return self.on_node(delta, now),
+            Applied::Node(delta) => return self.on_node(delta, predicted.forecast, now),
             Applied::Pod(delta) => {
-                let event = deletion(delta, cluster, now);
-                return event.and_then(|event| self.judge(event)).into_iter().collect();
+                self.outcomes.on_pod(delta);
+                let Some(event) = deletion(delta, cluster, now) else { return Vec::new() };
+                if let Some(pod) = delta.new.as_ref().or(delta.old.as_ref()) {
+                    let outcome = predicted.outcomes.and_then(|outcomes| outcomes.get(&pod.key));
+                    self.outcomes.on_evicted(pod, outcome, now);
+                    let created = cluster.local(pod.created);
+                    return self.judge(event, predicted.forecast, created).into_iter().collect();
+                }
             }
             Applied::Leader(before, after) => {
                 if before.as_ref().map(|lease| &lease.holder) != after.as_ref().map(|lease| &lease.holder) {
@@ -205,17 +343,29 @@ impl Accuracy {
 
     /// How right the forecasts have been until now.
     pub fn report(&self) -> AccuracyReport {
-        let mut errors: Vec<Span> = self.errors.iter().map(|error| (*error).max(-*error)).collect();
+        let mut errors: Vec<Span> = self.errors.iter().copied().map(comparison::magnitude).collect();
         errors.sort();
+        let late_or_early =
+            |sign: i64| self.errors.iter().map(|error| *error * sign).max().filter(|most| *most > Span::ZERO);
         AccuracyReport {
             kinds: self.counts.clone(),
             median: errors.get(errors.len() / 2).copied(),
             worst: errors.last().copied(),
+            // An event that happened early was predicted for later.
+            earliest: late_or_early(1),
+            latest: late_or_early(-1),
+            most_among: self.most_among,
             misses: self.misses.iter().cloned().collect(),
+            outcomes: self.outcomes.report(),
         }
     }
 
-    fn on_node(&mut self, delta: &Delta<Node>, now: Timestamp) -> Vec<(EventKind, Judgement)> {
+    fn on_node(
+        &mut self,
+        delta: &Delta<Node>,
+        forecast: Option<&Forecast>,
+        now: Timestamp,
+    ) -> Vec<(EventKind, Judgement)> {
         let mut judged = Vec::new();
         let Some(node) = delta.new.as_ref().or(delta.old.as_ref()) else { return judged };
         let event =
@@ -228,11 +378,12 @@ impl Accuracy {
             self.surprise(new, now);
         }
         if status(new) == Some(ConditionStatus::Unknown) && status(old) != Some(ConditionStatus::Unknown) {
-            judged.extend(self.judge(event(EventKind::Unknown)));
+            judged.extend(self.judge(event(EventKind::Unknown), forecast, Timestamp::EPOCH));
         }
         if controllers_own(new).any(|taint| !controllers_own(old).any(|known| known.key == taint.key)) {
             let swapped = controllers_own(old).next().is_some();
-            judged.extend(self.judge(event(if swapped { EventKind::Swap } else { EventKind::NoExecute })));
+            let kind = if swapped { EventKind::Swap } else { EventKind::NoExecute };
+            judged.extend(self.judge(event(kind), forecast, Timestamp::EPOCH));
         }
         judged
     }
@@ -241,23 +392,56 @@ impl Accuracy {
         self.surprises.push_back(Surprise { at: now, node: node.name.clone(), zone: node.zone() });
     }
 
-    /// Compares an event with the last forecast that is old enough. Before the first forecasts nothing is compared.
-    fn judge(&mut self, event: ControllerEvent) -> Option<(EventKind, Judgement)> {
-        let predictions = self.predictions.iter().rev().find(|older| older.made + NOTICE <= event.at);
-        let judged = predictions.map(|predictions| {
-            let before = event.at.since(predictions.made);
-            let earlier = self.events.iter().filter(|other| other.at > predictions.made);
-            let predicted = comparison::predicted_time(&predictions.events, earlier, &event);
-            let off = predicted.map(|(_, at)| at.since(event.at));
-            let is_foreseeable = !self.is_surprised(&event, predictions.made - DELAY);
-            (off, self.judgement(off, before, is_foreseeable))
-        });
-        if let Some((off, judgement)) = judged {
-            self.count(&event, off, judgement);
-        }
+    /// Compares an event with the last forecast that is old enough, and with `latest` if that has it for much later. Its pod was
+    /// created at `created`.
+    fn judge(
+        &mut self,
+        event: ControllerEvent,
+        latest: Option<&Forecast>,
+        created: Timestamp,
+    ) -> Option<(EventKind, Judgement)> {
         let kind = event.kind;
+        let place = self.predictions.iter().rposition(|older| older.made + NOTICE <= event.at);
+        let Some(predictions) = place.map(|place| &self.predictions[place]) else {
+            self.counts.entry(kind).or_default().not_compared += 1;
+            self.events.push_back(event);
+            return None;
+        };
+        let made = predictions.made;
+        let earlier = self.events.iter().filter(|other| other.at > made);
+        let near = comparison::predicted_time(&predictions.events, earlier, &event);
+        let among = near.map_or(1, |(index, _)| predictions.among[index]);
+        let far = || latest.and_then(|latest| predicted_later(latest, &event));
+        let off = near.map(|(_, at)| at).or_else(far).map(|at| at.since(event.at));
+        let reason = match off {
+            Some(off) if off > Span::ZERO => MissReason::Early,
+            Some(_) => MissReason::Late,
+            None if created > made => MissReason::NewPod,
+            None if predictions.uncertain.contains(&event.node) => MissReason::Uncertain,
+            None if !predictions.is_possible => MissReason::NoPredictions,
+            None => MissReason::NotExpected,
+        };
+        let is_foreseeable = !self.is_surprised(&event, made - DELAY);
+        let judgement = self.judgement(off, event.at.since(made), is_foreseeable);
+        let counts = self.counts.entry(kind).or_default();
+        match judgement {
+            Judgement::Predicted { .. } if among > 1 => {
+                counts.by_chance += 1;
+                self.most_among = self.most_among.max(among);
+            }
+            Judgement::Predicted { .. } => counts.on_time += 1,
+            Judgement::Off(_) | Judgement::NotPredicted => {
+                counts.missed[reason as usize] += 1;
+                let ControllerEvent { at, kind, node, pod, .. } = event.clone();
+                keep(&mut self.misses, Miss { at, kind, node, pod, reason, off }, MISSES);
+            }
+            Judgement::Unforeseeable => counts.unforeseeable += 1,
+        }
+        if let Some(off) = off.filter(|_| judgement != Judgement::Unforeseeable) {
+            keep(&mut self.errors, off, ERRORS);
+        }
         self.events.push_back(event);
-        judged.map(|(_, judgement)| (kind, judgement))
+        Some((kind, judgement))
     }
 
     fn judgement(&self, off: Option<Span>, before: Span, is_foreseeable: bool) -> Judgement {
@@ -266,22 +450,6 @@ impl Accuracy {
             _ if !is_foreseeable => Judgement::Unforeseeable,
             Some(off) => Judgement::Off(off),
             None => Judgement::NotPredicted,
-        }
-    }
-
-    fn count(&mut self, event: &ControllerEvent, off: Option<Span>, judgement: Judgement) {
-        let counts = self.counts.entry(event.kind).or_default();
-        match judgement {
-            Judgement::Predicted { .. } => {
-                counts.predicted += 1;
-                keep(&mut self.errors, off.map(comparison::magnitude).unwrap_or_default(), ERRORS);
-            }
-            Judgement::Off(_) | Judgement::NotPredicted => {
-                counts.missed += 1;
-                let ControllerEvent { at, kind, node, pod, .. } = event.clone();
-                keep(&mut self.misses, Miss { at, kind, node, pod, off }, MISSES);
-            }
-            Judgement::Unforeseeable => counts.unforeseeable += 1,
         }
     }
 
@@ -294,6 +462,13 @@ impl Accuracy {
         };
         self.surprises.iter().filter(|surprise| surprise.at >= since).any(|surprise| affects(&surprise))
     }
+}
+
+/// When a forecast has the event, beyond the near future that is kept.
+fn predicted_later(forecast: &Forecast, event: &ControllerEvent) -> Option<Timestamp> {
+    let of_node = forecast.of_node(&event.node);
+    let same = of_node.filter_map(|step| ControllerEvent::predicted(step, |_| event.zone.clone()));
+    same.filter(|other| other.identity() == event.identity()).map(|other| other.at).find(|at| *at > event.at)
 }
 
 /// The deletion of a pod by taint eviction, if the change is the start of one.

@@ -66,8 +66,9 @@ impl ControllerEvent {
         Some(Self { at: step.at, kind, zone: zone(&node), node, pod: step.kind.pod().cloned() })
     }
 
-    fn is_same(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.node == other.node && self.pod == other.pod
+    /// What it is, at whatever time.
+    pub fn identity(&self) -> (EventKind, &NodeName, Option<&Key>) {
+        (self.kind, &self.node, self.pod.as_ref())
     }
 }
 
@@ -89,7 +90,7 @@ pub fn predicted_time<'a>(
         return nth.map(|(index, other)| (index, other.at));
     }
     let off = |other: &ControllerEvent| magnitude(other.at.since(event.at));
-    let same = numbered.filter(|(_, other)| other.is_same(event));
+    let same = numbered.filter(|(_, other)| other.identity() == event.identity());
     let (index, nearest) = same.min_by_key(|(_, other)| off(other))?;
     let delay = match event.kind {
         EventKind::Deletion => taint_delay(&predicted[..index], earlier, &event.node),

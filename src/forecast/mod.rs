@@ -8,6 +8,7 @@ mod chance;
 pub mod comparison;
 mod lanes;
 mod outcome;
+mod outcome_record;
 mod successors;
 mod totals;
 
@@ -17,6 +18,9 @@ pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
 pub use comparison::{ControllerEvent, EventKind};
 pub use lanes::{Chart, Lane, LaneFold, LanePods, TimeRange, fold};
+pub use outcome_record::{
+    Became, OutcomeDifference, OutcomeDifferences, OutcomeRecord, OutcomeReport, OutcomeScore,
+};
 pub use successors::{Succession, SuccessionCounts, Successor};
 pub use totals::ForecastTotals;
 

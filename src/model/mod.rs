@@ -56,7 +56,11 @@ use history::{Expectations, HistoryContext};
 use crate::{
     cluster::{Applied, Change, Cluster, Gaps, Known, NodeName},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
-    forecast::{Accuracy, EventKind, Forecast, accuracy::Judgement, apply_write},
+    forecast::{
+        Accuracy, EventKind, Forecast,
+        accuracy::{Judgement, Predicted},
+        apply_write,
+    },
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     ordered::OrderedMap,
     plan::failover_gaps,
@@ -424,7 +428,11 @@ impl Model {
         self.upgrades.on_applied(applied);
         let feed = self.feeds.state(FeedKind::Pods);
         let departed = self.departures.on_applied(applied, &self.cluster, feed, now);
-        let judged = self.accuracy.on_change(applied, &self.cluster, now);
+        let predicted = Predicted {
+            forecast: self.forecast.as_deref(),
+            outcomes: self.outcomes.as_ref().map(|outcomes| outcomes.by_pod()),
+        };
+        let judged = self.accuracy.on_change(applied, &self.cluster, predicted, now);
         self.record(change, departed, &judged, now);
         self.node_changes += u64::from(*impact == Impact::Node);
         self.unscheduled_changes += u64::from(impact.bears_on_plans() && concerns_unscheduled(applied));

@@ -209,6 +209,12 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
+    /// Works out what becomes of the pods that leave at that moment, where that is not known. What becomes of them is compared with it.
+    pub fn run_outcomes(&mut self) {
+        self.state.model.refresh(self.at);
+        self.state.model.run_outcomes(self.at);
+    }
+
     /// The stretches that could not be read so far: from when until when, and why.
     pub fn damaged(&self) -> impl Iterator<Item = (Timestamp, Timestamp, &str)> {
         self.damaged.iter().map(|(from, (until, why))| (*from, *until, why.as_str()))

@@ -33,11 +33,12 @@ pub struct IncidentReview {
     pub workloads: Vec<WorkloadOutage>,
     pub evictions: Vec<ReviewedEviction>,
     pub accuracy: AccuracyReport,
-    /// When most nodes were failing; none if none ever was.
+    /// When most nodes were down, or silent if none was ever down; none if none was silent either.
     pub peak: Option<Timestamp>,
 }
 
-/// A stretch of time in which a node was silent or not ready.
+/// A stretch of time in which a node was silent or not ready: from its last heartbeat, or from when it posted that it is not ready,
+/// until it was Ready and its heartbeats arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeOutage {
     pub node: NodeName,
@@ -46,7 +47,7 @@ pub struct NodeOutage {
     /// When it was declared Unknown or reported that it is not ready, and when it was tainted; none if it was not.
     pub down: Option<Timestamp>,
     pub evicting: Option<Timestamp>,
-    /// None if it was still failing at the end.
+    /// When it was Ready again, or deleted; none if it was not Ready at the end.
     pub until: Option<Timestamp>,
     pub worst: NodeState,
     /// Why, as was known when it was at its worst: the chain of causes in words.
@@ -73,7 +74,7 @@ pub struct WorkloadOutage {
 pub struct ReviewedEviction {
     pub at: Timestamp,
     pub entry: DepartureEntry,
-    /// How long after it the node was well again; none if it never was.
+    /// How long after it the node was Ready again; none if it never was.
     pub back_after: Option<Span>,
 }
 
@@ -85,7 +86,8 @@ struct Collector {
     counted: OrderedSet<DepartureId>,
     departures_revision: u64,
     review: IncidentReview,
-    most_failing: usize,
+    /// How many nodes were down at the peak, and how many silent or down.
+    most_failing: (usize, usize),
 }
 
 impl IncidentReview {
@@ -105,6 +107,7 @@ impl IncidentReview {
             collector.look(replay.model(), at);
             if at >= next {
                 replay.run_forecast();
+                replay.run_outcomes();
                 collector.count_workloads(&replay.model().cluster, at);
                 next = at + EVERY;
             }
@@ -144,20 +147,21 @@ impl Collector {
             counted: model.departures.newest().map(|(id, _)| id).collect(),
             departures_revision: model.departures.revision(),
             review: IncidentReview { from, until, ..IncidentReview::default() },
-            most_failing: 0,
+            most_failing: (0, 0),
         }
     }
 
     fn look(&mut self, model: &Model, at: Timestamp) {
         self.finder.look(model, at);
         self.look_at_departures(model);
-        let failing: OrderedMap<&NodeName, NodeState> =
-            model.watchlist.notable().filter(|(_, state)| state.is_failing()).collect();
-        if failing.len() > self.most_failing {
-            (self.most_failing, self.review.peak) = (failing.len(), Some(at));
+        let states: OrderedMap<&NodeName, NodeState> = model.watchlist.notable().collect();
+        let down = states.values().filter(|state| state.is_down()).count();
+        let failing = (down, states.values().filter(|state| state.is_failing()).count());
+        if failing > self.most_failing {
+            (self.most_failing, self.review.peak) = (failing, Some(at));
         }
-        let back: Vec<NodeName> =
-            self.nodes.keys().filter(|name| !failing.contains_key(name)).cloned().collect();
+        let is_back = |name: &NodeName| states.get(name).is_none_or(|state| state.is_well());
+        let back: Vec<NodeName> = self.nodes.keys().filter(|name| is_back(name)).cloned().collect();
         for name in back {
             let Some(outage) = self.nodes.remove(&name) else { continue };
             for eviction in &mut self.review.evictions {
@@ -168,7 +172,7 @@ impl Collector {
             }
             self.review.nodes.push(NodeOutage { until: Some(at), ..outage });
         }
-        for (name, state) in failing {
+        for (name, state) in states.into_iter().filter(|(_, state)| state.is_failing()) {
             let zone = || model.watchlist.zone(name).map(|zone| model.watchlist.zone_names().short(zone));
             let outage = self.nodes.entry(name.clone()).or_insert_with(|| NodeOutage {
                 node: name.clone(),

@@ -6,10 +6,7 @@ use super::{Scene, panes::header, text, text_sheet, theme::Role, widgets::segmen
 use crate::{
     app::HistoryState,
     engine::Origin,
-    forecast::{
-        AccuracyReport,
-        accuracy::{self, Miss},
-    },
+    forecast::{AccuracyReport, OutcomeReport, OutcomeScore, accuracy::Miss},
     model::{ControllerRole, Leadership},
     time::Span,
 };
@@ -45,7 +42,13 @@ fn lines(scene: &Scene) -> Vec<Runs> {
     ];
     lines.extend(settings(scene));
     let accuracy = scene.shown.accuracy.report();
-    lines.push(fact("predictions", base(&predictions(&accuracy))));
+    let named = |name: &'static str, texts: Vec<String>| {
+        let name = move |place: usize| if place == 0 { name } else { "" };
+        texts.into_iter().enumerate().map(move |(place, text)| (name(place), text))
+    };
+    let record =
+        named("predictions", predictions(&accuracy)).chain(named("outcomes", outcomes(&accuracy.outcomes)));
+    lines.extend(record.map(|(name, text)| fact(name, base(&text))));
     let miss = |miss: &Miss| base(&format!("  {} {miss}", text::clock(miss.at)));
     lines.extend(accuracy.misses.iter().rev().take(MISSES).map(miss));
     let (requests, bytes) = scene.shown.feeds.traffic();
@@ -63,21 +66,67 @@ fn lines(scene: &Scene) -> Vec<Runs> {
 /// The last misses that are shown.
 const MISSES: usize = 5;
 
-/// `34 of 36 predicted 5s ahead, 1 unforeseeable, 1 missed; median error 0.4s, worst 3.2s`: how right the forecasts of this
-/// session have been.
-fn predictions(report: &AccuracyReport) -> String {
+/// How right the forecasts of this session have been, in lines of which each adds up by itself.
+///
+/// ```text
+/// 34 of 36 on time (4 by chance among 3), 1 unforeseeable, 1 missed
+/// missed: 1 late
+/// error of the time: median 400ms, 40s late at most
+/// ```
+fn predictions(report: &AccuracyReport) -> Vec<String> {
     let total = report.total();
-    let (Some(median), Some(worst)) = (report.median, report.worst) else {
-        return "no event to compare with yet".into();
+    if total.all() == 0 {
+        return vec!["no event to compare with yet".into()];
+    }
+    let chance = match total.by_chance {
+        0 => String::new(),
+        count => format!(" ({count} by chance among {})", report.most_among),
     };
-    format!(
-        "{} of {} predicted {} ahead, {} unforeseeable, {} missed; median error {median}, worst {worst}",
-        total.predicted,
-        total.all(),
-        accuracy::NOTICE,
-        total.unforeseeable,
-        total.missed,
-    )
+    let others = [
+        (total.unforeseeable, "unforeseeable"),
+        (total.missed(), "missed"),
+        (total.not_compared, "not compared"),
+    ];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    let others: String = others.map(|(count, words)| format!(", {count} {words}")).collect();
+    let mut lines = vec![format!("{} of {} on time{chance}{others}", total.predicted(), total.all())];
+    let reasons: Vec<String> =
+        total.reasons().map(|(reason, count)| format!("{count} {}", reason.words())).collect();
+    if !reasons.is_empty() {
+        lines.push(format!("missed: {}", reasons.join(", ")));
+    }
+    if let Some(median) = report.median {
+        let most = |span: Option<Span>, way| span.map(|span| format!(", {span} {way} at most"));
+        let ways: String =
+            [most(report.earliest, "early"), most(report.latest, "late")].into_iter().flatten().collect();
+        lines.push(format!("error of the time: median {median}{ways}"));
+    }
+    lines
+}
+
+/// How right predicted outcomes of evicted pods have been, in lines; none while no pod was evicted.
+///
+/// ```text
+/// 39 of 45 as predicted (2 by chance), 5 not, 1 not known yet
+/// not: 5 predicted moves, became pending
+/// ```
+fn outcomes(report: &OutcomeReport) -> Vec<String> {
+    let OutcomeReport { counts, differences, .. } = report;
+    let OutcomeScore { right, by_chance, wrong, not_predicted, open } = *counts;
+    if counts.all() == 0 {
+        return Vec::new();
+    }
+    let chance = if by_chance > 0 { format!(" ({by_chance} by chance)") } else { String::new() };
+    let others = [(wrong, "not"), (not_predicted, "not predicted"), (open, "not known yet")];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    let others: String = others.map(|(count, words)| format!(", {count} {words}")).collect();
+    let mut lines = vec![format!("{} of {} as predicted{chance}{others}", right + by_chance, counts.all())];
+    lines.extend(
+        differences.iter().map(|other| {
+            format!("not: {} predicted {}, became {}", other.pods, other.predicted, other.became)
+        }),
+    );
+    lines
 }
 
 /// `1h12m (14.2 MiB of 512.0 MiB): f, then ← goes back`: what is kept to look back at.
@@ -153,20 +202,46 @@ fn settings(scene: &Scene) -> impl Iterator<Item = Runs> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forecast::{EventKind, accuracy::EventCounts};
+    use crate::forecast::{
+        EventKind, OutcomeDifferences,
+        accuracy::{EventCounts, MissReason},
+    };
 
     #[test]
     fn the_record_of_the_predictions_has_counts_and_errors() {
-        assert_eq!(predictions(&AccuracyReport::default()), "no event to compare with yet");
-        let counts = EventCounts { predicted: 34, unforeseeable: 1, missed: 1 };
+        assert_eq!(predictions(&AccuracyReport::default()), ["no event to compare with yet"]);
+        let mut counts =
+            EventCounts { on_time: 30, by_chance: 4, unforeseeable: 1, ..EventCounts::default() };
+        counts.missed[MissReason::Late as usize] = 1;
         let report = AccuracyReport {
             kinds: [(EventKind::Unknown, counts)].into(),
             median: Some(Span::from_millis(400)),
-            worst: Some(Span::from_secs(3)),
-            misses: Vec::new(),
+            worst: Some(Span::from_secs(40)),
+            latest: Some(Span::from_secs(40)),
+            most_among: 3,
+            ..AccuracyReport::default()
         };
-        let expected = "34 of 36 predicted 5s ahead, 1 unforeseeable, 1 missed; median error 400ms, worst 3s";
+        let expected = [
+            "34 of 36 on time (4 by chance among 3), 1 unforeseeable, 1 missed",
+            "missed: 1 late",
+            "error of the time: median 400ms, 40s late at most",
+        ];
         assert_eq!(predictions(&report), expected);
+    }
+
+    #[test]
+    fn the_record_of_the_outcomes_says_what_was_another_one() {
+        assert!(outcomes(&OutcomeReport::default()).is_empty());
+        let report = OutcomeReport {
+            counts: OutcomeScore { right: 37, by_chance: 2, wrong: 5, not_predicted: 0, open: 1 },
+            differences: vec![OutcomeDifferences { predicted: "moves", became: "pending", pods: 5 }],
+            last: Vec::new(),
+        };
+        let expected = [
+            "39 of 45 as predicted (2 by chance), 5 not, 1 not known yet",
+            "not: 5 predicted moves, became pending",
+        ];
+        assert_eq!(outcomes(&report), expected);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use kordon::{
         Toleration, TolerationOperator, Uid, Version,
     },
     engine::{Effect, Engine, NOT_READY, Notice, Outcome, Settings, UNREACHABLE, Write},
-    forecast::{Accuracy, Forecast, apply_write},
+    forecast::{Accuracy, Forecast, accuracy::Predicted, apply_write},
     time::{ClusterClock, ClusterTime, Span, Timestamp},
 };
 
@@ -43,6 +43,8 @@ pub struct Sim {
     pub shadow_sees: bool,
     /// Compares the controller with the shadow's forecasts; a new one is made every second.
     pub accuracy: Option<Accuracy>,
+    /// The last of [`Sim::run_with_forecasts`].
+    forecast: Option<Forecast>,
     kubelets: BTreeMap<NodeName, Kubelet>,
     /// As the watches do it: equal names are one allocation.
     names: Interner,
@@ -93,6 +95,7 @@ impl Sim {
             notices: Vec::new(),
             shadow_sees: true,
             accuracy: None,
+            forecast: None,
             kubelets: BTreeMap::new(),
             names: Interner::default(),
             tolerations: BTreeMap::new(),
@@ -279,7 +282,9 @@ impl Sim {
             let Self { shadow: Some(shadow), accuracy: Some(accuracy), cluster, now, .. } = self else {
                 panic!("it has a shadow and its accuracy");
             };
-            accuracy.on_forecast(&Forecast::run(shadow, cluster, *now, Span::from_secs(60)), cluster);
+            let forecast = Forecast::run(shadow, cluster, *now, Span::from_secs(600));
+            accuracy.on_forecast(&forecast, cluster);
+            self.forecast = Some(forecast);
         }
     }
 
@@ -329,7 +334,8 @@ impl Sim {
                 shadow.handle_change(&self.cluster, applied, self.now);
             }
             if let Some(accuracy) = &mut self.accuracy {
-                accuracy.on_change(applied, &self.cluster, self.now);
+                let predicted = Predicted { forecast: self.forecast.as_ref(), ..Predicted::default() };
+                accuracy.on_change(applied, &self.cluster, predicted, self.now);
             }
         }
     }

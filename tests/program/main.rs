@@ -14,6 +14,7 @@ mod geometry;
 mod harness;
 mod histories;
 mod hostile;
+mod incidents;
 mod journals;
 mod keys;
 mod knowledge;

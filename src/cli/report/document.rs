@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use crate::{
-    forecast::accuracy::EventCounts,
+    cli::status::predictions::{MissedReason, OutcomesReport},
     model::Moment,
-    ordered::OrderedMap,
+    ordered::{OrderedMap, OrderedSet},
     run::review::{IncidentReview, NodeOutage, ReviewedEviction, WorkloadOutage},
     time::{Span, Timestamp},
 };
@@ -44,7 +44,10 @@ pub struct IncidentReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IncidentSummary {
+    /// Nodes that were declared Unknown, or said that they are not ready.
     pub nodes_failed: usize,
+    /// Nodes that were silent and did not fail.
+    pub nodes_silent: usize,
     pub nodes_evicted: usize,
     pub pods_evicted: usize,
     pub workloads_affected: usize,
@@ -122,7 +125,13 @@ pub struct ReportedPredictions {
     pub events: Vec<PredictedEvents>,
     pub median_error_seconds: Option<f64>,
     pub worst_error_seconds: Option<f64>,
+    pub earliest_seconds: Option<f64>,
+    pub latest_seconds: Option<f64>,
+    pub by_chance_among: usize,
     pub misses: Vec<String>,
+    pub outcomes: OutcomesReport,
+    /// The last outcomes that were others than predicted, in words.
+    pub outcome_differences: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -130,17 +139,21 @@ pub struct ReportedPredictions {
 pub struct PredictedEvents {
     pub event: &'static str,
     pub predicted: usize,
+    pub on_time: usize,
+    pub by_chance: usize,
     pub unforeseeable: usize,
     pub missed: usize,
+    pub missed_reasons: Vec<MissedReason>,
+    pub not_compared: usize,
 }
 
 impl IncidentReport {
     pub fn new(review: &IncidentReview, facts: &RecordingFacts) -> Self {
         let until = review.until;
         let missing = review.workloads.iter().map(|outage| outage.missing.as_secs_f64()).sum();
-        let mut failed: Vec<_> = review.nodes.iter().map(|outage| &outage.node).collect();
-        failed.sort();
-        failed.dedup();
+        let all: OrderedSet<_> = review.nodes.iter().map(|outage| &outage.node).collect();
+        let failed = review.nodes.iter().filter(|outage| outage.down.is_some());
+        let failed: OrderedSet<_> = failed.map(|outage| &outage.node).collect();
         let mut affected: Vec<_> =
             review.workloads.iter().map(|outage| (outage.kind, &outage.workload)).collect();
         affected.sort();
@@ -156,6 +169,7 @@ impl IncidentReport {
             peak: review.peak,
             summary: IncidentSummary {
                 nodes_failed: failed.len(),
+                nodes_silent: all.len() - failed.len(),
                 nodes_evicted: review.nodes.iter().filter(|outage| outage.evicting.is_some()).count(),
                 pods_evicted: review.evictions.len(),
                 workloads_affected: affected.len(),
@@ -235,15 +249,26 @@ impl ReportedEvictions {
 impl ReportedPredictions {
     fn new(review: &IncidentReview) -> Self {
         let accuracy = &review.accuracy;
-        let events = accuracy.kinds.iter().map(|(kind, counts)| {
-            let EventCounts { predicted, unforeseeable, missed } = *counts;
-            PredictedEvents { event: kind.as_str(), predicted, unforeseeable, missed }
+        let events = accuracy.kinds.iter().map(|(kind, counts)| PredictedEvents {
+            event: kind.as_str(),
+            predicted: counts.predicted(),
+            on_time: counts.on_time,
+            by_chance: counts.by_chance,
+            unforeseeable: counts.unforeseeable,
+            missed: counts.missed(),
+            missed_reasons: MissedReason::all(*counts),
+            not_compared: counts.not_compared,
         });
         Self {
             events: events.collect(),
             median_error_seconds: accuracy.median.map(Span::as_secs_f64),
             worst_error_seconds: accuracy.worst.map(Span::as_secs_f64),
+            earliest_seconds: accuracy.earliest.map(Span::as_secs_f64),
+            latest_seconds: accuracy.latest.map(Span::as_secs_f64),
+            by_chance_among: accuracy.most_among,
             misses: accuracy.misses.iter().map(ToString::to_string).collect(),
+            outcomes: (&accuracy.outcomes).into(),
+            outcome_differences: accuracy.outcomes.last.iter().map(ToString::to_string).collect(),
         }
     }
 }
@@ -266,6 +291,7 @@ mod tests {
             peak: Some(at),
             summary: IncidentSummary {
                 nodes_failed: 1,
+                nodes_silent: 1,
                 nodes_evicted: 1,
                 pods_evicted: 1,
                 workloads_affected: 1,
@@ -306,10 +332,24 @@ mod tests {
                 }],
             },
             predictions: ReportedPredictions {
-                events: vec![PredictedEvents { event: "Unknown", predicted: 1, unforeseeable: 0, missed: 0 }],
+                events: vec![PredictedEvents {
+                    event: "Unknown",
+                    predicted: 1,
+                    on_time: 1,
+                    by_chance: 0,
+                    unforeseeable: 0,
+                    missed: 1,
+                    missed_reasons: vec![MissedReason { reason: "late", events: 1 }],
+                    not_compared: 0,
+                }],
                 median_error_seconds: Some(0.5),
                 worst_error_seconds: Some(2.0),
+                earliest_seconds: Some(1.0),
+                latest_seconds: Some(2.0),
+                by_chance_among: 3,
                 misses: vec!["NoExecute taint of a".into()],
+                outcomes: (&crate::cli::status::predictions::tests::outcomes()).into(),
+                outcome_differences: vec!["shop/web-1: predicted moves to a, became pending".into()],
             },
         }
     }

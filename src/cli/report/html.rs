@@ -2,7 +2,12 @@
 
 use std::fmt::Write as _;
 
-use super::{Picture, document::IncidentReport, markdown::seconds};
+use super::{
+    Picture,
+    document::IncidentReport,
+    markdown::seconds,
+    predictions::{EVENT_COLUMNS, OUTCOME_COLUMNS, event_cells, outcome_cells},
+};
 use crate::{
     time::{Span, Timestamp},
     visible,
@@ -51,10 +56,12 @@ fn summary(report: &IncidentReport, out: &mut String) {
     let summary = &report.summary;
     let _ = writeln!(
         out,
-        "<h2>Summary</h2><ul><li>Nodes that failed: {}, of which evicted: {}</li><li>Pods evicted: {}</li>\
-         <li>Workloads that lacked pods: {} ({} of missing pods in total)</li>\
+        "<h2>Summary</h2><ul><li>Nodes that failed (declared NotReady or Unknown): {}</li>\
+         <li>Nodes that were silent and did not fail: {}</li><li>Times that the pods of a node were evicted: {}</li>\
+         <li>Pods evicted: {}</li><li>Workloads that lacked pods: {} ({} of missing pods in total)</li>\
          <li>Evictions that were not necessary (node back within {}): {}</li></ul>",
         summary.nodes_failed,
+        summary.nodes_silent,
         summary.nodes_evicted,
         summary.pods_evicted,
         summary.workloads_affected,
@@ -82,13 +89,13 @@ fn nodes(report: &IncidentReport, out: &mut String) {
             time(Some(node.from)),
             time(node.down),
             time(node.evicting),
-            node.until.map_or("still failing".into(), |at| time(Some(at))),
+            node.until.map_or("not Ready".into(), |at| time(Some(at))),
             seconds(node.seconds),
             node.evicted_pods.to_string(),
             format!("<details><summary>{}</summary>{why}</details>", node.worst),
         ]
     });
-    let columns = ["node", "zone", "silent from", "down", "evicting", "back", "for", "pods evicted", "why"];
+    let columns = ["node", "zone", "from", "failed", "evicting", "Ready again", "for", "pods evicted", "why"];
     table(out, "Nodes", columns, rows);
 }
 
@@ -123,19 +130,21 @@ fn evictions(report: &IncidentReport, out: &mut String) {
 
 fn predictions(report: &IncidentReport, out: &mut String) {
     let predictions = &report.predictions;
-    let rows = predictions.events.iter().map(|event| {
-        let counts = [event.predicted, event.unforeseeable, event.missed].map(|count| count.to_string());
-        let [predicted, unforeseeable, missed] = counts;
-        [event.event.to_owned(), predicted, unforeseeable, missed]
-    });
-    let columns = ["event", "predicted", "not predictable", "missed"];
-    table(out, "Predictions, five seconds before", columns, rows);
-    if let (Some(median), Some(worst)) = (predictions.median_error_seconds, predictions.worst_error_seconds) {
-        let _ =
-            writeln!(out, "<p>Predicted times were off by {median:.1} s (median), {worst:.1} s at most.</p>");
+    table(out, "Predictions, five seconds before", EVENT_COLUMNS, predictions.events.iter().map(event_cells));
+    for line in predictions.lines() {
+        let _ = writeln!(out, "<p>{}</p>", escaped(&line));
     }
     for miss in &predictions.misses {
         let _ = writeln!(out, "<p>missed: {}</p>", escaped(miss));
+    }
+    table(
+        out,
+        "Predicted outcomes of evicted pods",
+        OUTCOME_COLUMNS,
+        [outcome_cells(&predictions.outcomes)].into_iter(),
+    );
+    for difference in &predictions.outcome_differences {
+        let _ = writeln!(out, "<p>other: {}</p>", escaped(difference));
     }
 }
 

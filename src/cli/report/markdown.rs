@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::document::IncidentReport;
+use super::{
+    document::IncidentReport,
+    predictions::{EVENT_COLUMNS, OUTCOME_COLUMNS, event_cells, outcome_cells},
+};
 use crate::{
     time::{Span, Timestamp},
     visible,
@@ -40,11 +43,9 @@ pub fn page(report: &IncidentReport) -> String {
 fn summary(report: &IncidentReport, out: &mut String) {
     let summary = &report.summary;
     let _ = writeln!(out, "\n## Summary\n");
-    let _ = writeln!(
-        out,
-        "- Nodes that failed: {}, of which evicted: {}",
-        summary.nodes_failed, summary.nodes_evicted
-    );
+    let _ = writeln!(out, "- Nodes that failed (declared NotReady or Unknown): {}", summary.nodes_failed);
+    let _ = writeln!(out, "- Nodes that were silent and did not fail: {}", summary.nodes_silent);
+    let _ = writeln!(out, "- Times that the pods of a node were evicted: {}", summary.nodes_evicted);
     let _ = writeln!(out, "- Pods evicted: {}", summary.pods_evicted);
     let _ = writeln!(
         out,
@@ -76,12 +77,12 @@ fn nodes(report: &IncidentReport, out: &mut String) {
             time(Some(node.from)),
             time(node.down),
             time(node.evicting),
-            node.until.map_or("still failing".into(), |at| time(Some(at))),
+            node.until.map_or("not Ready".into(), |at| time(Some(at))),
             seconds(node.seconds),
             node.evicted_pods.to_string(),
         ]
     });
-    let columns = ["node", "zone", "silent from", "down", "evicting", "back", "for", "pods evicted"];
+    let columns = ["node", "zone", "from", "failed", "evicting", "Ready again", "for", "pods evicted"];
     table(out, "Nodes", columns, rows);
     for node in report.nodes.iter().filter(|node| !node.why.is_empty()).take(ROWS) {
         let _ = writeln!(out, "\nWhy {} was {}:\n", escaped(&node.node), node.worst);
@@ -122,23 +123,22 @@ fn evictions(report: &IncidentReport, out: &mut String) {
 }
 
 fn predictions(report: &IncidentReport, out: &mut String) {
-    let rows = report.predictions.events.iter().map(|event| {
-        [
-            event.event.to_owned(),
-            event.predicted.to_string(),
-            event.unforeseeable.to_string(),
-            event.missed.to_string(),
-        ]
-    });
-    let columns = ["event", "predicted", "not predictable", "missed"];
-    table(out, "Predictions, five seconds before", columns, rows);
-    if let (Some(median), Some(worst)) =
-        (report.predictions.median_error_seconds, report.predictions.worst_error_seconds)
-    {
-        let _ = writeln!(out, "\nPredicted times were off by {median:.1} s (median), {worst:.1} s at most.");
+    let predictions = &report.predictions;
+    table(out, "Predictions, five seconds before", EVENT_COLUMNS, predictions.events.iter().map(event_cells));
+    for line in predictions.lines() {
+        let _ = writeln!(out, "\n{}", escaped(&line));
     }
-    for miss in report.predictions.misses.iter().take(ROWS) {
+    for miss in predictions.misses.iter().take(ROWS) {
         let _ = writeln!(out, "- missed: {}", escaped(miss));
+    }
+    table(
+        out,
+        "Predicted outcomes of evicted pods",
+        OUTCOME_COLUMNS,
+        [outcome_cells(&predictions.outcomes)].into_iter(),
+    );
+    for difference in predictions.outcome_differences.iter().take(ROWS) {
+        let _ = writeln!(out, "- other: {}", escaped(difference));
     }
 }
 

@@ -3,6 +3,7 @@
 mod document;
 mod html;
 mod markdown;
+mod predictions;
 
 use std::{io::BufReader, path::PathBuf};
 
@@ -73,7 +74,7 @@ pub fn run(args: &ReportArgs) -> Result<(), CliError> {
     let whole = (reader.start().at, reader.until());
     let (from, until) = recorded::range(args.from, args.to, &reader)?;
     let mut settings = reader.start().settings();
-    args.settings.apply(&mut settings);
+    args.settings.apply_to_recorded(&mut settings)?;
     let facts = RecordingFacts {
         context: reader.start().context.clone(),
         server_version: reader.start().server_version.clone(),
@@ -100,7 +101,7 @@ fn pictures(
 ) -> Result<Vec<Picture>, CliError> {
     let first = review.moments.iter().find(|moment| moment.level == VerdictLevel::Critical);
     let first = first.map(|moment| (moment.at, moment.text()));
-    let peak = review.peak.map(|at| (at, "most nodes failing".to_owned()));
+    let peak = review.peak.map(|at| (at, "most nodes down".to_owned()));
     let mut wanted: Vec<(Timestamp, String)> = first.into_iter().chain(peak).collect();
     wanted.push((review.until, "at the end".to_owned()));
     wanted.dedup_by_key(|(at, _)| *at);

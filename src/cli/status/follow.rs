@@ -99,8 +99,12 @@ mod tests {
     use super::*;
     use crate::{
         cli::documented,
+        cli::status::predictions,
         cluster::Key,
-        forecast::{EventKind, accuracy::Miss},
+        forecast::{
+            EventKind,
+            accuracy::{EventCounts, Miss, MissReason},
+        },
     };
 
     #[test]
@@ -110,12 +114,19 @@ mod tests {
             kind: EventKind::Deletion,
             node: "n1".into(),
             pod: Some(Key::new("shop", "web-0")),
+            reason: MissReason::Early,
             off: Some(Span::from_secs(7)),
         };
+        let mut counts = EventCounts::default();
+        counts.missed[MissReason::Early as usize] = 1;
         let accuracy = AccuracyReport {
             median: Some(Span::from_secs(1)),
             worst: Some(Span::from_secs(2)),
+            earliest: Some(Span::from_secs(2)),
+            latest: Some(Span::from_secs(1)),
+            kinds: [(EventKind::Deletion, counts)].into(),
             misses: vec![miss],
+            outcomes: predictions::tests::outcomes(),
             ..AccuracyReport::default()
         };
         let report = VerdictChangeReport {

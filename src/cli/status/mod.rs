@@ -1,7 +1,7 @@
 //! `kordon status`: the state of the cluster, once.
 
 mod follow;
-mod predictions;
+pub mod predictions;
 mod report;
 mod table;
 

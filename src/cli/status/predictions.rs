@@ -4,7 +4,10 @@ use serde::Serialize;
 
 use super::report::seconds;
 use crate::{
-    forecast::{AccuracyReport, EventKind, accuracy::Miss},
+    forecast::{
+        AccuracyReport, EventKind, OutcomeDifference, OutcomeReport, OutcomeScore,
+        accuracy::{EventCounts, Miss},
+    },
     time::Timestamp,
 };
 
@@ -17,14 +20,72 @@ const MISSES: usize = 5;
 pub struct PredictionsReport {
     pub events: usize,
     pub predicted: usize,
+    pub on_time: usize,
+    pub by_chance: usize,
+    /// The most nodes of which chance took one; zero if it never did.
+    pub by_chance_among: usize,
     /// Caused by something that happened less than 5 s before.
     pub unforeseeable: usize,
     /// Predicted for another time, or not at all.
     pub missed: usize,
+    pub missed_reasons: Vec<MissedReason>,
+    pub not_compared: usize,
+    /// Of all predicted times, on time or not.
     pub median_error_seconds: Option<f64>,
     pub worst_error_seconds: Option<f64>,
+    pub earliest_seconds: Option<f64>,
+    pub latest_seconds: Option<f64>,
+    pub outcomes: OutcomesReport,
     /// The last five, oldest first.
     pub misses: Vec<MissReport>,
+}
+
+/// How many events were missed for a reason.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MissedReason {
+    pub reason: &'static str,
+    pub events: usize,
+}
+
+impl MissedReason {
+    pub fn all(counts: EventCounts) -> Vec<Self> {
+        counts.reasons().map(|(reason, events)| Self { reason: reason.as_str(), events }).collect()
+    }
+}
+
+/// Where evicted pods went, compared with their predicted outcomes.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutcomesReport {
+    pub pods: usize,
+    pub right: usize,
+    pub by_chance: usize,
+    pub wrong: usize,
+    pub not_predicted: usize,
+    pub open: usize,
+    pub differences: Vec<OutcomeDifferencesReport>,
+    /// The last five, oldest first.
+    pub last: Vec<OutcomeDifferenceReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutcomeDifferencesReport {
+    pub predicted: &'static str,
+    pub became: &'static str,
+    pub pods: usize,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutcomeDifferenceReport {
+    pub at: Timestamp,
+    pub pod: String,
+    pub predicted: &'static str,
+    pub predicted_node: Option<String>,
+    pub became: &'static str,
+    pub node: Option<String>,
 }
 
 /// An event that was not predicted as it happened.
@@ -36,6 +97,7 @@ pub struct MissReport {
     pub event: &'static str,
     pub node: String,
     pub pod: Option<String>,
+    pub reason: &'static str,
     /// How much later than it happened it was predicted; null if it was not predicted.
     pub predicted_later_seconds: Option<f64>,
 }
@@ -46,12 +108,57 @@ impl From<&AccuracyReport> for PredictionsReport {
         let last = report.misses.len().saturating_sub(MISSES);
         Self {
             events: total.all(),
-            predicted: total.predicted,
+            predicted: total.predicted(),
+            on_time: total.on_time,
+            by_chance: total.by_chance,
+            by_chance_among: report.most_among,
             unforeseeable: total.unforeseeable,
-            missed: total.missed,
+            missed: total.missed(),
+            missed_reasons: MissedReason::all(total),
+            not_compared: total.not_compared,
             median_error_seconds: report.median.map(seconds),
             worst_error_seconds: report.worst.map(seconds),
+            earliest_seconds: report.earliest.map(seconds),
+            latest_seconds: report.latest.map(seconds),
+            outcomes: (&report.outcomes).into(),
             misses: report.misses[last..].iter().map(MissReport::from).collect(),
+        }
+    }
+}
+
+impl From<&OutcomeReport> for OutcomesReport {
+    fn from(report: &OutcomeReport) -> Self {
+        let OutcomeReport { counts, differences, last } = report;
+        let OutcomeScore { right, by_chance, wrong, not_predicted, open } = *counts;
+        let differences = differences.iter().map(|differences| OutcomeDifferencesReport {
+            predicted: differences.predicted,
+            became: differences.became,
+            pods: differences.pods,
+        });
+        let shown = last.len().saturating_sub(MISSES);
+        Self {
+            pods: counts.all(),
+            right,
+            by_chance,
+            wrong,
+            not_predicted,
+            open,
+            differences: differences.collect(),
+            last: last[shown..].iter().map(OutcomeDifferenceReport::from).collect(),
+        }
+    }
+}
+
+impl From<&OutcomeDifference> for OutcomeDifferenceReport {
+    fn from(difference: &OutcomeDifference) -> Self {
+        let OutcomeDifference { at, pod, predicted, predicted_node, became } = difference;
+        Self {
+            at: *at,
+            pod: pod.to_string(),
+            predicted,
+            predicted_node: predicted_node.as_ref().map(ToString::to_string),
+            became: became.word(),
+            node: became.node().map(ToString::to_string),
         }
     }
 }
@@ -69,7 +176,33 @@ impl From<&Miss> for MissReport {
             event,
             node: miss.node.to_string(),
             pod: miss.pod.as_ref().map(ToString::to_string),
+            reason: miss.reason.as_str(),
             predicted_later_seconds: miss.off.map(seconds),
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use crate::{
+        cluster::Key,
+        forecast::{Became, OutcomeDifferences},
+    };
+
+    /// Outcomes in which nothing is empty.
+    pub fn outcomes() -> OutcomeReport {
+        let difference = OutcomeDifference {
+            at: Timestamp::EPOCH,
+            pod: Key::new("shop", "web-1"),
+            predicted: "moves",
+            predicted_node: Some("a".into()),
+            became: Became::NotStarted("b".into()),
+        };
+        OutcomeReport {
+            counts: OutcomeScore { right: 1, wrong: 1, ..OutcomeScore::default() },
+            differences: vec![OutcomeDifferences { predicted: "moves", became: "notStarted", pods: 1 }],
+            last: vec![difference],
         }
     }
 }

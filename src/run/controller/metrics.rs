@@ -13,7 +13,6 @@ use super::kube_controller_manager::MayLead;
 use crate::{
     cluster::{Known, ZoneKey},
     engine::{Confidence, metrics::Histogram},
-    forecast::accuracy::EventCounts,
     k8s::{
         feed::FeedState,
         leadership::{ElectionOptions, LeaseState},
@@ -178,7 +177,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         JUDGED,
         &["result"],
-        "Events of nodes and pods that were predicted, missed, or could not be predicted",
+        "Events of nodes and pods that were predicted, missed, could not be predicted, or not be compared",
     ),
     gauge(WATCH_UP, &["kind"], "Whether the watch of this kind is live"),
     gauge(WATCH_AGE, &["kind"], "Seconds since the watch of this kind last received anything"),
@@ -283,10 +282,14 @@ impl MetricsView<'_> {
         for known in ["live", "assumed", "disconnected", "noController"] {
             samples.add(CONFIDENCE, vec![("state", known.into())], truth(known == state));
         }
-        let EventCounts { predicted, unforeseeable, missed } = model.accuracy.report().total();
-        for (result, events) in
-            [("predicted", predicted), ("missed", missed), ("unforeseeable", unforeseeable)]
-        {
+        let total = model.accuracy.report().total();
+        let results = [
+            ("predicted", total.predicted()),
+            ("missed", total.missed()),
+            ("unforeseeable", total.unforeseeable),
+            ("notCompared", total.not_compared),
+        ];
+        for (result, events) in results {
             samples.count(JUDGED, vec![("result", result.into())], events as u64);
         }
         if confidence.is_some_and(Confidence::allows_predictions) && model.eviction_gaps().is_empty() {
