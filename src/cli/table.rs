@@ -18,6 +18,9 @@ pub struct PageTable<'a, R> {
     is_folded: bool,
 }
 
+/// The colour of the cell of a row.
+type Tone<'a, R> = Box<dyn Fn(&R) -> Emphasis + 'a>;
+
 struct PageColumn<'a, R> {
     head: &'static str,
     rank: Rank,
@@ -25,7 +28,7 @@ struct PageColumn<'a, R> {
     is_flexible: bool,
     is_right: bool,
     cell: Box<dyn Fn(&R) -> PageCell + 'a>,
-    tone: Option<Box<dyn Fn(&R) -> Emphasis + 'a>>,
+    tone: Option<Tone<'a, R>>,
 }
 
 /// How important a column is: on a narrow terminal, the last are left out first.

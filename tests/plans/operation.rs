@@ -636,7 +636,7 @@ proptest! {
             }
         }
         // What was evicted is followed to its end.
-        harness.now = harness.now + Span::from_secs(60);
+        harness.now += Span::from_secs(60);
         harness.end_pods();
         operation.handle_change(&harness.cluster, harness.now);
         check_count(&harness, &operation)?;

@@ -272,7 +272,7 @@ fn what_is_not_modelled_is_named_where_its_marks_are_seen() {
     assert_eq!(caveats(&harness, NEW, &nowhere), [Caveat::NewNodes]);
     let of_group = json!({"name": "p", "labels": {"scheduling.x-k8s.io/pod-group": "g"}});
     assert_eq!(caveats(&harness, NEW, &of_group), [Caveat::Group]);
-    let to_come = ServerVersion::new(1, 37);
+    let to_come = ServerVersion::new(1, 39);
     assert_eq!(caveats(&harness, to_come, &of_group), [Caveat::Group, Caveat::Newer]);
 }
 

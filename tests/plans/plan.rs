@@ -480,7 +480,7 @@ fn pods_that_are_not_selected_stay_and_the_plan_says_so() {
     assert_eq!(of(&plan, "web-0").verdict, Verdict::Skipped(Skip::NotSelected));
     assert!(leaves(&plan, "db-0"));
     assert!(plan.warnings.contains(&Warning::UnselectedRemain { node: "n1".into(), pods: 2 }));
-    assert_eq!(plan.command.as_deref(), Some("kubectl drain n1 --pod-selector='app=db'"));
+    assert_eq!(plan.command.as_deref(), Some("kubectl drain n1 --pod-selector=app=db"));
 }
 
 fn five(make: impl FnOnce(&mut kordon::cluster::Budget)) -> PlanFixture {

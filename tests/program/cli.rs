@@ -224,7 +224,7 @@ async fn a_table_fits_the_terminal_and_is_whole_with_wide() {
     };
     let lines_of_nodes = |text: &str| text.lines().filter(|line| line.starts_with("general-")).count();
     let fitted = on_a_terminal(&["--color", "never"]);
-    let widest = fitted.lines().skip(3).map(|line| line.chars().count()).max();
+    let widest = fitted.lines().skip(4).map(|line| line.chars().count()).max();
     assert!(widest <= Some(80), "{fitted}");
     assert!(fitted.contains(" nodes") && lines_of_nodes(&fitted) < 5, "calm nodes are one row: {fitted}");
     assert!(fitted.contains("-o wide prints everything") && !fitted.contains('\x1b'), "{fitted}");

@@ -684,7 +684,7 @@ async fn departures() {
     facts.equal("the node is not listed", at_130.names().contains("general-1c-04"), false);
     facts.equal(
         "what does not tolerate out-of-service is removed by force in a pass, each 20 s (docs/upstream/neighbours.md#1)",
-        at_130.pods_by("memory-1b-02", |pod| is_deleted(pod)),
+        at_130.pods_by("memory-1b-02", is_deleted),
         set([]),
     );
     facts.within(

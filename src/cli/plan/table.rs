@@ -78,7 +78,7 @@ fn pods(out: &mut Page, report: &PlanReport) {
         .useful("READY AGAIN", |pod| {
             pod.ready_again_in_seconds.map_or(none(), |seconds| format!("~{}", span(seconds)))
         })
-        .essential("LANDS ON", |pod| lands_on(pod))
+        .essential("LANDS ON", lands_on)
         .flexible()
         .essential("VERDICT", |pod| pod.text.clone())
         .flexible()

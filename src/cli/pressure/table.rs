@@ -58,7 +58,7 @@ fn signals(report: &PressureReport, out: &mut Page) {
         .toned(|signal| if is_met(signal) { Emphasis::Warning } else { Emphasis::Plain })
         .essential("AVAILABLE", |signal| amount(signal, signal.available))
         .detail("CAPACITY", |signal| amount(signal, signal.capacity))
-        .useful("THRESHOLDS", |signal| thresholds(signal))
+        .useful("THRESHOLDS", thresholds)
         .flexible()
         .useful("ABOVE THRESHOLD", |signal| amount(signal, signal.distance))
         .essential("THRESHOLD REACHED", |signal| reached(signal, report))
@@ -108,7 +108,7 @@ fn eviction(eviction: &EvictionOrderReport, out: &mut Page) {
         .right()
         .essential("EVICTED", |pod| evicted(pod, eviction))
         .toned(|pod| if pod.evicted { Emphasis::Warning } else { Emphasis::Plain })
-        .essential("LANDS ON", |pod| landing(pod))
+        .essential("LANDS ON", landing)
         .flexible()
         .print(out);
 }

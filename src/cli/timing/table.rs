@@ -70,7 +70,7 @@ pub fn render(report: &TimingReport, out: &mut Page) {
         .key("PROFILE", |profile| profile.name.clone())
         .essential("STATUS WRITES/MIN", |profile| text::rounded(profile.status_writes_per_minute))
         .right()
-        .essential("LEASE WRITES/MIN", |profile| lease_writes(profile))
+        .essential("LEASE WRITES/MIN", lease_writes)
         .right()
         .useful("ETCD GROWTH/MIN", |profile| text::rounded_bytes(profile.etcd_bytes_per_minute))
         .right()

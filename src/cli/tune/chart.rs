@@ -73,7 +73,7 @@ mod tests {
     fn each_setting_is_where_its_numbers_are() {
         let present = TunedSettings { present: true, ..settings("b", 0, 340.0) };
         let lines = lines(&[settings("a", 12, 70.0), present, settings("c", 0, 340.0)], 600.0);
-        assert_eq!(lines[0], "moves for outages shorter than 10m");
+        assert_eq!(lines[0], "moves for outages shorter than 10m00s");
         assert_eq!(lines.len(), FIELD.1 + 3);
         assert_eq!(lines[1], "    12 |a");
         let last = &lines[FIELD.1];

@@ -33,8 +33,7 @@ pub fn stream(media: &'static str, body: impl Stream<Item = io::Result<Bytes>> +
     with_headers(Response::new(body.boxed_unsync()), 200, media)
 }
 
-/// A `Status` object that reports success.
-/// A success, with the resourceVersion of what was written, if that is told.
+/// A `Status` object that reports success, with the resourceVersion of what was written where there is one.
 pub fn success(code: u16, version: Option<u64>) -> Reply {
     let metadata =
         version.map_or_else(|| json!({}), |version| json!({"resourceVersion": version.to_string()}));

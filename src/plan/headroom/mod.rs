@@ -165,7 +165,10 @@ impl Headroom {
     pub const fn progress(&self) -> usize {
         let [nodes, zones] = [self.nodes.progress, self.zones.progress];
         let all = nodes.all + zones.all;
-        if all == 0 { 0 } else { (nodes.done + zones.done) * 100 / all }
+        match ((nodes.done + zones.done) * 100).checked_div(all) {
+            Some(percent) => percent,
+            None => 0,
+        }
     }
 
     /// What is said of it: `N-1: losing x strands 3 pods (2 stuck, 1 Pending), worst zone b: 10`, `N-1 ok: nodes, zones`,

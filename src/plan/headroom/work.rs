@@ -237,7 +237,8 @@ impl HeadroomWork {
         let simulation = state.lose(loss, known.nodes.clone());
         match simulation {
             Ok(simulation) => self.simulation = Some(simulation),
-            Err((loss, answer)) => {
+            Err(certain) => {
+                let (loss, answer) = *certain;
                 let (at, state) = (state.at, state.number);
                 self.answer(loss, KnownAnswer { answer, at, state });
             }
@@ -334,7 +335,11 @@ impl State {
     ///
     /// # Errors
     /// The answer, where it is certain that all pods find a node.
-    fn lose(&self, loss: Loss, nodes: Arc<OrderedSet<NodeName>>) -> Result<Simulation, (Loss, LossAnswer)> {
+    fn lose(
+        &self,
+        loss: Loss,
+        nodes: Arc<OrderedSet<NodeName>>,
+    ) -> Result<Simulation, Box<(Loss, LossAnswer)>> {
         let cluster = self.known.cluster.clone();
         let pods = failover::leave_lost_nodes(&cluster, &nodes);
         let mut left = self.known.snapshot.clone();
@@ -343,7 +348,7 @@ impl State {
             // Where they land makes no difference.
             let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
             let failover = failover(&cluster, pods, &nodes, anywhere);
-            return Err((loss, LossAnswer::new(&failover)));
+            return Err(Box::new((loss, LossAnswer::new(&failover))));
         }
         let environment = PlacingEnvironment::for_outcomes(&cluster, left, Timestamp::EPOCH);
         let run = FailoverRun::new(pods, nodes, environment);
