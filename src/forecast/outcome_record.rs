@@ -56,7 +56,7 @@ pub struct OutcomeScore {
     pub wrong: usize,
     /// No outcome had been predicted, or only that it is not known.
     pub not_predicted: usize,
-    /// Its deletion began less than [`SETTLES`] ago.
+    /// Its deletion began less than `SETTLES` ago.
     pub open: usize,
 }
 
