@@ -63,8 +63,8 @@ async fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
     assert_eq!(other["cause"], "24 Insufficient cpu");
     assert_eq!(other["priority"], 7);
     // The server's clock is known to half a second, from a Date in whole seconds, and the time is written in whole seconds.
-    let told = Timestamp::parse(other["since"].as_str().expect("a time")).expect("RFC 3339");
-    assert!(told.since(since).as_secs_f64().abs() < 2.0, "{told:?} is not {since:?}");
+    let printed = Timestamp::parse(other["since"].as_str().expect("a time")).expect("RFC 3339");
+    assert!(printed.since(since).as_secs_f64().abs() < 2.0, "{printed:?} is not {since:?}");
     assert!(other["forSeconds"].as_f64().is_some_and(|span| (89.0..150.0).contains(&span)), "{other}");
     let help: Vec<&str> = huge["help"].as_array().expect("help").iter().filter_map(Value::as_str).collect();
     assert!(help.contains(&"a new node with 100 CPU free"), "{help:?}");
