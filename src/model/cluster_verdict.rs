@@ -519,8 +519,10 @@ fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Optio
         KnownHeadroom::Known { clause: HeadroomClause { text, age, is_short, .. }, rest, .. } => {
             let likely = if model.is_headroom_definite() { "" } else { "likely " };
             let phrase = Phrase::from(format!("{likely}{text}"));
-            let phrase =
-                age.into_iter().fold(phrase, |phrase, age| phrase.time(format!(" ({} ago)", coarse(age))));
+            let phrase = age
+                .filter(|age| *age >= TELLS_AGE)
+                .into_iter()
+                .fold(phrase, |phrase, age| phrase.time(format!(" ({} ago)", coarse(age))));
             (is_short, rest.into_iter().fold(phrase, |phrase, rest| progress(phrase.and(", "), rest)))
         }
         KnownHeadroom::Computing(rest) => (false, progress("N-1: ".into(), rest)),
@@ -538,6 +540,9 @@ fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
         false => phrase.and(&format!("{percent} % worked out (--n-1 waits for all)")),
     }
 }
+
+/// An answer that is younger counts as of now: each change would show for a moment.
+const TELLS_AGE: Span = Span::from_secs(5);
 
 /// `12s`, and from one minute on whole minutes: `2m`.
 fn coarse(age: Span) -> String {
