@@ -213,16 +213,17 @@ async fn a_replay_says_what_happened_when_and_never_writes() {
         let golden = fs::read_to_string(&path).unwrap_or_default();
         assert!(golden == text, "{} differs; with UPDATE=1 read the difference\n{text}", path.display());
     }
+    // The rows come with the jump: none of them was under the cursor before `j`.
     for (keys, expected) in [
-        ("$cA", "nothing can be written to a recording"),
+        ("$jcA", "nothing can be written to a recording"),
         ("$U", "nothing can be written to a recording"),
         ("$R", "nothing can be written to a recording"),
         ("$:enforce<Enter>", "nothing can be written to a recording"),
-        ("$y", "a recording has no whole objects"),
+        ("$jy", "a recording has no whole objects"),
         ("$f", "p pauses a recording"),
-        ("$d/no such row<Enter>", "a recording has only what watches report"),
+        ("$jd/no such row<Enter>", "a recording has only what watches report"),
         ("$]", "no notable moment after this"),
-        ("$rD", "replay: as of then"),
+        ("$jrD", "replay: as of then"),
         ("$:at 12h<Enter>", "is not in it"),
     ] {
         let text = frame(file, keys, (200, 60)).await;
