@@ -515,6 +515,9 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
 /// `N-1: losing n-3 strands 4 pods (4 Pending) (2m ago)`, or how much of it is worked out; where no loss leaves pods Pending it is
 /// said only if nothing else is wrong.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
+    if model.cluster.nodes().is_empty() {
+        return None;
+    }
     let (is_short, phrase) = match model.known_headroom(now) {
         KnownHeadroom::Known { clause: HeadroomClause { text, age, is_short, .. }, rest, .. } => {
             let likely = if model.is_headroom_definite() { "" } else { "likely " };
