@@ -9,7 +9,7 @@ use super::{
     why::{Cause, Certainty, Why},
 };
 use crate::{
-    cluster::{Cluster, Delta, Key, Name, Node, NodeName, Phase, Pod},
+    cluster::{Cluster, Delta, Key, Name, Node, NodeName, OUT_OF_SERVICE, Phase, Pod},
     ordered::{OrderedMap, OrderedSet},
     time::{ClusterTime, Span, Timestamp},
 };
@@ -18,8 +18,6 @@ use crate::{
 const PERIOD: Span = Span::from_secs(20);
 /// How long a node's name must be missing before its pods are orphans.
 const QUARANTINE: Span = Span::from_secs(40);
-/// The taint by which an operator states that a node will not come back by itself.
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 /// The reason of a pod that its kubelet evicted under resource pressure.
 const EVICTED: &str = "Evicted";
 

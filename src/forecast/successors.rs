@@ -234,13 +234,8 @@ impl Forecast {
             LeavingPod { pod, departing }
         };
         let leaving: Vec<LeavingPod> = pods.into_iter().map(leaving).collect();
-        let recreations: OrderedMap<Key, Departing> =
-            leaving.iter().map(|leaving| (leaving.pod.key.clone(), leaving.departing.clone())).collect();
         let Failover { pods, trace } = failover_of_first(most, cluster, leaving, lost, environment);
-        let successor = |placed: FailoverPod| {
-            let departing = recreations.get(&placed.pod.key)?;
-            successor(departing, departures.get(&placed.pod.key).copied(), placed)
-        };
+        let successor = |placed: FailoverPod| successor(departures.get(&placed.pod.key).copied(), placed);
         let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
         successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
         Succession { successors, trace }
@@ -317,8 +312,8 @@ fn refusals(
 }
 
 /// What becomes of a pod, with its times; none for a pod without a node.
-fn successor(departing: &Departing, departure: Option<Departure>, placed: FailoverPod) -> Option<Successor> {
-    let FailoverPod { pod, mut outcome, landing, time_to_ready } = placed;
+fn successor(departure: Option<Departure>, placed: FailoverPod) -> Option<Successor> {
+    let FailoverPod { pod, departing, mut outcome, landing, time_to_ready } = placed;
     let created = landing.as_ref().and(departure).and_then(|departure| match &departing.quota {
         Some(refusal) => refusal.admitted,
         None if departing.recreation == Recreation::WhenGone => departure.gone,

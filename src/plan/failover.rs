@@ -39,6 +39,8 @@ pub struct Failover {
 #[derive(Clone, Debug)]
 pub struct FailoverPod {
     pub pod: Arc<Pod>,
+    /// How it left.
+    pub departing: Departing,
     pub outcome: PodOutcome,
     /// Where its replacement lands; none where none is placed.
     pub landing: Option<Landing>,
@@ -47,8 +49,8 @@ pub struct FailoverPod {
 }
 
 impl FailoverPod {
-    const fn without_replacement(pod: Arc<Pod>, outcome: PodOutcome) -> Self {
-        Self { pod, outcome, landing: None, time_to_ready: None }
+    fn without_replacement(LeavingPod { pod, departing }: LeavingPod, outcome: PodOutcome) -> Self {
+        Self { pod, departing, outcome, landing: None, time_to_ready: None }
     }
 }
 
@@ -56,11 +58,6 @@ impl Failover {
     /// How many pods have which outcome, without those that are preempted elsewhere.
     pub fn counts(&self) -> OutcomeCounts {
         self.pods.iter().map(|pod| pod.outcome.kind()).collect()
-    }
-
-    /// The outcomes of pods elsewhere that are preempted.
-    pub fn preempted(&self) -> OutcomeCounts {
-        preempted(&self.trace).map(|(_, kind)| kind).collect()
     }
 
     /// The outcomes of all pods that leave a node: those of [`Self::counts`], and those that are preempted for them.
@@ -90,10 +87,7 @@ pub fn pods_of(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<Arc<Pod>>
 
 /// The pods of nodes that are lost and do not come back, as they leave.
 pub fn leave_lost_nodes(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<LeavingPod> {
-    let is_known = failover_gaps(cluster).unknown().is_empty();
-    let leave =
-        |pod: Arc<Pod>| LeavingPod { departing: Departing::from_lost_node(cluster, &pod, is_known), pod };
-    pods_of(cluster, nodes).into_iter().map(leave).collect()
+    leave(cluster, pods_of(cluster, nodes), Departing::from_lost_node)
 }
 
 /// The pods of nodes that are deleted, as they leave: the pod garbage collector removes their objects.
@@ -103,10 +97,17 @@ pub fn leave_deleted_nodes(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> V
 
 /// Pods that are deleted on nodes with a running kubelet.
 pub fn leave_running_nodes(cluster: &Cluster, pods: impl IntoIterator<Item = Arc<Pod>>) -> Vec<LeavingPod> {
+    leave(cluster, pods, Departing::from_running_node)
+}
+
+fn leave(
+    cluster: &Cluster,
+    pods: impl IntoIterator<Item = Arc<Pod>>,
+    departing: impl Fn(&Cluster, &Pod, bool) -> Departing,
+) -> Vec<LeavingPod> {
     let is_known = failover_gaps(cluster).unknown().is_empty();
-    let leave =
-        |pod: Arc<Pod>| LeavingPod { departing: Departing::from_running_node(cluster, &pod, is_known), pod };
-    pods.into_iter().map(leave).collect()
+    let leaving = |pod: Arc<Pod>| LeavingPod { departing: departing(cluster, &pod, is_known), pod };
+    pods.into_iter().map(leaving).collect()
 }
 
 /// What becomes of these pods once all of them have left and `lost` nodes take no pods. The environment has the
@@ -139,7 +140,7 @@ pub fn failover_of_first<E: Environment>(
     let others = run.waiting.split_off(most.min(run.waiting.len()));
     while run.advance(cluster) {}
     let mut failover = run.finish();
-    let left_out = |leaving: LeavingPod| FailoverPod::without_replacement(leaving.pod, PodOutcome::LeftOut);
+    let left_out = |leaving| FailoverPod::without_replacement(leaving, PodOutcome::LeftOut);
     failover.pods.extend(others.into_iter().map(left_out));
     failover
 }
@@ -179,8 +180,8 @@ impl<E: Environment> FailoverRun<E> {
             self.delete(cluster, pod);
             return true;
         }
-        let Some(LeavingPod { pod, departing }) = self.waiting.pop_front() else { return false };
-        let placed = self.place(cluster, pod, &departing);
+        let Some(leaving) = self.waiting.pop_front() else { return false };
+        let placed = self.place(cluster, leaving);
         self.placed.push(placed);
         true
     }
@@ -209,21 +210,23 @@ impl<E: Environment> FailoverRun<E> {
     }
 
     /// Places the replacement of a pod, if there is one, and decides what becomes of the pod.
-    fn place(&mut self, cluster: &Cluster, pod: Arc<Pod>, departing: &Departing) -> FailoverPod {
-        if !departing.is_replaced() || !self.live_pods.recreate(cluster, &pod) {
-            let outcome = departing.decide(&pod, None);
-            return FailoverPod::without_replacement(pod, outcome);
+    fn place(&mut self, cluster: &Cluster, leaving: LeavingPod) -> FailoverPod {
+        let LeavingPod { pod, departing } = &leaving;
+        if !departing.is_replaced() || !self.live_pods.recreate(cluster, pod) {
+            let outcome = departing.decide(pod, None);
+            return FailoverPod::without_replacement(leaving, outcome);
         }
-        let landing = self.environment.land(&pod, &OrderedSet::new());
+        let landing = self.environment.land(pod, &OrderedSet::new());
         let time_to_ready = match landing {
             Landing::Pending { .. } => None,
             Landing::Node { .. } | Landing::Unknown => {
-                self.environment.time_to_ready(&pod, &landing).at(Bound::Likely)
+                self.environment.time_to_ready(pod, &landing).at(Bound::Likely)
             }
         };
         let trace = self.environment.trace_of(&pod.key);
         let replacement = PlacedReplacement { landing: &landing, trace: trace.as_deref(), ready: None };
-        let outcome = departing.decide(&pod, Some(replacement));
-        FailoverPod { pod, outcome, landing: Some(landing), time_to_ready }
+        let outcome = departing.decide(pod, Some(replacement));
+        let LeavingPod { pod, departing } = leaving;
+        FailoverPod { pod, departing, outcome, landing: Some(landing), time_to_ready }
     }
 }

@@ -16,7 +16,7 @@ use super::{
     words::counted,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope, Taint, TaintEffect},
+    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, OUT_OF_SERVICE, Pod, Scope, Taint, TaintEffect},
     engine::{Tolerance, UNREACHABLE, tolerance},
     ordered::OrderedMap,
     time::Timestamp,
@@ -226,12 +226,6 @@ impl OutcomeCounts {
         self.parts().map(|(kind, pods)| (kind.word(), pods)).collect()
     }
 
-    /// Both together.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|place| self.0[place] + other.0[place]))
-    }
-
     /// Those alone that have nowhere to run.
     #[must_use]
     pub fn only_nowhere(&self) -> Self {
@@ -388,9 +382,6 @@ impl Departing {
         }
     }
 }
-
-/// The taint of a node from which pods and volumes are removed at once.
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// Whether the taint of an unreachable node never evicts the pod (`getMinTolerationTime`, docs/upstream/node-lifecycle.md).
 fn is_never_evicted(pod: &Pod) -> bool {

@@ -8,7 +8,7 @@ use ratatui::{Terminal, backend::TestBackend};
 use kordon::{
     app::preview::PreviewOutcome,
     cluster::{NodeName, SchedulingSpec, WorkloadKind, ZoneKey, scheduling::HostPort},
-    forecast::{Assumptions, Forecast},
+    forecast::{Assumptions, Forecast, SuccessionCounts},
     k8s::feed::{FeedKind, FeedState},
     model::{ClusterVerdict, KnownHeadroom},
     ordered::{OrderedMap, OrderedSet},
@@ -116,7 +116,13 @@ fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, OrderedSet<NodeName>, 
     let Some(PreviewOutcome::Failure(view)) = outcome else { panic!("{outcome:?}") };
     let impact = &view.impact;
     let stranded = impact.succession.as_ref().expect("few pods").counts();
-    (stranded.outcomes.and(&stranded.preempted), impact.nodes.clone(), impact.zones.clone())
+    (all_of(&stranded), impact.nodes.clone(), impact.zones.clone())
+}
+
+/// The outcomes of the pods that leave and of those that are preempted for them.
+fn all_of(counts: &SuccessionCounts) -> OutcomeCounts {
+    let parts = counts.outcomes.parts().chain(counts.preempted.parts());
+    parts.flat_map(|(kind, pods)| std::iter::repeat_n(kind, pods)).collect()
 }
 
 /// How many pods have nowhere to run by `kordon forecast --fail NODE…`.
@@ -127,8 +133,7 @@ fn forecast(fixture: &DashboardFixture, nodes: &OrderedSet<NodeName>, horizon: S
     let forecast = Forecast::under(&assumptions, engine, &model.cluster, fixture.now, horizon);
     let snapshot = Snapshot::new(&model.cluster, model.settings.version);
     let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
-    let counts = forecast.successors(&assumptions, &model.cluster, environment).counts();
-    counts.outcomes.and(&counts.preempted)
+    all_of(&forecast.successors(&assumptions, &model.cluster, environment).counts())
 }
 
 /// The line of the header with the verdict.
