@@ -16,15 +16,15 @@ const FIELD: (usize, usize) = (60, 10);
 ///     1h10m               5h40m in which pods ran nowhere, in all outages
 /// ```
 pub fn lines(settings: &[TunedSettings], blip_seconds: f64) -> Vec<String> {
-    let times: Vec<f64> = settings.iter().map(TunedSettings::all_nowhere_seconds).collect();
+    let times: Vec<f64> = settings.iter().map(|one| one.totals.all_nowhere_seconds()).collect();
     let least = times.iter().copied().fold(f64::INFINITY, f64::min);
     let longest = times.iter().copied().fold(0.0, f64::max);
-    let most = settings.iter().map(|one| one.blip_moves).max().unwrap_or(0);
+    let most = settings.iter().map(|one| one.totals.blip_moves).max().unwrap_or(0);
     let (width, height) = FIELD;
     let mut field = vec![vec![' '; width]; height];
     for (one, time) in settings.iter().zip(&times) {
         let column = share(time - least, longest - least, width);
-        let row = height - 1 - share(one.blip_moves as f64, most as f64, height);
+        let row = height - 1 - share(one.totals.blip_moves as f64, most as f64, height);
         // Beside another one in the same place.
         let free = (column..width).chain((0..column).rev()).find(|column| field[row][*column] == ' ');
         let letter = if one.present { '*' } else { one.letter.chars().next().unwrap_or('?') };

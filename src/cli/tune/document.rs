@@ -62,16 +62,8 @@ pub struct TunedSettings {
     pub with: Vec<String>,
     pub grace_period_seconds: f64,
     pub toleration_seconds: f64,
-    pub nodes_unreachable: usize,
-    pub pods_evicted: usize,
-    pub pods_unnecessary: usize,
-    pub detection: Option<TunedSpread>,
-    pub eviction: Option<TunedSpread>,
-    pub ran_nowhere_seconds: f64,
-    pub moves: usize,
-    pub blip_moves: usize,
-    pub not_ended_ran_nowhere_seconds: f64,
-    pub not_ended_moves: usize,
+    #[serde(flatten)]
+    pub totals: TunedTotals,
     pub uncertain: usize,
     pub uncertainties: Vec<TunedUncertainty>,
 }
@@ -141,23 +133,16 @@ impl TunedTotals {
             not_ended_moves: paid.not_ended.moves,
         }
     }
+
+    /// The time in which pods ran nowhere in all outages, whether or not they ended.
+    pub fn all_nowhere_seconds(&self) -> f64 {
+        self.ran_nowhere_seconds + self.not_ended_ran_nowhere_seconds
+    }
 }
 
 impl TunedSettings {
     fn new(place: usize, trial: &SettingsTrial, present: &Alternative) -> Self {
         let SettingsTrial { alternative, totals, uncertain, paid, .. } = trial;
-        let TunedTotals {
-            nodes_unreachable,
-            pods_evicted,
-            pods_unnecessary,
-            detection,
-            eviction,
-            ran_nowhere_seconds,
-            moves,
-            blip_moves,
-            not_ended_ran_nowhere_seconds,
-            not_ended_moves,
-        } = TunedTotals::of(totals, paid);
         let with = alternative.differences(present);
         let is_present = with.is_empty();
         Self {
@@ -166,24 +151,10 @@ impl TunedSettings {
             with,
             grace_period_seconds: alternative.settings.node_monitor_grace_period.value.as_secs_f64(),
             toleration_seconds: alternative.toleration().as_secs_f64(),
-            nodes_unreachable,
-            pods_evicted,
-            pods_unnecessary,
-            detection,
-            eviction,
-            ran_nowhere_seconds,
-            moves,
-            blip_moves,
-            not_ended_ran_nowhere_seconds,
-            not_ended_moves,
+            totals: TunedTotals::of(totals, paid),
             uncertain: uncertain.total(),
             uncertainties: uncertainties(uncertain),
         }
-    }
-
-    /// The time in which pods ran nowhere in all outages, whether or not they ended.
-    pub fn all_nowhere_seconds(&self) -> f64 {
-        self.ran_nowhere_seconds + self.not_ended_ran_nowhere_seconds
     }
 }
 
@@ -221,16 +192,18 @@ pub mod tests {
             with: vec!["node-monitor-grace-period=20s".into()],
             grace_period_seconds: 20.0,
             toleration_seconds: 300.0,
-            nodes_unreachable: 3,
-            pods_evicted: 20,
-            pods_unnecessary: 4,
-            detection: spread(),
-            eviction: spread(),
-            ran_nowhere_seconds: nowhere - 10.0,
-            moves: blip_moves + 1,
-            blip_moves,
-            not_ended_ran_nowhere_seconds: 10.0,
-            not_ended_moves: 1,
+            totals: TunedTotals {
+                nodes_unreachable: 3,
+                pods_evicted: 20,
+                pods_unnecessary: 4,
+                detection: spread(),
+                eviction: spread(),
+                ran_nowhere_seconds: nowhere - 10.0,
+                moves: blip_moves + 1,
+                blip_moves,
+                not_ended_ran_nowhere_seconds: 10.0,
+                not_ended_moves: 1,
+            },
             uncertain: 1,
             uncertainties: vec![TunedUncertainty { kind: Uncertainty::NearDeadline.as_str(), count: 1 }],
         }

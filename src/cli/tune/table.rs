@@ -23,22 +23,23 @@ pub fn render(report: &TuneReport, page: &mut Page) {
         .key("CHART", |row| row.letter.clone())
         .key("SETTINGS", |row| row.name.clone())
         .toned(|row| if row.is_present { Emphasis::Notice } else { Emphasis::Plain })
-        .essential("RAN NOWHERE", |row| duration(row.nowhere_seconds))
+        .essential("RAN NOWHERE", |row| duration(row.totals.ran_nowhere_seconds))
         .right()
-        .essential("MOVES", |row| row.moves.to_string())
+        .essential("MOVES", |row| row.totals.moves.to_string())
         .right()
-        .essential("FOR BLIPS", |row| row.blip_moves.to_string())
+        .essential("FOR BLIPS", |row| row.totals.blip_moves.to_string())
         .right()
-        .useful("NOT BACK: NOWHERE", |row| duration(row.not_ended_nowhere_seconds))
+        .useful("NOT BACK: NOWHERE", |row| duration(row.totals.not_ended_ran_nowhere_seconds))
         .right()
-        .useful("NOT BACK: MOVES", |row| row.not_ended_moves.to_string())
+        .useful("NOT BACK: MOVES", |row| row.totals.not_ended_moves.to_string())
         .right()
-        .detail("UNREACHABLE", |row| row.nodes_unreachable.to_string())
+        .detail("UNREACHABLE", |row| row.totals.nodes_unreachable.to_string())
         .right()
-        .detail("DETECTION (MAX)", |row| spread(row.detection))
-        .detail("UNCERTAIN", |row| row.uncertain.map_or_else(String::new, |count| count.to_string()))
+        .detail("DETECTION (MAX)", |row| spread(row.totals.detection.as_ref()))
+        .detail("UNCERTAIN", |row| row.uncertain.map_or_else(none, |count| count.to_string()))
         .right()
         .print(page);
+    page.line(Emphasis::Plain, "");
     for (heading, meaning) in meanings(report) {
         page.line(Emphasis::Dim, &format!("{heading}: {meaning}"));
     }
@@ -91,13 +92,7 @@ struct TuneRow<'a> {
     letter: String,
     name: String,
     is_present: bool,
-    nowhere_seconds: f64,
-    moves: usize,
-    blip_moves: usize,
-    not_ended_nowhere_seconds: f64,
-    not_ended_moves: usize,
-    nodes_unreachable: usize,
-    detection: Option<&'a TunedSpread>,
+    totals: &'a TunedTotals,
     /// None for what was recorded.
     uncertain: Option<usize>,
 }
@@ -105,16 +100,10 @@ struct TuneRow<'a> {
 impl<'a> TuneRow<'a> {
     fn recorded(happened: &'a TunedTotals) -> Self {
         Self {
-            letter: String::new(),
+            letter: none(),
             name: "as recorded".into(),
             is_present: false,
-            nowhere_seconds: happened.ran_nowhere_seconds,
-            moves: happened.moves,
-            blip_moves: happened.blip_moves,
-            not_ended_nowhere_seconds: happened.not_ended_ran_nowhere_seconds,
-            not_ended_moves: happened.not_ended_moves,
-            nodes_unreachable: happened.nodes_unreachable,
-            detection: happened.detection.as_ref(),
+            totals: happened,
             uncertain: None,
         }
     }
@@ -125,13 +114,7 @@ impl<'a> TuneRow<'a> {
             letter: format!("{}{mark}", settings.letter),
             name: if settings.present { "in force".into() } else { name(&settings.with) },
             is_present: settings.present,
-            nowhere_seconds: settings.ran_nowhere_seconds,
-            moves: settings.moves,
-            blip_moves: settings.blip_moves,
-            not_ended_nowhere_seconds: settings.not_ended_ran_nowhere_seconds,
-            not_ended_moves: settings.not_ended_moves,
-            nodes_unreachable: settings.nodes_unreachable,
-            detection: settings.detection.as_ref(),
+            totals: &settings.totals,
             uncertain: Some(settings.uncertain),
         }
     }
@@ -159,7 +142,7 @@ fn name(with: &[String]) -> String {
 fn notes(report: &TuneReport, page: &mut Page) {
     page.line(Emphasis::Plain, "");
     if let Some(present) = report.settings.iter().find(|one| one.present)
-        && (present.nodes_unreachable, present.pods_evicted)
+        && (present.totals.nodes_unreachable, present.totals.pods_evicted)
             != (report.happened.nodes_unreachable, report.happened.pods_evicted)
     {
         let text = "the settings in force do not give what was recorded: the controller had other settings, or did more than is \
