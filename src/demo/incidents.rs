@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     errors::ErrorReporter,
-    kubelets::{self, NodeFault, PressureLevel},
+    kubelets::{self, NodeFault, PressureLevel, TRANSITION_PERIOD},
     objects::{Key, Object, Pod, WorkloadKind},
     random::RandomSource,
     seed::nodes::Machine,
@@ -71,7 +71,8 @@ pub fn empty(_: &[Machine]) -> Vec<ScriptStep> {
     Vec::new()
 }
 
-/// Two hours of the default scenario: a rollout every 50 seconds, pressure that comes and goes, and every ten minutes a
+/// Two hours of the default scenario: a rollout every 50 seconds, pressure for 100 seconds, which kubelets report for five
+/// minutes longer, and every ten minutes a
 /// node that disconnects for five minutes.
 pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
@@ -86,7 +87,8 @@ pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
         let kind = ["DiskPressure", "PIDPressure", "MemoryPressure"][round % 3];
         if let Some(node) = node(round + 1) {
             steps.push(fault(start, node, NodeFault::Pressure(kind, PressureLevel::High)));
-            steps.push(fault(start + 100, node, NodeFault::Pressure(kind, PressureLevel::Normal)));
+            let ends = start + 100 + TRANSITION_PERIOD.as_secs();
+            steps.push(fault(ends, node, NodeFault::Pressure(kind, PressureLevel::Normal)));
         }
     }
     for round in 0..12 {

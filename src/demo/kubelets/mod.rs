@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub use self::config::TRANSITION_PERIOD;
 use self::{
     containers::{ContainerStep, PendingStep},
     pressure::PressureState,
