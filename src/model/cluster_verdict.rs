@@ -284,7 +284,8 @@ fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Warning, text))
 }
 
-/// `loading: pods 120,000 of 150,000, services`: what the verdict rests on and has not been listed yet.
+/// `loading: pods 120,000 of 150,000, services`, `loading: pods, jobs, services and 4 more`: what the verdict rests on and has
+/// not been listed yet.
 fn loading(model: &Model) -> Option<Finding> {
     model.views.confidence?;
     let missing = model.loading();
@@ -294,14 +295,22 @@ fn loading(model: &Model) -> Option<Finding> {
         }
         _ => gap.kind.to_string(),
     };
-    let kinds: Vec<String> = missing.0.iter().map(kind).collect();
-    let (first, outline) =
-        (kinds.join(", "), missing.0.iter().map(|gap| gap.kind.to_string()).collect::<Vec<_>>().join(", "));
-    (!kinds.is_empty()).then(|| {
-        let phrase = Phrase { text: format!("loading: {first}"), outline: format!("loading: {outline}") };
+    let others = match missing.0.len() {
+        ..=NAMED => String::new(),
+        kinds => format!(" and {} more", kinds - NAMED),
+    };
+    let phrase = |kind: &dyn Fn(&Gap) -> String| {
+        let kinds: Vec<String> = missing.0.iter().take(NAMED).map(kind).collect();
+        format!("loading: {}{others}", kinds.join(", "))
+    };
+    (!missing.is_empty()).then(|| {
+        let phrase = Phrase { text: phrase(&kind), outline: phrase(&|gap| gap.kind.to_string()) };
         Finding::new(VerdictLevel::Notice, phrase)
     })
 }
+
+/// Of so many kinds a verdict says by name that they are loading.
+const NAMED: usize = 3;
 
 /// `kubelet of n-3 evicts up to 5 pods (MemoryPressure)`: what no budget and no rate holds back.
 fn evicting_kubelets(model: &Model) -> Option<Finding> {

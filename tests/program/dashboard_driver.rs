@@ -81,7 +81,7 @@ impl Harness {
 
 /// Whether the screen shows the pods too: before that, its verdict says that they are missing.
 pub fn shows_pods(screen: &str) -> bool {
-    screen.contains("live ") && !screen.contains("not listed yet")
+    screen.contains("live ") && !screen.contains("loading: ") && !screen.contains("not listed yet")
 }
 
 /// Types keys into a dashboard and reads its screen.
