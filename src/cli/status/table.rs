@@ -131,7 +131,7 @@ fn nodes(out: &mut Page, report: &StatusReport) {
         .essential("IN", |row| {
             row.of_node(|node| {
                 let next = node.next.as_ref()?;
-                Some(about(next.in_seconds?, next.estimated))
+                Some(overdue(next.in_seconds?, |seconds| about(seconds, next.estimated)))
             })
         })
         .detail("TAINTS", |row| row.of_node(taints))
