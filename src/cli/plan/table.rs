@@ -32,9 +32,7 @@ pub fn render(report: &PlanReport, out: &mut Page) {
     let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
     PageTable::new(&warnings.collect::<Vec<_>>()).key("WARNING", |warning| warning.text.clone()).print(out);
     PageTable::new(&report.not_modelled)
-        .essential("PODS", |found| found.pods.to_string())
-        .right()
-        .key("NOT MODELLED", |found| found.text.clone())
+        .key("NOT MODELLED", |found| format!("{}: {}", words::counted(found.pods, "pod", "pods"), found.text))
         .print(out);
     answers(out, report);
     tail(out, report);
