@@ -79,7 +79,7 @@ pub fn render(report: &TimingReport, out: &mut Page) {
         .print(out);
     let _ = writeln!(
         out,
-        "etcd growth: writes per minute times object size (assumed: {} a node, {} a Lease);\nit holds up to ten minutes of that until compaction",
+        "\netcd growth: writes per minute times object size (assumed: {} a node, {} a Lease);\nit holds up to ten minutes of that until compaction",
         text::rounded_bytes(report.node_object_bytes),
         text::rounded_bytes(report.lease_object_bytes)
     );
