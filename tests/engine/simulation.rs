@@ -7,8 +7,9 @@ use std::{
 
 use kordon::{
     cluster::{
-        AccessModes, Change, Claim, ConditionStatus, Key, NodeName, ObjectEvent, Owner, OwnerKind,
-        SchedulingSpec, TaintEffect, Version, VolumeProperties, WorkloadKind, scheduling::PodVolume,
+        AccessModes, Change, Claim, ConditionStatus, FeedKind, Key, Known, NodeName, ObjectEvent, Owner,
+        OwnerKind, SchedulingSpec, TaintEffect, Version, VolumeProperties, Workload, WorkloadKind,
+        WorkloadStage, scheduling::PodVolume,
     },
     engine::{
         Cause, Certainty, Confidence, Deletion, Due, Effect, Engine, NodeStage, Origin, ServerVersion,
@@ -431,12 +432,27 @@ fn with_volume(sim: &mut Sim, pod: &str) {
     let requested = VolumeProperties { modes, ..VolumeProperties::default() };
     sim.tell(Change::Claim(ObjectEvent::Applied(Claim { key: claim, requested, ..Claim::default() })));
     let mut pod = (**sim.cluster.pod(&key).expect("added")).clone();
-    let kind = OwnerKind::Workload(WorkloadKind::ReplicaSet);
+    let replica_set = Workload {
+        kind: WorkloadKind::ReplicaSet,
+        key: Key { namespace: key.namespace.clone(), name: "web".into() },
+        uid: "web".into(),
+        version: Version(1),
+        replicas: Some(1),
+        selector: None,
+        owner: None,
+        replaces_only_failed: false,
+        stage: WorkloadStage::Active,
+    };
+    let kind = OwnerKind::Workload(replica_set.kind);
     pod.owner = Some(Owner { kind, name: "web".into(), uid: "web".into() }.into());
+    sim.tell(Change::Workload(replica_set.kind, ObjectEvent::Applied(replica_set)));
     let volumes = [PodVolume::Claim("data".into())].into();
     pod.scheduling = Arc::new(SchedulingSpec { volumes, ..SchedulingSpec::default() });
     pod.version = Version(pod.version.0 + 1_000_000);
     sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+    for kind in [FeedKind::Workloads(WorkloadKind::ReplicaSet), FeedKind::Claims] {
+        sim.tell(Change::Known(kind, Known::Live));
+    }
 }
 
 #[test]
