@@ -245,7 +245,8 @@ async fn a_verdict_is_followed_one_line_for_each_change() {
     let mut lines = tokio::io::BufReader::new(child.stdout.take().expect("its output")).lines();
     let mut verdicts: Vec<Value> = Vec::new();
     // Until the controller has tainted the node, which the last verdict counts among the predictions.
-    while verdicts.last().is_none_or(|verdict| verdict["predictions"]["events"] == 0) {
+    let events = |verdict: &Value| verdict["predictions"]["events"].as_u64();
+    while verdicts.last().map(events) == verdicts.first().map(events) {
         let line = tokio::time::timeout(Duration::from_secs(180), lines.next_line()).await;
         let line = line.expect("the verdict changes").expect("text").expect("it goes on");
         verdicts.push(serde_json::from_str(&line).expect("one document in a line"));
