@@ -81,7 +81,7 @@ impl ClusterVerdict {
         findings.extend(nodes(model, now));
         findings.extend(blocked_drains(model, now));
         findings.extend(flapping(model, now));
-        findings.extend(evicting_kubelets(model));
+        findings.extend(evicting_kubelets(model, now));
         findings.extend(loading(model));
         if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
             findings.extend(all_well(model));
@@ -186,37 +186,57 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let mut findings = zones_down(zones, model.watchlist.zone_names());
     let named: OrderedSet<&ZoneKey> =
         zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
-    // Of each state how many nodes are in it, and the first of them.
-    let mut by_state: OrderedMap<NodeState, (usize, &NodeName)> = OrderedMap::new();
+    let mut by_state: OrderedMap<NodeState, NodesInState<'_>> = OrderedMap::new();
     for (zone, nodes) in model.watchlist.zones() {
         let is_named = |state: NodeState| state.is_down() && named.contains(zone);
         for (name, state) in nodes.notable().filter(|(_, state)| !is_named(*state)) {
-            by_state.entry(state).or_insert((0, name)).0 += 1;
+            let in_state = by_state.entry(state).or_insert_with(|| NodesInState {
+                nodes: 0,
+                first: name,
+                zone: Some(zone),
+            });
+            in_state.nodes += 1;
+            in_state.zone = in_state.zone.filter(|other| *other == zone);
         }
     }
-    let silent_zones = silent_zones(model);
-    for (state, of_state) in by_state {
+    for (state, in_state) in by_state {
         let level = match state {
             NodeState::Draining => VerdictLevel::Notice,
-            NodeState::Silent if !silent_zones.is_empty() => VerdictLevel::Critical,
+            NodeState::Silent if disrupts_a_zone(model) => VerdictLevel::Critical,
             state => VerdictLevel::of(state.role()),
         };
         if level > VerdictLevel::Healthy {
-            let zones =
-                if state == NodeState::Silent { zone_names(model, &silent_zones) } else { String::new() };
-            let node = (of_state.0 == 1).then(|| of_state.1.clone());
-            let phrase = some_nodes(model, state, of_state, now).and(&zones);
+            let node = (in_state.nodes == 1).then(|| in_state.first.clone());
+            let phrase = some_nodes(model, state, &in_state, now);
             findings.push(Finding { node, ..Finding::new(level, phrase) });
+            if state == NodeState::Silent
+                && matches!(model.views.confidence, Some(Confidence::NoController { .. }))
+            {
+                let grace = model.settings.node_monitor_grace_period.value;
+                findings.push(Finding::new(level, format!("Unknown {grace} after a controller starts")));
+            }
         }
     }
     findings
 }
 
-/// `node n-3 Silent 33s`, `23 of 24 nodes Silent`
-fn some_nodes(model: &Model, state: NodeState, of_state: (usize, &NodeName), now: Timestamp) -> Phrase {
-    let (1, name) = of_state else {
-        return format!("{} of {} nodes {state}", of_state.0, model.cluster.nodes().len()).into();
-    };
+/// The nodes in one state.
+struct NodesInState<'a> {
+    nodes: usize,
+    first: &'a NodeName,
+    /// The zone that they are all in.
+    zone: Option<&'a ZoneKey>,
+}
+
+/// `node n-3 Silent 33s`, `23 of 24 nodes Silent`, `3 of 24 nodes Silent in zone a`
+fn some_nodes(model: &Model, state: NodeState, in_state: &NodesInState<'_>, now: Timestamp) -> Phrase {
+    let NodesInState { nodes, first: name, zone } = *in_state;
+    if nodes > 1 {
+        let zone = zone.filter(|_| model.watchlist.zones().len() > 1);
+        let zone = zone.map(|zone| format!(" in zone {}", model.watchlist.zone_names().short(zone)));
+        let all = model.cluster.nodes().len();
+        return format!("{nodes} of {all} nodes {state}{}", zone.unwrap_or_default()).into();
+    }
     let phrase = Phrase::from(format!("node {name} {state}"));
     let status = model.cluster.node(name).and_then(|node| model.node_status(node));
     match status.and_then(|status| status.detail(now)) {
@@ -312,8 +332,8 @@ fn loading(model: &Model) -> Option<Finding> {
 /// Of so many kinds a verdict says by name that they are loading.
 const NAMED: usize = 3;
 
-/// `kubelet of n-3 evicts up to 5 pods (MemoryPressure)`: what no budget and no rate holds back.
-fn evicting_kubelets(model: &Model) -> Option<Finding> {
+/// `kubelet of n-3 evicts up to 5 pods (MemoryPressure)`, `… (MemoryPressure) in 29s`: what no budget and no rate holds back.
+fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
     let evicting: Vec<_> = model.evicting_kubelets().collect();
     let pods = evicting.iter().map(|(_, eviction)| eviction.pods).sum();
     let pods = counted(pods, "pod", "pods");
@@ -324,16 +344,11 @@ fn evicting_kubelets(model: &Model) -> Option<Finding> {
         }
         ref several => format!("kubelets of {} nodes evict up to {pods}", several.len()),
     };
-    Some(Finding::new(VerdictLevel::Warning, text))
-}
-
-/// ` in zone a`, ` in 3 zones`
-fn zone_names(model: &Model, zones: &[ZoneKey]) -> String {
-    match zones {
-        [] => String::new(),
-        [one] => format!(" in zone {}", model.watchlist.zone_names().short(one)),
-        several => format!(" in {} zones", several.len()),
-    }
+    let phrase = match evicting.iter().map(|(_, eviction)| eviction.at).min() {
+        Some(at) if at > now => Phrase::from(text).and(" in ").time(seconds(at.since(now))),
+        _ => text.into(),
+    };
+    Some(Finding::new(VerdictLevel::Warning, phrase))
 }
 
 fn is_disrupted(zone: &ZoneView) -> bool {
@@ -346,12 +361,14 @@ pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
     counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
 }
 
-/// Why the controller evicts nothing now: `evictions paused: every zone is down (24 of 24)`; none where it goes on.
+/// Why the controller evicts nothing now: `evictions paused: every zone is down (24 of 24), until a node is Ready`; none where it
+/// goes on.
 pub fn pause(zones: &[ZoneView]) -> Option<String> {
     let down = || zones.iter().map(|zone| zone.not_ready).sum::<usize>();
     let size = || zones.iter().map(|zone| zone.size).sum::<usize>();
-    is_every_zone_down(zones)
-        .then(|| format!("evictions paused: every zone is down ({} of {})", down(), size()))
+    is_every_zone_down(zones).then(|| {
+        format!("evictions paused: every zone is down ({} of {}), until a node is Ready", down(), size())
+    })
 }
 
 /// `zone b down (8 of 8)`, `zone b 6 of 10 down, no new evictions`
@@ -377,8 +394,8 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)).collect()
 }
 
-/// The zones that would be disrupted if their silent nodes were down.
-fn silent_zones(model: &Model) -> Vec<ZoneKey> {
+/// Whether a zone would be disrupted if its Silent nodes were down.
+fn disrupts_a_zone(model: &Model) -> bool {
     let threshold = model.settings.unhealthy_zone_threshold.value;
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
     let would_be_disrupted = |states: &[NodeState]| {
@@ -386,16 +403,8 @@ fn silent_zones(model: &Model) -> Vec<ZoneKey> {
         failing == states.len() && states.len() > 1
             || failing > 2 && failing as f32 >= threshold * states.len() as f32
     };
-    if !model.watchlist.counts().contains_key(&NodeState::Silent) {
-        return Vec::new();
-    }
-    let zones = model.watchlist.zones().iter();
-    zones
-        .filter(|(_, nodes)| {
-            nodes.states().contains(&NodeState::Silent) && would_be_disrupted(nodes.states())
-        })
-        .map(|(key, _)| key.clone())
-        .collect()
+    let mut zones = model.watchlist.zones().values();
+    zones.any(|nodes| nodes.states().contains(&NodeState::Silent) && would_be_disrupted(nodes.states()))
 }
 
 /// `all 30 nodes Ready`, `28 of 30 nodes Ready, 2 Cordoned`

@@ -37,12 +37,14 @@ struct NodeReadings {
     eviction: Option<KubeletEviction>,
 }
 
-/// What a kubelet evicts now.
+/// What a kubelet evicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KubeletEviction {
     pub condition: PressureCondition,
     /// How many pods at most: freed images may be enough.
     pub pods: usize,
+    /// When it begins, unless the resource is as usual before.
+    pub at: Timestamp,
 }
 
 impl PressureReadings {
@@ -170,12 +172,20 @@ impl Model {
     }
 
     fn kubelet_eviction(&self, node: &Node) -> Option<KubeletEviction> {
-        let signal = self.pressure.0.get(&node.name)?.pass.evicts.as_ref()?.signal;
+        let NodeReadings { pass, last, .. } = &**self.pressure.0.get(&node.name)?;
+        let (signal, at) = match &pass.evicts {
+            Some(threshold) => (threshold.signal, last.at),
+            None => {
+                let soonest =
+                    pass.met.iter().min_by_key(|(threshold, at)| (*at, threshold.signal.condition()));
+                soonest.map(|(threshold, at)| (threshold.signal, *at))?
+            }
+        };
         let pods = self.node_pressure(node, Some(signal))?.order.evicted().count();
-        (pods > 0).then_some(KubeletEviction { condition: signal.condition(), pods })
+        (pods > 0).then_some(KubeletEviction { condition: signal.condition(), pods, at })
     }
 
-    /// The nodes whose kubelets evict pods, as far as they were asked and report pressure still.
+    /// The nodes whose kubelets evict pods, or will if nothing changes, as far as they were asked and report pressure still.
     pub fn evicting_kubelets(&self) -> impl Iterator<Item = (&NodeName, KubeletEviction)> {
         let reports_it = |name: &NodeName, eviction: &KubeletEviction| {
             self.cluster.node(name).is_some_and(|node| reported(node).contains(&eviction.condition))
@@ -374,7 +384,7 @@ mod tests {
         assert_eq!(model.nodes_under_pressure(), ["n1".into()].into());
         model.on_kubelet_report(&"n1".into(), report(GIBI / 2, 0));
         let evicting: Vec<_> = model.evicting_kubelets().collect();
-        let eviction = KubeletEviction { condition: PressureCondition::Memory, pods: 1 };
+        let eviction = KubeletEviction { condition: PressureCondition::Memory, pods: 1, at: at(0) };
         assert_eq!(evicting, [(&"n1".into(), eviction)]);
         let verdict = ClusterVerdict::of(&model, at(1)).text();
         assert!(verdict.contains("kubelet of n1 evicts up to 1 pod (MemoryPressure)"), "{verdict}");

@@ -48,7 +48,11 @@ const CASES: &[Case] = &[
         "node pool-b-05 Evicting 29s · 3 pods will have nowhere to run · \
          5 of its pods leave, first in 4m31s",
     ),
-    (all_down, VerdictLevel::Critical, "evictions paused: every zone is down (30 of 30)"),
+    (
+        all_down,
+        VerdictLevel::Critical,
+        "evictions paused: every zone is down (30 of 30), until a node is Ready",
+    ),
     (
         |it| {
             broken(it, &[FeedKind::Pods]);
