@@ -135,6 +135,11 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
+    /// What the scheduler would do with the replacement of a pod if that were created now.
+    pub fn decision(&mut self, pod: &Pod) -> SchedulingOutcome {
+        self.state.snapshot.place(&replacement(pod, self.typical.cluster))
+    }
+
     /// Places the replacement of a pod, preempts pods for it where needed and allowed, and adds it to the snapshot.
     fn place(&mut self, pod: &Pod, may_preempt: MayPreempt) -> (Landing, Arc<PlacementTrace>) {
         let request = replacement(pod, self.typical.cluster);

@@ -3,10 +3,11 @@
 //!
 //! `KORDON_PLACEMENT_SIZE` multiplies the pods, `KORDON_SEED` selects other requests and other nodes to drain.
 
-mod scheduler_log;
+mod as_planned;
 mod history;
 mod population;
 mod replay;
+mod scheduler_log;
 
 use std::collections::BTreeMap;
 
@@ -20,9 +21,11 @@ use crate::common::program::{self, Shell};
 use crate::harness::{
     eventually::eventually,
     kubelets::{Heartbeats, Kubelets},
+    objects::create,
     plane::{self, ADMIN, ControllerManager, Options, Plane},
     say,
 };
+use as_planned::PlannedLanding;
 use history::History;
 use replay::{ActualOutcome, Attempt, replay};
 
@@ -30,11 +33,6 @@ const NODES: usize = 60;
 const DRAINED: usize = 10;
 /// The required share of right predictions, in percent.
 const AT_LEAST: usize = 95;
-/// How many times as many replacements as by chance have to be on a node that the plan made before the drain called the
-/// best or as good. More cannot be asked: which pod is evicted first is chance, and each placement changes the next.
-const TIMES_CHANCE: f64 = 3.0;
-/// How often as many nodes as the plan names are drawn, to learn what chance gives.
-const DRAWS: usize = 200;
 /// How many differences are printed in full.
 const SHOWN: usize = 12;
 
@@ -91,24 +89,30 @@ async fn compare(plane: &mut Plane) -> Result<()> {
 
     let scheduler_log = scheduler_log::read(&plane.scheduler_log()?, started);
     let changes = history.changes()?;
-    let attempts = replay(changes.clone(), &scheduler_log, plane::VERSION)?;
+    let (attempts, drain) = replay(changes.clone(), &scheduler_log, plane::VERSION, drain_started)?;
     let (filling, draining): (Vec<Attempt>, Vec<Attempt>) =
         attempts.into_iter().partition(|attempt| attempt.at < drain_started);
     let filled = summarize("while the cluster filled", &filling);
     let replaced = summarize(&format!("while {DRAINED} of {NODES} nodes were drained"), &draining);
-    let remaining: Vec<&str> = kubelets.names().filter(|name| !nodes.contains(name)).collect();
-    let planned = compare_plan(&plan, &before, &after, &remaining);
+    let landings = drain.landings(plane::VERSION).map_err(|pod| anyhow::anyhow!("{pod} replaces no pod"))?;
+    let (right, wrong): (Vec<&PlannedLanding>, Vec<&PlannedLanding>) =
+        landings.iter().partition(|landing| landing.is_as_planned());
+    say(&format!(
+        "e2e_placement: in the environment of plans: {} of {} as planned",
+        right.len(),
+        landings.len()
+    ));
+    wrong.iter().take(SHOWN).for_each(|landing| say(&landing.words()));
+    let [planned, created] = replacements(&plan, &before, &after);
     // A cross-check that the agreement is significant: 1.35 computes some scores differently.
-    let older = replay(changes, &scheduler_log, ServerVersion::new(1, 35))?;
+    let (older, _) = replay(changes, &scheduler_log, ServerVersion::new(1, 35), drain_started)?;
     let older: Vec<&Attempt> =
         older.iter().filter(|attempt| matches!(attempt.real, ActualOutcome::Bound(_))).collect();
     say(&format!("e2e_placement: by the rules of 1.35: {} of {}", predicted(&older), older.len()));
     ensure!(filling.len() > 300 * times && draining.len() > 30 * times, "too few placements");
     ensure!(filled >= AT_LEAST && replaced >= AT_LEAST, "too many wrong predictions (seed {seed})");
-    ensure!(
-        planned.right as f64 >= TIMES_CHANCE * planned.by_chance,
-        "the plan predicted hardly more than chance would (seed {seed})"
-    );
+    ensure!(wrong.is_empty(), "{} landings are not as planned (seed {seed})", wrong.len());
+    ensure!(planned == created, "planned {planned:?}, created {created:?} (seed {seed})");
     Ok(())
 }
 
@@ -139,14 +143,6 @@ async fn populate(
         create(client, workload.path, &workload.object).await?;
     }
     Ok(workloads)
-}
-
-async fn create(client: &Client, path: &str, object: &Value) -> Result<()> {
-    let request = http::Request::post(path)
-        .header("Content-Type", "application/json")
-        .body(serde_json::to_vec(object)?)?;
-    client.request::<Value>(request).await.with_context(|| format!("creating {object}"))?;
-    Ok(())
 }
 
 /// Waits until all pods exist, none is terminating, and each has a node or is unschedulable.
@@ -221,98 +217,27 @@ fn predicted(attempts: &[&Attempt]) -> usize {
     attempts.iter().filter(|attempt| attempt.is_predicted()).count()
 }
 
-/// How many replacements are on a node that the plan called the best or as good.
-struct AsPlanned {
-    right: usize,
-    /// How many there are on average where the nodes that the plan names are drawn at random from all that remain.
-    by_chance: f64,
-}
-
-/// Compares the replacements with the plan made before the drain, and prints the result. They are compared by owner, because
-/// it is not known which pod replaces which.
-fn compare_plan<'a>(
-    plan: &'a Value,
+/// How many pods of each owner the plan says are replaced, and how many new ones there are.
+fn replacements(
+    plan: &Value,
     before: &BTreeMap<String, Pod>,
-    after: &'a BTreeMap<String, Pod>,
-    remaining: &[&'a str],
-) -> AsPlanned {
-    let mut landed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let uid = |pod: &Pod| pod.uid().unwrap_or_default();
-    for (name, pod) in after {
-        let is_new = before.get(name).is_none_or(|old| uid(old) != uid(pod));
-        if let (true, Some(node), Some(owner)) = (is_new, node_of(pod), pod.owner_references().first()) {
-            landed.entry(&owner.name).or_default().push(node);
-        }
-    }
-    let mut predicted: BTreeMap<&str, Vec<Vec<&str>>> = BTreeMap::new();
+    after: &BTreeMap<String, Pod>,
+) -> [BTreeMap<String, usize>; 2] {
+    let (mut planned, mut created) = (BTreeMap::new(), BTreeMap::new());
     for pod in plan["pods"].as_array().into_iter().flatten() {
-        if let (Some(owner), Some(node)) = (pod["ownerName"].as_str(), pod["landingNode"].as_str()) {
-            predicted.entry(owner).or_default().push(best_nodes(&pod["placement"], node));
+        if let (Some(owner), Some("moves" | "pending" | "preempts")) =
+            (pod["ownerName"].as_str(), pod["outcome"].as_str())
+        {
+            *planned.entry(owner.to_owned()).or_default() += 1;
         }
     }
-    let named = matches(&landed, &predicted, |best| vec![best[0]]);
-    let right = matches(&landed, &predicted, <[_]>::to_vec);
-    let mut rng = fastrand::Rng::with_seed(0);
-    let mut drawn =
-        || matches(&landed, &predicted, |best| rng.choose_multiple(remaining.iter().copied(), best.len()));
-    let by_chance = (0..DRAWS).map(|_| drawn()).sum::<usize>() as f64 / DRAWS as f64;
-    let (all, new) =
-        (predicted.values().map(Vec::len).sum::<usize>(), landed.values().map(Vec::len).sum::<usize>());
-    say(&format!(
-        "e2e_placement: the plan made before the drain: {all} replacements predicted, {new} created, {named} on the node \
-         that the plan named for one of the same owner, {right} on it or one as good ({by_chance:.1} by chance)"
-    ));
-    AsPlanned { right, by_chance }
-}
-
-/// How many of the nodes on which replacements landed are among the candidates for one of the same owner, which are made of
-/// the best nodes of its placements.
-fn matches<'a>(
-    landed: &BTreeMap<&str, Vec<&'a str>>,
-    predicted: &BTreeMap<&str, Vec<Vec<&'a str>>>,
-    mut candidates: impl FnMut(&[&'a str]) -> Vec<&'a str>,
-) -> usize {
-    let of_owner = |(owner, nodes): (&&str, &Vec<&str>)| {
-        let sets = predicted.get(owner).into_iter().flatten();
-        let sets: Vec<Vec<&str>> = sets.map(|set| candidates(set)).collect();
-        most_matches(&sets, nodes)
-    };
-    landed.iter().map(of_owner).sum()
-}
-
-/// The nodes of a planned placement that share the best score, the one that the plan names first. The plan has no more than the first few.
-fn best_nodes<'a>(placement: &'a Value, named: &'a str) -> Vec<&'a str> {
-    let tied = placement["tied"].as_u64().map_or(1, |tied| usize::try_from(tied).unwrap_or(usize::MAX));
-    let ranking = placement["ranking"].as_array().into_iter().flatten();
-    let best = ranking.filter_map(|ranked| ranked["node"].as_str()).take(tied);
-    [named].into_iter().chain(best.filter(|node| *node != named)).collect()
-}
-
-/// The size of a largest matching of nodes with sets of candidates (augmenting paths).
-fn most_matches(candidates: &[Vec<&str>], nodes: &[&str]) -> usize {
-    fn augment(
-        set: usize,
-        candidates: &[Vec<&str>],
-        nodes: &[&str],
-        tried: &mut [bool],
-        taken_by: &mut [Option<usize>],
-    ) -> bool {
-        (0..nodes.len()).any(|place| {
-            if tried[place] || !candidates[set].contains(&nodes[place]) {
-                return false;
-            }
-            tried[place] = true;
-            let free = taken_by[place].is_none_or(|other| augment(other, candidates, nodes, tried, taken_by));
-            if free {
-                taken_by[place] = Some(set);
-            }
-            free
-        })
+    for (name, pod) in after {
+        let is_new = before.get(name).is_none_or(|old| old.uid() != pod.uid());
+        if let Some(owner) = pod.owner_references().first().filter(|_| is_new) {
+            *created.entry(owner.name.clone()).or_default() += 1;
+        }
     }
-    let mut taken_by = vec![None; nodes.len()];
-    (0..candidates.len())
-        .filter(|set| augment(*set, candidates, nodes, &mut vec![false; nodes.len()], &mut taken_by))
-        .count()
+    [planned, created]
 }
 
 fn number(name: &str, otherwise: usize) -> usize {

@@ -15,6 +15,7 @@ use kordon::{
 };
 
 use super::{
+    as_planned::ObservedDrain,
     history::ReceivedChange,
     scheduler_log::{LogEntry, LogLine},
 };
@@ -41,7 +42,19 @@ pub enum ActualOutcome {
     Unschedulable(String),
 }
 
-/// Replays the changes in the order of the scheduler's log, and predicts each of its attempts.
+impl ActualOutcome {
+    /// Whether the node is one of the best that are predicted, or that none is feasible is.
+    pub fn is_among(&self, predicted: &SchedulingOutcome) -> bool {
+        match (self, predicted) {
+            (Self::Bound(node), SchedulingOutcome::Placed(placement)) => placement.best.contains(node),
+            (Self::Unschedulable(_), SchedulingOutcome::Unschedulable(_)) => true,
+            (Self::Bound(_) | Self::Unschedulable(_), _) => false,
+        }
+    }
+}
+
+/// Replays the changes in the order of the scheduler's log, and predicts each of its attempts. Also returns what the scheduler
+/// saw from `drained` on.
 ///
 /// # Errors
 /// The log has a change that is not in `changes`.
@@ -49,10 +62,15 @@ pub fn replay(
     changes: Vec<ReceivedChange>,
     scheduler_log: &[LogLine],
     version: ServerVersion,
-) -> Result<Vec<Attempt>> {
+    drained: Timestamp,
+) -> Result<(Vec<Attempt>, ObservedDrain)> {
     let mut replay = Replay::new(changes);
     let mut attempts = Vec::new();
     for (place, line) in scheduler_log.iter().enumerate() {
+        if replay.drain.is_none() && line.at >= drained {
+            replay.apply_others_until(line.at);
+            replay.drain = Some(ObservedDrain::of(replay.cluster.clone(), line.at));
+        }
         match &line.entry {
             LogEntry::Attempt(pod) => {
                 replay.apply_others_until(line.at);
@@ -75,7 +93,7 @@ pub fn replay(
     let behind = replay.nodes.values().flatten().count();
     // The scheduler may have been stopped between a change and its log line.
     ensure!(behind < 5, "the scheduler's log has no line for {behind} changes of nodes");
-    Ok(attempts)
+    Ok((attempts, replay.drain.context("the log ends before the drain")?))
 }
 
 /// The cluster as the scheduler sees it, and the changes that it has not seen yet, by object.
@@ -84,6 +102,8 @@ struct Replay {
     pods: BTreeMap<Key, VecDeque<ObjectEvent<Pod>>>,
     nodes: BTreeMap<NodeName, VecDeque<ReceivedChange>>,
     others: VecDeque<ReceivedChange>,
+    /// What was seen of the drain, once that has begun.
+    drain: Option<ObservedDrain>,
 }
 
 impl Replay {
@@ -93,6 +113,7 @@ impl Replay {
             pods: BTreeMap::new(),
             nodes: BTreeMap::new(),
             others: VecDeque::new(),
+            drain: None,
         };
         for changes in changes {
             match &changes.change {
@@ -118,7 +139,11 @@ impl Replay {
     }
 
     fn apply(&mut self, change: Change) {
-        self.cluster.apply(change, &mut Vec::new());
+        let mut applied = Vec::new();
+        self.cluster.apply(change, &mut applied);
+        if let Some(drain) = &mut self.drain {
+            applied.iter().for_each(|applied| drain.on_applied(applied));
+        }
     }
 
     fn apply_others_until(&mut self, at: Timestamp) {
@@ -204,6 +229,9 @@ impl Replay {
         let shape = SchedulingRequest::of(&pod, &self.cluster);
         let predicted = snapshot.place(&shape);
         let feasible = snapshot.feasible(&shape);
+        if let Some(drain) = &mut self.drain {
+            drain.on_decision(pod.clone(), real.clone());
+        }
         if let ActualOutcome::Bound(node) = &real {
             let assumed = Pod { node: Some(node.clone()), nominated: None, ..(*pod).clone() };
             self.apply(Change::Pod(ObjectEvent::Applied(assumed)));
@@ -236,13 +264,7 @@ fn outcome(pod: &Key, after: &[LogLine]) -> Option<(ActualOutcome, Scores)> {
 impl Attempt {
     /// Whether the chosen node is one of the predicted ones; for an unschedulable pod, whether that was predicted.
     pub fn is_predicted(&self) -> bool {
-        match (&self.real, &self.predicted) {
-            (ActualOutcome::Bound(node), SchedulingOutcome::Placed(placement)) => {
-                placement.best.contains(node)
-            }
-            (ActualOutcome::Unschedulable(_), SchedulingOutcome::Unschedulable(_)) => true,
-            (ActualOutcome::Bound(_) | ActualOutcome::Unschedulable(_), _) => false,
-        }
+        self.real.is_among(&self.predicted)
     }
 
     /// For an unschedulable pod, the counts of reasons that differ from the predicted ones.

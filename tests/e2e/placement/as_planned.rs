@@ -1,0 +1,131 @@
+//! The environment of plans against the real scheduler: it is told what the scheduler saw of a drain, in that order, and
+//! asked before each of its decisions where the replacement lands.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kordon::{
+    cluster::{Applied, Cluster, Key, Node, Pod, Uid},
+    engine::ServerVersion,
+    ordered::{OrderedMap, OrderedSet},
+    placement::{SchedulingOutcome, Snapshot},
+    plan::{Environment, Landing, PlacingEnvironment, RunTrace},
+    time::Timestamp,
+};
+
+use super::replay::ActualOutcome;
+
+/// What the scheduler saw of a drain.
+#[derive(Clone, Debug)]
+pub struct ObservedDrain {
+    /// The cluster before it.
+    cluster: Cluster,
+    at: Timestamp,
+    steps: Vec<DrainStep>,
+}
+
+#[derive(Clone, Debug)]
+enum DrainStep {
+    NodeChanged(Arc<Node>),
+    DeletionStarted(Arc<Pod>),
+    Gone(Arc<Pod>),
+    /// Where a pod was placed, or that it was not.
+    Decided(Arc<Pod>, ActualOutcome),
+}
+
+/// A decision of the scheduler, and what a plan that knows those before it says.
+#[derive(Clone, Debug)]
+pub struct PlannedLanding {
+    pub pod: Key,
+    pub real: ActualOutcome,
+    pub planned: SchedulingOutcome,
+}
+
+impl ObservedDrain {
+    pub fn of(cluster: Cluster, at: Timestamp) -> Self {
+        Self { cluster, at, steps: Vec::new() }
+    }
+
+    pub fn on_applied(&mut self, applied: &Applied) {
+        match applied {
+            Applied::Node(delta) => {
+                self.steps.extend(delta.new.clone().map(DrainStep::NodeChanged));
+            }
+            Applied::Pod(delta) => match (&delta.old, &delta.new) {
+                (Some(old), None) => self.steps.push(DrainStep::Gone(old.clone())),
+                (Some(old), Some(new)) if old.termination.is_none() && new.termination.is_some() => {
+                    self.steps.push(DrainStep::DeletionStarted(old.clone()));
+                }
+                _ => {}
+            },
+            Applied::Lease(_) | Applied::Leader(..) | Applied::Other => {}
+        }
+    }
+
+    pub fn on_decision(&mut self, pod: Arc<Pod>, real: ActualOutcome) {
+        self.steps.push(DrainStep::Decided(pod, real));
+    }
+
+    /// What the environment of a plan says of each decision. `Err` names a pod that replaces none that has left.
+    pub fn landings(&self, version: ServerVersion) -> Result<Vec<PlannedLanding>, Key> {
+        let snapshot = Snapshot::new(&self.cluster, version);
+        let mut environment = PlacingEnvironment::new(&self.cluster, snapshot, self.at);
+        let mut departed: BTreeMap<Uid, Vec<Arc<Pod>>> = BTreeMap::new();
+        let mut replaced: BTreeMap<Key, Arc<Pod>> = BTreeMap::new();
+        let mut landings = Vec::new();
+        for step in &self.steps {
+            match step {
+                DrainStep::NodeChanged(node) => environment.on_node_change(node.clone()),
+                DrainStep::DeletionStarted(pod) => {
+                    environment.on_deletion(pod);
+                    if let Some(owner) = &pod.owner {
+                        departed.entry(owner.uid.clone()).or_default().push(pod.clone());
+                    }
+                }
+                DrainStep::Gone(pod) => environment.on_gone(pod),
+                DrainStep::Decided(pod, real) => {
+                    let old = match replaced.get(&pod.key) {
+                        Some(old) => old.clone(),
+                        None => self.replaced_by(pod, &mut departed).ok_or_else(|| pod.key.clone())?,
+                    };
+                    replaced.insert(pod.key.clone(), old.clone());
+                    let planned = environment.decision(&old);
+                    landings.push(PlannedLanding { pod: pod.key.clone(), real: real.clone(), planned });
+                    if let ActualOutcome::Bound(node) = real {
+                        let landing = Landing::Node { node: node.clone(), why: "as observed".into() };
+                        let placements = OrderedMap::from_iter([(old.key.clone(), Arc::default())]);
+                        let trace = RunTrace { placements, ..RunTrace::default() };
+                        environment.fix_landings(OrderedMap::from_iter([(old.key.clone(), landing)]), &trace);
+                        environment.land(&old, &OrderedSet::new());
+                    }
+                }
+            }
+        }
+        Ok(landings)
+    }
+
+    /// The pod that another one replaces: itself if it waited before the drain, or one of the same controller that left.
+    fn replaced_by(&self, pod: &Arc<Pod>, departed: &mut BTreeMap<Uid, Vec<Arc<Pod>>>) -> Option<Arc<Pod>> {
+        if let Some(waiting) = self.cluster.pod(&pod.key).filter(|known| known.uid == pod.uid) {
+            return Some(waiting.clone());
+        }
+        let of_owner = departed.get_mut(&pod.owner.as_ref()?.uid)?;
+        let same_name = of_owner.iter().position(|old| old.key == pod.key).unwrap_or(0);
+        (!of_owner.is_empty()).then(|| of_owner.remove(same_name))
+    }
+}
+
+impl PlannedLanding {
+    /// Whether the node is one of the best, or none was found as planned.
+    pub fn is_as_planned(&self) -> bool {
+        self.real.is_among(&self.planned)
+    }
+
+    /// Both, in words.
+    pub fn words(&self) -> String {
+        let planned = match &self.planned {
+            SchedulingOutcome::Placed(placement) => format!("one of {:?}", placement.best),
+            other => format!("{other:?}"),
+        };
+        format!("{}: {:?}, planned {planned}", self.pod, self.real)
+    }
+}
