@@ -17,7 +17,7 @@ pub const FIRST_BEAT: i64 = -1;
 pub const STATUS_EVERY: i64 = 5;
 
 /// How far a time may be from the recorded one, in seconds.
-const TOLERANCE: f64 = 2.0;
+pub const TOLERANCE: f64 = 2.0;
 /// What ran where a recording does not say so.
 const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller";
 
@@ -209,7 +209,7 @@ impl LifecycleRecording {
                     side.pop();
                 }
             }
-            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= slack.times;
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() <= TOLERANCE;
             if theirs.len() != ours.len() || !theirs.iter().zip(&ours).all(near) {
                 differences.push(format!("{key}: recorded {theirs:.2?}, ours {ours:.2?}"));
             }
@@ -303,8 +303,6 @@ impl NodeSpec {
 /// How far two playings of a scenario may differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Slack {
-    /// How far a time may be from the recorded one, in seconds.
-    pub times: f64,
     /// What was recorded after this second may be missing: it may lie beyond the end of ours.
     pub recorded_until: f64,
     /// What we have after this second may not have been recorded.
@@ -313,7 +311,7 @@ pub struct Slack {
 
 impl Default for Slack {
     fn default() -> Self {
-        Self { times: TOLERANCE, recorded_until: f64::INFINITY, ours_until: f64::INFINITY }
+        Self { recorded_until: f64::INFINITY, ours_until: f64::INFINITY }
     }
 }
 

@@ -21,7 +21,7 @@ use kube::{Api, api::DeleteParams};
 use self::{observed::Watching, stage::Stage};
 use crate::{
     common::{
-        lifecycle::{LifecycleRecording, PodSpec, RecordedEffect, Slack},
+        lifecycle::{LifecycleRecording, RecordedEffect, Slack, TOLERANCE},
         recordings::{recordings, root},
     },
     controller::{CONTROLLER, apply_role, leader},
@@ -35,9 +35,6 @@ use crate::{
 
 /// What the recordings' admission adds.
 const TOLERATION: u32 = 6;
-/// How far a time may be from the recorded one, in seconds: a busy machine is late, and heartbeats and passes have other
-/// phases.
-const TIMES: f64 = 5.0;
 /// Two effects at least so far apart, in seconds, are in the same order again.
 const APART: f64 = 2.0;
 /// What is done in these last seconds of a recording may have been done after it, by chance.
@@ -45,8 +42,6 @@ const EDGE: f64 = 2.0;
 /// The timeline begins so long after a pass that passes are made some 0.3 s after whole seconds, at which nodes and pods change,
 /// as in the recordings: in the middle of several changes, which of them a pass sees would be left to chance.
 const BEFORE_PASS: Span = Span::from_millis(700);
-/// What was about to happen when a taint was removed may have happened so many seconds before.
-const RACE: f64 = 0.25;
 /// How many nodes are played at once, at most.
 const NODES: usize = 45;
 
@@ -132,7 +127,7 @@ async fn play(
     let (version, controllers) = (first.version(), first.controllers().to_owned());
     let flags: Vec<String> = first.flags.iter().map(|(flag, value)| format!("--{flag}={value}")).collect();
     let (names, recordings): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-    let until = recordings.iter().map(|recording| recording.until).fold(0.0, f64::max) + TIMES;
+    let until = recordings.iter().map(|recording| recording.until).fold(0.0, f64::max) + TOLERANCE;
 
     let leases = Api::<Lease>::namespaced(client.clone(), "kube-system");
     if !leader(&client).await?.is_empty() {
@@ -177,22 +172,11 @@ async fn play(
 
 /// Where what was done differs from the recording, in words: what was done, why, and in which order.
 fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) -> Vec<String> {
-    ours.retain(|seen| seen.t <= recording.until + TIMES && !is_race(recording, seen));
-    let slack = Slack { times: TIMES, ours_until: recording.until - EDGE, ..Slack::default() };
+    ours.retain(|seen| seen.t <= recording.until + TOLERANCE);
+    let slack = Slack { ours_until: recording.until - EDGE, ..Slack::default() };
     let mut differences = recording.compare(&ours, &slack);
     differences.extend(out_of_order(&recording.recorded.effects, &ours));
     differences
-}
-
-/// Whether it was done to a pod, and in the recording was not because the taint was removed at that very moment.
-fn is_race(recording: &LifecycleRecording, ours: &RecordedEffect) -> bool {
-    let theirs = &recording.recorded.effects;
-    let is_recorded = theirs.iter().any(|seen| (&seen.effect, &seen.pod) == (&ours.effect, &ours.pod));
-    let of_pod = |pod: &&PodSpec| format!("default/{}", pod.name) == ours.pod;
-    let Some(pod) = recording.pods.iter().find(of_pod).filter(|_| !is_recorded) else { return false };
-    theirs
-        .iter()
-        .any(|seen| seen.is_no_execute_removed() && seen.node == pod.node && (seen.t - ours.t).abs() <= RACE)
 }
 
 /// Effects that follow each other in the recording, and not with us: those of one object whose kinds differ, as a

@@ -16,7 +16,7 @@ use kordon::{
 use serde_json::Value;
 
 use crate::common::lifecycle::{
-    Beat, FIRST_BEAT, LifecycleRecording, NodeSpec, PodSpec, RecordedEffect, STATUS_EVERY, Slack,
+    Beat, FIRST_BEAT, LifecycleRecording, NodeSpec, PodSpec, RecordedEffect, STATUS_EVERY, Slack, TOLERANCE,
     TimelineAction, healthy, node_effects, pod_effects,
 };
 
@@ -46,7 +46,7 @@ impl LifecycleRecording {
         for between in numbers(&most) {
             let ours = self.play_with(Chance { order: Order::ByNextTaint, between: between.clone() });
             // How long the pass took that found the zone disrupted is chance too, and moves what follows by so much.
-            let edge = self.until - Slack::default().times;
+            let edge = self.until - TOLERANCE;
             let slack = Slack { recorded_until: edge, ours_until: edge, ..Slack::default() };
             let differences = self.compare(&ours, &slack);
             if differences.is_empty() {
