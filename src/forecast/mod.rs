@@ -19,7 +19,7 @@ pub use chance::{Chance, DeletedRange};
 pub use comparison::{ControllerEvent, EventKind};
 pub use lanes::{Chart, Lane, LaneFold, LanePods, TimeRange, fold};
 pub use outcome_record::{
-    Became, OutcomeDifference, OutcomeDifferences, OutcomeRecord, OutcomeReport, OutcomeScore,
+    Became, OutcomeDifference, OutcomeDifferences, OutcomeRecord, OutcomeReport, OutcomeScore, SETTLES,
 };
 pub use successors::{Succession, SuccessionCounts, Successor};
 pub use totals::ForecastTotals;

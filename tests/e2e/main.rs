@@ -13,6 +13,7 @@ mod forecasts;
 mod harness;
 mod lifecycle;
 mod outage;
+mod outcomes;
 mod placement;
 mod recording;
 mod soak;

@@ -1,0 +1,397 @@
+//! Predicted outcomes against what the real controllers and the real scheduler do with the pods of Deployments, StatefulSets with
+//! volumes, and Jobs, while nodes fail, come back, are deleted and are tainted.
+//!
+//! `kordon status --watch` runs beside them; its last line says how many outcomes were as predicted. Every other one must be
+//! explained by what this test did to the old pod's node or to the node that was predicted, before the outcome was read.
+//!
+//! Takes five minutes; `KORDON_RUN=1h` goes on for so long, `KORDON_SEED` selects other incidents.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process::Stdio,
+};
+
+use anyhow::{Context, Result, ensure};
+use fastrand::Rng;
+use k8s_openapi::api::core::v1::Pod;
+use kordon::{
+    clock::Clock,
+    forecast::SETTLES,
+    time::{Span, Timestamp},
+};
+use kube::{Api, Client, ResourceExt, api::ListParams};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout};
+
+use crate::{
+    common::program::{Shell, path},
+    harness::{
+        eventually::eventually,
+        kubelets::{Heartbeats, Kubelets, NodeSpec, is_ready},
+        objects::{create, deployment},
+        plane::{self, ADMIN, ControllerManager, Options, Plane},
+        say,
+    },
+};
+
+const ZONES: [&str; 3] = ["a", "b", "c"];
+const NODES_PER_ZONE: usize = 6;
+/// The tolerationSeconds that admission adds, instead of 300.
+const TOLERATION: u32 = 11;
+/// How long incidents begin without `KORDON_RUN`.
+const LENGTH: Span = Span::from_secs(180);
+/// From one incident to the next.
+const EVERY: Span = Span::from_secs(15);
+/// Every pod of the workloads is Ready again so long after its node.
+const RECOVERY: Span = Span::from_secs(20);
+
+/// What happens to a node, and how long after it has become silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Incident {
+    /// Its kubelet is silent until all outcomes have been read.
+    Lost,
+    /// It is back while pods that left it are still Terminating.
+    Back,
+    Deleted,
+    OutOfService,
+}
+
+impl Incident {
+    const ALL: [Self; 4] = [Self::Lost, Self::Back, Self::Deleted, Self::OutOfService];
+
+    /// When something is done about the silent node.
+    const fn acts_after(self) -> Span {
+        match self {
+            Self::Lost => Span::from_secs(120),
+            Self::Back => Span::from_secs(50),
+            Self::Deleted | Self::OutOfService => Span::from_secs(45),
+        }
+    }
+}
+
+/// Something that was done to a node.
+#[derive(Clone, Debug)]
+struct Done {
+    at: Timestamp,
+    node: String,
+    what: &'static str,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_become_what_is_predicted() {
+    let Some(binary) = plane::binary("e2e_outcomes").unwrap() else { return };
+    let options = Options { toleration_seconds: TOLERATION, ..Options::default() };
+    let mut plane = Plane::start(&binary, options).await.unwrap();
+    if let Err(error) = compare(&mut plane).await {
+        panic!("{error:#}");
+    }
+}
+
+async fn compare(plane: &mut Plane) -> Result<()> {
+    let length = match std::env::var("KORDON_RUN") {
+        Ok(text) => humantime::parse_duration(&text).context("KORDON_RUN")?.into(),
+        Err(_) => LENGTH,
+    };
+    let seed = std::env::var("KORDON_SEED").ok().map_or(Ok(1), |text| text.parse()).context("KORDON_SEED")?;
+    let client = plane.client();
+    let specs = ZONES.into_iter().flat_map(|zone| {
+        (1..=NODES_PER_ZONE).map(move |number| NodeSpec::new(format!("{zone}{number}"), zone))
+    });
+    let kubelets = Kubelets::start(&client, specs.collect(), Heartbeats::default()).await?;
+    let manager = ControllerManager {
+        monitor_period: Span::from_secs(2),
+        grace_period: Span::from_secs(16),
+        startup_grace_period: Span::from_secs(20),
+        eviction_rate: 0.5,
+        secondary_eviction_rate: 0.3,
+        controllers: vec!["*"],
+        ..ControllerManager::default()
+    };
+    plane.start_controller_manager(&manager)?;
+    plane.start_scheduler()?;
+    let pods = populate(&client).await?;
+    wait_until_ready(&client, pods).await?;
+
+    let shell = Shell::new();
+    let kubeconfig = plane.kubeconfig(ADMIN)?;
+    let flags = manager.settings()?.flags();
+    let flags: Vec<String> = flags
+        .into_iter()
+        .filter(|(flag, ..)| *flag != "controllers")
+        .map(|(flag, value, _)| format!("--{flag}={value}"))
+        .collect();
+    let line = ["status", "--watch", "-o", "json", "--kubeconfig", path(&kubeconfig)];
+    let line: Vec<&str> = line.into_iter().chain(flags.iter().map(String::as_str)).collect();
+    let mut kordon = Kordon::start(&shell, &line)?;
+    kordon.read(Span::from_secs(15)).await?;
+
+    let player = Player { client: client.clone(), kubelets };
+    let (done, homes) = player.play(length, seed, &mut kordon).await?;
+    plane.check()?;
+    let last = kordon.last.as_ref().context("kordon has said nothing")?;
+    let outcomes = &last["predictions"]["outcomes"];
+    let count = |name: &str| outcomes[name].as_u64().unwrap_or_default();
+    let (wrong, explained) = (kordon.differences.len(), explain(&kordon.differences, &done, &homes));
+    say(&format!(
+        "e2e_outcomes: {length}, seed {seed}: {} evicted pods: {} as predicted, {} on another of equal nodes, {} otherwise \
+         ({wrong} by name), {} not predicted, {} open; by outcome: {}",
+        count("pods"),
+        count("right"),
+        count("byChance"),
+        count("wrong"),
+        count("notPredicted"),
+        count("open"),
+        outcomes["differences"],
+    ));
+    let (explained, others): (Vec<_>, Vec<_>) = explained.into_iter().partition(|(_, why)| why.is_some());
+    for (difference, why) in &explained {
+        say(&format!("    {difference}: {}", why.as_deref().unwrap_or_default()));
+    }
+    let others: Vec<String> = others.into_iter().map(|(difference, _)| difference).collect();
+    ensure!(others.is_empty(), "with seed {seed} not explained:\n{}", others.join("\n"));
+    ensure!(count("wrong") as usize == wrong, "some differences were not named");
+    ensure!(count("right") > count("wrong"), "hardly any outcome is as predicted");
+    ensure!(count("right") + count("byChance") >= 20, "too few evictions");
+    Ok(())
+}
+
+/// Creates the workloads; returns how many pods they have.
+async fn populate(client: &Client) -> Result<usize> {
+    let web = deployment("web", 18, 2);
+    let mut large = deployment("large", 20, 2);
+    // Three fit on a node, and so 54 in all; with this many most nodes have no room for another.
+    large["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1200m"}});
+    large["spec"]["replicas"] = json!(51);
+    let container = json!({"name": "c", "image": "img"});
+    let labels = |app: &str| json!({"labels": {"app": app}});
+    let stateful = |name: &str, replicas: u32, claims: Value| {
+        let volumes = match claims.as_array().is_some_and(|claims| !claims.is_empty()) {
+            true => json!([{"name": "data", "mountPath": "/data"}]),
+            false => json!([]),
+        };
+        let mut container = container.clone();
+        container["volumeMounts"] = volumes;
+        json!({
+            "metadata": {"name": name},
+            "spec": {
+                "replicas": replicas, "serviceName": name, "podManagementPolicy": "Parallel",
+                "selector": {"matchLabels": {"app": name}},
+                "template": {"metadata": labels(name), "spec": {"terminationGracePeriodSeconds": 2, "containers": [container]}},
+                "volumeClaimTemplates": claims,
+            },
+        })
+    };
+    let claim = json!([{
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "waits", "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }]);
+    let job = json!({
+        "metadata": {"name": "report"},
+        "spec": {
+            "parallelism": 8, "completions": 8, "backoffLimit": 1000, "podReplacementPolicy": "TerminatingOrFailed",
+            "template": {"metadata": labels("report"), "spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    });
+    let budget = json!({
+        "metadata": {"name": "web"},
+        "spec": {"minAvailable": 17, "selector": {"matchLabels": {"app": "web"}}},
+    });
+    let class = json!({
+        "metadata": {"name": "waits"}, "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
+    });
+    create(client, "/apis/storage.k8s.io/v1/storageclasses", &class).await?;
+    for (number, zone) in ZONES.into_iter().cycle().take(6).enumerate() {
+        let term = json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]});
+        let volume = json!({
+            "metadata": {"name": format!("volume-{number}")},
+            "spec": {
+                "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "waits",
+                "hostPath": {"path": "/data"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}},
+            },
+        });
+        create(client, "/api/v1/persistentvolumes", &volume).await?;
+    }
+    create(client, "/apis/policy/v1/namespaces/default/poddisruptionbudgets", &budget).await?;
+    for (group, object) in [
+        ("deployments", web),
+        ("deployments", large),
+        ("statefulsets", stateful("db", 9, json!([]))),
+        ("statefulsets", stateful("disk", 6, claim)),
+    ] {
+        create(client, &format!("/apis/apps/v1/namespaces/default/{group}"), &object).await?;
+    }
+    create(client, "/apis/batch/v1/namespaces/default/jobs", &job).await?;
+    Ok(18 + 51 + 9 + 6 + 8)
+}
+
+async fn wait_until_ready(client: &Client, pods: usize) -> Result<()> {
+    eventually("ready pods", Span::from_secs(120), async || {
+        let all = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?.items;
+        let ready = all.iter().filter(|pod| is_ready(pod)).count();
+        Ok((ready == pods).then_some(()))
+    })
+    .await
+}
+
+/// `kordon status --watch`, and the differences that it has named.
+struct Kordon {
+    _child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    last: Option<Value>,
+    /// By the time at which the deletion began, and the pod.
+    differences: BTreeMap<(String, String), Value>,
+}
+
+impl Kordon {
+    fn start(shell: &Shell, line: &[&str]) -> Result<Self> {
+        let mut child = shell.command(line).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let lines = BufReader::new(child.stdout.take().context("its output")?).lines();
+        Ok(Self { _child: child, lines, last: None, differences: BTreeMap::new() })
+    }
+
+    /// Reads what it says in this time.
+    async fn read(&mut self, time: Span) -> Result<()> {
+        let ends = tokio::time::Instant::now() + time.to_std();
+        while let Ok(line) = tokio::time::timeout_at(ends, self.lines.next_line()).await {
+            let verdict: Value = serde_json::from_str(&line?.context("kordon has ended")?)?;
+            for difference in verdict["predictions"]["outcomes"]["last"].as_array().into_iter().flatten() {
+                let text = |field: &str| difference[field].as_str().unwrap_or_default().to_owned();
+                self.differences.insert((text("at"), text("pod")), difference.clone());
+            }
+            self.last = Some(verdict);
+        }
+        Ok(())
+    }
+}
+
+struct Player {
+    client: Client,
+    kubelets: Kubelets,
+}
+
+impl Player {
+    /// Lets nodes fail for so long, and waits for the last outcomes. Returns what was done, and the nodes of all pods that
+    /// were seen.
+    async fn play(
+        &self,
+        length: Span,
+        seed: u64,
+        kordon: &mut Kordon,
+    ) -> Result<(Vec<Done>, BTreeMap<String, Vec<(Timestamp, String)>>)> {
+        let (clock, mut random) = (Clock::system(), Rng::with_seed(seed));
+        let started = clock.now();
+        let mut done: Vec<Done> = Vec::new();
+        let mut homes: BTreeMap<String, Vec<(Timestamp, String)>> = BTreeMap::new();
+        // What is still to be done about nodes, and from when on they may fail again.
+        let mut due: Vec<(Timestamp, String, &'static str)> = Vec::new();
+        let mut busy: BTreeMap<String, Timestamp> = BTreeMap::new();
+        let mut next = started;
+        loop {
+            let now = clock.now();
+            if now.since(started) < length && now >= next {
+                next = now + EVERY;
+                let names = self.kubelets.names();
+                let free: Vec<&str> =
+                    names.filter(|name| busy.get(*name).is_none_or(|until| *until <= now)).collect();
+                let node = random.choice(free).context("every node has failed")?.to_owned();
+                let incident = *random.choice(&Incident::ALL).context("an incident")?;
+                self.kubelets.silence(&node).await?;
+                done.push(Done { at: now, node: node.clone(), what: "was lost too" });
+                let acts = now + incident.acts_after();
+                let ends = now + Incident::Lost.acts_after();
+                match incident {
+                    Incident::Lost | Incident::Back => due.push((acts, node.clone(), "was back")),
+                    Incident::Deleted => {
+                        due.extend([
+                            (acts, node.clone(), "was deleted"),
+                            (ends, node.clone(), "joined again"),
+                        ]);
+                    }
+                    Incident::OutOfService => {
+                        let taint = (acts, node.clone(), "was tainted out-of-service");
+                        due.extend([taint, (ends, node.clone(), "was back")]);
+                    }
+                }
+                busy.insert(node, ends + RECOVERY);
+            }
+            let (ready, later): (Vec<_>, Vec<_>) = due.into_iter().partition(|(at, ..)| *at <= now);
+            due = later;
+            for (_, node, what) in ready {
+                self.act(&node, what).await?;
+                done.push(Done { at: clock.now(), node, what });
+            }
+            for pod in Api::<Pod>::all(self.client.clone()).list(&ListParams::default()).await?.items {
+                let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+                let seen = homes.entry(format!("default/{}", pod.name_any())).or_default();
+                if let Some(node) = node.filter(|node| seen.last().is_none_or(|(_, last)| last != node)) {
+                    seen.push((now, node));
+                }
+            }
+            if due.is_empty() && now.since(started) >= length {
+                kordon.read(SETTLES + RECOVERY).await?;
+                return Ok((done, homes));
+            }
+            kordon.read(Span::from_secs(1)).await?;
+        }
+    }
+
+    async fn act(&self, node: &str, what: &str) -> Result<()> {
+        const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+        let taint = async |set: bool| {
+            let path = format!("/api/v1/nodes/{node}");
+            let request = http::Request::get(&path).body(Vec::new())?;
+            let mut object: Value = self.client.request(request).await?;
+            let taints = object["spec"]["taints"].as_array().cloned().unwrap_or_default();
+            let mut taints: Vec<Value> =
+                taints.into_iter().filter(|taint| taint["key"] != OUT_OF_SERVICE).collect();
+            if set {
+                taints.push(json!({"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}));
+            }
+            object = json!({"spec": {"taints": taints}});
+            let request = http::Request::patch(&path)
+                .header("Content-Type", "application/merge-patch+json")
+                .body(serde_json::to_vec(&object)?)?;
+            self.client.request::<Value>(request).await.map(drop).map_err(anyhow::Error::from)
+        };
+        match what {
+            "was deleted" => self.kubelets.remove(node).await,
+            "joined again" => self.kubelets.rejoin(node).await,
+            "was tainted out-of-service" => taint(true).await,
+            _ => {
+                taint(false).await?;
+                self.kubelets.come_back(node).await
+            }
+        }
+    }
+}
+
+/// Each difference in words, and what explains it: what was done to the node of the old pod, or to the one that was predicted,
+/// before the outcome was read.
+fn explain(
+    differences: &BTreeMap<(String, String), Value>,
+    done: &[Done],
+    homes: &BTreeMap<String, Vec<(Timestamp, String)>>,
+) -> Vec<(String, Option<String>)> {
+    let explain = |((at, pod), difference): (&(String, String), &Value)| {
+        let text = |field: &str| difference[field].as_str().unwrap_or("-").to_owned();
+        let words = format!(
+            "{at} {pod}: predicted {} {}, became {} {}",
+            text("predicted"),
+            text("predictedNode"),
+            text("became"),
+            text("node")
+        );
+        let at = Timestamp::parse(at)?;
+        let read = at + SETTLES;
+        let home = homes.get(pod).and_then(|homes| homes.iter().rev().find(|(seen, _)| *seen <= at));
+        let mut nodes: BTreeSet<String> = home.map(|(_, node)| node.clone()).into_iter().collect();
+        nodes.extend([text("predictedNode"), text("node")]);
+        let acts = done.iter().find(|done| nodes.contains(&done.node) && done.at > at && done.at <= read);
+        Some((words, acts.map(|done| format!("{} {}", done.node, done.what))))
+    };
+    differences.iter().filter_map(explain).collect()
+}
