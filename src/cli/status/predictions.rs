@@ -65,7 +65,7 @@ pub struct OutcomesReport {
     pub not_predicted: usize,
     pub open: usize,
     pub differences: Vec<OutcomeDifferencesReport>,
-    /// The last five, oldest first.
+    /// The last hundred, oldest first.
     pub last: Vec<OutcomeDifferenceReport>,
 }
 
@@ -135,7 +135,6 @@ impl From<&OutcomeReport> for OutcomesReport {
             became: differences.became,
             pods: differences.pods,
         });
-        let shown = last.len().saturating_sub(MISSES);
         Self {
             pods: counts.all(),
             right,
@@ -144,7 +143,7 @@ impl From<&OutcomeReport> for OutcomesReport {
             not_predicted,
             open,
             differences: differences.collect(),
-            last: last[shown..].iter().map(OutcomeDifferenceReport::from).collect(),
+            last: last.iter().map(OutcomeDifferenceReport::from).collect(),
         }
     }
 }
