@@ -10,10 +10,11 @@ use kordon::{
     cluster::{Key, OwnerKind, Pod, WorkloadKind},
     forecast::Assumptions,
     k8s::feed::FeedKind,
-    model::{ClusterVerdict, EvictionState},
+    model::{ClusterVerdict, EvictionState, Model},
     placement::Snapshot,
     plan::{OutcomeKind, PlacingEnvironment, PodOutcome, StuckReason},
-    time::Span,
+    run::{controller::metrics::MetricsView, session::PassDurations},
+    time::{Span, Timestamp},
 };
 
 use crate::{
@@ -92,6 +93,11 @@ proptest! {
                 let has_it = |row: &&&Value| row["outcome"] == kind.word();
                 prop_assert_eq!(to_be_evicted.iter().filter(has_it).count(), pods, "{:?}", kind);
             }
+            let metrics = metrics(model, fixture.now);
+            for kind in OutcomeKind::ALL {
+                let line = format!("kordon_pods_predicted_outcome{{outcome=\"{}\"}} {}.0\n", kind.word(), counts.outcomes.of(kind));
+                prop_assert!(metrics.contains(&line), "{}: {}", line, metrics);
+            }
             let said = ClusterVerdict::of(model, fixture.now).text();
             let number = said.split(" to be evicted").next().and_then(|before| before.rsplit(' ').next());
             if said.contains(" to be evicted") {
@@ -111,6 +117,12 @@ proptest! {
             }
         }
     }
+}
+
+/// What `/metrics` says.
+fn metrics(model: &Model, now: Timestamp) -> String {
+    let passes = PassDurations::default();
+    MetricsView { model, passes: &passes, lease: None, may_lead: None, now }.exposition()
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::{
     },
     model::{ControllerRole, Model},
     ordered::{OrderedMap, OrderedSet},
-    plan::Headroom,
+    plan::{Headroom, OutcomeKind},
     run::session::PassDurations,
     time::{Span, Timestamp},
 };
@@ -92,6 +92,7 @@ const QUEUED: &str = "kordon_nodes_waiting_for_taint";
 const RATE: &str = "kordon_zone_eviction_rate";
 const PREDICTED: &str = "kordon_pods_predicted_evicted";
 const NEXT: &str = "kordon_next_eviction_seconds";
+const OUTCOMES: &str = "kordon_pods_predicted_outcome";
 const SHORT: &str = "kordon_headroom_pending_pods";
 const STRANDED: &str = "kordon_headroom_stranded_pods";
 const CONTRADICTED: &str = "kordon_settings_contradicted";
@@ -159,6 +160,11 @@ pub const METRICS: &[Metric] = &[
         "Pods whose eviction begins within 1m, 5m or 10m, if nothing changes; absent while predictions cannot be made",
     ),
     gauge(NEXT, &[], "Seconds until the next eviction, if nothing changes; absent if none is predicted"),
+    gauge(
+        OUTCOMES,
+        &["outcome"],
+        "Pods to be evicted by what becomes of them (docs/outcomes.md); absent while that is not known",
+    ),
     gauge(
         SHORT,
         &["loss"],
@@ -299,6 +305,10 @@ impl MetricsView<'_> {
                 let ends = *now + Span::from_secs(span);
                 let pods = times.iter().filter(|at| **at <= ends).count();
                 samples.add(PREDICTED, vec![("within", within.into())], count(pods));
+            }
+            let counts = &model.views.counts;
+            for kind in OutcomeKind::ALL.into_iter().filter(|_| counts.working_out == 0) {
+                samples.add(OUTCOMES, vec![("outcome", kind.word().into())], count(counts.outcomes.of(kind)));
             }
             if let Some(next) = times.iter().min() {
                 samples.add(NEXT, Vec::new(), next.since(*now).or_zero().as_secs_f64());

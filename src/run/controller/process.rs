@@ -38,8 +38,8 @@ use crate::{
         leadership::{ElectionOptions, LeaderElector, LeaseState},
     },
     model::{
-        ConnectionInfo, ControllerRole, CountedLeaving, HORIZON, HeadroomProgress, HeadroomSnapshot,
-        ModelOptions,
+        ConnectionInfo, ControllerRole, CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress,
+        HeadroomSnapshot, ModelOptions,
     },
     run::{
         Ended, Session,
@@ -430,6 +430,12 @@ impl Term {
                 (progress, headroom)
             });
         }
+        if beside.outcomes.is_due()
+            && let Some(job) = model.next_outcomes_job(now)
+        {
+            let earlier = beside.progress.state();
+            beside.outcomes.start(move |cancelled| job.work(earlier, cancelled.cancellation()));
+        }
         self.tell(lines);
     }
 
@@ -453,6 +459,7 @@ impl Term {
         match result {
             Ok(BesideResult::Forecast(forecast)) => drop(model.set_forecast(forecast)),
             Ok(BesideResult::Leaving(leaving)) => drop(model.set_leaving(leaving)),
+            Ok(BesideResult::Outcomes(outcomes)) => drop(model.set_outcomes(outcomes)),
             Ok(BesideResult::Headroom(progress, headroom)) => {
                 self.beside.progress = *progress;
                 model.headroom = headroom.or(model.headroom.take());
@@ -496,6 +503,7 @@ impl Term {
 struct BesideWork {
     forecast: Background<Forecast>,
     leaving: Background<CountedLeaving>,
+    outcomes: Background<EvictionOutcomes>,
     headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
     /// Of the headroom, while none of it is worked out.
     progress: HeadroomProgress,
@@ -504,6 +512,7 @@ struct BesideWork {
 enum BesideResult {
     Forecast(Forecast),
     Leaving(CountedLeaving),
+    Outcomes(EvictionOutcomes),
     Headroom(Box<HeadroomProgress>, Option<HeadroomSnapshot>),
 }
 
@@ -512,6 +521,7 @@ impl BesideWork {
         Self {
             forecast: Background::new(FORECAST),
             leaving: Background::new(TICK),
+            outcomes: Background::new(FORECAST),
             headroom: Background::new(FORECAST),
             progress: HeadroomProgress::default(),
         }
@@ -522,6 +532,7 @@ impl BesideWork {
         tokio::select! {
             forecast = self.forecast.finished() => forecast.map(BesideResult::Forecast),
             leaving = self.leaving.finished() => leaving.map(BesideResult::Leaving),
+            outcomes = self.outcomes.finished() => outcomes.map(BesideResult::Outcomes),
             headroom = self.headroom.finished() => {
                 headroom.map(|(progress, headroom)| BesideResult::Headroom(Box::new(progress), headroom))
             }
