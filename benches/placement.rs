@@ -172,7 +172,7 @@ fn lose_nodes() {
             "losses of {NODES} nodes in 3 zones with {} pods, all different, {used} % used, {kinds:?}: {first:?} \
              (budget 43 s: 15 minutes at 4.8 % of a core); after 20 changed pods {second:?}: {}",
             cluster.pods().len(),
-            headroom.clause(None, NOW).map(|clause| clause.text).unwrap_or_default()
+            headroom.clause(None, NOW, ToString::to_string).map(|clause| clause.text).unwrap_or_default()
         );
     }
 }

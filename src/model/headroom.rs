@@ -97,7 +97,7 @@ impl Model {
         }
         let newest = (revision != Some(known.revision)).then(|| now.since(known.at).or_zero());
         let rest = HeadroomRest { percent: headroom.progress(), goes_on: !known.is_stopped };
-        match headroom.clause(newest, now) {
+        match headroom.clause(newest, now, |zone| self.watchlist.zone_names().short(zone)) {
             Some(clause) => {
                 let rest = Some(rest).filter(|_| !headroom.is_complete());
                 KnownHeadroom::Known { headroom, clause, rest }

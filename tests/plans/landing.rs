@@ -258,5 +258,5 @@ fn reported(fixture: &PlanFixture) -> String {
 }
 
 fn words(headroom: &Headroom) -> String {
-    headroom.clause(None, NOW).expect("there is something to lose").text
+    headroom.clause(None, NOW, ToString::to_string).expect("there is something to lose").text
 }

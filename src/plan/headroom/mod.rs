@@ -6,8 +6,6 @@
 mod fit_bound;
 mod work;
 
-use std::fmt::Display;
-
 pub use work::HeadroomWork;
 
 use super::{
@@ -175,7 +173,12 @@ impl Headroom {
     /// `N-1 ok: nodes; losing zone b strands 1 pod (1 Pending)`, `N-1: zones on request (x)`. None if there is nothing to lose,
     /// or nothing is known that is not too old. `newest` is how old the newest state is that an answer rests on; none if nothing
     /// has changed since.
-    pub fn clause(&self, newest: Option<Span>, now: Timestamp) -> Option<HeadroomClause> {
+    pub fn clause(
+        &self,
+        newest: Option<Span>,
+        now: Timestamp,
+        zone_name: impl Fn(&ZoneKey) -> String,
+    ) -> Option<HeadroomClause> {
         let [of_nodes, of_zones] = [self.nodes.age(newest, now), self.zones.age(newest, now)];
         let is_known = |tried: usize, is_complete: bool, age: Option<Span>| {
             tried > 0 && is_complete && age.is_none_or(|age| age <= LONGEST_AGE)
@@ -188,10 +191,13 @@ impl Headroom {
         ok.extend((knows_nodes && self.nodes.is_enough()).then_some("nodes"));
         ok.extend((knows_zones && self.zones.is_enough()).then_some("zones"));
         let mut others = Vec::new();
-        others.extend(worst_node.map(|worst| worst.text("")));
-        others.extend(worst_zone.map(|worst| match worst_node {
-            Some(_) => format!("worst zone {}: {}", worst.of, worst.outcomes.nowhere()),
-            None => worst.text("zone "),
+        others.extend(worst_node.map(|worst| worst.text(&worst.of)));
+        others.extend(worst_zone.map(|worst| {
+            let zone = format!("zone {}", zone_name(&worst.of));
+            match worst_node {
+                Some(_) => format!("worst {zone}: {}", worst.outcomes.nowhere()),
+                None => worst.text(&zone),
+            }
         }));
         others.extend((knows_zones && self.zones.on_request > 0).then(|| "zones on request (x)".to_owned()));
         let text = match (ok.is_empty(), others.is_empty()) {
@@ -211,12 +217,12 @@ impl Headroom {
     }
 }
 
-impl<T: Display> HeadroomLoss<T> {
+impl<T> HeadroomLoss<T> {
     /// `losing x strands 3 pods (2 stuck, 1 Pending)`
-    fn text(&self, prefix: &str) -> String {
-        let Self { of, outcomes, .. } = self;
+    fn text(&self, of: &str) -> String {
+        let outcomes = &self.outcomes;
         let pods = counted(outcomes.nowhere(), "pod", "pods");
-        format!("losing {prefix}{of} strands {pods} ({})", outcomes.nowhere_text())
+        format!("losing {of} strands {pods} ({})", outcomes.nowhere_text())
     }
 }
 
