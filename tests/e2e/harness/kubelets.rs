@@ -186,6 +186,7 @@ struct Kubelet {
     /// The last known version of each, by uid.
     pods: BTreeMap<String, Pod>,
     renewed: Timestamp,
+    heartbeats: Heartbeats,
     /// Whether the last request failed. Only the first failure in a row is printed.
     failing: bool,
 }
@@ -221,14 +222,26 @@ impl Kubelet {
             conditions: conditions.map(|(name, status)| (name, Condition { status, since: now })).into(),
             pods: BTreeMap::new(),
             renewed: now,
+            heartbeats,
             failing: false,
         };
         let what = || format!("registering {}", kubelet.name);
         let uid = kubelet.create_node().await.with_context(what)?;
-        let lease = lease_object(&kubelet.name, &uid, heartbeats, now);
-        let leases = Api::<Lease>::namespaced(client.clone(), "kube-node-lease");
-        leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await.with_context(what)?;
+        kubelet.create_lease(&uid).await.with_context(what)?;
         Ok(kubelet)
+    }
+
+    async fn create_lease(&self, node_uid: &str) -> Result<()> {
+        let lease = lease_object(&self.name, node_uid, self.heartbeats, self.clock.now());
+        let leases = Api::<Lease>::namespaced(self.client.clone(), "kube-node-lease");
+        leases.create(&PostParams::default(), &serde_json::from_value(lease)?).await?;
+        Ok(())
+    }
+
+    /// The node as a new object; its lease too, if the garbage collector has deleted that with the old one.
+    async fn register_again(&self) -> Result<()> {
+        let uid = self.create_node().await?;
+        unless_gone(self.create_lease(&uid).await)
     }
 
     /// Creates the Node with its status and returns its uid.
@@ -289,8 +302,8 @@ impl Kubelet {
             }
             Command::Rejoin(done) => {
                 self.conditions.values_mut().for_each(|condition| condition.since = self.clock.now());
-                let created = self.create_node().await;
-                self.record_failure(created.map(drop));
+                let registered = self.register_again().await;
+                self.record_failure(registered);
                 self.come_back().await;
                 let _ = done.send(());
             }
