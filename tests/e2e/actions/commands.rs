@@ -48,15 +48,17 @@ async fn nodes_are_changed(plane: &Plane, kordon: &UserShell) -> Result<()> {
         let text = |taint: &k8s_openapi::api::core::v1::Taint| {
             format!("{}={}:{}", taint.key, taint.value.clone().unwrap_or_default(), taint.effect)
         };
-        Ok::<_, anyhow::Error>(taints.iter().map(text).collect::<Vec<_>>())
+        // In which order kubectl adds several is chance.
+        Ok::<_, anyhow::Error>(taints.iter().map(text).collect::<OrderedSet<_>>())
     };
+    let set = |taints: &[&str]| taints.iter().map(ToString::to_string).collect::<OrderedSet<_>>();
     run(plane, &of_plan(kordon, &["taint", "nodes", "a1", "team=a:NoSchedule", "x:NoExecute"]).await?)
         .await?;
-    ensure!(taints().await? == ["x=:NoExecute", "team=a:NoSchedule"], "{:?}", taints().await?);
+    ensure!(taints().await? == set(&["x=:NoExecute", "team=a:NoSchedule"]), "{:?}", taints().await?);
     let line = ["taint", "a1", "team=b:NoSchedule", "--overwrite"];
     run(plane, &of_plan(kordon, &line).await?).await?;
     run(plane, &of_plan(kordon, &["taint", "a1", "x:NoExecute-"]).await?).await?;
-    ensure!(taints().await? == ["team=b:NoSchedule"], "{:?}", taints().await?);
+    ensure!(taints().await? == set(&["team=b:NoSchedule"]), "{:?}", taints().await?);
     run(plane, &of_plan(kordon, &["taint", "a1", "team-"]).await?).await?;
     ensure!(taints().await?.is_empty());
 
@@ -228,8 +230,7 @@ async fn run(plane: &Plane, command: &str) -> Result<()> {
     ensure!(command.starts_with("kubectl "), "{command}");
     let before = State::read(plane).await?;
     let dry = format!("kubectl() {{ command kubectl \"$@\" --dry-run=server; }}; {command}");
-    let printed = plane.shell(&dry).await?;
-    ensure!(printed.contains("server dry run"), "{command}: {printed}");
+    plane.shell(&dry).await?;
     let after = State::read(plane).await?;
     ensure!(before.wanted == after.wanted, "{command}: it was not a dry run");
     ensure!(before.alive.is_subset(&after.alive), "{command}: it was not a dry run");
