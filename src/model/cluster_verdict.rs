@@ -213,7 +213,10 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
                 && matches!(model.views.confidence, Some(Confidence::NoController { .. }))
             {
                 let grace = model.settings.node_monitor_grace_period.value;
-                findings.push(Finding::new(level, format!("Unknown {grace} after a controller starts")));
+                findings.push(Finding::new(
+                    level,
+                    format!("Silent nodes Unknown {grace} after a controller starts"),
+                ));
             }
         }
     }
@@ -228,14 +231,20 @@ struct NodesInState<'a> {
     zone: Option<&'a ZoneKey>,
 }
 
-/// `node n-3 Silent 33s`, `23 of 24 nodes Silent`, `3 of 24 nodes Silent in zone a`
+/// `node n-3 Silent 33s`, `23 of 24 nodes Silent`, `3 of 8 nodes Silent in zone a`
 fn some_nodes(model: &Model, state: NodeState, in_state: &NodesInState<'_>, now: Timestamp) -> Phrase {
     let NodesInState { nodes, first: name, zone } = *in_state;
     if nodes > 1 {
-        let zone = zone.filter(|_| model.watchlist.zones().len() > 1);
-        let zone = zone.map(|zone| format!(" in zone {}", model.watchlist.zone_names().short(zone)));
-        let all = model.cluster.nodes().len();
-        return format!("{nodes} of {all} nodes {state}{}", zone.unwrap_or_default()).into();
+        let zones = model.watchlist.zones();
+        let zone = zone.filter(|_| zones.len() > 1).and_then(|zone| Some((zone, zones.get(zone)?)));
+        let text = match zone {
+            Some((zone, of_zone)) => {
+                let name = model.watchlist.zone_names().short(zone);
+                format!("{nodes} of {} nodes {state} in zone {name}", of_zone.states().len())
+            }
+            None => format!("{nodes} of {} nodes {state}", model.cluster.nodes().len()),
+        };
+        return text.into();
     }
     let phrase = Phrase::from(format!("node {name} {state}"));
     let status = model.cluster.node(name).and_then(|node| model.node_status(node));
@@ -530,7 +539,7 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// `N-1: losing n-3 strands 4 pods (4 Pending) (2m ago)`, or how much of it is worked out; where no loss leaves pods Pending it is
+/// `N-1: losing n-3 would strand 4 pods (4 Pending) (2m ago)`, or how much of it is worked out; where no loss leaves pods Pending it is
 /// said only if nothing else is wrong.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     if model.cluster.nodes().is_empty() {

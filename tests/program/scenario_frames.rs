@@ -48,7 +48,7 @@ const WORST: [(&str, [&str; 2]); 15] = [
     ("silent-node", ["node general-1a-01 Silent", "node general-1a-01 Evicting"]),
     ("flapping", ["node memory-1b-01 NotReady", "node memory-1b-01 Evicting"]),
     ("zone-outage", ["nodes Silent", "zone b down (8 of 8)"]),
-    ("partial-disruption", ["of 190 nodes Silent", "of 190 nodes Evicting"]),
+    ("partial-disruption", ["nodes Silent in zone a", "nodes Evicting in zone a"]),
     ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24)"]),
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked"]),
     ("stuck-statefulset", ["2 pods have nowhere to run", "2 pods have nowhere to run"]),

@@ -19,7 +19,7 @@ const CASES: &[Case] = &[
     (
         |_| {},
         VerdictLevel::Healthy,
-        "all 30 nodes Ready · N-1: losing pool-a-01 strands 1 pod (1 stuck), worst zone a: 10",
+        "all 30 nodes Ready · N-1: losing pool-a-01 would strand 1 pod (1 stuck), worst zone a: 10 pods",
     ),
     (|it| fail(it, &["pool-b-05"], 18), VerdictLevel::Notice, "node pool-b-05 Late 20s · N-1"),
     (
@@ -173,7 +173,7 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     fixture.run(31);
     let short = verdict(&mut fixture);
     assert_eq!(short.level, VerdictLevel::Notice, "{}", short.text());
-    let words = " · N-1: losing pool-a-01 strands 2 pods (1 lost, 1 stuck), worst zone a: 11";
+    let words = " · N-1: losing pool-a-01 would strand 2 pods (1 lost, 1 stuck), worst zone a: 11 pods";
     assert!(short.text().contains(words), "{}", short.text());
     fail(&mut fixture, &ZONE_B, 90);
     assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");

@@ -169,8 +169,8 @@ impl Headroom {
         }
     }
 
-    /// What is said of it: `N-1: losing x strands 3 pods (2 stuck, 1 Pending), worst zone b: 10`, `N-1 ok: nodes, zones`,
-    /// `N-1 ok: nodes; losing zone b strands 1 pod (1 Pending)`, `N-1: zones on request (x)`. None if there is nothing to lose,
+    /// What is said of it: `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), worst zone b: 10 pods`, `N-1 ok: nodes, zones`,
+    /// `N-1 ok: nodes; losing zone b would strand 1 pod (1 Pending)`, `N-1: zones on request (x)`. None if there is nothing to lose,
     /// or nothing is known that is not too old. `newest` is how old the newest state is that an answer rests on; none if nothing
     /// has changed since.
     pub fn clause(
@@ -195,7 +195,7 @@ impl Headroom {
         others.extend(worst_zone.map(|worst| {
             let zone = format!("zone {}", zone_name(&worst.of));
             match worst_node {
-                Some(_) => format!("worst {zone}: {}", worst.outcomes.nowhere()),
+                Some(_) => format!("worst {zone}: {}", counted(worst.outcomes.nowhere(), "pod", "pods")),
                 None => worst.text(&zone),
             }
         }));
@@ -218,11 +218,11 @@ impl Headroom {
 }
 
 impl<T> HeadroomLoss<T> {
-    /// `losing x strands 3 pods (2 stuck, 1 Pending)`
+    /// `losing x would strand 3 pods (2 stuck, 1 Pending)`
     fn text(&self, of: &str) -> String {
         let outcomes = &self.outcomes;
         let pods = counted(outcomes.nowhere(), "pod", "pods");
-        format!("losing {of} strands {pods} ({})", outcomes.nowhere_text())
+        format!("losing {of} would strand {pods} ({})", outcomes.nowhere_text())
     }
 }
 

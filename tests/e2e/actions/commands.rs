@@ -76,7 +76,7 @@ async fn pods_and_what_they_belong_to_are_changed(plane: &Plane, kordon: &UserSh
     let client = plane.client();
     set_budget(&client, "web", json!(6)).await?;
     let web = pod_of(&client, "web").await?;
-    run(plane, &of_why(kordon, &["pod", &web], "scaleUp").await?).await?;
+    run(plane, &wait_for_why(kordon, &["pod", &web], "scaleUp").await?).await?;
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
     ensure!(deployments.get("web").await?.spec.and_then(|spec| spec.replicas) == Some(7));
     // Whether the seventh is Ready decides what the budget refuses.
@@ -86,7 +86,7 @@ async fn pods_and_what_they_belong_to_are_changed(plane: &Plane, kordon: &UserSh
         Ok((healthy == Some(7)).then_some(()))
     })
     .await?;
-    run(plane, &of_why(kordon, &["pod", &web], "relaxBudget").await?).await?;
+    run(plane, &wait_for_why(kordon, &["pod", &web], "relaxBudget").await?).await?;
     let budget = budgets(&client).get("web").await?;
     let least = budget.spec.and_then(|spec| spec.min_available);
     ensure!(least == Some(k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::Int(6)), "{least:?}");
