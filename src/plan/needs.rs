@@ -64,6 +64,14 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
     few(uncovered(needs.scopes), |whole| matches!(cluster.known_in(whole), Known::Forbidden { .. }))
 }
 
+/// The scopes that decide how the budgets that refuse the evictions of these pods would allow one.
+pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> OrderedSet<Scope> {
+    let refuses = |pod: &&Pod| cluster.budgets_of(pod).any(|budget| budget.status.disruptions_allowed < 1);
+    let mut needs = Needs { cluster, scopes: OrderedSet::new() };
+    needs.add_all(pods.filter(refuses));
+    needs.scopes
+}
+
 /// The scopes without those that others [cover](Scope::covers): a budget of a Deployment often selects the pods of its
 /// ReplicaSet by fewer labels.
 fn uncovered(scopes: OrderedSet<Scope>) -> OrderedSet<Scope> {

@@ -7,6 +7,7 @@
 //! | finished pods | whether the pod garbage collector removes a finished pod: it keeps a number of them |
 //! | the pod; its budgets, owner and volumes | its eviction, and what that ignores |
 //! | budgets of the pods of a node that is drained | what blocks the drain |
+//! | pods of a budget that refuses, their owners | how it would allow an eviction |
 //! | all pods, DaemonSets | legacy mode: which nodes are marked evicted is seen from their pods |
 //!
 //! Read what is not [known](Cluster::knows), and ask again until everything is.
@@ -15,7 +16,7 @@ use crate::{
     cluster::{Cluster, Key, NodeName, Pod, Scope, WorkloadKind},
     engine::{Profile, Settings},
     ordered::OrderedSet,
-    plan::EvictionNote,
+    plan::{self, EvictionNote},
 };
 
 /// The scopes that the explanation of a node needs.
@@ -25,8 +26,9 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> Order
         needs.insert(Scope::FinishedPods);
     }
     if cluster.node(node).is_some_and(|node| node.drain_claim.is_some()) {
-        let drained = cluster.workload_pods(node);
-        needs.extend(drained.map(|pod| Scope::BudgetsIn(pod.key.namespace.clone())));
+        let drained = || cluster.workload_pods(node);
+        needs.extend(drained().map(|pod| Scope::BudgetsIn(pod.key.namespace.clone())));
+        needs.extend(plan::needs::of_refusals(cluster, drained().map(|pod| &**pod)));
     }
     needs
 }
@@ -40,6 +42,7 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> OrderedSet<S
     let Some(pod) = cluster.pod(pod) else { return needs };
     needs.extend(pod.node.iter().flat_map(|node| of_its_pods(node, settings)));
     needs.extend(EvictionNote::needs(cluster, pod));
+    needs.extend(plan::needs::of_refusals(cluster, std::iter::once(&**pod)));
     // A Ready pod that is removed before does not leave endpoints when the node becomes Unknown.
     let neighbours = pod.node.iter().flat_map(|node| cluster.pods_on(node)).map(|pod| &**pod);
     let mut decided_by_number = neighbours.filter(|pod| pod.is_ready()).chain([&**pod]);
