@@ -47,7 +47,7 @@ impl LifecycleRecording {
             let ours = self.play_with(Chance { order: Order::ByNextTaint, between: between.clone() });
             // How long the pass took that found the zone disrupted is chance too, and moves what follows by so much.
             let edge = self.until - TOLERANCE;
-            let slack = Slack { recorded_until: edge, ours_until: edge, ..Slack::default() };
+            let slack = Slack { recorded_until: edge, ours_until: edge };
             let differences = self.compare(&ours, &slack);
             if differences.is_empty() {
                 return Ok(between);
