@@ -1,4 +1,4 @@
-//! The environment of plans against the real scheduler: it is told what the scheduler saw of a drain, in that order, and
+//! The environment of plans against the real scheduler: it gets what the scheduler saw of a drain, in that order, and
 //! asked before each of its decisions where the replacement lands.
 
 use std::{collections::BTreeMap, sync::Arc};
