@@ -35,7 +35,7 @@ const CASES: &[Case] = &[
     (
         |it| fail(it, &ZONE_B[..8], 40),
         VerdictLevel::Critical,
-        "8 of 30 nodes Silent in zone b · 2 to be evicted, first in ",
+        "8 of 10 nodes Silent in zone b · 2 to be evicted, first in ",
     ),
     (|it| fail(it, &ZONE_B[..8], 90), VerdictLevel::Critical, "zone b 8 of 10 down, no new evictions · "),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone b down (10 of 10) · "),
