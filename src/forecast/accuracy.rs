@@ -57,7 +57,7 @@ pub struct Accuracy {
 #[derive(Clone, Debug)]
 struct Predictions {
     made: Timestamp,
-    /// In order of time. One that was due in an earlier forecast and has not happened has the time of that.
+    /// In order of time. An event that an earlier forecast had for a time that is over, and that has not happened, keeps that time.
     events: Vec<ControllerEvent>,
     /// Of each event, how many nodes may get its token; one where nothing is left to chance.
     among: Vec<usize>,
@@ -284,8 +284,8 @@ impl Accuracy {
         self.surprises.retain(|surprise| surprise.at >= oldest);
     }
 
-    /// What was due before this forecast was made and has not happened is predicted for now: it keeps the time for which it was predicted
-    /// first, or nothing would ever be late.
+    /// An event that is overdue is predicted for now in each new forecast. Here it keeps the time for which it was predicted first: otherwise
+    /// it would be on time whenever it happens.
     fn keep_due(&self, events: &mut [(ControllerEvent, usize)], made: Timestamp) {
         let Some(before) = self.predictions.back() else { return };
         let due = before.events.iter().take_while(|event| event.at < made);
@@ -503,7 +503,7 @@ fn status(node: &Node) -> Option<ConditionStatus> {
 }
 
 /// Appends a value and drops the oldest ones beyond the most that are kept.
-fn keep<T>(values: &mut VecDeque<T>, value: T, most: usize) {
+pub(super) fn keep<T>(values: &mut VecDeque<T>, value: T, most: usize) {
     if values.len() == most {
         values.pop_front();
     }

@@ -3,10 +3,11 @@
 
 use std::{collections::VecDeque, fmt};
 
+use super::accuracy::keep;
 use crate::{
     cluster::{Cluster, Delta, Key, NodeName, Pod, Uid},
     ordered::{OrderedMap, OrderedSet},
-    plan::PodOutcome,
+    plan::{OutcomeKind, PodOutcome},
     time::{Span, Timestamp},
 };
 
@@ -41,7 +42,7 @@ struct OpenCase {
 /// A predicted outcome, as far as it is compared.
 #[derive(Clone, Debug)]
 struct PredictedOutcome {
-    word: &'static str,
+    kind: OutcomeKind,
     node: Option<NodeName>,
     among: usize,
 }
@@ -122,7 +123,8 @@ impl fmt::Display for OutcomeDifference {
         let Self { pod, predicted, predicted_node, became, .. } = self;
         let to = |node: Option<&NodeName>| node.map(|node| format!(" to {node}")).unwrap_or_default();
         let on = |node: Option<&NodeName>| node.map(|node| format!(" on {node}")).unwrap_or_default();
-        let became_node = if *became.word() == *"moves" { to(became.node()) } else { on(became.node()) };
+        let became_node =
+            if matches!(became, Became::Runs(_)) { to(became.node()) } else { on(became.node()) };
         write!(
             f,
             "{pod}: predicted {predicted}{}, became {}{became_node}",
@@ -227,7 +229,7 @@ impl OutcomeRecord {
                 .or_else(|| {
                     created.iter().position(|key| !node(key).is_some_and(|node| awaited.contains(node)))
                 })
-                .or(if created.is_empty() { None } else { Some(0) })?;
+                .or_else(|| (!created.is_empty()).then_some(0))?;
             Some(created.remove(found))
         });
         if !self.open.iter().any(|other| other.owner == case.owner)
@@ -260,13 +262,11 @@ impl OutcomeRecord {
             self.counts.by_chance += 1;
         } else {
             self.counts.wrong += 1;
-            *self.differences.entry((predicted.word, became.word())).or_default() += 1;
-            let PredictedOutcome { word, node, .. } = predicted;
-            let difference = OutcomeDifference { at, pod, predicted: word, predicted_node: node, became };
-            if self.last.len() == KEPT {
-                self.last.pop_front();
-            }
-            self.last.push_back(difference);
+            *self.differences.entry((predicted.kind.word(), became.word())).or_default() += 1;
+            let PredictedOutcome { kind, node, .. } = predicted;
+            let difference =
+                OutcomeDifference { at, pod, predicted: kind.word(), predicted_node: node, became };
+            keep(&mut self.last, difference, KEPT);
         }
     }
 }
@@ -279,26 +279,27 @@ impl PredictedOutcome {
             PodOutcome::Unknown { .. } | PodOutcome::LeftOut => return None,
             _ => 1,
         };
-        Some(Self { word: outcome.kind().word(), node: outcome.node().cloned(), among })
+        Some(Self { kind: outcome.kind(), node: outcome.node().cloned(), among })
     }
 
     fn is_right(&self, became: &Became, from: Option<&NodeName>) -> bool {
-        match (self.word, became) {
-            ("moves" | "preempts", Became::Runs(node) | Became::NotStarted(node)) => {
+        match (self.kind, became) {
+            (OutcomeKind::Moves | OutcomeKind::Preempts, Became::Runs(node) | Became::NotStarted(node)) => {
                 self.node.as_ref() == Some(node)
             }
-            ("sameNode", Became::Runs(node) | Became::NotStarted(node)) => from == Some(node),
+            (OutcomeKind::SameNode, Became::Runs(node) | Became::NotStarted(node)) => from == Some(node),
             // A volume is held: the replacement has a node, and cannot start there.
-            ("stuck", Became::Stuck | Became::NotStarted(_)) => true,
-            ("refused", Became::NotReplaced | Became::Stuck) => true,
-            ("lost", Became::Lost | Became::Stuck) => true,
-            ("notReplaced" | "finished", Became::NotReplaced | Became::Stuck) => true,
-            ("replaced", Became::Runs(_) | Became::NotStarted(_) | Became::Pending) => true,
-            (
-                "replacedWhenGone",
+            (OutcomeKind::Stuck, Became::Stuck | Became::NotStarted(_))
+            | (OutcomeKind::Refused, Became::NotReplaced | Became::Stuck)
+            | (OutcomeKind::Lost, Became::Lost | Became::Stuck)
+            | (OutcomeKind::NotRecreated | OutcomeKind::Finished, Became::NotReplaced | Became::Stuck)
+            | (OutcomeKind::Replaced, Became::Runs(_) | Became::NotStarted(_) | Became::Pending)
+            | (
+                OutcomeKind::WaitsForOldPod,
                 Became::Runs(_) | Became::NotStarted(_) | Became::Pending | Became::Stuck,
-            ) => true,
-            (word, became) => word == became.word() && self.node.is_none(),
+            )
+            | (OutcomeKind::Pending, Became::Pending) => true,
+            _ => false,
         }
     }
 }
