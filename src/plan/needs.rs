@@ -68,8 +68,8 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
 pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> OrderedSet<Scope> {
     let refuses = |pod: &&Pod| cluster.budgets_of(pod).any(|budget| budget.status.disruptions_allowed < 1);
     let mut needs = Needs { cluster, scopes: OrderedSet::new() };
-    needs.add_all(pods.filter(refuses));
-    needs.scopes
+    pods.filter(refuses).for_each(|pod| needs.add_pods_of_budgets(pod));
+    uncovered(needs.scopes)
 }
 
 /// The scopes without those that others [cover](Scope::covers): a budget of a Deployment often selects the pods of its
@@ -199,6 +199,12 @@ impl<'a> Needs<'a> {
         {
             self.select(namespace, selector);
         }
+        self.add_pods_of_budgets(pod);
+    }
+
+    /// Adds what the numbers of the budgets of a pod rest on: their pods, and the owners of those.
+    fn add_pods_of_budgets(&mut self, pod: &'a Pod) {
+        let namespace = &pod.key.namespace;
         for budget in self.cluster.budgets_of(pod) {
             let Some(selector) = &budget.selector else { continue };
             self.select(namespace, selector);
