@@ -232,12 +232,17 @@ async fn run(plane: &Plane, command: &str) -> Result<()> {
     ensure!(command.starts_with("kubectl "), "{command}");
     let before = State::read(plane).await?;
     let dry = format!("kubectl() {{ command kubectl \"$@\" --dry-run=server; }}; {command}");
-    plane.shell(&dry).await?;
+    let printed = plane.shell(&dry).await?;
+    let is_quiet = QUIET.iter().any(|quiet| command.starts_with(quiet));
+    ensure!(is_quiet || printed.contains("server dry run"), "{command}: {printed}");
     let after = State::read(plane).await?;
     ensure!(before.wanted == after.wanted, "{command}: it was not a dry run");
     ensure!(before.alive.is_subset(&after.alive), "{command}: it was not a dry run");
     plane.shell(command).await.map(drop)
 }
+
+/// The commands that print nothing of a dry run on the server (kubectl 1.37.1).
+const QUIET: [&str; 2] = ["kubectl taint ", "kubectl patch "];
 
 /// What a command may change, and controllers do not.
 struct State {
