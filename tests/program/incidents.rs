@@ -339,22 +339,7 @@ impl HandMade {
         listed.extend(list(Vec::new(), Change::CsiNode));
         listed.extend(list(Vec::new(), Change::Quota));
         writer.event(&FeedEvent::Changes(listed), START).expect("memory");
-        let others = [
-            FeedKind::Nodes,
-            FeedKind::Leases,
-            FeedKind::Pods,
-            FeedKind::Leader,
-            FeedKind::Budgets,
-            FeedKind::PriorityClasses,
-            FeedKind::Namespaces,
-            FeedKind::Services,
-            FeedKind::Claims,
-            FeedKind::Volumes,
-            FeedKind::StorageClasses,
-            FeedKind::CsiNodes,
-            FeedKind::Quotas,
-        ];
-        for kind in WorkloadKind::ALL.into_iter().map(FeedKind::Workloads).chain(others) {
+        for kind in FeedKind::ALL {
             let health = FeedHealth {
                 state: FeedState::Live,
                 last_heard: Some(START),
