@@ -160,13 +160,10 @@ impl Headroom {
     }
 
     /// How much is worked out, in percent; rounded down.
-    pub const fn progress(&self) -> usize {
+    pub fn progress(&self) -> usize {
         let [nodes, zones] = [self.nodes.progress, self.zones.progress];
         let all = nodes.all + zones.all;
-        match ((nodes.done + zones.done) * 100).checked_div(all) {
-            Some(percent) => percent,
-            None => 0,
-        }
+        ((nodes.done + zones.done) * 100).checked_div(all).unwrap_or(0)
     }
 
     /// What is said of it: `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), worst zone b: 10 pods`, `N-1 ok: nodes, zones`,
