@@ -272,7 +272,7 @@ impl Counterfactual {
         self.uncertain.add(Uncertainty::NearDeadline, close + self.nearly_evicted(name, cluster, now));
     }
 
-    /// Somebody deletes the node. What is heard from another of its name is another's.
+    /// The node is deleted. What is heard later under its name is heard from a new node.
     fn on_node_gone(&mut self, name: &NodeName, cluster: &Cluster, now: Timestamp) {
         self.posted.remove(name);
         let heard = self.heard.remove(name).filter(|_| cluster.leases().is_synced());

@@ -21,7 +21,7 @@ pub struct RecordedOutage {
     pub end: OutageEnd,
     /// Whether its kubelet was silent, and ended no pod meanwhile.
     is_silent: bool,
-    /// The pods that it had run since then, without those that run on no other node.
+    /// The pods that ran on it when it began, without those of DaemonSets and static pods, which run on no other node.
     pub pods: Vec<AffectedPod>,
 }
 
@@ -101,7 +101,7 @@ pub(super) struct OutageTracker {
     ended: Vec<RecordedOutage>,
     /// The nodes that were heard from and are not well, with the starts of their outages.
     not_well: OrderedMap<NodeName, OutageStart>,
-    /// The last gap of the recording: until when each node was heard from before it is known, what came then is not.
+    /// The end of the last gap of the recording: heartbeats before the gap are known, those within it are not.
     gap: Option<Timestamp>,
     /// The pods that were created and not Ready yet.
     starting: OrderedSet<Uid>,
@@ -258,7 +258,7 @@ pub(super) fn outage(
 }
 
 impl Paid {
-    /// What outages cost under the evictions of one of both.
+    /// What outages cost with the evictions of the recorded controller, or with those of the engine.
     pub fn of<'a>(
         outages: impl Iterator<Item = &'a RecordedOutage>,
         whose: Whose<'_>,

@@ -72,8 +72,7 @@ pub fn empty(_: &[Machine]) -> Vec<ScriptStep> {
 }
 
 /// Two hours of the default scenario: a rollout every 50 seconds, pressure for 100 seconds, which kubelets report for five
-/// minutes longer, and every ten minutes a
-/// node that disconnects for five minutes.
+/// minutes longer, and every ten minutes a node that disconnects for five minutes.
 pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let node = |round: usize| workers.get(round * 7 % workers.len().max(1));

@@ -95,7 +95,7 @@ impl PodPlan {
         }
     }
 
-    /// What becomes of a pod in a self.
+    /// What becomes of the pod, of which this is the plan.
     pub(super) fn decide_outcome(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
         match &self.verdict {
             Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => {

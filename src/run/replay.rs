@@ -209,7 +209,7 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Works out what becomes of the pods that leave at that moment, where that is not known. What becomes of them is compared with it.
+    /// Predicts what becomes of the pods that are to leave at that moment. What really becomes of them is compared with it later.
     pub fn run_outcomes(&mut self) {
         self.state.model.refresh(self.at);
         self.state.model.run_outcomes(self.at);
