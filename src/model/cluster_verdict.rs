@@ -540,25 +540,27 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
 }
 
 /// `N-1: losing n-3 would strand 4 pods (4 Pending) (2m ago)`, or how much of it is worked out; where no loss leaves pods Pending it is
-/// said only if nothing else is wrong.
+/// said only if nothing else is wrong. What is likely at best is not green: with everything known it could be otherwise.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     if model.cluster.nodes().is_empty() {
         return None;
     }
-    let (is_short, phrase) = match model.known_headroom(now) {
+    let (is_short, level, phrase) = match model.known_headroom(now) {
         KnownHeadroom::Known { clause: HeadroomClause { text, age, is_short, .. }, rest, .. } => {
-            let likely = if model.is_headroom_definite() { "" } else { "likely " };
+            let is_definite = model.is_headroom_definite();
+            let level = if is_short || !is_definite { VerdictLevel::Notice } else { VerdictLevel::Healthy };
+            let likely = if is_definite { "" } else { "likely " };
             let phrase = Phrase::from(format!("{likely}{text}"));
             let phrase = age
                 .filter(|age| *age >= TELLS_AGE)
                 .into_iter()
                 .fold(phrase, |phrase, age| phrase.time(format!(" ({} ago)", coarse(age))));
-            (is_short, rest.into_iter().fold(phrase, |phrase, rest| progress(phrase.and(", "), rest)))
+            let phrase = rest.into_iter().fold(phrase, |phrase, rest| progress(phrase.and(", "), rest));
+            (is_short, level, phrase)
         }
-        KnownHeadroom::Computing(rest) => (false, progress("N-1: ".into(), rest)),
+        KnownHeadroom::Computing(rest) => (false, VerdictLevel::Healthy, progress("N-1: ".into(), rest)),
         KnownHeadroom::Withheld => return None,
     };
-    let level = if is_short { VerdictLevel::Notice } else { VerdictLevel::Healthy };
     (is_short || worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
 }
 
