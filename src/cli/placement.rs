@@ -102,7 +102,7 @@ impl PlacementReport {
     pub fn new(trace: &PlacementTrace) -> Self {
         Self {
             feasible: trace.feasible,
-            tied: trace.best,
+            tied: trace.tied(),
             margin: trace.margin,
             close_margin: trace.is_close,
             ranking: trace.ranking.iter().map(scored).collect(),

@@ -7,7 +7,8 @@ use super::accuracy::keep;
 use crate::{
     cluster::{Cluster, Delta, Key, NodeName, Pod, Uid},
     ordered::{OrderedMap, OrderedSet},
-    plan::{OutcomeKind, PodOutcome},
+    placement::TiedNodes,
+    plan::{OutcomeKind, PodOutcome, warning::has_identity},
     time::{Span, Timestamp},
 };
 
@@ -22,7 +23,7 @@ pub struct OutcomeRecord {
     /// The pods whose outcome is not read yet, oldest first.
     open: VecDeque<OpenCase>,
     /// The pods that were created for the owners of those since, in order of their creation.
-    created: OrderedMap<Uid, Vec<Key>>,
+    created: OrderedMap<Uid, Vec<CreatedPod>>,
     counts: OutcomeScore,
     differences: OrderedMap<(&'static str, &'static str), usize>,
     last: VecDeque<OutcomeDifference>,
@@ -35,8 +36,20 @@ struct OpenCase {
     pod: Key,
     uid: Uid,
     owner: Option<Uid>,
+    /// Whether its replacement has the same name.
+    keeps_its_name: bool,
     from: Option<NodeName>,
     predicted: Option<PredictedOutcome>,
+}
+
+/// A pod that was created since, which may be gone again.
+#[derive(Clone, Debug)]
+struct CreatedPod {
+    key: Key,
+    uid: Uid,
+    node: Option<NodeName>,
+    /// Whether it has been Ready.
+    has_run: bool,
 }
 
 /// A predicted outcome, as far as it is compared.
@@ -44,7 +57,8 @@ struct OpenCase {
 struct PredictedOutcome {
     kind: OutcomeKind,
     node: Option<NodeName>,
-    among: usize,
+    /// The nodes that are as good, where it is to move.
+    among: Option<TiedNodes>,
 }
 
 /// How many outcomes were predicted rightly.
@@ -70,11 +84,11 @@ impl OutcomeScore {
 /// What became of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Became {
-    /// Its replacement is on this node, and Ready.
+    /// Its replacement was placed on this node, and has been Ready.
     Runs(NodeName),
-    /// Its replacement is on this node, and not Ready.
+    /// Its replacement was placed on this node, and has not been Ready.
     NotStarted(NodeName),
-    /// Its replacement has no node.
+    /// Its replacement has had no node.
     Pending,
     /// It is still there, and has no replacement.
     Stuck,
@@ -164,6 +178,7 @@ impl OutcomeRecord {
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
             owner,
+            keeps_its_name: has_identity(pod),
             from: pod.node.clone(),
             predicted: predicted.and_then(PredictedOutcome::of),
         });
@@ -172,10 +187,16 @@ impl OutcomeRecord {
     /// A pod changed.
     pub fn on_pod(&mut self, delta: &Delta<Pod>) {
         let Some(new) = &delta.new else { return };
-        let is_new = delta.old.as_ref().is_none_or(|old| old.uid != new.uid);
-        let owner = new.owner.as_ref().filter(|_| is_new);
-        if let Some(created) = owner.and_then(|owner| self.created.get_mut(&owner.uid)) {
-            created.push(new.key.clone());
+        let Some(created) = new.owner.as_ref().and_then(|owner| self.created.get_mut(&owner.uid)) else {
+            return;
+        };
+        if delta.old.as_ref().is_none_or(|old| old.uid != new.uid) {
+            let (key, uid) = (new.key.clone(), new.uid.clone());
+            created.push(CreatedPod { key, uid, node: None, has_run: false });
+        }
+        if let Some(pod) = created.iter_mut().find(|pod| pod.uid == new.uid) {
+            pod.node.clone_from(&new.node);
+            pod.has_run |= new.is_ready();
         }
     }
 
@@ -209,8 +230,8 @@ impl OutcomeRecord {
         }
     }
 
-    /// What became of a pod. Each pod that its owner created since replaces one: the one of its name, or one that was predicted to land
-    /// where it is.
+    /// What became of a pod. Each pod that its owner created since replaces one: that of a StatefulSet the one of its name, another
+    /// one that was predicted to land where it is.
     fn became(&mut self, case: &OpenCase, cluster: &Cluster) -> Became {
         let replacement = case.owner.as_ref().and_then(|owner| {
             let created = self.created.get_mut(owner)?;
@@ -221,29 +242,27 @@ impl OutcomeRecord {
                 .filter_map(|other| other.predicted.as_ref()?.node.as_ref())
                 .collect();
             let predicted = case.predicted.as_ref().and_then(|predicted| predicted.node.as_ref());
-            let node = |key: &Key| cluster.pod(key).and_then(|pod| pod.node.as_ref());
-            let found = created
-                .iter()
-                .position(|key| *key == case.pod)
-                .or_else(|| created.iter().position(|key| predicted.is_some() && node(key) == predicted))
-                .or_else(|| {
-                    created.iter().position(|key| !node(key).is_some_and(|node| awaited.contains(node)))
-                })
-                .or_else(|| (!created.is_empty()).then_some(0))?;
-            Some(created.remove(found))
+            let position = |is_it: &dyn Fn(&CreatedPod) -> bool| created.iter().position(is_it);
+            let of_its_name = position(&|pod| pod.key == case.pod);
+            let another = || {
+                position(&|pod| predicted.is_some() && pod.node.as_ref() == predicted)
+                    .or_else(|| {
+                        position(&|pod| !pod.node.as_ref().is_some_and(|node| awaited.contains(node)))
+                    })
+                    .or_else(|| position(&|_| true))
+            };
+            let found = if case.keeps_its_name { of_its_name } else { of_its_name.or_else(another) };
+            Some(created.remove(found?))
         });
         if !self.open.iter().any(|other| other.owner == case.owner)
             && let Some(owner) = &case.owner
         {
             self.created.remove(owner);
         }
-        let pod = |key: &Key| cluster.pod(key).filter(|pod| pod.uid != case.uid);
-        match replacement.as_ref().and_then(pod) {
-            Some(pod) => match &pod.node {
-                Some(node) if pod.is_ready() => Became::Runs(node.clone()),
-                Some(node) => Became::NotStarted(node.clone()),
-                None => Became::Pending,
-            },
+        match replacement {
+            Some(CreatedPod { node: Some(node), has_run: true, .. }) => Became::Runs(node),
+            Some(CreatedPod { node: Some(node), .. }) => Became::NotStarted(node),
+            Some(_) => Became::Pending,
             None if cluster.pod(&case.pod).is_some_and(|pod| pod.uid == case.uid) => Became::Stuck,
             None if case.owner.is_none() => Became::Lost,
             None => Became::NotReplaced,
@@ -258,7 +277,7 @@ impl OutcomeRecord {
         };
         if predicted.is_right(&became, from.as_ref()) {
             self.counts.right += 1;
-        } else if predicted.among > 1 && became.node().is_some() {
+        } else if predicted.is_by_chance(&became) {
             self.counts.by_chance += 1;
         } else {
             self.counts.wrong += 1;
@@ -275,11 +294,16 @@ impl PredictedOutcome {
     /// None for an outcome that says that nothing is known.
     fn of(outcome: &PodOutcome) -> Option<Self> {
         let among = match outcome {
-            PodOutcome::Moves { among, .. } => *among,
+            PodOutcome::Moves { among, .. } => Some(among.clone()),
             PodOutcome::Unknown { .. } | PodOutcome::LeftOut => return None,
-            _ => 1,
+            _ => None,
         };
         Some(Self { kind: outcome.kind(), node: outcome.node().cloned(), among })
+    }
+
+    /// Whether it moved to another of the nodes that were as good.
+    fn is_by_chance(&self, became: &Became) -> bool {
+        became.node().zip(self.among.as_ref()).is_some_and(|(node, among)| among.contains(node))
     }
 
     fn is_right(&self, became: &Became, from: Option<&NodeName>) -> bool {
@@ -301,5 +325,66 @@ impl PredictedOutcome {
             | (OutcomeKind::Pending, Became::Pending) => true,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pod of this name that is evicted from n0, and was to move to n1 or n2.
+    fn case(pod: &str, keeps_its_name: bool) -> OpenCase {
+        let nodes: OrderedSet<NodeName> = ["n1".into(), "n2".into()].into();
+        let predicted = PredictedOutcome {
+            kind: OutcomeKind::Moves,
+            node: Some("n1".into()),
+            among: Some(TiedNodes::of(nodes)),
+        };
+        OpenCase {
+            at: Timestamp::EPOCH,
+            pod: Key::new("shop", pod),
+            uid: "uid".into(),
+            owner: Some("owner".into()),
+            keeps_its_name,
+            from: Some("n0".into()),
+            predicted: Some(predicted),
+        }
+    }
+
+    /// The counts after it became this.
+    fn counts(became: Became) -> OutcomeScore {
+        let mut record = OutcomeRecord::default();
+        record.count(case("cart", false), became);
+        record.report().counts
+    }
+
+    #[test]
+    fn only_the_nodes_that_were_equally_good_are_chance() {
+        let none = OutcomeScore::default();
+        let runs = |node: &str| counts(Became::Runs(node.into()));
+        assert_eq!(runs("n1"), OutcomeScore { right: 1, ..none });
+        assert_eq!(runs("n2"), OutcomeScore { by_chance: 1, ..none });
+        assert_eq!(runs("n3"), OutcomeScore { wrong: 1, ..none });
+        assert_eq!(counts(Became::Pending), OutcomeScore { wrong: 1, ..none });
+    }
+
+    #[test]
+    fn a_pod_of_a_stateful_set_is_replaced_by_the_one_of_its_name_alone() {
+        let created = |pod: &str, node: &str, has_run| CreatedPod {
+            key: Key::new("shop", pod),
+            uid: pod.into(),
+            node: Some(node.into()),
+            has_run,
+        };
+        let became = |case: OpenCase| {
+            let pods = vec![created("db-3", "n1", true), created("db-7", "n9", false)];
+            let mut record = OutcomeRecord::default();
+            record.created.insert("owner".into(), pods);
+            // None of them exists any more: what became of them was seen.
+            record.became(&case, &Cluster::default())
+        };
+        assert_eq!(became(case("db-7", true)), Became::NotStarted("n9".into()));
+        assert_eq!(became(case("db-5", true)), Became::NotReplaced);
+        assert_eq!(became(case("db-5", false)), Became::Runs("n1".into()));
     }
 }

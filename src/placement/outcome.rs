@@ -2,12 +2,17 @@
 
 use std::{fmt, sync::Arc};
 
+use fixedbitset::FixedBitSet;
+
 use super::{
     preemption::Preemption,
     reason::{NodeRefusal, Reason},
     scheduling_request::{Caveat, Obstacle},
 };
-use crate::{cluster::NodeName, ordered::OrderedMap};
+use crate::{
+    cluster::NodeName,
+    ordered::{OrderedMap, OrderedSet},
+};
 
 /// The result of scheduling a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,40 +51,50 @@ impl Placement {
 /// A difference of scores that is not reliable (docs/upstream/placement-and-pressure.md#1.5).
 const CLOSE: i64 = 3;
 
-/// At least one node, in the order of their names, which are not copied: thousands may be equally good.
+/// At least one node, in the order of their names, which are not copied: thousands may be equally good for each of
+/// thousands of pods.
 #[derive(Clone)]
 pub struct TiedNodes {
     /// All nodes by name.
     names: Arc<[NodeName]>,
-    /// Ascending.
-    ranks: Vec<u32>,
+    /// Which of them.
+    members: FixedBitSet,
 }
 
 impl TiedNodes {
     /// The nodes at these ranks, at least one, among all names.
-    pub(super) fn new(names: Arc<[NodeName]>, ranks: Vec<u32>) -> Self {
-        Self { names, ranks }
+    pub(super) fn new(names: Arc<[NodeName]>, ranks: impl IntoIterator<Item = u32>) -> Self {
+        let mut members = FixedBitSet::with_capacity(names.len());
+        members.extend(ranks.into_iter().map(|rank| rank as usize));
+        Self { names, members }
+    }
+
+    /// These nodes, of which there is at least one.
+    pub fn of(nodes: OrderedSet<NodeName>) -> Self {
+        let names: Arc<[NodeName]> = nodes.into_iter().collect();
+        let members = FixedBitSet::from_iter(0..names.len());
+        Self { names, members }
     }
 
     /// How many there are.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
-        self.ranks.len()
+        self.members.count_ones(..)
     }
 
     /// The first by name.
     pub fn first(&self) -> &NodeName {
-        &self.names[self.ranks[0] as usize]
+        self.iter().next().expect("it is never empty")
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &NodeName> {
-        self.ranks.iter().map(|rank| &self.names[*rank as usize])
+        self.members.ones().map(|rank| &self.names[rank])
     }
 
     /// Whether a node is one of them.
     pub fn contains(&self, node: &NodeName) -> bool {
-        self.iter().any(|other| other == node)
+        self.names.binary_search(node).is_ok_and(|rank| self.members.contains(rank))
     }
 }
 

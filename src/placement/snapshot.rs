@@ -160,7 +160,7 @@ impl Snapshot {
     fn placement(&self, filters: &Filters<'_>, found: &FoundNodes) -> Placement {
         let feasible = found.feasible.len();
         let Ranking { best, first: ranking } = Ranking::new(filters, &found.feasible);
-        let best = best.into_iter().map(|node| self.rank_of(node)).collect();
+        let best = best.into_iter().map(|node| self.rank_of(node));
         let best = TiedNodes::new(self.by_name.names.clone(), best);
         let mut caveats = filters.caveats();
         let by_default = PercentageOfNodesToScore::ADAPTIVE;

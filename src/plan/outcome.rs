@@ -19,6 +19,7 @@ use crate::{
     cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, OUT_OF_SERVICE, Pod, Scope, Taint, TaintEffect},
     engine::{Tolerance, UNREACHABLE, tolerance},
     ordered::OrderedMap,
+    placement::TiedNodes,
     time::Timestamp,
 };
 
@@ -28,8 +29,8 @@ pub enum PodOutcome {
     /// Its replacement lands on a node.
     Moves {
         node: NodeName,
-        /// How many nodes are as good: the scheduler takes any of them. At least one.
-        among: usize,
+        /// The nodes that are as good, itself among them: the scheduler takes any of them.
+        among: TiedNodes,
         /// Why on that one.
         why: Name,
         /// The claim whose volume has to be detached from the old node first.
@@ -237,11 +238,6 @@ impl OutcomeCounts {
     pub fn text(&self) -> String {
         joined(self.parts())
     }
-
-    /// `2 stuck, 1 Pending`: those that have nowhere to run.
-    pub fn nowhere_text(&self) -> String {
-        joined(self.parts().filter(|(kind, _)| kind.has_nowhere_to_run()))
-    }
 }
 
 fn joined(parts: impl Iterator<Item = (OutcomeKind, usize)>) -> String {
@@ -367,7 +363,9 @@ impl Departing {
             }
             (Landing::Node { node, why }, volume) => PodOutcome::Moves {
                 node: node.clone(),
-                among: trace.map_or(1, |trace| trace.best.max(1)),
+                among: trace
+                    .and_then(|trace| trace.best.clone())
+                    .unwrap_or_else(|| TiedNodes::of([node.clone()].into())),
                 why: why.clone(),
                 volume: volume.clone(),
                 quota: self.quota.clone().map(Box::new),
@@ -446,8 +444,10 @@ impl PodOutcome {
     /// What it says in a few words, where there is little room.
     pub fn short(&self) -> String {
         match self {
-            Self::Moves { node, among: ..=1, .. } => format!("→ {node}"),
-            Self::Moves { among, .. } => format!("→ any of {among} nodes"),
+            Self::Moves { node, among, .. } => match among.len() {
+                ..=1 => format!("→ {node}"),
+                nodes => format!("→ any of {nodes} nodes"),
+            },
             Self::Pending { cause, .. } => format!("→ Pending: {cause}"),
             Self::Refused(refusal) => format!("→ refused: quota {}", refusal.quota.name),
             Self::Stuck(StuckReason::OldPod | StuckReason::NotEvicted) => "stuck with its node".into(),
@@ -526,8 +526,8 @@ impl fmt::Display for PodOutcome {
         match self {
             Self::Moves { node, among, volume, quota, preempts, .. } => {
                 write!(f, "→ {node}")?;
-                if *among > 1 {
-                    write!(f, " (one of {among} equal nodes)")?;
+                if among.len() > 1 {
+                    write!(f, " (one of {} equal nodes)", among.len())?;
                 }
                 match preempts.as_slice() {
                     [] => {}
@@ -585,6 +585,6 @@ mod tests {
         assert_eq!((counts.total(), counts.nowhere()), (4, 3));
         assert_eq!(counts.parts().map(|(_, pods)| pods).sum::<usize>(), counts.total());
         assert_eq!(counts.text(), "2 stuck, 1 Pending, 1 moves");
-        assert_eq!(counts.nowhere_text(), "2 stuck, 1 Pending");
+        assert_eq!(counts.only_nowhere().text(), "2 stuck, 1 Pending");
     }
 }

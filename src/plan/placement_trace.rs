@@ -7,8 +7,8 @@ use crate::{
     cluster::{Key, Name, NodeName, Requests, quantity},
     ordered::{OrderedMap, OrderedSet},
     placement::{
-        Caveat, Help, Obstacle, Placement, Reason, ResourceUse, Scored, Share, Unschedulable, VolumeTopology,
-        amounts, volume_topology,
+        Caveat, Help, Obstacle, Placement, Reason, ResourceUse, Scored, Share, TiedNodes, Unschedulable,
+        VolumeTopology, amounts, volume_topology,
     },
 };
 
@@ -17,8 +17,8 @@ use crate::{
 pub struct PlacementTrace {
     /// How many nodes are feasible.
     pub feasible: usize,
-    /// How many of them have the best score: the scheduler takes any.
-    pub best: usize,
+    /// Those of them that have the best score: the scheduler takes any. None where no node is feasible as it is.
+    pub best: Option<TiedNodes>,
     /// The best nodes and their runners-up with the parts of their scores, best first.
     pub ranking: Vec<Scored>,
     /// By how many points the best is ahead of the next; none if there is no next.
@@ -120,7 +120,7 @@ impl PlacementTrace {
         let next = placement.ranking.iter().find(|scored| scored.total < most);
         Self {
             feasible: placement.feasible,
-            best: placement.best.len(),
+            best: Some(placement.best.clone()),
             ranking: placement.ranking.iter().take(RANKED).cloned().collect(),
             margin: next.map(|next| most - next.total),
             is_close: placement.is_close(),
@@ -133,6 +133,11 @@ impl PlacementTrace {
     pub fn unplaced(refused: &Unschedulable) -> Self {
         let (reasons, caveats) = (refused.reasons.clone(), refused.caveats.clone());
         Self { reasons, caveats, ..Self::default() }
+    }
+
+    /// How many nodes have the best score.
+    pub fn tied(&self) -> usize {
+        self.best.as_ref().map_or(0, TiedNodes::len)
     }
 
     /// Why it lands there, or why it stays Pending, in a few words.
@@ -154,7 +159,7 @@ impl PlacementTrace {
             };
             return format!("preempts {}{others}", first.pod);
         }
-        match (self.feasible, self.best, self.margin) {
+        match (self.feasible, self.tied(), self.margin) {
             (0, ..) => reasons(&self.reasons),
             (1, ..) => "the only feasible node".into(),
             (feasible, 1, Some(margin)) => {

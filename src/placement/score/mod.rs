@@ -43,7 +43,7 @@ impl Points {
 
 /// The feasible nodes by their scores.
 pub(super) struct Ranking {
-    /// The nodes with the highest total, in the order of their names.
+    /// The nodes with the highest total.
     pub best: Vec<u32>,
     /// The best of all.
     pub first: Vec<Scored>,
@@ -59,13 +59,12 @@ impl Ranking {
         let totals = totals(&parts, feasible.len());
         let most = range(&totals).map_or(0, |(_, most)| most);
         let rank = |node: u32| filters.snapshot.rank_of(node);
-        let mut best: Vec<u32> = feasible
+        let best = feasible
             .iter()
             .zip(&totals)
             .filter(|(_, total)| **total == most)
             .map(|(node, _)| *node)
             .collect();
-        best.sort_unstable_by_key(|node| rank(*node));
         let scored = |place: usize| Scored {
             node: filters.snapshot.node(feasible[place]).name.clone(),
             total: totals[place],
