@@ -90,15 +90,15 @@ impl ClusterVerdict {
         let subject = findings.first().and_then(|worst| worst.node.clone());
         let users = nowhere(model, now);
         // What users notice stands first, but for what is worse.
-        let is_worse = |worst: &Finding| users.is_none() || worst.level > VerdictLevel::Warning;
+        let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
         let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
         findings.extend(
             subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),
         );
         findings.extend(users);
-        findings.extend(will_have_nowhere(model));
         findings.extend(next(model, subject.as_ref(), now));
         findings.extend(rest);
+        findings.extend(what_ends_it(model));
         findings.extend(gaps(model, now));
         let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.level).max();
         findings.extend(headroom(model, worst(&findings), now));
@@ -194,10 +194,21 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
                 nodes: 0,
                 first: name,
                 zone: Some(zone),
+                late: 0,
             });
             in_state.nodes += 1;
             in_state.zone = in_state.zone.filter(|other| *other == zone);
         }
+    }
+    // Nodes that are Late are Silent next: where several are Silent, they stand beside them.
+    let late = by_state.get(&NodeState::Late).map(|late| (late.nodes, late.zone));
+    if let Some(silent) = by_state.get_mut(&NodeState::Silent)
+        && let Some((nodes, zone)) = late
+        && silent.nodes > 1
+        && silent.zone == zone
+    {
+        silent.late = nodes;
+        by_state.remove(&NodeState::Late);
     }
     for (state, in_state) in by_state {
         let level = match state {
@@ -229,37 +240,50 @@ struct NodesInState<'a> {
     first: &'a NodeName,
     /// The zone that they are all in.
     zone: Option<&'a ZoneKey>,
+    /// How many more are Late.
+    late: usize,
 }
 
-/// `node n-3 Silent 33s`, `23 of 24 nodes Silent`, `3 of 8 nodes Silent in zone a`
+/// `node n-3 Silent 33s`, `23 of 24 nodes Silent`, `3 of 8 nodes Silent, 5 Late in zone a`
 fn some_nodes(model: &Model, state: NodeState, in_state: &NodesInState<'_>, now: Timestamp) -> Phrase {
-    let NodesInState { nodes, first: name, zone } = *in_state;
+    let NodesInState { nodes, first: name, zone, late } = *in_state;
     if nodes > 1 {
+        let late = if late > 0 { format!(", {late} Late") } else { String::new() };
         let zones = model.watchlist.zones();
         let zone = zone.filter(|_| zones.len() > 1).and_then(|zone| Some((zone, zones.get(zone)?)));
         let text = match zone {
             Some((zone, of_zone)) => {
                 let name = model.watchlist.zone_names().short(zone);
-                format!("{nodes} of {} nodes {state} in zone {name}", of_zone.states().len())
+                format!("{nodes} of {} nodes {state}{late} in zone {name}", of_zone.states().len())
             }
-            None => format!("{nodes} of {} nodes {state}", model.cluster.nodes().len()),
+            None => format!("{nodes} of {} nodes {state}{late}", model.cluster.nodes().len()),
         };
         return text.into();
     }
     let phrase = Phrase::from(format!("node {name} {state}"));
     let status = model.cluster.node(name).and_then(|node| model.node_status(node));
     match status.and_then(|status| status.detail(now)) {
-        Some(StateDetail::Progress(count)) => phrase.and(&format!(" {count}")),
+        Some(StateDetail::Progress(count)) => {
+            phrase.and(&format!(", {} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
+        }
         Some(StateDetail::Lasting(span)) => phrase.time(format!(" {span}")),
         None => phrase,
     }
 }
 
-/// `10 pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`: what runs nowhere now.
+/// Whether pods have nowhere to run now.
+fn runs_nowhere(model: &Model) -> bool {
+    model.views.pending.pods + model.views.counts.hanging.nowhere() > 0
+}
+
+/// `10 pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `1 pod has nowhere to run, 2 more will`,
+/// `2 pods will have nowhere to run`: what runs nowhere now, or will once it is evicted.
 fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
     let (waiting, stuck) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
+    let will = if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 };
     let phrase = match (waiting, stuck) {
-        (0, 0) => return None,
+        (0, 0) if will == 0 => return None,
+        (0, 0) => Phrase::from(format!("{} will have nowhere to run", counted(will, "pod", "pods"))),
         (pods, 0) => Phrase::from(format!("{} Pending", counted(pods, "pod", "pods"))),
         (waiting, stuck) => {
             let pods = counted(waiting + stuck, "pod has", "pods have");
@@ -271,16 +295,13 @@ fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
         Some(since) if waiting > 0 => phrase.and(" ").time(seconds(now.since(since))),
         _ => phrase,
     };
+    let phrase = match (will, stuck) {
+        (0, _) => phrase,
+        _ if !runs_nowhere(model) => phrase,
+        (more, 0) => phrase.and(&format!(", {more} more will have nowhere to run")),
+        (more, _) => phrase.and(&format!(", {more} more will")),
+    };
     Some(Finding::new(VerdictLevel::Warning, phrase))
-}
-
-/// `10 pods will have nowhere to run`: what becomes of the pods that are to be evicted.
-fn will_have_nowhere(model: &Model) -> Option<Finding> {
-    let pods = model.views.counts.will_have_nowhere();
-    (pods > 0 && is_predicted(model)).then(|| {
-        let text = format!("{} will have nowhere to run", counted(pods, "pod", "pods"));
-        Finding::new(VerdictLevel::Warning, text)
-    })
 }
 
 /// `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana`
@@ -450,7 +471,7 @@ fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> 
 
 /// Which pods leave next: of the node that the worst finding is about, if there is one, then of all.
 ///
-/// `3 of its pods leave, first in 4m57s · all nodes: 7 to be evicted, first in 12s`, `44 to be evicted, first in 1m12s`.
+/// `3 of its pods leave, next in 4m57s · all nodes: 7 to be evicted, next in 12s`, `44 to be evicted, next in 1m12s`.
 fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -483,17 +504,34 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     }
     let hanging = views.counts.hanging.of(OutcomeKind::Replaced);
     if hanging > 0 {
-        phrases.push(format!("{} hang, replaced", counted(hanging, "old pod", "old pods")).into());
+        phrases.push(format!("{} now, replaced", counted(hanging, "old pod hangs", "old pods hang")).into());
     }
-    let slots = views.zones.iter().filter(|zone| !zone.queue.is_empty()).filter_map(|zone| zone.next_token);
-    phrases.extend(slots.min().map(|slot| Phrase::from("eviction slot ").time(time_until(slot, now))));
+    let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
+    let nodes = waiting().map(|zone| zone.queue.len()).sum();
+    let slot = waiting().filter_map(|zone| zone.next_token).min();
+    phrases.extend(slot.map(|slot| {
+        let phrase = Phrase::from("eviction slot ").time(time_until(slot, now));
+        phrase.and(&format!(" ({} waiting)", counted(nodes, "node", "nodes")))
+    }));
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// `44 to be evicted, first in 1m12s`
-fn leave(text: String, pods: usize, first: Timestamp, now: Timestamp) -> Phrase {
-    let phrase = Phrase::from(text).and(if pods == 1 { " " } else { ", first " });
-    phrase.time(time_until(first, now))
+/// `blocked until the budget allows an eviction: scale up, or relax it`, `2 stuck until their node is back, deleted or tainted out-of-service`: what no time ends.
+fn what_ends_it(model: &Model) -> Vec<Finding> {
+    let blocked = (!model.views.blocked_drains.is_empty())
+        .then(|| "blocked until the budget allows an eviction: scale up, or relax it".to_owned());
+    let stuck = match model.views.counts.hanging.of(OutcomeKind::Stuck) {
+        0 => None,
+        pods => Some(format!("{pods} stuck until their node is back, deleted or tainted out-of-service")),
+    };
+    let finding = |text| Finding::new(VerdictLevel::Notice, text);
+    blocked.into_iter().chain(stuck).map(finding).collect()
+}
+
+/// `44 to be evicted, next in 1m12s`: some may have been evicted before.
+fn leave(text: String, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
+    let phrase = Phrase::from(text).and(if pods == 1 { " " } else { ", next " });
+    phrase.time(time_until(next, now))
 }
 
 /// How many pods of a node are to be evicted, and when the first is.
@@ -539,7 +577,7 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// `N-1: losing n-3 would strand 4 pods (4 Pending) (2m ago)`, or how much of it is worked out; where no loss leaves pods Pending it is
+/// `N-1: losing n-3 would leave 4 pods Pending (2m ago)`, or how much of it is worked out; where no loss leaves pods Pending it is
 /// said only if nothing else is wrong. What is likely at best is not green: with everything known it could be otherwise.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     if model.cluster.nodes().is_empty() {

@@ -237,7 +237,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
     let worst = zones.worst.as_ref().expect("n1 has room for one of zone b's two");
     assert_eq!((worst.outcomes.of(OutcomeKind::Pending), worst.outcomes.nowhere(), worst.pods), (1, 1, 2));
     assert!(!found.is_enough());
-    assert_eq!(words(&found), "N-1 ok: nodes; losing zone b would strand 1 pod (1 Pending)");
+    assert_eq!(words(&found), "N-1 ok: nodes; losing zone b would leave 1 pod Pending");
 
     // Beside it, one of a StatefulSet, which stays with its node, and one that nobody recreates.
     fixture.owner(WorkloadKind::StatefulSet, "db", 1);

@@ -1,4 +1,4 @@
-//! What the dashboard shows of each scenario of the demo, 30 and 120 seconds after its start: golden frames of the real loop over the
+//! What the dashboard shows of each scenario of the demo, 30, 120 and 360 seconds after its start: golden frames of the real loop over the
 //! embedded cluster with its controller and scheduler, on a virtual clock.
 
 use std::{fs, io, path::Path};
@@ -31,7 +31,7 @@ pub const EPOCH: &str = "2026-11-22T03:00:00Z";
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
 /// When frames are taken, in seconds after the start.
-const TIMES: [i64; 2] = [30, 120];
+const TIMES: [i64; 3] = [30, 120, 360];
 /// The sizes of all frames; the first decides what is selected and scrolled.
 const SIZES: [(u16, u16); 2] = [(160, 48), (80, 24)];
 /// The sizes of two scenarios beside those.
@@ -41,23 +41,32 @@ const IN_MORE_SIZES: [&str; 2] = ["default", "zone-outage"];
 /// Frames by time and size.
 type Frames = OrderedMap<(i64, (u16, u16)), Buffer>;
 
-/// What the first lines of a scenario's frames say after 30 and 120 seconds: the worst state, in words.
-const WORST: [(&str, [&str; 2]); 15] = [
-    ("default", ["node general-1b-01 Evicting", "2 of 24 nodes Evicting"]),
-    ("healthy", ["all 24 nodes Ready", "all 24 nodes Ready"]),
-    ("silent-node", ["node general-1a-01 Silent", "node general-1a-01 Evicting"]),
-    ("flapping", ["node memory-1b-01 NotReady", "node memory-1b-01 Evicting"]),
-    ("zone-outage", ["nodes Silent", "zone b down (8 of 8)"]),
-    ("partial-disruption", ["nodes Silent in zone a", "nodes Evicting in zone a"]),
-    ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24)"]),
-    ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked"]),
-    ("stuck-statefulset", ["2 pods have nowhere to run", "2 pods have nowhere to run"]),
-    ("blocked-drain", ["node memory-1b-01 Draining", "drain of memory-1b-01 blocked"]),
-    ("restart", ["no active kube-controller-manager", "2 of 24 nodes Evicting"]),
-    ("quota", ["Draining", "Drained"]),
-    ("memory-pressure", ["all 24 nodes Ready", "Pressure"]),
-    ("preemption", ["11 pods Pending 30s", "10 pods Pending 2m00s"]),
-    ("departures", ["7 pods Pending 30s", "Evicting"]),
+/// What the first lines of a scenario's frames say after 30, 120 and 360 seconds: the worst state, in words.
+const WORST: [(&str, [&str; 3]); 15] = [
+    ("default", ["node general-1b-01 Evicting", "2 of 24 nodes Evicting", "3 of 24 nodes Evicting"]),
+    ("healthy", ["all 24 nodes Ready", "all 24 nodes Ready", "all 24 nodes Ready"]),
+    (
+        "silent-node",
+        ["node general-1a-01 Silent", "node general-1a-01 Evicting", "node general-1a-01 Evicting"],
+    ),
+    ("flapping", ["node memory-1b-01 NotReady", "node memory-1b-01 Evicting", "node general-1a-01 flaps"]),
+    ("zone-outage", ["nodes Silent", "zone b down (8 of 8)", "zone b down (8 of 8)"]),
+    ("partial-disruption", ["Late in zone a", "nodes Evicting in zone a", "evictions at 0.01/s"]),
+    ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24)", "all 24 nodes Ready"]),
+    ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked", "Draining"]),
+    (
+        "stuck-statefulset",
+        ["2 pods have nowhere to run", "2 pods have nowhere to run", "2 pods have nowhere to run"],
+    ),
+    (
+        "blocked-drain",
+        ["node memory-1b-01 Draining", "drain of memory-1b-01 blocked", "drain of memory-1b-01 blocked"],
+    ),
+    ("restart", ["no active kube-controller-manager", "2 of 24 nodes Evicting", "2 of 24 nodes Evicting"]),
+    ("quota", ["Draining", "Drained", "Drained"]),
+    ("memory-pressure", ["all 24 nodes Ready", "Pressure", "Pressure"]),
+    ("preemption", ["11 pods Pending 30s", "10 pods Pending 2m00s", "10 pods Pending 6m00s"]),
+    ("departures", ["7 pods Pending 30s", "Evicting", "6 pods Pending"]),
 ];
 
 /// A screen that keeps the last frame before each time, in each size.
@@ -169,7 +178,7 @@ async fn play(scenario: &'static Scenario) -> Frames {
     let started = clock.now();
     let mut screen = FrameSurface { started, sizes, frames: Frames::new(), drawn: None };
     // The dashboard ends with its keys.
-    let end = clock.sleep_until(started + Span::from_secs(121));
+    let end = clock.sleep_until(started + Span::from_secs(361));
     let keys = Box::pin(stream::once(end).filter_map(async |()| None::<io::Result<Event>>));
     run::run_dashboard(dashboard, &mut screen, keys).await.expect("it runs");
     cancel.cancel();

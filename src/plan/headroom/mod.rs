@@ -167,7 +167,7 @@ impl Headroom {
     }
 
     /// What is said of it: `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), worst zone b: 10 pods`, `N-1 ok: nodes, zones`,
-    /// `N-1 ok: nodes; losing zone b would strand 1 pod (1 Pending)`, `N-1: zones on request (x)`. None if there is nothing to lose,
+    /// `N-1 ok: nodes; losing zone b would leave 1 pod Pending`, `N-1: zones on request (x)`. None if there is nothing to lose,
     /// or nothing is known that is not too old. `newest` is how old the newest state is that an answer rests on; none if nothing
     /// has changed since.
     pub fn clause(
@@ -215,11 +215,14 @@ impl Headroom {
 }
 
 impl<T> HeadroomLoss<T> {
-    /// `losing x would strand 3 pods (2 stuck, 1 Pending)`
+    /// `losing x would strand 3 pods (2 stuck, 1 Pending)`, `losing x would leave 2 pods stuck`
     fn text(&self, of: &str) -> String {
         let outcomes = &self.outcomes;
-        let pods = counted(outcomes.nowhere(), "pod", "pods");
-        format!("losing {of} would strand {pods} ({})", outcomes.nowhere_text())
+        let pods = counted(outcomes.total(), "pod", "pods");
+        match outcomes.parts().map(|(kind, _)| kind).collect::<Vec<_>>()[..] {
+            [kind] => format!("losing {of} would leave {pods} {}", kind.words().0),
+            _ => format!("losing {of} would strand {pods} ({})", outcomes.text()),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 
 /// ```text
 ///  prod-eu   v1.36.3   sre@example.com   ▶ drain n-3 3/8 (o)                    grace 40s (override)   DRY-RUN   live 0s
-///  ✖ zone b down (8 of 8) · 44 pods leave, first in 1m12s
+///  ✖ zone b down (8 of 8) · 44 to be evicted, next in 1m12s
 ///  a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                                  24 · 8 Unknown · 1 Silent · 15 Ready
 /// ─ 1 Zones …
 /// ```
@@ -62,7 +62,7 @@ fn identity(scene: &Scene) -> Segments {
     line.right(0, Runs::new(&badge, scene.style(badge_role))).right(0, Runs::new(&fresh, scene.style(role)))
 }
 
-/// `✖ zone b down (8 of 8) · 44 pods leave, first in 1m12s`; the last parts give way.
+/// `✖ zone b down (8 of 8) · 44 to be evicted, next in 1m12s`; the last parts give way.
 fn verdict_line(scene: &Scene, verdict: &ClusterVerdict) -> Segments {
     let role = level_role(verdict.level);
     let mut line = Segments::default();
