@@ -96,9 +96,10 @@ impl ClusterVerdict {
             subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),
         );
         findings.extend(users);
+        findings.extend(unblocking(model));
         findings.extend(next(model, subject.as_ref(), now));
+        findings.extend(evicted(model, now));
         findings.extend(rest);
-        findings.extend(what_ends_it(model));
         findings.extend(gaps(model, now));
         let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.level).max();
         findings.extend(headroom(model, worst(&findings), now));
@@ -194,44 +195,50 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
                 nodes: 0,
                 first: name,
                 zone: Some(zone),
-                late: 0,
             });
             in_state.nodes += 1;
             in_state.zone = in_state.zone.filter(|other| *other == zone);
         }
     }
-    // Nodes that are Late are Silent next: where several are Silent, they stand beside them.
-    let late = by_state.get(&NodeState::Late).map(|late| (late.nodes, late.zone));
-    if let Some(silent) = by_state.get_mut(&NodeState::Silent)
-        && let Some((nodes, zone)) = late
-        && silent.nodes > 1
-        && silent.zone == zone
-    {
-        silent.late = nodes;
-        by_state.remove(&NodeState::Late);
+    let is_silent = by_state.contains_key(&NodeState::Silent);
+    // Several that are not heard from, or said to be down, are one finding.
+    let is_missing = |state: NodeState| state.is_failing() || state == NodeState::Late;
+    let worst = by_state.first_key_value();
+    if worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
+        let missing: Vec<_> = by_state.iter().filter(|(state, _)| is_missing(**state)).collect();
+        let level = missing.iter().map(|(state, _)| level(model, **state)).max();
+        let phrase = several_nodes(model, &missing);
+        findings.extend(level.map(|level| Finding::new(level, phrase)));
+        by_state.retain(|state, _| !is_missing(*state));
     }
-    for (state, in_state) in by_state {
-        let level = match state {
-            NodeState::Draining => VerdictLevel::Notice,
-            NodeState::Silent if disrupts_a_zone(model) => VerdictLevel::Critical,
-            state => VerdictLevel::of(state.role()),
-        };
+    for (state, in_state) in &by_state {
+        let level = level(model, *state);
         if level > VerdictLevel::Healthy {
-            let node = (in_state.nodes == 1).then(|| in_state.first.clone());
-            let phrase = some_nodes(model, state, &in_state, now);
-            findings.push(Finding { node, ..Finding::new(level, phrase) });
-            if state == NodeState::Silent
-                && matches!(model.views.confidence, Some(Confidence::NoController { .. }))
-            {
-                let grace = model.settings.node_monitor_grace_period.value;
-                findings.push(Finding::new(
-                    level,
-                    format!("Silent nodes Unknown {grace} after a controller starts"),
-                ));
-            }
+            let finding = match in_state.nodes {
+                1 => Finding {
+                    node: Some(in_state.first.clone()),
+                    ..Finding::new(level, one_node(model, *state, in_state.first, now))
+                },
+                _ => Finding::new(level, several_nodes(model, &[(state, in_state)])),
+            };
+            findings.push(finding);
         }
     }
+    if is_silent && matches!(model.views.confidence, Some(Confidence::NoController { .. })) {
+        let grace = model.settings.node_monitor_grace_period.value;
+        let text = format!("Silent nodes become Unknown {grace} after a controller starts");
+        findings.push(Finding::new(level(model, NodeState::Silent), text));
+    }
     findings
+}
+
+/// How bad it is that nodes are in a state.
+fn level(model: &Model, state: NodeState) -> VerdictLevel {
+    match state {
+        NodeState::Draining => VerdictLevel::Notice,
+        NodeState::Silent if disrupts_a_zone(model) => VerdictLevel::Critical,
+        state => VerdictLevel::of(state.role()),
+    }
 }
 
 /// The nodes in one state.
@@ -240,26 +247,30 @@ struct NodesInState<'a> {
     first: &'a NodeName,
     /// The zone that they are all in.
     zone: Option<&'a ZoneKey>,
-    /// How many more are Late.
-    late: usize,
 }
 
-/// `node n-3 Silent 33s`, `23 of 24 nodes Silent`, `3 of 8 nodes Silent, 5 Late in zone a`
-fn some_nodes(model: &Model, state: NodeState, in_state: &NodesInState<'_>, now: Timestamp) -> Phrase {
-    let NodesInState { nodes, first: name, zone, late } = *in_state;
-    if nodes > 1 {
-        let late = if late > 0 { format!(", {late} Late") } else { String::new() };
-        let zones = model.watchlist.zones();
-        let zone = zone.filter(|_| zones.len() > 1).and_then(|zone| Some((zone, zones.get(zone)?)));
-        let text = match zone {
-            Some((zone, of_zone)) => {
-                let name = model.watchlist.zone_names().short(zone);
-                format!("{nodes} of {} nodes {state}{late} in zone {name}", of_zone.states().len())
-            }
-            None => format!("{nodes} of {} nodes {state}{late}", model.cluster.nodes().len()),
-        };
-        return text.into();
-    }
+/// `23 of 24 nodes Silent`, `zone a: 3 of 8 nodes Silent, 5 Late`
+fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Phrase {
+    let zones = model.watchlist.zones();
+    let zone =
+        states.iter().map(|(_, in_state)| in_state.zone).reduce(|one, other| one.filter(|_| one == other));
+    let zone = zone.flatten().filter(|_| zones.len() > 1).and_then(|zone| Some((zone, zones.get(zone)?)));
+    let (place, all) = match zone {
+        Some((zone, nodes)) => {
+            (format!("zone {}: ", model.watchlist.zone_names().short(zone)), nodes.states().len())
+        }
+        None => (String::new(), model.cluster.nodes().len()),
+    };
+    let count = |(place, (state, in_state)): (usize, &(&NodeState, &NodesInState<'_>))| match place {
+        0 => format!("{} of {all} nodes {state}", in_state.nodes),
+        _ => format!("{} {state}", in_state.nodes),
+    };
+    let counts: Vec<String> = states.iter().enumerate().map(count).collect();
+    format!("{place}{}", counts.join(", ")).into()
+}
+
+/// `node n-3 Silent 33s`, `node n-3 Draining, 3 of 8 pods gone`
+fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) -> Phrase {
     let phrase = Phrase::from(format!("node {name} {state}"));
     let status = model.cluster.node(name).and_then(|node| model.node_status(node));
     match status.and_then(|status| status.detail(now)) {
@@ -391,13 +402,13 @@ pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
     counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
 }
 
-/// Why the controller evicts nothing now: `evictions paused: every zone is down (24 of 24), until a node is Ready`; none where it
-/// goes on.
+/// Why the controller evicts nothing now: `evictions paused until a node is Ready: every zone is down (24 of 24 nodes)`; none
+/// where it goes on.
 pub fn pause(zones: &[ZoneView]) -> Option<String> {
     let down = || zones.iter().map(|zone| zone.not_ready).sum::<usize>();
     let size = || zones.iter().map(|zone| zone.size).sum::<usize>();
     is_every_zone_down(zones).then(|| {
-        format!("evictions paused: every zone is down ({} of {}), until a node is Ready", down(), size())
+        format!("evictions paused until a node is Ready: every zone is down ({} of {} nodes)", down(), size())
     })
 }
 
@@ -502,10 +513,23 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
             None => phrases.extend(next_event(model, now)),
         },
     }
-    let hanging = views.counts.hanging.of(OutcomeKind::Replaced);
-    if hanging > 0 {
-        phrases.push(format!("{} now, replaced", counted(hanging, "old pod hangs", "old pods hang")).into());
+    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
+}
+
+/// `2 stuck until their node is back, deleted or out-of-service · 5 evicted and replaced · eviction slot in 6s (1 node waiting)`: what
+/// has become of pods that were evicted, and when the next node is tainted.
+fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
+    if !is_predicted(model) {
+        return Vec::new();
     }
+    let views = &model.views;
+    let mut phrases: Vec<Phrase> = Vec::new();
+    let mut count = |kind: OutcomeKind, words: &str| {
+        let pods = views.counts.hanging.of(kind);
+        phrases.extend((pods > 0).then(|| format!("{pods} {words}").into()));
+    };
+    count(OutcomeKind::Stuck, "stuck until their node is back, deleted or out-of-service");
+    count(OutcomeKind::Replaced, "evicted and replaced");
     let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
     let nodes = waiting().map(|zone| zone.queue.len()).sum();
     let slot = waiting().filter_map(|zone| zone.next_token).min();
@@ -516,16 +540,10 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// `blocked until the budget allows an eviction: scale up, or relax it`, `2 stuck until their node is back, deleted or tainted out-of-service`: what no time ends.
-fn what_ends_it(model: &Model) -> Vec<Finding> {
-    let blocked = (!model.views.blocked_drains.is_empty())
-        .then(|| "blocked until the budget allows an eviction: scale up, or relax it".to_owned());
-    let stuck = match model.views.counts.hanging.of(OutcomeKind::Stuck) {
-        0 => None,
-        pods => Some(format!("{pods} stuck until their node is back, deleted or tainted out-of-service")),
-    };
-    let finding = |text| Finding::new(VerdictLevel::Notice, text);
-    blocked.into_iter().chain(stuck).map(finding).collect()
+/// `scale up, or relax the budget`: what ends the wait of a drain that is blocked.
+fn unblocking(model: &Model) -> Option<Finding> {
+    let is_blocked = !model.views.blocked_drains.is_empty();
+    is_blocked.then(|| Finding::new(VerdictLevel::Notice, "scale up, or relax the budget"))
 }
 
 /// `44 to be evicted, next in 1m12s`: some may have been evicted before.
@@ -577,13 +595,13 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// `N-1: losing n-3 would leave 4 pods Pending (2m ago)`, or how much of it is worked out; where no loss leaves pods Pending it is
-/// said only if nothing else is wrong. What is likely at best is not green: with everything known it could be otherwise.
+/// `N-1: losing n-3 would leave 4 pods Pending (2m ago)`, or how much of it is worked out; said only if nothing is worse
+/// than that. What is likely at best is not green: with everything known it could be otherwise.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     if model.cluster.nodes().is_empty() {
         return None;
     }
-    let (is_short, level, phrase) = match model.known_headroom(now) {
+    let (level, phrase) = match model.known_headroom(now) {
         KnownHeadroom::Known { clause: HeadroomClause { text, age, is_short, .. }, rest, .. } => {
             let is_definite = model.is_headroom_definite();
             let level = if is_short || !is_definite { VerdictLevel::Notice } else { VerdictLevel::Healthy };
@@ -594,12 +612,12 @@ fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Optio
                 .into_iter()
                 .fold(phrase, |phrase, age| phrase.time(format!(" ({} ago)", coarse(age))));
             let phrase = rest.into_iter().fold(phrase, |phrase, rest| progress(phrase.and(", "), rest));
-            (is_short, level, phrase)
+            (level, phrase)
         }
-        KnownHeadroom::Computing(rest) => (false, VerdictLevel::Healthy, progress("N-1: ".into(), rest)),
+        KnownHeadroom::Computing(rest) => (VerdictLevel::Healthy, progress("N-1: ".into(), rest)),
         KnownHeadroom::Withheld => return None,
     };
-    (is_short || worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
+    (worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
 }
 
 /// `working out 12 %`

@@ -19,7 +19,7 @@ const CASES: &[Case] = &[
     (
         |_| {},
         VerdictLevel::Healthy,
-        "all 30 nodes Ready · N-1: losing pool-a-01 would leave 1 pod stuck, worst zone a: 10 pods",
+        "all 30 nodes Ready · N-1: losing pool-a-01 would leave 1 pod stuck, losing zone a 10 pods",
     ),
     (|it| fail(it, &["pool-b-05"], 18), VerdictLevel::Notice, "node pool-b-05 Late 20s · N-1"),
     (
@@ -35,7 +35,7 @@ const CASES: &[Case] = &[
     (
         |it| fail(it, &ZONE_B[..8], 40),
         VerdictLevel::Critical,
-        "8 of 10 nodes Silent in zone b · 2 to be evicted, next in ",
+        "zone b: 8 of 10 nodes Silent · 2 to be evicted, next in ",
     ),
     (|it| fail(it, &ZONE_B[..8], 90), VerdictLevel::Critical, "zone b 8 of 10 down, no new evictions · "),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone b down (10 of 10) · "),
@@ -51,7 +51,7 @@ const CASES: &[Case] = &[
     (
         all_down,
         VerdictLevel::Critical,
-        "evictions paused: every zone is down (30 of 30), until a node is Ready",
+        "evictions paused until a node is Ready: every zone is down (30 of 30 nodes)",
     ),
     (
         |it| {
@@ -173,7 +173,7 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     fixture.run(31);
     let short = verdict(&mut fixture);
     assert_eq!(short.level, VerdictLevel::Notice, "{}", short.text());
-    let words = " · N-1: losing pool-a-01 would strand 2 pods (1 lost, 1 stuck), worst zone a: 11 pods";
+    let words = " · N-1: losing pool-a-01 would strand 2 pods (1 lost, 1 stuck), losing zone a 11 pods";
     assert!(short.text().contains(words), "{}", short.text());
     fail(&mut fixture, &ZONE_B, 90);
     assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");
