@@ -333,7 +333,7 @@ fn node(number: usize, zones: usize, images: &[Image]) -> Node {
     let zone = ["a", "b", "c"][number % zones];
     let generation = format!("{}", number % 5);
     let name = node_name(number);
-    let mut labels: kordon::ordered::OrderedMap<Name, Name> =
+    let mut labels: std::collections::BTreeMap<Name, Name> =
         [(HOSTNAME, &*name), (ZONE, zone), ("generation", &generation), ("kubernetes.io/os", "linux")]
             .into_iter()
             .map(|(key, value)| (key.into(), value.into()))

@@ -19,6 +19,6 @@ pub mod clock;
 
 // The pure layers: a package of their own (`src/pure.rs`).
 pub use kordon_pure::{
-    cluster, counterfactual, engine, forecast, operation, ordered, placement, plan, pressure, time, timing,
-    visible, why,
+    cluster, counterfactual, engine, forecast, operation, placement, plan, pressure, time, timing, visible,
+    why,
 };

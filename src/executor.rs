@@ -124,12 +124,14 @@ impl<I: WorkItem> Executor<I> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::{
+        collections::BTreeMap,
+        sync::{Arc, Mutex},
+    };
 
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::ordered::OrderedMap;
 
     #[tokio::test]
     async fn the_recorder_answers_every_item_and_ends_with_its_owner() {
@@ -246,7 +248,7 @@ mod tests {
     /// Writes that end when the test says so.
     #[derive(Clone, Default)]
     struct Gates {
-        gates: Arc<Mutex<OrderedMap<String, Arc<Semaphore>>>>,
+        gates: Arc<Mutex<BTreeMap<String, Arc<Semaphore>>>>,
         started: Arc<Mutex<Vec<u64>>>,
     }
 

@@ -14,6 +14,6 @@ pub mod cli;
 pub use kordon_core::{app, clock, demo, executor, journal, k8s, model, recording, run, ui};
 // The pure layers: a package of their own (`src/pure.rs`).
 pub use kordon_core::{
-    cluster, counterfactual, engine, forecast, operation, ordered, placement, plan, pressure, time, timing,
-    visible, why,
+    cluster, counterfactual, engine, forecast, operation, placement, plan, pressure, time, timing, visible,
+    why,
 };

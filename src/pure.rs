@@ -18,4 +18,3 @@ pub mod engine;
 pub mod cluster;
 pub mod time;
 pub mod visible;
-pub mod ordered;

@@ -1,6 +1,7 @@
 //! A client that streams lists, counts objects and bytes, and throws them away.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
@@ -12,10 +13,7 @@ use clap::ValueEnum;
 use futures::future::join_all;
 use http::{Request, header::CONTENT_TYPE};
 use http_body_util::BodyExt;
-use kordon::{
-    k8s::{transport, watch_thread::REST_IN_LIST},
-    ordered::OrderedMap,
-};
+use kordon::k8s::{transport, watch_thread::REST_IN_LIST};
 use kube::{
     Client, Config,
     client::Body,
@@ -82,7 +80,7 @@ impl Bare {
             .expect("this program starts again");
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let mut to_first = None;
-        let mut ends = OrderedMap::new();
+        let mut ends = BTreeMap::new();
         for line in output.lines().map_while(Result::ok) {
             let at = begun.elapsed();
             let words: Vec<&str> = line.split(' ').collect();

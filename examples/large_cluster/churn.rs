@@ -1,6 +1,7 @@
 //! What happens in a large cluster all the time: Leases are renewed, pods change and are replaced.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -14,7 +15,7 @@ use futures::{
     stream,
 };
 use http::{Request, request::Builder};
-use kordon::{clock::Clock, ordered::OrderedMap};
+use kordon::clock::Clock;
 use kube::Client;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
@@ -34,7 +35,7 @@ pub struct Churn<T> {
     cluster: LargeCluster,
     rates: ChurnRates,
     pub done: ChurnCounts,
-    pods: Mutex<OrderedMap<usize, ChangedPod>>,
+    pods: Mutex<BTreeMap<usize, ChangedPod>>,
 }
 
 /// Where a cluster is changed.

@@ -1,9 +1,8 @@
 //! Completions of the last word of taints or labels that are typed.
 
-use crate::{
-    cluster::{Cluster, Name, Node, NodeName, TaintEffect},
-    ordered::{OrderedMap, OrderedSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::{Cluster, Name, Node, NodeName, TaintEffect};
 
 /// At most this many candidates are returned.
 const MOST: usize = 12;
@@ -32,9 +31,9 @@ const LABELS: [&str; 3] = [
 /// The keys and values in use, and what the nodes in question have.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
-    keys: OrderedMap<Name, OrderedSet<Name>>,
+    keys: BTreeMap<Name, BTreeSet<Name>>,
     /// Words that remove a taint or label.
-    removals: OrderedSet<String>,
+    removals: BTreeSet<String>,
     /// Whether a word ends with an effect.
     effects: bool,
 }
@@ -64,7 +63,7 @@ impl Vocabulary {
     }
 
     fn known(keys: &[&str]) -> Self {
-        let keys = keys.iter().map(|key| (Name::from(*key), OrderedSet::new())).collect();
+        let keys = keys.iter().map(|key| (Name::from(*key), BTreeSet::new())).collect();
         Self { keys, ..Self::default() }
     }
 

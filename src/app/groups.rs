@@ -1,11 +1,13 @@
 //! The rows of the nodes pane: nodes, or groups of nodes with a line for each group.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::{
     cluster::{Node, NodeName},
     model::{Model, NodeState},
-    ordered::{OrderedMap, OrderedSet},
 };
 
 /// What nodes are grouped by.
@@ -98,8 +100,8 @@ impl fmt::Display for NodeRow {
 #[derive(Clone, Debug, Default)]
 pub struct NodeGroups {
     grouping: Grouping,
-    folded: OrderedSet<String>,
-    groups: OrderedMap<String, NodeGroup>,
+    folded: BTreeSet<String>,
+    groups: BTreeMap<String, NodeGroup>,
     /// [`Revision::moves`](crate::model::Revision::moves) when the pods were counted.
     counted: Option<u64>,
 }
@@ -110,7 +112,7 @@ pub struct NodeGroup {
     /// In the order of the list.
     pub nodes: Vec<NodeName>,
     /// How many are in each state that any is in, the most urgent first.
-    pub counts: OrderedMap<NodeState, usize>,
+    pub counts: BTreeMap<NodeState, usize>,
     /// How many pods are on them.
     pub pods: usize,
 }

@@ -252,10 +252,11 @@ impl<K: PartialEq + Clone> Listing<K> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::{collection::vec, prelude::*};
 
     use super::*;
-    use crate::ordered::OrderedSet;
 
     fn listing(rows: usize, page: usize) -> Listing<usize> {
         let mut listing = Listing::default();
@@ -387,7 +388,7 @@ mod tests {
             changes in vec(vec(0..9_usize, 0..9), 1..6),
         ) {
             let mut list = Listing::default();
-            let distinct = |keys: &[usize]| keys.iter().copied().collect::<OrderedSet<usize>>().into_iter().rev().collect();
+            let distinct = |keys: &[usize]| keys.iter().copied().collect::<BTreeSet<usize>>().into_iter().rev().collect();
             list.replace(distinct(&first));
             list.set_drawn(3);
             list.on_use(ListUse::Key);

@@ -1,5 +1,7 @@
 //! How the open plan stays up to date: the job that works it out, and its result.
 
+use std::collections::BTreeSet;
+
 use super::{
     App,
     detail::DetailSubject,
@@ -12,7 +14,6 @@ use super::{
 };
 use crate::{
     cluster::{FeedKind, Known, Scope},
-    ordered::OrderedSet,
     placement::SnapshotLease,
     plan::{EvictionRules, PlanJob},
     time::Timestamp,
@@ -79,12 +80,12 @@ impl App {
     /// What is to be read before all pods are listed, or because they are not watched (`--no-pods`): the pods of the
     /// nodes of the open plan, of the question about one, of the node of the open detail, of operations, of the drain that
     /// may be resumed, and, unless pods are not watched, of the nodes in view.
-    pub fn wanted_scopes(&self) -> OrderedSet<Scope> {
+    pub fn wanted_scopes(&self) -> BTreeSet<Scope> {
         let cluster = &self.model.cluster;
         let in_view = match cluster.known(FeedKind::Pods) {
             Known::Off { .. } => &[][..],
             Known::NotListed => self.screen.nodes.list.shown_keys(),
-            Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => return OrderedSet::new(),
+            Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => return BTreeSet::new(),
         };
         let of_plan =
             self.screen.overlays.plan().map_or(&[][..], |Preview { request, .. }| match &request.targets {

@@ -1,5 +1,7 @@
 //! What the user chose to see: focus, order, filters, positions in lists, and what lies over them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tui_input::InputRequest;
 
 use super::{
@@ -22,7 +24,6 @@ use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
     forecast::Lane,
     model::{DepartureId, Horizon, Model},
-    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -40,15 +41,15 @@ pub struct Screen {
     /// The answer to the last key, in the footer.
     pub message: Option<String>,
     /// The nodes, and the pods of the node whose pods are shown, that the next plan is for.
-    pub marked_nodes: OrderedSet<NodeName>,
-    pub marked_pods: OrderedSet<Key>,
+    pub marked_nodes: BTreeSet<NodeName>,
+    pub marked_pods: BTreeSet<Key>,
     /// Whether the last drain that was planned ignored DaemonSets: the only option that the next plan begins with.
     pub ignore_daemonsets: bool,
     /// The panes that can be tabs of one slot, those last focused first: the first tab of a slot is shown.
     pub recent: Vec<Pane>,
     /// Of the panes that are one line while they have nothing to show.
-    pub openings: OrderedMap<Pane, Opening>,
-    pub filters: OrderedMap<Pane, Filter>,
+    pub openings: BTreeMap<Pane, Opening>,
+    pub filters: BTreeMap<Pane, Filter>,
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeRow, NodeColumn>,
     pub groups: NodeGroups,
@@ -63,9 +64,9 @@ pub struct Screen {
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
     /// The panes that were drawn last.
-    pub(super) drawn: OrderedSet<Pane>,
+    pub(super) drawn: BTreeSet<Pane>,
     /// What the rows of the pods that wait, of departures and of the journal were made from.
-    pub(super) arranged: OrderedMap<Pane, (u64, Filter)>,
+    pub(super) arranged: BTreeMap<Pane, (u64, Filter)>,
     pub forecast: ForecastLanes,
     /// The moment that is shown instead of the present; none unless the user froze the screen.
     pub frozen: Option<Frozen>,
@@ -521,7 +522,7 @@ impl Screen {
     }
 
     /// Records how many rows each drawn pane had room for.
-    pub fn drawn(&mut self, rows: &OrderedMap<Pane, usize>) {
+    pub fn drawn(&mut self, rows: &BTreeMap<Pane, usize>) {
         self.drawn = rows.keys().copied().collect();
         for (pane, rows) in rows {
             match pane {

@@ -1,5 +1,7 @@
 //! What each action of the user does.
 
+use std::collections::BTreeSet;
+
 use tui_input::Input;
 
 use super::{
@@ -22,7 +24,6 @@ use crate::{
     cluster::{NodeName, ZoneKey},
     forecast::LaneFold,
     model::{JournalSubject, Model, suggestions::Means},
-    ordered::OrderedSet,
     time::Timestamp,
 };
 
@@ -438,13 +439,13 @@ fn mark_all(app: &mut App) {
     }
 }
 
-fn toggle<K: Ord + Clone>(marked: &mut OrderedSet<K>, key: &K) {
+fn toggle<K: Ord + Clone>(marked: &mut BTreeSet<K>, key: &K) {
     if !marked.remove(key) {
         marked.insert(key.clone());
     }
 }
 
-fn toggle_all<K: Ord + Clone>(marked: &mut OrderedSet<K>, shown: &[K]) {
+fn toggle_all<K: Ord + Clone>(marked: &mut BTreeSet<K>, shown: &[K]) {
     if shown.iter().all(|key| marked.contains(key)) {
         shown.iter().for_each(|key| {
             marked.remove(key);

@@ -1,15 +1,15 @@
 //! Compares the documents that list a report's fields with the report.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::ordered::OrderedSet;
-
 /// Checks that a page documents every field of a report in which nothing is null or empty, and no other.
 pub fn check(full: &impl Serialize, page: &str) {
-    let mut produced = OrderedSet::new();
+    let mut produced = BTreeSet::new();
     paths("", &serde_json::to_value(full).expect("a report is plain data"), &mut produced);
-    let documented: OrderedSet<String> = page
+    let documented: BTreeSet<String> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split('`').next().map(str::to_owned))
         .collect();
@@ -19,7 +19,7 @@ pub fn check(full: &impl Serialize, page: &str) {
 }
 
 /// The paths of all leaves: `nodes[].next.why`.
-fn paths(at: &str, value: &Value, found: &mut OrderedSet<String>) {
+fn paths(at: &str, value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {

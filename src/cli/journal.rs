@@ -1,5 +1,7 @@
 //! `kordon journal`: the operations made from this machine, and what happened in a recording or happens in a cluster.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use serde::Serialize;
 
@@ -16,7 +18,6 @@ use crate::{
     engine::Severity,
     journal::{Journal, JournaledOperation, operations},
     model::{JournalEntry, JournalSubject, SessionJournal},
-    ordered::OrderedMap,
     run::Ended,
     time::{Span, Timestamp},
 };
@@ -76,7 +77,7 @@ async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliEr
 struct Printed {
     revision: u64,
     /// Of each entry how many objects it had, and how often it had happened.
-    entries: OrderedMap<usize, (usize, usize)>,
+    entries: BTreeMap<usize, (usize, usize)>,
 }
 
 impl Printed {

@@ -1,6 +1,6 @@
 //! What is known of a cluster, asked for once: what all commands share that answer and end.
 
-use std::{mem, path::Path};
+use std::{collections::BTreeSet, mem, path::Path};
 
 use clap::Args;
 use tokio::sync::{mpsc, watch};
@@ -28,7 +28,6 @@ use crate::{
         settings::controller_flags,
     },
     model::{ControllerRole, Model, ModelOptions},
-    ordered::OrderedSet,
     plan::{Action, EvictionRules, needs},
     run::{
         Session,
@@ -142,7 +141,7 @@ pub struct OneShot {
     /// What the watches go on to say; they end with this.
     pub feeds: mpsc::Receiver<FeedEvent>,
     /// The scopes that are watched, where [no whole kinds](Self::following) are.
-    scopes: watch::Sender<OrderedSet<Scope>>,
+    scopes: watch::Sender<BTreeSet<Scope>>,
     pub clock: Clock,
     _ends_with_us: DropGuard,
 }
@@ -178,7 +177,7 @@ impl OneShot {
     pub async fn ask_about(
         args: &OnceArgs,
         connection: ConnectionArgs,
-        needs: impl Fn(&Model, &str) -> OrderedSet<Scope>,
+        needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
     ) -> Result<Self, CliError> {
         if let Some(file) = &args.recorded.recording {
             return Self::of_recording(file, args, &connection);
@@ -287,7 +286,7 @@ impl OneShot {
         rules: &EvictionRules,
         patience: Patience,
     ) -> Result<(), CliError> {
-        let mut read = OrderedSet::new();
+        let mut read = BTreeSet::new();
         loop {
             let needed = needs::needs(action, &self.model.cluster, rules, self.at);
             let followed = needs::followed(action, &needed);
@@ -317,7 +316,7 @@ impl OneShot {
 
     /// Applies what the watches report until they have answered for these scopes: with objects, or that they are
     /// forbidden.
-    async fn until_answered(&mut self, scopes: &OrderedSet<Scope>) {
+    async fn until_answered(&mut self, scopes: &BTreeSet<Scope>) {
         let is_answered = |cluster: &Cluster, scope: &Scope| match cluster.known_in(scope) {
             Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => true,
             Known::NotListed | Known::Off { .. } => false,
@@ -336,7 +335,7 @@ impl OneShot {
     }
 
     /// Fails where nodes are needed and forbidden: without them there is nothing to tell.
-    fn may_read_nodes(&self, needed: &OrderedSet<Scope>) -> Result<(), CliError> {
+    fn may_read_nodes(&self, needed: &BTreeSet<Scope>) -> Result<(), CliError> {
         let of_nodes = needed.iter().filter(|scope| scope.kind() == FeedKind::Nodes);
         let forbidden = of_nodes.filter_map(|scope| match self.model.cluster.known_in(scope) {
             Known::Forbidden { error } => Some(error.to_string()),
@@ -355,7 +354,7 @@ impl OneShot {
     pub async fn read(
         &mut self,
         patience: Patience,
-        needs: impl Fn(&Model, &str) -> OrderedSet<Scope>,
+        needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
     ) -> Result<(), CliError> {
         let Self { model, namespace, connection, clock, .. } = self;
         let all = |model: &Model| needs(model, namespace);
@@ -370,7 +369,7 @@ impl OneShot {
     }
 
     /// Reads what stands near a name that does not exist, for a moment: without that, no other name is proposed.
-    pub async fn read_near(&mut self, scopes: OrderedSet<Scope>) {
+    pub async fn read_near(&mut self, scopes: BTreeSet<Scope>) {
         let Self { model, connection, clock, .. } = self;
         let unread: Vec<Scope> = scopes.into_iter().filter(|scope| !model.cluster.knows(scope)).collect();
         if !unread.is_empty() {

@@ -1,6 +1,6 @@
 //! Where pods land and what receives them, in reports and tables: shared by `kordon plan`, `forecast` and `why`.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use serde::Serialize;
 
@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     cluster::NodeName,
-    ordered::OrderedSet,
     placement::{Caveat, ResourceUse, Scored, Scorer, Share},
     plan::{Landing, PlacementTrace, PreemptedPod, Receiver, placement_trace::share},
 };
@@ -180,7 +179,7 @@ pub fn landing(landing: &Landing) -> (&'static str, Option<NodeName>, Option<Str
 }
 
 /// The line with what was not considered; none if everything was.
-pub fn caveat_line(caveats: OrderedSet<String>, out: &mut Page) {
+pub fn caveat_line(caveats: BTreeSet<String>, out: &mut Page) {
     if !caveats.is_empty() {
         let caveats: Vec<String> = caveats.into_iter().collect();
         let _ = writeln!(out, "\nplacement caveats: {}", shown(&caveats.join("; ")));

@@ -1,6 +1,6 @@
 //! `kordon why`: explains what happens to a node or a pod, or why nothing does.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -27,7 +27,6 @@ use crate::{
         Model,
         suggestions::{Numbers, Suggestion, SuggestionJob},
     },
-    ordered::OrderedSet,
     placement::Snapshot,
     plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
     time::Timestamp,
@@ -322,7 +321,7 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     }
     let reasons = snapshot.refusals(&placing_environment::replacement(pod, cluster));
     let mut placing = PlacingEnvironment::new(cluster, snapshot, now);
-    let landing = placing.land(pod, &OrderedSet::new());
+    let landing = placing.land(pod, &BTreeSet::new());
     let trace = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
     // The reasons of all nodes that do not fit, even if others do.
     let trace = PlacementTrace { reasons, ..trace.unwrap_or_default() };

@@ -1,5 +1,7 @@
 //! PodDisruptionBudgets.
 
+use std::collections::BTreeMap;
+
 use minicbor::{Decode, Encode};
 
 use super::{
@@ -10,7 +12,7 @@ use super::{
     table::{TableObject, Version},
     uid::Uid,
 };
-use crate::{ordered::OrderedMap, time::ClusterTime};
+use crate::time::ClusterTime;
 
 /// A PodDisruptionBudget and its status.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
@@ -72,7 +74,7 @@ pub struct BudgetStatus {
     pub expected_pods: i32,
     /// Pods whose eviction was granted and that still exist, with the time of the grant.
     #[n(5)]
-    pub disrupted_pods: OrderedMap<Name, ClusterTime>,
+    pub disrupted_pods: BTreeMap<Name, ClusterTime>,
     /// Why the disruption controller could not compute the status: the message of the condition DisruptionAllowed if
     /// its reason is SyncFailed.
     #[n(6)]

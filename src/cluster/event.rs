@@ -1,5 +1,7 @@
 //! Events about one object: what components of the cluster reported about it.
 
+use std::collections::BTreeMap;
+
 use super::{
     names::{Key, Name},
     node::Node,
@@ -7,7 +9,7 @@ use super::{
     pod::Pod,
     uid::Uid,
 };
-use crate::{ordered::OrderedMap, time::ClusterTime};
+use crate::time::ClusterTime;
 
 /// The object that Events are about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +93,7 @@ impl ObjectEvents {
 
 /// Folds Events of one reason, type and source into one with the message of the last; the newest first.
 pub fn fold(events: &[ClusterEvent]) -> Vec<ClusterEvent> {
-    let mut folded: OrderedMap<(&Name, bool, &Name), ClusterEvent> = OrderedMap::new();
+    let mut folded: BTreeMap<(&Name, bool, &Name), ClusterEvent> = BTreeMap::new();
     for event in events {
         let key = (&event.reason, event.is_warning, &event.source);
         let Some(known) = folded.get_mut(&key) else {

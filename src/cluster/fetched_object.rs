@@ -1,13 +1,11 @@
 //! The whole object of a node or pod, as the server has it: read when somebody looks at it, and kept no longer.
 
-use std::sync::Arc;
-
-use crate::ordered::OrderedMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// What the store leaves out of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchedObject {
-    pub annotations: OrderedMap<Arc<str>, Arc<str>>,
+    pub annotations: BTreeMap<Arc<str>, Arc<str>>,
     /// All of it but `metadata.managedFields`, as `kubectl get -o yaml` shows it, line by line.
     pub yaml: Vec<Arc<str>>,
 }

@@ -1,12 +1,12 @@
 //! How well each kind of object is known. What is not known is not empty: everything that answers a question asks
 //! [`Cluster::gap`](super::Cluster::gap) about the kinds that the answer rests on, and names what is missing.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use minicbor::{Decode, Encode};
 
 use super::{Name, WorkloadKind, encoding::Dictionary};
-use crate::{ordered::OrderedMap, time::Timestamp};
+use crate::time::Timestamp;
 
 /// A kind of object that is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
@@ -324,7 +324,7 @@ impl fmt::Display for Gaps {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
     /// Kinds that were reported; the lists show the others.
-    kinds: OrderedMap<FeedKind, Known>,
+    kinds: BTreeMap<FeedKind, Known>,
 }
 
 impl Knowledge {
@@ -365,7 +365,7 @@ mod tests {
         let workloads = variants(include_str!("owner.rs"), "WorkloadKind");
         assert_eq!(WorkloadKind::ALL.len(), workloads);
         let kinds = variants(include_str!("knowledge.rs"), "FeedKind") - 1 + workloads;
-        let all: crate::ordered::OrderedSet<FeedKind> = FeedKind::ALL.into();
+        let all: std::collections::BTreeSet<FeedKind> = FeedKind::ALL.into();
         assert_eq!((FeedKind::ALL.len(), all.len()), (kinds, kinds));
     }
 

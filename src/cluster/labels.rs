@@ -1,6 +1,6 @@
 //! Labels and the selectors over them.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
 
@@ -8,7 +8,6 @@ use super::{
     encoding::{self, Dictionary},
     names::Name,
 };
-use crate::ordered::OrderedMap;
 
 /// An object's labels, shared by objects with equal labels. In order of their keys, which are all different.
 ///
@@ -67,7 +66,7 @@ impl<const N: usize> From<[(Name, Name); N]> for Labels {
 impl FromIterator<(Name, Name)> for Labels {
     /// Of entries with equal keys, the last counts.
     fn from_iter<T: IntoIterator<Item = (Name, Name)>>(entries: T) -> Self {
-        Self(OrderedMap::from_iter(entries).into_iter().collect())
+        Self(BTreeMap::from_iter(entries).into_iter().collect())
     }
 }
 
@@ -88,7 +87,7 @@ impl<'b, C: AsMut<Dictionary>> Decode<'b, C> for Labels {
             let entries = Box::<[(Name, Name)]>::decode(decoder, context)?;
             let is_sorted = entries.is_sorted_by(|(left, _), (right, _)| left < right);
             let sorted: Box<[_]> =
-                if is_sorted { entries } else { OrderedMap::from_iter(entries).into_iter().collect() };
+                if is_sorted { entries } else { BTreeMap::from_iter(entries).into_iter().collect() };
             Ok(Arc::from(sorted))
         };
         encoding::shared::decode_with(read, decoder, context).map(Self)

@@ -1,6 +1,6 @@
 //! Parts of a cluster's objects that can be read by themselves.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::{
     budget::Budget,
@@ -15,7 +15,6 @@ use super::{
     table::{Table, TableObject, Version},
     workload::{NamespaceObject, Workload},
 };
-use crate::ordered::OrderedSet;
 
 /// A part of a cluster's objects that can be read by itself: a whole kind, or some objects of it.
 ///
@@ -175,7 +174,7 @@ impl ScopeRead {
         is_in: impl Fn(&T) -> bool,
         key: impl Fn(&T) -> Key,
     ) -> impl Iterator<Item = T::Key> {
-        let found: OrderedSet<&Key> = self.found.iter().collect();
+        let found: BTreeSet<&Key> = self.found.iter().collect();
         let is_gone = |object: &T| object.version() <= self.version && !found.contains(&key(object));
         let gone = table.iter().filter(|object| is_in(object) && is_gone(object));
         gone.map(|object| object.key()).collect::<Vec<_>>().into_iter()

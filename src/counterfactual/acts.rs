@@ -1,8 +1,9 @@
 //! What a controller did: nodes declared Unknown and pods evicted, with when the nodes were back.
 
+use std::collections::BTreeSet;
+
 use crate::{
     cluster::{Key, NodeName, Uid},
-    ordered::OrderedSet,
     plan::owner::Recreation,
     time::{Span, Timestamp},
 };
@@ -13,7 +14,7 @@ pub struct Acts {
     pub unreachable: Vec<UnreachableNode>,
     pub evicted: Vec<EvictedPod>,
     /// The nodes that were not back since.
-    open: OrderedSet<NodeName>,
+    open: BTreeSet<NodeName>,
 }
 
 /// A node that was declared Unknown.
@@ -90,7 +91,7 @@ impl Acts {
         Self {
             unreachable: self.unreachable.iter().filter(|act| is_in(act.at)).cloned().collect(),
             evicted: self.evicted.iter().filter(|act| is_in(act.at)).cloned().collect(),
-            open: OrderedSet::new(),
+            open: BTreeSet::new(),
         }
     }
 }

@@ -29,7 +29,10 @@ mod pods;
 mod replacements;
 mod uncertainty;
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 pub use acts::{Acts, ActsTotals, EvictedPod, Spread, UnreachableNode};
 pub use alternative::{Alternative, BadAlternative, DEFAULT_TOLERATION, DefaultTolerations};
@@ -42,7 +45,6 @@ use crate::{
         ObjectEvent, Pod, TableObject, Version,
     },
     engine::{Settings, Write},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 use outages::{OutageStart, OutageTracker};
@@ -62,18 +64,18 @@ pub struct Counterfactual {
     /// The nodes, Leases and pods as they were recorded.
     recorded: Cluster,
     /// The last status of Ready that each kubelet posted, by node.
-    posted: OrderedMap<NodeName, ConditionStatus>,
+    posted: BTreeMap<NodeName, ConditionStatus>,
     /// When each node was last heard from.
-    heard: OrderedMap<NodeName, Timestamp>,
+    heard: BTreeMap<NodeName, Timestamp>,
     /// The pods that the engine marked not ready, as they were before.
-    marked: OrderedMap<Key, Arc<Pod>>,
+    marked: BTreeMap<Key, Arc<Pod>>,
     /// The pods that the engine evicted: when their kubelet has ended them.
-    ending: OrderedMap<Key, Timestamp>,
+    ending: BTreeMap<Key, Timestamp>,
     /// Those whose node is silent, by node: their kubelet ends them once it is back.
-    held: OrderedMap<NodeName, OrderedSet<Key>>,
+    held: BTreeMap<NodeName, BTreeSet<Key>>,
     replacements: Replacements,
     /// The pods that the engine evicted and the recorded controller has not, and when.
-    evicted_here: OrderedMap<Key, Timestamp>,
+    evicted_here: BTreeMap<Key, Timestamp>,
     /// How often the leader renews its Lease.
     leader_renews_every: Option<Span>,
     outages: OutageTracker,
@@ -89,13 +91,13 @@ impl Counterfactual {
             tolerations: alternative.tolerations,
             least_silence: alternative.least_silence,
             recorded: Cluster::default(),
-            posted: OrderedMap::new(),
-            heard: OrderedMap::new(),
-            marked: OrderedMap::new(),
-            ending: OrderedMap::new(),
-            held: OrderedMap::new(),
+            posted: BTreeMap::new(),
+            heard: BTreeMap::new(),
+            marked: BTreeMap::new(),
+            ending: BTreeMap::new(),
+            held: BTreeMap::new(),
             replacements: Replacements::default(),
-            evicted_here: OrderedMap::new(),
+            evicted_here: BTreeMap::new(),
             leader_renews_every: None,
             outages: OutageTracker::default(),
             happened: Acts::default(),

@@ -1,10 +1,11 @@
 //! Outages of nodes, and what people pay for them: the same outages and the same pods whatever the settings, each pod with what the
 //! recorded controller did to it and what the engine did.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::acts::Acts;
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, NodeName, Uid},
-    ordered::{OrderedMap, OrderedSet},
     plan::owner::{self, Recreation},
     time::{Span, Timestamp},
 };
@@ -100,11 +101,11 @@ pub struct CostScope {
 pub(super) struct OutageTracker {
     ended: Vec<RecordedOutage>,
     /// The nodes that were heard from and are not well, with the starts of their outages.
-    not_well: OrderedMap<NodeName, OutageStart>,
+    not_well: BTreeMap<NodeName, OutageStart>,
     /// The end of the last gap of the recording: heartbeats before the gap are known, those within it are not.
     gap: Option<Timestamp>,
     /// The pods that were created and not Ready yet.
-    starting: OrderedSet<Uid>,
+    starting: BTreeSet<Uid>,
     /// How long pods took from their creation until they were Ready.
     starts: Vec<Span>,
 }
@@ -267,7 +268,7 @@ impl Paid {
         let acts = match whose {
             Whose::Recorded(acts) | Whose::Engine(acts) => acts,
         };
-        let evicted: OrderedMap<&Uid, Timestamp> =
+        let evicted: BTreeMap<&Uid, Timestamp> =
             acts.evicted.iter().rev().map(|act| (&act.uid, act.at)).collect();
         let mut paid = Self::default();
         for outage in outages.filter(|outage| scope.counts(outage) && !outage.pods.is_empty()) {

@@ -1,22 +1,21 @@
 //! Which recorded pods replace one that stays: they are left out for as long.
 
-use crate::{
-    cluster::{Key, Uid},
-    ordered::{OrderedMap, OrderedSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cluster::{Key, Uid};
 
 /// Pods that stay though they were evicted in the recording, and those that replace them there, by owner.
 #[derive(Clone, Debug, Default)]
 pub struct Replacements {
-    by_owner: OrderedMap<Uid, Replaced>,
-    owner_of: OrderedMap<Key, Uid>,
-    left_out: OrderedMap<Key, Uid>,
+    by_owner: BTreeMap<Uid, Replaced>,
+    owner_of: BTreeMap<Key, Uid>,
+    left_out: BTreeMap<Key, Uid>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Replaced {
-    stay: OrderedSet<Key>,
-    left_out: OrderedSet<Key>,
+    stay: BTreeSet<Key>,
+    left_out: BTreeSet<Key>,
 }
 
 impl Replacements {

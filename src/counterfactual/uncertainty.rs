@@ -1,6 +1,6 @@
 //! What makes the result of other settings uncertain.
 
-use crate::ordered::OrderedMap;
+use std::collections::BTreeMap;
 
 /// Why something might have been different with these settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,7 @@ impl Uncertainty {
 
 /// How often each reason applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Uncertainties(OrderedMap<Uncertainty, usize>);
+pub struct Uncertainties(BTreeMap<Uncertainty, usize>);
 
 impl Uncertainties {
     pub fn add(&mut self, kind: Uncertainty, count: usize) {

@@ -1,6 +1,6 @@
 //! Watches shared by the agents, and the objects that an agent knows.
 
-use std::{fmt::Debug, ops::Bound, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt::Debug, ops::Bound, sync::Arc, time::Duration};
 
 use futures::{AsyncBufReadExt, StreamExt, future::BoxFuture};
 use http::Request;
@@ -13,7 +13,6 @@ use super::{
     errors::ErrorReporter,
     objects::{Key, Object},
 };
-use crate::ordered::OrderedMap;
 
 /// After a list or a watch that failed.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -187,7 +186,7 @@ fn read<'a, T: Deserialize<'a>>(json: &'a str) -> kube::Result<T> {
 /// twice. An older version that arrives late is ignored.
 #[derive(Debug)]
 pub struct KnownObjects<K> {
-    objects: OrderedMap<Key, Arc<K>>,
+    objects: BTreeMap<Key, Arc<K>>,
 }
 
 /// One object before and after a change; at least one is Some.
@@ -206,7 +205,7 @@ impl<K: Object> ObjectChange<K> {
 
 impl<K: Object> KnownObjects<K> {
     pub fn new() -> Self {
-        Self { objects: OrderedMap::new() }
+        Self { objects: BTreeMap::new() }
     }
 
     pub fn object(&self, key: &Key) -> Option<&Arc<K>> {

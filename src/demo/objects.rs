@@ -1,13 +1,15 @@
 //! The objects with the fields that some agent reads.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, OwnerReference, Time};
 use kube::core::ObjectMeta;
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::Value;
-
-use crate::ordered::{OrderedMap, OrderedSet};
 
 #[derive(Clone, Debug, Deserialize)]
 pub struct Node {
@@ -29,8 +31,8 @@ pub struct NodeSpec {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
-    pub allocatable: OrderedMap<String, String>,
-    pub capacity: OrderedMap<String, String>,
+    pub allocatable: BTreeMap<String, String>,
+    pub capacity: BTreeMap<String, String>,
     pub conditions: Vec<Condition>,
     pub node_info: NodeInfo,
 }
@@ -90,7 +92,7 @@ pub struct PodSpec {
     pub priority: i64,
     pub containers: Vec<Container>,
     pub tolerations: Vec<Toleration>,
-    pub node_selector: OrderedMap<String, String>,
+    pub node_selector: BTreeMap<String, String>,
     pub affinity: Affinity,
     pub host_network: bool,
     pub priority_class_name: String,
@@ -151,8 +153,8 @@ pub struct Container {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Resources {
-    pub requests: OrderedMap<String, String>,
-    pub limits: OrderedMap<String, String>,
+    pub requests: BTreeMap<String, String>,
+    pub limits: BTreeMap<String, String>,
 }
 
 /// The part that DaemonSets use to bind pods to nodes.
@@ -413,7 +415,7 @@ impl Pod {
         self.sums(|resources| &resources.limits)
     }
 
-    fn sums(&self, amounts: fn(&Resources) -> &OrderedMap<String, String>) -> (i64, i64) {
+    fn sums(&self, amounts: fn(&Resources) -> &BTreeMap<String, String>) -> (i64, i64) {
         let sum = |resource: &str, read: fn(&str) -> Option<i64>| {
             let texts = self.spec.containers.iter().filter_map(|c| amounts(&c.resources).get(resource));
             texts.filter_map(|text| read(text)).sum()
@@ -473,7 +475,7 @@ pub fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String
     let equal =
         selector.match_labels.iter().flatten().all(|(key, wanted)| value(key) == Some(wanted.as_str()));
     let expressions = selector.match_expressions.iter().flatten().all(|expression| {
-        let listed: OrderedSet<&str> = expression.values.iter().flatten().map(String::as_str).collect();
+        let listed: BTreeSet<&str> = expression.values.iter().flatten().map(String::as_str).collect();
         let found = value(&expression.key);
         match expression.operator.as_str() {
             "In" => found.is_some_and(|value| listed.contains(value)),

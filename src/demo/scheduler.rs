@@ -3,7 +3,11 @@
 //! It is a small one: requests, taints, cordons and node selectors; then spread over zones and nodes, then the least
 //! loaded node. It has no preemption, and no affinity except that of DaemonSets.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -18,7 +22,6 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -29,13 +32,13 @@ pub struct SimpleScheduler {
     errors: ErrorReporter,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
-    usage: OrderedMap<String, NodeUsage>,
+    usage: BTreeMap<String, NodeUsage>,
     /// Pods of each controller (by uid) on each node.
-    siblings: OrderedMap<String, OrderedMap<String, usize>>,
+    siblings: BTreeMap<String, BTreeMap<String, usize>>,
     /// Pods to bind.
-    queue: OrderedSet<(Reverse<i64>, Key)>,
+    queue: BTreeSet<(Reverse<i64>, Key)>,
     /// Pods that fit no node. They are tried again when capacity may be free.
-    unschedulable: OrderedSet<Key>,
+    unschedulable: BTreeSet<Key>,
     /// When unschedulable pods are tried again.
     retry_at: Timestamp,
     /// The node after which the next search starts, in a cluster too large to check every node.
@@ -82,10 +85,10 @@ impl SimpleScheduler {
             errors,
             nodes: KnownObjects::new(),
             pods: KnownObjects::new(),
-            usage: OrderedMap::new(),
-            siblings: OrderedMap::new(),
-            queue: OrderedSet::new(),
-            unschedulable: OrderedSet::new(),
+            usage: BTreeMap::new(),
+            siblings: BTreeMap::new(),
+            queue: BTreeSet::new(),
+            unschedulable: BTreeSet::new(),
             retry_at: Timestamp::MAX,
             cursor: String::new(),
             listed: (false, false),
@@ -255,7 +258,7 @@ impl SimpleScheduler {
             return self.load_with(node, pod).map(|_| name.to_owned());
         }
         let here = pod.controller().and_then(|owner| self.siblings.get(&owner.uid));
-        let mut zones: OrderedMap<&str, usize> = OrderedMap::new();
+        let mut zones: BTreeMap<&str, usize> = BTreeMap::new();
         for (node, count) in here.into_iter().flatten() {
             if let Some(usage) = self.usage.get(node) {
                 *zones.entry(&usage.zone).or_insert(0) += count;

@@ -1,5 +1,7 @@
 //! The embedded cluster's contents: seeds it, starts its agents, and plays its scenario.
 
+use std::collections::BTreeSet;
+
 use futures::FutureExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -20,7 +22,7 @@ use super::{
     workloads::{self, Workloads},
     writer::{Writer, path},
 };
-use crate::{clock::Clock, ordered::OrderedSet, time::Timestamp};
+use crate::{clock::Clock, time::Timestamp};
 
 /// The bound of an agent's inbox; when it is full, the watch or request waits.
 const INBOX: usize = 1024;
@@ -178,9 +180,9 @@ fn start(machine: &Machine, random: RandomSource, now: Timestamp) -> InitialKube
         MachineHistory::DisconnectedFor(_) | MachineHistory::UnknownFor(_) => None,
     };
     let pressures = match machine.history {
-        MachineHistory::MemoryPressureFor(_) => OrderedSet::from(["MemoryPressure"]),
+        MachineHistory::MemoryPressureFor(_) => BTreeSet::from(["MemoryPressure"]),
         MachineHistory::Healthy | MachineHistory::DisconnectedFor(_) | MachineHistory::UnknownFor(_) => {
-            OrderedSet::new()
+            BTreeSet::new()
         }
     };
     InitialKubelet { node: machine.name.clone(), renewed, reported: machine.reported(random, now), pressures }

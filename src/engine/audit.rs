@@ -3,6 +3,8 @@
 //! Its flags cannot always be read, and predictions from wrong flags are useless. Each flag is reported once per
 //! leader.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     health::NodeHealth,
     settings::Settings,
@@ -11,7 +13,6 @@ use super::{
 };
 use crate::{
     cluster::{NodeName, ZoneKey},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -25,8 +26,8 @@ pub const WOULD_EXPLAIN: &str = "would explain it";
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     /// The time of each zone's last NoExecute taint that took a token.
-    tainted: OrderedMap<ZoneKey, Timestamp>,
-    reported: OrderedSet<&'static str>,
+    tainted: BTreeMap<ZoneKey, Timestamp>,
+    reported: BTreeSet<&'static str>,
 }
 
 impl Audit {

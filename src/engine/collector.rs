@@ -1,6 +1,8 @@
 //! The pod garbage collector, which force deletes orphaned and finished pods (docs/upstream/neighbours.md#1; upstream
 //! `podgc.PodGCController`).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     Engine,
     effect::{Deletion, NodeCheck, Write},
@@ -10,7 +12,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Delta, Key, Name, Node, NodeName, OUT_OF_SERVICE, Phase, Pod},
-    ordered::{OrderedMap, OrderedSet},
     time::{ClusterTime, Span, Timestamp},
 };
 
@@ -32,15 +33,15 @@ pub struct Collector {
     /// The earliest time of the next pass.
     not_before: Timestamp,
     /// Names that pods are bound to and no node has.
-    missing: OrderedSet<NodeName>,
+    missing: BTreeSet<NodeName>,
     /// When each name leaves quarantine. A node that comes back does not remove its name.
-    quarantine: OrderedMap<NodeName, Timestamp>,
+    quarantine: BTreeMap<NodeName, Timestamp>,
     /// Nodes with the out-of-service taint.
-    out_of_service: OrderedSet<NodeName>,
+    out_of_service: BTreeSet<NodeName>,
     /// Terminating pods that were never scheduled.
-    unscheduled: OrderedSet<Key>,
+    unscheduled: BTreeSet<Key>,
     /// Finished pods, in the order in which they are collected.
-    finished: OrderedSet<Finished>,
+    finished: BTreeSet<Finished>,
 }
 
 /// The order of finished pods: those evicted by their kubelet first, then by age and name.
@@ -70,11 +71,11 @@ impl Collector {
             tick,
             certainty,
             not_before: tick.max(now),
-            missing: OrderedSet::new(),
-            quarantine: OrderedMap::new(),
-            out_of_service: OrderedSet::new(),
-            unscheduled: OrderedSet::new(),
-            finished: OrderedSet::new(),
+            missing: BTreeSet::new(),
+            quarantine: BTreeMap::new(),
+            out_of_service: BTreeSet::new(),
+            unscheduled: BTreeSet::new(),
+            finished: BTreeSet::new(),
         };
         for node in cluster.nodes().iter() {
             collector.add_node(node);

@@ -1,6 +1,8 @@
 //! How a pass sets the states and eviction rates of the zones, after it assessed the nodes
 //! (docs/upstream/node-lifecycle.md#5.3; upstream `handleDisruption`).
 
+use std::collections::BTreeMap;
+
 use super::{
     Engine, HeartbeatSource,
     effect::Severity,
@@ -10,7 +12,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, TaintEffect, ZoneKey},
-    ordered::OrderedMap,
     time::Timestamp,
 };
 
@@ -18,7 +19,7 @@ impl Engine {
     pub(super) fn handle_disruption(
         &mut self,
         cluster: &Cluster,
-        census: &OrderedMap<ZoneKey, Census>,
+        census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) {
         self.taint_mid_pass(cluster, census, now);
@@ -67,7 +68,7 @@ impl Engine {
 
     /// Sets the new states and rates of the zones. A zone without counted nodes gets upstream's empty state and keeps
     /// its rate (docs/upstream/node-lifecycle.md#12.15).
-    fn set_zones(&mut self, census: &OrderedMap<ZoneKey, Census>, changed: Changed, now: Timestamp) {
+    fn set_zones(&mut self, census: &BTreeMap<ZoneKey, Census>, changed: Changed, now: Timestamp) {
         let threshold = self.settings.unhealthy_zone_threshold.value;
         for (key, zone) in &mut self.zones {
             let state = census.get(key).map(|census| census.state(threshold));

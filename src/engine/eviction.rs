@@ -1,7 +1,7 @@
 //! Taint eviction: which pods leave a node with NoExecute taints, and when (docs/upstream/node-lifecycle.md#7; upstream
 //! taint manager, since 1.29 `taint-eviction-controller`).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     WatchHealth,
@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, Toleration, cow_map::CowMap},
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -22,14 +21,14 @@ use crate::{
 pub struct Evictor {
     timer_source: TimerSource,
     /// The NoExecute taints, by node; nodes without any are left out.
-    tainted: OrderedMap<NodeName, Arc<[Taint]>>,
+    tainted: BTreeMap<NodeName, Arc<[Taint]>>,
     /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer
     /// (docs/upstream/node-lifecycle.md#12.36).
     timers: CowMap<Key, Timer>,
     /// The running timers, by the time when they fire.
     by_time: CowMap<(Timestamp, Key), ()>,
     /// The requested deletions that are not answered, with the time when each was due.
-    requested: OrderedMap<Key, Timestamp>,
+    requested: BTreeMap<Key, Timestamp>,
 }
 
 /// The state of a pod's timer.
@@ -268,7 +267,7 @@ impl Evictor {
 
     /// A copy for a forecast: there overdue deletions happen at once.
     pub fn forecast_copy(&self) -> Self {
-        let mut copy = Self { requested: OrderedMap::new(), ..self.clone() };
+        let mut copy = Self { requested: BTreeMap::new(), ..self.clone() };
         for (key, timer) in self.timers.iter() {
             if let Timer::Overdue(running) = timer {
                 copy.by_time.insert((running.fires, key.clone()), ());

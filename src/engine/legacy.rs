@@ -1,7 +1,11 @@
 //! Legacy mode: all pods of a node that is not ready are deleted after a timeout, without taints
 //! (docs/upstream/node-lifecycle.md#8; upstream with `--enable-taint-manager=false`, up to 1.26).
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use super::{
     Engine,
@@ -18,7 +22,6 @@ use crate::{
         Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Scope, SelectorOperator, Uid,
         WorkloadKind, ZoneKey,
     },
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -26,9 +29,9 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Legacy {
     /// Upstream's nodeEvictionMap: every node object, from its add event on.
-    status: OrderedMap<NodeName, EvictionStatus>,
+    status: BTreeMap<NodeName, EvictionStatus>,
     /// The deletion rounds in progress: the pods of each node that are not answered.
-    rounds: OrderedMap<NodeName, OrderedSet<Key>>,
+    rounds: BTreeMap<NodeName, BTreeSet<Key>>,
 }
 
 /// How far the eviction of a node is, with upstream's names.
@@ -89,7 +92,7 @@ impl Legacy {
 
     /// A copy for a forecast: there requested deletions are done.
     pub fn forecast_copy(&self) -> Self {
-        Self { status: self.status.clone(), rounds: OrderedMap::new() }
+        Self { status: self.status.clone(), rounds: BTreeMap::new() }
     }
 }
 
@@ -252,9 +255,9 @@ impl Engine {
         pods: impl Iterator<Item = &'a Arc<Pod>>,
         why: &Why,
         now: Timestamp,
-    ) -> OrderedSet<Key> {
+    ) -> BTreeSet<Key> {
         let mut pods = pods.peekable();
-        let mut requested = OrderedSet::new();
+        let mut requested = BTreeSet::new();
         if pods.peek().is_some() {
             let text = format!("Node {node} event: Deleting all Pods from Node {node}.");
             let object = EventObject::Node(node.clone(), uid.clone());

@@ -2,8 +2,10 @@
 //!
 //! The duration of passes is measured by the caller of the engine, which has no clock.
 
+use std::collections::BTreeMap;
+
 use super::zone::Census;
-use crate::{cluster::ZoneKey, ordered::OrderedMap, time::Span};
+use crate::{cluster::ZoneKey, time::Span};
 
 /// The values of the controllers' metrics since the engine started.
 ///
@@ -11,7 +13,7 @@ use crate::{cluster::ZoneKey, ordered::OrderedMap, time::Span};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// By zone; a dropped zone keeps its row, as upstream keeps its series.
-    pub zones: OrderedMap<ZoneKey, ZoneMetrics>,
+    pub zones: BTreeMap<ZoneKey, ZoneMetrics>,
     /// `taint_eviction_controller_pod_deletions_total`.
     pub pod_deletions: u64,
     /// `taint_eviction_controller_pod_deletion_duration_seconds`: from when a deletion was due to when it was done. In
@@ -41,7 +43,7 @@ impl ZoneMetrics {
 
 impl Metrics {
     /// Sets the counts of a pass; zones without counted nodes become empty.
-    pub(super) fn count_zones(&mut self, census: &OrderedMap<ZoneKey, Census>) {
+    pub(super) fn count_zones(&mut self, census: &BTreeMap<ZoneKey, Census>) {
         for (key, zone) in &mut self.zones {
             if !census.contains_key(key) {
                 (zone.size, zone.unhealthy) = (0, 0);
@@ -111,11 +113,11 @@ mod tests {
     #[test]
     fn a_dropped_zone_keeps_its_row_as_an_empty_and_healthy_one() {
         let mut metrics = Metrics::default();
-        metrics.count_zones(&OrderedMap::from([(zone("a"), Census { ready: 1, not_ready: 3 })]));
+        metrics.count_zones(&BTreeMap::from([(zone("a"), Census { ready: 1, not_ready: 3 })]));
         metrics.count_eviction(&zone("a"));
         let row = metrics.zones[&zone("a")];
         assert_eq!((row.size, row.unhealthy, row.health(), row.evictions), (4, 3, 25.0, 1));
-        metrics.count_zones(&OrderedMap::new());
+        metrics.count_zones(&BTreeMap::new());
         let row = metrics.zones[&zone("a")];
         assert_eq!((row.size, row.unhealthy, row.health(), row.evictions), (0, 0, 100.0, 1));
     }

@@ -26,7 +26,10 @@ pub mod view;
 pub mod why;
 pub mod zone;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 pub use audit::WOULD_EXPLAIN;
 pub use effect::{
@@ -53,7 +56,6 @@ use crate::{
         Applied, Cluster, ConditionStatus, Delta, Key, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect,
         Uid, Version, ZoneKey, cow_map::CowMap,
     },
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 use collector::Collector;
@@ -98,11 +100,11 @@ pub struct Engine {
     /// When the controller started, as far as is known.
     controller_started: Option<Timestamp>,
     /// The nodes that a pass has registered (upstream `knownNodeSet`).
-    registered: OrderedSet<NodeName>,
+    registered: BTreeSet<NodeName>,
     /// Whether nodes were added, deleted or moved between zones, or zones were dropped, since the last pass: only then
     /// does a pass classify nodes.
     nodes_changed: bool,
-    zones: OrderedMap<ZoneKey, Zone>,
+    zones: BTreeMap<ZoneKey, Zone>,
     present: PresentNodes,
     evictor: Evictor,
     legacy: Legacy,
@@ -110,10 +112,10 @@ pub struct Engine {
     collector: Option<Collector>,
     metrics: Metrics,
     /// Nodes whose NoExecute taint is requested and not answered, with the zone in which each counts.
-    tainting: OrderedMap<NodeName, ZoneKey>,
+    tainting: BTreeMap<NodeName, ZoneKey>,
     /// Nodes that are being marked Unknown, with the version on which that was decided: as long as it is the newest that is
     /// known, the mark is on its way, and their NoExecute taint waits for it.
-    marking: OrderedMap<NodeName, Version>,
+    marking: BTreeMap<NodeName, Version>,
     out: Outbox,
     next_pass: Timestamp,
     /// A tick of the tainting loop; the others are whole periods away.
@@ -122,7 +124,7 @@ pub struct Engine {
     /// The nodes that a pass handles first, in this order.
     order: Vec<NodeName>,
     /// How many nodes of each zone are tainted just before its state next changes.
-    tainted_mid_pass: OrderedMap<ZoneKey, usize>,
+    tainted_mid_pass: BTreeMap<ZoneKey, usize>,
     /// What a forecast cannot predict, not yet polled.
     uncertain: VecDeque<UncertainTaints>,
     /// Of a forecast, not yet polled.
@@ -235,22 +237,22 @@ impl Engine {
             records: CowMap::default(),
             heartbeats: Heartbeats::default(),
             controller_started: None,
-            registered: OrderedSet::new(),
+            registered: BTreeSet::new(),
             nodes_changed: true,
-            zones: OrderedMap::new(),
+            zones: BTreeMap::new(),
             present: PresentNodes::default(),
             evictor: Evictor::new(timer_source),
             legacy: Legacy::default(),
             collector: None,
             metrics: Metrics::default(),
-            tainting: OrderedMap::new(),
-            marking: OrderedMap::new(),
+            tainting: BTreeMap::new(),
+            marking: BTreeMap::new(),
             out: Outbox::default(),
             next_pass: first_pass,
             tainting_tick: first_pass + TAINTING_PHASE,
             last_tainting: None,
             order: Vec::new(),
-            tainted_mid_pass: OrderedMap::new(),
+            tainted_mid_pass: BTreeMap::new(),
             uncertain: VecDeque::new(),
             queue_events: VecDeque::new(),
             scope: PassScope::All,
@@ -450,7 +452,7 @@ impl Engine {
     }
 
     /// The nodes that are silent ([`Silence`]).
-    pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> OrderedSet<NodeName> {
+    pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
         let mut renewals = SortedWalk::new(self.heartbeats.all());
         let mut records = SortedWalk::new(self.records.iter());
         let mut is_silent = |node: &Node| {
@@ -505,7 +507,7 @@ impl Engine {
                     .queue
                     .waiting()
                     .map(|entry| entry.node.clone())
-                    .collect::<OrderedSet<_>>()
+                    .collect::<BTreeSet<_>>()
                     .into_iter()
                     .collect(),
                 next_token: zone.limiter.next_token(now),
@@ -552,7 +554,7 @@ impl Engine {
         let orphans = self.collector.as_ref().map_or_else(Vec::new, |collector| collector.pending(cluster));
         if !orphans.is_empty() {
             // The earliest counts: an orphan's timer may still run.
-            let mut first: OrderedMap<Key, PendingEviction> = OrderedMap::new();
+            let mut first: BTreeMap<Key, PendingEviction> = BTreeMap::new();
             for eviction in pending.into_iter().chain(orphans) {
                 let known = first.get(&eviction.pod);
                 if known.is_none_or(|known| eviction.order() < known.order()) {
@@ -590,14 +592,14 @@ impl Engine {
             legacy: self.legacy.forecast_copy(),
             collector: self.collector.clone(),
             metrics: self.metrics.clone(),
-            tainting: OrderedMap::new(),
-            marking: OrderedMap::new(),
+            tainting: BTreeMap::new(),
+            marking: BTreeMap::new(),
             out,
             next_pass: self.next_pass,
             tainting_tick: self.tainting_tick,
             last_tainting: self.last_tainting,
             order: Vec::new(),
-            tainted_mid_pass: OrderedMap::new(),
+            tainted_mid_pass: BTreeMap::new(),
             uncertain: VecDeque::new(),
             queue_events: VecDeque::new(),
             scope: PassScope::AllOnce,

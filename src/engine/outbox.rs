@@ -1,6 +1,9 @@
 //! The effects that the engine requested: queued, in flight, or only recorded.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
+    sync::Arc,
+};
 
 use super::{
     effect::{Deletion, Effect, EffectId, Notice, RecordedEvent, Severity, Write},
@@ -8,7 +11,6 @@ use super::{
 };
 use crate::{
     cluster::{Key, NodeName, TaintEffect, Version, cow_map::CowMap},
-    ordered::{Entry, OrderedMap},
     time::Timestamp,
 };
 
@@ -18,9 +20,9 @@ pub struct Outbox {
     last: EffectId,
     effects: VecDeque<Arc<Effect>>,
     notices: VecDeque<Notice>,
-    in_flight: OrderedMap<EffectId, Arc<Effect>>,
+    in_flight: BTreeMap<EffectId, Arc<Effect>>,
     /// The effects in flight, by subject.
-    busy: OrderedMap<EffectSubject, EffectId>,
+    busy: BTreeMap<EffectSubject, EffectId>,
     /// The effects that were recorded and not written.
     /// With a zone, those of tens of thousands of pods: copies share them.
     recorded: CowMap<EffectSubject, Recorded>,

@@ -1,7 +1,7 @@
 //! The monitor pass over all nodes (docs/upstream/node-lifecycle.md#3), and the tainting loop between passes
 //! (docs/upstream/node-lifecycle.md#4.6).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Engine, TAINTING_PERIOD,
@@ -22,7 +22,6 @@ use crate::{
         Cluster, ConditionStatus, Node, NodeName, Pod, SortedWalk, TaintEffect, Version, ZoneKey,
         cow_map::CowMap,
     },
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -217,7 +216,7 @@ impl Engine {
     /// Sorts rows that are in order of node names into the order of passes: [`Engine::set_order`], then by name.
     fn sort_by_order<T>(&self, rows: &mut [T], node: impl Fn(&T) -> &Arc<Node>) {
         if !self.order.is_empty() {
-            let places: OrderedMap<&NodeName, usize> = self.order.iter().zip(0..).collect();
+            let places: BTreeMap<&NodeName, usize> = self.order.iter().zip(0..).collect();
             rows.sort_by_key(|row| places.get(&node(row).name).copied().unwrap_or(usize::MAX));
         }
     }
@@ -542,16 +541,16 @@ impl Engine {
 struct PassFindings {
     /// Whether a queue knows any node; otherwise none is looked for there.
     queues_know_nodes: bool,
-    census: OrderedMap<ZoneKey, Census>,
+    census: BTreeMap<ZoneKey, Census>,
     /// The nodes that the pass may have to act on, in the order of the pass.
     assessed: Vec<(Arc<Node>, NodeAssessment)>,
 }
 
 impl PassFindings {
-    fn new(zones: &OrderedMap<ZoneKey, Zone>) -> Self {
+    fn new(zones: &BTreeMap<ZoneKey, Zone>) -> Self {
         Self {
             queues_know_nodes: zones.values().any(|zone| zone.queue.knows_any()),
-            census: OrderedMap::new(),
+            census: BTreeMap::new(),
             assessed: Vec::new(),
         }
     }

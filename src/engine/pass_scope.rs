@@ -1,12 +1,13 @@
 //! Which nodes a pass looks at: all, or in a forecast only those at which it could find something.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     settings::ControllerRules,
     zone::{self, Census, NodeZone},
 };
 use crate::{
     cluster::{Cluster, Node, NodeName, ZoneKey},
-    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -28,14 +29,14 @@ pub enum PassScope {
 /// The nodes that a forecast's next pass looks at, and what it needs to know about the others.
 #[derive(Clone, Debug, Default)]
 pub struct UnsettledNodes {
-    pub nodes: OrderedSet<NodeName>,
+    pub nodes: BTreeSet<NodeName>,
     /// When the last pass was.
     pub last_pass: Timestamp,
     /// The counts of the settled nodes.
-    pub settled: OrderedMap<ZoneKey, Census>,
+    pub settled: BTreeMap<ZoneKey, Census>,
     /// When the grace periods of settled nodes end. A node may have changed since: then the look at it is unnecessary,
     /// and harmless.
-    ends: OrderedSet<(Timestamp, NodeName)>,
+    ends: BTreeSet<(Timestamp, NodeName)>,
 }
 
 impl PassScope {

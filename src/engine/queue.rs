@@ -1,10 +1,11 @@
 //! The queue of nodes that wait for their NoExecute taint (docs/upstream/node-lifecycle.md#6; upstream
 //! `RateLimitedTimedQueue`).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::limiter::Limiter;
 use crate::{
     cluster::{NodeName, Uid},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -15,12 +16,12 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     /// By time; equal times by arrival. Upstream's heap leaves the order of equal times open.
-    waiting: OrderedMap<(Timestamp, u64), QueueEntry>,
-    positions: OrderedMap<NodeName, (Timestamp, u64)>,
-    known: OrderedSet<NodeName>,
+    waiting: BTreeMap<(Timestamp, u64), QueueEntry>,
+    positions: BTreeMap<NodeName, (Timestamp, u64)>,
+    known: BTreeSet<NodeName>,
     arrivals: u64,
     /// The nodes that began or stopped to wait since the last call of [`Queue::changes`]; none before the first.
-    changed: Option<OrderedSet<NodeName>>,
+    changed: Option<BTreeSet<NodeName>>,
 }
 
 /// A change of who waits in a queue.
@@ -147,7 +148,7 @@ impl Queue {
     /// Who began or stopped to wait since the last call, by name; at the first call, all that wait. From then on changes are
     /// recorded.
     pub fn changes(&mut self) -> Vec<QueueChange> {
-        let changed = self.changed.replace(OrderedSet::new());
+        let changed = self.changed.replace(BTreeSet::new());
         let changed = changed.unwrap_or_else(|| self.positions.keys().cloned().collect());
         let change = |node| match self.is_waiting(&node) {
             true => QueueChange::Waits(node),

@@ -1,7 +1,7 @@
 //! The shadow of a controller that runs elsewhere: what happened before is estimated, and what the controller does
 //! overrides every prediction.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Confidence, Engine, PASS_TAKES,
@@ -22,7 +22,6 @@ use crate::{
         Cluster, ConditionStatus, Delta, Known, LeaderLease, Node, NodeName, TaintEffect, ZoneKey,
         cow_map::CowMap,
     },
-    ordered::OrderedMap,
     time::{ClusterTime, Span, Timestamp},
 };
 
@@ -51,7 +50,7 @@ pub struct Shadow {
     leader_expired: bool,
     /// Nodes whose turn has come by our prediction: the controller should taint them, or in legacy mode delete their
     /// pods.
-    expected: OrderedMap<NodeName, Expected>,
+    expected: BTreeMap<NodeName, Expected>,
     /// The controller's pass that was last observed, until the shadow has made its own.
     followed: Option<FollowedPass>,
     /// Whether the controller's writes fit our settings.
@@ -64,7 +63,7 @@ struct FollowedPass {
     /// When its last write was observed.
     last_write: Timestamp,
     /// The nodes that it marked Unknown, with the status of Ready that it found before.
-    found: OrderedMap<NodeName, ConditionStatus>,
+    found: BTreeMap<NodeName, ConditionStatus>,
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +80,7 @@ impl Shadow {
             live_since: Timestamp::EPOCH,
             leader_unseen_since: None,
             leader_expired: false,
-            expected: OrderedMap::new(),
+            expected: BTreeMap::new(),
             followed: None,
             audit: Audit::default(),
         }
@@ -136,7 +135,7 @@ impl Shadow {
 
     /// A copy for a forecast: there effects are written at once, and the leader stays.
     pub fn forecast_copy(&self) -> Self {
-        Self { leader: None, expected: OrderedMap::new(), ..self.clone() }
+        Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
     }
 }
 
@@ -155,8 +154,8 @@ impl Engine {
     /// Estimates health, zones and limiters as the running controller should have them.
     pub(super) fn estimate(&mut self, cluster: &Cluster, now: Timestamp) {
         let started = leader_started(cluster);
-        let mut census: OrderedMap<ZoneKey, Census> = OrderedMap::new();
-        let mut tainted: OrderedMap<ZoneKey, Vec<(NodeName, Timestamp)>> = OrderedMap::new();
+        let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
+        let mut tainted: BTreeMap<ZoneKey, Vec<(NodeName, Timestamp)>> = BTreeMap::new();
         let record = |node: &Arc<Node>| {
             let mut record = NodeHealth::estimated(node, cluster.lease(&node.name), cluster.clock(), now);
             if let Some(started) = started.filter(|started| *started > record.probe) {
@@ -230,7 +229,7 @@ impl Engine {
     fn follow_pass(&mut self, now: Timestamp) -> Option<&mut FollowedPass> {
         let shadow = self.shadow.as_mut().filter(|_| self.out.sends_all())?;
         self.next_pass = now + GATHERING;
-        let new = || FollowedPass { last_write: now, found: OrderedMap::new() };
+        let new = || FollowedPass { last_write: now, found: BTreeMap::new() };
         let pass = shadow.followed.get_or_insert_with(new);
         pass.last_write = now;
         Some(pass)

@@ -1,10 +1,11 @@
 //! A race of 1.34 and later, as an input: the tainting loop may run in the middle of the pass that finds a zone
 //! disrupted, when the nodes wait already and the zone still has its old rate.
 
+use std::collections::BTreeMap;
+
 use super::{Engine, pass, settings::Profile, taints, why::Cause, zone::Census};
 use crate::{
     cluster::{Cluster, NodeName, ZoneKey},
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -34,7 +35,7 @@ impl Engine {
     /// their rates.
     pub(super) fn find_uncertain(
         &self,
-        census: &OrderedMap<ZoneKey, Census>,
+        census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) -> Vec<(f32, UncertainTaints)> {
         if self.out.sends_all() || !self.can_taint_mid_pass() {
@@ -71,7 +72,7 @@ impl Engine {
 
     /// Lets this many nodes of each zone be tainted in the pass that next changes the zone's state while nodes wait
     /// there. By default none. Has no effect before 1.34, where nodes wait only from the next pass on.
-    pub fn set_tainted_mid_pass(&mut self, nodes: OrderedMap<ZoneKey, usize>) {
+    pub fn set_tainted_mid_pass(&mut self, nodes: BTreeMap<ZoneKey, usize>) {
         self.tainted_mid_pass = nodes;
     }
 
@@ -79,7 +80,7 @@ impl Engine {
     pub(super) fn taint_mid_pass(
         &mut self,
         cluster: &Cluster,
-        census: &OrderedMap<ZoneKey, Census>,
+        census: &BTreeMap<ZoneKey, Census>,
         now: Timestamp,
     ) {
         if self.tainted_mid_pass.is_empty() || !self.can_taint_mid_pass() {

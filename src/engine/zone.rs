@@ -1,7 +1,7 @@
 //! Zones: how many of their nodes are not ready, and the eviction rate that follows
 //! (docs/upstream/node-lifecycle.md#5).
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::{
     limiter::Limiter,
@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, ConditionStatus, Delta, Labels, Node, ZoneKey},
-    ordered::OrderedMap,
     time::Timestamp,
 };
 
@@ -134,7 +133,7 @@ impl Census {
 }
 
 /// Counts a node in its zone.
-pub fn count(census: &mut OrderedMap<ZoneKey, Census>, zone: &ZoneKey, current: Option<ConditionStatus>) {
+pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Option<ConditionStatus>) {
     match census.get_mut(zone) {
         Some(census) => census.count(current),
         None => census.entry(zone.clone()).or_default().count(current),
@@ -143,7 +142,7 @@ pub fn count(census: &mut OrderedMap<ZoneKey, Census>, zone: &ZoneKey, current: 
 
 /// Reverts [`count`]. A zone in which no node counts any more is dropped. None if the zone is not known.
 pub fn discount(
-    census: &mut OrderedMap<ZoneKey, Census>,
+    census: &mut BTreeMap<ZoneKey, Census>,
     zone: &ZoneKey,
     counted: Option<ConditionStatus>,
 ) -> Option<()> {
@@ -158,7 +157,7 @@ pub fn discount(
 /// The nodes of each zone that count, as they are now. A pass counts them too, and a zone's state follows from that
 /// ([`Zone::census`]); without a controller, or until its next pass, the nodes may be otherwise.
 #[derive(Clone, Debug, Default)]
-pub struct PresentNodes(OrderedMap<ZoneKey, Census>);
+pub struct PresentNodes(BTreeMap<ZoneKey, Census>);
 
 impl PresentNodes {
     pub fn of(cluster: &Cluster, rules: &ControllerRules) -> Self {
@@ -256,8 +255,8 @@ pub enum Disruption {
 /// Upstream walks its old states in random order and stops at the first that was not fully disrupted. Here the order is
 /// by key, and the early stop is the same (docs/upstream/node-lifecycle.md#12.15).
 pub fn update(
-    zones: &mut OrderedMap<ZoneKey, Zone>,
-    census: &OrderedMap<ZoneKey, Census>,
+    zones: &mut BTreeMap<ZoneKey, Zone>,
+    census: &BTreeMap<ZoneKey, Census>,
     settings: &Settings,
     now: Timestamp,
 ) -> Disruption {
@@ -339,8 +338,8 @@ mod tests {
     #[test]
     fn a_start_with_everything_down_enters_full_disruption() {
         let settings = Settings::defaults(ServerVersion::new(1, 36));
-        let census = OrderedMap::from([(ZoneKey::default(), Census { ready: 0, not_ready: 1 })]);
-        let mut zones = OrderedMap::new();
+        let census = BTreeMap::from([(ZoneKey::default(), Census { ready: 0, not_ready: 1 })]);
+        let mut zones = BTreeMap::new();
         assert_eq!(update(&mut zones, &census, &settings, Timestamp::EPOCH), Disruption::EntersFull);
         for zone in zones.values_mut() {
             zone.state = Some(ZoneState::FullDisruption);

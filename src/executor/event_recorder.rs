@@ -1,7 +1,7 @@
 //! Records the engine's Events in a task of its own, with client-go's limits: the same event is counted on the Event that
 //! there is, many similar ones are combined, and one object cannot fill the API server with events.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use kube::Client;
 use tokio::sync::mpsc;
@@ -10,7 +10,6 @@ use crate::{
     clock::Clock,
     engine::RecordedEvent,
     k8s::write::{create_event, repeat_event},
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -104,11 +103,11 @@ enum EventAction {
 #[derive(Debug, Default)]
 struct EventCorrelator {
     /// When an object's events would all be allowed again, by source and object.
-    spent: OrderedMap<String, Timestamp>,
+    spent: BTreeMap<String, Timestamp>,
     /// When events came that are alike but for their message.
-    similar: OrderedMap<String, VecDeque<(Timestamp, String)>>,
+    similar: BTreeMap<String, VecDeque<(Timestamp, String)>>,
     /// The Events that were created, and how often each happened.
-    known: OrderedMap<String, (String, u32)>,
+    known: BTreeMap<String, (String, u32)>,
 }
 
 impl EventCorrelator {

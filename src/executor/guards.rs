@@ -1,13 +1,14 @@
 //! The file of guard rails.
 
 use std::{
+    collections::BTreeSet,
     env, fs, io,
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 
-use crate::{cluster::Selector, operation::Guards, ordered::OrderedSet};
+use crate::{cluster::Selector, operation::Guards};
 
 /// Why the guard rails are unknown. Nothing is written to the cluster then.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +30,7 @@ struct File {
     max_nodes: Option<usize>,
     max_zone_percent: Option<u8>,
     keep_last_ready: Option<bool>,
-    protected_namespaces: OrderedSet<String>,
+    protected_namespaces: BTreeSet<String>,
     protected_pods: Vec<String>,
 }
 

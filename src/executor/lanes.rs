@@ -1,13 +1,11 @@
 //! Items in lanes.
 
-use std::collections::VecDeque;
-
-use crate::ordered::OrderedMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Items that wait, by lane. Of each lane one item is in flight at a time.
 pub(super) struct Lanes<L, I> {
     /// The items of each lane that wait. A lane is here while any item of it waits or is in flight.
-    lanes: OrderedMap<L, VecDeque<I>>,
+    lanes: BTreeMap<L, VecDeque<I>>,
     /// The lanes with items that wait and none in flight, the one that has waited longest first.
     ready: VecDeque<L>,
     waiting: usize,
@@ -15,7 +13,7 @@ pub(super) struct Lanes<L, I> {
 
 impl<L, I> Default for Lanes<L, I> {
     fn default() -> Self {
-        Self { lanes: OrderedMap::new(), ready: VecDeque::new(), waiting: 0 }
+        Self { lanes: BTreeMap::new(), ready: VecDeque::new(), waiting: 0 }
     }
 }
 

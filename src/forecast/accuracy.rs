@@ -1,7 +1,10 @@
 //! How right the forecasts have been: what the controller did, compared with what had been predicted five seconds
 //! before. Every event is in one class: on time, by chance, unforeseeable, missed for a reason, or not compared.
 
-use std::{collections::VecDeque, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+};
 
 use super::{ControllerEvent, EventKind, Forecast, ForecastStep, OutcomeRecord, OutcomeReport, comparison};
 use crate::{
@@ -9,7 +12,6 @@ use crate::{
         Applied, Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, ZoneKey,
     },
     engine::{DELETION_BY_TAINT, controllers_own},
-    ordered::{OrderedMap, OrderedSet},
     plan::PodOutcome,
     time::{Span, Timestamp},
 };
@@ -44,7 +46,7 @@ pub struct Accuracy {
     events: VecDeque<ControllerEvent>,
     /// What others did since then that no forecast can know.
     surprises: VecDeque<Surprise>,
-    counts: OrderedMap<EventKind, EventCounts>,
+    counts: BTreeMap<EventKind, EventCounts>,
     /// By how much later than it happened each event was predicted.
     errors: VecDeque<Span>,
     /// The most nodes of which chance took one.
@@ -64,7 +66,7 @@ struct Predictions {
     /// Whether anything could be predicted.
     is_possible: bool,
     /// The nodes of which chance decides whether they are tainted.
-    uncertain: OrderedSet<NodeName>,
+    uncertain: BTreeSet<NodeName>,
 }
 
 /// What is predicted as a change arrives.
@@ -73,7 +75,7 @@ pub struct Predicted<'a> {
     /// The last forecast.
     pub forecast: Option<&'a Forecast>,
     /// The outcomes of the pods that leave.
-    pub outcomes: Option<&'a OrderedMap<Key, PodOutcome>>,
+    pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
 }
 
 /// Something that somebody other than the controller did to a node.
@@ -219,7 +221,7 @@ pub enum Judgement {
 /// How right the forecasts have been.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccuracyReport {
-    pub kinds: OrderedMap<EventKind, EventCounts>,
+    pub kinds: BTreeMap<EventKind, EventCounts>,
     /// The median error of all predicted times, on time or not, whether early or late; none without any.
     pub median: Option<Span>,
     /// The largest of these errors.
@@ -250,7 +252,7 @@ impl Accuracy {
             predictions: VecDeque::new(),
             events: VecDeque::new(),
             surprises: VecDeque::new(),
-            counts: OrderedMap::new(),
+            counts: BTreeMap::new(),
             errors: VecDeque::new(),
             most_among: 0,
             misses: VecDeque::new(),
@@ -289,7 +291,7 @@ impl Accuracy {
     fn keep_due(&self, events: &mut [(ControllerEvent, usize)], made: Timestamp) {
         let Some(before) = self.predictions.back() else { return };
         let due = before.events.iter().take_while(|event| event.at < made);
-        let due: OrderedMap<_, Timestamp> = due.map(|event| (event.identity(), event.at)).collect();
+        let due: BTreeMap<_, Timestamp> = due.map(|event| (event.identity(), event.at)).collect();
         if due.is_empty() {
             return;
         }

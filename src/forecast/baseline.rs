@@ -1,15 +1,14 @@
 //! What a failure adds to the forecast without it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Forecast, ForecastStep};
-use crate::{
-    cluster::{Cluster, Key, NodeName},
-    ordered::{OrderedMap, OrderedSet},
-};
+use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
     /// Removes the steps that `baseline` has at the same time; the steps of the failing nodes stay in any case.
-    pub fn subtract(&mut self, baseline: &Self, failing: &OrderedSet<NodeName>) {
-        let expected: OrderedSet<_> = baseline.steps.iter().map(|step| (step.at, &step.kind)).collect();
+    pub fn subtract(&mut self, baseline: &Self, failing: &BTreeSet<NodeName>) {
+        let expected: BTreeSet<_> = baseline.steps.iter().map(|step| (step.at, &step.kind)).collect();
         let stays = |step: &ForecastStep| {
             failing.contains(step.kind.node()) || !expected.contains(&(step.at, &step.kind))
         };
@@ -24,10 +23,10 @@ impl Forecast {
     }
 
     /// The running pods of these nodes that are not deleted within the forecast.
-    pub fn staying(&self, cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<(Key, NodeName)> {
+    pub fn staying(&self, cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<(Key, NodeName)> {
         let mut staying = Vec::new();
         for node in nodes {
-            let leaving: OrderedSet<&Key> = self.of_node(node).filter_map(|step| step.kind.pod()).collect();
+            let leaving: BTreeSet<&Key> = self.of_node(node).filter_map(|step| step.kind.pod()).collect();
             let stays = cluster
                 .pods_on(node)
                 .filter(|pod| pod.termination.is_none() && !pod.is_finished() && !leaving.contains(&pod.key));
@@ -38,8 +37,8 @@ impl Forecast {
 }
 
 /// The indices of the steps of each node, in order of time.
-pub(super) fn by_node(steps: &[ForecastStep]) -> OrderedMap<NodeName, Vec<usize>> {
-    let mut places: OrderedMap<NodeName, Vec<usize>> = OrderedMap::new();
+pub(super) fn by_node(steps: &[ForecastStep]) -> BTreeMap<NodeName, Vec<usize>> {
+    let mut places: BTreeMap<NodeName, Vec<usize>> = BTreeMap::new();
     for (place, step) in steps.iter().enumerate() {
         places.entry(step.kind.node().clone()).or_default().push(place);
     }

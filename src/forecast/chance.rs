@@ -8,13 +8,17 @@
 //! Thousands of nodes may wait for hundreds of tokens. Each token makes it less likely by the same factor that a node still
 //! waits, so that what a node gets of many tokens is a difference of two sums over tokens ([`Contest::shares`]).
 
-use std::{fmt, mem, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, mem,
+    ops::Range,
+    sync::Arc,
+};
 
 use super::{ForecastKind, ForecastStep, TimeRange};
 use crate::{
     cluster::{Cluster, NodeName, Pod, Taint, TaintEffect, ZoneKey},
     engine::{QueueChange, QueueEvent, Tolerance, UNREACHABLE, tolerance},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -67,11 +71,11 @@ pub struct DeletedRange {
 
 /// The chances of all tokens of a forecast.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Chances(OrderedMap<ZoneKey, Contest>);
+pub(super) struct Chances(BTreeMap<ZoneKey, Contest>);
 
 impl Chances {
     pub fn new(events: impl Iterator<Item = QueueEvent>) -> Self {
-        let mut zones: OrderedMap<ZoneKey, Contest> = OrderedMap::new();
+        let mut zones: BTreeMap<ZoneKey, Contest> = BTreeMap::new();
         for event in events {
             match event {
                 QueueEvent::Changed { zone, change } => zones.entry(zone).or_default().on_change(change),
@@ -85,10 +89,10 @@ impl Chances {
     /// Adds to each step the chance that it happens at its time; none if that is certain.
     pub fn add_to(&self, steps: &mut [ForecastStep]) {
         let tokens = self.0.values().flat_map(|contest| &contest.tokens);
-        let tokens: OrderedMap<(Timestamp, &NodeName), &Chance> =
+        let tokens: BTreeMap<(Timestamp, &NodeName), &Chance> =
             tokens.filter_map(|token| Some(((token.at, &token.node), token.chance.as_ref()?))).collect();
         // The chance of the last taint of each node, which its evictions share.
-        let mut of_node: OrderedMap<NodeName, Option<Chance>> = OrderedMap::new();
+        let mut of_node: BTreeMap<NodeName, Option<Chance>> = BTreeMap::new();
         for step in steps {
             let node = step.kind.node();
             match &step.kind {
@@ -103,8 +107,8 @@ impl Chances {
     }
 
     /// The first and the last time at which each node may be tainted, where chance decides.
-    pub fn turns(&self) -> OrderedMap<NodeName, TimeRange> {
-        let mut turns: OrderedMap<NodeName, TimeRange> = OrderedMap::new();
+    pub fn turns(&self) -> BTreeMap<NodeName, TimeRange> {
+        let mut turns: BTreeMap<NodeName, TimeRange> = BTreeMap::new();
         for contest in self.0.values() {
             for Spell { node, tokens, .. } in &contest.spells {
                 let (first, last) = (contest.tokens[tokens.start].at, contest.tokens[tokens.end - 1].at);
@@ -168,7 +172,7 @@ impl fmt::Display for DeletedRange {
 #[derive(Debug, PartialEq)]
 struct Contest {
     /// Those that still wait in some order.
-    contenders: OrderedMap<NodeName, Contender>,
+    contenders: BTreeMap<NodeName, Contender>,
     /// The sum of their probabilities that they still wait.
     total: f64,
     /// The factor that the tokens since the last [`Contest::end_spells`] have put on the probability that a node waits.
@@ -218,7 +222,7 @@ const NONE: f64 = 1e-9;
 impl Default for Contest {
     fn default() -> Self {
         Self {
-            contenders: OrderedMap::new(),
+            contenders: BTreeMap::new(),
             total: 0.0,
             remaining: 1.0,
             smallest: 1.0,
@@ -301,15 +305,15 @@ impl Contest {
     }
 
     /// When the pods of each node that may get a token are deleted.
-    fn schedules(&self, cluster: &Cluster) -> OrderedMap<&NodeName, Schedule> {
+    fn schedules(&self, cluster: &Cluster) -> BTreeMap<&NodeName, Schedule> {
         let nodes = self.spells.iter().map(|spell| &spell.node);
-        let nodes: OrderedSet<&NodeName> = nodes.chain(self.tokens.iter().map(|token| &token.node)).collect();
+        let nodes: BTreeSet<&NodeName> = nodes.chain(self.tokens.iter().map(|token| &token.node)).collect();
         let taints = [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
         nodes.into_iter().map(|node| (node, Schedule::of(cluster, node, &taints))).collect()
     }
 
     /// How many pods are deleted until a time, on average over all orders.
-    fn expected(&self, schedules: &OrderedMap<&NodeName, Schedule>, until: Timestamp) -> f64 {
+    fn expected(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> f64 {
         let of_pods = |spell: &Spell, after: Span, pods: usize| {
             let in_time = self.tokens.partition_point(|token| until.since(token.at) >= after);
             let tokens = spell.tokens.start..spell.tokens.end.min(in_time).max(spell.tokens.start);
@@ -327,8 +331,8 @@ impl Contest {
     /// A node's count falls from token to token: the most is bounded by the largest counts of the first token, one for each
     /// token that can still lead to deletions; the least by the smallest counts of each token in turn, one for each token
     /// up to it.
-    fn bounds(&self, schedules: &OrderedMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
-        let mut alike: OrderedMap<&Schedule, usize> = OrderedMap::new();
+    fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
+        let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
         schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);
         // The counts of all nodes, rising, each with how many nodes have it.
         let counts = |token: &Token| {
@@ -428,9 +432,9 @@ mod tests {
     /// The probability that each node gets each token, worked out node by node.
     #[derive(Default)]
     struct NodeByNode {
-        waits: OrderedMap<NodeName, f64>,
-        tainted: OrderedSet<NodeName>,
-        gets: Vec<OrderedMap<NodeName, f64>>,
+        waits: BTreeMap<NodeName, f64>,
+        tainted: BTreeSet<NodeName>,
+        gets: Vec<BTreeMap<NodeName, f64>>,
     }
 
     impl NodeByNode {
@@ -475,7 +479,7 @@ mod tests {
         for seed in 0..200 {
             let mut random = Random(seed);
             let (mut contest, mut reference) = (Contest::default(), NodeByNode::default());
-            let mut waiting: OrderedSet<NodeName> = OrderedSet::new();
+            let mut waiting: BTreeSet<NodeName> = BTreeSet::new();
             for second in 0..300 {
                 let node = NodeName::from(&*format!("n{}", random.below(12)));
                 let change = match random.below(6) {

@@ -1,13 +1,16 @@
 //! The forecast as lanes of a chart: one for each node that something happens to; one for several nodes, or for a zone,
 //! where there is no room for all.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{DeletedRange, Forecast, ForecastKind, ForecastStep};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Why, controllers_own},
-    ordered::{OrderedMap, OrderedSet},
     plan::OutcomeKind,
     time::{Span, Timestamp},
 };
@@ -66,7 +69,7 @@ pub struct LanePods {
     pub range: TimeRange,
     pub pods: Arc<Vec<Key>>,
     /// The outcomes of those that have nowhere to run; empty until they are [known](Lane::with_nowhere).
-    pub nowhere: OrderedSet<OutcomeKind>,
+    pub nowhere: BTreeSet<OutcomeKind>,
 }
 
 /// The first and the last time at which something may happen, or happens to the first and the last of several nodes.
@@ -100,7 +103,7 @@ impl Lane {
     /// With the outcomes of its pods that have nowhere to run; `of_node` are those of a node.
     pub fn with_nowhere<'a>(
         &self,
-        of_node: impl Fn(&NodeName) -> Option<&'a OrderedMap<Key, OutcomeKind>>,
+        of_node: impl Fn(&NodeName) -> Option<&'a BTreeMap<Key, OutcomeKind>>,
     ) -> Cow<'_, Self> {
         let [node] = self.nodes.as_slice() else { return Cow::Borrowed(self) };
         let Some(nowhere) = of_node(node) else { return Cow::Borrowed(self) };
@@ -155,7 +158,7 @@ impl Lane {
                     Some(last) if last.range == range => Arc::make_mut(&mut last.pods).push(pod.clone()),
                     _ => {
                         let pods = Arc::new(vec![pod.clone()]);
-                        self.pods.push(LanePods { at, range, pods, nowhere: OrderedSet::new() });
+                        self.pods.push(LanePods { at, range, pods, nowhere: BTreeSet::new() });
                     }
                 }
             }
@@ -209,7 +212,7 @@ impl Forecast {
         if !engine.confidence(self.made).allows_predictions() {
             return self;
         }
-        let names: OrderedSet<&NodeName> = self
+        let names: BTreeSet<&NodeName> = self
             .by_node
             .keys()
             .chain(&self.silent)
@@ -272,7 +275,7 @@ pub fn fold(lanes: &[Cow<'_, Lane>], room: usize, unit: Span) -> Vec<Lane> {
 
 /// The lanes by their keys; each group stands where the first of its lanes stood.
 fn grouped<'a, K: Ord>(lanes: &'a [Cow<'_, Lane>], key: impl Fn(&'a Lane) -> K) -> Vec<Vec<&'a Lane>> {
-    let mut places: OrderedMap<K, usize> = OrderedMap::new();
+    let mut places: BTreeMap<K, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&Lane>> = Vec::new();
     for lane in lanes.iter().map(Cow::as_ref) {
         let place = *places.entry(key(lane)).or_insert(groups.len());
@@ -332,7 +335,7 @@ mod tests {
     /// The lanes of a forecast made at second 0 over these nodes.
     fn lanes(nodes: Vec<Node>, steps: Vec<ForecastStep>, turns: &[(&str, TimeRange)]) -> Vec<Lane> {
         let mut cluster = Cluster::default();
-        let names: OrderedSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
+        let names: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
         for node in nodes {
             cluster.apply(Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
         }
@@ -362,7 +365,7 @@ mod tests {
     /// The pods that are [`deleted`] together.
     fn leave(secs: i64, range: TimeRange, count: usize) -> LanePods {
         let pods = Arc::new(vec![Key::new("d", "p"); count]);
-        LanePods { at: at(secs), range, pods, nowhere: OrderedSet::new() }
+        LanePods { at: at(secs), range, pods, nowhere: BTreeSet::new() }
     }
 
     fn deleted(node: &str) -> ForecastKind {
@@ -391,10 +394,10 @@ mod tests {
     fn a_lane_knows_its_pods_that_have_nowhere_to_run() {
         let steps = vec![step(300, deleted("n"), false), step(310, deleted("n"), false)];
         let lanes = lanes(vec![node("n", Some(-5), Some(-2))], steps, &[]);
-        let stuck = OrderedMap::from([(Key::new("d", "p"), OutcomeKind::Stuck)]);
+        let stuck = BTreeMap::from([(Key::new("d", "p"), OutcomeKind::Stuck)]);
         let lane = lanes[0].with_nowhere(|node| (**node == *"n").then_some(&stuck));
         assert!(
-            lane.pods.iter().all(|pods| pods.nowhere == OrderedSet::from([OutcomeKind::Stuck])),
+            lane.pods.iter().all(|pods| pods.nowhere == BTreeSet::from([OutcomeKind::Stuck])),
             "{lane:?}"
         );
         assert_eq!(*lanes[0].with_nowhere(|_| None), lanes[0]);

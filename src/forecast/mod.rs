@@ -24,14 +24,16 @@ pub use outcome_record::{
 pub use successors::{Succession, SuccessionCounts, Successor};
 pub use totals::ForecastTotals;
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use chance::Chances;
 
 use crate::{
     cluster::{Applied, Change, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
     engine::{Deletion, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
-    ordered::{OrderedMap, OrderedSet},
     plan::Cancellation,
     time::{Span, Timestamp},
 };
@@ -47,11 +49,11 @@ pub struct Forecast {
     /// Taints that depend on chance upstream, in order of time. `steps` has none of them.
     pub uncertain_taints: Vec<UncertainTaints>,
     /// The nodes that were silent when it was made: it predicts from their silence.
-    pub silent: OrderedSet<NodeName>,
+    pub silent: BTreeSet<NodeName>,
     /// The zones at the end; empty if nothing can be predicted.
     pub zones: Vec<ZoneView>,
     /// The nodes that are not Ready at the end, renew nothing, or were removed.
-    pub down: OrderedSet<NodeName>,
+    pub down: BTreeSet<NodeName>,
     /// Empty until [made](Self::with_chart).
     pub chart: Chart,
     /// The chances of all tokens.
@@ -59,9 +61,9 @@ pub struct Forecast {
     /// How many deletions are not asked about: a failure is compared with the forecast without it.
     subtracted: usize,
     /// The first and the last time at which each node may be tainted that waits for a token together with others.
-    taint_turns: OrderedMap<NodeName, TimeRange>,
+    taint_turns: BTreeMap<NodeName, TimeRange>,
     /// The indices of each node in `steps`, in order of time.
-    by_node: OrderedMap<NodeName, Vec<usize>>,
+    by_node: BTreeMap<NodeName, Vec<usize>>,
 }
 
 /// One predicted event.
@@ -169,13 +171,13 @@ impl Forecast {
 
     /// Removes what was predicted from the silence of nodes that are not silent any more. The other steps stay as they
     /// are until the next forecast.
-    pub fn forget_heard(self: &mut Arc<Self>, silent: &OrderedSet<NodeName>) {
-        let heard: OrderedSet<NodeName> = self.silent.difference(silent).cloned().collect();
+    pub fn forget_heard(self: &mut Arc<Self>, silent: &BTreeSet<NodeName>) {
+        let heard: BTreeSet<NodeName> = self.silent.difference(silent).cloned().collect();
         if heard.is_empty() {
             return;
         }
         let forecast = Arc::make_mut(self);
-        let mut fallen: OrderedSet<NodeName> = OrderedSet::new();
+        let mut fallen: BTreeSet<NodeName> = BTreeSet::new();
         forecast.steps.retain(|step| {
             let node = step.kind.node();
             if heard.contains(node) && matches!(step.kind, ForecastKind::Unknown { .. }) {
@@ -223,7 +225,7 @@ impl Run {
     pub(crate) fn new(
         engine: &Engine,
         cluster: &Cluster,
-        silent: &OrderedSet<NodeName>,
+        silent: &BTreeSet<NodeName>,
         now: Timestamp,
     ) -> Self {
         let (engine_copy, in_flight) = engine.forecast_copy();
@@ -284,7 +286,7 @@ impl Run {
     }
 
     /// The nodes of the cluster that are gone, not Ready, or without heartbeats.
-    fn down_nodes(&self, cluster: &Cluster) -> OrderedSet<NodeName> {
+    fn down_nodes(&self, cluster: &Cluster) -> BTreeSet<NodeName> {
         let mut alive = SortedWalk::new(self.engine.assumed_alive().map(|node| (node, ())));
         let mut ready =
             SortedWalk::new(self.cluster.nodes().iter().map(|node| (&node.name, node.is_ready())));

@@ -1,9 +1,10 @@
 //! What becomes of every pod that is evicted, by the rule of [`plan::outcome`](crate::plan::outcome).
 
+use std::collections::BTreeMap;
+
 use super::{Forecast, Succession};
 use crate::{
     cluster::{Cluster, Key},
-    ordered::OrderedMap,
     plan::{Environment, OutcomeCounts, PodOutcome},
     time::Timestamp,
 };
@@ -13,11 +14,11 @@ impl Forecast {
     /// for the first `most` in the order in which replacements are placed.
     pub fn outcomes<E: Environment>(
         &self,
-        leaving: &OrderedMap<Key, Timestamp>,
+        leaving: &BTreeMap<Key, Timestamp>,
         most: usize,
         cluster: &Cluster,
         environment: E,
-    ) -> (OrderedMap<Key, PodOutcome>, OutcomeCounts) {
+    ) -> (BTreeMap<Key, PodOutcome>, OutcomeCounts) {
         if let Some(outcome) = PodOutcome::of_unknown_cluster(cluster) {
             let outcomes = leaving.keys().map(|key| (key.clone(), outcome.clone())).collect();
             return (outcomes, OutcomeCounts::default());

@@ -1,12 +1,14 @@
 //! How right predicted outcomes have been: where each pod went that was evicted, or that it went nowhere, compared with what had been
 //! predicted when its deletion began.
 
-use std::{collections::VecDeque, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+};
 
 use super::accuracy::keep;
 use crate::{
     cluster::{Cluster, Delta, Key, NodeName, Pod, Uid},
-    ordered::{OrderedMap, OrderedSet},
     placement::TiedNodes,
     plan::{OutcomeKind, PodOutcome, warning::has_identity},
     time::{Span, Timestamp},
@@ -23,9 +25,9 @@ pub struct OutcomeRecord {
     /// The pods whose outcome is not read yet, oldest first.
     open: VecDeque<OpenCase>,
     /// The pods that were created for the owners of those since, in order of their creation.
-    created: OrderedMap<Uid, Vec<CreatedPod>>,
+    created: BTreeMap<Uid, Vec<CreatedPod>>,
     counts: OutcomeScore,
-    differences: OrderedMap<(&'static str, &'static str), usize>,
+    differences: BTreeMap<(&'static str, &'static str), usize>,
     last: VecDeque<OutcomeDifference>,
 }
 
@@ -235,7 +237,7 @@ impl OutcomeRecord {
     fn became(&mut self, case: &OpenCase, cluster: &Cluster) -> Became {
         let replacement = case.owner.as_ref().and_then(|owner| {
             let created = self.created.get_mut(owner)?;
-            let awaited: OrderedSet<&NodeName> = self
+            let awaited: BTreeSet<&NodeName> = self
                 .open
                 .iter()
                 .filter(|other| other.owner.as_ref() == Some(owner))
@@ -334,7 +336,7 @@ mod tests {
 
     /// A pod of this name that is evicted from n0, and was to move to n1 or n2.
     fn case(pod: &str, keeps_its_name: bool) -> OpenCase {
-        let nodes: OrderedSet<NodeName> = ["n1".into(), "n2".into()].into();
+        let nodes: BTreeSet<NodeName> = ["n1".into(), "n2".into()].into();
         let predicted = PredictedOutcome {
             kind: OutcomeKind::Moves,
             node: Some("n1".into()),

@@ -1,12 +1,14 @@
 //! What replaces the pods that a forecast deletes or that no longer run: where the replacements land, which pods wait, and
 //! which are lost.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
-    ordered::{OrderedMap, OrderedSet},
     plan::{
         Departing, Environment, Failover, FailoverPod, Landing, LeavingPod, OutcomeCounts, OutcomeKind,
         PodOutcome, QuotaRefusal, Recreation, RunTrace,
@@ -172,7 +174,7 @@ impl Forecast {
     pub(super) fn successors_of_first<E: Environment>(
         &self,
         most: usize,
-        leaving: &OrderedMap<Key, Timestamp>,
+        leaving: &BTreeMap<Key, Timestamp>,
         cluster: &Cluster,
         environment: E,
     ) -> Succession {
@@ -191,7 +193,7 @@ impl Forecast {
     /// as in N-1.
     pub fn successors_of<E: Environment>(
         &self,
-        failing: &OrderedSet<NodeName>,
+        failing: &BTreeSet<NodeName>,
         assumptions: &Assumptions,
         cluster: &Cluster,
         environment: E,
@@ -202,7 +204,7 @@ impl Forecast {
     }
 
     /// The pods of nodes that are down at the end, and those that are deleted elsewhere.
-    fn pods(&self, departures: &OrderedMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
+    fn pods(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
         let is_elsewhere = |pod: &&Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
         let deleted = departures.keys().filter_map(|pod| cluster.pod(pod));
@@ -214,8 +216,8 @@ impl Forecast {
         &self,
         most: usize,
         pods: Vec<Arc<Pod>>,
-        departures: &OrderedMap<Key, Departure>,
-        lost: &OrderedSet<NodeName>,
+        departures: &BTreeMap<Key, Departure>,
+        lost: &BTreeSet<NodeName>,
         cluster: &Cluster,
         environment: E,
     ) -> Succession {
@@ -247,8 +249,8 @@ impl Forecast {
         assumptions: &Assumptions,
         cluster: &Cluster,
         environment: &E,
-    ) -> OrderedMap<Key, Departure> {
-        let mut departures: OrderedMap<Key, Departure> = OrderedMap::new();
+    ) -> BTreeMap<Key, Departure> {
+        let mut departures: BTreeMap<Key, Departure> = BTreeMap::new();
         for step in &self.steps {
             let Some(pod) = step.kind.pod() else { continue };
             let removed = matches!(step.kind, ForecastKind::Removed { .. }).then_some(step.at);
@@ -296,9 +298,9 @@ impl Forecast {
 /// within it.
 fn refusals(
     cluster: &Cluster,
-    departures: &OrderedMap<Key, Departure>,
+    departures: &BTreeMap<Key, Departure>,
     until: Timestamp,
-) -> OrderedMap<Key, QuotaRefusal> {
+) -> BTreeMap<Key, QuotaRefusal> {
     let departure = |(pod, departure): (&Key, &Departure)| {
         let Departure { leaves, gone, .. } = *departure;
         Some(replacement::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone })

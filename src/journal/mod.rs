@@ -8,6 +8,7 @@ pub mod line;
 pub mod unfinished;
 
 use std::{
+    collections::BTreeSet,
     env,
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io::{self, BufRead, BufReader, Write},
@@ -17,7 +18,7 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{cluster::OperationId, k8s::cluster_id::ClusterId, ordered::OrderedSet};
+use crate::{cluster::OperationId, k8s::cluster_id::ClusterId};
 
 pub use line::{JournalLine, LineKind, OperationStart};
 pub use unfinished::{JournaledOperation, operations};
@@ -104,7 +105,7 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(failed(error)),
         };
-        let mut stems = OrderedSet::new();
+        let mut stems = BTreeSet::new();
         for entry in entries {
             let name = entry.map_err(failed)?.file_name();
             // Older files have a number before the end.

@@ -1,5 +1,7 @@
 //! The operations of a journal: which are not finished, what they may have written, and what would undo that.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{JournalLine, LineKind, OperationStart};
 use crate::{
     cluster::{NodeName, OperationId},
@@ -7,7 +9,6 @@ use crate::{
         PriorRun,
         approval::{self, PriorOperation},
     },
-    ordered::{OrderedMap, OrderedSet},
     plan::{
         Undo,
         undo::{NodeUndo, UndoStep},
@@ -31,12 +32,12 @@ pub struct JournaledOperation {
     /// an answer.
     undos: Vec<NodeUndo>,
     /// The nodes on which a write of it succeeded.
-    claimed: OrderedSet<NodeName>,
+    claimed: BTreeSet<NodeName>,
 }
 
 /// All operations of the lines, oldest first.
 pub fn operations(lines: &[JournalLine]) -> Vec<JournaledOperation> {
-    let mut found: OrderedMap<&OperationId, Reader> = OrderedMap::new();
+    let mut found: BTreeMap<&OperationId, Reader> = BTreeMap::new();
     for line in lines {
         if let LineKind::Started(start) = &line.kind {
             found.insert(&line.operation, Reader::new(line, start));
@@ -54,7 +55,7 @@ pub fn operations(lines: &[JournalLine]) -> Vec<JournaledOperation> {
 struct Reader<'a> {
     found: JournaledOperation,
     /// Requests without an outcome: the object, and what would undo the request.
-    in_flight: OrderedMap<u64, (&'a str, Option<&'a NodeUndo>)>,
+    in_flight: BTreeMap<u64, (&'a str, Option<&'a NodeUndo>)>,
 }
 
 impl<'a> Reader<'a> {
@@ -67,9 +68,9 @@ impl<'a> Reader<'a> {
             ended: None,
             undone: false,
             undos: Vec::new(),
-            claimed: OrderedSet::new(),
+            claimed: BTreeSet::new(),
         };
-        Self { found, in_flight: OrderedMap::new() }
+        Self { found, in_flight: BTreeMap::new() }
     }
 
     fn read(&mut self, line: &'a JournalLine) {

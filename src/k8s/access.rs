@@ -1,10 +1,12 @@
 //! Checks permissions before they are needed (SelfSubjectAccessReview).
 
+use std::collections::BTreeMap;
+
 use kube::Client;
 use serde_json::{Value, json};
 
 use super::error::{plain, words};
-use crate::{ordered::OrderedMap, plan::Permission};
+use crate::plan::Permission;
 
 /// The permissions that we do not have. A permission that is granted for all namespaces and names is checked once;
 /// one that is not is checked for each namespace or node.
@@ -12,7 +14,7 @@ use crate::{ordered::OrderedMap, plan::Permission};
 /// # Errors
 /// The server did not answer a review, in words.
 pub async fn missing(client: &Client, wanted: &[Permission]) -> Result<Vec<Permission>, String> {
-    let mut everywhere: OrderedMap<Permission, bool> = OrderedMap::new();
+    let mut everywhere: BTreeMap<Permission, bool> = BTreeMap::new();
     let mut missing = Vec::new();
     for permission in wanted {
         let general = permission.everywhere();

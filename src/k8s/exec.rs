@@ -2,7 +2,7 @@
 //!
 //! The client library runs them several times, blocks meanwhile, and lets them write to the screen.
 
-use std::{process::Stdio, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, process::Stdio, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Request, StatusCode, header::AUTHORIZATION};
 use kube::{
@@ -17,7 +17,6 @@ use tokio::{process::Command, sync::Mutex, time::timeout};
 use super::error::{ConnectError, plain};
 use crate::{
     clock,
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -35,7 +34,7 @@ const LEAST: Span = Span::from_secs(30);
 pub struct Plugin {
     command: String,
     args: Vec<String>,
-    env: OrderedMap<String, String>,
+    env: BTreeMap<String, String>,
     api_version: String,
     cluster: Option<Value>,
     hint: String,

@@ -1,7 +1,10 @@
 //! What a kubelet measures and how it is configured, asked through the API server (`nodes/proxy`); and what
 //! metrics.k8s.io says instead where that is not permitted.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures::future;
 use kube::Client;
@@ -13,7 +16,6 @@ use super::{
 use crate::{
     clock::Clock,
     cluster::{Key, Node, NodeName},
-    ordered::{OrderedMap, OrderedSet},
     plan::node_path,
     pressure::{EvictionSettings, NodeStats, PodUsage, SignalLevel, UsageMetric},
     time::Timestamp,
@@ -56,12 +58,7 @@ impl UsageSource {
 }
 
 /// Asks the kubelet of a node, and metrics.k8s.io for these pods of it if the kubelet's measurements may not be read.
-pub async fn read_kubelet(
-    client: &Client,
-    node: &Node,
-    pods: &OrderedSet<Key>,
-    clock: Clock,
-) -> KubeletReport {
+pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, clock: Clock) -> KubeletReport {
     let path = |page: &str| format!("{}/proxy/{page}", node_path(&node.name));
     let (summary, configz) = (path("stats/summary"), path("configz"));
     let read = |path| get(client, path, PATIENCE, LONGEST);
@@ -82,20 +79,20 @@ pub async fn read_kubelet(
 ///
 /// # Errors
 /// It cannot be read, in words.
-pub async fn read_node_metrics(client: &Client) -> Result<OrderedMap<NodeName, UsageMetric>, String> {
+pub async fn read_node_metrics(client: &Client) -> Result<BTreeMap<NodeName, UsageMetric>, String> {
     let json = get(client, CollectionQuery::of_node_metrics(None).as_str(), PATIENCE, LONGEST).await?;
     kubelet::node_metrics(&json).ok_or_else(no_metrics)
 }
 
 /// The memory of a node and of its pods. Pods are listed by namespace: metrics.k8s.io knows no nodes of pods.
-async fn read_metrics(client: &Client, node: &Node, pods: &OrderedSet<Key>) -> Result<NodeStats, String> {
+async fn read_metrics(client: &Client, node: &Node, pods: &BTreeSet<Key>) -> Result<NodeStats, String> {
     let of_node = CollectionQuery::of_node_metrics(Some(&node.name));
     let json = get(client, of_node.as_str(), PATIENCE, LONGEST).await?;
     let metric = kubelet::node_metric(&json).ok_or_else(no_metrics)?;
     let capacity = node.memory_capacity_bytes;
     let memory = SignalLevel { available: capacity.saturating_sub(metric.memory_bytes), capacity };
-    let mut usage = OrderedMap::new();
-    for namespace in pods.iter().map(|pod| &pod.namespace).collect::<OrderedSet<_>>() {
+    let mut usage = BTreeMap::new();
+    for namespace in pods.iter().map(|pod| &pod.namespace).collect::<BTreeSet<_>>() {
         let of_pods = CollectionQuery::of_pod_metrics(namespace);
         let json = get(client, of_pods.as_str(), PATIENCE, LONGEST).await?;
         let read = kubelet::pod_metrics(&json).ok_or_else(no_metrics)?;

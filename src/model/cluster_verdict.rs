@@ -1,7 +1,10 @@
 //! The verdict on the cluster: how bad it is, in one line. The worst thing comes first, then what happens next, then the
 //! consequence. The dashboard's header, `kordon status` and the terminal's title say it in the same words.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use super::{
     HeadroomRest, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
@@ -11,7 +14,6 @@ use crate::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, ZoneState, ZoneView},
     k8s::feed::FeedState,
-    ordered::{OrderedMap, OrderedSet},
     plan::{BlockedDrain, HeadroomClause, OutcomeKind, words::counted},
     time::{Span, Timestamp},
 };
@@ -185,9 +187,9 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
 fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let zones = &model.views.zones;
     let mut findings = zones_down(zones, model.watchlist.zone_names());
-    let named: OrderedSet<&ZoneKey> =
+    let named: BTreeSet<&ZoneKey> =
         zones.iter().filter(|zone| is_disrupted(zone)).map(|zone| &zone.key).collect();
-    let mut by_state: OrderedMap<NodeState, NodesInState<'_>> = OrderedMap::new();
+    let mut by_state: BTreeMap<NodeState, NodesInState<'_>> = BTreeMap::new();
     for (zone, nodes) in model.watchlist.zones() {
         let is_named = |state: NodeState| state.is_down() && named.contains(zone);
         for (name, state) in nodes.notable().filter(|(_, state)| !is_named(*state)) {

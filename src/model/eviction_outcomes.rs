@@ -1,7 +1,11 @@
 //! What becomes of every pod that is evicted: worked out beside the loop ([`OutcomesJob`](super::OutcomesJob)), kept in
 //! [`Model::outcomes`] until something newer is known, and counted for title, verdict and report.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     Model,
@@ -9,7 +13,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, SortedWalk},
-    ordered::{OrderedMap, OrderedSet},
     plan::{OutcomeCounts, OutcomeKind, PodOutcome},
     time::Timestamp,
 };
@@ -20,23 +23,23 @@ pub struct EvictionOutcomes {
     /// The time of the cluster state that it was worked out from.
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
-    pub(super) by_pod: OrderedMap<Key, PodOutcome>,
+    pub(super) by_pod: BTreeMap<Key, PodOutcome>,
     /// The outcomes of pods elsewhere that are preempted.
     pub(super) preempted: OutcomeCounts,
     /// The pods that have nowhere to run, by their node.
-    pub(super) nowhere: OrderedMap<NodeName, OrderedMap<Key, OutcomeKind>>,
+    pub(super) nowhere: BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>>,
     /// The pods whose eviction a budget would refuse, the earlier ones granted; none if budgets are not known.
-    pub(super) refused: Option<OrderedSet<Key>>,
+    pub(super) refused: Option<BTreeSet<Key>>,
 }
 
 impl EvictionOutcomes {
     /// Those of the pods that leave.
-    pub const fn by_pod(&self) -> &OrderedMap<Key, PodOutcome> {
+    pub const fn by_pod(&self) -> &BTreeMap<Key, PodOutcome> {
         &self.by_pod
     }
 
     /// The pods of a node that have nowhere to run; none if there are none.
-    pub fn nowhere_on(&self, node: &NodeName) -> Option<&OrderedMap<Key, OutcomeKind>> {
+    pub fn nowhere_on(&self, node: &NodeName) -> Option<&BTreeMap<Key, OutcomeKind>> {
         self.nowhere.get(node)
     }
 }
@@ -47,7 +50,7 @@ pub(super) struct OutcomesBasis {
     /// [`Model::plan_changes`].
     pub changes: u64,
     /// [`Forecast::down`](crate::forecast::Forecast::down).
-    pub down: OrderedSet<NodeName>,
+    pub down: BTreeSet<NodeName>,
     /// [`LeavingChanges::pods`](super::leaving::LeavingChanges::pods).
     pub leaving: u64,
 }
@@ -116,7 +119,7 @@ impl EvictionCounts {
     /// Counts evictions.
     pub(super) fn new(
         cluster: &Cluster,
-        evictions: &OrderedMap<Key, EvictionRow>,
+        evictions: &BTreeMap<Key, EvictionRow>,
         outcomes: Option<&EvictionOutcomes>,
     ) -> Self {
         let mut counts = Self::default();

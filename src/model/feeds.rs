@@ -1,18 +1,19 @@
 //! The state of the watches, and whether the engine can rely on them.
 
+use std::collections::BTreeMap;
+
 use crate::{
     cluster::Known,
     engine::WatchHealth,
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     operation::approval::Watches,
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
 /// The last reported state of every watch.
 #[derive(Clone, Debug, Default)]
 pub struct Feeds {
-    by_kind: OrderedMap<FeedKind, FeedHealth>,
+    by_kind: BTreeMap<FeedKind, FeedHealth>,
     /// The API server's clock minus ours.
     pub clock_difference: Option<Span>,
 }

@@ -2,12 +2,11 @@
 //!
 //! An eviction that waits is not lost: it goes as soon as it may, unless its reason has gone meanwhile.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{
     cluster::{Cluster, ZoneKey},
     engine::{Deletion, Effect, EffectId, Tolerance, Write, no_execute, tolerance},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -26,12 +25,12 @@ pub struct HeldEvictions {
     /// In the order in which they were decided.
     waiting: VecDeque<Effect>,
     /// When pods of each zone were last evicted, up to the limit.
-    evicted: OrderedMap<ZoneKey, VecDeque<Timestamp>>,
+    evicted: BTreeMap<ZoneKey, VecDeque<Timestamp>>,
     overruns: u64,
     /// Evictions that failed, and when each is tried again.
     retries: Vec<(Timestamp, Effect)>,
     /// How often each eviction has failed, while it is not done.
-    failures: OrderedMap<EffectId, u32>,
+    failures: BTreeMap<EffectId, u32>,
 }
 
 /// How well the pods are known that may be evicted.
@@ -79,8 +78,8 @@ impl HeldEvictions {
     }
 
     /// How many evictions of each zone wait.
-    pub fn waiting(&self, cluster: &Cluster) -> OrderedMap<ZoneKey, usize> {
-        let mut counts = OrderedMap::new();
+    pub fn waiting(&self, cluster: &Cluster) -> BTreeMap<ZoneKey, usize> {
+        let mut counts = BTreeMap::new();
         for effect in self.waiting.iter().chain(self.retries.iter().map(|(_, effect)| effect)) {
             *counts.entry(zone_of(effect, cluster)).or_default() += 1;
         }
@@ -167,7 +166,7 @@ impl HeldEvictions {
             let oldest = times.front().filter(|_| times.len() >= limit)?;
             Some(*oldest + MINUTE)
         };
-        let zones: OrderedSet<ZoneKey> = self.waiting.iter().map(|effect| zone_of(effect, cluster)).collect();
+        let zones: BTreeSet<ZoneKey> = self.waiting.iter().map(|effect| zone_of(effect, cluster)).collect();
         zones.into_iter().filter_map(free).min()
     }
 }

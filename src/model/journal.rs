@@ -1,13 +1,16 @@
 //! The journal of the session: what was decided, what was done and what went wrong, newest last.
 
-use std::{collections::VecDeque, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    sync::Arc,
+};
 
 use super::ControllerRole;
 use crate::{
     cluster::{Key, NodeName},
     engine::{Effect, EventObject, Notice, Outcome, RecordedEvent, Severity, WOULD_EXPLAIN, Why, Write},
     forecast::accuracy::Judgement,
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -30,9 +33,9 @@ pub struct SessionJournal {
     /// How many entries were dropped: the number of the oldest one kept.
     gone: usize,
     /// The numbers of the entries about each node or its pods, in order.
-    by_node: OrderedMap<NodeName, VecDeque<usize>>,
+    by_node: BTreeMap<NodeName, VecDeque<usize>>,
     /// The subjects of the last entries, which others may join: with a zone, tens of thousands of pods join one.
-    recent_subjects: VecDeque<Arc<OrderedSet<JournalSubject>>>,
+    recent_subjects: VecDeque<Arc<BTreeSet<JournalSubject>>>,
     /// Counts what was added.
     revision: u64,
 }

@@ -3,7 +3,10 @@
 //! With a zone, tens of thousands of pods leave. Then this is worked out beside the loop ([`Model::leaves_many`],
 //! [`Model::next_leaving_job`], [`LeavingJob::work`], [`Model::set_leaving`]), by the rules of [`Model::refresh`].
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     Model,
@@ -14,7 +17,6 @@ use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
     engine::{Cause, Certainty, Due, Engine, NodeStage, Why},
     forecast::{self, Forecast},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -28,11 +30,11 @@ const MANY: usize = 2_000;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Leaving {
     pub taken: Timestamp,
-    pub evictions: OrderedMap<Key, EvictionRow>,
+    pub evictions: BTreeMap<Key, EvictionRow>,
     /// The same in the order of [`EvictionState::urgency`], equals by name.
     pub by_urgency: Arc<Vec<Key>>,
     /// The next event of each node that has one.
-    pub next: OrderedMap<NodeName, NextEvent>,
+    pub next: BTreeMap<NodeName, NextEvent>,
     /// When the first of the pods leaves whose deletion has not begun; none if there is none.
     pub first: Option<Timestamp>,
     /// When the grace periods of the terminating pods end, the first one first.
@@ -84,7 +86,7 @@ pub struct LeavingJob {
     engine: Engine,
     cluster: Cluster,
     forecast: Option<Arc<Forecast>>,
-    abnormal: OrderedSet<NodeName>,
+    abnormal: BTreeSet<NodeName>,
     before: Arc<Leaving>,
     outcomes: Option<Arc<EvictionOutcomes>>,
     now: Timestamp,
@@ -104,12 +106,12 @@ impl Leaving {
     }
 
     /// Whether the same pods leave, whenever that is.
-    fn has_pods_of(&self, other: &OrderedMap<Key, EvictionRow>) -> bool {
+    fn has_pods_of(&self, other: &BTreeMap<Key, EvictionRow>) -> bool {
         leaving_keys(&self.evictions).eq(leaving_keys(other))
     }
 }
 
-fn leaving_keys(evictions: &OrderedMap<Key, EvictionRow>) -> impl Iterator<Item = &Key> {
+fn leaving_keys(evictions: &BTreeMap<Key, EvictionRow>) -> impl Iterator<Item = &Key> {
     evictions.iter().filter(|(_, row)| row.state.leaves_at().is_some()).map(|(key, _)| key)
 }
 
@@ -182,7 +184,7 @@ struct Sources<'a> {
     cluster: &'a Cluster,
     forecast: Option<&'a Forecast>,
     /// [`super::NodeWatchlist::abnormal`].
-    abnormal: &'a OrderedSet<NodeName>,
+    abnormal: &'a BTreeSet<NodeName>,
     before: &'a Leaving,
     now: Timestamp,
 }
@@ -213,9 +215,9 @@ impl Sources<'_> {
     }
 
     /// Every eviction that the forecast predicts, that the engine counts down, or that is in progress.
-    fn evictions(self) -> OrderedMap<Key, EvictionRow> {
+    fn evictions(self) -> BTreeMap<Key, EvictionRow> {
         let Self { engine, cluster, forecast, now, .. } = self;
-        let mut rows = OrderedMap::new();
+        let mut rows = BTreeMap::new();
         for step in forecast.iter().flat_map(|forecast| &forecast.steps) {
             if let forecast::ForecastKind::Deleted { pod, node }
             | forecast::ForecastKind::Removed { pod, node } = &step.kind
@@ -245,7 +247,7 @@ impl Sources<'_> {
     /// Adds the evictions that were scheduled, are not any more, and whose pod is still there.
     ///
     /// An older forecast does not bring a cancelled eviction back.
-    fn remember_cancelled(self, rows: &mut OrderedMap<Key, EvictionRow>) {
+    fn remember_cancelled(self, rows: &mut BTreeMap<Key, EvictionRow>) {
         let Self { cluster, before, now, .. } = self;
         let predicted_at = self.forecast.map_or(Timestamp::EPOCH, |forecast| forecast.made);
         for (key, row) in &before.evictions {
@@ -275,7 +277,7 @@ impl Sources<'_> {
 
     /// The next event of each node: what the forecast predicts, else its first eviction, else what its silence leads
     /// to.
-    fn next_events(self, evictions: &OrderedMap<Key, EvictionRow>) -> OrderedMap<NodeName, NextEvent> {
+    fn next_events(self, evictions: &BTreeMap<Key, EvictionRow>) -> BTreeMap<NodeName, NextEvent> {
         let Self { engine, cluster, now, .. } = self;
         let mut next = self.predicted_events();
         add_evictions(evictions, &mut next);
@@ -296,8 +298,8 @@ impl Sources<'_> {
         next
     }
 
-    fn predicted_events(self) -> OrderedMap<NodeName, NextEvent> {
-        let mut next = OrderedMap::new();
+    fn predicted_events(self) -> BTreeMap<NodeName, NextEvent> {
+        let mut next = BTreeMap::new();
         let steps = self.forecast.iter().flat_map(|forecast| &forecast.steps);
         for step in steps.filter(|step| step.at > self.now) {
             let what = match &step.kind {
@@ -329,7 +331,7 @@ impl Sources<'_> {
     }
 }
 
-fn by_urgency(evictions: &OrderedMap<Key, EvictionRow>) -> Vec<Key> {
+fn by_urgency(evictions: &BTreeMap<Key, EvictionRow>) -> Vec<Key> {
     let mut ranked: Vec<_> = evictions.iter().map(|(key, row)| (row.state.urgency(), key)).collect();
     // Rows of equal urgency stay in the order of their names.
     ranked.sort_by_key(|(urgency, _)| *urgency);
@@ -348,8 +350,8 @@ fn terminating(cluster: &Cluster, pod: &Pod, node: &Node) -> Option<EvictionRow>
 }
 
 /// Adds the first eviction of each node that has no event yet, and how many evictions there are.
-fn add_evictions(evictions: &OrderedMap<Key, EvictionRow>, next: &mut OrderedMap<NodeName, NextEvent>) {
-    let mut scheduled: OrderedMap<&NodeName, Vec<(Timestamp, Certainty, &Why)>> = OrderedMap::new();
+fn add_evictions(evictions: &BTreeMap<Key, EvictionRow>, next: &mut BTreeMap<NodeName, NextEvent>) {
+    let mut scheduled: BTreeMap<&NodeName, Vec<(Timestamp, Certainty, &Why)>> = BTreeMap::new();
     for row in evictions.values().filter(|row| !next.contains_key(&row.node)) {
         if let EvictionState::Scheduled { at, certainty } = row.state {
             scheduled.entry(&row.node).or_default().push((at, certainty, &row.why));

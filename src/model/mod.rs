@@ -26,7 +26,10 @@ pub mod views;
 pub mod watchlist;
 pub mod zone_names;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
@@ -62,7 +65,6 @@ use crate::{
         apply_write,
     },
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    ordered::OrderedMap,
     plan::failover_gaps,
     time::{ClusterClock, Span, Timestamp},
     why::Explainer,
@@ -110,7 +112,7 @@ pub struct Model {
     /// The pods that left, and who removed them.
     pub departures: Departures,
     /// How far the drains are that run here.
-    pub drains: OrderedMap<NodeName, NodeDrainCount>,
+    pub drains: BTreeMap<NodeName, NodeDrainCount>,
     /// What the engine knew at the last refresh.
     pub views: Views,
     watch_health: WatchHealth,
@@ -132,11 +134,11 @@ pub struct Model {
     /// Of the controller itself: evictions that wait before they may be taken.
     pub held: HeldEvictions,
     /// How many effects had each outcome, by the kind of effect and the outcome.
-    pub outcome_counts: OrderedMap<(&'static str, &'static str), u64>,
+    pub outcome_counts: BTreeMap<(&'static str, &'static str), u64>,
     /// Effects that were not taken yet.
     outbox: VecDeque<Effect>,
     /// Effects that were taken and have no outcome yet.
-    in_flight: OrderedMap<EffectId, Effect>,
+    in_flight: BTreeMap<EffectId, Effect>,
 }
 
 /// What a model starts with.
@@ -205,7 +207,7 @@ impl Model {
             pressure: PressureReadings::default(),
             usage: None,
             departures: Departures::default(),
-            drains: OrderedMap::new(),
+            drains: BTreeMap::new(),
             views: Views::default(),
             watch_health: WatchHealth::Live,
             started_at: now,
@@ -217,9 +219,9 @@ impl Model {
             plan_changes: 0,
             placement_changes: 0,
             held: HeldEvictions::default(),
-            outcome_counts: OrderedMap::new(),
+            outcome_counts: BTreeMap::new(),
             outbox: VecDeque::new(),
-            in_flight: OrderedMap::new(),
+            in_flight: BTreeMap::new(),
         }
     }
 
@@ -695,7 +697,7 @@ mod tests {
     }
 
     /// What a shadow shows if the clock is measured before or after the lists arrive.
-    fn shown(ahead: Span, measured_first: bool) -> (Option<Confidence>, OrderedMap<Key, EvictionState>) {
+    fn shown(ahead: Span, measured_first: bool) -> (Option<Confidence>, BTreeMap<Key, EvictionState>) {
         let settings = Settings::defaults(ServerVersion::new(1, 36));
         let connection = ConnectionInfo::default();
         let mut model = Model::new(ModelOptions { connection, settings, role: ControllerRole::Shadow }, NOW);

@@ -1,10 +1,11 @@
 //! The notable moments of a stretch of time: what a time line shows, and what one jumps to.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{DepartureId, JournalEntry, Model, NodeState, VerdictLevel};
 use crate::{
     cluster::{NodeName, ZoneKey},
     engine::{Confidence, ZoneState},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
     why::departure::DepartureKind,
 };
@@ -118,15 +119,15 @@ pub struct MomentFinder {
 
 #[derive(Clone, Debug, Default)]
 struct Known {
-    names: OrderedSet<NodeName>,
+    names: BTreeSet<NodeName>,
     /// The states of the nodes that are not Ready.
-    notable: OrderedMap<NodeName, NodeState>,
+    notable: BTreeMap<NodeName, NodeState>,
     /// [`super::NodeWatchlist::revision`]
     states_revision: u64,
-    zones: OrderedMap<ZoneKey, ZoneState>,
+    zones: BTreeMap<ZoneKey, ZoneState>,
     connection: Connection,
     departures_revision: u64,
-    counted: OrderedSet<DepartureId>,
+    counted: BTreeSet<DepartureId>,
     /// The number of the next entry of the journal.
     next_entry: usize,
 }
@@ -292,7 +293,7 @@ impl Known {
         let counted = model.departures.newest().map(|(id, _)| id).collect();
         Self {
             names: model.watchlist.names().cloned().collect(),
-            notable: notable_states(model.watchlist.notable(), &OrderedMap::new()),
+            notable: notable_states(model.watchlist.notable(), &BTreeMap::new()),
             states_revision: model.watchlist.revision(),
             zones: model.views.zones.iter().map(|zone| (zone.key.clone(), zone.state)).collect(),
             connection,
@@ -317,8 +318,8 @@ impl From<Confidence> for Connection {
 /// what it was before.
 fn notable_states<'a>(
     states: impl Iterator<Item = (&'a NodeName, NodeState)>,
-    before: &OrderedMap<NodeName, NodeState>,
-) -> OrderedMap<NodeName, NodeState> {
+    before: &BTreeMap<NodeName, NodeState>,
+) -> BTreeMap<NodeName, NodeState> {
     let notable = states.filter_map(|(name, state)| match state {
         NodeState::Late => before.get_key_value(name).map(|(name, before)| (name.clone(), *before)),
         state => Some((name.clone(), state)),

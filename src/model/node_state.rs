@@ -1,14 +1,13 @@
 //! The state of a node: one word for what an operator has to know of it first. Glyph, word, role and order of urgency
 //! follow from it everywhere.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::Model;
 use crate::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, OperationId, Scope},
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
-    ordered::OrderedMap,
     plan::cordoned_at,
     time::{Span, Timestamp},
 };
@@ -309,7 +308,7 @@ const FLAPS: usize = 3;
 /// Which nodes went down and came back. An outage is one change, however many states the node goes through; a late
 /// heartbeat is none.
 #[derive(Clone, Debug, Default)]
-pub struct Flaps(OrderedMap<NodeName, Flapping>);
+pub struct Flaps(BTreeMap<NodeName, Flapping>);
 
 #[derive(Clone, Debug)]
 struct Flapping {
@@ -367,13 +366,10 @@ impl Flaps {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{collections::BTreeSet, sync::Arc};
 
     use super::*;
-    use crate::{
-        cluster::{Condition, DrainClaim, READY},
-        ordered::OrderedSet,
-    };
+    use crate::cluster::{Condition, DrainClaim, READY};
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
@@ -463,8 +459,8 @@ mod tests {
         for (place, (case, expected)) in cases.iter().enumerate() {
             assert_eq!(state(case), *expected, "case {place}");
         }
-        let covered: OrderedSet<NodeState> = cases.iter().map(|(_, state)| *state).collect();
-        assert_eq!(covered, OrderedSet::from(NodeState::ALL), "every state has a case");
+        let covered: BTreeSet<NodeState> = cases.iter().map(|(_, state)| *state).collect();
+        assert_eq!(covered, BTreeSet::from(NodeState::ALL), "every state has a case");
     }
 
     #[test]
@@ -474,8 +470,8 @@ mod tests {
             assert_eq!(NodeState::worst(&NodeState::ALL[place..]), Some(state));
         }
         assert_eq!(NodeState::worst(&[]), None);
-        let words: OrderedSet<&str> = NodeState::ALL.map(NodeState::as_str).into();
-        let glyphs: OrderedSet<&str> = NodeState::ALL.map(NodeState::glyph).into();
+        let words: BTreeSet<&str> = NodeState::ALL.map(NodeState::as_str).into();
+        let glyphs: BTreeSet<&str> = NodeState::ALL.map(NodeState::glyph).into();
         assert_eq!((words.len(), glyphs.len()), (11, 11));
         for state in NodeState::ALL {
             assert_eq!(state.glyph().chars().count(), 1, "{state}");

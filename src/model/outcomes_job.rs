@@ -1,6 +1,9 @@
 //! The work that finds out what becomes of every pod that is evicted: [`Model::next_outcomes_job`], [`OutcomesJob::work`].
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     Model,
@@ -11,7 +14,6 @@ use crate::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
     forecast::Forecast,
-    ordered::{OrderedMap, OrderedSet},
     placement::ClusterSnapshot,
     plan::{
         Cancellation, EvictionRules, OutcomeKind, PlacingEnvironment, PodOutcome, budget,
@@ -68,7 +70,7 @@ impl OutcomesJob {
     /// much of the time and the memory.
     pub fn work(self, earlier: Option<ClusterSnapshot>, cancellation: &Cancellation) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
-        let leaving: OrderedMap<Key, Timestamp> = leaving.pods().collect();
+        let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
         let ClusterSnapshot { cluster, snapshot } = ClusterSnapshot::new(cluster, version, earlier);
         let most = MAX_LOOKS / cluster.nodes().len().max(1);
         let environment = PlacingEnvironment::new(&cluster, snapshot, at).until_cancelled(cancellation);
@@ -82,9 +84,9 @@ impl OutcomesJob {
 /// The pods that have nowhere to run, by their node.
 fn nowhere(
     cluster: &Cluster,
-    by_pod: &OrderedMap<Key, PodOutcome>,
-) -> OrderedMap<NodeName, OrderedMap<Key, OutcomeKind>> {
-    let mut nowhere: OrderedMap<NodeName, OrderedMap<Key, OutcomeKind>> = OrderedMap::new();
+    by_pod: &BTreeMap<Key, PodOutcome>,
+) -> BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>> {
+    let mut nowhere: BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>> = BTreeMap::new();
     for (key, outcome) in by_pod {
         if outcome.kind().has_nowhere_to_run()
             && let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone())
@@ -99,10 +101,10 @@ fn nowhere(
 /// disruption; none if budgets are not known.
 fn refused(
     cluster: &Cluster,
-    leaving: &OrderedMap<Key, Timestamp>,
+    leaving: &BTreeMap<Key, Timestamp>,
     version: ServerVersion,
     now: Timestamp,
-) -> Option<OrderedSet<Key>> {
+) -> Option<BTreeSet<Key>> {
     if !cluster.gaps([FeedKind::Budgets]).unknown().is_empty() {
         return None;
     }
@@ -111,7 +113,7 @@ fn refused(
         leaving.iter().filter_map(|(key, at)| Some((*at, cluster.pod(key)?))).collect();
     pods.sort_by_key(|(at, _)| *at);
     let mut states = budget::states(cluster, pods.iter().map(|(_, pod)| *pod), &rules, now);
-    let mut refused = OrderedSet::new();
+    let mut refused = BTreeSet::new();
     for (_, pod) in pods {
         match eviction::decision(cluster, pod, &states, &rules) {
             EvictionDecision::Free(_) => {}

@@ -1,13 +1,12 @@
 //! The pods that wait for a node: why, since when, and what would help, worked out beside the loop
 //! ([`Model::next_pending_job`], [`PendingJob::work`]) by the scheduler's own filters.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use super::Model;
 use crate::{
     cluster::{Cluster, Gaps, Key, Name, NodeName, Pod},
     engine::ServerVersion,
-    ordered::OrderedMap,
     placement::{ClusterSnapshot, Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
     plan::placement_trace,
     time::{Span, Timestamp},
@@ -18,7 +17,7 @@ use crate::{
 pub struct PendingPods {
     /// How many changes there had been that placements may differ by.
     changes: u64,
-    by_pod: OrderedMap<Key, PendingAdvice>,
+    by_pod: BTreeMap<Key, PendingAdvice>,
 }
 
 /// What would help a pod that waits for a node.
@@ -197,7 +196,7 @@ impl PendingJob {
         pods.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
         // Pods of one workload mostly differ in their names only.
         let mut known: Vec<(SchedulingRequest, PendingAdvice)> = Vec::new();
-        let mut by_pod = OrderedMap::new();
+        let mut by_pod = BTreeMap::new();
         for pod in pods {
             let request = SchedulingRequest::of(pod, &cluster);
             let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };

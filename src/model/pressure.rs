@@ -1,13 +1,15 @@
 //! Node pressure: what kubelets have measured while somebody looked, and what follows from it.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use super::Model;
 use crate::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, Pod},
     engine::ServerVersion,
     k8s::kubelet::{KubeletReport, UsageSource},
-    ordered::{OrderedMap, OrderedSet},
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
         PressureCondition, PressurePass, SignalLevel, Threshold, Trend, UsageMetric,
@@ -23,7 +25,7 @@ const MOST_NODES: usize = 64;
 
 /// What the kubelets that were asked have said.
 #[derive(Clone, Debug, Default)]
-pub struct PressureReadings(OrderedMap<NodeName, Arc<NodeReadings>>);
+pub struct PressureReadings(BTreeMap<NodeName, Arc<NodeReadings>>);
 
 /// What one kubelet has said.
 #[derive(Clone, Debug)]
@@ -80,7 +82,7 @@ impl PressureReadings {
 pub struct NodeUsage {
     /// When it was read.
     pub at: Timestamp,
-    pub nodes: OrderedMap<NodeName, UsageMetric>,
+    pub nodes: BTreeMap<NodeName, UsageMetric>,
 }
 
 /// What is known about pressure on a node.
@@ -195,11 +197,7 @@ impl Model {
     }
 
     /// Keeps what metrics.k8s.io said of all nodes. After an error, what it said before is kept for a while.
-    pub fn on_node_usage(
-        &mut self,
-        usage: Result<OrderedMap<NodeName, UsageMetric>, String>,
-        now: Timestamp,
-    ) {
+    pub fn on_node_usage(&mut self, usage: Result<BTreeMap<NodeName, UsageMetric>, String>, now: Timestamp) {
         const STALE: Span = Span::from_secs(180);
         match usage {
             Ok(nodes) => self.usage = Some(Arc::new(NodeUsage { at: now, nodes })),
@@ -211,7 +209,7 @@ impl Model {
     }
 
     /// The nodes that report pressure: their kubelets are asked even if nobody looks.
-    pub fn nodes_under_pressure(&self) -> OrderedSet<NodeName> {
+    pub fn nodes_under_pressure(&self) -> BTreeSet<NodeName> {
         let nodes: Vec<&Arc<Node>> = if self.engine.is_some() {
             // None of those that are Ready is under pressure, and most are.
             self.watchlist.notable().filter_map(|(name, _)| self.cluster.node(name)).collect()

@@ -1,11 +1,8 @@
 //! Upgrades of nodes that go on in this session: how many nodes have the new version.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
-use crate::{
-    cluster::{Applied, Name, Node},
-    ordered::OrderedMap,
-};
+use crate::cluster::{Applied, Name, Node};
 
 /// How many nodes have which versions.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +15,7 @@ pub struct NodeUpgrades {
 #[derive(Clone, Debug, Default)]
 struct Versions {
     /// How many nodes have each. None is zero.
-    counts: OrderedMap<Name, usize>,
+    counts: BTreeMap<Name, usize>,
     /// The version that a node changed to last.
     newest: Option<Name>,
 }

@@ -1,6 +1,8 @@
 //! Which nodes are abnormal and the state of each, kept up to date by changes, so that a refresh costs by what has changed and
 //! not by the cluster.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     node_state::{Flaps, NodeFacts, NodeState},
     zone_names::ZoneNames,
@@ -8,7 +10,6 @@ use super::{
 use crate::{
     cluster::{Applied, Cluster, Delta, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Expiry, Silence},
-    ordered::{OrderedMap, OrderedSet},
     time::{ClusterClock, Span, Timestamp},
 };
 
@@ -28,29 +29,29 @@ const MOMENT: Span = Span::from_nanos(1);
 /// though it may be one of the thousand of a zone that is down.
 #[derive(Clone, Debug, Default)]
 pub struct NodeWatchlist {
-    seen: OrderedMap<NodeName, Seen>,
-    abnormal: OrderedSet<NodeName>,
-    silent: OrderedSet<NodeName>,
+    seen: BTreeMap<NodeName, Seen>,
+    abnormal: BTreeSet<NodeName>,
+    silent: BTreeSet<NodeName>,
     /// The nodes and their states by zone. No zone is empty.
-    zones: OrderedMap<ZoneKey, ZoneNodes>,
+    zones: BTreeMap<ZoneKey, ZoneNodes>,
     zone_names: ZoneNames,
     /// The longest name of a node so far, in characters.
     longest_name: usize,
     /// The nodes that are not Ready.
-    notable: OrderedSet<NodeName>,
+    notable: BTreeSet<NodeName>,
     /// How many nodes are in each state that any is in.
-    counts: OrderedMap<NodeState, usize>,
+    counts: BTreeMap<NodeState, usize>,
     flaps: Flaps,
     /// Counts changes of states.
     revision: u64,
     /// Nodes that changed, or whose Lease is new or gone, since the last update.
-    changed: OrderedSet<NodeName>,
+    changed: BTreeSet<NodeName>,
     /// Nodes whose Lease changed since the last update, without those whose renewal tells nothing new.
-    renewed: OrderedSet<NodeName>,
+    renewed: BTreeSet<NodeName>,
     /// Whether all nodes are to be looked at that are abnormal or not Ready.
     all_changed: bool,
     /// When nodes have to be looked at although nothing has changed, by time and name.
-    due: OrderedSet<(Timestamp, NodeName)>,
+    due: BTreeSet<(Timestamp, NodeName)>,
     /// Until then no calm node is late that is not due sooner.
     calm_until: Timestamp,
     /// The clock that those times were worked out with; none where the next update looks at all nodes.
@@ -143,7 +144,7 @@ impl NodeWatchlist {
         let due = self.due.iter().take_while(|(at, _)| *at <= now).map(|(_, name)| name);
         let all = std::mem::take(&mut self.all_changed).then(|| self.abnormal.union(&self.notable));
         let unchanged = renewed.iter().chain(due).chain(all.into_iter().flatten());
-        let unchanged: OrderedSet<NodeName> =
+        let unchanged: BTreeSet<NodeName> =
             unchanged.filter(|name| !changed.contains(*name)).cloned().collect();
         for name in changed {
             match cluster.node(&name) {
@@ -192,12 +193,12 @@ impl NodeWatchlist {
     }
 
     /// The nodes that are not ready, have a NoExecute taint or are silent, by name.
-    pub fn abnormal(&self) -> &OrderedSet<NodeName> {
+    pub fn abnormal(&self) -> &BTreeSet<NodeName> {
         &self.abnormal
     }
 
     /// The nodes that were silent at the last update ([`Silence`]), by name.
-    pub fn silent(&self) -> &OrderedSet<NodeName> {
+    pub fn silent(&self) -> &BTreeSet<NodeName> {
         &self.silent
     }
 
@@ -217,7 +218,7 @@ impl NodeWatchlist {
     }
 
     /// The nodes of each zone.
-    pub fn zones(&self) -> &OrderedMap<ZoneKey, ZoneNodes> {
+    pub fn zones(&self) -> &BTreeMap<ZoneKey, ZoneNodes> {
         &self.zones
     }
 
@@ -242,7 +243,7 @@ impl NodeWatchlist {
     }
 
     /// How many nodes are in each state that any is in, the most urgent first.
-    pub fn counts(&self) -> &OrderedMap<NodeState, usize> {
+    pub fn counts(&self) -> &BTreeMap<NodeState, usize> {
         &self.counts
     }
 
@@ -416,7 +417,7 @@ fn next_without_renewal(silence: Silence, now: Timestamp) -> Option<Timestamp> {
     next.into_iter().filter(|from| *from > now).min()
 }
 
-fn set_member(set: &mut OrderedSet<NodeName>, name: &NodeName, is_member: bool) {
+fn set_member(set: &mut BTreeSet<NodeName>, name: &NodeName, is_member: bool) {
     if is_member {
         set.insert(name.clone());
     } else {
@@ -507,13 +508,13 @@ mod tests {
             self.watchlist.update(&self.engine, &self.cluster, now);
             let silent = |node: &Node| self.engine.is_silent(&self.cluster, node, now);
             let all = self.cluster.nodes().iter().filter(|node| looks_wrong(node) || silent(node));
-            let all: OrderedSet<NodeName> = all.map(|node| node.name.clone()).collect();
+            let all: BTreeSet<NodeName> = all.map(|node| node.name.clone()).collect();
             assert_eq!(*self.watchlist.abnormal(), all, "at {seconds} s");
             let state = |node: &Node| NodeState::of(&NodeFacts::of(&self.engine, &self.cluster, node, now));
             let states = self.cluster.nodes().iter().map(|node| (node.name.clone(), state(node)));
             let known = self.watchlist.seen.iter().map(|(name, seen)| (name.clone(), seen.look.state));
             assert_eq!(known.collect::<Vec<_>>(), states.collect::<Vec<_>>(), "at {seconds} s");
-            let mut zones: OrderedMap<ZoneKey, ZoneNodes> = OrderedMap::new();
+            let mut zones: BTreeMap<ZoneKey, ZoneNodes> = BTreeMap::new();
             for node in self.cluster.nodes().iter() {
                 let nodes = zones.entry(node.zone()).or_default();
                 nodes.names.push(node.name.clone());
@@ -580,12 +581,12 @@ mod tests {
         world.change("n-5", |node| node.unschedulable = true);
         assert_eq!(world.abnormal(1), ["n-3", "n-4"]);
         let counts = [(NodeState::NotReady, 1), (NodeState::Cordoned, 1), (NodeState::Ready, 18)];
-        assert_eq!(*world.watchlist.counts(), OrderedMap::from(counts));
+        assert_eq!(*world.watchlist.counts(), BTreeMap::from(counts));
         let labels = Labels::from([("topology.kubernetes.io/zone".into(), "z".into())]);
         world.change("n-4", |node| (node.taints, node.labels) = (Arc::new([]), labels));
         world.apply(Change::Node(ObjectEvent::Deleted("n-3".into())), at(2));
         assert!(world.abnormal(2).is_empty());
-        assert_eq!(*world.watchlist.counts(), OrderedMap::from([counts[1], counts[2]]));
+        assert_eq!(*world.watchlist.counts(), BTreeMap::from([counts[1], counts[2]]));
     }
 
     #[test]

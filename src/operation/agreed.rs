@@ -3,24 +3,23 @@
 //! Pods come and go while a plan is read, and one more pod that its controller recreates is no reason to ask again. What
 //! was agreed to is: these nodes, what is written to them, and the kinds of risk that the plan showed.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::{Confirmation, Risk};
 use crate::{
     cluster::{Key, NodeName, Uid},
-    ordered::OrderedSet,
     plan::{Action, NodeChange, Plan, PodPlan},
 };
 
 /// What the operator has agreed to, with every plan that was confirmed so far: nothing of it is asked about again.
 #[derive(Clone, Debug, Default)]
 pub struct Agreed {
-    nodes: OrderedSet<(NodeName, Uid)>,
+    nodes: BTreeSet<(NodeName, Uid)>,
     /// What is written to each node, in words.
-    changes: OrderedSet<(NodeName, String)>,
+    changes: BTreeSet<(NodeName, String)>,
     /// The pods that the action names; none of an action on nodes.
-    pods: OrderedSet<(Key, Uid)>,
-    risks: OrderedSet<Risk>,
+    pods: BTreeSet<(Key, Uid)>,
+    risks: BTreeSet<Risk>,
     confirmation: Option<Confirmation>,
 }
 

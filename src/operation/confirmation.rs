@@ -1,9 +1,10 @@
 //! What has to hold, be known and be confirmed before a plan is applied.
 
+use std::collections::BTreeSet;
+
 use super::{Breach, Guards, Risk};
 use crate::{
     cluster::{Cluster, Namespace},
-    ordered::OrderedSet,
     plan::{Action, NodeChange, Permission, Plan, Prospect, Verdict},
     time::Span,
 };
@@ -90,7 +91,7 @@ pub fn permissions(plan: &Plan) -> Vec<Permission> {
     if matches!(plan.action, Action::Drain { .. }) {
         wanted.push(Permission::on_pods("list", "", &Namespace::default()));
     }
-    let wanted: OrderedSet<Permission> = wanted.into_iter().collect();
+    let wanted: BTreeSet<Permission> = wanted.into_iter().collect();
     wanted.into_iter().collect()
 }
 

@@ -1,10 +1,12 @@
 //! Guard rails: what a plan must not do unless it is overridden explicitly.
 
-use std::fmt;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::{
     cluster::{Cluster, Gaps, Key, Namespace, NodeName, Selector, ZoneKey},
-    ordered::{OrderedMap, OrderedSet},
     plan::{Action, NodeChange, Plan, Verdict},
 };
 
@@ -18,7 +20,7 @@ pub struct Guards {
     /// Whether a zone may not lose its last ready, schedulable node.
     pub keep_last_ready: bool,
     /// Namespaces whose pods are not removed.
-    pub protected_namespaces: OrderedSet<Namespace>,
+    pub protected_namespaces: BTreeSet<Namespace>,
     /// Pods with these labels are not removed.
     pub protected_pods: Vec<Selector>,
 }
@@ -30,7 +32,7 @@ impl Default for Guards {
             max_nodes: None,
             max_zone_percent: None,
             keep_last_ready: true,
-            protected_namespaces: OrderedSet::new(),
+            protected_namespaces: BTreeSet::new(),
             protected_pods: Vec::new(),
         }
     }
@@ -91,16 +93,11 @@ impl Breach {
 impl Guards {
     /// What the plan would break.
     pub fn breaches(&self, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
-        self.breaches_of(plan, cluster, &OrderedSet::new())
+        self.breaches_of(plan, cluster, &BTreeSet::new())
     }
 
     /// The same, as if these nodes were not cordoned yet.
-    pub fn breaches_of(
-        &self,
-        plan: &Plan,
-        cluster: &Cluster,
-        cordoned: &OrderedSet<NodeName>,
-    ) -> Vec<Breach> {
+    pub fn breaches_of(&self, plan: &Plan, cluster: &Cluster, cordoned: &BTreeSet<NodeName>) -> Vec<Breach> {
         let mut breaches = self.of_nodes(plan, cluster, cordoned);
         let leaves = plan.pods.iter().filter(|pod| {
             !matches!(
@@ -108,7 +105,7 @@ impl Guards {
                 Verdict::Skipped(_) | Verdict::Terminating | Verdict::Tolerates | Verdict::DeletionCancelled
             )
         });
-        let mut protected: OrderedMap<&Namespace, usize> = OrderedMap::new();
+        let mut protected: BTreeMap<&Namespace, usize> = BTreeMap::new();
         for pod in leaves {
             if self.protected_namespaces.contains(&pod.pod.namespace) {
                 *protected.entry(&pod.pod.namespace).or_default() += 1;
@@ -127,7 +124,7 @@ impl Guards {
         breaches
     }
 
-    fn of_nodes(&self, plan: &Plan, cluster: &Cluster, cordoned: &OrderedSet<NodeName>) -> Vec<Breach> {
+    fn of_nodes(&self, plan: &Plan, cluster: &Cluster, cordoned: &BTreeSet<NodeName>) -> Vec<Breach> {
         let mut breaches = Vec::new();
         let closed = closed(plan);
         if closed.is_empty() {
@@ -136,7 +133,7 @@ impl Guards {
         if let Some(most) = self.max_nodes.filter(|most| closed.len() > *most) {
             breaches.push(Breach::TooManyNodes { nodes: closed.len(), most });
         }
-        let mut zones: OrderedMap<ZoneKey, Zone> = OrderedMap::new();
+        let mut zones: BTreeMap<ZoneKey, Zone> = BTreeMap::new();
         for node in cluster.nodes().iter() {
             let zone = zones.entry(node.zone()).or_default();
             let open = node.is_ready() && (!node.unschedulable || cordoned.contains(&node.name));
@@ -175,7 +172,7 @@ struct Zone {
 }
 
 /// The nodes that take no pods any more once the plan is done.
-fn closed(plan: &Plan) -> OrderedSet<NodeName> {
+fn closed(plan: &Plan) -> BTreeSet<NodeName> {
     let closes = |change: &NodeChange| match (&plan.action, change) {
         (Action::Drain { .. } | Action::Cordon { .. }, _) => true,
         (_, NodeChange::Taints { after, .. }) => {

@@ -1,9 +1,10 @@
 //! Where the replacements of the pods that an operation removed have landed.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{OperationProgress, PodEnd, PodProgressStage};
 use crate::{
     cluster::{Cluster, Key, NodeName, OwnerKind, Pod, Uid},
-    ordered::{OrderedMap, OrderedSet},
     plan::PodPlan,
     time::{Span, Timestamp},
 };
@@ -26,9 +27,9 @@ pub fn landings(
     progress: &OperationProgress,
     planned: &[PodPlan],
     cluster: &Cluster,
-) -> OrderedMap<Key, LandedReplacement> {
-    let own: OrderedSet<&Uid> = progress.pods.iter().map(|pod| &pod.uid).collect();
-    let removed: OrderedSet<&Key> = progress
+) -> BTreeMap<Key, LandedReplacement> {
+    let own: BTreeSet<&Uid> = progress.pods.iter().map(|pod| &pod.uid).collect();
+    let removed: BTreeSet<&Key> = progress
         .pods
         .iter()
         .filter(|pod| {
@@ -40,13 +41,13 @@ pub fn landings(
         })
         .map(|pod| &pod.pod)
         .collect();
-    let mut by_owner: OrderedMap<(&str, &str, &str), Vec<&PodPlan>> = OrderedMap::new();
+    let mut by_owner: BTreeMap<(&str, &str, &str), Vec<&PodPlan>> = BTreeMap::new();
     for pod in planned.iter().filter(|pod| removed.contains(&pod.pod)) {
         if let Some((kind, name)) = &pod.owner {
             by_owner.entry((&pod.pod.namespace, kind.as_str(), name)).or_default().push(pod);
         }
     }
-    let mut landings = OrderedMap::new();
+    let mut landings = BTreeMap::new();
     for pods in by_owner.values() {
         let since = progress.started_at - ROUNDING;
         let mut came: Vec<&Pod> = created_since(pods[0], cluster, since);

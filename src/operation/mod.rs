@@ -21,7 +21,7 @@ pub mod report;
 mod tasks;
 mod risk;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use agreed::{Agreed, Drift};
 pub use confirmation::{Confirmation, Overrides};
@@ -38,7 +38,6 @@ pub use risk::Risk;
 use crate::{
     cluster::{Cluster, Key, NodeName, OperationId, Uid, Version},
     engine::Severity,
-    ordered::{OrderedMap, OrderedSet},
     plan::{
         Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, TimeLeft, Undo, Verdict,
         time_left,
@@ -67,9 +66,9 @@ pub struct Operation {
     groups: Tasks<PodGroup>,
     pods: Tasks<PodTask>,
     /// How many retries a version of a budget has triggered.
-    woken: OrderedMap<Key, (Version, i32)>,
+    woken: BTreeMap<Key, (Version, i32)>,
     /// Requests without an outcome yet.
-    in_flight: OrderedMap<RequestId, Subject>,
+    in_flight: BTreeMap<RequestId, Subject>,
     requests: u64,
     outbox: VecDeque<Request>,
     notices: VecDeque<OperationNotice>,
@@ -100,9 +99,9 @@ pub struct OperationOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorRun {
     /// Nodes that it is known to have cordoned, or to have found cordoned.
-    pub cordoned: OrderedSet<NodeName>,
+    pub cordoned: BTreeSet<NodeName>,
     /// The pods that it was to remove. One of the same name with another uid replaces them.
-    pub pods: OrderedMap<Key, PriorPod>,
+    pub pods: BTreeMap<Key, PriorPod>,
 }
 
 /// A pod that an operation was to remove.
@@ -212,8 +211,8 @@ impl Operation {
             nodes: Tasks::new(),
             groups: Tasks::new(),
             pods: Tasks::new(),
-            woken: OrderedMap::new(),
-            in_flight: OrderedMap::new(),
+            woken: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             requests: 0,
             outbox: VecDeque::new(),
             notices: VecDeque::new(),

@@ -1,9 +1,8 @@
 //! What a plan may cost, beyond the eviction of pods that their controllers recreate elsewhere.
 
-use crate::{
-    ordered::OrderedSet,
-    plan::{Plan, PodPlan, PodWarning, Verdict},
-};
+use std::collections::BTreeSet;
+
+use crate::plan::{Plan, PodPlan, PodWarning, Verdict};
 
 /// A kind of risk of a plan. Agreeing to a plan covers the kinds that it has, whichever pods have them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,18 +23,18 @@ pub enum Risk {
 
 impl Risk {
     /// The kinds of risk of a plan.
-    pub fn of_plan(plan: &Plan) -> OrderedSet<Self> {
+    pub fn of_plan(plan: &Plan) -> BTreeSet<Self> {
         plan.pods.iter().flat_map(Self::of_pod).collect()
     }
 
     /// The kinds of risk that a pod adds to its plan; none of a pod that stays.
-    pub fn of_pod(pod: &PodPlan) -> OrderedSet<Self> {
+    pub fn of_pod(pod: &PodPlan) -> BTreeSet<Self> {
         let of_removal = match pod.verdict.as_if_granted() {
             Verdict::Skipped(_)
             | Verdict::Refused { .. }
             | Verdict::Terminating
             | Verdict::Tolerates
-            | Verdict::DeletionCancelled => return OrderedSet::new(),
+            | Verdict::DeletionCancelled => return BTreeSet::new(),
             Verdict::Leaves(_) | Verdict::LeavesAfter { .. } => None,
             Verdict::Deleted { .. } => Some(Self::BudgetIgnored),
             Verdict::Waits { .. }

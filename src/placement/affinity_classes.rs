@@ -1,6 +1,6 @@
 //! The pods of the cluster by their affinity terms, which a new pod must not violate.
 
-use std::{slice, sync::Arc};
+use std::{collections::BTreeMap, slice, sync::Arc};
 
 use super::{
     cow_vec::CowVec,
@@ -9,17 +9,14 @@ use super::{
     pod_classes::NamespaceScope,
     presence::PresenceList,
 };
-use crate::{
-    cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm},
-    ordered::OrderedMap,
-};
+use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm};
 
 /// All classes of pods with affinity terms.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AffinityClasses {
     all: CowVec<Arc<AffinityClass>>,
     /// Those whose terms select pods of their own namespace only.
-    in_namespace: Arc<OrderedMap<Namespace, Arc<ClassesByTerm>>>,
+    in_namespace: Arc<BTreeMap<Namespace, Arc<ClassesByTerm>>>,
     /// Those whose terms select pods of other namespaces too.
     across_namespaces: Arc<ClassesByTerm>,
     ids: Arc<IdsByAddress<(Namespace, Arc<SchedulingSpec>)>>,
@@ -117,7 +114,7 @@ impl ClassesByTerm {
 
 /// The namespaces of the cluster and their labels.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct NamespaceLabels(pub OrderedMap<Namespace, Labels>);
+pub(super) struct NamespaceLabels(pub BTreeMap<Namespace, Labels>);
 
 impl NamespaceLabels {
     /// The namespaces that a term of a pod in `home` covers.

@@ -1,11 +1,8 @@
 //! The values of single node labels, as numbers.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{
-    cluster::{Name, Node},
-    ordered::OrderedMap,
-};
+use crate::cluster::{Name, Node};
 
 /// The node has no such label.
 pub(super) const ABSENT: u32 = u32::MAX;
@@ -13,7 +10,7 @@ pub(super) const ABSENT: u32 = u32::MAX;
 /// A column for each label that the spec of some pod names.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumns {
-    by_key: OrderedMap<Name, Arc<LabelColumn>>,
+    by_key: BTreeMap<Name, Arc<LabelColumn>>,
 }
 
 /// One label of all nodes.
@@ -23,7 +20,7 @@ pub(super) struct LabelColumn {
     pub of_node: Vec<u32>,
     /// The values by number.
     pub values: Vec<Name>,
-    numbers: OrderedMap<Name, u32>,
+    numbers: BTreeMap<Name, u32>,
 }
 
 impl LabelColumns {

@@ -1,6 +1,7 @@
 //! Which nodes the scheduler looks at for a pod: in large clusters not all of them.
 
 use std::{
+    collections::BTreeMap,
     str::FromStr,
     sync::{Arc, OnceLock},
 };
@@ -9,7 +10,6 @@ use super::filter::Filters;
 use crate::{
     cluster::{Node, ZoneKey},
     engine::ServerVersion,
-    ordered::OrderedMap,
 };
 
 /// What is known of the scheduler whose placements a [`super::Snapshot`] predicts.
@@ -179,7 +179,7 @@ impl FoundNodes {
 /// The nodes in the order in which the scheduler walks over them: one of each zone in turn (upstream's node tree). The nodes
 /// of a zone are in the order given, zones in that of their first nodes.
 fn order<'n>(nodes: &[u32], node: impl Fn(u32) -> &'n Arc<Node>) -> Vec<u32> {
-    let (mut places, mut zones) = (OrderedMap::<ZoneKey, usize>::new(), Vec::<Vec<u32>>::new());
+    let (mut places, mut zones) = (BTreeMap::<ZoneKey, usize>::new(), Vec::<Vec<u32>>::new());
     for number in nodes {
         let place = *places.entry(node(*number).zone()).or_insert(zones.len());
         match zones.get_mut(place) {

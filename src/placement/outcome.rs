@@ -1,6 +1,10 @@
 //! Where a pod is placed, or why nowhere.
 
-use std::{fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use fixedbitset::FixedBitSet;
 
@@ -9,10 +13,7 @@ use super::{
     reason::{NodeRefusal, Reason},
     scheduling_request::{Caveat, Obstacle},
 };
-use crate::{
-    cluster::NodeName,
-    ordered::{OrderedMap, OrderedSet},
-};
+use crate::cluster::NodeName;
 
 /// The result of scheduling a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +71,7 @@ impl TiedNodes {
     }
 
     /// These nodes, of which there is at least one.
-    pub fn of(nodes: OrderedSet<NodeName>) -> Self {
+    pub fn of(nodes: BTreeSet<NodeName>) -> Self {
         let names: Arc<[NodeName]> = nodes.into_iter().collect();
         let members = FixedBitSet::from_iter(0..names.len());
         Self { names, members }
@@ -174,7 +175,7 @@ impl fmt::Display for Scorer {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unschedulable {
     /// How many nodes give each reason: each those of the first filter that refuses it.
-    pub reasons: OrderedMap<Reason, usize>,
+    pub reasons: BTreeMap<Reason, usize>,
     /// The refusals, by name of the node.
     pub refusals: Vec<(NodeName, NodeRefusal)>,
     pub preemption: Preemption,

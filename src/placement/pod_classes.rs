@@ -1,6 +1,6 @@
 //! The pods of the cluster by what selectors can tell apart: namespace and labels.
 
-use std::{hash::BuildHasher, sync::Arc};
+use std::{collections::BTreeMap, hash::BuildHasher, sync::Arc};
 
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
@@ -10,16 +10,13 @@ use super::{
     label_index::{LabelIndex, each_once, required_values},
     presence::PresenceList,
 };
-use crate::{
-    cluster::{Labels, Namespace, Pod, Selector},
-    ordered::OrderedMap,
-};
+use crate::cluster::{Labels, Namespace, Pod, Selector};
 
 /// All classes of pods. The pods of one ReplicaSet are one class: selectors are matched with classes, not with pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodClasses {
     all: CowVec<PodClass>,
-    in_namespace: Arc<OrderedMap<Namespace, Arc<NamespaceClasses>>>,
+    in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
     /// Their numbers by their content, which is not kept here once more: there may be as many classes as pods.
     by_content: Arc<HashTable<u32>>,
 }

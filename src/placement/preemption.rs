@@ -1,6 +1,6 @@
 //! Which pods a pod would preempt (DefaultPreemption).
 
-use std::{cmp::Reverse, fmt, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
     filter::{Filters, Hypothesis},
@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     cluster::{Budget, Key, NodeName, Pod},
-    ordered::OrderedMap,
     time::ClusterTime,
 };
 
@@ -22,7 +21,7 @@ pub enum Preemption {
     /// A pod of lower priority is already terminating on the node that it is nominated for.
     Waits { node: NodeName },
     /// No node can be made feasible; how many give each reason.
-    Impossible { hindrances: OrderedMap<Hindrance, usize> },
+    Impossible { hindrances: BTreeMap<Hindrance, usize> },
     /// These pods are deleted; the pod is nominated for their node, and placed when they are gone.
     Possible(PreemptionCandidate),
 }
@@ -68,7 +67,7 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
     if let Some(node) = waits_for(filters, refusals) {
         return Preemption::Waits { node };
     }
-    let mut hindrances: OrderedMap<Hindrance, usize> = OrderedMap::new();
+    let mut hindrances: BTreeMap<Hindrance, usize> = BTreeMap::new();
     let mut candidates: Vec<Candidate> = Vec::new();
     for (node, refusal) in refusals {
         let found = match refusal.remedy {

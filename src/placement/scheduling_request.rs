@@ -1,13 +1,10 @@
 //! A pod that is to be placed.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use crate::{
-    cluster::{
-        Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, PodResources, Requirement,
-        SchedulingSpec, Selector, SelectorOperator, SharedList, Toleration, WorkloadKind,
-    },
-    ordered::OrderedSet,
+use crate::cluster::{
+    Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, PodResources, Requirement,
+    SchedulingSpec, Selector, SelectorOperator, SharedList, Toleration, WorkloadKind,
 };
 
 /// What the scheduler reads of a pod that it places.
@@ -28,7 +25,7 @@ pub struct SchedulingRequest {
     /// The pods that it is spread among where it has no spread constraints: those that its owner and its services select.
     pub siblings: Option<Selector>,
     /// What is unknown or not modelled, apart from what its spec shows.
-    pub caveats: OrderedSet<Caveat>,
+    pub caveats: BTreeSet<Caveat>,
 }
 
 impl SchedulingRequest {
@@ -165,7 +162,7 @@ impl fmt::Display for Caveat {
 /// Labels of pods that other schedulers place in groups.
 const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"];
 
-fn caveats(pod: &Pod, cluster: &Cluster) -> OrderedSet<Caveat> {
+fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
     let by_default = pod.scheduling.spread.is_empty();
     let services = (by_default && !cluster.services().is_synced()).then_some(Caveat::Services);
     let group = GROUPS.iter().any(|label| pod.labels.contains_key(label)).then_some(Caveat::Group);

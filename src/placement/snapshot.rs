@@ -4,7 +4,10 @@ mod builder;
 
 pub(super) use builder::SnapshotBuilder;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 use super::{
     affinity_classes::{AffinityClasses, NamespaceLabels},
@@ -24,9 +27,8 @@ use super::{
     score::Ranking,
     storage::Storage,
 };
-use crate::{
-    cluster::{Applied, Budget, Cluster, Delta, Key, Name, Node, NodeName, Pod, SchedulingSpec, TaintOwner},
-    ordered::OrderedMap,
+use crate::cluster::{
+    Applied, Budget, Cluster, Delta, Key, Name, Node, NodeName, Pod, SchedulingSpec, TaintOwner,
 };
 
 /// A cluster to place pods in.
@@ -49,9 +51,9 @@ pub struct Snapshot {
     /// The pods of each node.
     residents: CowVec<Arc<Vec<Resident>>>,
     /// Pods without a node that are nominated for one.
-    nominated: OrderedMap<u32, Vec<Resident>>,
+    nominated: BTreeMap<u32, Vec<Resident>>,
     /// Pods on nodes that are not known.
-    strays: OrderedMap<NodeName, Vec<Arc<Pod>>>,
+    strays: BTreeMap<NodeName, Vec<Arc<Pod>>>,
     pod_classes: PodClasses,
     affinity_classes: AffinityClasses,
     columns: LabelColumns,
@@ -106,8 +108,8 @@ impl Snapshot {
             with_soft_taints: 0,
             node_resources: CowVec::default(),
             residents: CowVec::default(),
-            nominated: OrderedMap::new(),
-            strays: OrderedMap::new(),
+            nominated: BTreeMap::new(),
+            strays: BTreeMap::new(),
             pod_classes: PodClasses::default(),
             affinity_classes: AffinityClasses::default(),
             columns: LabelColumns::default(),
@@ -174,10 +176,10 @@ impl Snapshot {
     }
 
     /// How many nodes refuse the pod for each reason, whether or not others are feasible.
-    pub fn refusals(&mut self, request: &SchedulingRequest) -> OrderedMap<Reason, usize> {
+    pub fn refusals(&mut self, request: &SchedulingRequest) -> BTreeMap<Reason, usize> {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
-        let mut reasons: OrderedMap<Reason, usize> = OrderedMap::new();
+        let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
             let Err(refusal) = filters.check_node(node) else { continue };
             for reason in refusal.reasons.into_owned() {
@@ -375,7 +377,7 @@ impl Snapshot {
     /// Why every node refuses the pod, and whether preemption would help.
     fn unschedulable(&self, filters: &mut Filters<'_>) -> Unschedulable {
         let mut refusals: Vec<(u32, NodeRefusal)> = Vec::new();
-        let mut reasons: OrderedMap<Reason, usize> = OrderedMap::new();
+        let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
         for node in self.node_numbers() {
             let Err(refusal) = filters.check_node(node) else { continue };
             for reason in &*refusal.reasons {

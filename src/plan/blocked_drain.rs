@@ -1,6 +1,6 @@
 //! Drains that make no progress because PodDisruptionBudgets refuse the pods that are left.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     budget,
@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, Pod, Scope},
-    ordered::OrderedSet,
     time::{Span, Timestamp},
 };
 
@@ -48,7 +47,7 @@ impl BlockedDrain {
             return None;
         }
         let states = budget::states(cluster, left.iter().copied(), rules, now);
-        let mut budgets = OrderedSet::new();
+        let mut budgets = BTreeSet::new();
         for pod in &left {
             match eviction::decision(cluster, pod, &states, rules) {
                 EvictionDecision::Blocked(block) => budgets.extend(block.budgets().cloned()),

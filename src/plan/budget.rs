@@ -1,7 +1,7 @@
 //! Budgets as the disruption controller computes them, and as the eviction subresource reads them
 //! (docs/upstream/operator-actions.md#5).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     owner::{self, OwnerLookup},
@@ -12,7 +12,6 @@ use crate::{
         Budget, BudgetStatus, Cluster, IntOrPercent, Key, Name, OwnerKind, Pod, Scope, Uid, UnhealthyPolicy,
         WorkloadKind,
     },
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -169,7 +168,7 @@ fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
 
 /// The sum of the scales of the distinct controllers of a budget's pods.
 fn scale(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Result<i32, BudgetUnsynced> {
-    let mut scales: OrderedMap<Uid, i32> = OrderedMap::new();
+    let mut scales: BTreeMap<Uid, i32> = BTreeMap::new();
     for pod in pods_of(cluster, budget, rules) {
         if let Some((uid, replicas)) = scale_of(cluster, pod)? {
             scales.insert(uid, replicas);
@@ -276,8 +275,8 @@ pub fn states<'a>(
     pods: impl IntoIterator<Item = &'a Arc<Pod>>,
     rules: &EvictionRules,
     now: Timestamp,
-) -> OrderedMap<Key, BudgetState> {
-    let mut states = OrderedMap::new();
+) -> BTreeMap<Key, BudgetState> {
+    let mut states = BTreeMap::new();
     for pod in pods {
         for budget in cluster.budgets_of(pod).filter(|budget| selects(budget, pod, rules)) {
             states.entry(budget.key.clone()).or_insert_with(|| BudgetState::new(cluster, budget, rules, now));

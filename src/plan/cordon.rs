@@ -1,6 +1,6 @@
 //! Plans that cordon and uncordon nodes (docs/upstream/operator-actions.md#1).
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use super::{
     action::Action,
@@ -13,10 +13,7 @@ use super::{
     targets::{PlanError, nodes_named},
     warning,
 };
-use crate::{
-    cluster::{Cluster, Gaps, Node, NodeName, Pod, Taint},
-    ordered::OrderedSet,
-};
+use crate::cluster::{Cluster, Gaps, Node, NodeName, Pod, Taint};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CordonChange {
@@ -74,7 +71,7 @@ fn arrivals<E: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], environment:
     waiting.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
     let mut arrivals = Vec::new();
     for pod in waiting {
-        if let Landing::Node { node, why } = environment.land(pod, &OrderedSet::new())
+        if let Landing::Node { node, why } = environment.land(pod, &BTreeSet::new())
             && nodes.iter().any(|uncordoned| uncordoned.name == node)
         {
             arrivals.push(Arrival { pod: pod.key.clone(), node, why });

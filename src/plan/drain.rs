@@ -1,7 +1,7 @@
 //! Plans that drain nodes (docs/upstream/operator-actions.md#3); how they are predicted is in
 //! docs/upstream/operator-actions.md#6.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     action::{Action, DrainOptions},
@@ -22,10 +22,7 @@ use super::{
     verdict::Verdict,
     warning::{self, Warning},
 };
-use crate::{
-    cluster::{Cluster, Gaps, Key, Node, NodeName, Pod, Scope, WorkloadKind},
-    ordered::OrderedMap,
-};
+use crate::cluster::{Cluster, Gaps, Key, Node, NodeName, Pod, Scope, WorkloadKind};
 
 pub(super) fn plan<E: Environment>(
     action: &Action,
@@ -113,7 +110,7 @@ impl ScreenedNode {
 
     /// kubectl's lines for the refusals; of each pod only the first refusal, as kubectl does.
     fn refusal_lines(&self, rules: &EvictionRules) -> Vec<String> {
-        let mut lines: OrderedMap<String, Vec<String>> = OrderedMap::new();
+        let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (pod, screening) in self.refused() {
             if let Some(refusal) = screening.refusals.first() {
                 lines.entry(refusal.text(pod, rules)).or_default().push(pod.key.to_string());
@@ -134,7 +131,7 @@ impl Plan {
         let node = &screened.node;
         let mut pods = prediction.pods(group);
         pods.extend(screened.skipped());
-        let refusals: OrderedMap<&Key, &Screening> =
+        let refusals: BTreeMap<&Key, &Screening> =
             screened.refused().map(|(pod, screening)| (&pod.key, screening)).collect();
         for pod in &mut pods {
             if let Some(screening) = refusals.get(&pod.pod) {

@@ -2,7 +2,10 @@
 //!
 //! [`TypicalEnvironment`] does not compute placements; [`super::PlacingEnvironment`] does.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     landing::Landing,
@@ -10,7 +13,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, Termination},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -22,7 +24,7 @@ pub trait Environment: Clone {
 
     /// Where the replacement of a pod lands that is created now. `closed` nodes are cordoned. Called in the order in
     /// which replacements are created; earlier ones have landed.
-    fn land(&mut self, pod: &Pod, closed: &OrderedSet<NodeName>) -> Landing;
+    fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
     /// How long after its creation the replacement of a pod is Ready.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
@@ -41,11 +43,11 @@ pub trait Environment: Clone {
     fn on_node_change(&mut self, _node: Arc<Node>) {}
 
     /// These nodes and their pods are lost.
-    fn on_loss(&mut self, _nodes: &OrderedSet<NodeName>) {}
+    fn on_loss(&mut self, _nodes: &BTreeSet<NodeName>) {}
 
     /// Makes pods land where they did in another run of the same simulation. Runs differ in times only, so that a plan
     /// shows one landing for each pod. Pods that stayed Pending are placed again in each run.
-    fn fix_landings(&mut self, _landings: OrderedMap<Key, Landing>, _trace: &RunTrace) {}
+    fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _trace: &RunTrace) {}
 
     /// How pods were placed so far.
     fn trace(&self) -> RunTrace {
@@ -204,7 +206,7 @@ impl Environment for TypicalEnvironment<'_> {
         Estimate { soonest: Some(Span::ZERO), likely: Some(likely), latest, quality }
     }
 
-    fn land(&mut self, _pod: &Pod, _closed: &OrderedSet<NodeName>) -> Landing {
+    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
         Landing::Unknown
     }
 

@@ -1,6 +1,6 @@
 //! The decision and the answer of the eviction subresource (docs/upstream/operator-actions.md#4).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     budget::{self, BudgetNumbers, BudgetState},
@@ -8,7 +8,6 @@ use super::{
 };
 use crate::{
     cluster::{Budget, Cluster, Key, Name, Phase, Pod, UnhealthyPolicy},
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -213,7 +212,7 @@ pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Tim
 pub fn decision(
     cluster: &Cluster,
     pod: &Pod,
-    states: &OrderedMap<Key, BudgetState>,
+    states: &BTreeMap<Key, BudgetState>,
     rules: &EvictionRules,
 ) -> EvictionDecision {
     let budgets: Vec<&BudgetState> =

@@ -1,13 +1,10 @@
 //! What to know of the eviction of a pod by a taint: what it ignores, and what keeps the pod from running again soon
 //! (docs/upstream/neighbours.md#3, docs/upstream/neighbours.md#4).
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::owner::{self, Recreation};
-use crate::{
-    cluster::{Cluster, Key, Name, Namespace, OwnerKind, Pod, Scope, scheduling::PodVolume},
-    ordered::OrderedSet,
-};
+use crate::cluster::{Cluster, Key, Name, Namespace, OwnerKind, Pod, Scope, scheduling::PodVolume};
 
 /// What to know of the eviction of a pod by a taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,13 +28,13 @@ impl EvictionNote {
     }
 
     /// The parts of the cluster that the notes on a pod rest on, by what is known of it.
-    pub fn needs(cluster: &Cluster, pod: &Pod) -> OrderedSet<Scope> {
+    pub fn needs(cluster: &Cluster, pod: &Pod) -> BTreeSet<Scope> {
         let namespace = &pod.key.namespace;
         let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {
             OwnerKind::Workload(kind) => Some(Scope::Workload(kind, key(namespace, &owner.name))),
             OwnerKind::Node | OwnerKind::Other(_) => None,
         });
-        let mut needs: OrderedSet<Scope> =
+        let mut needs: BTreeSet<Scope> =
             owner.into_iter().chain([Scope::BudgetsIn(namespace.clone())]).collect();
         for name in claims(pod) {
             let claim = key(namespace, name);

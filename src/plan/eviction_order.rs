@@ -1,6 +1,6 @@
 //! The order in which the pods of a node are evicted.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use super::{
     budget::BudgetState,
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     cluster::{Key, Pod},
-    ordered::OrderedMap,
     time::Span,
 };
 
@@ -21,7 +20,7 @@ use crate::{
 /// take longest to be replaced.
 pub(super) fn sort_for_eviction<E: Environment>(
     pods: &mut [Arc<Pod>],
-    budgets: &OrderedMap<Key, BudgetState>,
+    budgets: &BTreeMap<Key, BudgetState>,
     context: &PlanContext<'_, E>,
 ) {
     let PlanContext { cluster, environment, rules, .. } = context;

@@ -3,7 +3,10 @@
 //! N-1 ([`super::headroom()`]), what-ifs and forecasts all ask [`failover`], which decides each outcome by
 //! [`super::outcome`].
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use super::{
     environment::{Bound, Environment},
@@ -16,7 +19,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
-    ordered::OrderedSet,
     time::Span,
 };
 
@@ -80,18 +82,18 @@ pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> 
 }
 
 /// The pods that no longer run when these nodes are lost. Those that are terminating have been replaced, or will be.
-pub fn pods_of(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<Arc<Pod>> {
+pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
     let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
 }
 
 /// The pods of nodes that are lost and do not come back, as they leave.
-pub fn leave_lost_nodes(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<LeavingPod> {
+pub fn leave_lost_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
     leave(cluster, pods_of(cluster, nodes), Departing::from_lost_node)
 }
 
 /// The pods of nodes that are deleted, as they leave: the pod garbage collector removes their objects.
-pub fn leave_deleted_nodes(cluster: &Cluster, nodes: &OrderedSet<NodeName>) -> Vec<LeavingPod> {
+pub fn leave_deleted_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
     leave_running_nodes(cluster, pods_of(cluster, nodes))
 }
 
@@ -118,7 +120,7 @@ fn leave(
 pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
-    lost: &OrderedSet<NodeName>,
+    lost: &BTreeSet<NodeName>,
     environment: E,
 ) -> Failover {
     failover_of_first(usize::MAX, cluster, pods, lost, environment)
@@ -130,7 +132,7 @@ pub fn failover_of_first<E: Environment>(
     most: usize,
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
-    lost: &OrderedSet<NodeName>,
+    lost: &BTreeSet<NodeName>,
     environment: E,
 ) -> Failover {
     let mut run = FailoverRun::new(pods, Arc::new(lost.clone()), environment);
@@ -152,7 +154,7 @@ pub struct FailoverRun<E> {
     live_pods: LivePods,
     /// Pods that are still to be deleted: all of them are before the first is placed.
     running: VecDeque<LeavingPod>,
-    lost: Arc<OrderedSet<NodeName>>,
+    lost: Arc<BTreeSet<NodeName>>,
     /// Once all are deleted in the order in which they are placed.
     waiting: VecDeque<LeavingPod>,
     placed: Vec<FailoverPod>,
@@ -168,7 +170,7 @@ impl<E> FailoverRun<E> {
 
 impl<E: Environment> FailoverRun<E> {
     /// The start of [`failover`].
-    pub fn new(pods: Vec<LeavingPod>, lost: Arc<OrderedSet<NodeName>>, mut environment: E) -> Self {
+    pub fn new(pods: Vec<LeavingPod>, lost: Arc<BTreeSet<NodeName>>, mut environment: E) -> Self {
         environment.on_loss(&lost);
         let (live_pods, waiting) = (LivePods::default(), VecDeque::new());
         Self { environment, live_pods, running: pods.into(), lost, waiting, placed: Vec::new() }
@@ -216,7 +218,7 @@ impl<E: Environment> FailoverRun<E> {
             let outcome = departing.decide(pod, None);
             return FailoverPod::without_replacement(leaving, outcome);
         }
-        let landing = self.environment.land(pod, &OrderedSet::new());
+        let landing = self.environment.land(pod, &BTreeSet::new());
         let time_to_ready = match landing {
             Landing::Pending { .. } => None,
             Landing::Node { .. } | Landing::Unknown => {

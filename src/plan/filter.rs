@@ -1,12 +1,11 @@
 //! kubectl drain's filters: which pods of a node it removes, skips or refuses
 //! (docs/upstream/operator-actions.md#3.3).
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::{action::DrainOptions, owner, rules::EvictionRules};
 use crate::{
     cluster::{Cluster, LocalVolume, Owner, OwnerKind, Pod, WorkloadKind},
-    ordered::OrderedSet,
     time::Timestamp,
 };
 
@@ -94,7 +93,7 @@ impl fmt::Display for DrainFlag {
 
 impl Screening {
     /// The flags that this pod needs.
-    pub fn needs(&self) -> OrderedSet<DrainFlag> {
+    pub fn needs(&self) -> BTreeSet<DrainFlag> {
         self.refusals.iter().filter_map(|refusal| refusal.flag()).collect()
     }
 

@@ -1,6 +1,6 @@
 //! The kubectl and kordon commands for an action.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use super::{
     action::{Action, DrainOptions, RemovalOptions},
@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     cluster::{Key, Namespace, NodeName},
-    ordered::OrderedMap,
     time::Span,
 };
 
@@ -100,7 +99,7 @@ fn of_action(program: &str, action: &Action) -> String {
 }
 
 fn remove(program: &str, verb: &str, pods: &[Key], options: RemovalOptions) -> String {
-    let mut namespaces: OrderedMap<&Namespace, Vec<&str>> = OrderedMap::new();
+    let mut namespaces: BTreeMap<&Namespace, Vec<&str>> = BTreeMap::new();
     pods.iter().for_each(|pod| namespaces.entry(&pod.namespace).or_default().push(&pod.name));
     let of_namespace = |(namespace, names): (&Namespace, Vec<&str>)| {
         let line = CommandLine::new(format!("{program} {verb} pod")).objects(names).namespace(namespace);

@@ -1,15 +1,14 @@
 //! Edits of labels, in kubectl's syntax.
 
+use std::collections::BTreeMap;
+
 use super::syntax;
-use crate::{
-    cluster::{Labels, Name, Node},
-    ordered::OrderedMap,
-};
+use crate::cluster::{Labels, Name, Node};
 
 /// The arguments of kubectl label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelEdits {
-    pub set: OrderedMap<Name, Name>,
+    pub set: BTreeMap<Name, Name>,
     pub remove: Vec<Name>,
     /// `--overwrite`.
     pub overwrite: bool,
@@ -74,7 +73,7 @@ impl LabelEdits {
     /// # Errors
     /// A label has another value and must not be overwritten; in kubectl's words.
     pub fn over(&self, node: &Node) -> Result<Labels, String> {
-        let mut labels: OrderedMap<Name, Name> = node.labels.entries().iter().cloned().collect();
+        let mut labels: BTreeMap<Name, Name> = node.labels.entries().iter().cloned().collect();
         for (key, value) in &self.set {
             match labels.insert(key.clone(), value.clone()) {
                 Some(old) if old != *value && !self.overwrite => {

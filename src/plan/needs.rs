@@ -1,5 +1,7 @@
 //! What the plan of an action is computed from: the parts of the cluster that have to be read for it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     action::{Action, DrainOptions},
     filter,
@@ -12,7 +14,6 @@ use crate::{
         Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload,
         WorkloadKind,
     },
-    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -39,7 +40,7 @@ const MOST_SMALL_PARTS: usize = 10;
 /// | the owner, its Deployment | of each pod that leaves: whether it is recreated, and how many replicas there are |
 /// | pods of the owner | whether the last Ready one leaves; how long a pod takes to be Ready |
 /// | pods of a budget, their owners | the numbers of the budget |
-pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> OrderedSet<Scope> {
+pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> BTreeSet<Scope> {
     let mut needs = Needs { cluster, scopes: watched(action) };
     match action {
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => {}
@@ -65,16 +66,16 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
 }
 
 /// The scopes that decide how the budgets that refuse the evictions of these pods would allow one.
-pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> OrderedSet<Scope> {
+pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
     let refuses = |pod: &&Pod| cluster.budgets_of(pod).any(|budget| budget.status.disruptions_allowed < 1);
-    let mut needs = Needs { cluster, scopes: OrderedSet::new() };
+    let mut needs = Needs { cluster, scopes: BTreeSet::new() };
     pods.filter(refuses).for_each(|pod| needs.add_pods_of_budgets(pod));
     uncovered(needs.scopes)
 }
 
 /// The scopes without those that others [cover](Scope::covers): a budget of a Deployment often selects the pods of its
 /// ReplicaSet by fewer labels.
-fn uncovered(scopes: OrderedSet<Scope>) -> OrderedSet<Scope> {
+fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
     let selecting: Vec<&Scope> = scopes.iter().filter(|scope| matches!(scope, Scope::PodsWith(..))).collect();
     // Of two that cover each other, the first is read.
     let is_before = |other: &Scope, scope: &Scope| other < scope || !scope.covers(other);
@@ -85,10 +86,10 @@ fn uncovered(scopes: OrderedSet<Scope>) -> OrderedSet<Scope> {
 }
 
 /// The pods that an action may remove. Its outcome rests on them, and it may not start on old data about them.
-pub fn removable(action: &Action, cluster: &Cluster) -> OrderedSet<Scope> {
+pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     let on = |node: &NodeName| Scope::PodsOn(node.clone());
     match action {
-        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => OrderedSet::new(),
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => BTreeSet::new(),
         Action::Taint { nodes, edits } => evicting(nodes, edits, cluster).map(on).collect(),
         Action::Drain { nodes, .. } => nodes.iter().map(on).collect(),
         Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
@@ -110,7 +111,7 @@ fn evicting<'a>(
 
 /// What is watched from the plan of an action until the action has been applied, of all that the plan needs: the budgets
 /// that may block it, and what [`watched`] names.
-pub fn followed(action: &Action, needs: &OrderedSet<Scope>) -> OrderedSet<Scope> {
+pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
     // What is read as a whole anyway is not watched in parts.
     let whole_if_read = |scope: Scope| {
         let whole = scope.whole();
@@ -121,8 +122,8 @@ pub fn followed(action: &Action, needs: &OrderedSet<Scope>) -> OrderedSet<Scope>
 }
 
 /// Of what a plan needs, the scopes whose changes matter while it is applied.
-pub fn watched(action: &Action) -> OrderedSet<Scope> {
-    let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<OrderedSet<_>>();
+pub fn watched(action: &Action) -> BTreeSet<Scope> {
+    let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
     let watched = match action {
         Action::Cordon { .. } => [Scope::Nodes].into(),
         Action::Uncordon { nodes: names } | Action::Label { nodes: names, .. } => nodes(names),
@@ -139,8 +140,8 @@ pub fn watched(action: &Action) -> OrderedSet<Scope> {
 }
 
 /// Replaces many parts of a kind by all of it, unless that may not be read.
-fn few(scopes: OrderedSet<Scope>, is_forbidden: impl Fn(&Scope) -> bool) -> OrderedSet<Scope> {
-    let mut parts: OrderedMap<Scope, usize> = OrderedMap::new();
+fn few(scopes: BTreeSet<Scope>, is_forbidden: impl Fn(&Scope) -> bool) -> BTreeSet<Scope> {
+    let mut parts: BTreeMap<Scope, usize> = BTreeMap::new();
     for scope in &scopes {
         *parts.entry(scope.whole()).or_default() += 1;
     }
@@ -178,7 +179,7 @@ fn stays(
 
 struct Needs<'a> {
     cluster: &'a Cluster,
-    scopes: OrderedSet<Scope>,
+    scopes: BTreeSet<Scope>,
 }
 
 impl<'a> Needs<'a> {

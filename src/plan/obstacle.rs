@@ -1,12 +1,9 @@
 //! What keeps a removal from ending.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::{eviction::EvictionBlock, simulation::RunResult};
-use crate::{
-    cluster::{Key, Pod},
-    ordered::OrderedSet,
-};
+use crate::cluster::{Key, Pod};
 
 /// What keeps a removal from ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +19,7 @@ pub enum RemovalObstacle {
 impl RemovalObstacle {
     /// Of the pods of a run that never ends. Budgets first, as they may be relaxed.
     pub(super) fn of<'a>(run: &RunResult, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Self> {
-        let (mut budgets, mut first) = (OrderedSet::new(), None);
+        let (mut budgets, mut first) = (BTreeSet::new(), None);
         let open = |pod: &Pod| run.pods.get(&pod.key).filter(|result| result.end.is_none());
         for (pod, result) in pods.into_iter().filter_map(|pod| Some((&pod.key, open(pod)?))) {
             let block = result.block.as_ref().filter(|_| result.leaves.is_none());

@@ -4,7 +4,7 @@
 //! [`Departing::decide`] decides it once the replacement has been placed; [`PodOutcome::of_terminating`] decides it for a pod whose
 //! deletion has started. [`OutcomeCounts`] counts outcomes: every pod has exactly one, so that its parts add up to its total.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::{
     environment,
@@ -18,7 +18,6 @@ use super::{
 use crate::{
     cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, OUT_OF_SERVICE, Pod, Scope, Taint, TaintEffect},
     engine::{Tolerance, UNREACHABLE, tolerance},
-    ordered::OrderedMap,
     placement::TiedNodes,
     time::Timestamp,
 };
@@ -223,7 +222,7 @@ impl OutcomeCounts {
     }
 
     /// The outcomes that there are, by their words.
-    pub fn by_word(&self) -> OrderedMap<&'static str, usize> {
+    pub fn by_word(&self) -> BTreeMap<&'static str, usize> {
         self.parts().map(|(kind, pods)| (kind.word(), pods)).collect()
     }
 

@@ -1,12 +1,9 @@
 //! The permissions that a plan needs (docs/upstream/operator-actions.md#9).
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::step::PlanStep;
-use crate::{
-    cluster::{Name, Namespace, NodeName},
-    ordered::OrderedSet,
-};
+use crate::cluster::{Name, Namespace, NodeName};
 
 /// One permission, with the fields of a SelfSubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,5 +64,5 @@ impl fmt::Display for Permission {
 
 /// The permissions that these steps need, each once.
 pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
-    steps.iter().map(Permission::of).collect::<OrderedSet<_>>().into_iter().collect()
+    steps.iter().map(Permission::of).collect::<BTreeSet<_>>().into_iter().collect()
 }

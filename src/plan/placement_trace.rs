@@ -1,11 +1,15 @@
 //! How replacements were placed, and what that means for the nodes.
 
-use std::{cmp::Reverse, fmt, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use super::landing::Landing;
 use crate::{
     cluster::{Key, Name, NodeName, Requests, quantity},
-    ordered::{OrderedMap, OrderedSet},
     placement::{
         Caveat, Help, Obstacle, Placement, Reason, ResourceUse, Scored, Share, TiedNodes, Unschedulable,
         VolumeTopology, amounts, volume_topology,
@@ -26,7 +30,7 @@ pub struct PlacementTrace {
     /// Whether the margin is so small that a small drift would reverse it.
     pub is_close: bool,
     /// Where no node is feasible: how many nodes give each reason.
-    pub reasons: OrderedMap<Reason, usize>,
+    pub reasons: BTreeMap<Reason, usize>,
     /// The pods that it preempts, and where their own replacements land.
     pub preempts: Vec<PreemptedPod>,
     /// Where it stays Pending: how it could be placed.
@@ -98,14 +102,14 @@ pub fn share(resource: &str, before: i64, after: Share) -> String {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTrace {
     /// By the pod that is replaced. Empty if placements are not computed.
-    pub placements: OrderedMap<Key, Arc<PlacementTrace>>,
+    pub placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// By name.
     pub receivers: Vec<Receiver>,
 }
 
 impl RunTrace {
     /// What was not checked of any of the placements.
-    pub fn caveats(&self) -> OrderedSet<Caveat> {
+    pub fn caveats(&self) -> BTreeSet<Caveat> {
         self.placements.values().flat_map(|placement| &placement.caveats).copied().collect()
     }
 }
@@ -174,7 +178,7 @@ impl PlacementTrace {
 
 /// Why no node is feasible for a pod that requests this much, in a few words: `no node has 4 CPU free`,
 /// `no node: 12 podAntiAffinity not met, 1 cordoned`.
-pub fn cause(refused: &OrderedMap<Reason, usize>, requests: &Requests) -> Name {
+pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     let insufficient = refused.iter().filter_map(|(reason, nodes)| match reason {
         Reason::Insufficient(resource) => Some((*nodes, resource)),
         _ => None,
@@ -193,7 +197,7 @@ pub fn cause(refused: &OrderedMap<Reason, usize>, requests: &Requests) -> Name {
 }
 
 /// `12 insufficient cpu, 1 cordoned`: the most frequent first.
-pub fn reasons(reasons: &OrderedMap<Reason, usize>) -> String {
+pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<(&Reason, &usize)> = reasons.iter().collect();
     counted.sort_by_key(|(reason, nodes)| (Reverse(**nodes), (*reason).clone()));
     let words: Vec<String> = counted.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();

@@ -1,6 +1,9 @@
 //! An environment in which replacements land where the scheduler would place them.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     cancellation::Cancellation,
@@ -11,7 +14,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, Node, NodeName, Pod, Termination},
-    ordered::{OrderedMap, OrderedSet},
     placement::{
         Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
         Snapshot, Unschedulable,
@@ -35,14 +37,14 @@ pub struct PlacingEnvironment<'a> {
 pub struct PlacingState {
     snapshot: Snapshot,
     /// The nodes that are cordoned in the snapshot.
-    closed: OrderedSet<NodeName>,
+    closed: BTreeSet<NodeName>,
     /// Landings of another run, which are repeated.
-    fixed: OrderedMap<Key, (Landing, Arc<PlacementTrace>)>,
+    fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// By the pod that is replaced.
-    placements: OrderedMap<Key, Arc<PlacementTrace>>,
+    placements: BTreeMap<Key, Arc<PlacementTrace>>,
     /// The resource use of nodes before their first change.
-    before: OrderedMap<NodeName, ResourceUse>,
-    received: OrderedSet<NodeName>,
+    before: BTreeMap<NodeName, ResourceUse>,
+    received: BTreeSet<NodeName>,
     /// Requests without a feasible node since the snapshot last changed: equal requests have none either.
     unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
     /// That of all pods on nodes or a lower one, once it is needed.
@@ -78,11 +80,11 @@ impl<'a> PlacingEnvironment<'a> {
     pub fn new(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         let state = PlacingState {
             snapshot,
-            closed: OrderedSet::new(),
-            fixed: OrderedMap::new(),
-            placements: OrderedMap::new(),
-            before: OrderedMap::new(),
-            received: OrderedSet::new(),
+            closed: BTreeSet::new(),
+            fixed: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            before: BTreeMap::new(),
+            received: BTreeSet::new(),
             unplaceable: Vec::new(),
             lowest_priority: None,
             detail: TraceDetail::Full,
@@ -109,7 +111,7 @@ impl<'a> PlacingEnvironment<'a> {
     }
 
     /// Cordons these nodes in the snapshot.
-    fn close(&mut self, closed: &OrderedSet<NodeName>) {
+    fn close(&mut self, closed: &BTreeSet<NodeName>) {
         for name in closed {
             if self.state.closed.insert(name.clone())
                 && let Some(node) = self.state.snapshot.node_named(name).filter(|node| !node.unschedulable)
@@ -279,7 +281,7 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.time_to_terminate(pod, grace)
     }
 
-    fn land(&mut self, pod: &Pod, closed: &OrderedSet<NodeName>) -> Landing {
+    fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
         if self.state.cancellation.is_cancelled() {
             return Landing::Unknown;
         }
@@ -340,12 +342,12 @@ impl Environment for PlacingEnvironment<'_> {
         self.state.unplaceable.clear();
     }
 
-    fn on_loss(&mut self, nodes: &OrderedSet<NodeName>) {
+    fn on_loss(&mut self, nodes: &BTreeSet<NodeName>) {
         nodes.iter().for_each(|node| self.state.snapshot.remove_node(node));
         self.state.unplaceable.clear();
     }
 
-    fn fix_landings(&mut self, landings: OrderedMap<Key, Landing>, trace: &RunTrace) {
+    fn fix_landings(&mut self, landings: BTreeMap<Key, Landing>, trace: &RunTrace) {
         let placed = landings.into_iter().filter(|(_, landing)| !matches!(landing, Landing::Pending { .. }));
         let fixed = placed.filter_map(|(pod, landing)| {
             let trace = trace.placements.get(&pod)?.clone();

@@ -1,5 +1,7 @@
 //! The plan of an action: what it writes, and what happens to nodes, pods and budgets.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     action::Action,
     budget::BudgetState,
@@ -23,7 +25,6 @@ use super::{
 use crate::{
     cluster::{Cluster, Gaps, Key, Name, NodeName},
     engine::ServerVersion,
-    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -51,7 +52,7 @@ pub struct Plan {
     pub totals: PlanTotals,
     pub warnings: Vec<Warning>,
     /// The fewest flags without which it is refused.
-    pub needs: OrderedSet<DrainFlag>,
+    pub needs: BTreeSet<DrainFlag>,
     /// The permissions needed to apply it.
     pub permissions: Vec<Permission>,
     /// The equivalent kubectl command; none if kubectl has none.
@@ -112,7 +113,7 @@ impl Plan {
             timeline: Vec::new(),
             totals: PlanTotals::default(),
             warnings: Vec::new(),
-            needs: OrderedSet::new(),
+            needs: BTreeSet::new(),
             permissions: Vec::new(),
             command: kubectl::command(action),
             undo: Undo::default(),
@@ -147,7 +148,7 @@ impl Plan {
 
     /// Warns of each quota that refuses replacements.
     pub(super) fn warn_of_quotas(&mut self) {
-        let mut by_quota: OrderedMap<&Key, Vec<&QuotaRefusal>> = OrderedMap::new();
+        let mut by_quota: BTreeMap<&Key, Vec<&QuotaRefusal>> = BTreeMap::new();
         for refusal in self.pods.iter().filter_map(|pod| pod.quota.as_ref()) {
             by_quota.entry(&refusal.quota).or_default().push(refusal);
         }

@@ -1,5 +1,7 @@
 //! The pods of a plan by workload: how many leave, where their replacements land, and what is at risk.
 
+use std::collections::BTreeMap;
+
 use super::{
     landing::Landing,
     pod_plan::PodPlan,
@@ -7,7 +9,6 @@ use super::{
 };
 use crate::{
     cluster::{Name, Namespace, NodeName, OwnerKind},
-    ordered::OrderedMap,
     time::Timestamp,
 };
 
@@ -24,14 +25,14 @@ pub struct PlannedWorkload {
     pub pods: Vec<usize>,
     /// What becomes of the pods; each is counted once.
     pub parts: Vec<(PodCount, usize)>,
-    landings: OrderedMap<NodeName, usize>,
+    landings: BTreeMap<NodeName, usize>,
     pending: usize,
-    risks: OrderedMap<String, usize>,
+    risks: BTreeMap<String, usize>,
 }
 
 /// Groups pods that have an owner in common, in the order of the first of each; pods without an owner are in none.
 pub fn by_workload(pods: &[PodPlan], order: &[usize], made: Timestamp) -> Vec<PlannedWorkload> {
-    let mut places: OrderedMap<(&Namespace, &(OwnerKind, Name)), usize> = OrderedMap::new();
+    let mut places: BTreeMap<(&Namespace, &(OwnerKind, Name)), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for place in order {
         let Some(owner) = &pods[*place].owner else { continue };
@@ -49,9 +50,9 @@ impl PlannedWorkload {
         let first = &all[*pods.first()?];
         let (namespace, owner) = (first.pod.namespace.clone(), first.owner.clone()?);
         let own = || pods.iter().map(|place| &all[*place]);
-        let mut landings = OrderedMap::new();
+        let mut landings = BTreeMap::new();
         let mut pending = 0;
-        let mut risks = OrderedMap::new();
+        let mut risks = BTreeMap::new();
         for pod in own() {
             match &pod.landing {
                 Some(Landing::Node { node, .. }) => *landings.entry(node.clone()).or_default() += 1,

@@ -1,6 +1,6 @@
 //! What happens to one pod in a plan, and when.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     environment::Quality,
@@ -16,7 +16,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, Name, NodeName, OwnerKind, Pod, Uid},
-    ordered::OrderedSet,
     time::Timestamp,
 };
 
@@ -33,7 +32,7 @@ pub struct PodPlan {
     pub outcome: PodOutcome,
     /// Why no controller recreates it; none if one does, or it stays.
     pub lost: Option<NotRecreated>,
-    pub warnings: OrderedSet<PodWarning>,
+    pub warnings: BTreeSet<PodWarning>,
     /// What the eviction subresource would answer now.
     pub answer: Option<EvictionAnswer>,
     /// When its deletion starts.
@@ -81,7 +80,7 @@ impl PodPlan {
             outcome: PodOutcome::Stays { why: verdict.to_string().into() },
             verdict,
             lost: None,
-            warnings: OrderedSet::new(),
+            warnings: BTreeSet::new(),
             answer: None,
             leaves: Window::default(),
             gone: Window::default(),

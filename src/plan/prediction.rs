@@ -1,6 +1,9 @@
 //! The prediction of a removal: its simulated runs, and the rows of the plan that follow from them.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     action::RemovalMode,
@@ -26,7 +29,6 @@ use super::{
 };
 use crate::{
     cluster::{Gaps, Key, Pod},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -34,16 +36,16 @@ use crate::{
 pub(super) struct Prediction<'a, E> {
     context: &'a PlanContext<'a, E>,
     input: SimulationInput,
-    budgets_before: OrderedMap<Key, BudgetState>,
+    budgets_before: BTreeMap<Key, BudgetState>,
     soonest: RunResult,
     likely: RunResult,
     latest: RunResult,
     /// The likely run without a timeout. Verdicts come from it: a timeout does not decide whether a budget allows a pod.
     unlimited: RunResult,
     /// The pods that leave in the unlimited run.
-    leaving: OrderedSet<Key>,
+    leaving: BTreeSet<Key>,
     /// The pods of which it is not known whether they leave, and what is missing. In the runs they leave at the first attempt.
-    undecided: OrderedMap<Key, Gaps>,
+    undecided: BTreeMap<Key, Gaps>,
 }
 
 impl<'a, E: Environment> Prediction<'a, E> {
@@ -191,7 +193,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
     }
 
-    fn pod_warnings(&self, pod: &Pod, plan: &PodPlan) -> OrderedSet<PodWarning> {
+    fn pod_warnings(&self, pod: &Pod, plan: &PodPlan) -> BTreeSet<PodWarning> {
         let PlanContext { cluster, rules, .. } = self.context;
         let is_unprotected = self.undecided.is_empty()
             && (self.input.mode == RemovalMode::Delete

@@ -1,12 +1,13 @@
 //! What node pressure would do: the pods that a kubelet evicts, in their order, and where their replacements land.
 
+use std::collections::BTreeSet;
+
 use super::{
     failover::{Failover, failover, leave_running_nodes},
     placing_environment::PlacingEnvironment,
 };
 use crate::{
     cluster::{Cluster, Node, Taint, TaintEffect},
-    ordered::OrderedSet,
     placement::Snapshot,
     pressure::EvictionOrder,
     time::Timestamp,
@@ -25,7 +26,7 @@ pub fn pressure_failover(
 ) -> Failover {
     snapshot.put_node(tainted(node, order).into());
     let evicted = leave_running_nodes(cluster, order.evicted().cloned());
-    failover(cluster, evicted, &OrderedSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
+    failover(cluster, evicted, &BTreeSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
 }
 
 /// The node with the taint that the controller adds for the condition.

@@ -1,12 +1,11 @@
 //! ResourceQuotas while pods leave: the replacement of a pod is refused as long as the old pod, or others, use up a quota
 //! (docs/plan.md#resourcequota).
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::environment::Bound;
 use crate::{
     cluster::{Cluster, Key, Name, Namespace, Pod, Quota, QuotaCount},
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 
@@ -42,7 +41,7 @@ impl fmt::Display for QuotaRefusal {
 /// What the quotas of namespaces have in use.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuotaLedger {
-    by_namespace: OrderedMap<Namespace, Vec<QuotaUse>>,
+    by_namespace: BTreeMap<Namespace, Vec<QuotaUse>>,
 }
 
 #[derive(Clone, Debug)]

@@ -1,6 +1,9 @@
 //! Which replacements ResourceQuotas refuse at first, where pods leave at known times: of taints and failures.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use super::{
     environment::Bound,
@@ -10,12 +13,11 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, Pod},
-    ordered::OrderedMap,
     time::Timestamp,
 };
 
 /// The replacements that quotas refuse at first, by the pod that each replaces, where pods leave at known times.
-pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> OrderedMap<Key, QuotaRefusal> {
+pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, QuotaRefusal> {
     let limited: Vec<&Departure> =
         departures.iter().filter(|departure| limits(cluster, &departure.pod)).collect();
     let mut agenda: Vec<(Timestamp, QuotaEvent<'_>)> = Vec::new();
@@ -64,7 +66,7 @@ struct RefusalRun<'a> {
     live_pods: LivePods,
     /// The refused ones that wait, and since when.
     waiting: VecDeque<(&'a Arc<Pod>, Timestamp)>,
-    refusals: OrderedMap<Key, QuotaRefusal>,
+    refusals: BTreeMap<Key, QuotaRefusal>,
 }
 
 impl<'a> RefusalRun<'a> {
@@ -74,7 +76,7 @@ impl<'a> RefusalRun<'a> {
             ledger: QuotaLedger::default(),
             live_pods: LivePods::default(),
             waiting: VecDeque::new(),
-            refusals: OrderedMap::new(),
+            refusals: BTreeMap::new(),
         }
     }
 

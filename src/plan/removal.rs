@@ -1,5 +1,7 @@
 //! Plans that evict or delete pods by name.
 
+use std::collections::BTreeSet;
+
 use super::{
     action::{Action, RemovalMode, RemovalOptions},
     context::PlanContext,
@@ -11,7 +13,7 @@ use super::{
     targets::{PlanError, pods_named, require},
     warning::PodWarning,
 };
-use crate::{cluster::Key, ordered::OrderedSet};
+use crate::cluster::Key;
 
 pub(super) fn plan<E: Environment>(
     action: &Action,
@@ -32,7 +34,7 @@ pub(super) fn plan<E: Environment>(
         skip_wait_for_delete: None,
         parallel: 1,
         retry: options.retry,
-        closed: OrderedSet::new(),
+        closed: BTreeSet::new(),
     };
     let prediction = Prediction::new(context, input);
     let mut plan = Plan::blank(action, context);

@@ -3,7 +3,11 @@
 //! [`replacements`] answers this for pods that leave at known times whatever budgets say (taints). A simulated eviction
 //! ([`super::simulation`]) asks for one replacement at a time; for lost nodes see [`super::failover()`].
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     environment::{Bound, Environment},
@@ -15,7 +19,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod, Uid},
-    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -33,7 +36,7 @@ impl Replacement {
     pub(super) fn create<E: Environment>(
         environment: &mut E,
         pod: &Pod,
-        closed: &OrderedSet<NodeName>,
+        closed: &BTreeSet<NodeName>,
         bound: Bound,
         now: Timestamp,
     ) -> Self {
@@ -65,7 +68,7 @@ impl Replacement {
 /// How many pods of each owner live, while some leave and others are created.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LivePods {
-    by_owner: OrderedMap<Uid, i32>,
+    by_owner: BTreeMap<Uid, i32>,
 }
 
 impl LivePods {
@@ -117,12 +120,12 @@ pub struct Departure {
 pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
-    refusals: &OrderedMap<Key, QuotaRefusal>,
+    refusals: &BTreeMap<Key, QuotaRefusal>,
     mut environment: E,
-) -> (OrderedMap<Key, Replacement>, RunTrace) {
-    let no_node_closed = OrderedSet::new();
+) -> (BTreeMap<Key, Replacement>, RunTrace) {
+    let no_node_closed = BTreeSet::new();
     let mut live_pods = LivePods::default();
-    let mut replacements = OrderedMap::new();
+    let mut replacements = BTreeMap::new();
     for (now, event) in agenda(cluster, departures, refusals) {
         match event {
             Event::Leaves(pod) => {
@@ -168,7 +171,7 @@ impl Event<'_> {
 fn agenda<'a>(
     cluster: &Cluster,
     departures: &'a [Departure],
-    refusals: &OrderedMap<Key, QuotaRefusal>,
+    refusals: &BTreeMap<Key, QuotaRefusal>,
 ) -> Vec<(Timestamp, Event<'a>)> {
     let mut events: Vec<(Timestamp, Event<'a>)> = Vec::new();
     for Departure { pod, leaves, gone } in departures {

@@ -3,7 +3,11 @@
 //! All groups share the budgets. A refused pod is retried as [`Retry`] says, and a replacement that becomes Ready counts
 //! as healthy again. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::Arc,
+};
 
 use super::{
     action::{RemovalMode, Retry},
@@ -23,7 +27,6 @@ use super::{
 };
 use crate::{
     cluster::{Budget, Cluster, Key, NodeName, Pod},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -52,7 +55,7 @@ pub struct SimulationInput {
     pub parallel: usize,
     pub retry: Retry,
     /// Nodes that take no more pods.
-    pub closed: OrderedSet<NodeName>,
+    pub closed: BTreeSet<NodeName>,
 }
 
 /// Pods that are removed together.
@@ -71,11 +74,11 @@ pub struct RunResult {
     pub groups: Vec<GroupResult>,
     /// When all groups have ended; none is never.
     pub ended: Option<Timestamp>,
-    pub pods: OrderedMap<Key, PodResult>,
+    pub pods: BTreeMap<Key, PodResult>,
     /// The pods that were starting, are left alone, and become Ready.
-    pub started: OrderedSet<Key>,
+    pub started: BTreeSet<Key>,
     /// The budgets of the pods at the end.
-    pub budgets: OrderedMap<Key, BudgetState>,
+    pub budgets: BTreeMap<Key, BudgetState>,
     /// In order of time.
     pub moments: Vec<PlanMoment>,
     /// How replacements were placed.
@@ -84,7 +87,7 @@ pub struct RunResult {
 
 impl RunResult {
     /// Where replacements landed, by the pod that each replaces.
-    pub fn landings(&self) -> OrderedMap<Key, Landing> {
+    pub fn landings(&self) -> BTreeMap<Key, Landing> {
         let landing = |result: &PodResult| Some(result.replacement.as_ref()?.landing.clone());
         self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?))).collect()
     }
@@ -136,7 +139,7 @@ pub struct Simulation<'a> {
     input: &'a SimulationInput,
     now: Timestamp,
     tasks: Vec<Task>,
-    budgets: OrderedMap<Key, BudgetState>,
+    budgets: BTreeMap<Key, BudgetState>,
     /// When entries of `disruptedPods` expire, with their budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
@@ -209,7 +212,7 @@ impl<'a> Simulation<'a> {
     pub fn new(
         cluster: &'a Cluster,
         input: &'a SimulationInput,
-        budgets: &OrderedMap<Key, BudgetState>,
+        budgets: &BTreeMap<Key, BudgetState>,
         rules: &EvictionRules,
         now: Timestamp,
     ) -> Self {
@@ -276,7 +279,7 @@ impl<'a> Simulation<'a> {
             environment,
             bound,
             now: self.now,
-            agenda: OrderedMap::new(),
+            agenda: BTreeMap::new(),
             scheduled: 0,
             tasks: self.tasks.clone(),
             budgets: self.budgets.clone(),
@@ -286,9 +289,9 @@ impl<'a> Simulation<'a> {
             open_tasks: vec![0; groups],
             next_group: 0,
             after_incomplete: false,
-            evicted: OrderedMap::new(),
-            waiting: OrderedMap::new(),
-            recoveries: OrderedMap::new(),
+            evicted: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            recoveries: BTreeMap::new(),
             result: RunResult { groups: vec![GroupResult::default(); groups], ..RunResult::default() },
         };
         for (at, budget) in &self.disruptions_expire {
@@ -323,10 +326,10 @@ struct Run<'a, E> {
     bound: Bound,
     now: Timestamp,
     /// The events to come, in order of time, then of scheduling.
-    agenda: OrderedMap<(Timestamp, u64), Event>,
+    agenda: BTreeMap<(Timestamp, u64), Event>,
     scheduled: u64,
     tasks: Vec<Task>,
-    budgets: OrderedMap<Key, BudgetState>,
+    budgets: BTreeMap<Key, BudgetState>,
     live_pods: LivePods,
     quotas: QuotaLedger,
     /// The tasks whose replacements a quota refuses, and since when.
@@ -336,11 +339,11 @@ struct Run<'a, E> {
     next_group: usize,
     after_incomplete: bool,
     /// The pods whose eviction used each budget, in order.
-    evicted: OrderedMap<Key, Vec<Key>>,
+    evicted: BTreeMap<Key, Vec<Key>>,
     /// The tasks that each budget refused.
-    waiting: OrderedMap<Key, OrderedSet<usize>>,
+    waiting: BTreeMap<Key, BTreeSet<usize>>,
     /// How many replacements became Ready, by budget.
-    recoveries: OrderedMap<Key, u32>,
+    recoveries: BTreeMap<Key, u32>,
     result: RunResult,
 }
 

@@ -1,7 +1,10 @@
 //! Pods that a removal leaves alone and that soon count as healthy for its budgets: replacements of pods that left just
 //! before, which are not Ready yet.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     budget,
@@ -11,7 +14,6 @@ use super::{
 };
 use crate::{
     cluster::{Budget, Cluster, Key, Pod},
-    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -27,10 +29,10 @@ pub(super) struct StartingPod {
 pub(super) fn of_budgets<'a>(
     cluster: &'a Cluster,
     budgets: impl IntoIterator<Item = &'a Arc<Budget>>,
-    removed: &OrderedSet<&Key>,
+    removed: &BTreeSet<&Key>,
     rules: &'a EvictionRules,
 ) -> Vec<StartingPod> {
-    let mut starting: OrderedMap<&Key, StartingPod> = OrderedMap::new();
+    let mut starting: BTreeMap<&Key, StartingPod> = BTreeMap::new();
     for budget in budgets {
         let pods = budget::pods_of(cluster, budget, rules);
         for pod in pods.filter(|pod| is_starting(cluster, pod) && !removed.contains(&pod.key)) {

@@ -1,6 +1,6 @@
 //! Plans that taint nodes, and the pods that a NoExecute taint deletes (docs/upstream/operator-actions.md#2).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     action::Action,
@@ -26,7 +26,6 @@ use super::{
 use crate::{
     cluster::{Cluster, Node, NodeName, Pod, Taint, TaintEffect},
     engine::{Tolerance, tolerance},
-    ordered::OrderedSet,
     time::Timestamp,
 };
 
@@ -203,7 +202,7 @@ fn pod_of_tainted<E: Environment>(
         gaps::can_answer_eviction(cluster, pod).then(|| eviction::answer(cluster, pod, rules, *now));
     plan.lost = owner::not_recreated(cluster, pod);
     plan.eviction_notes = EvictionNote::of(cluster, pod);
-    let leaving: OrderedSet<_> = [pod.key.clone()].into();
+    let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
     // The taint keeps it off this node, even if it tolerates cordons.
     plan.warnings.remove(&PodWarning::MayReturn);

@@ -1,13 +1,10 @@
 //! The nodes and pods that an action names.
 
-use std::{fmt::Display, sync::Arc};
+use std::{collections::BTreeSet, fmt::Display, sync::Arc};
 
-use crate::{
-    cluster::{
-        Cluster, Gaps, Key, Node, NodeName, Pod, Scope,
-        nearest::{did_you_mean, nearest_node, nearest_pod},
-    },
-    ordered::OrderedSet,
+use crate::cluster::{
+    Cluster, Gaps, Key, Node, NodeName, Pod, Scope,
+    nearest::{did_you_mean, nearest_node, nearest_pod},
 };
 
 /// Why there is no plan.
@@ -60,7 +57,7 @@ fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error:
 
 /// All objects, each once, or the names of those that do not exist.
 fn find_all<N: Ord + Clone, T>(names: &[N], find: impl Fn(&N) -> Option<T>) -> Result<Vec<T>, Vec<N>> {
-    let mut seen = OrderedSet::new();
+    let mut seen = BTreeSet::new();
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for name in names.iter().filter(|name| seen.insert(*name)) {
         match find(name) {

@@ -1,5 +1,7 @@
 //! When a removal that is in progress ends, by the simulation that plans are made of.
 
+use std::collections::BTreeSet;
+
 use super::{
     action::{DrainOptions, RemovalMode},
     context::PlanContext,
@@ -13,7 +15,6 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, NodeName},
-    ordered::OrderedSet,
     time::{Span, Timestamp},
 };
 
@@ -56,7 +57,7 @@ pub fn time_left(
 ) -> TimeLeft {
     let environment = TypicalEnvironment { cluster, now };
     let context = PlanContext { cluster, environment: &environment, rules, now };
-    let closed: OrderedSet<NodeName> = groups.iter().filter_map(|group| group.node.clone()).collect();
+    let closed: BTreeSet<NodeName> = groups.iter().filter_map(|group| group.node.clone()).collect();
     let input = SimulationInput {
         groups,
         mode,

@@ -1,12 +1,14 @@
 //! Counts over a plan.
 
+use std::collections::BTreeMap;
+
 use super::{
     landing::Landing,
     outcome::OutcomeCounts,
     pod_plan::{PodPlan, Window},
     verdict::Verdict,
 };
-use crate::{ordered::OrderedMap, time::Timestamp};
+use crate::time::Timestamp;
 
 /// Counts over a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub enum PodCount {
 
 /// What becomes of pods, in the order of the counts: every pod is in one part.
 pub fn parts<'a>(pods: impl IntoIterator<Item = &'a PodPlan>, made: Timestamp) -> Vec<(PodCount, usize)> {
-    let mut parts: OrderedMap<PodCount, usize> = OrderedMap::new();
+    let mut parts: BTreeMap<PodCount, usize> = BTreeMap::new();
     for pod in pods {
         *parts.entry(PodCount::of(&pod.verdict, made)).or_default() += 1;
     }

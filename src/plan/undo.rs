@@ -1,12 +1,9 @@
 //! The undo of what a plan changed on nodes. Pods are not restored.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use super::{node_plan::NodeChange, step::PlanStep};
-use crate::{
-    cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid},
-    ordered::OrderedSet,
-};
+use crate::cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
 /// The undo of a plan, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -89,7 +86,7 @@ impl NodeUndo {
             NodeChange::Uncordon => vec![UndoStep::Cordon],
             NodeChange::Taints { before, after } => taint_steps(before, after),
             NodeChange::Labels { before, after } => {
-                let keys: OrderedSet<&Name> = before
+                let keys: BTreeSet<&Name> = before
                     .keys()
                     .chain(after.keys())
                     .filter(|key| before.get(key) != after.get(key))

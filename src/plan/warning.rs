@@ -1,6 +1,6 @@
 //! What an operator should know before a plan is applied.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     budget::BudgetNumbers,
@@ -13,7 +13,6 @@ use crate::{
         Cluster, FeedKind, Key, LocalVolume, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint,
         TaintEffect, WorkloadKind, ZoneKey,
     },
-    ordered::OrderedSet,
     time::Timestamp,
 };
 
@@ -302,10 +301,10 @@ pub fn is_critical(pod: &Pod) -> bool {
 pub fn of_pod(
     cluster: &Cluster,
     pod: &Pod,
-    leaving: &OrderedSet<Key>,
+    leaving: &BTreeSet<Key>,
     unprotected: bool,
-) -> OrderedSet<PodWarning> {
-    let mut found = OrderedSet::new();
+) -> BTreeSet<PodWarning> {
+    let mut found = BTreeSet::new();
     let mut warn_if = |holds: bool, warning| {
         if holds {
             found.insert(warning);
@@ -339,7 +338,7 @@ pub fn is_held(pod: &Pod) -> bool {
 }
 
 /// Whether all Ready pods of the pod's owner leave; not if they are not all known.
-fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &OrderedSet<Key>) -> bool {
+fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
     let Some(owner) = &pod.owner else { return false };
     if !owner::knows_pods(cluster, &pod.key.namespace, owner) {
         return false;
@@ -406,7 +405,7 @@ pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<I
 
 /// What it means for zones and the cluster that these nodes are cordoned.
 pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
-    let closing: OrderedSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
+    let closing: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
     let is_open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;
     let stays = |node: &&Arc<Node>| is_open(node) && !closing.contains(&node.name);
     let mut warnings = Vec::new();
@@ -414,7 +413,7 @@ pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
         if !cluster.nodes().iter().any(|node| stays(&node)) {
             warnings.push(Warning::NoSchedulableNode);
         }
-        let zones: OrderedSet<ZoneKey> = nodes
+        let zones: BTreeSet<ZoneKey> = nodes
             .iter()
             .filter(is_open)
             .map(|node| node.zone())

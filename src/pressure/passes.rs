@@ -1,25 +1,24 @@
 //! The passes of a kubelet's eviction manager (docs/upstream/placement-and-pressure.md#6.3; `eviction.synchronize`).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     settings::{EvictionSettings, Threshold, ThresholdKind},
     signal::{EvictionSignal, PressureCondition},
     stats::NodeStats,
 };
-use crate::{
-    ordered::{OrderedMap, OrderedSet},
-    time::{Span, Timestamp},
-};
+use crate::time::{Span, Timestamp};
 
 /// What a kubelet remembers from pass to pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionManager {
     /// Since when each threshold is met, or has been evicting, as far as was seen: a kubelet may have seen it earlier. How long
     /// its node has had the condition does not tell, for that stays True for a while after each time.
-    met_since: OrderedMap<ThresholdId, Timestamp>,
+    met_since: BTreeMap<ThresholdId, Timestamp>,
     /// The thresholds that have started to evict and have not got enough back yet.
-    unresolved: OrderedSet<ThresholdId>,
+    unresolved: BTreeSet<ThresholdId>,
     /// When each condition had a threshold that was met.
-    last_met: OrderedMap<PressureCondition, Timestamp>,
+    last_met: BTreeMap<PressureCondition, Timestamp>,
 }
 
 /// Which threshold of a node: a signal has at most one of each kind.
@@ -29,7 +28,7 @@ type ThresholdId = (EvictionSignal, ThresholdKind);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PressurePass {
     /// The conditions that are True after it.
-    pub conditions: OrderedSet<PressureCondition>,
+    pub conditions: BTreeSet<PressureCondition>,
     /// The thresholds that are met, each with the time at which it evicts.
     pub met: Vec<(Threshold, Timestamp)>,
     /// The threshold for which a pod is evicted now.
@@ -69,7 +68,7 @@ impl EvictionManager {
     }
 
     /// The conditions that are True: those met within the transition period.
-    fn conditions(&self, transition: Span, now: Timestamp) -> OrderedSet<PressureCondition> {
+    fn conditions(&self, transition: Span, now: Timestamp) -> BTreeSet<PressureCondition> {
         let recent = self.last_met.iter().filter(|(_, met)| now.since(**met) < transition || **met == now);
         recent.map(|(condition, _)| *condition).collect()
     }
@@ -84,12 +83,12 @@ mod tests {
 
     fn settings(soft: bool, minimum_reclaim: Option<&str>) -> EvictionSettings {
         let memory = "memory.available".to_owned();
-        let one = |value: &str| OrderedMap::from([(memory.clone(), value.to_owned())]);
+        let one = |value: &str| BTreeMap::from([(memory.clone(), value.to_owned())]);
         let disk = ("nodefs.available".to_owned(), "10%".to_owned());
         EvictionSettings::parse(&EvictionSettingsText {
             hard: one("1Gi").into_iter().chain([disk]).collect(),
-            soft: if soft { one("2Gi") } else { OrderedMap::new() },
-            soft_grace: OrderedMap::from([(memory.clone(), Span::from_secs(120))]),
+            soft: if soft { one("2Gi") } else { BTreeMap::new() },
+            soft_grace: BTreeMap::from([(memory.clone(), Span::from_secs(120))]),
             minimum_reclaim: minimum_reclaim.map(one).unwrap_or_default(),
             ..EvictionSettingsText::default()
         })

@@ -1,6 +1,6 @@
 //! What a kubelet reclaims for a signal, in its order, and how far that gets.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     ranking::RankedPod,
@@ -8,10 +8,7 @@ use super::{
     signal::EvictionSignal,
     stats::{FilesystemLayout, SignalLevel},
 };
-use crate::{
-    cluster::{Node, Pod},
-    ordered::OrderedSet,
-};
+use crate::cluster::{Node, Pod};
 
 /// What a kubelet frees on the node itself before it evicts a pod (docs/upstream/placement-and-pressure.md#6.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +44,7 @@ pub fn node_reclaim(signal: EvictionSignal, layout: FilesystemLayout) -> &'stati
 
 /// The bytes of the images on a node that none of its pods uses. A kubelet lists at most 50 images, so there may be more.
 pub fn unused_images<'a>(node: &Node, pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> i64 {
-    let mut used = OrderedSet::new();
+    let mut used = BTreeSet::new();
     for pod in pods.into_iter().filter(|pod| !pod.is_finished()) {
         let spec = &*pod.scheduling;
         used.extend(spec.images.iter().chain(&*spec.init_images).chain(&*spec.volume_images).cloned());
@@ -153,7 +150,7 @@ mod tests {
             let mut shifted = all.clone();
             shifted.rotate_left(shift.min(all.len()));
             prop_assert_eq!(&ranking, &rank(&shifted, &stats, signal, FilesystemLayout::Shared));
-            let names: OrderedSet<_> = ranking.iter().map(|ranked| ranked.pod.key.clone()).collect();
+            let names: BTreeSet<_> = ranking.iter().map(|ranked| ranked.pod.key.clone()).collect();
             prop_assert_eq!(names.len(), all.len());
             for (number, pair) in ranking.windows(2).enumerate() {
                 let [one, next] = pair else { unreachable!("pairs") };

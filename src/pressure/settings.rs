@@ -1,9 +1,9 @@
 //! The thresholds of a kubelet: its defaults, and what its configuration says.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use super::{rules::KubeletRules, signal::EvictionSignal, stats::SignalLevel};
-use crate::{cluster::quantity, ordered::OrderedMap, time::Span};
+use crate::{cluster::quantity, time::Span};
 
 /// The part of a kubelet's configuration that is about node-pressure eviction.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,13 +91,13 @@ impl EvictionSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionSettingsText {
     /// `evictionHard`.
-    pub hard: OrderedMap<String, String>,
+    pub hard: BTreeMap<String, String>,
     /// `evictionSoft`.
-    pub soft: OrderedMap<String, String>,
+    pub soft: BTreeMap<String, String>,
     /// `evictionSoftGracePeriod`.
-    pub soft_grace: OrderedMap<String, Span>,
+    pub soft_grace: BTreeMap<String, Span>,
     /// `evictionMinimumReclaim`.
-    pub minimum_reclaim: OrderedMap<String, String>,
+    pub minimum_reclaim: BTreeMap<String, String>,
     /// `evictionPressureTransitionPeriod`.
     pub transition_period: Option<Span>,
     /// `evictionMaxPodGracePeriod`.
@@ -249,14 +249,14 @@ mod tests {
     fn what_is_configured_replaces_every_default() {
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         let settings = EvictionSettings::parse(&EvictionSettingsText {
-            hard: OrderedMap::from([pair("memory.available", "5%"), pair("pid.available", "0%")]),
-            soft: OrderedMap::from([
+            hard: BTreeMap::from([pair("memory.available", "5%"), pair("pid.available", "0%")]),
+            soft: BTreeMap::from([
                 pair("memory.available", "1Gi"),
                 pair("nodefs.available", "20%"),
                 pair("gpu.available", "1"),
             ]),
-            soft_grace: OrderedMap::from([("memory.available".to_owned(), Span::from_secs(120))]),
-            minimum_reclaim: OrderedMap::from([pair("memory.available", "500Mi")]),
+            soft_grace: BTreeMap::from([("memory.available".to_owned(), Span::from_secs(120))]),
+            minimum_reclaim: BTreeMap::from([pair("memory.available", "500Mi")]),
             ..EvictionSettingsText::default()
         });
         assert_eq!(written(&settings), ["memory.available<5%", "memory.available<1Gi"]);

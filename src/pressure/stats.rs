@@ -1,9 +1,10 @@
 //! What a kubelet measures: the levels of its node, and what each pod uses.
 
+use std::collections::BTreeMap;
+
 use super::signal::EvictionSignal;
 use crate::{
     cluster::{Key, Name},
-    ordered::OrderedMap,
     time::ClusterTime,
 };
 
@@ -22,7 +23,7 @@ pub struct NodeStats {
     /// The filesystem of the containers' writable layers.
     pub containerfs: Option<Filesystem>,
     pub pids: Option<SignalLevel>,
-    pub pods: OrderedMap<Key, PodUsage>,
+    pub pods: BTreeMap<Key, PodUsage>,
 }
 
 impl NodeStats {
@@ -128,7 +129,7 @@ pub struct PodDisk {
     /// Their logs.
     pub logs: DiskUsage,
     /// Its volumes by name, as far as they are measured.
-    pub volumes: OrderedMap<Name, DiskUsage>,
+    pub volumes: BTreeMap<Name, DiskUsage>,
 }
 
 impl PodDisk {

@@ -1,6 +1,6 @@
 //! Writes a recording.
 
-use std::io::Write;
+use std::{collections::BTreeSet, io::Write};
 
 use super::{
     RecordingError, RecordingStart, Redactor, Ring, SegmentKeyframe,
@@ -12,7 +12,6 @@ use super::{
 use crate::{
     cluster::{Change, FeedKind, ObjectEvent, TableObject, encoding::Dictionary},
     k8s::feed::{FeedEvent, FeedState},
-    ordered::OrderedSet,
     time::{Span, Timestamp},
 };
 
@@ -41,7 +40,7 @@ pub struct RecordingWriter<W> {
     keyframe_every: Span,
     next_keyframe: Timestamp,
     /// The lists that have started and are not complete: a keyframe in between would not tell what is gone after them.
-    open_lists: OrderedSet<FeedKind>,
+    open_lists: BTreeSet<FeedKind>,
     messages: u64,
     changes: u64,
     keyframes: u64,
@@ -162,7 +161,7 @@ impl<W: Write> RecordingWriter<W> {
             blocks: BlockWriter::new(out, level, dictionary, at)?,
             keyframe_every,
             next_keyframe: at + keyframe_every,
-            open_lists: OrderedSet::new(),
+            open_lists: BTreeSet::new(),
             messages: 0,
             changes: 0,
             keyframes: 0,

@@ -10,7 +10,7 @@ mod beside;
 mod keeping;
 mod playing;
 
-use std::{future::Future, io, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, future::Future, io, path::PathBuf, time::Duration};
 
 use crossterm::event::{Event, KeyEvent, KeyEventKind};
 use futures::{Stream, StreamExt, stream};
@@ -54,7 +54,6 @@ use crate::{
         PendingPods, suggestions::Guarding,
     },
     operation::Request,
-    ordered::OrderedSet,
     plan::Cancellation,
     time::{Span, Timestamp},
     visible,
@@ -247,7 +246,7 @@ struct Loop {
     effects: Option<mpsc::Sender<Effect>>,
     outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
     /// What is to be read for the open plan.
-    wanted: watch::Sender<OrderedSet<Scope>>,
+    wanted: watch::Sender<BTreeSet<Scope>>,
     clock: Clock,
     /// Whether the app has changed since the last draw, and since the last refresh and forecast.
     undrawn: bool,
@@ -658,7 +657,7 @@ impl Loop {
         let shown = self.app.shown_node();
         let model = &self.app.model;
         let under_pressure =
-            if self.app.is_frozen() { OrderedSet::new() } else { model.nodes_under_pressure() };
+            if self.app.is_frozen() { BTreeSet::new() } else { model.nodes_under_pressure() };
         let wanted = shown.into_iter().chain(under_pressure).filter_map(|name| {
             let node = model.cluster.node(&name)?.clone();
             let pods = model.cluster.pods_on(&name).map(|pod| pod.key.clone()).collect();

@@ -1,7 +1,11 @@
 //! Asks the kubelets of nodes that somebody looks at, or that report pressure, what they measure; no others. And
 //! metrics.k8s.io while its columns are shown.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{task::JoinSet, time::Instant};
 
@@ -10,7 +14,6 @@ use crate::{
     clock::Clock,
     cluster::{Key, Node, NodeName},
     k8s::kubelet::{KubeletReport, read_kubelet, read_node_metrics},
-    ordered::{OrderedMap, OrderedSet},
     pressure::UsageMetric,
 };
 
@@ -30,7 +33,7 @@ const AT_ONCE: usize = 8;
 #[derive(Clone, Debug)]
 pub struct WantedKubelet {
     pub node: Arc<Node>,
-    pub pods: OrderedSet<Key>,
+    pub pods: BTreeSet<Key>,
 }
 
 /// What an answer is about.
@@ -38,7 +41,7 @@ pub struct WantedKubelet {
 pub enum UsageAnswer {
     Kubelet(NodeName, Box<KubeletReport>),
     /// The usage of all nodes (metrics.k8s.io), or why it is not known.
-    Nodes(Result<OrderedMap<NodeName, UsageMetric>, String>),
+    Nodes(Result<BTreeMap<NodeName, UsageMetric>, String>),
 }
 
 /// What somebody looks at.
@@ -57,7 +60,7 @@ pub struct KubeletReader {
     clock: Clock,
     asking: JoinSet<UsageAnswer>,
     /// When each was asked last.
-    asked: OrderedMap<NodeName, Instant>,
+    asked: BTreeMap<NodeName, Instant>,
     metrics_due: Instant,
     looked_at: LookedAt,
     /// When to look for nodes to ask again.
@@ -71,7 +74,7 @@ impl KubeletReader {
             server,
             clock,
             asking: JoinSet::new(),
-            asked: OrderedMap::new(),
+            asked: BTreeMap::new(),
             metrics_due: now,
             looked_at: LookedAt::default(),
             due: now,

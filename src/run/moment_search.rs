@@ -2,6 +2,7 @@
 //! which a replay goes on.
 
 use std::{
+    collections::BTreeSet,
     io::{Read, Seek},
     sync::Arc,
 };
@@ -9,7 +10,6 @@ use std::{
 use super::replay::{Checkpoints, Replay, look_after};
 use crate::{
     model::{Moment, MomentFinder, MomentKind, VerdictLevel},
-    ordered::OrderedSet,
     recording::{RecordingEnd, RecordingError},
     time::Timestamp,
 };
@@ -20,7 +20,7 @@ pub struct MomentSearch<R> {
     replay: Replay<R>,
     finder: MomentFinder,
     /// The damaged stretches that are among the moments.
-    damaged: OrderedSet<Timestamp>,
+    damaged: BTreeSet<Timestamp>,
     is_done: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct SearchProgress {
 impl<R: Read + Seek> MomentSearch<R> {
     /// A search of a recording from its start.
     pub fn new(replay: Replay<R>) -> Self {
-        Self { replay, finder: MomentFinder::default(), damaged: OrderedSet::new(), is_done: false }
+        Self { replay, finder: MomentFinder::default(), damaged: BTreeSet::new(), is_done: false }
     }
 
     /// Searches on until the end, or until `is_over` between two seconds of the recording.

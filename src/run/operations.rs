@@ -1,7 +1,11 @@
 //! The dashboard's driver of operations: does the app's jobs, sends the requests of operations, and writes their journal.
 //! It decides nothing.
 
-use std::{collections::VecDeque, fmt::Display, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt::Display,
+    time::Duration,
+};
 
 use futures::future::select_all;
 use tokio::sync::mpsc;
@@ -27,7 +31,6 @@ use crate::{
         OperationNotice, Request, RequestId, RequestOutcome,
         approval::{Checks, NotStarted},
     },
-    ordered::OrderedMap,
     plan::Permission,
 };
 
@@ -37,7 +40,7 @@ pub struct OperationsDriver {
     context: Option<WriteContext>,
     /// The jobs of the app that are being done, several at once: one of a dialog that was closed may take long.
     jobs: Vec<Background<DoneJob>>,
-    running: OrderedMap<OperationId, RunningOperation>,
+    running: BTreeMap<OperationId, RunningOperation>,
 }
 
 /// What the app has to know of a job, and the lock of the operation that the job started.
@@ -60,7 +63,7 @@ struct RunningOperation {
 
 impl OperationsDriver {
     pub fn new(context: Option<WriteContext>) -> Self {
-        Self { context, jobs: Vec::new(), running: OrderedMap::new() }
+        Self { context, jobs: Vec::new(), running: BTreeMap::new() }
     }
 
     /// Starts every job of the app.

@@ -1,6 +1,6 @@
 //! Reads the parts of a cluster that a command needs.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use futures::{FutureExt, StreamExt, future::LocalBoxFuture, stream::FuturesUnordered};
 use tokio::time::Instant;
@@ -10,7 +10,6 @@ use crate::{
     cluster::{Change, Known, Scope, Version},
     k8s::{connect::Connection, decode::kinds::decoder_without_images, feed::FeedKind, watch::read_scope},
     model::Model,
-    ordered::{OrderedMap, OrderedSet},
 };
 
 /// Requests in flight at once.
@@ -23,9 +22,9 @@ pub async fn read_needed(
     connection: &Connection,
     model: &mut Model,
     clock: Clock,
-    needs: impl Fn(&Model) -> OrderedSet<Scope>,
+    needs: impl Fn(&Model) -> BTreeSet<Scope>,
 ) {
-    let (mut asked, mut reads) = (OrderedSet::new(), Reads::over(connection));
+    let (mut asked, mut reads) = (BTreeSet::new(), Reads::over(connection));
     let mut awaited = 0;
     loop {
         if awaited == 0 {
@@ -63,7 +62,7 @@ struct Reads<'a> {
     waiting: VecDeque<Scope>,
     running: FuturesUnordered<LocalBoxFuture<'a, (Scope, Vec<Change>)>>,
     /// When each kind was first read: what is read of it later need not be newer.
-    versions: OrderedMap<FeedKind, Version>,
+    versions: BTreeMap<FeedKind, Version>,
 }
 
 impl<'a> Reads<'a> {
@@ -72,7 +71,7 @@ impl<'a> Reads<'a> {
             connection,
             waiting: VecDeque::new(),
             running: FuturesUnordered::new(),
-            versions: OrderedMap::new(),
+            versions: BTreeMap::new(),
         }
     }
 

@@ -1,7 +1,10 @@
 //! A recording, played back: the model that a kordon had which watched the cluster at the time; or would have had with other
 //! settings of the controller.
 
-use std::io::{Read, Seek};
+use std::{
+    collections::BTreeMap,
+    io::{Read, Seek},
+};
 
 use super::replay_state::ReplayState;
 use crate::{
@@ -10,7 +13,6 @@ use crate::{
     forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
     model::{HORIZON, Model},
-    ordered::OrderedMap,
     recording::{EntrySource, ReadPosition, RecordedEntry, RecordingError, RecordingReader},
     time::{Span, Timestamp},
 };
@@ -69,11 +71,11 @@ pub struct Replay<R> {
     last_checkpoint: Option<Timestamp>,
     passed_keyframe: bool,
     /// The stretches that could not be read, by their start: until when, and why.
-    damaged: OrderedMap<Timestamp, (Timestamp, String)>,
+    damaged: BTreeMap<Timestamp, (Timestamp, String)>,
 }
 
 /// What is known at some moments of a recording.
-pub type Checkpoints = OrderedMap<Timestamp, Checkpoint>;
+pub type Checkpoints = BTreeMap<Timestamp, Checkpoint>;
 
 /// What is known at a moment of a recording from all that happened before it, and where what follows is read.
 #[derive(Clone, Debug)]
@@ -119,10 +121,10 @@ impl<R: Read + Seek> Replay<R> {
             next: None,
             needs_keyframe: false,
             next_look: at,
-            checkpoints: OrderedMap::new(),
+            checkpoints: BTreeMap::new(),
             last_checkpoint: None,
             passed_keyframe: false,
-            damaged: OrderedMap::new(),
+            damaged: BTreeMap::new(),
         };
         replay.begin(None);
         replay

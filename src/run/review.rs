@@ -1,7 +1,10 @@
 //! Goes through a recording from one moment to another and collects what a postmortem needs: what happened, who was affected, and how
 //! right predictions were.
 
-use std::io::{Read, Seek};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::{Read, Seek},
+};
 
 use super::replay::{Replay, look_after};
 use crate::{
@@ -11,7 +14,6 @@ use crate::{
         DepartureEntry, DepartureId, Model, Moment, MomentFinder, MomentKind, NodeState, VerdictLevel,
         moments::is_eviction,
     },
-    ordered::{OrderedMap, OrderedSet},
     recording::RecordingError,
     time::{Span, Timestamp},
     why::{Step, StepTime, departure::DepartureKind},
@@ -81,9 +83,9 @@ pub struct ReviewedEviction {
 /// Collects while it plays.
 struct Collector {
     finder: MomentFinder,
-    nodes: OrderedMap<NodeName, NodeOutage>,
-    workloads: OrderedMap<(WorkloadKind, Key), WorkloadOutage>,
-    counted: OrderedSet<DepartureId>,
+    nodes: BTreeMap<NodeName, NodeOutage>,
+    workloads: BTreeMap<(WorkloadKind, Key), WorkloadOutage>,
+    counted: BTreeSet<DepartureId>,
     departures_revision: u64,
     review: IncidentReview,
     /// How many nodes were down at the peak, and how many silent or down.
@@ -142,8 +144,8 @@ impl Collector {
     fn new(model: &Model, from: Timestamp, until: Timestamp) -> Self {
         Self {
             finder: MomentFinder::default(),
-            nodes: OrderedMap::new(),
-            workloads: OrderedMap::new(),
+            nodes: BTreeMap::new(),
+            workloads: BTreeMap::new(),
             counted: model.departures.newest().map(|(id, _)| id).collect(),
             departures_revision: model.departures.revision(),
             review: IncidentReview { from, until, ..IncidentReview::default() },
@@ -154,7 +156,7 @@ impl Collector {
     fn look(&mut self, model: &Model, at: Timestamp) {
         self.finder.look(model, at);
         self.look_at_departures(model);
-        let states: OrderedMap<&NodeName, NodeState> = model.watchlist.notable().collect();
+        let states: BTreeMap<&NodeName, NodeState> = model.watchlist.notable().collect();
         let down = states.values().filter(|state| state.is_down()).count();
         let failing = (down, states.values().filter(|state| state.is_failing()).count());
         if failing > self.most_failing {
@@ -220,7 +222,7 @@ impl Collector {
     }
 
     fn count_workloads(&mut self, cluster: &Cluster, at: Timestamp) {
-        let mut lacking = OrderedSet::new();
+        let mut lacking = BTreeSet::new();
         for (key, desired, ready) in readiness(cluster) {
             if ready >= desired {
                 continue;
@@ -296,7 +298,7 @@ fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
 
 /// How many pods each workload wants, and how many of them are ready. DaemonSets are left out: a node that is gone wants none.
 fn readiness(cluster: &Cluster) -> Vec<((WorkloadKind, Key), usize, usize)> {
-    let mut ready_of: OrderedMap<&Uid, usize> = OrderedMap::new();
+    let mut ready_of: BTreeMap<&Uid, usize> = BTreeMap::new();
     for pod in cluster.pods().iter() {
         if let Some(owner) = pod.owner.as_ref().filter(|_| pod.is_ready() && pod.termination.is_none()) {
             *ready_of.entry(&owner.uid).or_default() += 1;

@@ -7,7 +7,7 @@
 
 mod queue;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,6 @@ use crate::{
         schedule::{self, PreemptionVictim},
     },
     model::{AppliedChange, Model, ModelOptions},
-    ordered::OrderedMap,
     placement::{self, Preemption, PreemptionCandidate, SchedulingRequest, Snapshot, Unschedulable},
     plan::placement_trace::reasons,
 };
@@ -62,9 +61,9 @@ impl PlacementScheduler {
             clock: self.clock,
             snapshot: None,
             queue: SchedulingQueue::default(),
-            assumed: OrderedMap::new(),
+            assumed: BTreeMap::new(),
             unschedulable: Vec::new(),
-            reported: OrderedMap::new(),
+            reported: BTreeMap::new(),
         };
         tokio::select! {
             () = cancel.cancelled() => {}
@@ -83,11 +82,11 @@ struct Work {
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
     /// Pods that were bound, until the watch reports it: older reports of them are out of date.
-    assumed: OrderedMap<Key, (Uid, NodeName)>,
+    assumed: BTreeMap<Key, (Uid, NodeName)>,
     /// Requests that fitted nowhere since something last made room, and why: equal ones are not tried.
     unschedulable: Vec<(SchedulingRequest, String)>,
     /// The reasons that were written to pods that fit nowhere.
-    reported: OrderedMap<Key, String>,
+    reported: BTreeMap<Key, String>,
 }
 
 impl Work {

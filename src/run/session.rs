@@ -1,5 +1,7 @@
 //! A model and everything that it is connected to.
 
+use std::collections::BTreeSet;
+
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +18,6 @@ use crate::{
         watch::WatchOptions,
     },
     model::{Model, ModelOptions},
-    ordered::OrderedSet,
     time::Span,
 };
 
@@ -41,7 +42,7 @@ pub struct Links {
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
     /// What somebody looks at: it is read before the whole list, and, where its kind is not watched, again while it
     /// stands here.
-    pub wanted: watch::Sender<OrderedSet<Scope>>,
+    pub wanted: watch::Sender<BTreeSet<Scope>>,
     /// Who is asked for Events; none where there is no server.
     pub events: Option<EventServer>,
 }
@@ -84,7 +85,7 @@ pub enum Ended {
 #[derive(Debug)]
 pub struct RunningWatches {
     feeds: mpsc::Receiver<FeedEvent>,
-    wanted: watch::Sender<OrderedSet<Scope>>,
+    wanted: watch::Sender<BTreeSet<Scope>>,
 }
 
 /// Watch events that wait to be applied. When it is full, the watches wait.
@@ -217,16 +218,16 @@ pub fn watch_scopes(
     connection: &Connection,
     clock: Clock,
     cancel: CancellationToken,
-) -> (watch::Sender<OrderedSet<Scope>>, mpsc::Receiver<FeedEvent>) {
+) -> (watch::Sender<BTreeSet<Scope>>, mpsc::Receiver<FeedEvent>) {
     let (reports, feeds) = mpsc::channel(EVENTS);
-    let (scopes, wanted) = watch::channel(OrderedSet::new());
+    let (scopes, wanted) = watch::channel(BTreeSet::new());
     let options = watch_options(connection, &FeedKind::ALL, false);
     k8s::watch::spawn_scopes(connection.watcher.clone(), options, wanted, clock, reports, cancel);
     (scopes, feeds)
 }
 
 /// For sessions that nobody looks at.
-fn nothing_wanted() -> watch::Receiver<OrderedSet<Scope>> {
+fn nothing_wanted() -> watch::Receiver<BTreeSet<Scope>> {
     watch::Sender::default().subscribe()
 }
 
@@ -240,7 +241,7 @@ fn watch_into(
     connection: &Connection,
     kinds: &'static [FeedKind],
     no_pods: bool,
-    wanted: watch::Receiver<OrderedSet<Scope>>,
+    wanted: watch::Receiver<BTreeSet<Scope>>,
     clock: Clock,
     cancel: CancellationToken,
 ) {

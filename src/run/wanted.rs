@@ -1,7 +1,10 @@
 //! Reads scopes for as long as somebody wants them, where their kind is not watched: the pods of the nodes of an open
 //! plan, with `--no-pods`.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use tokio::{
     sync::{mpsc, watch},
@@ -12,7 +15,6 @@ use crate::{
     clock::Clock,
     cluster::{Change, Known, ReadBy, Scope, ScopeRead, Version},
     k8s::{connect::Connection, decode::kinds::decoder_of, feed::FeedEvent, watch::read_scope},
-    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 
@@ -25,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Reads what is wanted until nobody can want anything any more.
 pub struct WantedReader {
     pub connection: Connection,
-    pub wanted: watch::Receiver<OrderedSet<Scope>>,
+    pub wanted: watch::Receiver<BTreeSet<Scope>>,
     pub reports: mpsc::Sender<FeedEvent>,
     pub clock: Clock,
 }
@@ -33,7 +35,7 @@ pub struct WantedReader {
 impl WantedReader {
     pub async fn run(mut self) {
         // What was read, and when.
-        let mut read: OrderedMap<Scope, Timestamp> = OrderedMap::new();
+        let mut read: BTreeMap<Scope, Timestamp> = BTreeMap::new();
         loop {
             let wanted = self.wanted.borrow_and_update().clone();
             for scope in &wanted {
@@ -56,7 +58,7 @@ impl WantedReader {
         }
     }
 
-    async fn read(&self, scope: &Scope, read: &mut OrderedMap<Scope, Timestamp>) -> Vec<Change> {
+    async fn read(&self, scope: &Scope, read: &mut BTreeMap<Scope, Timestamp>) -> Vec<Change> {
         let unread = |known| vec![Change::KnownIn(Box::new(scope.clone()), known)];
         match timeout(PATIENCE, read_scope(&self.connection, scope, decoder_of, None)).await {
             Ok(Ok(changes)) => {

@@ -1,5 +1,7 @@
 //! A synthetic cluster, and the engine over it on a virtual clock.
 
+use std::collections::BTreeSet;
+
 use super::{HeartbeatKind, TimingProfile};
 use crate::{
     cluster::{
@@ -8,7 +10,6 @@ use crate::{
     },
     engine::{Engine, NOT_READY, PASS_TAKES, Settings, UNREACHABLE},
     forecast::{Assumptions, ForecastStep, Incident, IncidentKind, Run},
-    ordered::OrderedSet,
     time::{ClusterTime, Span, Timestamp},
 };
 
@@ -100,7 +101,7 @@ impl<'a> SyntheticCluster<'a> {
         let period = settings.node_monitor_period.value + PASS_TAKES;
         let passes_before = pass.since(START).as_nanos() / period.as_nanos().max(1);
         let engine = Engine::start(settings, &self.cluster, pass - period * passes_before, START);
-        let run = Run::new(&engine, &self.cluster, &OrderedSet::new(), START);
+        let run = Run::new(&engine, &self.cluster, &BTreeSet::new(), START);
         let mut outage = Outage { profile: self.profile, run, steps: Vec::new(), version: 1 };
         for last in last {
             outage.fail(last);

@@ -20,6 +20,8 @@ pub mod theme;
 mod timing;
 pub mod widgets;
 
+use std::collections::BTreeMap;
+
 use ratatui::{Frame, buffer::Buffer, layout::Rect};
 
 pub use scene::Scene;
@@ -28,7 +30,6 @@ pub use theme::{Role, Theme, ThemeError};
 use crate::{
     app::{App, Glyphs, Pane, overlays::Overlay},
     model::ClusterVerdict,
-    ordered::OrderedMap,
     time::Timestamp,
     visible,
 };
@@ -38,7 +39,7 @@ use layout::{ExtraLines, ScreenLayout};
 #[derive(Clone, Debug, Default)]
 pub struct Drawn {
     /// How many rows each pane that was drawn had room for.
-    pub rows: OrderedMap<Pane, usize>,
+    pub rows: BTreeMap<Pane, usize>,
     /// The title of the terminal: the cluster and the verdict on it.
     pub title: String,
 }

@@ -4,6 +4,8 @@
 pub mod departure;
 pub mod needs;
 
+use std::collections::BTreeMap;
+
 use crate::{
     cluster::{
         Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Scope, Taint, TaintEffect, TaintOwner,
@@ -14,7 +16,6 @@ use crate::{
         ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
-    ordered::OrderedMap,
     plan::{BlockedDrain, EvictionNote, EvictionRules, PodOutcome},
     time::{Span, Timestamp},
 };
@@ -135,7 +136,7 @@ pub struct Explainer<'a> {
     /// The newest forecast; without one, only what is due already is ahead.
     pub forecast: Option<&'a Forecast>,
     /// What becomes of the pods that are evicted; none where that is not worked out.
-    pub outcomes: Option<&'a OrderedMap<Key, PodOutcome>>,
+    pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
     pub now: Timestamp,
 }
 

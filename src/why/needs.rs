@@ -12,15 +12,16 @@
 //!
 //! Read what is not [known](Cluster::knows), and ask again until everything is.
 
+use std::collections::BTreeSet;
+
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod, Scope, WorkloadKind},
     engine::{Profile, Settings},
-    ordered::OrderedSet,
     plan::{self, EvictionNote},
 };
 
 /// The scopes that the explanation of a node needs.
-pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> OrderedSet<Scope> {
+pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTreeSet<Scope> {
     let mut needs = of_its_pods(node, settings);
     if cluster.pods_on(node).any(|pod| is_kept_by_number(pod, settings)) {
         needs.insert(Scope::FinishedPods);
@@ -34,7 +35,7 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> Order
 }
 
 /// The scopes that the explanation of a pod needs.
-pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> OrderedSet<Scope> {
+pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Scope> {
     let mut needs = match settings.rules().profile {
         Profile::Taint => [Scope::Pod(pod.clone())].into(),
         Profile::Legacy => in_legacy_mode(),
@@ -52,14 +53,14 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> OrderedSet<S
     needs
 }
 
-fn of_its_pods(node: &NodeName, settings: &Settings) -> OrderedSet<Scope> {
+fn of_its_pods(node: &NodeName, settings: &Settings) -> BTreeSet<Scope> {
     match settings.rules().profile {
         Profile::Taint => [Scope::PodsOn(node.clone())].into(),
         Profile::Legacy => in_legacy_mode(),
     }
 }
 
-fn in_legacy_mode() -> OrderedSet<Scope> {
+fn in_legacy_mode() -> BTreeSet<Scope> {
     [Scope::Pods, Scope::Workloads(WorkloadKind::DaemonSet)].into()
 }
 

@@ -1,7 +1,7 @@
 //! The embedded API server as kordon, its agents and kubectl use it: through `kube::Client` in process, and over
 //! plain HTTP on loopback.
 
-use std::{net::SocketAddr, pin::Pin, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
@@ -12,7 +12,6 @@ use kordon::{
         scenario::Scenario,
         world::{NodeFault, PressureLevel, World, WorldOptions},
     },
-    ordered::OrderedMap,
     time::{Span, Timestamp},
 };
 use kube::{
@@ -907,7 +906,7 @@ async fn a_real_client_over_http_lists_and_watches() {
 
 #[tokio::test]
 async fn tokens_are_asked_for_where_there_are_any() {
-    let tokens = OrderedMap::from([("secret".to_owned(), "jane".to_owned())]);
+    let tokens = BTreeMap::from([("secret".to_owned(), "jane".to_owned())]);
     let (api, address, stop) = serve(ApiOptions { tokens, ..ApiOptions::default() }).await;
     let answer = http(address, "GET /api/v1/nodes HTTP/1.1", "").await;
     assert!(answer.starts_with("HTTP/1.1 401") && answer.contains(r#""reason":"Unauthorized""#), "{answer}");

@@ -1,6 +1,9 @@
 //! `kordon controller` against the demo's API server: what it writes, when it does not, and what it says of itself.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use k8s_openapi::api::{
     coordination::v1::Lease,
@@ -13,7 +16,6 @@ use kordon::{
     journal::{Journal, LineKind},
     k8s::{connect::Connection, leader_client::RequestRate, leadership::ElectionOptions},
     model::ConnectionInfo,
-    ordered::{OrderedMap, OrderedSet},
     run::controller::{
         endpoints::{Endpoint, EndpointRequest},
         line::{ControllerLine, LineWriter},
@@ -47,7 +49,7 @@ async fn a_shadow_decides_and_writes_nothing() {
         );
     }
     controller.stop().await;
-    assert_eq!(bench.writes_of("shadow"), OrderedMap::new());
+    assert_eq!(bench.writes_of("shadow"), BTreeMap::new());
 }
 
 #[tokio::test(start_paused = true)]
@@ -62,7 +64,7 @@ async fn the_leader_marks_taints_and_evicts_and_journals_each_write_before_it_is
     controller.stop().await;
 
     let lines = bench.journal("one").lines().expect("a journal");
-    let mut requested = OrderedSet::new();
+    let mut requested = BTreeSet::new();
     for line in &lines {
         match &line.kind {
             LineKind::Request { id, .. } => assert!(requested.insert(*id)),
@@ -78,7 +80,7 @@ async fn the_leader_marks_taints_and_evicts_and_journals_each_write_before_it_is
     assert!(matches!(lines[0].kind, LineKind::Started(_)));
     assert!(matches!(lines.last().expect("some").kind, LineKind::Ended { .. }));
 
-    let reasons: OrderedSet<String> =
+    let reasons: BTreeSet<String> =
         bench.events().await.iter().filter_map(|event| event.reason.clone()).collect();
     assert_eq!(reasons, ["NodeNotReady", "RegisteredNode", "TaintManagerEviction"].map(String::from).into());
     for sample in [
@@ -281,7 +283,7 @@ async fn metrics_parse_and_every_one_that_is_documented_is_exported() {
     // Tainted, and not evicted yet.
     bench.pass(57).await;
     let texts = [controller.ask(Endpoint::Metrics).await, shadow.ask(Endpoint::Metrics).await];
-    let mut exported = OrderedSet::new();
+    let mut exported = BTreeSet::new();
     for text in &texts {
         // The parser does not take NUL, which upstream's zones have; Prometheus does.
         let parsed =
@@ -290,7 +292,7 @@ async fn metrics_parse_and_every_one_that_is_documented_is_exported() {
     }
     // Of a controller that does not act as its flags say.
     let is_rare = |name: &str| name == "kordon_settings_contradicted";
-    let known: OrderedSet<String> =
+    let known: BTreeSet<String> =
         METRICS.iter().filter(|metric| !is_rare(metric.name)).map(|metric| metric.name.to_owned()).collect();
     assert_eq!(exported, known);
     assert!(shadow.ask(Endpoint::Ready).await.contains("[+]watch-pods ok"));
@@ -304,7 +306,7 @@ async fn metrics_parse_and_every_one_that_is_documented_is_exported() {
 struct Bench {
     api: Api,
     clock: Clock,
-    silent: Arc<Mutex<OrderedSet<String>>>,
+    silent: Arc<Mutex<BTreeSet<String>>>,
     folder: tempfile::TempDir,
     _kubelets: tokio_util::sync::DropGuard,
 }
@@ -314,7 +316,7 @@ impl Bench {
         let clock = Clock::new(Timestamp::from_secs(1_800_000_000), 1.0);
         let options = ApiOptions { log_entries: 1_000_000, taint_new_nodes: false, ..ApiOptions::default() };
         let api = Api::new(clock, options);
-        let (silent, cancel) = (Arc::<Mutex<OrderedSet<String>>>::default(), CancellationToken::new());
+        let (silent, cancel) = (Arc::<Mutex<BTreeSet<String>>>::default(), CancellationToken::new());
         let bench = Self {
             api,
             clock,
@@ -406,8 +408,8 @@ impl Bench {
     }
 
     /// What a user wrote, but for Leases: how often each verb.
-    fn writes_of(&self, user: &str) -> OrderedMap<String, usize> {
-        let mut counts = OrderedMap::new();
+    fn writes_of(&self, user: &str) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
         for seen in self.api.log() {
             let is_write = !matches!(seen.verb, Verb::Get | Verb::List | Verb::Watch | Verb::Other);
             if is_write && seen.identity.user == user && !seen.uri.contains("/leases") {
@@ -465,7 +467,7 @@ impl Bench {
 }
 
 /// Renews the Leases of nodes that are not silent, every ten seconds.
-async fn renew(api: Api, clock: Clock, silent: Arc<Mutex<OrderedSet<String>>>) {
+async fn renew(api: Api, clock: Clock, silent: Arc<Mutex<BTreeSet<String>>>) {
     let leases: Objects<Lease> = Objects::namespaced(api.client_as("kubelets"), "kube-node-lease");
     loop {
         for number in 1..=4 {

@@ -1,13 +1,12 @@
 //! The scheduler of the demo: it places pods where plans predict, reports why a pod is unschedulable, and preempts.
 
-use std::{process::Stdio, time::Duration};
+use std::{collections::BTreeSet, process::Stdio, time::Duration};
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
 use kordon::{
     clock::Clock,
     demo::api::{Api, ApiOptions},
     k8s::connect::Connection,
-    ordered::OrderedSet,
     run::scheduler::PlacementScheduler,
     time::Timestamp,
 };
@@ -38,7 +37,7 @@ async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
         let plan = demo.run(&[&["plan"], &drain[..], &["-o", "json"]].concat()).await;
         let plan: Value = serde_json::from_str(&plan).expect("a plan");
         let best = best(&plan, &pod.name_any());
-        let before: OrderedSet<_> = demo.pods().await.iter().filter_map(ResourceExt::uid).collect();
+        let before: BTreeSet<_> = demo.pods().await.iter().filter_map(ResourceExt::uid).collect();
         demo.run(&[&drain[..], &["--enforce", "--yes"]].concat()).await;
         let landed = demo.until(|pods| {
             let new = |pod: &&Pod| {
@@ -54,7 +53,7 @@ async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
 }
 
 /// The equally good nodes of which the replacement of a pod would go to any.
-fn best(plan: &Value, pod: &str) -> OrderedSet<String> {
+fn best(plan: &Value, pod: &str) -> BTreeSet<String> {
     let pods = plan["pods"].as_array().expect("pods");
     let pod = pods.iter().find(|reported| reported["pod"] == pod).expect("the pod is in the plan");
     let ranking = pod["placement"]["ranking"].as_array().expect("a ranking");

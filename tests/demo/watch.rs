@@ -1,6 +1,7 @@
 //! The watches against the embedded API server, in process and on a paused clock: no test takes real time.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -22,7 +23,6 @@ use kordon::{
         watch::{self, WatchOptions, read_scope},
         watch_thread::WatchThread,
     },
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 use kube::{api::DeleteParams, client::Body};
@@ -353,7 +353,7 @@ async fn a_watched_scope_has_its_objects_alone_and_is_listed_again_after_a_gap()
     let api = server();
     seed(&api, 2, 6);
     let (sender, events) = mpsc::channel(16);
-    let (wanted, scopes) = tokio::sync::watch::channel(OrderedSet::new());
+    let (wanted, scopes) = tokio::sync::watch::channel(BTreeSet::new());
     let (cancel, clock) = (CancellationToken::new(), clock());
     let version = ServerVersion::new(1, 36);
     let options = WatchOptions {
@@ -429,12 +429,12 @@ struct Session {
     cancel: CancellationToken,
     clock: Clock,
     cluster: Cluster,
-    health: OrderedMap<FeedKind, FeedHealth>,
-    scopes: OrderedMap<Scope, FeedState>,
+    health: BTreeMap<FeedKind, FeedHealth>,
+    scopes: BTreeMap<Scope, FeedState>,
     troubles: Vec<String>,
     difference: Option<Span>,
     /// What is read before the whole list.
-    wanted: tokio::sync::watch::Sender<OrderedSet<Scope>>,
+    wanted: tokio::sync::watch::Sender<BTreeSet<Scope>>,
 }
 
 impl Session {
@@ -468,8 +468,8 @@ impl Session {
             cancel,
             clock: clock(),
             cluster: Cluster::default(),
-            health: OrderedMap::new(),
-            scopes: OrderedMap::new(),
+            health: BTreeMap::new(),
+            scopes: BTreeMap::new(),
             troubles: Vec::new(),
             difference: None,
             wanted: tokio::sync::watch::Sender::default(),

@@ -1,5 +1,7 @@
 //! The kubelets, controllers and incidents of the demo cluster, read through `kube::Client`, on a paused clock.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use futures::StreamExt;
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet, StatefulSet},
@@ -16,7 +18,6 @@ use kordon::{
     },
     engine::{ServerVersion, Settings},
     k8s::connect::Connection,
-    ordered::{OrderedMap, OrderedSet},
     run::{controller::Controller, scheduler::PlacementScheduler},
     time::{Span, Timestamp},
 };
@@ -92,7 +93,7 @@ async fn a_deleted_pod_ends_within_its_grace_and_its_replica_set_replaces_it_at_
     cluster.pass(2).await;
     let now = cluster.pods("payments", "api").await;
     assert_eq!(now.iter().filter(|pod| active(pod)).count(), 5, "replaced while the old ones still end");
-    let mut lasted = OrderedSet::new();
+    let mut lasted = BTreeSet::new();
     for second in 2..=62 {
         let left = cluster.pods("payments", "api").await;
         let old = left.iter().filter(|pod| pod.metadata.deletion_timestamp.is_some()).count();
@@ -177,7 +178,7 @@ async fn budgets_are_kept_and_evictions_beyond_them_are_refused() {
         let status = budget.status.clone().expect("synced");
         (status.expected_pods, status.current_healthy, status.desired_healthy, status.disruptions_allowed)
     };
-    let all: OrderedMap<String, (i32, i32, i32, i32)> = budgets
+    let all: BTreeMap<String, (i32, i32, i32, i32)> = budgets
         .list(&ListParams::default())
         .await
         .expect("listed")
@@ -206,7 +207,7 @@ async fn budgets_are_kept_and_evictions_beyond_them_are_refused() {
 async fn a_rollout_replaces_every_pod_and_never_has_too_few() {
     let cluster = DemoCluster::of("healthy");
     cluster.pass(5).await;
-    let old: OrderedSet<String> =
+    let old: BTreeSet<String> =
         cluster.pods("shop", "frontend").await.iter().map(|pod| pod.name_any()).collect();
     let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), "shop");
     let patch = json!({"spec": {"template": {"metadata": {"annotations": {"restarted": "now"}}}}});
@@ -519,7 +520,7 @@ async fn a_workload_of_high_priority_preempts_pods_that_then_wait() {
 #[tokio::test(start_paused = true)]
 async fn pods_leave_in_every_way_in_the_scenario_of_departures() {
     let cluster = DemoCluster::with_control_plane("departures");
-    let mut seen: OrderedMap<String, OrderedSet<String>> = OrderedMap::new();
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let pods: Api<Pod> = Api::all(cluster.client.clone());
     let mut changes = Box::pin(kube::runtime::watcher(pods, kube::runtime::watcher::Config::default()));
     let end = cluster.clock.now() + Span::from_secs(330);
@@ -585,7 +586,7 @@ fn reasons(pods: &[Pod]) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_flapping_node_comes_and_goes() {
     let cluster = DemoCluster::of("flapping");
-    let mut seen = OrderedSet::new();
+    let mut seen = BTreeSet::new();
     for _ in 0..30 {
         cluster.pass(10).await;
         let ages = cluster.lease_ages().await;
@@ -594,7 +595,7 @@ async fn a_flapping_node_comes_and_goes() {
         assert!(silent.len() <= 1, "{silent:?}");
         seen.insert(silent.len());
     }
-    assert_eq!(seen, OrderedSet::from([0, 1]));
+    assert_eq!(seen, BTreeSet::from([0, 1]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -722,7 +723,7 @@ impl DemoCluster {
         self.clock.sleep(Span::from_secs(seconds)).await;
     }
 
-    async fn lease_ages(&self) -> OrderedMap<String, Span> {
+    async fn lease_ages(&self) -> BTreeMap<String, Span> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-node-lease");
         let now = self.clock.now();
         let age = |lease: &Lease| {

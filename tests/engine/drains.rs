@@ -13,7 +13,6 @@ use kordon::{
         WorkloadStage,
     },
     engine::ServerVersion,
-    ordered::OrderedSet,
     plan::{
         Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, Prospect, Retry,
         budget, eviction,
@@ -477,7 +476,7 @@ impl Environment for Bare {
         Estimate::NEVER
     }
 
-    fn land(&mut self, pod: &Pod, _closed: &OrderedSet<NodeName>) -> Landing {
+    fn land(&mut self, pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
         let replica_set = OwnerKind::Workload(WorkloadKind::ReplicaSet);
         let is_replaced = pod.owner.as_ref().is_some_and(|owner| owner.kind == replica_set);
         if is_replaced && self.replaced_after.is_some() {

@@ -1,6 +1,6 @@
 //! What an explanation reads of the cluster is enough: over that part it says what it says over all.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
@@ -13,7 +13,6 @@ use kordon::{
     engine::{Origin, ServerVersion, Settings, UNREACHABLE},
     k8s::feed::FeedEvent,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
-    ordered::OrderedSet,
     time::{ClusterTime, Span, Timestamp},
     why::{Step, needs},
 };
@@ -240,10 +239,10 @@ fn model(settings: &Settings, nodes: &[RandomNode]) -> Model {
 fn over_needs(
     mut model: Model,
     server: &Cluster,
-    needs: impl Fn(&Model) -> OrderedSet<Scope>,
+    needs: impl Fn(&Model) -> BTreeSet<Scope>,
     explain: impl Fn(&Model) -> Vec<Step>,
-) -> (OrderedSet<Scope>, Vec<Step>) {
-    let mut scopes = OrderedSet::new();
+) -> (BTreeSet<Scope>, Vec<Step>) {
+    let mut scopes = BTreeSet::new();
     loop {
         let missing: Vec<Scope> = needs(&model).difference(&scopes).cloned().collect();
         if missing.is_empty() {

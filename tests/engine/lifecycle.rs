@@ -10,7 +10,6 @@ use kordon::{
     },
     engine::{self, Engine, EventObject, Outcome, Write},
     forecast::apply_write,
-    ordered::OrderedMap,
     time::{ClusterTime, Span, Timestamp},
 };
 use serde_json::Value;
@@ -23,7 +22,7 @@ use crate::common::lifecycle::{
 impl LifecycleRecording {
     /// What the engine does in the recorded scenario.
     pub fn play(&self) -> Vec<RecordedEffect> {
-        self.play_with(Chance { order: Order::Fixed(self.order()), between: OrderedMap::new() })
+        self.play_with(Chance { order: Order::Fixed(self.order()), between: BTreeMap::new() })
     }
 
     fn play_with(&self, chance: Chance) -> Vec<RecordedEffect> {
@@ -36,9 +35,9 @@ impl LifecycleRecording {
     /// How chance made this run what it is: how many nodes of each zone were tainted before its state took effect, the
     /// nodes that wait being handled in the order of their next taints. None if no number explains it; then the
     /// differences that the best of them leaves.
-    pub fn explanation(&self) -> Result<OrderedMap<ZoneKey, usize>, Vec<String>> {
+    pub fn explanation(&self) -> Result<BTreeMap<ZoneKey, usize>, Vec<String>> {
         let zones = Playback::new(self).cluster;
-        let mut most: OrderedMap<ZoneKey, usize> = OrderedMap::new();
+        let mut most: BTreeMap<ZoneKey, usize> = BTreeMap::new();
         for node in self.order().iter().filter_map(|node| zones.node(node)) {
             *most.entry(node.zone()).or_default() += 1;
         }
@@ -86,7 +85,7 @@ const LATENESS: f64 = 1.0;
 /// What upstream leaves to chance, for one playing of a scenario.
 struct Chance {
     order: Order,
-    between: OrderedMap<ZoneKey, usize>,
+    between: BTreeMap<ZoneKey, usize>,
 }
 
 /// In which order the nodes that wait are handled.
@@ -97,10 +96,10 @@ enum Order {
 }
 
 /// Every choice of a number from none to all for each zone.
-fn numbers(most: &OrderedMap<ZoneKey, usize>) -> Vec<OrderedMap<ZoneKey, usize>> {
-    let mut all = vec![OrderedMap::new()];
+fn numbers(most: &BTreeMap<ZoneKey, usize>) -> Vec<BTreeMap<ZoneKey, usize>> {
+    let mut all = vec![BTreeMap::new()];
     for (zone, most) in most {
-        let with = |chosen: &OrderedMap<ZoneKey, usize>, number| {
+        let with = |chosen: &BTreeMap<ZoneKey, usize>, number| {
             let mut chosen = chosen.clone();
             chosen.insert(zone.clone(), number);
             chosen

@@ -1,6 +1,11 @@
 //! N-1 is what a plain simulation of each loss finds, wherever its work is interrupted.
 
-use std::{cell::Cell, cmp::Reverse, sync::Arc};
+use std::{
+    cell::Cell,
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use proptest::{collection::vec, prelude::*};
 
@@ -14,7 +19,6 @@ use kordon::{
         },
     },
     engine::ServerVersion,
-    ordered::{OrderedMap, OrderedSet},
     placement::{Preemption, PreemptionCandidate, SchedulingOutcome, SchedulingRequest, Snapshot},
     plan::{Headroom, HeadroomWork, OutcomeCounts, OutcomeKind, failover::pods_of, headroom},
     time::Timestamp,
@@ -265,10 +269,10 @@ fn spec(ask: Ask, number: usize, pod: &str) -> SchedulingSpec {
 }
 
 /// Every loss of one node and of one zone, and the nodes that it takes.
-fn losses(fixture: &PlanFixture) -> OrderedMap<String, OrderedSet<NodeName>> {
+fn losses(fixture: &PlanFixture) -> BTreeMap<String, BTreeSet<NodeName>> {
     let nodes = || fixture.cluster.nodes().iter();
-    let zones: OrderedSet<_> = nodes().map(|node| node.zone()).collect();
-    let of_zone = |zone: &ZoneKey| -> OrderedSet<NodeName> {
+    let zones: BTreeSet<_> = nodes().map(|node| node.zone()).collect();
+    let of_zone = |zone: &ZoneKey| -> BTreeSet<NodeName> {
         nodes().filter(|node| node.zone() == *zone).map(|node| node.name.clone()).collect()
     };
     let of_zones = zones.iter().filter(|_| zones.len() > 1);
@@ -285,7 +289,7 @@ struct PlainLoss<'a> {
 }
 
 impl<'a> PlainLoss<'a> {
-    fn new(cluster: &'a Cluster, version: ServerVersion, lost: &OrderedSet<NodeName>) -> Self {
+    fn new(cluster: &'a Cluster, version: ServerVersion, lost: &BTreeSet<NodeName>) -> Self {
         let is_lost = |pod: &&Arc<Pod>| pod.node.as_ref().is_some_and(|node| lost.contains(node));
         let mut pods: Vec<Arc<Pod>> = cluster.pods().iter().filter(is_lost).cloned().collect();
         let mut left = cluster.clone();
@@ -299,7 +303,7 @@ impl<'a> PlainLoss<'a> {
         let mut loss = Self { cluster, snapshot, stranded: OutcomeCounts::default() };
         // Pods of high priority first, then by name.
         pods.sort_by_key(|pod| (Reverse(pod.priority), pod.key.clone()));
-        let mut wanted = OrderedMap::new();
+        let mut wanted = BTreeMap::new();
         for pod in pods {
             match loss.kind(&pod) {
                 None => loss.stranded.add(OutcomeKind::Lost),

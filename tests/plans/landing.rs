@@ -1,11 +1,10 @@
 //! Where the replacements of a plan's pods are placed: each takes those before it into account, and an unschedulable one
 //! has a reason.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{Name, NodeName, Pod, Requests, Resources, WorkloadKind},
-    ordered::OrderedSet,
     placement::{Constraint, Reason, Snapshot, SnapshotLease},
     plan::{
         Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, OutcomeKind,
@@ -20,7 +19,7 @@ fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
     let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 1)]);
     replicas(&mut fixture, "web", &["n1", "n1"], 1);
     let plan = drain(&fixture, &["n1"]);
-    let landed: OrderedSet<&str> = plan.pods.iter().filter_map(node).collect();
+    let landed: BTreeSet<&str> = plan.pods.iter().filter_map(node).collect();
     assert_eq!(landed, ["n2", "n3"].into());
     assert_eq!((plan.totals.placed, plan.totals.pending), (2, 0));
     let loads: Vec<_> = plan

@@ -1,12 +1,13 @@
 //! What a plan reads of the cluster is enough: over that part it says what it says over all.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kordon::{
     cluster::{
         Budget, Change, Cluster, IntOrPercent, Key, Known, LocalVolume, ObjectEvent, Owner, OwnerKind, Phase,
         Pod, Requirement, Scope, Selector, SelectorOperator, TaintEffect, Version, Workload, WorkloadKind,
         WorkloadStage,
     },
-    ordered::{OrderedMap, OrderedSet},
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanGap, PlanPart, PodPlan, RemovalOptions, TaintEdits,
         Warning, needs,
@@ -162,8 +163,8 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
 }
 
 /// The part of the cluster that the plan of an action needs, and what was read for it.
-fn part(cluster: &Cluster, action: &Action) -> (Cluster, OrderedSet<Scope>) {
-    let (mut part, mut scopes) = (Cluster::default(), OrderedSet::new());
+fn part(cluster: &Cluster, action: &Action) -> (Cluster, BTreeSet<Scope>) {
+    let (mut part, mut scopes) = (Cluster::default(), BTreeSet::new());
     loop {
         let needed = needs::needs(action, &part, &EvictionRules::of(NEWEST), NOW);
         let missing: Vec<Scope> = needed.into_iter().filter(|scope| !part.knows(scope)).collect();
@@ -183,7 +184,7 @@ fn plan(cluster: &Cluster, action: &Action) -> Plan {
     Plan::over(action.clone(), cluster, None, NEWEST, NOW).expect("everything named is there")
 }
 
-fn verdicts(plan: &Plan) -> OrderedMap<Key, String> {
+fn verdicts(plan: &Plan) -> BTreeMap<Key, String> {
     let verdict = |pod: &PodPlan| (pod.pod.clone(), format!("{:?} {:?}", pod.verdict, pod.lost));
     plan.pods.iter().map(verdict).collect()
 }

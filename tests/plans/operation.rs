@@ -1,6 +1,9 @@
 //! Plans applied against a fake server: which requests are sent, in which order, and which never are.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kordon::{
     cluster::{
@@ -13,7 +16,6 @@ use kordon::{
         Breach, DrainCount, Guards, NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationEnd,
         OperationOptions, PodEnd, PodProgressStage, PriorPod, PriorRun, Request, RequestKind, RequestOutcome,
     },
-    ordered::{OrderedMap, OrderedSet},
     plan::{
         Action, DrainOptions, EvictionRules, Plan, PlanStep, TimeLeft, TypicalEnvironment, Undo,
         undo::{NodeUndo, UndoStep},
@@ -566,7 +568,7 @@ proptest! {
         }
         harness.run(&mut operation);
         prop_assert!(operation.ended().is_some());
-        let mut evicted = OrderedSet::new();
+        let mut evicted = BTreeSet::new();
         for uid in &harness.evicted {
             prop_assert!(evicted.insert(uid.clone()), "{uid} was evicted twice");
         }
@@ -693,8 +695,8 @@ fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseE
 struct Harness {
     now: Timestamp,
     cluster: Cluster,
-    nodes: OrderedMap<String, FakeNode>,
-    pods: OrderedMap<String, FakePod>,
+    nodes: BTreeMap<String, FakeNode>,
+    pods: BTreeMap<String, FakePod>,
     requests: Vec<(Timestamp, String)>,
     answers: Vec<(String, RequestOutcome)>,
     evicted: Vec<Uid>,
@@ -734,8 +736,8 @@ impl Harness {
         let mut harness = Self {
             now: NOW,
             cluster: Cluster::default(),
-            nodes: OrderedMap::new(),
-            pods: OrderedMap::new(),
+            nodes: BTreeMap::new(),
+            pods: BTreeMap::new(),
             requests: Vec::new(),
             answers: Vec::new(),
             evicted: Vec::new(),

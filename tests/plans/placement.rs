@@ -2,10 +2,11 @@
 //! the specification itself, and facts from upstream's tests (docs/upstream/placement-and-pressure.md#8). The message of
 //! an assertion, such as F1, is the row of its table there.
 
+use std::collections::BTreeMap;
+
 use kordon::{
     cluster::{Change, Key, Node, NodeName, ObjectEvent},
     engine::ServerVersion,
-    ordered::OrderedMap,
     placement::{
         Placement, Preemption, Reason, SchedulingOutcome, SchedulingRequest, Scorer, Snapshot, Unschedulable,
     },
@@ -313,7 +314,7 @@ fn the_golden_example_comes_out_point_for_point() {
             .ranking
             .iter()
             .map(|scored| (scored.node.to_string(), scored.total))
-            .collect::<OrderedMap<_, _>>()
+            .collect::<BTreeMap<_, _>>()
     };
     let all = |totals: [i64; 3]| ["n1", "n2", "n3"].map(String::from).into_iter().zip(totals).collect();
     assert_eq!(totals(ServerVersion::new(1, 34)), all([568, 542, 817]));
@@ -823,7 +824,7 @@ trait SchedulingOutcomeExt {
     fn best(&self, pod: &Value) -> Vec<String>;
     fn placed(&self, version: ServerVersion, pod: &Value) -> Placement;
     fn unschedulable(&self, version: ServerVersion, pod: &Value) -> Unschedulable;
-    fn reasons(&self, version: ServerVersion, pod: &Value) -> OrderedMap<Reason, usize>;
+    fn reasons(&self, version: ServerVersion, pod: &Value) -> BTreeMap<Reason, usize>;
     /// The node, the victims by name and the budgets violated, by the newest rules.
     fn preempted(&self, pod: &Value) -> (String, Vec<String>, usize);
 }
@@ -865,7 +866,7 @@ impl SchedulingOutcomeExt for BriefCluster {
         }
     }
 
-    fn reasons(&self, version: ServerVersion, pod: &Value) -> OrderedMap<Reason, usize> {
+    fn reasons(&self, version: ServerVersion, pod: &Value) -> BTreeMap<Reason, usize> {
         self.unschedulable(version, pod).reasons
     }
 
@@ -884,7 +885,7 @@ fn names<'n>(nodes: impl IntoIterator<Item = &'n NodeName>) -> Vec<String> {
 }
 
 /// The weighted points that one scorer gave, by node.
-fn points(placement: &Placement, scorer: Scorer) -> OrderedMap<&str, i64> {
+fn points(placement: &Placement, scorer: Scorer) -> BTreeMap<&str, i64> {
     let place = Scorer::ALL.iter().position(|other| *other == scorer).expect("all are there");
     placement.ranking.iter().map(|scored| (&*scored.node, scored.parts[place])).collect()
 }

@@ -1,7 +1,10 @@
 //! Placement compared with a plain evaluation of the specification (docs/upstream/placement-and-pressure.md#2 and #3): each node
 //! by itself, each pod counted again, nothing shared or prepared. Random clusters, for which all nodes are ranked.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use fastrand::Rng;
 use kordon::{
@@ -14,7 +17,6 @@ use kordon::{
         },
     },
     engine::ServerVersion,
-    ordered::{OrderedMap, OrderedSet},
     placement::{SchedulingOutcome, SchedulingRequest, Snapshot},
     time::{ClusterTime, Span, Timestamp},
 };
@@ -47,7 +49,7 @@ fn each_pod_is_placed_as_a_plain_evaluation_says() {
             let mut request = SchedulingRequest::of(&pod, &cluster);
             request.siblings = chance.bool().then(|| selecting(pod.labels.get("app").expect("each has it")));
             let expected = plain.ranking(&pod, request.siblings.as_ref());
-            let found: OrderedMap<NodeName, (i64, [i64; 7])> = match snapshot.place(&request) {
+            let found: BTreeMap<NodeName, (i64, [i64; 7])> = match snapshot.place(&request) {
                 SchedulingOutcome::Placed(placement) => {
                     let most = placement.ranking.iter().map(|scored| scored.total).max();
                     let best = placement.ranking.iter().filter(|scored| Some(scored.total) == most);
@@ -64,7 +66,7 @@ fn each_pod_is_placed_as_a_plain_evaluation_says() {
                 }
                 SchedulingOutcome::Unschedulable(outcome) => {
                     assert_eq!(outcome.refusals.len(), NODES, "seed {seed}");
-                    OrderedMap::new()
+                    BTreeMap::new()
                 }
                 SchedulingOutcome::NotTried(obstacle) => panic!("{obstacle}"),
             };
@@ -104,7 +106,7 @@ impl Plain {
     }
 
     /// The feasible nodes with their totals and weighted parts.
-    fn ranking(&self, pod: &Pod, siblings: Option<&Selector>) -> OrderedMap<NodeName, (i64, [i64; 7])> {
+    fn ranking(&self, pod: &Pod, siblings: Option<&Selector>) -> BTreeMap<NodeName, (i64, [i64; 7])> {
         let feasible: Vec<&Node> = self.nodes.iter().filter(|node| self.is_feasible(pod, node)).collect();
         let mut parts = vec![[0; 7]; feasible.len()];
         if feasible.len() > 1 {
@@ -196,7 +198,7 @@ impl Plain {
                 && (!spread.honours_taints || node.taints.iter().all(tolerates))
         };
         let selector = spread.selector.as_ref().expect("ours have one");
-        let domains: OrderedSet<&Name> = self
+        let domains: BTreeSet<&Name> = self
             .nodes
             .iter()
             .filter(|node| counts(node))
@@ -297,7 +299,7 @@ impl Plain {
             for (key, max_skew, selector, honours_taints) in &soft {
                 let Some(value) = node.label(key) else { continue };
                 let is_hostname = *key == HOSTNAME;
-                let values: OrderedSet<Option<&Name>> = scored.iter().map(|node| node.label(key)).collect();
+                let values: BTreeSet<Option<&Name>> = scored.iter().map(|node| node.label(key)).collect();
                 let domains = if is_hostname { scored.len() } else { values.len() };
                 let tolerates = |taint: &Taint| {
                     taint.effect == TaintEffect::PreferNoSchedule
@@ -438,7 +440,7 @@ fn affinity_points(pod: &Pod, feasible: &[&Node]) -> Vec<i64> {
 fn random_node(chance: &mut Rng, number: usize) -> Node {
     // Their order by name is not that of their numbers.
     let name = format!("n{}", (number * 7 + 3) % NODES);
-    let mut labels: OrderedMap<Name, Name> = OrderedMap::new();
+    let mut labels: BTreeMap<Name, Name> = BTreeMap::new();
     labels.insert("generation".into(), chance.u8(1..4).to_string().into());
     if chance.u8(0..8) > 0 {
         labels.insert(HOSTNAME.into(), name.as_str().into());
@@ -484,7 +486,7 @@ fn random_node(chance: &mut Rng, number: usize) -> Node {
 fn random_pod(chance: &mut Rng, number: usize) -> Pod {
     let app = one_of(chance, &["red", "blue", "green"]);
     let namespace: Name = one_of(chance, &["x", "y"]);
-    let labels: OrderedMap<Name, Name> = [("app".into(), app)].into();
+    let labels: BTreeMap<Name, Name> = [("app".into(), app)].into();
     let tolerations =
         ["t", "u", "node.kubernetes.io/unschedulable"].into_iter().filter(|_| chance.u8(0..6) == 0);
     let tolerations = tolerations.map(|key| Toleration {

@@ -1,6 +1,6 @@
 //! Placement by a scheduler that looks at some of the nodes only (`percentageOfNodesToScore`), and where its walk over them goes on.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
@@ -8,7 +8,6 @@ use kordon::{
         scheduling::{NodeOperator, NodeRequirement, NodeTerm},
     },
     engine::ServerVersion,
-    ordered::OrderedSet,
     placement::{
         Caveat, PercentageOfNodesToScore, Placement, SchedulerOptions, SchedulingOutcome, SchedulingRequest,
         Snapshot,
@@ -29,9 +28,9 @@ const FORTY: Option<PercentageOfNodesToScore> = PercentageOfNodesToScore::new(40
 fn equal_nodes_of_a_sample_are_taken_from_each_zone_in_turn_and_the_next_walk_goes_on_behind_them() {
     let cluster = cluster(|_| 4000);
     let mut snapshot = Snapshot::new(&cluster, options(FORTY));
-    let samples: Vec<OrderedSet<usize>> = (0..5).map(|_| sample(&place(&mut snapshot, &pod("p")))).collect();
+    let samples: Vec<BTreeSet<usize>> = (0..5).map(|_| sample(&place(&mut snapshot, &pod("p")))).collect();
     // 40 of each zone; the third walk begins again with the first nodes.
-    let of_each_zone = |first: usize| -> OrderedSet<usize> {
+    let of_each_zone = |first: usize| -> BTreeSet<usize> {
         (0..3).flat_map(|zone| (first..first + 40).map(move |place| zone * ZONE + place % ZONE)).collect()
     };
     assert_eq!(samples, [0, 40, 80, 20, 60].map(of_each_zone));
@@ -221,7 +220,7 @@ fn pod(name: &str) -> Arc<Pod> {
 
 fn place(snapshot: &mut Snapshot, pod: &Arc<Pod>) -> Placement {
     let request = SchedulingRequest::of(pod, &Cluster::default());
-    let request = SchedulingRequest { caveats: OrderedSet::new(), ..request };
+    let request = SchedulingRequest { caveats: BTreeSet::new(), ..request };
     match snapshot.place(&request) {
         SchedulingOutcome::Placed(placement) => placement,
         other => panic!("not placed: {other:?}"),
@@ -229,6 +228,6 @@ fn place(snapshot: &mut Snapshot, pod: &Arc<Pod>) -> Placement {
 }
 
 /// The nodes looked at, where all of them are equal: they are the best.
-fn sample(placement: &Placement) -> OrderedSet<usize> {
+fn sample(placement: &Placement) -> BTreeSet<usize> {
     placement.best.iter().map(number).collect()
 }

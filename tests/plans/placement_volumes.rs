@@ -1,6 +1,8 @@
 //! Volumes restrict placement (docs/upstream/placement-and-pressure.md#2.9), with the rows V1 to V6 of
 //! docs/upstream/placement-and-pressure.md#8.8.
 
+use std::collections::BTreeMap;
+
 use kordon::{
     cluster::{Change, Cluster, NodeName, Pod},
     engine::ServerVersion,
@@ -9,7 +11,6 @@ use kordon::{
         service::ServiceDecoder,
         storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
     },
-    ordered::OrderedMap,
     placement::{
         Caveat, Constraint, Preemption, Reason, SchedulingOutcome, SchedulingRequest, Snapshot,
         volume_topology,
@@ -345,11 +346,11 @@ impl Harness {
         nodes.iter().map(ToString::to_string).collect()
     }
 
-    fn reasons(&self, claims: &[&str]) -> OrderedMap<Reason, usize> {
+    fn reasons(&self, claims: &[&str]) -> BTreeMap<Reason, usize> {
         self.reasons_of(&pod("p", claims))
     }
 
-    fn reasons_of(&self, pod: &Value) -> OrderedMap<Reason, usize> {
+    fn reasons_of(&self, pod: &Value) -> BTreeMap<Reason, usize> {
         self.snapshot().refusals(&self.request(pod))
     }
 }

@@ -1,6 +1,6 @@
 //! What plans say, scenario by scenario (docs/upstream/operator-actions.md#10).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
@@ -8,7 +8,6 @@ use kordon::{
         Selector, UnhealthyPolicy, WorkloadKind,
     },
     engine::{Origin, ServerVersion, Settings},
-    ordered::OrderedSet,
     plan::{
         Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate, FreeEviction,
         LabelEdits, Landing, LeaveReason, NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent,
@@ -301,7 +300,7 @@ fn a_daemonset_pod_is_refused_without_the_flag_and_stays_with_it() {
     let fixture = with_daemonset(true);
     let plan = drained(&fixture);
     assert_eq!(refusals(&plan, "ds-1"), [DrainRefusal::DaemonSet]);
-    assert_eq!(plan.needs, OrderedSet::from([DrainFlag::IgnoreDaemonsets]));
+    assert_eq!(plan.needs, BTreeSet::from([DrainFlag::IgnoreDaemonsets]));
     assert_eq!(plan.prospect(), Prospect::Refused);
     let ignoring = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
     let plan = fixture.drain(&["n1"], ignoring);
@@ -403,7 +402,7 @@ fn one_refusal_keeps_all_pods_of_the_node_and_every_flag_is_named_at_once() {
     assert_eq!(refusals(&plan, "bare"), [DrainRefusal::EmptyDir, DrainRefusal::Unmanaged]);
     assert_eq!(
         plan.needs,
-        OrderedSet::from([DrainFlag::IgnoreDaemonsets, DrainFlag::DeleteEmptydirData, DrainFlag::Force])
+        BTreeSet::from([DrainFlag::IgnoreDaemonsets, DrainFlag::DeleteEmptydirData, DrainFlag::Force])
     );
     assert!(leaves(&plan, "web-0"), "what would become of it is reported all the same");
 }
@@ -880,7 +879,7 @@ impl Environment for SometimesStubborn {
         Estimate { soonest: Some(Span::ZERO), likely, latest: Some(grace), quality: Quality::Guess }
     }
 
-    fn land(&mut self, _pod: &Pod, _closed: &OrderedSet<NodeName>) -> Landing {
+    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
         Landing::Unknown
     }
 

@@ -1,6 +1,6 @@
 //! A small cluster for plans, built step by step, with all kinds listed and the status of budgets computed.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
     cluster::{
@@ -10,7 +10,6 @@ use kordon::{
         Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
     },
     engine::ServerVersion,
-    ordered::OrderedSet,
     plan::{
         Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, RemovalOptions,
         budget,
@@ -48,7 +47,7 @@ impl Environment for FixedEnvironment {
         Estimate::exactly(self.stop.min(grace))
     }
 
-    fn land(&mut self, _pod: &Pod, _closed: &OrderedSet<NodeName>) -> Landing {
+    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
         if self.room == 0 {
             return Landing::Pending { why: "insufficient cpu".into() };
         }

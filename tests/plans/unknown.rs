@@ -1,14 +1,16 @@
 //! What is not known is not empty: every definite statement of a plan that is made with less knowledge is also made with
 //! full knowledge.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kordon::{
     cluster::{
         Change, Cluster, FeedKind, IntOrPercent, Key, Known, LocalVolume, NodeName, ObjectEvent, Phase,
         ReadBy, Resources, Scope, ScopeRead, TableObject, Version, WorkloadKind,
     },
-    ordered::{OrderedMap, OrderedSet},
     placement::Snapshot,
     plan::{
         Action, DrainOptions, LabelEdits, LeaveReason, Plan, PlanError, PlanPart, Prospect, RemovalOptions,
@@ -22,9 +24,9 @@ use crate::plan_fixture::{NEWEST, NOW, PlanFixture, not_ready, own, terminating,
 /// What kordon may know less of.
 #[derive(Clone, Debug, Default)]
 struct Missing {
-    kinds: OrderedMap<FeedKind, Known>,
+    kinds: BTreeMap<FeedKind, Known>,
     /// Nodes whose pods are listed alone.
-    pods_of: OrderedSet<NodeName>,
+    pods_of: BTreeSet<NodeName>,
 }
 
 const FORBIDDEN: &str = "User cannot list resource at the cluster scope";
@@ -35,7 +37,7 @@ fn forbidden() -> Known {
 
 fn missing(kinds: impl IntoIterator<Item = FeedKind>, known: &Known) -> Missing {
     let kinds = kinds.into_iter().map(|kind| (kind, known.clone())).collect();
-    Missing { kinds, pods_of: OrderedSet::new() }
+    Missing { kinds, pods_of: BTreeSet::new() }
 }
 
 /// The cluster as it is known with this missing. Of kinds that have not been listed yet the first objects have come; stale
@@ -112,17 +114,17 @@ fn plan(cluster: &Cluster, action: &Action) -> Result<Plan, PlanError> {
 }
 
 /// The definite statements of an answer, as text.
-fn statements(answer: &Result<Plan, PlanError>) -> OrderedSet<String> {
+fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
     let plan = match answer {
         Ok(plan) => plan,
-        Err(PlanError::Unknown(_)) => return OrderedSet::new(),
+        Err(PlanError::Unknown(_)) => return BTreeSet::new(),
         Err(error) => return [error.to_string()].into(),
     };
     let lacks = |part| plan.gap_of(part).is_some();
     if lacks(PlanPart::Everything) {
-        return OrderedSet::new();
+        return BTreeSet::new();
     }
-    let mut found = OrderedSet::from([
+    let mut found = BTreeSet::from([
         format!("{} pods", plan.pods.len()),
         format!("changes {:?}", plan.nodes.iter().map(|node| &node.change).collect::<Vec<_>>()),
     ]);
@@ -333,7 +335,7 @@ fn random_missing() -> impl Strategy<Value = Missing> {
     let kinds =
         (kinds, prop::bool::ANY, prop::collection::vec(state, 6)).prop_map(|(kinds, pods, states)| {
             let kinds = kinds.into_iter().chain(pods.then_some(FeedKind::Pods));
-            kinds.zip(states).collect::<OrderedMap<_, _>>()
+            kinds.zip(states).collect::<BTreeMap<_, _>>()
         });
     let pods_of = prop::sample::subsequence(&NODES[..], 0..=3)
         .prop_map(|nodes| nodes.into_iter().map(NodeName::from).collect());

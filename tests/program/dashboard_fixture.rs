@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses another part")]
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
     app::{
@@ -28,7 +28,6 @@ use kordon::{
         self, RequestKind,
         approval::{Checks, StartRequest, Started},
     },
-    ordered::OrderedMap,
     plan::{EvictionRules, PlanStep, budget},
     time::{ClusterTime, Span, Timestamp},
 };
@@ -45,13 +44,13 @@ pub struct DashboardFixture {
     /// Whether the controller manager renews its lease.
     pub led: bool,
     /// Nodes whose kubelets renew, with the second of ten in which they do.
-    alive: OrderedMap<NodeName, i64>,
+    alive: BTreeMap<NodeName, i64>,
     /// Guard rails, and the permissions that are missing.
     pub checks: Checks,
     /// What the journal on disk tells of.
     pub past: Option<JournaledOperation>,
     /// The kinds whose watches report no changes, and whether they have reported some objects.
-    withheld: OrderedMap<FeedKind, Withheld>,
+    withheld: BTreeMap<FeedKind, Withheld>,
     /// The controller of the cluster, which knows all of it; none if the app's engine acts in its place.
     controller: Option<Model>,
     /// Whether the watches have listed the cluster.
@@ -82,10 +81,10 @@ impl DashboardFixture {
             world: Cluster::default(),
             version: 1000,
             led: true,
-            alive: OrderedMap::new(),
+            alive: BTreeMap::new(),
             checks: Checks::default(),
             past: None,
-            withheld: OrderedMap::new(),
+            withheld: BTreeMap::new(),
             controller: None,
             listed: false,
         }
@@ -359,7 +358,7 @@ impl DashboardFixture {
     }
 
     pub fn add_node(&mut self, name: &str, zone: &str) {
-        let labels = OrderedMap::from([
+        let labels = BTreeMap::from([
             ("topology.kubernetes.io/region".into(), "eu-1".into()),
             ("topology.kubernetes.io/zone".into(), Name::from(zone)),
             ("node-role.kubernetes.io/worker".into(), "".into()),

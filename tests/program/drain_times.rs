@@ -7,7 +7,7 @@
 mod compare;
 pub mod facts;
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use kordon::{
     clock::Clock,
@@ -27,7 +27,6 @@ use kordon::{
     },
     model::{Model, ModelOptions},
     operation::{Operation, OperationEnd, OperationNotice, OperationOptions},
-    ordered::OrderedSet,
     placement::Snapshot,
     plan::{Action, DrainOptions, PlacingEnvironment, Plan, PodPlan, Prospect, Retry},
     run::operation::OperationRun,
@@ -115,7 +114,7 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
     let in_use = town.model.cluster.pods_in(&LIMITED.into()).count();
     town.limit(LIMITED, in_use).await;
     let node = town.drainable_with(LIMITED);
-    let before: OrderedSet<Uid> = town.model.cluster.pods().iter().map(|pod| pod.uid.clone()).collect();
+    let before: BTreeSet<Uid> = town.model.cluster.pods().iter().map(|pod| pod.uid.clone()).collect();
     let (plan, facts, _) = town.drain(vec![node]).await;
     let log = town.api.log();
     let refused: Vec<&PodPlan> = plan.pods.iter().filter(|pod| pod.quota.is_some()).collect();

@@ -1,6 +1,6 @@
 //! Nothing on the screen moves by itself: the dashboard's real loop over demo clusters, ten minutes of paused time.
 
-use std::{io, time::Duration};
+use std::{collections::BTreeSet, io, time::Duration};
 
 use crossterm::event::Event;
 use futures::channel::mpsc;
@@ -16,7 +16,6 @@ use kordon::{
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
-    ordered::OrderedSet,
     run::{self, Dashboard, Session, Surface, controller::Controller},
     time::{Span, Timestamp},
     ui::{Drawn, snapshot},
@@ -88,7 +87,7 @@ struct GeometryScreen {
     frames: usize,
     seen: Vec<Geometry>,
     /// The nodes that were selected after the keys.
-    selected: OrderedSet<Option<String>>,
+    selected: BTreeSet<Option<String>>,
 }
 
 /// What must not move.

@@ -1,12 +1,11 @@
 //! The program, and a demo cluster for it to operate on.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use kordon::{
     demo::{api::ApiOptions, scenario::Scenario, world},
     engine::{Origin, ServerVersion, Settings},
     journal::{Journal, JournaledOperation, operations},
-    ordered::OrderedMap,
     time::Timestamp,
 };
 use serde_json::{Value, json};
@@ -87,7 +86,7 @@ impl Harness {
 
     /// The pods that were evicted more than once, not counting the first `skipped` evictions.
     pub fn evicted_twice(&self, skipped: usize) -> Vec<String> {
-        let mut times: OrderedMap<String, usize> = OrderedMap::new();
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for pod in self.server.evictions().split_off(skipped) {
             *times.entry(pod).or_default() += 1;
         }

@@ -1,6 +1,6 @@
 //! Every key does something, and so does every hint of the footer; a key that does nothing is answered.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use kordon::{
@@ -10,7 +10,6 @@ use kordon::{
         update,
     },
     model::{Moment, MomentKind, VerdictLevel},
-    ordered::OrderedSet,
     time::Span,
 };
 use ratatui::{buffer::Buffer, layout::Position};
@@ -174,7 +173,7 @@ fn every_hint_of_the_footer_does_something() {
 
 #[test]
 fn every_key_of_the_table_does_something_somewhere() {
-    let mut dead: OrderedSet<(&str, String)> = OrderedSet::new();
+    let mut dead: BTreeSet<(&str, String)> = BTreeSet::new();
     let situations: Vec<(Situation, DashboardFixture)> =
         SITUATIONS.iter().map(|situation| (*situation, situation.1())).collect();
     for command in COMMANDS {

@@ -1,6 +1,8 @@
 //! What is not known is not empty: every definite statement of `kordon status`, headroom, forecast and what-if that is made
 //! with less knowledge is also made with full knowledge, over random clusters and missing kinds.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use proptest::prelude::*;
 
 use serde_json::Value;
@@ -13,7 +15,6 @@ use kordon::{
     forecast::{Forecast, ForecastKind},
     k8s::feed::FeedState,
     model::{ClusterVerdict, KnownHeadroom, VerdictLevel},
-    ordered::{OrderedMap, OrderedSet},
     plan::failover_gaps,
 };
 
@@ -22,7 +23,7 @@ use crate::{
     n_minus_one::{RandomNode, RandomPod, fixture_without, random_node, random_pod},
 };
 
-type Missing = OrderedMap<FeedKind, Withheld>;
+type Missing = BTreeMap<FeedKind, Withheld>;
 
 fn random_missing() -> impl Strategy<Value = Missing> {
     let state =
@@ -67,7 +68,7 @@ fn known(
 
 /// The definite statements of the dashboard and of `kordon status`, as text. What rests on data of an earlier time says so
 /// and is none, and neither are predictions of a controller that is only assumed.
-fn statements(fixture: &mut DashboardFixture) -> OrderedSet<String> {
+fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
     let model = &fixture.app.model;
     let cluster = &model.cluster;
     let knows_pods = cluster.gap(FeedKind::Pods).is_none();
@@ -124,7 +125,7 @@ fn of_what_if(fixture: &DashboardFixture, knows_pods: bool, is_live: bool) -> Ve
 }
 
 /// The definite statements of the JSON of `kordon status`, as docs/status.md says which they are.
-fn of_status(report: &StatusReport) -> OrderedSet<String> {
+fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let report = serde_json::to_value(report).expect("a report is plain data");
     let unknown = report["unknown"].as_array().expect("a list");
     let knows = |kind: FeedKind| unknown.iter().all(|gap| gap["kind"] != kind.to_string());
@@ -132,7 +133,7 @@ fn of_status(report: &StatusReport) -> OrderedSet<String> {
     let harmless = [FeedKind::Budgets, FeedKind::PriorityClasses].map(|kind| kind.to_string());
     let replacements_are_known =
         unknown.iter().all(|gap| harmless.iter().any(|kind| gap["kind"] == kind.as_str()));
-    let mut found = OrderedSet::new();
+    let mut found = BTreeSet::new();
     // Of the nodes; what may be wrong with pods that are not read is said beside it.
     if report["verdict"]["level"] == "healthy" && knows(FeedKind::Pods) {
         found.insert("healthy".to_owned());
@@ -173,7 +174,7 @@ fn of_status(report: &StatusReport) -> OrderedSet<String> {
 }
 
 /// What becomes of a pod rests on more than that it leaves.
-fn of_eviction(eviction: &Value, replacements_are_known: bool, found: &mut OrderedSet<String>) {
+fn of_eviction(eviction: &Value, replacements_are_known: bool, found: &mut BTreeSet<String>) {
     let pod = format!("{}/{}", eviction["namespace"], eviction["pod"]);
     for (field, value) in eviction.as_object().expect("an eviction") {
         if replacements_are_known || !field.starts_with("outcome") {
@@ -183,7 +184,7 @@ fn of_eviction(eviction: &Value, replacements_are_known: bool, found: &mut Order
 }
 
 /// Each value of a document with its path; null says that it is not known, or that there is none.
-fn leaves(path: &str, value: &Value, found: &mut OrderedSet<String>) {
+fn leaves(path: &str, value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Null => {}
         Value::Object(fields) => {

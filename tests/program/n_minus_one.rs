@@ -1,6 +1,9 @@
 //! N-1, what-if and forecast say the same number of pods that stay Pending, over random clusters and failures.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use proptest::prelude::*;
 use ratatui::{Terminal, backend::TestBackend};
@@ -11,7 +14,6 @@ use kordon::{
     forecast::{Assumptions, Forecast, SuccessionCounts},
     k8s::feed::{FeedKind, FeedState},
     model::{ClusterVerdict, KnownHeadroom},
-    ordered::{OrderedMap, OrderedSet},
     placement::Snapshot,
     plan::{Headroom, HeadroomLosses, OutcomeCounts, OutcomeKind, PlacingEnvironment},
     run::Surface,
@@ -110,7 +112,7 @@ pub fn fixture_without(
 }
 
 /// How many pods have nowhere to run by the what-if that is open, and the nodes and zones that fail in it.
-fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, OrderedSet<NodeName>, OrderedSet<ZoneKey>) {
+fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
     let preview = fixture.app.screen.overlays.plan().expect("a what-if is open");
     let outcome = preview.result.as_ref().map(|result| &result.outcome);
     let Some(PreviewOutcome::Failure(view)) = outcome else { panic!("{outcome:?}") };
@@ -126,7 +128,7 @@ fn all_of(counts: &SuccessionCounts) -> OutcomeCounts {
 }
 
 /// How many pods have nowhere to run by `kordon forecast --fail NODE…`.
-fn forecast(fixture: &DashboardFixture, nodes: &OrderedSet<NodeName>, horizon: Span) -> OutcomeCounts {
+fn forecast(fixture: &DashboardFixture, nodes: &BTreeSet<NodeName>, horizon: Span) -> OutcomeCounts {
     let model = &fixture.app.model;
     let engine = model.engine.as_ref().expect("it has started");
     let assumptions = Assumptions::failing(nodes.clone(), fixture.now);
@@ -144,7 +146,7 @@ fn header(fixture: &DashboardFixture) -> String {
 }
 
 /// How many losses these are, how many of them strand pods and leave pods Pending, and the most pods of one.
-fn losses<T: Ord + Clone>(stranded: &OrderedMap<T, OutcomeCounts>) -> [usize; 5] {
+fn losses<T: Ord + Clone>(stranded: &BTreeMap<T, OutcomeCounts>) -> [usize; 5] {
     let count = |counts: fn(&OutcomeCounts) -> usize| {
         let counts = stranded.values().map(counts);
         (counts.clone().filter(|count| *count > 0).count(), counts.max().unwrap_or(0))
@@ -175,7 +177,7 @@ proptest! {
         prop_assert!(header(&fixture).contains(&clause.text), "{}", header(&fixture));
 
         let horizon = Span::from_secs(horizon);
-        let (mut of_nodes, mut of_zones) = (OrderedMap::new(), OrderedMap::new());
+        let (mut of_nodes, mut of_zones) = (BTreeMap::new(), BTreeMap::new());
         for _ in &nodes {
             fixture.press("2x");
             let (stranded, failing, _) = what_if(&fixture);
@@ -185,7 +187,7 @@ proptest! {
         }
         prop_assert_eq!(counted(&headroom.nodes), losses(&of_nodes));
 
-        let zones: OrderedSet<usize> = nodes.iter().map(|node| node.zone).collect();
+        let zones: BTreeSet<usize> = nodes.iter().map(|node| node.zone).collect();
         for _ in zones.iter().filter(|_| zones.len() > 1) {
             fixture.press("1x");
             let (stranded, failing, zones) = what_if(&fixture);

@@ -1,6 +1,6 @@
 //! Operations from the command line: what they write, what is refused, and how they end.
 
-use std::{fs, process::Stdio, time::Duration};
+use std::{collections::BTreeSet, fs, process::Stdio, time::Duration};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
@@ -10,7 +10,6 @@ use kordon::{
     },
     demo::api::{Fault, FaultAnswer, Verb},
     journal::LineKind,
-    ordered::OrderedSet,
     time::Timestamp,
 };
 use kube::{
@@ -510,7 +509,7 @@ impl Harness {
     /// Checks that every cordoned node is in the journal.
     async fn check_cordons(&self, output: &str) {
         let operations = self.operations();
-        let known: OrderedSet<String> =
+        let known: BTreeSet<String> =
             operations.iter().flat_map(|past| past.cordoned().map(ToString::to_string)).collect();
         for node in self.nodes().await.iter().filter(|node| is_cordoned(node)) {
             let name = node.name_any();

@@ -1,5 +1,7 @@
 //! What a kubelet would evict, and where its numbers come from, on a demo cluster.
 
+use std::collections::BTreeSet;
+
 use kordon::{
     clock::Clock,
     cluster::{Cluster, Key, Node, NodeName, QosClass},
@@ -14,7 +16,6 @@ use kordon::{
         kubelet::read_kubelet,
     },
     model::{Model, ModelOptions},
-    ordered::OrderedSet,
     pressure::EvictionSignal,
     time::{Span, Timestamp},
 };
@@ -93,8 +94,8 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
     let _stop = cancel.drop_guard();
     let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), clock.now());
     // The first pod of each node's last prediction; the pods that were evicted, and all that ended with this reason.
-    let mut predicted: OrderedSet<(NodeName, Key)> = OrderedSet::new();
-    let (mut evicted, mut ended) = (Vec::new(), OrderedSet::new());
+    let mut predicted: BTreeSet<(NodeName, Key)> = BTreeSet::new();
+    let (mut evicted, mut ended) = (Vec::new(), BTreeSet::new());
     // The leak fills the node in a minute or two, and the soft threshold has a grace period.
     clock.sleep(Span::from_secs(90)).await;
     let ends = clock.now() + Span::from_secs(240);

@@ -1,7 +1,11 @@
 //! What the dashboard shows of each scenario of the demo, 30, 120 and 360 seconds after its start: golden frames of the real loop over the
 //! embedded cluster with its controller and scheduler, on a virtual clock.
 
-use std::{fs, io, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    path::Path,
+};
 
 use crossterm::event::Event;
 use futures::{StreamExt, stream};
@@ -17,7 +21,6 @@ use kordon::{
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
-    ordered::{OrderedMap, OrderedSet},
     run::{self, Dashboard, Session, Surface, controller::Controller, scheduler::PlacementScheduler},
     time::{Span, Timestamp},
     ui::{Drawn, snapshot},
@@ -39,7 +42,7 @@ const MORE_SIZES: [(u16, u16); 2] = [(120, 40), (220, 60)];
 const IN_MORE_SIZES: [&str; 2] = ["default", "zone-outage"];
 
 /// Frames by time and size.
-type Frames = OrderedMap<(i64, (u16, u16)), Buffer>;
+type Frames = BTreeMap<(i64, (u16, u16)), Buffer>;
 
 /// What the first lines of a scenario's frames say after 30, 120 and 360 seconds: the worst state, in words.
 const WORST: [(&str, [&str; 3]); 15] = [
@@ -220,9 +223,9 @@ async fn expect_frames(name: &str) {
 }
 
 /// The numbers of pods to be evicted that a frame tells, if they differ: header, evictions and forecast count the same pods.
-fn different_counts(frame: &str) -> Option<OrderedSet<&str>> {
+fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
     let before = frame.match_indices(" to be evicted").map(|(place, _)| &frame[..place]);
-    let numbers: OrderedSet<&str> = before.filter_map(|before| before.rsplit([' ', '│']).next()).collect();
+    let numbers: BTreeSet<&str> = before.filter_map(|before| before.rsplit([' ', '│']).next()).collect();
     (numbers.len() > 1).then_some(numbers)
 }
 

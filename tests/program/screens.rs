@@ -2,7 +2,7 @@
 //!
 //! `UPDATE=1` rewrites the golden files; read the difference. `GALLERY=FOLDER` writes every screen as SVG too.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use kordon::{
@@ -22,7 +22,6 @@ use kordon::{
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     model::suggestions::Means,
-    ordered::OrderedSet,
     placement::Snapshot,
     plan::{
         Action, DrainOptions, PlacingEnvironment, Plan,
@@ -1136,7 +1135,7 @@ fn expect_ascii(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
     fixture.app.screen.glyphs = Glyphs::Ascii;
     let text = snapshot::plain(&drawn(fixture, size));
     fixture.app.screen.glyphs = Glyphs::Unicode;
-    let others: OrderedSet<char> = text.chars().filter(|letter| !letter.is_ascii()).collect();
+    let others: BTreeSet<char> = text.chars().filter(|letter| !letter.is_ascii()).collect();
     assert!(others.is_empty() || name.starts_with("hostile"), "{name} has {others:?}:\n{text}");
 }
 

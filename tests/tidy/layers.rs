@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The modules of the library, top down: each may use those after it.
-pub const LAYERS: [&str; 24] = [
+pub const LAYERS: [&str; 23] = [
     "cli",
     "run",
     "ui",
@@ -31,12 +31,11 @@ pub const LAYERS: [&str; 24] = [
     "cluster",
     "time",
     "visible",
-    "ordered",
 ];
 
 /// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types. They are a package of
 /// their own.
-const PURE: [&str; 13] = [
+const PURE: [&str; 12] = [
     "counterfactual",
     "why",
     "timing",
@@ -49,7 +48,6 @@ const PURE: [&str; 13] = [
     "cluster",
     "time",
     "visible",
-    "ordered",
 ];
 
 /// Modules that wait, and so may use tokio's clock. All others are told the time.
@@ -167,7 +165,7 @@ fn may_use(layer: &str, used: &str) -> bool {
     match (place(layer), place(used)) {
         _ if layer == used => true,
         (Some(_), Some(_)) if layer == "clock" => used == "time",
-        (Some(_), Some(_)) if layer == "demo" => matches!(used, "clock" | "time" | "ordered"),
+        (Some(_), Some(_)) if layer == "demo" => matches!(used, "clock" | "time"),
         (Some(own), Some(other)) => own < other,
         // The program itself stands above all; anything else at the root is no module of ours.
         (None, _) => true,

@@ -8,7 +8,7 @@
 mod approval;
 mod mode;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::{
     App,
@@ -27,7 +27,6 @@ use crate::{
         approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
         landings,
     },
-    ordered::OrderedMap,
     plan::{Permission, Plan, PlanJob, TimeLeft},
     time::{Span, Timestamp},
 };
@@ -82,7 +81,7 @@ pub struct OperationEntry {
     /// The budgets that block it now, and what would free it.
     pub blocking: Vec<BlockingBudget>,
     /// Where the replacements of removed pods are, by removed pod.
-    pub landings: OrderedMap<Key, LandedReplacement>,
+    pub landings: BTreeMap<Key, LandedReplacement>,
     /// When these were worked out.
     left_at: Timestamp,
     /// Newest last.
@@ -418,7 +417,7 @@ impl App {
             progress,
             left,
             blocking: Vec::new(),
-            landings: OrderedMap::new(),
+            landings: BTreeMap::new(),
             left_at,
             notices,
             dropped,

@@ -1,20 +1,21 @@
 //! What the failure of nodes leads to, and its rows.
 
+use std::collections::BTreeSet;
+
 use super::rows::{Row, Rows};
 use crate::{
     app::filter::Filterable,
     cluster::{Gaps, Key, NodeName, ZoneKey},
     forecast::{self, Forecast, Succession, Successor},
-    ordered::OrderedSet,
     plan::{Receiver, kubectl},
 };
 
 /// What the failure of nodes leads to, beyond what happens without it.
 #[derive(Clone, Debug)]
 pub struct FailureImpact {
-    pub nodes: OrderedSet<NodeName>,
+    pub nodes: BTreeSet<NodeName>,
     /// The zones that fail as a whole.
-    pub zones: OrderedSet<ZoneKey>,
+    pub zones: BTreeSet<ZoneKey>,
     pub forecast: Forecast,
     pub totals: forecast::ForecastTotals,
     /// Running pods of the nodes that are not evicted.

@@ -1,5 +1,7 @@
 //! The work behind a preview. It runs beside the loop: a plan over many nodes takes a while.
 
+use std::collections::BTreeSet;
+
 use super::{
     failure_rows::{FailureImpact, FailureView},
     plan_rows::PlanView,
@@ -9,7 +11,6 @@ use crate::{
     cluster::{Cluster, NodeName, Scope, ZoneKey},
     engine::{Confidence, Engine, ServerVersion},
     forecast::{Assumptions, Forecast, ForecastStart, ForecastTotals},
-    ordered::OrderedSet,
     placement::{Snapshot, SnapshotLease},
     plan::{Cancellation, PlacingEnvironment, PlanJob, PlanResult, succession_gaps},
     time::{Span, Timestamp},
@@ -161,13 +162,13 @@ impl FailureJob {
     }
 
     /// The nodes that fail, and the zones that fail as a whole.
-    fn failing(&self) -> (OrderedSet<NodeName>, OrderedSet<ZoneKey>) {
+    fn failing(&self) -> (BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
         let Targets::Nodes(named) = &self.targets else { return Default::default() };
         let there = named.iter().filter_map(|name| self.cluster.node(name));
         if !self.whole_zones {
-            return (there.map(|node| node.name.clone()).collect(), OrderedSet::new());
+            return (there.map(|node| node.name.clone()).collect(), BTreeSet::new());
         }
-        let zones: OrderedSet<ZoneKey> = there.map(|node| node.zone()).collect();
+        let zones: BTreeSet<ZoneKey> = there.map(|node| node.zone()).collect();
         let failing = self.cluster.nodes().iter().filter(|node| zones.contains(&node.zone()));
         (failing.map(|node| node.name.clone()).collect(), zones)
     }

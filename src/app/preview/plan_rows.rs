@@ -1,10 +1,11 @@
 //! The rows of a plan.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::rows::{Row, Rows};
 use crate::{
     app::filter::Filterable,
     cluster::Key,
-    ordered::{OrderedMap, OrderedSet},
     plan::{
         self, Action, NodeChange, Plan, PlanStep, PlannedWorkload, PodCount, PodPlan, Verdict, by_workload,
     },
@@ -21,7 +22,7 @@ pub struct PlanView {
     /// The workloads of several pods each.
     pub workloads: Vec<PlannedWorkload>,
     /// The pods that stand under a workload.
-    grouped: OrderedSet<usize>,
+    grouped: BTreeSet<usize>,
 }
 
 /// A row of a plan: an index into one of its lists.
@@ -98,7 +99,7 @@ pub fn call(step: &PlanStep) -> String {
 /// The pods in their order, those of a workload with several under it.
 fn pod_rows(order: &[usize], workloads: &[PlannedWorkload]) -> Vec<PlanRow> {
     let groups = workloads.iter().enumerate();
-    let group_of: OrderedMap<usize, usize> =
+    let group_of: BTreeMap<usize, usize> =
         groups.flat_map(|(group, workload)| workload.pods.iter().map(move |pod| (*pod, group))).collect();
     let rows_of = |pod: &usize| match group_of.get(pod) {
         None => vec![PlanRow::Pod(*pod)],

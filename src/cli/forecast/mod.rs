@@ -3,6 +3,8 @@
 mod report;
 mod table;
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 
 use super::{
@@ -16,7 +18,6 @@ use crate::{
     cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey, nearest::nearest},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
     model::zone_names::ZoneNames,
-    ordered::OrderedSet,
     placement::Snapshot,
     plan::PlacingEnvironment,
     time::Span,
@@ -103,7 +104,7 @@ pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), C
 /// Predicts the failure of nodes.
 pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let shot = args.horizon.ask(connection).await?;
-    let nodes: OrderedSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
+    let nodes: BTreeSet<NodeName> = args.nodes.iter().map(|name| NodeName::from(name.as_str())).collect();
     for node in &nodes {
         check_node(&shot.model.cluster, node)?;
     }
@@ -115,8 +116,8 @@ pub async fn node_failure(args: NodeFailureArgs, connection: ConnectionArgs) -> 
 pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let shot = args.horizon.ask(connection).await?;
     let cluster = &shot.model.cluster;
-    let zones: OrderedSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
-    let mut nodes = OrderedSet::new();
+    let zones: BTreeSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
+    let mut nodes = BTreeSet::new();
     for zone in &args.zones {
         let key = zone_named(zone, &zones)?;
         let of_zone = cluster.nodes().iter().filter(|node| node.zone() == key);
@@ -137,7 +138,7 @@ impl HorizonArgs {
         self,
         shot: OneShot,
         assumptions: Assumptions,
-        failing: Option<OrderedSet<NodeName>>,
+        failing: Option<BTreeSet<NodeName>>,
     ) -> Result<(), CliError> {
         let model = &shot.model;
         let Some(engine) = &shot.model.engine else { return shot.done() };
@@ -182,7 +183,7 @@ fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
 }
 
 /// The zone of this name: with its region, without it, or as the dashboard shortens it.
-fn zone_named(name: &str, zones: &OrderedSet<ZoneKey>) -> Result<ZoneKey, CliError> {
+fn zone_named(name: &str, zones: &BTreeSet<ZoneKey>) -> Result<ZoneKey, CliError> {
     let short = ZoneNames::of(zones.iter());
     let names: [&dyn Fn(&ZoneKey) -> String; 4] = [
         &|zone| zone.to_string(),
@@ -256,8 +257,8 @@ mod tests {
     #[test]
     fn a_zone_is_named_in_full_without_its_region_or_as_the_dashboard_does() {
         let zone = |region: &str, zone: &str| ZoneKey { region: region.into(), zone: zone.into() };
-        let zones = OrderedSet::from([zone("eu-1", "eu-1a"), zone("eu-1", "eu-1b"), zone("eu-2", "eu-1b")]);
-        let named = |name: &str, zones: &OrderedSet<ZoneKey>| {
+        let zones = BTreeSet::from([zone("eu-1", "eu-1a"), zone("eu-1", "eu-1b"), zone("eu-2", "eu-1b")]);
+        let named = |name: &str, zones: &BTreeSet<ZoneKey>| {
             zone_named(name, zones).map_err(|error| error.to_string())
         };
         for name in ["eu-1/eu-1a", "eu-1:eu-1a", "eu-1a"] {
@@ -265,7 +266,7 @@ mod tests {
         }
         let several = named("eu-1b", &zones).expect_err("two have this name");
         assert!(several.contains("eu-1/eu-1b, eu-2/eu-1b"), "{several}");
-        let zones = OrderedSet::from([zone("eu-1", "eu-1a"), zone("eu-1", "eu-1b")]);
+        let zones = BTreeSet::from([zone("eu-1", "eu-1a"), zone("eu-1", "eu-1b")]);
         assert_eq!(named("b", &zones), Ok(zone("eu-1", "eu-1b")), "as the dashboard names it");
         let unknown = named("eu-1d", &zones).expect_err("there is none");
         assert!(unknown.ends_with("zone eu-1d not found; did you mean eu-1a?"), "{unknown}");

@@ -1,5 +1,7 @@
 //! The report of a forecast, with stable names (`docs/forecast.md`).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
 use super::super::{
@@ -14,7 +16,6 @@ use crate::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
         Succession, SuccessionCounts, Successor,
     },
-    ordered::{OrderedMap, OrderedSet},
     placement::Caveat,
     plan::{EvictionNote, OutcomeKind, succession_gaps},
     time::Timestamp,
@@ -24,7 +25,7 @@ use crate::{
 pub struct ForecastSubject<'a> {
     pub engine: &'a Engine,
     pub cluster: &'a Cluster,
-    pub failing: Option<&'a OrderedSet<NodeName>>,
+    pub failing: Option<&'a BTreeSet<NodeName>>,
     pub now: Timestamp,
     /// What replaces the pods that are deleted or no longer run, and the nodes that receive the replacements.
     pub succession: Succession,
@@ -33,7 +34,7 @@ pub struct ForecastSubject<'a> {
 impl ForecastSubject<'_> {
     /// What is missing of the pods that the prediction is about: of a failure, those of the nodes.
     pub fn gaps(&self) -> Gaps {
-        let of_nodes = |nodes: &OrderedSet<NodeName>| nodes.iter().cloned().map(Scope::PodsOn).collect();
+        let of_nodes = |nodes: &BTreeSet<NodeName>| nodes.iter().cloned().map(Scope::PodsOn).collect();
         let scopes: Vec<Scope> = self.failing.map_or_else(|| vec![Scope::Pods], of_nodes);
         self.cluster.gaps_in(scopes).unknown()
     }
@@ -101,7 +102,7 @@ pub struct ForecastTotalsReport {
 }
 
 /// How many pods have which outcome, by its word; outcomes that no pod has are left out.
-type OutcomeCountsReport = OrderedMap<&'static str, usize>;
+type OutcomeCountsReport = BTreeMap<&'static str, usize>;
 
 /// A zone now and at the end of the forecast.
 #[derive(Clone, Debug, Serialize)]
@@ -244,7 +245,7 @@ impl ForecastReport {
 
 /// The assumptions in words; nodes with the same incident at the same time share one line.
 fn assumption_lines(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
-    let mut groups: OrderedMap<(Timestamp, IncidentKind), Vec<&str>> = OrderedMap::new();
+    let mut groups: BTreeMap<(Timestamp, IncidentKind), Vec<&str>> = BTreeMap::new();
     for Incident { at, node, kind } in &assumptions.incidents {
         groups.entry((*at, *kind)).or_default().push(node);
     }

@@ -1,5 +1,7 @@
 //! The report of `kordon plan`, with stable names (`docs/plan.md`).
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,7 +12,6 @@ use super::{
 };
 use crate::{
     cluster::{FeedKind, Gaps, NodeName},
-    ordered::OrderedMap,
     plan::{
         Action, Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotModelled, NotRecreated, Plan,
         PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal, Verdict, Window,
@@ -76,7 +77,7 @@ pub struct PlanTotalsReport {
     pub refused_nodes: usize,
     pub pods: usize,
     /// How many pods have which outcome, by its word; the numbers add up to `pods`.
-    pub outcomes: OrderedMap<&'static str, usize>,
+    pub outcomes: BTreeMap<&'static str, usize>,
     pub leave_now: usize,
     pub leave_later: usize,
     pub already_terminating: usize,

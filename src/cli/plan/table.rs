@@ -1,6 +1,6 @@
 //! The table of `kordon plan`.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     super::{
@@ -11,7 +11,6 @@ use super::{
     report::{DrainReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
 use crate::{
-    ordered::OrderedSet,
     plan::{PodCount, words},
     time::Span,
 };
@@ -230,7 +229,7 @@ fn lands_on(pod: &PlanPodReport) -> String {
 
 /// Pods that stay Pending and how to place them, preempted pods, and the load of the nodes that receive pods.
 fn placements(out: &mut Page, report: &PlanReport) {
-    let (mut preempted, mut caveats) = (Vec::new(), OrderedSet::new());
+    let (mut preempted, mut caveats) = (Vec::new(), BTreeSet::new());
     for pod in &report.pods {
         let Some(placement) = &pod.placement else { continue };
         preempted.extend(placement.preempts.iter().map(|victim| (victim, pod)));

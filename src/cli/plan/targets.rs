@@ -1,11 +1,10 @@
 //! The nodes and pods of an operation, as kubectl's arguments name them.
 
-use std::fmt::Display;
+use std::{collections::BTreeSet, fmt::Display};
 
 use super::super::exit::CliError;
 use crate::{
     cluster::{Cluster, FieldSelector, Key, Namespace, NodeName, Scope, Selector},
-    ordered::OrderedSet,
     plan::{Action, DrainOptions, EvictionRules, LabelEdits, RemovalOptions, TaintEdits, needs},
     time::Timestamp,
 };
@@ -53,7 +52,7 @@ impl PlanTarget {
         namespace: &str,
         rules: &EvictionRules,
         now: Timestamp,
-    ) -> OrderedSet<Scope> {
+    ) -> BTreeSet<Scope> {
         let mut needs = self.selection(namespace);
         if needs.iter().all(|scope| cluster.knows(scope)) {
             needs.extend(needs::needs(&self.action(cluster, namespace), cluster, rules, now));
@@ -62,7 +61,7 @@ impl PlanTarget {
     }
 
     /// What its selectors choose from.
-    pub fn selection(&self, namespace: &str) -> OrderedSet<Scope> {
+    pub fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
         let selection = match self {
             // Their plans need all nodes.
             Self::Cordon(targets) | Self::Drain(targets, _) => targets.selection().map(|_| Scope::Nodes),
@@ -75,7 +74,7 @@ impl PlanTarget {
     }
 
     /// Where the names stand that may have been meant by those that do not exist; nowhere if all exist.
-    pub fn near(&self, cluster: &Cluster, namespace: &str) -> OrderedSet<Scope> {
+    pub fn near(&self, cluster: &Cluster, namespace: &str) -> BTreeSet<Scope> {
         let no_node =
             |name: &NodeName| cluster.node(name).is_none() && cluster.knows(&Scope::Node(name.clone()));
         let pods_near = |key: &Key| {
@@ -170,7 +169,7 @@ impl NodeTargets {
     }
 
     /// All that is to be known of them.
-    pub fn scopes(&self) -> OrderedSet<Scope> {
+    pub fn scopes(&self) -> BTreeSet<Scope> {
         match self {
             Self::Names(names) => names.iter().cloned().map(Scope::Node).collect(),
             Self::Selected { .. } | Self::All => self.selection().into_iter().collect(),

@@ -1,10 +1,11 @@
 //! `--dry-run=server`: the server's answer to each write of a plan as a dry run, and whether the plan predicted it.
 
+use std::collections::BTreeSet;
+
 use crate::{
     cli::exit::CliError,
     k8s::{connect::Connection, validation},
     operation::{RequestKind, RequestOutcome},
-    ordered::OrderedSet,
     plan::{Plan, PlanStep, Prospect},
 };
 
@@ -43,7 +44,7 @@ impl ValidationAnswers {
     pub fn verdict(&self, plan: &Plan) -> Result<(), CliError> {
         let answered =
             || plan.steps.iter().zip(&self.0).filter_map(|(step, answer)| Some((step, answer.as_ref()?)));
-        let forbidden: OrderedSet<&str> = answered()
+        let forbidden: BTreeSet<&str> = answered()
             .filter_map(|(_, answer)| match &answer.outcome {
                 RequestOutcome::Forbidden(text) => Some(text.as_str()),
                 _ => None,

@@ -3,6 +3,8 @@
 mod report;
 mod table;
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 
 use super::{
@@ -15,7 +17,6 @@ use crate::{
     cluster::{FeedKind, Key, Node, NodeName},
     k8s::kubelet::read_kubelet,
     model::NodePressure,
-    ordered::OrderedSet,
     placement::Snapshot,
     plan::pressure_failover,
     pressure::EvictionSignal,
@@ -54,7 +55,7 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
 
 /// Asks the kubelet of a node what it measures, once.
 pub async fn ask_kubelet(shot: &mut OneShot, node: &Node) {
-    let pods: OrderedSet<Key> = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
+    let pods: BTreeSet<Key> = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
     let read = read_kubelet(&shot.connection.client, node, &pods, shot.clock).await;
     shot.model.on_kubelet_report(&node.name, read);
     shot.at = shot.clock.now();

@@ -1,11 +1,12 @@
 //! The postmortem as a document (`docs/postmortem.md`).
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
 use crate::{
     cli::status::predictions::{MissedReason, OutcomesReport},
     model::Moment,
-    ordered::{OrderedMap, OrderedSet},
     run::review::{IncidentReview, NodeOutage, ReviewedEviction, WorkloadOutage},
     time::{Span, Timestamp},
 };
@@ -151,9 +152,9 @@ impl IncidentReport {
     pub fn new(review: &IncidentReview, facts: &RecordingFacts) -> Self {
         let until = review.until;
         let missing = review.workloads.iter().map(|outage| outage.missing.as_secs_f64()).sum();
-        let all: OrderedSet<_> = review.nodes.iter().map(|outage| &outage.node).collect();
+        let all: BTreeSet<_> = review.nodes.iter().map(|outage| &outage.node).collect();
         let failed = review.nodes.iter().filter(|outage| outage.down.is_some());
-        let failed: OrderedSet<_> = failed.map(|outage| &outage.node).collect();
+        let failed: BTreeSet<_> = failed.map(|outage| &outage.node).collect();
         let mut affected: Vec<_> =
             review.workloads.iter().map(|outage| (outage.kind, &outage.workload)).collect();
         affected.sort();
@@ -227,7 +228,7 @@ impl ReportedWorkload {
 
 impl ReportedEvictions {
     fn new(review: &IncidentReview, back_within: Span) -> Self {
-        let mut kinds: OrderedMap<&'static str, usize> = OrderedMap::new();
+        let mut kinds: BTreeMap<&'static str, usize> = BTreeMap::new();
         for eviction in &review.evictions {
             *kinds.entry(eviction.entry.departure.kind.as_str()).or_default() += 1;
         }

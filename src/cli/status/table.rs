@@ -1,6 +1,6 @@
 //! The table of `kordon status`.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use super::{
     super::{
@@ -14,7 +14,6 @@ use super::{
 };
 use crate::{
     model::NodeState,
-    ordered::OrderedMap,
     time::{Span, Timestamp},
     ui::text,
 };
@@ -107,7 +106,7 @@ fn nodes(out: &mut Page, report: &StatusReport) {
     let (calm, notable): (Vec<_>, Vec<_>) =
         report.nodes.iter().partition(|node| out.folds() && is_calm(node));
     let mut rows: Vec<NodeRow<'_>> = notable.into_iter().map(NodeRow::One).collect();
-    let mut zones: OrderedMap<&str, Vec<&StatusNodeReport>> = OrderedMap::new();
+    let mut zones: BTreeMap<&str, Vec<&StatusNodeReport>> = BTreeMap::new();
     calm.into_iter().for_each(|node| zones.entry(&node.zone).or_default().push(node));
     rows.extend(zones.into_values().map(|nodes| match nodes[..] {
         [node] => NodeRow::One(node),

@@ -1,5 +1,7 @@
 //! Faults that tests inject into the API.
 
+use std::collections::BTreeMap;
+
 use fastrand::Rng;
 
 use super::{
@@ -8,7 +10,6 @@ use super::{
     refusal::Refusal,
     request::{Resource, Verb},
 };
-use crate::ordered::OrderedMap;
 
 /// A rule that makes some requests fail.
 #[derive(Clone, Debug)]
@@ -147,7 +148,7 @@ pub struct Health {
     /// Counts how often all watches were cut.
     pub cuts: u64,
     /// Counts how often those of a kind were cut, by its plural name.
-    pub cuts_of_kind: OrderedMap<String, u64>,
+    pub cuts_of_kind: BTreeMap<String, u64>,
 }
 
 impl Health {

@@ -42,7 +42,7 @@ mod view;
 mod watch;
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     io,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
@@ -53,7 +53,7 @@ use http::request::Parts;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::{clock::Clock, ordered::OrderedMap, time::Timestamp};
+use crate::{clock::Clock, time::Timestamp};
 
 pub use faults::{Fault, FaultAnswer};
 pub use request::Verb;
@@ -90,7 +90,7 @@ pub struct ApiOptions {
     /// The minor version that `/version` reports; the major version is 1.
     pub minor_version: u32,
     /// Bearer tokens and their users. If there are any, a request over HTTP needs one of them (else 401).
-    pub tokens: OrderedMap<String, String>,
+    pub tokens: BTreeMap<String, String>,
     /// How many of the latest requests [`Api::log`] keeps.
     pub log_entries: usize,
 }
@@ -105,7 +105,7 @@ impl Default for ApiOptions {
             streaming_lists: true,
             protobuf: true,
             minor_version: 36,
-            tokens: OrderedMap::new(),
+            tokens: BTreeMap::new(),
             log_entries: 1000,
         }
     }

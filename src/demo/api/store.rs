@@ -1,6 +1,10 @@
 //! The storage of the API: objects by kind and key, and the latest changes of each kind by revision.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
@@ -10,13 +14,12 @@ use super::{
     object::{ObjectKey, Stored},
     selector::Selection,
 };
-use crate::ordered::OrderedMap;
 
 /// All objects. The caller holds the lock; no method waits.
 pub struct Store {
     revision: u64,
     /// By plural.
-    kinds: OrderedMap<&'static str, KindStore>,
+    kinds: BTreeMap<&'static str, KindStore>,
     /// Paged lists in progress, oldest first.
     paged_lists: VecDeque<PagedList>,
     next_paged_list: u64,
@@ -24,7 +27,7 @@ pub struct Store {
 
 /// The objects and the history of one kind.
 pub struct KindStore {
-    objects: OrderedMap<ObjectKey, Arc<Stored>>,
+    objects: BTreeMap<ObjectKey, Arc<Stored>>,
     history: History,
     latest: watch::Sender<u64>,
 }
@@ -65,7 +68,7 @@ impl Store {
     /// An empty store whose history keeps about `history_bytes` of changes for each kind.
     pub fn new(history_bytes: usize) -> Self {
         let store = || KindStore {
-            objects: OrderedMap::new(),
+            objects: BTreeMap::new(),
             history: History { changes: VecDeque::new(), size: 0, limit: history_bytes, compacted: 0 },
             latest: watch::Sender::new(0),
         };

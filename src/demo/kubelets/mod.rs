@@ -8,7 +8,11 @@ mod pressure;
 mod status;
 mod usage;
 
-use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    sync::Arc,
+};
 
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -30,7 +34,6 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -42,11 +45,11 @@ pub struct Kubelets {
     writer: Writer,
     random: RandomSource,
     errors: ErrorReporter,
-    kubelets: OrderedMap<Arc<str>, Kubelet>,
+    kubelets: BTreeMap<Arc<str>, Kubelet>,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
     /// The next step of each pod that has one.
-    pending: OrderedMap<Key, PendingStep>,
+    pending: BTreeMap<Key, PendingStep>,
     timers: BinaryHeap<Reverse<(Timestamp, u64, Timer)>>,
     /// The number of timers set so far: orders timers of the same time, and identifies the valid one of a pod.
     timers_set: u64,
@@ -98,18 +101,18 @@ struct Kubelet {
     /// Whether the container runtime responds.
     runtime: bool,
     /// The pressures that it reports by a fault.
-    pressures: OrderedSet<&'static str>,
+    pressures: BTreeSet<&'static str>,
     /// The pressures that it finds itself.
     pressure: PressureState,
     /// Its pods that leak memory, by uid.
-    leaks: OrderedMap<String, MemoryLeak>,
+    leaks: BTreeMap<String, MemoryLeak>,
     /// The kernel since its last reboot; None for the one of its Node object.
     kernel: Option<String>,
     /// Counts disconnections and reconnections: timers of an earlier session are ignored.
     session: u32,
     /// When it last wrote its status.
     reported: Timestamp,
-    pods: OrderedSet<Key>,
+    pods: BTreeSet<Key>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +156,7 @@ pub struct InitialKubelet {
     pub renewed: Option<Timestamp>,
     /// When it last wrote its status.
     pub reported: Timestamp,
-    pub pressures: OrderedSet<&'static str>,
+    pub pressures: BTreeSet<&'static str>,
 }
 
 /// Lease renewal: a quarter of the lease's 40 s, and up to 4 % more (docs/upstream/node-lifecycle.md#11.3).
@@ -179,10 +182,10 @@ impl Kubelets {
             writer,
             random,
             errors,
-            kubelets: OrderedMap::new(),
+            kubelets: BTreeMap::new(),
             nodes: KnownObjects::new(),
             pods: KnownObjects::new(),
-            pending: OrderedMap::new(),
+            pending: BTreeMap::new(),
             timers: BinaryHeap::new(),
             timers_set: 0,
         };
@@ -200,11 +203,11 @@ impl Kubelets {
             runtime: true,
             pressures: start.pressures,
             pressure: PressureState::default(),
-            leaks: OrderedMap::new(),
+            leaks: BTreeMap::new(),
             kernel: None,
             session: 0,
             reported: start.reported,
-            pods: OrderedSet::new(),
+            pods: BTreeSet::new(),
         };
         self.kubelets.insert(node.clone(), kubelet);
         if let Some(renewed) = start.renewed {
@@ -481,7 +484,7 @@ impl Kubelets {
         Ok(None)
     }
 
-    fn conditions_of(&self, node: &str) -> OrderedSet<&'static str> {
+    fn conditions_of(&self, node: &str) -> BTreeSet<&'static str> {
         self.kubelets.get(node).map(|kubelet| kubelet.conditions(self.clock.now())).unwrap_or_default()
     }
 
@@ -499,7 +502,7 @@ impl Kubelets {
 
 impl Kubelet {
     /// The pressures that its node reports.
-    fn conditions(&self, now: Timestamp) -> OrderedSet<&'static str> {
+    fn conditions(&self, now: Timestamp) -> BTreeSet<&'static str> {
         self.pressures.iter().copied().chain(self.pressure.conditions(now)).collect()
     }
 }

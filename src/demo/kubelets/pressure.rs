@@ -1,7 +1,10 @@
 //! The rules of node-pressure eviction: which threshold is met, and which pod goes first
 //! (docs/upstream/placement-and-pressure.md#6).
 
-use std::cmp::Reverse;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use super::{
     config::{self, EvictionRule, HARD_MEMORY},
@@ -9,7 +12,6 @@ use super::{
 };
 use crate::{
     demo::objects::{Object, Pod, memory_kib},
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -17,11 +19,11 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct PressureState {
     /// Since when each rule has been met, by its place among all rules.
-    met_since: OrderedMap<usize, Timestamp>,
+    met_since: BTreeMap<usize, Timestamp>,
     /// Rules whose grace period was over: they are met until what they reclaim is reached.
-    driving: OrderedSet<usize>,
+    driving: BTreeSet<usize>,
     /// When a rule of each node condition was last met.
-    condition_met: OrderedMap<&'static str, Timestamp>,
+    condition_met: BTreeMap<&'static str, Timestamp>,
     /// Until when the kubelet waits for the pod that it evicts.
     pub evicts_until: Option<Timestamp>,
 }
@@ -154,7 +156,7 @@ fn is_exempt(pod: &Pod) -> bool {
 }
 
 /// Whether a kubelet with these conditions rejects a new pod.
-pub fn rejects(conditions: &OrderedSet<&'static str>, pod: &Pod) -> bool {
+pub fn rejects(conditions: &BTreeSet<&'static str>, pod: &Pod) -> bool {
     if conditions.is_empty() || is_exempt(pod) {
         return false;
     }
@@ -288,8 +290,7 @@ mod tests {
         .map(|(name, priority, request, owners)| pod(name, priority, request, &owners))
         .collect();
         let node = node();
-        let mut sample =
-            MachineSample::of(&node, pods.iter(), &OrderedMap::new(), RandomSource::new(1), START);
+        let mut sample = MachineSample::of(&node, pods.iter(), &BTreeMap::new(), RandomSource::new(1), START);
         for pod in &mut sample.pods {
             pod.memory.working_set =
                 if pod.pod.metadata.name.as_deref() == Some("far-over") { 900 } else { 400 } << 20;
@@ -303,20 +304,20 @@ mod tests {
 
     #[test]
     fn under_memory_pressure_only_best_effort_pods_are_rejected_and_under_others_all() {
-        let memory = OrderedSet::from(["MemoryPressure"]);
-        let disk = OrderedSet::from(["DiskPressure"]);
+        let memory = BTreeSet::from(["MemoryPressure"]);
+        let disk = BTreeSet::from(["DiskPressure"]);
         let none = json!([]);
         assert!(rejects(&memory, &pod("best-effort", 0, None, &none)));
         assert!(!rejects(&memory, &pod("burstable", 0, Some("1Mi"), &none)));
         assert!(rejects(&disk, &pod("burstable", 0, Some("1Mi"), &none)));
         assert!(!rejects(&disk, &pod("critical", CRITICAL, None, &none)));
-        assert!(!rejects(&OrderedSet::new(), &pod("best-effort", 0, None, &none)));
+        assert!(!rejects(&BTreeSet::new(), &pod("best-effort", 0, None, &none)));
     }
 
     fn observe(state: &mut PressureState, available_mib: i64, second: i64) -> Option<StarvedSignal> {
         let node = node();
         let mut sample =
-            MachineSample::of(&node, [].into_iter(), &OrderedMap::new(), RandomSource::new(1), START);
+            MachineSample::of(&node, [].into_iter(), &BTreeMap::new(), RandomSource::new(1), START);
         sample.other.working_set += sample.memory_available() - (available_mib << 20);
         state.observe(&sample, START + Span::from_secs(second))
     }

@@ -1,18 +1,19 @@
 //! The node status that a kubelet writes.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::Kubelet;
 use crate::{
     demo::{objects::Node, seed::nodes::HEALTHY_CONDITIONS},
-    ordered::OrderedSet,
     time::Timestamp,
 };
 
 /// The patch of the node's status; None if nothing changed and no report is `due`.
 pub fn report(
     kubelet: &Kubelet,
-    pressures: &OrderedSet<&'static str>,
+    pressures: &BTreeSet<&'static str>,
     node: &Node,
     due: bool,
     now: Timestamp,
@@ -51,7 +52,7 @@ pub fn report(
 /// Type, status, reason and message of each condition.
 fn conditions(
     kubelet: &Kubelet,
-    pressures: &OrderedSet<&'static str>,
+    pressures: &BTreeSet<&'static str>,
 ) -> [(&'static str, &'static str, &'static str, &'static str); 4] {
     let [memory, disk, pid] = HEALTHY_CONDITIONS.map(|(kind, reason, message)| {
         if !pressures.contains(kind) {

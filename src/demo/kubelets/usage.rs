@@ -3,7 +3,7 @@
 //! Nothing is stored. Each number is computed from the seed, the object's uid and the time, and changes slowly around
 //! its own middle: mostly below the request, for a few pods above it.
 
-use std::f64::consts::TAU;
+use std::{collections::BTreeMap, f64::consts::TAU};
 
 use fastrand::Rng;
 
@@ -13,7 +13,6 @@ use crate::{
         objects::{Container, MountedVolume, Node, Object, Pod, VolumeSource, cpu_milli, memory_kib},
         random::RandomSource,
     },
-    ordered::OrderedMap,
     time::Timestamp,
 };
 
@@ -248,13 +247,13 @@ impl<'a> MachineSample<'a> {
     pub fn of(
         node: &Node,
         pods: impl Iterator<Item = &'a Pod>,
-        leaks: &OrderedMap<String, MemoryLeak>,
+        leaks: &BTreeMap<String, MemoryLeak>,
         random: RandomSource,
         now: Timestamp,
     ) -> Self {
         let pods: Vec<PodSample> = pods.filter_map(|pod| PodSample::of(pod, random, now)).collect();
         let mut rng = random.rng(&["machine", node.name()]);
-        let bytes = |list: &OrderedMap<String, String>, resource: &str| {
+        let bytes = |list: &BTreeMap<String, String>, resource: &str| {
             list.get(resource).and_then(|text| memory_kib(text)).unwrap_or(0) * 1024
         };
         let memory_capacity = bytes(&node.status.capacity, "memory");
@@ -291,7 +290,7 @@ impl<'a> MachineSample<'a> {
         sample
     }
 
-    fn add_leaks(&mut self, leaks: &OrderedMap<String, MemoryLeak>, now: Timestamp) {
+    fn add_leaks(&mut self, leaks: &BTreeMap<String, MemoryLeak>, now: Timestamp) {
         for place in 0..self.pods.len() {
             let free = self.memory_available();
             let pod = &mut self.pods[place];

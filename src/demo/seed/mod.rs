@@ -7,6 +7,8 @@ pub mod pods;
 mod storage;
 mod workloads;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use self::{
@@ -15,10 +17,7 @@ use self::{
     pods::{PodSeed, PodTemplate},
 };
 use super::random::RandomSource;
-use crate::{
-    ordered::OrderedSet,
-    time::{Span, Timestamp},
-};
+use crate::time::{Span, Timestamp};
 
 /// The version of the embedded cluster's kubelets and API server.
 pub const VERSION: &str = "v1.36.3";
@@ -122,7 +121,7 @@ impl Seed {
     /// All objects, owners first. They are generated one by one, as all of them may not fit into memory.
     pub fn objects(&self) -> impl Iterator<Item = Value> {
         let (random, epoch) = (self.random, self.epoch);
-        let namespaces: OrderedSet<&str> = self
+        let namespaces: BTreeSet<&str> = self
             .workloads
             .iter()
             .map(|workload| workload.namespace.as_str())
@@ -445,7 +444,7 @@ impl<'a> InitialPlacement<'a> {
         pods: &mut Vec<PodSeed>,
     ) {
         let mut zones = [0_usize; nodes::ZONES.len()];
-        let mut used = crate::ordered::OrderedMap::new();
+        let mut used = std::collections::BTreeMap::new();
         let mut spare = workload.replicas;
         for ordinal in 0..workload.replicas {
             let Some(at) = self.choose(workload, service, &zones, &used, Eligible::All) else {
@@ -482,7 +481,7 @@ impl<'a> InitialPlacement<'a> {
         workload: &SeedWorkload,
         service: &CatalogueService,
         zones: &[usize],
-        used: &crate::ordered::OrderedMap<usize, usize>,
+        used: &std::collections::BTreeMap<usize, usize>,
         eligible: Eligible,
     ) -> Option<usize> {
         let count = self.machines.len();
@@ -562,8 +561,8 @@ mod tests {
     #[test]
     fn no_two_objects_share_a_name_or_a_uid() {
         let seed = seed(60, 4000, 3);
-        let mut names = OrderedSet::new();
-        let mut uids = OrderedSet::new();
+        let mut names = BTreeSet::new();
+        let mut uids = BTreeSet::new();
         for object in seed.objects() {
             let metadata = &object["metadata"];
             let uid = metadata["uid"].as_str().expect("a uid").to_owned();

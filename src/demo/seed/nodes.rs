@@ -90,7 +90,7 @@ impl Machine {
             (0..control_planes).map(|i| (i % 3, &CONTROL_PLANE)).collect();
         made.extend(workers(count - control_planes));
         let width = (count / 3).to_string().len().max(2);
-        let mut numbers = crate::ordered::OrderedMap::new();
+        let mut numbers = std::collections::BTreeMap::new();
         made.into_iter()
             .enumerate()
             .map(|(index, (zone, pool))| {
@@ -363,7 +363,7 @@ mod tests {
     fn every_zone_has_each_pool_and_a_control_plane_node() {
         let machines = Machine::all(24);
         for zone in 0..3 {
-            let pools: crate::ordered::OrderedSet<&str> =
+            let pools: std::collections::BTreeSet<&str> =
                 machines.iter().filter(|m| m.zone == zone).map(|m| m.pool.name).collect();
             assert_eq!(pools.len(), 4, "zone {zone} has {pools:?}");
             let size = machines.iter().filter(|m| m.zone == zone).count();
@@ -376,8 +376,8 @@ mod tests {
         for count in [0, 1, 2, 5, 6, 24, 190, 5000] {
             let machines = Machine::all(count);
             assert_eq!(machines.len(), count);
-            let names: crate::ordered::OrderedSet<&str> = machines.iter().map(|m| m.name.as_str()).collect();
-            let addresses: crate::ordered::OrderedSet<String> =
+            let names: std::collections::BTreeSet<&str> = machines.iter().map(|m| m.name.as_str()).collect();
+            let addresses: std::collections::BTreeSet<String> =
                 machines.iter().map(Machine::address).collect();
             assert_eq!((names.len(), addresses.len()), (count, count));
         }

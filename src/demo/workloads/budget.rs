@@ -1,6 +1,9 @@
 //! The disruption controller: how many disruptions a budget allows (docs/upstream/operator-actions.md#5).
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::{Value, json};
 
@@ -11,7 +14,6 @@ use crate::{
         objects::{Budget, BudgetSpec, Key, Object, Pod, WorkloadKind, selects},
         writer::{WriteError, path},
     },
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -19,7 +21,7 @@ use crate::{
 const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
 
 /// The budgets that select a pod.
-pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> OrderedSet<Key> {
+pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> BTreeSet<Key> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     budgets
         .within(namespace)
@@ -89,7 +91,7 @@ impl Workloads {
         if spec.min_available.is_number() {
             return Ok(pods.len());
         }
-        let mut scales = OrderedMap::new();
+        let mut scales = BTreeMap::new();
         for pod in pods {
             let Some(owner) = pod.controller() else { continue };
             let namespace = pod.metadata.namespace.clone().unwrap_or_default();
@@ -157,8 +159,8 @@ fn pending_disruptions(
     budget: &Budget,
     pods: &[Arc<Pod>],
     now: Timestamp,
-) -> (OrderedMap<String, Value>, Option<Timestamp>) {
-    let mut kept = OrderedMap::new();
+) -> (BTreeMap<String, Value>, Option<Timestamp>) {
+    let mut kept = BTreeMap::new();
     let mut expiry: Option<Timestamp> = None;
     for (name, at) in budget.status["disruptedPods"].as_object().into_iter().flatten() {
         let pod = pods.iter().find(|pod| pod.metadata.name.as_ref() == Some(name));
@@ -173,7 +175,7 @@ fn pending_disruptions(
     (kept, expiry)
 }
 
-fn status(budget: &Budget, numbers: Numbers, disrupted: &OrderedMap<String, Value>, now: Timestamp) -> Value {
+fn status(budget: &Budget, numbers: Numbers, disrupted: &BTreeMap<String, Value>, now: Timestamp) -> Value {
     let (is, reason) =
         if numbers.allowed() > 0 { ("True", "SufficientPods") } else { ("False", "InsufficientPods") };
     json!({

@@ -1,22 +1,21 @@
 //! DaemonSets: a pod on every node whose taints it tolerates.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::Workloads;
-use crate::{
-    demo::{
-        objects::{Key, Node, Object, Toleration, Workload, WorkloadKind},
-        seed::pods::{daemon_tolerations, pinned},
-        writer::WriteError,
-    },
-    ordered::OrderedSet,
+use crate::demo::{
+    objects::{Key, Node, Object, Toleration, Workload, WorkloadKind},
+    seed::pods::{daemon_tolerations, pinned},
+    writer::WriteError,
 };
 
 impl Workloads {
     pub(super) async fn sync_daemon_set(&mut self, key: &Key) -> Result<(), WriteError> {
         let Some(set) = self.workload(WorkloadKind::DaemonSet, key) else { return Ok(()) };
         let tolerations = tolerations(&set);
-        let mut missing: OrderedSet<String> = self
+        let mut missing: BTreeSet<String> = self
             .nodes
             .all()
             .filter(|(_, node)| tolerated(node, &tolerations, &["NoSchedule", "NoExecute"]))

@@ -9,7 +9,11 @@ mod quota;
 mod replica_set;
 mod stateful_set;
 
-use std::{fmt::Debug, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+    sync::Arc,
+};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -26,7 +30,6 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -41,22 +44,22 @@ pub struct Workloads {
     errors: ErrorReporter,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
-    workloads: OrderedMap<WorkloadKind, KnownObjects<Workload>>,
+    workloads: BTreeMap<WorkloadKind, KnownObjects<Workload>>,
     budgets: KnownObjects<Budget>,
     quotas: KnownObjects<QuotaObject>,
     /// How often a sync was refused in a row.
-    refusals: OrderedMap<WorkItem, u32>,
+    refusals: BTreeMap<WorkItem, u32>,
     /// Pods by the uid of their controller.
-    owned: OrderedMap<String, OrderedSet<Key>>,
+    owned: BTreeMap<String, BTreeSet<Key>>,
     /// Pods of each budget, and budgets of each pod.
     budgeted: BudgetedPods,
     /// Kinds that have not been listed yet: nothing is synced before all are.
-    unlisted: OrderedSet<&'static str>,
-    queue: OrderedSet<WorkItem>,
-    delayed: OrderedSet<(Timestamp, WorkItem)>,
+    unlisted: BTreeSet<&'static str>,
+    queue: BTreeSet<WorkItem>,
+    delayed: BTreeSet<(Timestamp, WorkItem)>,
     pod_gc: PodGc,
     /// The number of pods created so far, by owner; makes names unique.
-    created_pods: OrderedMap<String, u64>,
+    created_pods: BTreeMap<String, u64>,
 }
 
 /// A message to the controllers.
@@ -84,8 +87,8 @@ enum WorkItem {
 /// Budgets and the pods that they select.
 #[derive(Debug, Default)]
 struct BudgetedPods {
-    pods: OrderedMap<Key, OrderedSet<Key>>,
-    budgets: OrderedMap<Key, OrderedSet<Key>>,
+    pods: BTreeMap<Key, BTreeSet<Key>>,
+    budgets: BTreeMap<Key, BTreeSet<Key>>,
 }
 
 /// When a failed item is retried.
@@ -95,8 +98,7 @@ const FINALIZER_DELAY: Span = Span::from_secs(20);
 
 impl Workloads {
     pub fn new(clock: Clock, writer: Writer, random: RandomSource, errors: ErrorReporter) -> Self {
-        let mut unlisted: OrderedSet<&'static str> =
-            WorkloadKind::ALL.iter().map(|kind| kind.name()).collect();
+        let mut unlisted: BTreeSet<&'static str> = WorkloadKind::ALL.iter().map(|kind| kind.name()).collect();
         unlisted.extend(["Node", "Pod", "Budget", "Quota"]);
         Self {
             delayed: [(clock.now(), WorkItem::PodGc), (clock.now(), WorkItem::QuotaResync)].into(),
@@ -109,13 +111,13 @@ impl Workloads {
             workloads: WorkloadKind::ALL.iter().map(|kind| (*kind, KnownObjects::new())).collect(),
             budgets: KnownObjects::new(),
             quotas: KnownObjects::new(),
-            refusals: OrderedMap::new(),
-            owned: OrderedMap::new(),
+            refusals: BTreeMap::new(),
+            owned: BTreeMap::new(),
             budgeted: BudgetedPods::default(),
             unlisted,
-            queue: OrderedSet::new(),
+            queue: BTreeSet::new(),
             pod_gc: PodGc::default(),
-            created_pods: OrderedMap::new(),
+            created_pods: BTreeMap::new(),
         }
     }
 
@@ -230,7 +232,7 @@ impl Workloads {
         }
         self.on_pod_counted(change);
         let budgets = match &change.after {
-            None => OrderedSet::new(),
+            None => BTreeSet::new(),
             Some(pod) => budget::of_pod(&self.budgets, pod),
         };
         let touched = self.budgeted.set_budgets(&key, budgets);
@@ -265,8 +267,8 @@ impl Workloads {
 
     fn on_budget(&mut self, change: &ObjectChange<Budget>) {
         let key = change.key();
-        let chosen: OrderedSet<Key> = match &change.after {
-            None => OrderedSet::new(),
+        let chosen: BTreeSet<Key> = match &change.after {
+            None => BTreeSet::new(),
             Some(budget) => self
                 .pods
                 .within(&key.namespace)
@@ -414,7 +416,7 @@ impl Workloads {
 
 impl BudgetedPods {
     /// Sets the budgets that select a pod. Returns those whose numbers this may change.
-    fn set_budgets(&mut self, pod: &Key, budgets: OrderedSet<Key>) -> OrderedSet<Key> {
+    fn set_budgets(&mut self, pod: &Key, budgets: BTreeSet<Key>) -> BTreeSet<Key> {
         let before = self.budgets.remove(pod).unwrap_or_default();
         for budget in before.difference(&budgets) {
             if let Some(pods) = self.pods.get_mut(budget) {
@@ -432,7 +434,7 @@ impl BudgetedPods {
     }
 
     /// Sets the pods that a budget selects.
-    fn set_pods(&mut self, budget: &Key, pods: OrderedSet<Key>) {
+    fn set_pods(&mut self, budget: &Key, pods: BTreeSet<Key>) {
         for pod in self.pods.remove(budget).unwrap_or_default() {
             if let Some(budgets) = self.budgets.get_mut(&pod) {
                 budgets.remove(budget);

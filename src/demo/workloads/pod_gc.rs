@@ -1,6 +1,9 @@
 //! The pod garbage collector (docs/upstream/neighbours.md#1).
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde_json::json;
 
@@ -10,7 +13,6 @@ use crate::{
         objects::{Key, Node, Object, Pod},
         writer::{Patch, WriteError, path},
     },
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
@@ -18,7 +20,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct PodGc {
     /// Since when nodes that pods are bound to have been missing.
-    missing: OrderedMap<String, Timestamp>,
+    missing: BTreeMap<String, Timestamp>,
 }
 
 const INTERVAL: Span = Span::from_secs(20);
@@ -30,7 +32,7 @@ impl Workloads {
         let now = self.clock.now();
         self.delayed.insert((now + INTERVAL, WorkItem::PodGc));
         let mut removed = Vec::new();
-        let mut missing = OrderedSet::new();
+        let mut missing = BTreeSet::new();
         for (_, pod) in self.pods.all() {
             let name = &pod.spec.node_name;
             let node = self.nodes.object(&Key { namespace: String::new(), name: name.clone() });

@@ -1,5 +1,7 @@
 //! PodDisruptionBudgets.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::{
@@ -13,7 +15,6 @@ use super::{
 };
 use crate::{
     cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name, UnhealthyPolicy},
-    ordered::OrderedMap,
     time::ClusterTime,
 };
 
@@ -64,7 +65,7 @@ fn int_or_percent(wire: &IntOrText<'_>) -> Option<IntOrPercent> {
     }
 }
 
-fn disrupted(times: &Times<'_>) -> OrderedMap<Name, ClusterTime> {
+fn disrupted(times: &Times<'_>) -> BTreeMap<Name, ClusterTime> {
     times.0.iter().filter_map(|(pod, granted)| Some(((**pod).into(), granted.time()?))).collect()
 }
 

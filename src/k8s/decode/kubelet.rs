@@ -2,12 +2,13 @@
 //!
 //! What is missing or of another type counts as not measured.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use super::leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, Time, or_default};
 use crate::{
     cluster::{Key, Name, NodeName},
-    ordered::OrderedMap,
     pressure::{
         DiskUsage, EvictionSettings, EvictionSettingsText, Filesystem, NodeStats, PodDisk, PodUsage,
         SignalLevel, UsageMetric,
@@ -40,7 +41,7 @@ pub fn settings(json: &[u8]) -> Option<EvictionSettings> {
     let wire: WireConfigz<'_> = serde_json::from_slice(json).ok()?;
     let config = wire.kubeletconfig?;
     let duration = |text: &str| humantime::parse_duration(text).ok().map(Span::from);
-    let map = |pairs: &Pairs<'_>| -> OrderedMap<String, String> {
+    let map = |pairs: &Pairs<'_>| -> BTreeMap<String, String> {
         pairs.0.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
     };
     let graces = config.eviction_soft_grace_period.0.iter();
@@ -56,7 +57,7 @@ pub fn settings(json: &[u8]) -> Option<EvictionSettings> {
 }
 
 /// The usage of nodes in a list of metrics.k8s.io, by name; none if the text is not one.
-pub fn node_metrics(json: &[u8]) -> Option<OrderedMap<NodeName, UsageMetric>> {
+pub fn node_metrics(json: &[u8]) -> Option<BTreeMap<NodeName, UsageMetric>> {
     let list: WireMetrics<'_> = serde_json::from_slice(json).ok()?;
     let row = |item: &WireMetric<'_>| {
         Some((NodeName::from(&*item.metadata.name), item.metric([item.usage.as_ref()?])))
@@ -71,7 +72,7 @@ pub fn node_metric(json: &[u8]) -> Option<UsageMetric> {
 }
 
 /// The usage of pods in a list of metrics.k8s.io, summed over their containers; none if the text is not one.
-pub fn pod_metrics(json: &[u8]) -> Option<OrderedMap<Key, UsageMetric>> {
+pub fn pod_metrics(json: &[u8]) -> Option<BTreeMap<Key, UsageMetric>> {
     let list: WireMetrics<'_> = serde_json::from_slice(json).ok()?;
     let row = |item: &WireMetric<'_>| {
         let usage = item.containers.iter().filter_map(|container| container.usage.as_ref());

@@ -1,6 +1,6 @@
 //! The Events about one object: listed, and watched for as long as somebody looks at it.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
@@ -20,7 +20,6 @@ use super::{
 use crate::{
     cluster::{ClusterEvent, EventSubject, ObjectEvents},
     k8s::decode::{self, Encoding, event::event},
-    ordered::OrderedMap,
 };
 
 /// The most Events of one object that are kept: the server keeps them for an hour, and a component folds its own.
@@ -50,8 +49,7 @@ const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
 /// Reports the Events about an object until nobody receives them.
 pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc::Sender<ObjectEvents>) {
-    let mut follower =
-        EventFollower { client, subject, reports, events: OrderedMap::new(), is_listed: false };
+    let mut follower = EventFollower { client, subject, reports, events: BTreeMap::new(), is_listed: false };
     let mut backoff = Backoff::default();
     loop {
         let pause = match follower.list_and_watch().await {
@@ -93,7 +91,7 @@ pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<
 }
 
 /// By namespace and name.
-type EventTable = OrderedMap<(String, String), ClusterEvent>;
+type EventTable = BTreeMap<(String, String), ClusterEvent>;
 
 struct EventFollower {
     client: Client,

@@ -18,6 +18,7 @@ mod scope;
 mod sleep_detector;
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -32,8 +33,6 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-
-use crate::ordered::OrderedSet;
 
 pub(in crate::k8s) use error::get;
 pub use events::{follow_events, read_events};
@@ -82,7 +81,7 @@ const LEASES_FIRST: Duration = Duration::from_secs(1);
 pub fn spawn(
     client: Client,
     options: WatchOptions,
-    wanted: watch::Receiver<OrderedSet<Scope>>,
+    wanted: watch::Receiver<BTreeSet<Scope>>,
     clock: Clock,
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
@@ -99,7 +98,7 @@ pub fn spawn(
 pub fn spawn_scopes(
     client: Client,
     options: WatchOptions,
-    wanted: watch::Receiver<OrderedSet<Scope>>,
+    wanted: watch::Receiver<BTreeSet<Scope>>,
     clock: Clock,
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
@@ -131,10 +130,10 @@ fn run(
 async fn supervise(
     shared: Arc<Shared>,
     not_ready: mpsc::Receiver<NodeName>,
-    wanted: watch::Receiver<OrderedSet<Scope>>,
+    wanted: watch::Receiver<BTreeSet<Scope>>,
 ) {
     let mut tasks = JoinSet::new();
-    let mut kinds = crate::ordered::OrderedMap::new();
+    let mut kinds = std::collections::BTreeMap::new();
     for kind in shared.options.kinds.iter().copied() {
         if let Some(task) = start(kind, None, &shared, &mut tasks) {
             kinds.insert(task.id(), kind);
@@ -157,9 +156,9 @@ async fn supervise(
 }
 
 /// Starts the watches of scopes as they are wanted. If one panics, that is reported and the others continue.
-async fn supervise_scopes(shared: Arc<Shared>, mut wanted: watch::Receiver<OrderedSet<Scope>>) {
+async fn supervise_scopes(shared: Arc<Shared>, mut wanted: watch::Receiver<BTreeSet<Scope>>) {
     let mut tasks = JoinSet::new();
-    let mut started: OrderedSet<Scope> = OrderedSet::new();
+    let mut started: BTreeSet<Scope> = BTreeSet::new();
     tasks.spawn(sleep_detector::run(shared.clone()));
     loop {
         let new: Vec<Scope> = wanted.borrow_and_update().difference(&started).cloned().collect();

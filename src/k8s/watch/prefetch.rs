@@ -1,7 +1,12 @@
 //! Prefetches the pods of single nodes while the whole list is not complete: of nodes that are not ready, because their
 //! pods may be evicted before it is, and, where it takes long, of the nodes that somebody looks at.
 
-use std::{collections::VecDeque, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use tokio::{
@@ -20,7 +25,6 @@ use crate::{
         decode::{Encoding, ListPurpose, pod::PodDecoder},
         feed::{FeedEvent, FeedKind},
     },
-    ordered::OrderedSet,
 };
 
 /// Requests in flight at once.
@@ -46,21 +50,21 @@ pub struct Prefetch {
     shared: Arc<Shared>,
     decoder: PodDecoder,
     /// Nodes whose pods have been asked for, or will be.
-    known: OrderedSet<NodeName>,
+    known: BTreeSet<NodeName>,
     /// Those that will be.
     queue: VecDeque<NodeName>,
 }
 
 impl Prefetch {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, decoder: PodDecoder::default(), known: OrderedSet::new(), queue: VecDeque::new() }
+        Self { shared, decoder: PodDecoder::default(), known: BTreeSet::new(), queue: VecDeque::new() }
     }
 
     /// `wanted` has the scopes that somebody looks at; of them, the pods on nodes are prefetched.
     pub async fn run(
         mut self,
         mut not_ready: mpsc::Receiver<NodeName>,
-        mut wanted: watch::Receiver<OrderedSet<Scope>>,
+        mut wanted: watch::Receiver<BTreeSet<Scope>>,
     ) {
         let shared = self.shared.clone();
         let mut takes_long = pin!(takes_long(&shared));
@@ -100,7 +104,7 @@ impl Prefetch {
         }
     }
 
-    fn add_wanted(&mut self, wanted: &OrderedSet<Scope>) {
+    fn add_wanted(&mut self, wanted: &BTreeSet<Scope>) {
         for scope in wanted {
             if let Scope::PodsOn(node) = scope {
                 self.add(node.clone(), MOST);

@@ -1,6 +1,6 @@
 //! What can be done about a budget that refuses an eviction: how it would allow one.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Means, Suggestion, SuggestionKind};
 use crate::{
@@ -8,7 +8,6 @@ use crate::{
         Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Pod, PodReady, Uid,
         Version, Workload, WorkloadKind,
     },
-    ordered::OrderedSet,
     plan::{
         EvictionRules, budget,
         eviction::{self, EvictionBlock, EvictionDecision},
@@ -44,7 +43,7 @@ pub fn refusing<'a>(
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Vec<RefusingBudget<'a>> {
-    let mut known: OrderedSet<Key> = OrderedSet::new();
+    let mut known: BTreeSet<Key> = BTreeSet::new();
     let mut found = Vec::new();
     for pod in pods.into_iter().filter(|pod| eviction::asks_budgets(pod)) {
         // Of the pods of one budget, the first tells.

@@ -1,6 +1,6 @@
 //! Works out what can be done about a node or a pod, beside the loop: plans over a large cluster take a while.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Means, PlanEffect, Suggestion, SuggestionKind, budgets,
@@ -11,7 +11,6 @@ use crate::{
     cluster::{Cluster, Node, NodeName, Pod, Scope},
     model::{Model, NodeState},
     operation::Guards,
-    ordered::OrderedSet,
     placement::{Constraint, Snapshot},
     plan::{
         Action, Cancellation, Environment, EvictionRules, LeavingPod, PlacementTrace, PlacingEnvironment,
@@ -228,7 +227,7 @@ impl SuggestionJob {
     fn loss(
         &self,
         node: &NodeName,
-        leave: fn(&Cluster, &OrderedSet<NodeName>) -> Vec<LeavingPod>,
+        leave: fn(&Cluster, &BTreeSet<NodeName>) -> Vec<LeavingPod>,
         snapshot: &Snapshot,
     ) -> PlanEffect {
         let lost = [node.clone()].into();

@@ -12,7 +12,7 @@ pub use question::{Answer, Prompt, Question};
 pub use refusal::{ApprovalRefusal, NotStarted};
 pub use situation::{Situation, Watches};
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use super::{
     Agreed, Confirmation, Drift, Guards, Operation, OperationNotice, OperationOptions, Overrides,
@@ -21,7 +21,6 @@ use super::{
 use crate::{
     cluster::{Cluster, NodeName, OperationId, Scope},
     engine::{ServerVersion, Severity},
-    ordered::OrderedSet,
     placement::SnapshotLease,
     plan::{Action, EvictionRules, Permission, Plan, PlanJob, Prospect, needs},
     time::Timestamp,
@@ -653,10 +652,10 @@ impl Approval {
     }
 
     /// The pods that it may remove: its outcome rests on them.
-    pub fn removable(&self, cluster: &Cluster) -> OrderedSet<Scope> {
+    pub fn removable(&self, cluster: &Cluster) -> BTreeSet<Scope> {
         match &self.subject {
             Subject::Plan(proposal) => needs::removable(&proposal.action, cluster),
-            Subject::Undo(_) => OrderedSet::new(),
+            Subject::Undo(_) => BTreeSet::new(),
         }
     }
 

@@ -1,9 +1,10 @@
 //! An operation of the journal that is resumed or undone.
 
+use std::collections::BTreeSet;
+
 use super::{super::PriorRun, Confirmation, Drift};
 use crate::{
     cluster::{Cluster, Name, NodeName, OperationId, Uid},
-    ordered::OrderedSet,
     plan::{
         DrainOptions, Permission, PlanStep, Undo,
         permission::of_steps,
@@ -44,7 +45,7 @@ impl PriorOperation {
     }
 
     /// The nodes that it may have cordoned.
-    pub(super) fn cordoned(&self) -> OrderedSet<NodeName> {
+    pub(super) fn cordoned(&self) -> BTreeSet<NodeName> {
         let cordons = |undo: &&NodeUndo| undo.steps.contains(&UndoStep::Uncordon);
         self.undo.nodes.iter().filter(cordons).map(|undo| undo.node.clone()).collect()
     }
@@ -86,7 +87,7 @@ impl UndoProposal {
     }
 
     /// The nodes that are written to.
-    pub(super) fn nodes(&self) -> OrderedSet<&NodeName> {
+    pub(super) fn nodes(&self) -> BTreeSet<&NodeName> {
         self.steps.iter().filter_map(node_of).collect()
     }
 
@@ -100,7 +101,7 @@ impl UndoProposal {
         let newest = Self::new(self.prior.clone(), cluster);
         let agreed = std::mem::replace(self, newest).steps;
         let is_new = |step: &&PlanStep| !agreed.iter().any(|before| writes_the_same(before, step));
-        let nodes: OrderedSet<&NodeName> = self.steps.iter().filter(is_new).filter_map(node_of).collect();
+        let nodes: BTreeSet<&NodeName> = self.steps.iter().filter(is_new).filter_map(node_of).collect();
         nodes.into_iter().map(|node| Drift::Node { node: node.clone() }).collect()
     }
 }

@@ -1,10 +1,9 @@
 //! What an approval looks at.
 
+use std::collections::BTreeSet;
+
 use super::ApprovalRefusal;
-use crate::{
-    cluster::{Cluster, FeedKind, Gaps, Known, Scope},
-    ordered::OrderedSet,
-};
+use crate::cluster::{Cluster, FeedKind, Gaps, Known, Scope};
 
 /// The newest state, and what forbids writing now.
 #[derive(Clone, Debug)]
@@ -27,7 +26,7 @@ pub struct Watches {
 
 impl Watches {
     /// Whether the watches of these scopes are good enough to act on. What a plan needs besides was read for it.
-    pub fn of(scopes: &OrderedSet<Scope>, cluster: &Cluster) -> Self {
+    pub fn of(scopes: &BTreeSet<Scope>, cluster: &Cluster) -> Self {
         let live = |kind: FeedKind| {
             let mut of_kind = scopes.iter().filter(|scope| scope.kind() == kind);
             of_kind.all(|scope| cluster.known_in(scope) == Known::Live)
@@ -38,7 +37,7 @@ impl Watches {
 
 impl Situation<'_> {
     /// Why an operation that may remove these pods may not start now; none if it may.
-    pub(super) fn obstacle(&self, pods: OrderedSet<Scope>) -> Option<ApprovalRefusal> {
+    pub(super) fn obstacle(&self, pods: BTreeSet<Scope>) -> Option<ApprovalRefusal> {
         let Watches { nodes_live, unlisted, .. } = &self.watches;
         if let Some(why) = &self.locked {
             Some(ApprovalRefusal::Locked(why.clone()))
@@ -57,17 +56,17 @@ impl Situation<'_> {
     }
 
     /// What is missing of these pods; none if they are known.
-    fn unknown(&self, pods: &OrderedSet<Scope>) -> Option<Gaps> {
+    fn unknown(&self, pods: &BTreeSet<Scope>) -> Option<Gaps> {
         Some(self.gaps(pods).unknown()).filter(|gaps| !gaps.is_empty())
     }
 
     /// Whether these pods are known as they are now: by the watch of all pods, or because they are read by themselves.
-    fn are_live(&self, pods: &OrderedSet<Scope>) -> bool {
+    fn are_live(&self, pods: &BTreeSet<Scope>) -> bool {
         let is_watched = self.cluster.known(FeedKind::Pods).is_known();
         self.watches.pods_live || !is_watched && self.gaps(pods).is_empty()
     }
 
-    fn gaps(&self, pods: &OrderedSet<Scope>) -> Gaps {
+    fn gaps(&self, pods: &BTreeSet<Scope>) -> Gaps {
         self.cluster.gaps_in(pods.iter().cloned())
     }
 }

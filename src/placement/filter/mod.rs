@@ -7,6 +7,8 @@ mod spread;
 mod taints;
 mod volumes;
 
+use std::collections::BTreeSet;
+
 pub(super) use node_affinity::{NodeMatch, TermMatch};
 pub(super) use spread::{CountedNodes, Tally, effective_selector, selected_classes};
 pub(super) use volumes::{PodVolumes, TOPOLOGY_LABELS};
@@ -23,7 +25,6 @@ use super::{
 use crate::{
     cluster::{Taint, TaintEffect, Toleration},
     engine::ServerVersion,
-    ordered::OrderedSet,
 };
 
 /// What is computed once for a pod, before nodes are checked.
@@ -164,7 +165,7 @@ impl<'s> Filters<'s> {
     }
 
     /// What was not checked.
-    pub fn caveats(&self) -> OrderedSet<Caveat> {
+    pub fn caveats(&self) -> BTreeSet<Caveat> {
         let newer = self.snapshot.rules().version > ServerVersion::NEWEST_TESTED;
         let newer = newer.then_some(Caveat::Newer);
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()

@@ -1,6 +1,6 @@
 //! Required pod affinity and anti-affinity, in both directions (InterPodAffinity).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::super::{
     columns::{ABSENT, LabelColumn},
@@ -8,10 +8,7 @@ use super::super::{
     scheduling_request::SchedulingRequest,
     snapshot::{Resident, Snapshot},
 };
-use crate::{
-    cluster::{Name, scheduling::PodTerm},
-    ordered::OrderedMap,
-};
+use crate::cluster::{Name, scheduling::PodTerm};
 
 /// The required affinity and anti-affinity of a pod, and the anti-affinity of existing pods to it.
 #[derive(Clone, Debug)]
@@ -190,12 +187,12 @@ struct ExistingAntiAffinity {
     /// One for each topology key.
     by_key: Vec<Domains>,
     /// By class: the keys under which its pods count, once for each term.
-    keys_of: OrderedMap<u32, Vec<usize>>,
+    keys_of: BTreeMap<u32, Vec<usize>>,
 }
 
 impl ExistingAntiAffinity {
     fn new(snapshot: &Snapshot, request: &SchedulingRequest) -> Self {
-        let mut existing = Self { by_key: Vec::new(), keys_of: OrderedMap::new() };
+        let mut existing = Self { by_key: Vec::new(), keys_of: BTreeMap::new() };
         let mut keys: Vec<&Name> = Vec::new();
         for (number, affinity_class) in
             snapshot.affinity_classes().concerning(&request.namespace, &request.labels)

@@ -1,7 +1,7 @@
 //! Claimed volumes: which pods may use them, how many a node can attach, and from where they can be reached
 //! (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     super::{
@@ -14,12 +14,9 @@ use super::{
     },
     node_affinity::TermMatch,
 };
-use crate::{
-    cluster::{
-        Claim, Key, Name, OwnerKind, StorageClass, Uid, Volume,
-        scheduling::{NodeTerm, PodVolume},
-    },
-    ordered::OrderedSet,
+use crate::cluster::{
+    Claim, Key, Name, OwnerKind, StorageClass, Uid, Volume,
+    scheduling::{NodeTerm, PodVolume},
 };
 
 /// The labels for the place of a volume, deprecated and current, each with its current name.
@@ -46,8 +43,8 @@ pub(in super::super) struct PodVolumes {
     /// How many pods use them.
     users: i64,
     /// The volumes that its node must attach, by driver.
-    attached: OrderedSet<(Name, Handle)>,
-    caveats: OrderedSet<Caveat>,
+    attached: BTreeSet<(Name, Handle)>,
+    caveats: BTreeSet<Caveat>,
 }
 
 /// From where a volume can be reached: one term must match; none is everywhere.
@@ -253,7 +250,7 @@ impl PodVolumes {
             if new.is_empty() || resources.claims().len() + new.len() <= limit {
                 continue;
             }
-            let attached: OrderedSet<_> =
+            let attached: BTreeSet<_> =
                 resources.claims().iter().filter_map(|claim| storage.handle(claim)).collect();
             let of_driver = attached.iter().filter(|(of, _)| of == driver).count();
             let added = new.iter().filter(|handle| !attached.contains(*handle)).count();
@@ -290,8 +287,8 @@ impl PodVolumes {
     }
 
     /// The node labels that the claims of a pod require.
-    pub fn keys(storage: &Storage, request: &SchedulingRequest) -> OrderedSet<Name> {
-        let mut keys = OrderedSet::new();
+    pub fn keys(storage: &Storage, request: &SchedulingRequest) -> BTreeSet<Name> {
+        let mut keys = BTreeSet::new();
         if !claims_volumes(&request.spec) || !storage.is_known() {
             return keys;
         }

@@ -1,6 +1,6 @@
 //! Preferred pod affinity and anti-affinity, in both directions (InterPodAffinity).
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     super::{
@@ -9,17 +9,14 @@ use super::{
     },
     MOST, Points,
 };
-use crate::{
-    cluster::{Name, scheduling::PodTerm},
-    ordered::OrderedMap,
-};
+use crate::cluster::{Name, scheduling::PodTerm};
 
 /// The weight of an existing pod's required affinity (`hardPodAffinityWeight`).
 const REQUIRED_WEIGHT: i64 = 1;
 
 /// The sums of weights, scaled from the lowest to the highest; none without a preference.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
-    let mut sums = Sums { filters, by_key: OrderedMap::new() };
+    let mut sums = Sums { filters, by_key: BTreeMap::new() };
     sums.add_own_terms();
     sums.add_terms_of_existing();
     if sums.by_key.is_empty() {
@@ -54,7 +51,7 @@ fn between_lowest_and_highest(raw: &mut [i64]) {
 /// Weights by topology key and domain.
 struct Sums<'f, 's> {
     filters: &'f Filters<'s>,
-    by_key: OrderedMap<&'f Name, (Arc<LabelColumn>, Vec<i64>)>,
+    by_key: BTreeMap<&'f Name, (Arc<LabelColumn>, Vec<i64>)>,
 }
 
 impl<'f> Sums<'f, '_> {

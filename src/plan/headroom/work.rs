@@ -1,12 +1,14 @@
 //! Headroom as work that can be interrupted at any loss and any pod, and goes on where it was.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
 use super::{Headroom, HeadroomLosses, LossAnswer, fit_bound};
 use crate::{
     cluster::{Cluster, NodeName, ZoneKey},
     engine::ServerVersion,
-    ordered::{OrderedMap, OrderedSet},
     placement::{ClusterSnapshot, SnapshotInProgress},
     plan::{
         environment::TypicalEnvironment,
@@ -29,7 +31,7 @@ pub struct HeadroomWork {
     starting: Option<(SnapshotInProgress, Timestamp)>,
     /// The state that was started last; none before the first.
     state: Option<State>,
-    losses: OrderedMap<Loss, KnownLoss>,
+    losses: BTreeMap<Loss, KnownLoss>,
     /// In the order in which they are answered, without those that are simulated; may have some that are gone.
     queue: VecDeque<Loss>,
     simulation: Option<Simulation>,
@@ -62,7 +64,7 @@ enum Loss {
 /// What is known of a loss.
 #[derive(Clone, Debug)]
 struct KnownLoss {
-    nodes: Arc<OrderedSet<NodeName>>,
+    nodes: Arc<BTreeSet<NodeName>>,
     /// Pods on these nodes when the loss was first seen.
     pods: usize,
     is_queued: bool,
@@ -94,7 +96,7 @@ impl Default for HeadroomWork {
         Self {
             starting: None,
             state: None,
-            losses: OrderedMap::new(),
+            losses: BTreeMap::new(),
             queue: VecDeque::new(),
             simulation: None,
             paused: None,
@@ -289,7 +291,7 @@ impl HeadroomWork {
     }
 
     /// Each loss, and the pods that have nowhere to run after it; none while that is not known.
-    pub fn answers(&self) -> OrderedMap<String, Option<OutcomeCounts>> {
+    pub fn answers(&self) -> BTreeMap<String, Option<OutcomeCounts>> {
         let name = |loss: &Loss| match loss {
             Loss::Node(node) => node.to_string(),
             Loss::Zone(zone) => format!("zone {zone}"),
@@ -325,7 +327,7 @@ impl HeadroomWork {
 }
 
 impl KnownLoss {
-    fn new(nodes: Arc<OrderedSet<NodeName>>, cluster: &Cluster) -> Self {
+    fn new(nodes: Arc<BTreeSet<NodeName>>, cluster: &Cluster) -> Self {
         let pods = nodes.iter().map(|node| cluster.pods_on(node).count()).sum();
         Self { nodes, pods, is_queued: true, is_on_request: false, answer: None }
     }
@@ -339,7 +341,7 @@ impl State {
     fn lose(
         &self,
         loss: Loss,
-        nodes: Arc<OrderedSet<NodeName>>,
+        nodes: Arc<BTreeSet<NodeName>>,
     ) -> Result<Simulation, Box<(Loss, LossAnswer)>> {
         let cluster = self.known.cluster.clone();
         let pods = failover::leave_lost_nodes(&cluster, &nodes);
@@ -368,9 +370,9 @@ impl LossAnswer {
 }
 
 /// The losses of all Ready nodes, and of all zones of them where there are several.
-fn losses(cluster: &Cluster) -> OrderedMap<Loss, OrderedSet<NodeName>> {
-    let mut zones: OrderedMap<ZoneKey, OrderedSet<NodeName>> = OrderedMap::new();
-    let mut losses = OrderedMap::new();
+fn losses(cluster: &Cluster) -> BTreeMap<Loss, BTreeSet<NodeName>> {
+    let mut zones: BTreeMap<ZoneKey, BTreeSet<NodeName>> = BTreeMap::new();
+    let mut losses = BTreeMap::new();
     for node in cluster.nodes().iter().filter(|node| node.is_ready()) {
         zones.entry(node.zone()).or_default().insert(node.name.clone());
         losses.insert(Loss::Node(node.name.clone()), [node.name.clone()].into());

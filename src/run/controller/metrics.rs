@@ -2,6 +2,8 @@
 //!
 //! Metrics that kube-controller-manager has too have its names, labels and buckets. The others begin with `kordon_`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text},
@@ -18,7 +20,6 @@ use crate::{
         leadership::{ElectionOptions, LeaseState},
     },
     model::{ControllerRole, Model},
-    ordered::{OrderedMap, OrderedSet},
     plan::{Headroom, OutcomeKind},
     run::session::PassDurations,
     time::{Span, Timestamp},
@@ -261,7 +262,7 @@ impl MetricsView<'_> {
             samples.add(QUEUED, zone_labels(&view.key), count(view.queue.len()));
             samples.add(RATE, zone_labels(&view.key), rate(view.rate));
         }
-        let mut silent: OrderedMap<ZoneKey, usize> =
+        let mut silent: BTreeMap<ZoneKey, usize> =
             model.cluster.nodes().iter().map(|node| (node.zone(), 0)).collect();
         for node in engine.silent_nodes(&model.cluster, self.now) {
             if let Some(node) = model.cluster.node(&node) {
@@ -357,7 +358,7 @@ impl MetricsView<'_> {
             let labels = vec![("effect", (*effect).to_owned()), ("outcome", (*outcome).to_owned())];
             samples.count(WRITES, labels, *number);
         }
-        let zones: OrderedSet<ZoneKey> = model.cluster.nodes().iter().map(|node| node.zone()).collect();
+        let zones: BTreeSet<ZoneKey> = model.cluster.nodes().iter().map(|node| node.zone()).collect();
         let held = model.held.waiting(&model.cluster);
         for zone in zones {
             samples.add(HELD, zone_labels(&zone), count(held.get(&zone).copied().unwrap_or(0)));
@@ -403,7 +404,7 @@ impl Value {
 
 /// The samples of one scrape, by metric.
 #[derive(Debug, Default)]
-struct Samples(OrderedMap<&'static str, Vec<(Labels, Value)>>);
+struct Samples(BTreeMap<&'static str, Vec<(Labels, Value)>>);
 
 impl Samples {
     fn add(&mut self, name: &'static str, labels: Labels, number: f64) {
@@ -505,7 +506,7 @@ mod tests {
             .collect();
         assert!(rules.len() > 5);
         let suffixes = ["", "_bucket", "_sum", "_count"];
-        let known: OrderedSet<String> = METRICS
+        let known: BTreeSet<String> = METRICS
             .iter()
             .flat_map(|metric| {
                 let ends = if metric.kind == MetricKind::Histogram { &suffixes[1..] } else { &suffixes[..1] };

@@ -1,21 +1,23 @@
 //! Which pod is tried next: the highest priority first, then the one that has waited longest; a pod that fits nowhere backs off.
 
-use std::cmp::Reverse;
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
     cluster::Key,
-    ordered::{OrderedMap, OrderedSet},
     time::{Span, Timestamp},
 };
 
 /// Pods that wait to be scheduled (docs/upstream/placement-and-pressure.md#1.8).
 #[derive(Debug, Default)]
 pub struct SchedulingQueue {
-    pods: OrderedMap<Key, Waiting>,
+    pods: BTreeMap<Key, Waiting>,
     /// Pods to try.
-    active: OrderedSet<Turn>,
+    active: BTreeSet<Turn>,
     /// When pods that fit nowhere are tried again.
-    parked: OrderedSet<(Timestamp, Key)>,
+    parked: BTreeSet<(Timestamp, Key)>,
 }
 
 /// When a pod is tried among others.

@@ -1,5 +1,7 @@
 //! The forecast: what happens to which node when, if nobody acts, as a Gantt chart.
 
+use std::collections::BTreeSet;
+
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
 use super::{Nothing, draw_cause, evictions, open, say};
@@ -8,7 +10,6 @@ use crate::{
     engine::Confidence,
     forecast::{Lane, LaneFold, TimeRange},
     model::Horizon,
-    ordered::OrderedSet,
     plan::OutcomeKind,
     time::{Span, Timestamp},
     ui::{
@@ -462,7 +463,7 @@ fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
         let states = [lane.unknown, lane.tainted].into_iter().flatten();
         states.chain(lane.pods.iter().map(|pods| pods.range)).any(|range| is_range(&range))
     };
-    let shown: OrderedSet<OutcomeKind> =
+    let shown: BTreeSet<OutcomeKind> =
         lanes.iter().flat_map(|lane| &lane.pods).flat_map(|pods| pods.nowhere.iter().copied()).collect();
     let mut legend = Segments::default();
     let mut add = |priority: u8, sign: &str, role: Role, words: &str| {

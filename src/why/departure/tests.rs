@@ -641,7 +641,7 @@ fn a_departure_is_dated_by_the_deletion_or_by_the_end_before_it() {
 
 #[test]
 fn kinds_have_distinct_words() {
-    let words: crate::ordered::OrderedSet<&str> = DepartureKind::ALL.map(DepartureKind::as_str).into();
-    let titles: crate::ordered::OrderedSet<&str> = DepartureKind::ALL.map(DepartureKind::title).into();
+    let words: std::collections::BTreeSet<&str> = DepartureKind::ALL.map(DepartureKind::as_str).into();
+    let titles: std::collections::BTreeSet<&str> = DepartureKind::ALL.map(DepartureKind::title).into();
     assert_eq!((words.len(), titles.len()), (DepartureKind::ALL.len(), DepartureKind::ALL.len()));
 }

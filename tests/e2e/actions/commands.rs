@@ -1,12 +1,14 @@
 //! The commands that kordon prints, run by a shell with the real kubectl: first as a dry run that changes nothing, then for
 //! real, and what they claim has happened.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Node, Pod},
 };
-use kordon::{ordered::OrderedSet, time::Span};
+use kordon::time::Span;
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
@@ -49,9 +51,9 @@ async fn nodes_are_changed(plane: &Plane, kordon: &UserShell) -> Result<()> {
             format!("{}={}:{}", taint.key, taint.value.clone().unwrap_or_default(), taint.effect)
         };
         // In which order kubectl adds several is chance.
-        Ok::<_, anyhow::Error>(taints.iter().map(text).collect::<OrderedSet<_>>())
+        Ok::<_, anyhow::Error>(taints.iter().map(text).collect::<BTreeSet<_>>())
     };
-    let set = |taints: &[&str]| taints.iter().map(ToString::to_string).collect::<OrderedSet<_>>();
+    let set = |taints: &[&str]| taints.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
     run(plane, &of_plan(kordon, &["taint", "nodes", "a1", "team=a:NoSchedule", "x:NoExecute"]).await?)
         .await?;
     ensure!(taints().await? == set(&["x=:NoExecute", "team=a:NoSchedule"]), "{:?}", taints().await?);
@@ -249,7 +251,7 @@ struct State {
     /// What nodes and budgets are to be.
     wanted: Value,
     /// The pods that are not being deleted.
-    alive: OrderedSet<String>,
+    alive: BTreeSet<String>,
 }
 
 impl State {

@@ -1,12 +1,14 @@
 //! The environment of plans against the real scheduler: it gets what the scheduler saw of a drain, in that order, and
 //! asked before each of its decisions where the replacement lands.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use kordon::{
     cluster::{Applied, Cluster, Key, Node, Pod, Uid},
     engine::ServerVersion,
-    ordered::{OrderedMap, OrderedSet},
     placement::{SchedulingOutcome, Snapshot},
     plan::{Environment, Landing, PlacingEnvironment, RunTrace},
     time::Timestamp,
@@ -92,10 +94,10 @@ impl ObservedDrain {
                     landings.push(PlannedLanding { pod: pod.key.clone(), real: real.clone(), planned });
                     if let ActualOutcome::Bound(node) = real {
                         let landing = Landing::Node { node: node.clone(), why: "as observed".into() };
-                        let placements = OrderedMap::from_iter([(old.key.clone(), Arc::default())]);
+                        let placements = BTreeMap::from_iter([(old.key.clone(), Arc::default())]);
                         let trace = RunTrace { placements, ..RunTrace::default() };
-                        environment.fix_landings(OrderedMap::from_iter([(old.key.clone(), landing)]), &trace);
-                        environment.land(&old, &OrderedSet::new());
+                        environment.fix_landings(BTreeMap::from_iter([(old.key.clone(), landing)]), &trace);
+                        environment.land(&old, &BTreeSet::new());
                     }
                 }
             }

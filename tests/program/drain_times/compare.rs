@@ -1,9 +1,8 @@
 //! Holds a plan against what happened, and puts the difference into figures.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use kordon::{
-    ordered::OrderedSet,
     plan::{BudgetPlan, NodePlan, Plan, PlanEvent, PodPlan, Window},
     time::{Span, Timestamp},
 };
@@ -27,7 +26,7 @@ pub struct Comparison {
     /// Those that do so at once.
     first_budgets: Sets,
     /// Budgets that protect more pods of the nodes than they allow to be evicted at a time.
-    scarce: OrderedSet<String>,
+    scarce: BTreeSet<String>,
     /// Who was predicted to leave, and who left of those on the nodes.
     left: Sets,
     /// From the beginning.
@@ -39,8 +38,8 @@ pub struct Comparison {
 
 /// Predicted and happened.
 struct Sets {
-    predicted: OrderedSet<String>,
-    happened: OrderedSet<String>,
+    predicted: BTreeSet<String>,
+    happened: BTreeSet<String>,
 }
 
 /// Of one moment in the life of each pod.
@@ -153,7 +152,7 @@ impl Times {
 }
 
 /// The pods that a plan predicts to be refused by then, and the budgets that refuse them.
-fn refusals(plan: &Plan, until: Timestamp) -> OrderedSet<(String, String)> {
+fn refusals(plan: &Plan, until: Timestamp) -> BTreeSet<(String, String)> {
     let moments = plan.timeline.iter().filter(|moment| moment.at <= until);
     let refusals = moments.filter_map(|moment| match &moment.event {
         PlanEvent::Refused { pod, budget: Some(budget) } => Some((pod.to_string(), budget.to_string())),
@@ -162,7 +161,7 @@ fn refusals(plan: &Plan, until: Timestamp) -> OrderedSet<(String, String)> {
     refusals.collect()
 }
 
-fn scarce(plan: &Plan) -> OrderedSet<String> {
+fn scarce(plan: &Plan) -> BTreeSet<String> {
     let allows = |budget: &BudgetPlan| usize::try_from(budget.before.numbers.allowed).unwrap_or(0);
     let scarce = plan.budgets.iter().filter(|budget| budget.pods > allows(budget));
     scarce.map(|budget| budget.budget.to_string()).collect()

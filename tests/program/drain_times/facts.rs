@@ -1,14 +1,16 @@
 //! What happened: when each pod's deletion began and when it was gone, as a watch of our own tells it, and which budgets
 //! refused which pod, as the journal has it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex},
+};
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kordon::{
     clock::Clock,
     journal::{JournalLine, LineKind},
-    ordered::{OrderedMap, OrderedSet},
     time::Timestamp,
 };
 use kube::{
@@ -26,12 +28,12 @@ pub struct Facts {
     pub began: Timestamp,
     pub ended: Timestamp,
     /// When deletions were first seen.
-    pub left: OrderedMap<String, Timestamp>,
-    pub gone: OrderedMap<String, Timestamp>,
+    pub left: BTreeMap<String, Timestamp>,
+    pub gone: BTreeMap<String, Timestamp>,
     /// Pods (`namespace/name`) and the budgets that refused them, and when each did so first.
-    pub refused: OrderedMap<(String, String), Timestamp>,
+    pub refused: BTreeMap<(String, String), Timestamp>,
     /// Pods whose eviction was granted to us.
-    pub granted: OrderedSet<String>,
+    pub granted: BTreeSet<String>,
 }
 
 /// Sees pods leave.
@@ -59,7 +61,7 @@ impl Watcher {
     /// All that was seen, and what the journal adds to it.
     pub fn facts(&self, lines: &[JournalLine], began: Timestamp, ended: Timestamp) -> Facts {
         let mut facts = Facts { began, ended, ..self.seen.lock().expect("no panic").clone() };
-        let mut asked: OrderedMap<u64, &str> = OrderedMap::new();
+        let mut asked: BTreeMap<u64, &str> = BTreeMap::new();
         for line in lines {
             match &line.kind {
                 LineKind::Request { id, object, request, .. } if request == "evict" => {
