@@ -324,7 +324,7 @@ impl Accuracy {
         match change {
             Applied::Node(delta) => return self.on_node(delta, predicted.forecast, now),
             Applied::Pod(delta) => {
-                self.outcomes.on_pod(delta);
+                self.outcomes.on_pod(delta, now);
                 let Some(event) = deletion(delta, cluster, now) else { return Vec::new() };
                 if let Some(pod) = delta.new.as_ref().or(delta.old.as_ref()) {
                     let outcome = predicted.outcomes.and_then(|outcomes| outcomes.get(&pod.key));

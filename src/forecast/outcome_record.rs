@@ -47,6 +47,7 @@ struct OpenCase {
 /// A pod that was created since, which may be gone again.
 #[derive(Clone, Debug)]
 struct CreatedPod {
+    at: Timestamp,
     key: Key,
     uid: Uid,
     node: Option<NodeName>,
@@ -187,14 +188,14 @@ impl OutcomeRecord {
     }
 
     /// A pod changed.
-    pub fn on_pod(&mut self, delta: &Delta<Pod>) {
+    pub fn on_pod(&mut self, delta: &Delta<Pod>, now: Timestamp) {
         let Some(new) = &delta.new else { return };
         let Some(created) = new.owner.as_ref().and_then(|owner| self.created.get_mut(&owner.uid)) else {
             return;
         };
         if delta.old.as_ref().is_none_or(|old| old.uid != new.uid) {
             let (key, uid) = (new.key.clone(), new.uid.clone());
-            created.push(CreatedPod { key, uid, node: None, has_run: false });
+            created.push(CreatedPod { at: now, key, uid, node: None, has_run: false });
         }
         if let Some(pod) = created.iter_mut().find(|pod| pod.uid == new.uid) {
             pod.node.clone_from(&new.node);
@@ -244,7 +245,11 @@ impl OutcomeRecord {
                 .filter_map(|other| other.predicted.as_ref()?.node.as_ref())
                 .collect();
             let predicted = case.predicted.as_ref().and_then(|predicted| predicted.node.as_ref());
-            let position = |is_it: &dyn Fn(&CreatedPod) -> bool| created.iter().position(is_it);
+            // One that was there before, itself perhaps, replaces another.
+            let is_later = |pod: &CreatedPod| pod.at >= case.at && pod.uid != case.uid;
+            let position = |is_it: &dyn Fn(&CreatedPod) -> bool| {
+                created.iter().position(|pod| is_later(pod) && is_it(pod))
+            };
             let of_its_name = position(&|pod| pod.key == case.pod);
             let another = || {
                 position(&|pod| predicted.is_some() && pod.node.as_ref() == predicted)
@@ -373,6 +378,7 @@ mod tests {
     #[test]
     fn a_pod_of_a_stateful_set_is_replaced_by_the_one_of_its_name_alone() {
         let created = |pod: &str, node: &str, has_run| CreatedPod {
+            at: Timestamp::EPOCH,
             key: Key::new("shop", pod),
             uid: pod.into(),
             node: Some(node.into()),
@@ -388,5 +394,9 @@ mod tests {
         assert_eq!(became(case("db-7", true)), Became::NotStarted("n9".into()));
         assert_eq!(became(case("db-5", true)), Became::NotReplaced);
         assert_eq!(became(case("db-5", false)), Became::Runs("n1".into()));
+        let late = OpenCase { at: Timestamp::from_secs(1), ..case("db-7", true) };
+        assert_eq!(became(late), Became::NotReplaced, "what was created before it left is no replacement");
+        let itself = OpenCase { uid: "db-7".into(), ..case("db-7", true) };
+        assert_eq!(became(itself), Became::NotReplaced);
     }
 }

@@ -42,6 +42,8 @@ const LENGTH: Span = Span::from_secs(200);
 const EVERY: Span = Span::from_secs(25);
 /// Pods that are evicted within so long are replaced in an order that is left to chance.
 const AT_ONCE: Span = Span::from_secs(5);
+/// A prediction is at most this old.
+const PREDICTED_WITHIN: Span = Span::from_secs(3);
 /// Every pod of the workloads is Ready again so long after its node.
 const RECOVERY: Span = Span::from_secs(20);
 
@@ -387,6 +389,9 @@ enum Cause {
     OtherNodeBack,
     /// Another pod was placed on one of the two nodes: which is first is left to chance.
     PlacedAtOnce,
+    /// A node came back or was lost so shortly before that the prediction is from before: outcomes are worked out each second,
+    /// beside the loop.
+    OlderPrediction,
     /// Its Job waits before it creates another pod; that is not modelled.
     BackOffOfJob,
 }
@@ -423,12 +428,17 @@ fn explain(
             Cause::PredictedNodeLost => act(expected, &["was lost"]),
             Cause::OtherNodeBack => act(node, &["was back", "joined again"]),
             Cause::PlacedAtOnce => others(),
+            Cause::OlderPrediction => {
+                let just_before = |done: &&Done| done.at <= began && began.since(done.at) < PREDICTED_WITHIN;
+                let done = done.iter().find(just_before);
+                done.map(|done| format!("predicted before {} {}", done.node, done.what))
+            }
             Cause::BackOffOfJob => pod.contains("/report-").then(|| "its Job backs off".to_owned()),
         };
         let causes: &[Cause] = match (predicted, became) {
             ("stuck" | "replacedWhenGone", "moves" | "notStarted" | "pending") => &[Cause::NodeOfOldPod],
             ("moves", "moves" | "notStarted") => {
-                &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::PlacedAtOnce]
+                &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::PlacedAtOnce, Cause::OlderPrediction]
             }
             ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce],
             ("pending", "moves" | "notStarted") => &[Cause::OtherNodeBack],
