@@ -98,6 +98,7 @@ impl ClusterVerdict {
             subject.as_ref().filter(|_| !findings.is_empty()).and_then(|node| own_event(model, node, now)),
         );
         findings.extend(users);
+        findings.extend(why_pending(model));
         findings.extend(unblocking(model));
         findings.extend(next(model, subject.as_ref(), now));
         findings.extend(evicted(model, now));
@@ -271,10 +272,15 @@ fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> P
     format!("{place}{}", counts.join(", ")).into()
 }
 
-/// `node n-3 Silent 33s`, `node n-3 Draining, 3 of 8 pods gone`
+/// `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`
 fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) -> Phrase {
-    let phrase = Phrase::from(format!("node {name} {state}"));
-    let status = model.cluster.node(name).and_then(|node| model.node_status(node));
+    let node = model.cluster.node(name);
+    let problem = node.and_then(|node| node.problems().next()).filter(|_| state == NodeState::Pressure);
+    let phrase = match problem {
+        Some(problem) => Phrase::from(format!("node {name} {}", problem.kind)),
+        None => Phrase::from(format!("node {name} {state}")),
+    };
+    let status = node.and_then(|node| model.node_status(node));
     match status.and_then(|status| status.detail(now)) {
         Some(StateDetail::Progress(count)) => {
             phrase.and(&format!(", {} of {} gone", count.gone, counted(count.total(), "pod", "pods")))
@@ -430,8 +436,11 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
         several => texts.push(format!("{} zones down ({})", several.len(), total(&down))),
     }
     for zone in in_state(ZoneState::PartialDisruption) {
-        let rate =
-            if zone.rate > 0.0 { format!("evictions at {}/s", zone.rate) } else { "no new evictions".into() };
+        let rate = if zone.rate > 0.0 {
+            format!("{} nodes/s evicted", zone.rate)
+        } else {
+            "no new evictions".into()
+        };
         texts.push(format!("zone {} {} down, {rate}", names.short(&zone.key), total(&[zone])));
     }
     texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)).collect()
@@ -493,6 +502,8 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     let total = views.counts.leaving();
     let mut phrases: Vec<Phrase> = Vec::new();
     let of_subject = subject.map(|node| node_leaving(model, node));
+    let own_state =
+        subject.and_then(|node| model.node_status(model.cluster.node(node)?)).map(|status| status.state);
     match (subject, of_subject) {
         (Some(_), Some((own, first))) => {
             if let Some(first) = first {
@@ -502,6 +513,10 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
                     first,
                     now,
                 ));
+            } else if own_state.is_some_and(NodeState::is_down)
+                && views.counts.hanging.of(OutcomeKind::Stuck) == 0
+            {
+                phrases.push("none of its pods is left to evict".into());
             }
             if total > own
                 && let Some(first) = views.leaving.first
@@ -518,7 +533,7 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// `2 stuck until their node is back, deleted or out-of-service · 5 evicted and replaced · eviction slot in 6s (1 node waiting)`: what
+/// `2 of them stuck until their node is back, deleted or out-of-service · 5 evicted and replaced · eviction slot in 6s (1 node waiting)`: what
 /// has become of pods that were evicted, and when the next node is tainted.
 fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
@@ -530,7 +545,7 @@ fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
         let pods = views.counts.hanging.of(kind);
         phrases.extend((pods > 0).then(|| format!("{pods} {words}").into()));
     };
-    count(OutcomeKind::Stuck, "stuck until their node is back, deleted or out-of-service");
+    count(OutcomeKind::Stuck, "of them stuck until their node is back, deleted or out-of-service");
     count(OutcomeKind::Replaced, "evicted and replaced");
     let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
     let nodes = waiting().map(|zone| zone.queue.len()).sum();
@@ -542,10 +557,16 @@ fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// `scale up, or relax the budget`: what ends the wait of a drain that is blocked.
+/// `no node has 4 CPU free`: why pods are Pending.
+fn why_pending(model: &Model) -> Option<Finding> {
+    let cause = model.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
+    Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
+}
+
+/// `scale up its workload, or relax the budget`: what ends the wait of a drain that is blocked.
 fn unblocking(model: &Model) -> Option<Finding> {
     let is_blocked = !model.views.blocked_drains.is_empty();
-    is_blocked.then(|| Finding::new(VerdictLevel::Notice, "scale up, or relax the budget"))
+    is_blocked.then(|| Finding::new(VerdictLevel::Notice, "scale up its workload, or relax the budget"))
 }
 
 /// `44 to be evicted, next in 1m12s`: some may have been evicted before.

@@ -155,6 +155,17 @@ impl Model {
         self.pending.as_ref()?.by_pod.get(pod)
     }
 
+    /// Why most of the pods that no node takes wait: `no node has 4 CPU free`. None while that is worked out.
+    pub fn most_common_pending_cause(&self) -> Option<&Name> {
+        let mut causes: BTreeMap<&Name, usize> = BTreeMap::new();
+        for advice in self.pending.as_ref()?.by_pod.values() {
+            if let PendingAdvice::Unschedulable { cause, .. } = advice {
+                *causes.entry(cause).or_default() += 1;
+            }
+        }
+        causes.into_iter().max_by_key(|(_, pods)| *pods).map(|(cause, _)| cause)
+    }
+
     /// What is missing of what the advice rests on.
     pub fn pending_gaps(&self) -> Gaps {
         self.headroom_gaps()

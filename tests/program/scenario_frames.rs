@@ -54,7 +54,7 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ),
     ("flapping", ["node memory-1b-01 NotReady", "node memory-1b-01 Evicting", "node general-1a-01 flaps"]),
     ("zone-outage", ["nodes Silent", "zone b down (8 of 8)", "zone b down (8 of 8)"]),
-    ("partial-disruption", ["nodes Silent", "nodes Evicting", "evictions at 0.01/s"]),
+    ("partial-disruption", ["nodes Silent", "nodes Evicting", "0.01 nodes/s evicted"]),
     ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24 nodes)", "all 24 nodes Ready"]),
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked", "Draining"]),
     (

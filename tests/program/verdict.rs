@@ -74,7 +74,7 @@ const CASES: &[Case] = &[
     (
         |it| set(it, "pool-b-01", "DiskPressure", ConditionStatus::True),
         VerdictLevel::Warning,
-        "node pool-b-01 Pressure 0s",
+        "node pool-b-01 DiskPressure 0s",
     ),
     (
         |it| it.change_node("pool-b-01", |node| node.unschedulable = true),
