@@ -1247,7 +1247,7 @@ fn names(pods: &[Pod]) -> Vec<&str> {
 }
 
 fn node(name: &str) -> Node {
-    let labels = std::collections::BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]);
+    let labels = BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]);
     let metadata =
         kube::api::ObjectMeta { name: Some(name.into()), labels: Some(labels), ..Default::default() };
     Node { metadata, ..Default::default() }
