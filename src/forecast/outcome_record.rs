@@ -245,18 +245,24 @@ impl OutcomeRecord {
                 .filter_map(|other| other.predicted.as_ref()?.node.as_ref())
                 .collect();
             let predicted = case.predicted.as_ref().and_then(|predicted| predicted.node.as_ref());
-            // One that was there before, itself perhaps, replaces another.
+            // One that was there before, itself perhaps, replaces another; and one that was created once the next pod had left
+            // likely replaces that.
             let is_later = |pod: &CreatedPod| pod.at >= case.at && pod.uid != case.uid;
-            let position = |is_it: &dyn Fn(&CreatedPod) -> bool| {
-                created.iter().position(|pod| is_later(pod) && is_it(pod))
+            let others =
+                self.open.iter().filter(|other| other.owner.as_ref() == Some(owner) && other.at > case.at);
+            let next = others.map(|other| other.at).min().unwrap_or(Timestamp::MAX);
+            let position = |until: Timestamp, is_it: &dyn Fn(&CreatedPod) -> bool| {
+                created.iter().position(|pod| is_later(pod) && pod.at < until && is_it(pod))
             };
-            let of_its_name = position(&|pod| pod.key == case.pod);
+            let of_its_name = position(Timestamp::MAX, &|pod| pod.key == case.pod);
             let another = || {
-                position(&|pod| predicted.is_some() && pod.node.as_ref() == predicted)
-                    .or_else(|| {
-                        position(&|pod| !pod.node.as_ref().is_some_and(|node| awaited.contains(node)))
-                    })
-                    .or_else(|| position(&|_| true))
+                let rules: [&dyn Fn(&CreatedPod) -> bool; 3] = [
+                    &|pod| predicted.is_some() && pod.node.as_ref() == predicted,
+                    &|pod| !pod.node.as_ref().is_some_and(|node| awaited.contains(node)),
+                    &|_| true,
+                ];
+                let first = |until| rules.iter().find_map(|rule| position(until, rule));
+                first(next).or_else(|| first(Timestamp::MAX))
             };
             let found = if case.keeps_its_name { of_its_name } else { of_its_name.or_else(another) };
             Some(created.remove(found?))
@@ -394,6 +400,15 @@ mod tests {
         assert_eq!(became(case("db-7", true)), Became::NotStarted("n9".into()));
         assert_eq!(became(case("db-5", true)), Became::NotReplaced);
         assert_eq!(became(case("db-5", false)), Became::Runs("n1".into()));
+        // Of two cases, the first takes what was created before the second began, though another is where it was to be.
+        let of_first = {
+            let mut record = OutcomeRecord::default();
+            let later = CreatedPod { at: Timestamp::from_secs(2), ..created("web-b", "n1", true) };
+            record.created.insert("owner".into(), vec![created("web-a", "n5", true), later]);
+            record.open.push_back(OpenCase { at: Timestamp::from_secs(1), ..case("web-2", false) });
+            record.became(&case("web-1", false), &Cluster::default())
+        };
+        assert_eq!(of_first, Became::Runs("n5".into()));
         let late = OpenCase { at: Timestamp::from_secs(1), ..case("db-7", true) };
         assert_eq!(became(late), Became::NotReplaced, "what was created before it left is no replacement");
         let itself = OpenCase { uid: "db-7".into(), ..case("db-7", true) };
