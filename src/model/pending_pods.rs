@@ -18,6 +18,8 @@ pub struct PendingPods {
     /// How many changes there had been that placements may differ by.
     changes: u64,
     by_pod: BTreeMap<Key, PendingAdvice>,
+    /// Why most of those wait that no node takes; none if some node takes each.
+    most_common_cause: Option<Name>,
 }
 
 /// What would help a pod that waits for a node.
@@ -157,13 +159,7 @@ impl Model {
 
     /// Why most of the pods that no node takes wait: `no node has 4 CPU free`. None while that is worked out.
     pub fn most_common_pending_cause(&self) -> Option<&Name> {
-        let mut causes: BTreeMap<&Name, usize> = BTreeMap::new();
-        for advice in self.pending.as_ref()?.by_pod.values() {
-            if let PendingAdvice::Unschedulable { cause, .. } = advice {
-                *causes.entry(cause).or_default() += 1;
-            }
-        }
-        causes.into_iter().max_by_key(|(_, pods)| *pods).map(|(cause, _)| cause)
+        self.pending.as_ref()?.most_common_cause.as_ref()
     }
 
     /// What is missing of what the advice rests on.
@@ -222,8 +218,18 @@ impl PendingJob {
             };
             by_pod.insert(pod.key.clone(), advice);
         }
-        PendingPods { changes, by_pod }
+        PendingPods { changes, most_common_cause: most_common_cause(by_pod.values()), by_pod }
     }
+}
+
+fn most_common_cause<'a>(advice: impl Iterator<Item = &'a PendingAdvice>) -> Option<Name> {
+    let mut causes: BTreeMap<&Name, usize> = BTreeMap::new();
+    for advice in advice {
+        if let PendingAdvice::Unschedulable { cause, .. } = advice {
+            *causes.entry(cause).or_default() += 1;
+        }
+    }
+    causes.into_iter().max_by_key(|(_, pods)| *pods).map(|(cause, _)| cause.clone())
 }
 
 fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice {
