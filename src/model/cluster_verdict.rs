@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
-    engine::{Confidence, ZoneState, ZoneView},
+    engine::{Confidence, ZoneState, ZoneView, controllers_own},
     k8s::feed::FeedState,
     plan::{BlockedDrain, HeadroomClause, OutcomeKind, words::counted},
     time::{Span, Timestamp},
@@ -99,7 +99,6 @@ impl ClusterVerdict {
         );
         findings.extend(users);
         findings.extend(why_pending(model));
-        findings.extend(unblocking(model));
         findings.extend(next(model, subject.as_ref(), now));
         findings.extend(evicted(model, now));
         findings.extend(rest);
@@ -316,22 +315,23 @@ fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
     };
     let phrase = match (will, stuck) {
         (0, _) => phrase,
-        _ if !runs_nowhere(model) => phrase,
+        _ if waiting + stuck == 0 => phrase,
         (more, 0) => phrase.and(&format!(", {more} more will have nowhere to run")),
         (more, _) => phrase.and(&format!(", {more} more will")),
     };
     Some(Finding::new(VerdictLevel::Warning, phrase))
 }
 
-/// `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana`
+/// `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana · scale up its workload, or relax the budget`
 fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
         let phrase = Phrase::from(format!("drain of {} blocked ", drain.node));
         let phrase = phrase.time(seconds(now.since(drain.since)));
         Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))
     };
-    match model.views.blocked_drains.as_slice() {
-        drains @ ([] | [_] | [_, _]) => drains.iter().map(finding).collect(),
+    let mut findings = match model.views.blocked_drains.as_slice() {
+        [] => return Vec::new(),
+        drains @ ([_] | [_, _]) => drains.iter().map(finding).collect(),
         drains => {
             let longest =
                 drains.iter().map(|drain| drain.since).min().map_or(Span::ZERO, |since| now.since(since));
@@ -339,7 +339,10 @@ fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
                 Phrase::from(format!("{} drains blocked by PodDisruptionBudgets, up to ", drains.len()));
             vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
         }
-    }
+    };
+    // Of the same level, so that it stays behind what it is about.
+    findings.push(Finding::new(VerdictLevel::Warning, "scale up its workload, or relax the budget"));
+    findings
 }
 
 /// `node n-3 flaps: 4 changes in 10m`
@@ -502,10 +505,8 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     let total = views.counts.leaving();
     let mut phrases: Vec<Phrase> = Vec::new();
     let of_subject = subject.map(|node| node_leaving(model, node));
-    let own_state =
-        subject.and_then(|node| model.node_status(model.cluster.node(node)?)).map(|status| status.state);
     match (subject, of_subject) {
-        (Some(_), Some((own, first))) => {
+        (Some(node), Some((own, first))) => {
             if let Some(first) = first {
                 phrases.push(leave(
                     format!("{own} of its {}", if own == 1 { "pods leaves" } else { "pods leave" }),
@@ -513,9 +514,7 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
                     first,
                     now,
                 ));
-            } else if own_state.is_some_and(NodeState::is_down)
-                && views.counts.hanging.of(OutcomeKind::Stuck) == 0
-            {
+            } else if is_evicted(model, node) && views.counts.hanging.of(OutcomeKind::Stuck) == 0 {
                 phrases.push("none of its pods is left to evict".into());
             }
             if total > own
@@ -563,12 +562,6 @@ fn why_pending(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
 }
 
-/// `scale up its workload, or relax the budget`: what ends the wait of a drain that is blocked.
-fn unblocking(model: &Model) -> Option<Finding> {
-    let is_blocked = !model.views.blocked_drains.is_empty();
-    is_blocked.then(|| Finding::new(VerdictLevel::Notice, "scale up its workload, or relax the budget"))
-}
-
 /// `44 to be evicted, next in 1m12s`: some may have been evicted before.
 fn leave(text: String, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = Phrase::from(text).and(if pods == 1 { " " } else { ", next " });
@@ -580,6 +573,12 @@ fn node_leaving(model: &Model, node: &NodeName) -> (usize, Option<Timestamp>) {
     let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
     let times: Vec<Timestamp> = rows.filter_map(|row| row.state.leaves_at()).collect();
     (times.len(), times.iter().min().copied())
+}
+
+/// Whether each pod of a node that is to be evicted has a time: the node has its taint, and pods are known.
+fn is_evicted(model: &Model, node: &NodeName) -> bool {
+    let is_tainted = model.cluster.node(node).is_some_and(|node| controllers_own(node).next().is_some());
+    is_tainted && model.cluster.gap(FeedKind::Pods).is_none()
 }
 
 /// What becomes of a node itself; none where its pods leave.

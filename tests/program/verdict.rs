@@ -10,7 +10,7 @@ use kordon::{
     plan::{OutcomeCounts, words::counted},
 };
 
-use crate::dashboard_fixture::{DashboardFixture, set_condition};
+use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition};
 
 /// A cluster of thirty healthy nodes to which this has happened, the level, and the beginning of the verdict.
 type Case = (fn(&mut DashboardFixture), VerdictLevel, &'static str);
@@ -218,6 +218,23 @@ fn the_outline_stays_the_same_while_nothing_but_time_passes() {
     assert!(after.text() != before.text() && after.outline == before.outline, "{before:?}\n{after:?}");
     fail(&mut fixture, &ZONE_B, 40);
     assert_ne!(verdict(&mut fixture).outline, before.outline);
+}
+
+/// What is not known is not none.
+#[test]
+fn that_no_pod_is_left_to_evict_is_said_only_where_pods_are_known() {
+    for (missing, is_said) in [(None, true), (Some(FeedKind::Pods), false)] {
+        let mut fixture = DashboardFixture::new().with_controller();
+        fixture.withhold(missing.map(|kind| (kind, Withheld::Forbidden)));
+        for (node, zone) in [("n0", "a"), ("n1", "a"), ("n2", "b")] {
+            fixture.add_node(node, zone);
+        }
+        fixture.lists();
+        fixture.run(60);
+        fail(&mut fixture, &["n0"], 80);
+        let text = verdict(&mut fixture).text();
+        assert_eq!(text.contains("none of its pods is left to evict"), is_said, "{missing:?}: {text}");
+    }
 }
 
 #[test]
