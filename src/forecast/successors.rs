@@ -145,6 +145,17 @@ struct Departure {
     detached: Option<Timestamp>,
 }
 
+impl Departure {
+    /// When the replacement is created; none: not within the forecast.
+    fn creates(&self, departing: &Departing) -> Option<Timestamp> {
+        match &departing.quota {
+            Some(refusal) => refusal.admitted,
+            None if departing.recreation == Recreation::WhenGone => self.gone,
+            None => Some(self.leaves),
+        }
+    }
+}
+
 /// How long after a pod is gone its volumes are detached by force from a node that is not Ready
 /// (docs/upstream/neighbours.md#4).
 const FORCED_DETACH: Span = Span::from_secs(360);
@@ -159,14 +170,8 @@ impl Forecast {
         environment: E,
     ) -> Succession {
         let departures = self.departures(assumptions, cluster, &environment);
-        self.succession(
-            usize::MAX,
-            self.pods(&departures, cluster),
-            &departures,
-            &self.down,
-            cluster,
-            environment,
-        )
+        let leaving = self.leaving(self.pods(&departures, cluster), &departures, assumptions, cluster);
+        succession(usize::MAX, leaving, &departures, &self.down, cluster, environment)
     }
 
     /// The same, worked out for the first `most` pods in the order in which they are placed, under no assumptions.
@@ -186,7 +191,8 @@ impl Forecast {
                 departures.insert(key.clone(), Departure { leaves: *at, gone, detached: gone });
             }
         }
-        self.succession(most, self.pods(&departures, cluster), &departures, &self.down, cluster, environment)
+        let leaving = self.leaving(self.pods(&departures, cluster), &departures, &assumptions, cluster);
+        succession(most, leaving, &departures, &self.down, cluster, environment)
     }
 
     /// What becomes of the pods of nodes that fail, by a forecast of their failure. The pods of others are not counted,
@@ -200,7 +206,8 @@ impl Forecast {
     ) -> Succession {
         let departures = self.departures(assumptions, cluster, &environment);
         let pods = failover::pods_of(cluster, failing);
-        self.succession(usize::MAX, pods, &departures, failing, cluster, environment)
+        let leaving = self.leaving(pods, &departures, assumptions, cluster);
+        succession(usize::MAX, leaving, &departures, failing, cluster, environment)
     }
 
     /// The pods of nodes that are down at the end, and those that are deleted elsewhere.
@@ -212,19 +219,19 @@ impl Forecast {
         pods
     }
 
-    fn succession<E: Environment>(
+    /// How these pods leave. Under assumptions, nothing is said of the order in which they do, as in N-1.
+    fn leaving(
         &self,
-        most: usize,
         pods: Vec<Arc<Pod>>,
         departures: &BTreeMap<Key, Departure>,
-        lost: &BTreeSet<NodeName>,
+        assumptions: &Assumptions,
         cluster: &Cluster,
-        environment: E,
-    ) -> Succession {
+    ) -> Vec<LeavingPod> {
         let mut refusals = refusals(cluster, departures, self.until);
         let is_known = succession_gaps(cluster).unknown().is_empty();
         let leaving = |pod: Arc<Pod>| {
-            let departing = match departures.get(&pod.key) {
+            let departure = departures.get(&pod.key);
+            let departing = match departure {
                 Some(departure) => Departing {
                     is_gone: departure.gone.is_some(),
                     is_detached: departure.detached.is_some(),
@@ -233,14 +240,11 @@ impl Forecast {
                 },
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
-            LeavingPod { pod, departing }
+            let created = departure.filter(|_| assumptions.incidents.is_empty());
+            let created = created.and_then(|departure| departure.creates(&departing));
+            LeavingPod { pod, departing, created }
         };
-        let leaving: Vec<LeavingPod> = pods.into_iter().map(leaving).collect();
-        let Failover { pods, trace } = failover_of_first(most, cluster, leaving, lost, environment);
-        let successor = |placed: FailoverPod| successor(departures.get(&placed.pod.key).copied(), placed);
-        let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
-        successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
-        Succession { successors, trace }
+        pods.into_iter().map(leaving).collect()
     }
 
     /// When pods leave and are gone.
@@ -294,6 +298,22 @@ impl Forecast {
     }
 }
 
+/// What becomes of these pods; replacements of the first `most` are placed.
+fn succession<E: Environment>(
+    most: usize,
+    leaving: Vec<LeavingPod>,
+    departures: &BTreeMap<Key, Departure>,
+    lost: &BTreeSet<NodeName>,
+    cluster: &Cluster,
+    environment: E,
+) -> Succession {
+    let Failover { pods, trace } = failover_of_first(most, cluster, leaving, lost, environment);
+    let successor = |placed: FailoverPod| successor(departures.get(&placed.pod.key).copied(), placed);
+    let mut successors: Vec<Successor> = pods.into_iter().filter_map(successor).collect();
+    successors.sort_by_key(|successor| successor.evicted.unwrap_or(Timestamp::MAX));
+    Succession { successors, trace }
+}
+
 /// The replacements that quotas refuse at first; those that are admitted after the end of the forecast are not admitted
 /// within it.
 fn refusals(
@@ -316,11 +336,7 @@ fn refusals(
 /// What becomes of a pod, with its times; none for a pod without a node.
 fn successor(departure: Option<Departure>, placed: FailoverPod) -> Option<Successor> {
     let FailoverPod { pod, departing, mut outcome, landing, time_to_ready } = placed;
-    let created = landing.as_ref().and(departure).and_then(|departure| match &departing.quota {
-        Some(refusal) => refusal.admitted,
-        None if departing.recreation == Recreation::WhenGone => departure.gone,
-        None => Some(departure.leaves),
-    });
+    let created = landing.as_ref().and(departure).and_then(|departure| departure.creates(&departing));
     let starts = match &departing.volume {
         Some(_) => created.and_then(|at| Some(at.max(departure?.detached?))),
         None => created,

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
-    time::Span,
+    time::{Span, Timestamp},
 };
 
 /// A pod that leaves its node.
@@ -27,6 +27,8 @@ use crate::{
 pub struct LeavingPod {
     pub pod: Arc<Pod>,
     pub departing: Departing,
+    /// When its replacement is created; none where that is not asked, or not known.
+    pub created: Option<Timestamp>,
 }
 
 /// What becomes of pods that leave, each with exactly one outcome.
@@ -51,7 +53,7 @@ pub struct FailoverPod {
 }
 
 impl FailoverPod {
-    fn without_replacement(LeavingPod { pod, departing }: LeavingPod, outcome: PodOutcome) -> Self {
+    fn without_replacement(LeavingPod { pod, departing, .. }: LeavingPod, outcome: PodOutcome) -> Self {
         Self { pod, departing, outcome, landing: None, time_to_ready: None }
     }
 }
@@ -108,15 +110,19 @@ fn leave(
     departing: impl Fn(&Cluster, &Pod, bool) -> Departing,
 ) -> Vec<LeavingPod> {
     let is_known = failover_gaps(cluster).unknown().is_empty();
-    let leaving = |pod: Arc<Pod>| LeavingPod { departing: departing(cluster, &pod, is_known), pod };
+    let leaving = |pod: Arc<Pod>| LeavingPod {
+        departing: departing(cluster, &pod, is_known),
+        pod,
+        created: None,
+    };
     pods.into_iter().map(leaving).collect()
 }
 
 /// What becomes of these pods once all of them have left and `lost` nodes take no pods. The environment has the
 /// cluster as it is.
 ///
-/// When each leaves depends on rates, tolerations and chance, and is not asked here: those of high priority are
-/// placed first; of equals, first those whose controllers do not wait for the old pod, then by name.
+/// Replacements are placed in the order in which they are created, where that is known, the others after them. Of equals,
+/// those of high priority are first, then those whose controllers do not wait for the old pod, then by name.
 pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
@@ -200,8 +206,11 @@ impl<E: Environment> FailoverRun<E> {
         if self.running.is_empty() {
             let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
             self.waiting.make_contiguous().sort_by(|one, other| {
+                let created = |leaving: &LeavingPod| leaving.created.unwrap_or(Timestamp::MAX);
+                let by_time = created(one).cmp(&created(other));
                 let by_priority = other.pod.priority.cmp(&one.pod.priority);
-                by_priority.then(waits(one).cmp(&waits(other))).then(one.pod.key.cmp(&other.pod.key))
+                let by_name = one.pod.key.cmp(&other.pod.key);
+                by_time.then(by_priority).then(waits(one).cmp(&waits(other))).then(by_name)
             });
         }
     }
@@ -213,7 +222,7 @@ impl<E: Environment> FailoverRun<E> {
 
     /// Places the replacement of a pod, if there is one, and decides what becomes of the pod.
     fn place(&mut self, cluster: &Cluster, leaving: LeavingPod) -> FailoverPod {
-        let LeavingPod { pod, departing } = &leaving;
+        let LeavingPod { pod, departing, .. } = &leaving;
         if !departing.is_replaced() || !self.live_pods.recreate(cluster, pod) {
             let outcome = departing.decide(pod, None);
             return FailoverPod::without_replacement(leaving, outcome);
@@ -228,7 +237,7 @@ impl<E: Environment> FailoverRun<E> {
         let trace = self.environment.trace_of(&pod.key);
         let replacement = PlacedReplacement { landing: &landing, trace: trace.as_deref(), ready: None };
         let outcome = departing.decide(pod, Some(replacement));
-        let LeavingPod { pod, departing } = leaving;
+        let LeavingPod { pod, departing, .. } = leaving;
         FailoverPod { pod, departing, outcome, landing: Some(landing), time_to_ready }
     }
 }

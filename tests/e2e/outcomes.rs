@@ -387,10 +387,12 @@ enum Cause {
     PredictedNodeLost,
     /// The node of the replacement could take pods again.
     OtherNodeBack,
+    /// The node of the replacement was silent, and not tainted yet: predictions leave such nodes out (docs/outcomes.md).
+    SilentNode,
     /// Another pod was placed on one of the two nodes: which is first is left to chance.
     PlacedAtOnce,
-    /// A node came back or was lost so shortly before that the prediction is from before: outcomes are worked out each second,
-    /// beside the loop.
+    /// A node began or ceased to take pods so shortly before that the prediction is from before: outcomes are worked out each
+    /// second, beside the loop.
     OlderPrediction,
     /// Its Job waits before it creates another pod; that is not modelled.
     BackOffOfJob,
@@ -427,9 +429,15 @@ fn explain(
             Cause::NodeOfOldPod => act(home, &["was back", "was deleted", "was tainted out-of-service"]),
             Cause::PredictedNodeLost => act(expected, &["was lost"]),
             Cause::OtherNodeBack => act(node, &["was back", "joined again"]),
+            Cause::SilentNode => {
+                let last = done.iter().rev().find(|done| done.node == node && done.at <= began);
+                last.filter(|done| done.what == "was lost").map(|_| format!("{node} was silent"))
+            }
             Cause::PlacedAtOnce => others(),
             Cause::OlderPrediction => {
-                let just_before = |done: &&Done| done.at <= began && began.since(done.at) < PREDICTED_WITHIN;
+                let just_before = |done: &&Done| {
+                    done.what != "was lost" && done.at <= began && began.since(done.at) < PREDICTED_WITHIN
+                };
                 let done = done.iter().find(just_before);
                 done.map(|done| format!("predicted before {} {}", done.node, done.what))
             }
@@ -437,11 +445,15 @@ fn explain(
         };
         let causes: &[Cause] = match (predicted, became) {
             ("stuck" | "replacedWhenGone", "moves" | "notStarted" | "pending") => &[Cause::NodeOfOldPod],
-            ("moves", "moves" | "notStarted") => {
+            ("moves", "moves") => {
                 &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::PlacedAtOnce, Cause::OlderPrediction]
             }
+            ("moves", "notStarted") => {
+                &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::SilentNode, Cause::PlacedAtOnce]
+            }
             ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce],
-            ("pending", "moves" | "notStarted") => &[Cause::OtherNodeBack],
+            ("pending", "moves") => &[Cause::OtherNodeBack],
+            ("pending", "notStarted") => &[Cause::OtherNodeBack, Cause::SilentNode],
             ("moves" | "pending", "notReplaced" | "stuck") => &[Cause::BackOffOfJob],
             _ => &[],
         };
