@@ -289,9 +289,14 @@ fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) ->
     }
 }
 
+/// How many pods have nowhere to run now.
+fn nowhere_now(model: &Model) -> usize {
+    model.views.pending.pods + model.views.counts.hanging.nowhere()
+}
+
 /// Whether pods have nowhere to run now.
 fn runs_nowhere(model: &Model) -> bool {
-    model.views.pending.pods + model.views.counts.hanging.nowhere() > 0
+    nowhere_now(model) > 0
 }
 
 /// `10 pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `1 pod has nowhere to run, 2 more will`,
@@ -345,12 +350,12 @@ fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// `node n-3 flaps: 4 changes in 10m`
+/// `node n-3 flaps: Ready changed 4 times in 10m`
 fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
     let flapping: Vec<(&NodeName, usize)> = model.watchlist.flapping(now).collect();
     let text = match flapping[..] {
         [] => return None,
-        [(node, changes)] => format!("node {node} flaps: {changes} changes in 10m"),
+        [(node, changes)] => format!("node {node} flaps: Ready changed {changes} times in 10m"),
         ref several => format!("{} nodes flap", several.len()),
     };
     Some(Finding::new(VerdictLevel::Warning, text))
@@ -440,7 +445,7 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     }
     for zone in in_state(ZoneState::PartialDisruption) {
         let rate = if zone.rate > 0.0 {
-            format!("{} nodes/s evicted", zone.rate)
+            format!("new evictions limited to {} nodes/s", zone.rate)
         } else {
             "no new evictions".into()
         };
@@ -496,7 +501,7 @@ fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> 
 
 /// Which pods leave next: of the node that the worst finding is about, if there is one, then of all.
 ///
-/// `3 of its pods leave, next in 4m57s · all nodes: 7 to be evicted, next in 12s`, `44 to be evicted, next in 1m12s`.
+/// `3 of its pods to be evicted, next in 4m57s · all nodes: 7 pods to be evicted, next in 12s`, `44 pods to be evicted, next in 1m12s`.
 fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -508,47 +513,51 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     match (subject, of_subject) {
         (Some(node), Some((own, first))) => {
             if let Some(first) = first {
-                phrases.push(leave(
-                    format!("{own} of its {}", if own == 1 { "pods leaves" } else { "pods leave" }),
-                    own,
-                    first,
-                    now,
-                ));
+                phrases.push(leave(format!("{own} of its pods"), own, first, now));
             } else if is_evicted(model, node) && views.counts.hanging.of(OutcomeKind::Stuck) == 0 {
                 phrases.push("none of its pods is left to evict".into());
             }
             if total > own
                 && let Some(first) = views.leaving.first
             {
-                let all = format!("all nodes: {total} to be evicted");
-                phrases.push(leave(all, total, first, now));
+                phrases.push(leave(
+                    format!("all nodes: {}", counted(total, "pod", "pods")),
+                    total,
+                    first,
+                    now,
+                ));
             }
         }
         _ => match views.leaving.first {
-            Some(first) => phrases.push(leave(format!("{total} to be evicted"), total, first, now)),
+            Some(first) => phrases.push(leave(counted(total, "pod", "pods"), total, first, now)),
             None => phrases.extend(next_event(model, now)),
         },
     }
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// `2 of them stuck until their node is back, deleted or out-of-service · 5 evicted and replaced · eviction slot in 6s (1 node waiting)`: what
-/// has become of pods that were evicted, and when the next node is tainted.
+/// `2 of them stuck until their node is back, deleted or tainted out-of-service · 5 evicted and replaced · eviction slot in 6s (1 node waiting)`:
+/// what has become of pods that were evicted, and when the next node is tainted, if no pod is evicted then.
 fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
     }
     let views = &model.views;
     let mut phrases: Vec<Phrase> = Vec::new();
-    let mut count = |kind: OutcomeKind, words: &str| {
-        let pods = views.counts.hanging.of(kind);
-        phrases.extend((pods > 0).then(|| format!("{pods} {words}").into()));
-    };
-    count(OutcomeKind::Stuck, "of them stuck until their node is back, deleted or out-of-service");
-    count(OutcomeKind::Replaced, "evicted and replaced");
+    let [stuck, replaced] =
+        [OutcomeKind::Stuck, OutcomeKind::Replaced].map(|kind| views.counts.hanging.of(kind));
+    if stuck > 0 {
+        let which = if stuck == nowhere_now(model) { String::new() } else { format!("{stuck} of them ") };
+        phrases
+            .push(format!("{which}stuck until their node is back, deleted or tainted out-of-service").into());
+    }
+    phrases.extend((replaced > 0).then(|| format!("{replaced} evicted and replaced").into()));
     let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
     let nodes = waiting().map(|zone| zone.queue.len()).sum();
     let slot = waiting().filter_map(|zone| zone.next_token).min();
+    let slot = slot.filter(|slot| {
+        views.leaving.first.is_none_or(|first| time_until(first, now) != time_until(*slot, now))
+    });
     phrases.extend(slot.map(|slot| {
         let phrase = Phrase::from("eviction slot ").time(time_until(slot, now));
         phrase.and(&format!(" ({} waiting)", counted(nodes, "node", "nodes")))
@@ -562,9 +571,9 @@ fn why_pending(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
 }
 
-/// `44 to be evicted, next in 1m12s`: some may have been evicted before.
-fn leave(text: String, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
-    let phrase = Phrase::from(text).and(if pods == 1 { " " } else { ", next " });
+/// `44 pods to be evicted, next in 1m12s`: some may have been evicted before.
+fn leave(whose: String, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
+    let phrase = Phrase::from(whose).and(" to be evicted").and(if pods == 1 { " " } else { ", next " });
     phrase.time(time_until(next, now))
 }
 

@@ -110,11 +110,8 @@ fn leave(
     departing: impl Fn(&Cluster, &Pod, bool) -> Departing,
 ) -> Vec<LeavingPod> {
     let is_known = failover_gaps(cluster).unknown().is_empty();
-    let leaving = |pod: Arc<Pod>| LeavingPod {
-        departing: departing(cluster, &pod, is_known),
-        pod,
-        created: None,
-    };
+    let leaving =
+        |pod: Arc<Pod>| LeavingPod { departing: departing(cluster, &pod, is_known), pod, created: None };
     pods.into_iter().map(leaving).collect()
 }
 

@@ -20,6 +20,7 @@ use kordon::{
 use crate::{
     dashboard_fixture::{DashboardFixture, Withheld},
     n_minus_one::{fixture_without, random_node, random_pod},
+    scenario_frames::counts_to_be_evicted,
 };
 
 /// A node with pods of every fate is tainted.
@@ -122,9 +123,8 @@ proptest! {
                 prop_assert!(metrics.contains(&line), "{}: {}", line, metrics);
             }
             let said = ClusterVerdict::of(model, fixture.now).text();
-            let number = said.split(" to be evicted").next().and_then(|before| before.rsplit(' ').next());
-            if said.contains(" to be evicted") {
-                prop_assert_eq!(number.map(str::to_owned), Some(leaving.to_string()), "{}", said);
+            for number in counts_to_be_evicted(&said) {
+                prop_assert_eq!(number, leaving.to_string(), "{}", said);
             }
             // A StatefulSet creates no other pod before the old one is gone, and nothing ends that on a dead node
             // (docs/upstream/neighbours.md#3): it is stuck from the first prediction on.

@@ -56,7 +56,7 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ("zone-outage", ["zone b: 3 of 8 nodes Silent", "zone b down (8 of 8)", "zone b down (8 of 8)"]),
     (
         "partial-disruption",
-        ["zone a: 3 of 63 nodes Silent", "zone a: 7 of 63 nodes Evicting", "0.01 nodes/s evicted"],
+        ["zone a: 3 of 63 nodes Silent", "zone a: 7 of 63 nodes Evicting", "limited to 0.01 nodes/s"],
     ),
     ("full-outage", ["of 24 nodes Silent", "every zone is down (24 of 24 nodes)", "all 24 nodes Ready"]),
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked", "Draining"]),
@@ -232,9 +232,16 @@ fn without_age(frame: &str) -> String {
 
 /// The numbers of pods to be evicted that a frame tells, if they differ: header, evictions and forecast count the same pods.
 fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
-    let before = frame.match_indices(" to be evicted").map(|(place, _)| &frame[..place]);
-    let numbers: BTreeSet<&str> = before.filter_map(|before| before.rsplit([' ', '│']).next()).collect();
+    let numbers: BTreeSet<&str> = counts_to_be_evicted(frame).collect();
     (numbers.len() > 1).then_some(numbers)
+}
+
+/// The numbers of pods of all nodes that are to be evicted, as a text tells them: `44 to be evicted`, `44 pods to be evicted`.
+pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
+    let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
+    let of_all = before.filter(|before| !before.ends_with("of its pods"));
+    let without_unit = of_all.map(|before| before.trim_end_matches(" pods").trim_end_matches(" pod"));
+    without_unit.filter_map(|before| before.rsplit([' ', '│']).next())
 }
 
 macro_rules! scenario_frames {

@@ -19,23 +19,23 @@ const CASES: &[Case] = &[
     (
         |_| {},
         VerdictLevel::Healthy,
-        "all 30 nodes Ready · N-1: losing pool-a-01 would leave 1 pod stuck, losing zone a 10 pods",
+        "all 30 nodes Ready · N-1: losing pool-a-01 would leave 1 pod stuck, losing zone a would strand 10",
     ),
     (|it| fail(it, &["pool-b-05"], 18), VerdictLevel::Notice, "node pool-b-05 Late 20s · N-1"),
     (
         |it| fail(it, &["pool-b-05"], 30),
         VerdictLevel::Warning,
-        "node pool-b-05 Silent 32s · Unknown in 21s · 2 of its pods leave, next in 5m21s",
+        "node pool-b-05 Silent 32s · Unknown in 21s · 2 of its pods to be evicted, next in 5m21s",
     ),
     (
         |it| fail(it, &["pool-b-05"], 80),
         VerdictLevel::Critical,
-        "node pool-b-05 Evicting 29s · 2 of its pods leave, next in 4m31s",
+        "node pool-b-05 Evicting 29s · 2 of its pods to be evicted, next in 4m31s",
     ),
     (
         |it| fail(it, &ZONE_B[..8], 40),
         VerdictLevel::Critical,
-        "zone b: 8 of 10 nodes Silent · 2 to be evicted, next in ",
+        "zone b: 8 of 10 nodes Silent · 2 pods to be evicted, next in ",
     ),
     (|it| fail(it, &ZONE_B[..8], 90), VerdictLevel::Critical, "zone b 8 of 10 down, no new evictions · "),
     (|it| fail(it, &ZONE_B, 90), VerdictLevel::Critical, "zone b down (10 of 10) · "),
@@ -46,7 +46,7 @@ const CASES: &[Case] = &[
         },
         VerdictLevel::Critical,
         "node pool-b-05 Evicting 29s · 3 pods will have nowhere to run · \
-         5 of its pods leave, next in 4m31s",
+         5 of its pods to be evicted, next in 4m31s",
     ),
     (
         all_down,
@@ -173,7 +173,8 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     fixture.run(31);
     let short = verdict(&mut fixture);
     assert_eq!(short.level, VerdictLevel::Notice, "{}", short.text());
-    let words = " · N-1: losing pool-a-01 would strand 2 pods (1 lost, 1 stuck), losing zone a 11 pods";
+    let words =
+        " · N-1: losing pool-a-01 would strand 2 pods (1 lost, 1 stuck), losing zone a would strand 11";
     assert!(short.text().contains(words), "{}", short.text());
     fail(&mut fixture, &ZONE_B, 90);
     assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");

@@ -166,7 +166,7 @@ impl Headroom {
         ((nodes.done + zones.done) * 100).checked_div(all).unwrap_or(0)
     }
 
-    /// What is said of it: `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), losing zone b 10 pods`, `N-1 ok: nodes, zones`,
+    /// What is said of it: `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), losing zone b would strand 10`, `N-1 ok: nodes, zones`,
     /// `N-1 ok: nodes; losing zone b would leave 1 pod Pending`, `N-1: zones on request (x)`. None if there is nothing to lose,
     /// or nothing is known that is not too old. `newest` is how old the newest state is that an answer rests on; none if nothing
     /// has changed since.
@@ -192,7 +192,7 @@ impl Headroom {
         others.extend(worst_zone.map(|worst| {
             let zone = format!("zone {}", zone_name(&worst.of));
             match worst_node {
-                Some(_) => format!("losing {zone} {}", counted(worst.outcomes.nowhere(), "pod", "pods")),
+                Some(_) => format!("losing {zone} would strand {}", worst.outcomes.nowhere()),
                 None => worst.text(&zone),
             }
         }));
