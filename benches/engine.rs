@@ -2,14 +2,14 @@
 
 #[path = "median.rs"]
 mod median;
-#[path = "../tests/engine/sim.rs"]
+#[path = "../crates/kordon-core/tests/simulations/sim.rs"]
 mod sim;
 
-use kordon::{
+use kordon_core::{
     engine::{ServerVersion, Settings},
     forecast::Forecast,
-    time::Span,
 };
+use kordon_time::Span;
 use median::median;
 use sim::Sim;
 

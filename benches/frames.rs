@@ -15,15 +15,17 @@ use std::{
 
 use dashboard_fixture::{DashboardFixture, START};
 use kordon::{
+    k8s::feed::FeedEvent,
+    model::{HORIZON, Horizon},
+    run::Surface,
+};
+use kordon_core::{
     cluster::{Change, Key, Lease, ObjectEvent, Toleration, TolerationOperator, Version, WorkloadKind},
     engine::Origin,
     forecast::{Forecast, fold},
-    k8s::feed::FeedEvent,
-    model::{HORIZON, Horizon},
     plan::Cancellation,
-    run::Surface,
-    time::{ClusterTime, Span},
 };
+use kordon_time::{ClusterTime, Span};
 use median::{median, percentile_of};
 use ratatui::{Terminal, backend::TestBackend};
 

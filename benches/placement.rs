@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kordon::{
+use kordon_core::{
     cluster::{
         Change, Cluster, Condition, ConditionStatus, Image, Key, Labels, Name, Node, NodeName, ObjectEvent,
         Owner, OwnerKind, Phase, Pod, READY, Requests, Requirement, Resources, SchedulingSpec, Selector,
@@ -22,8 +22,8 @@ use kordon::{
         Snapshot,
     },
     plan::{Action, DrainOptions, HeadroomWork, PlacingEnvironment, Plan},
-    time::{ClusterTime, Timestamp},
 };
+use kordon_time::{ClusterTime, Timestamp};
 use median::median;
 
 /// What the program itself uses.

@@ -14,13 +14,6 @@ use std::{
 
 use kordon::{
     app::{Playback, PlaybackKind},
-    clock::Clock,
-    demo::{
-        api::{Api, ApiOptions},
-        scenario::Scenario,
-        world::{Scheduling, World, WorldOptions},
-    },
-    engine::{ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{Model, ModelOptions},
@@ -33,8 +26,15 @@ use kordon::{
         replay::Replay,
         scheduler::PlacementScheduler,
     },
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_demo::{
+    api::{Api, ApiOptions},
+    scenario::Scenario,
+    world::{Scheduling, World, WorldOptions},
+};
+use kordon_time::{Span, Timestamp};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kordon::clock::Clock;
+use kordon_clock::Clock;
 use tempfile::TempDir;
 
 use super::{

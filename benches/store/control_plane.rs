@@ -17,7 +17,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use http::Request;
-use kordon::time::Span;
+use kordon_time::Span;
 use serde_json::json;
 
 use self::eventually::eventually;

@@ -5,7 +5,7 @@ use std::{fs, path::Path, process::Command};
 use anyhow::{Context, Result, ensure};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::Request;
-use kordon::time::Span;
+use kordon_time::Span;
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;

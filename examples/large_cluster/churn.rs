@@ -15,7 +15,7 @@ use futures::{
     stream,
 };
 use http::{Request, request::Builder};
-use kordon::clock::Clock;
+use kordon_clock::Clock;
 use kube::Client;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};

@@ -1,6 +1,6 @@
 //! The objects of a large cluster: as large as those of real ones, and all different.
 
-use kordon::time::{Span, Timestamp};
+use kordon_time::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
 /// Pods of one Deployment.

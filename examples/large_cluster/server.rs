@@ -6,10 +6,8 @@ pub mod objects;
 use std::{io::Read, net::SocketAddr, path::PathBuf, thread};
 
 use clap::Parser;
-use kordon::{
-    clock::Clock,
-    demo::api::{Api, ApiOptions},
-};
+use kordon_clock::Clock;
+use kordon_demo::api::{Api, ApiOptions};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -1,7 +1,8 @@
 //! The columns that lists can be sorted by.
 
 use super::filter::Filter;
-use crate::{model::Revision, time::Timestamp};
+use crate::model::Revision;
+use kordon_time::Timestamp;
 
 /// The column that a list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -994,7 +994,7 @@ mod tests {
 
     #[test]
     fn the_documentation_of_the_keys_is_up_to_date() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("docs/keys.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keys.md");
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&path, markdown()).expect("docs/ can be written");
         }

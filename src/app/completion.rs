@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::{Cluster, Name, Node, NodeName, TaintEffect};
+use kordon_core::cluster::{Cluster, Name, Node, NodeName, TaintEffect};
 
 /// At most this many candidates are returned.
 const MOST: usize = 12;

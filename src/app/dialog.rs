@@ -2,7 +2,7 @@
 
 use tui_input::{Input, InputRequest};
 
-use crate::{
+use kordon_core::{
     cluster::OperationId,
     operation::approval::{Approval, Prompt},
 };

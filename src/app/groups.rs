@@ -5,10 +5,8 @@ use std::{
     fmt,
 };
 
-use crate::{
-    cluster::{Node, NodeName},
-    model::{Model, NodeState},
-};
+use crate::model::{Model, NodeState};
+use kordon_core::cluster::{Node, NodeName};
 
 /// What nodes are grouped by.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

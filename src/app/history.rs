@@ -1,7 +1,7 @@
 //! What is kept of the session to look back at, as the screen tells it.
 
 use super::App;
-use crate::time::Timestamp;
+use kordon_time::Timestamp;
 
 /// Why nothing is written while the history is shown.
 pub const PAST: &str = "history: nothing can be written to the past; f returns to the present";

@@ -52,12 +52,9 @@ pub use update::update;
 
 use std::path::PathBuf;
 
-use crate::{
-    engine::{EffectId, Outcome},
-    k8s::feed::FeedEvent,
-    model::Model,
-    time::Timestamp,
-};
+use crate::{k8s::feed::FeedEvent, model::Model};
+use kordon_core::engine::{EffectId, Outcome};
+use kordon_time::Timestamp;
 use on_screen::Recorded;
 
 /// The dashboard's state. One task owns it; panes get a reference.

@@ -4,10 +4,10 @@
 
 use super::{Listing, Pane, Screen, groups::NodeRow, overlays::Overlay};
 use crate::{
-    cluster::{Applied, Delta, NodeName, Pod},
     k8s::feed::FeedEvent,
     model::{AppliedChange, Feeds, Impact, Model},
 };
+use kordon_core::cluster::{Applied, Delta, NodeName, Pod};
 
 /// Whether news of a watch shows in what is said of the watches: its state, how far its list is, or that something went wrong.
 /// How long ago it was last heard from shows with the next tick.

@@ -1,6 +1,6 @@
 //! Whether a pane of the lower part is open: one that has nothing to show is a single line, and its room goes to the nodes.
 
-use crate::time::{Span, Timestamp};
+use kordon_time::{Span, Timestamp};
 
 /// A pane closes only if it has had nothing to show for this long.
 const EMPTY_FOR: Span = Span::from_secs(60);

@@ -13,16 +13,16 @@ use super::{
     pane::Pane,
     screen::{LanesBasis, Screen},
 };
-use crate::{
+use crate::model::{
+    DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, NextEvent, NodeState,
+    Revision,
+};
+use kordon_core::{
     cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::{Certainty, ZoneView},
     forecast::{self, Lane},
-    model::{
-        DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, NextEvent,
-        NodeState, Revision,
-    },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBasis<NodeColumn> {
     let Revision { nodes, states, next, .. } = shown.views.revision;
@@ -548,12 +548,14 @@ mod tests {
     use super::*;
     use crate::{
         app::AppOptions,
-        cluster::{Change, Condition, Lease, ObjectEvent, READY, Version},
-        engine::{ServerVersion, Settings},
         k8s::feed::FeedEvent,
         model::{ConnectionInfo, ControllerRole, ModelOptions},
-        time::ClusterTime,
     };
+    use kordon_core::{
+        cluster::{Change, Condition, Lease, ObjectEvent, READY, Version},
+        engine::{ServerVersion, Settings},
+    };
+    use kordon_time::ClusterTime;
 
     const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 

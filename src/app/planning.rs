@@ -12,12 +12,12 @@ use super::{
         PreviewWork, Targets,
     },
 };
-use crate::{
+use kordon_core::{
     cluster::{FeedKind, Known, Scope},
     placement::SnapshotLease,
     plan::{EvictionRules, PlanJob},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// The most nodes whose pods are read for a plan. With more of them, watching all pods costs the server less.
 const MOST_NODES: usize = 50;

@@ -4,10 +4,8 @@
 use std::sync::Arc;
 
 use super::{App, Detail, HistoryState, Pane};
-use crate::{
-    model::{Model, Moment},
-    time::{Span, Timestamp},
-};
+use crate::model::{Model, Moment};
+use kordon_time::{Span, Timestamp};
 
 /// How fast time may pass.
 const SPEEDS: [u32; 9] = [1, 2, 5, 10, 30, 60, 120, 300, 600];

@@ -6,7 +6,7 @@ use super::{
     operations::OperationEntry,
     pane::Pane,
 };
-use crate::{
+use kordon_core::{
     cluster::{Key, OperationId},
     operation::{OperationProgress, PodProgress, PodProgressStage},
 };

@@ -20,12 +20,12 @@ use super::{
     progress::Progress,
     snapshot_cache::SnapshotCache,
 };
-use crate::{
+use crate::model::{DepartureId, Horizon, Model};
+use kordon_core::{
     cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
     forecast::Lane,
-    model::{DepartureId, Horizon, Model},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// Everything that the user can change about the screen.
 #[derive(Debug, Default)]

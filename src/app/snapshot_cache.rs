@@ -1,9 +1,9 @@
 //! The snapshot for placements that is kept while a plan is open and follows the cluster: making a new one takes longer
 //! than most placements.
 
-use crate::{
+use crate::model::AppliedChange;
+use kordon_core::{
     cluster::Applied,
-    model::AppliedChange,
     placement::{Snapshot, SnapshotLease},
 };
 

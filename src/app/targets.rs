@@ -8,10 +8,8 @@ use super::{
     pane::Pane,
     preview::{PlanKind, Targets},
 };
-use crate::{
-    cluster::{Key, NodeName},
-    model::ZoneNodes,
-};
+use crate::model::ZoneNodes;
+use kordon_core::cluster::{Key, NodeName};
 
 impl App {
     /// Whether a plan of this kind would be for anything.

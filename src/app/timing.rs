@@ -1,9 +1,9 @@
 //! The timing sheet: how soon this cluster notices that a node is dead, beside the profiles of the field.
 
 use super::App;
-use crate::{
+use crate::model::Model;
+use kordon_core::{
     cluster::{Cluster, FeedKind, Known},
-    model::Model,
     timing::{ClusterSize, HeartbeatKind, KubeletFlags, Timing, TimingProfile},
 };
 

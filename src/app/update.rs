@@ -20,12 +20,12 @@ use super::{
     reaction::Reaction,
     screen::Frozen,
 };
-use crate::{
+use crate::model::{JournalSubject, Model, suggestions::Means};
+use kordon_core::{
     cluster::{NodeName, ZoneKey},
     forecast::LaneFold,
-    model::{JournalSubject, Model, suggestions::Means},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// Does what the user asked for.
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {

@@ -1,6 +1,7 @@
 //! How far predictions can be trusted, in reports and tables.
 
-use crate::{engine::Confidence, time::Span};
+use kordon_core::engine::Confidence;
+use kordon_time::Span;
 
 /// The stable word.
 pub const fn word(confidence: Confidence) -> &'static str {

@@ -11,10 +11,8 @@ use serde::Serialize;
 use toml::{Spanned, de::DeTable, de::DeValue};
 
 use super::definition;
-use crate::{
-    engine::{Origin, ServerVersion, Settings},
-    executor::guards,
-};
+use crate::executor::guards;
+use kordon_core::engine::{Origin, ServerVersion, Settings};
 
 /// Flags of several commands that the file may set.
 const FLAGS: [&str; 9] = [

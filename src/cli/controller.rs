@@ -15,8 +15,6 @@ use super::{
     show::connection_info, span,
 };
 use crate::{
-    clock::Clock,
-    engine::Controllers,
     journal::Journal,
     k8s::{
         cluster_id::ClusterId,
@@ -29,9 +27,10 @@ use crate::{
         line::{ControllerLine, LineReader, LineWriter},
         process::{ControllerProcess, Enforcement},
     },
-    time::Span,
-    visible,
 };
+use kordon_clock::Clock;
+use kordon_core::{engine::Controllers, visible};
+use kordon_time::Span;
 
 #[derive(Args, Debug)]
 pub struct ControllerArgs {
@@ -221,7 +220,7 @@ fn qps(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Timestamp;
+    use kordon_time::Timestamp;
 
     #[test]
     fn the_document_names_every_field() {

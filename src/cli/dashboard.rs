@@ -10,14 +10,14 @@ use super::{
     show::{self, ShowArgs},
 };
 use crate::{
-    clock::Clock,
-    engine::{Origin, Settings},
     executor::write_context::WriteContext,
     k8s::{
         connect::{self, Connection},
         settings::ControllerFlags,
     },
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{Origin, Settings};
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct DashboardArgs {

@@ -25,19 +25,19 @@ use super::{
     span,
 };
 use crate::{
-    clock::Clock,
-    demo::{
-        api::{self, Api},
-        scenario::{SCENARIOS, Scenario},
-        world::{self, Scheduling, World},
-    },
-    engine::{ServerVersion, Settings},
     executor::write_context::WriteContext,
     journal::Journal,
     k8s::connect::Connection,
     run::{controller::Controller, scheduler::PlacementScheduler},
-    time::Span,
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_demo::{
+    api::{self, Api},
+    scenario::{SCENARIOS, Scenario},
+    world::{self, Scheduling, World},
+};
+use kordon_time::Span;
 
 /// The embedded cluster's name, in place of a context.
 const NAME: &str = "demo";

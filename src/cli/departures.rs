@@ -12,13 +12,15 @@ use super::{
     table::PageTable,
 };
 use crate::{
-    cluster::{Key, NodeName},
     k8s::feed::FeedKind,
     model::{DepartureEntry, DepartureStage, Model},
-    time::Timestamp,
     ui::text,
+};
+use kordon_core::{
+    cluster::{Key, NodeName},
     why::departure::{DepartureCertainty, DepartureKind, PodDeparture},
 };
+use kordon_time::Timestamp;
 
 /// How many minutes are counted.
 const MINUTES: usize = 30;

@@ -16,25 +16,27 @@ use serde_transcode::Transcoder;
 
 use super::config::ConfigError;
 use crate::{
-    cluster::{
-        Cluster, Gaps,
-        nearest::{did_you_mean, nearest_node},
-    },
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
     k8s::connect::ConnectError,
     model::VerdictLevel,
+    recording::RecordingError,
+    run::{RunError, controller::process::ControllerError},
+    ui::snapshot::SnapshotError,
+};
+use kordon_core::{
+    cluster::{
+        Cluster, Gaps,
+        nearest::{did_you_mean, nearest_node},
+    },
     operation::{
         OperationEnd,
         approval::{ApprovalRefusal, NotStarted, Objection},
     },
     plan::Prospect,
-    recording::RecordingError,
-    run::{RunError, controller::process::ControllerError},
-    time::{Span, Timestamp},
-    ui::snapshot::SnapshotError,
     visible,
 };
+use kordon_time::{Span, Timestamp};
 
 /// The exit codes (`docs/cli.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 
-use crate::{
-    cluster::{Gap, Gaps, Known},
-    time::Timestamp,
-};
+use kordon_core::cluster::{Gap, Gaps, Known};
+use kordon_time::Timestamp;
 
 /// A kind of object that is not known as it is now.
 #[derive(Clone, Debug, Serialize)]

@@ -14,13 +14,15 @@ use super::{
     table::PageTable,
 };
 use crate::{
-    cluster::{NodeName, OperationId},
-    engine::Severity,
     journal::{Journal, JournaledOperation, operations},
     model::{JournalEntry, JournalSubject, SessionJournal},
     run::Ended,
-    time::{Span, Timestamp},
 };
+use kordon_core::{
+    cluster::{NodeName, OperationId},
+    engine::Severity,
+};
+use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Debug)]
 pub struct JournalArgs {
@@ -299,7 +301,8 @@ fn ended(past: &OperationReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cli::documented, cluster::Key, engine::Why};
+    use crate::cli::documented;
+    use kordon_core::{cluster::Key, engine::Why};
 
     fn became_unknown(node: &str) -> JournalEntry {
         let entry =

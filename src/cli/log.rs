@@ -11,7 +11,7 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt};
 
 use super::exit::CliError;
-use crate::visible;
+use kordon_core::visible;
 
 /// Starts the log, appending to the file; without a file there is none.
 pub fn start(file: Option<&Path>) -> Result<(), CliError> {

@@ -18,9 +18,6 @@ use super::{
     span,
 };
 use crate::{
-    clock::Clock,
-    cluster::{Change, Cluster, Known, Scope},
-    engine::Settings,
     executor::effects::EffectExecutor,
     k8s::{
         connect::{self, Connection},
@@ -28,15 +25,20 @@ use crate::{
         settings::controller_flags,
     },
     model::{ControllerRole, Model, ModelOptions},
-    plan::{Action, EvictionRules, needs},
     run::{
         Session,
         read::{read_needed, read_scopes},
         record::nodes_forbidden,
         watch_scopes,
     },
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Change, Cluster, Known, Scope},
+    engine::Settings,
+    plan::{Action, EvictionRules, needs},
+};
+use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Debug)]
 pub struct OnceArgs {

@@ -6,11 +6,10 @@ use crossterm::style::{ContentStyle, Stylize};
 
 use crate::{
     app::Glyphs,
-    cluster::ZoneKey,
     model::{StateRole, VerdictLevel},
     ui::ascii,
-    visible,
 };
+use kordon_core::{cluster::ZoneKey, visible};
 
 /// The text that a command prints. All that is written to it is made harmless for a terminal.
 #[derive(Debug, Default)]

@@ -12,15 +12,15 @@ use super::{
     table::PageTable,
 };
 use crate::{
-    cluster::{Key, NodeName, Pod},
     k8s::feed::FeedKind,
     model::{
         Model, PendingAdvice,
         pending_pods::{pending_cause, pending_since},
     },
-    time::Timestamp,
     ui::text,
 };
+use kordon_core::cluster::{Key, NodeName, Pod};
+use kordon_time::Timestamp;
 
 #[derive(Args, Debug)]
 pub struct PendingArgs {

@@ -8,7 +8,7 @@ use super::{
     page::{Page, shown},
     table::PageTable,
 };
-use crate::{
+use kordon_core::{
     cluster::NodeName,
     placement::{Caveat, ResourceUse, Scored, Scorer, Share},
     plan::{Landing, PlacementTrace, PreemptedPod, Receiver, placement_trace::share},

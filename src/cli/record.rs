@@ -23,8 +23,6 @@ use super::{
     span,
 };
 use crate::{
-    clock::Clock,
-    engine::Settings,
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::ModelOptions,
@@ -33,10 +31,11 @@ use crate::{
         Session,
         record::{RecordingResult, nodes_forbidden, record, recording_start},
     },
-    time::{Span, Timestamp},
     ui::text,
-    visible,
 };
+use kordon_clock::Clock;
+use kordon_core::{engine::Settings, visible};
+use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Debug)]
 pub struct RecordArgs {

@@ -10,14 +10,9 @@ use clap::Args;
 use kube::{Client, client::Body};
 
 use super::{CliError, settings::SettingsArgs, span};
-use crate::{
-    k8s::connect::Connection,
-    model::Model,
-    recording::RecordingReader,
-    run::replay::Replay,
-    time::{Span, Timestamp},
-    visible,
-};
+use crate::{k8s::connect::Connection, model::Model, recording::RecordingReader, run::replay::Replay};
+use kordon_core::visible;
+use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Recording")]

@@ -15,8 +15,6 @@ use crate::{
         AppOptions, Mode,
         playback::{Playback, PlaybackKind, parse_speed},
     },
-    clock::Clock,
-    counterfactual::Alternative,
     run::{
         Dashboard,
         moment_search::end_note,
@@ -24,6 +22,8 @@ use crate::{
         replay::Replay,
     },
 };
+use kordon_clock::Clock;
+use kordon_core::counterfactual::Alternative;
 
 #[derive(Args, Debug)]
 pub struct ReplayArgs {

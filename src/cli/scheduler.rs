@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::{
+use kordon_core::{
     engine::ServerVersion,
     placement::{PercentageOfNodesToScore, SchedulerOptions},
 };

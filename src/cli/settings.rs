@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::exit::CliError;
-use crate::{
+use kordon_core::{
     counterfactual::BadAlternative,
     engine::{Origin, ServerVersion, Settings},
 };
@@ -107,7 +107,7 @@ mod tests {
     use clap::{Parser, error::ErrorKind};
 
     use super::*;
-    use crate::time::Span;
+    use kordon_time::Span;
 
     #[derive(Parser)]
     struct Line {

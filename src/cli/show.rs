@@ -10,8 +10,6 @@ use tokio_util::sync::CancellationToken;
 use super::{exit::CliError, glyphs::glyphs, keys, span};
 use crate::{
     app::{AppOptions, Glyphs, Mode, ThemeName},
-    clock::Clock,
-    engine::Settings,
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::JournalError,
     k8s::{connect::Connection, feed::FeedKind},
@@ -22,9 +20,11 @@ use crate::{
         history::{self, History, HistoryOptions},
         record::recording_start,
     },
-    time::{Span, Timestamp},
     ui::{snapshot, theme::Theme},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::Settings;
+use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Dashboard")]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::Span;
+use kordon_time::Span;
 
 /// Parses `20s`, `1m30s`, `500ms`.
 pub fn span(text: &str) -> Result<Span, String> {

@@ -16,21 +16,22 @@ use super::{
     table::PageTable,
 };
 use crate::{
-    cluster::{
-        Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, Selector, event::fold,
-        nearest::nearest_pod,
-    },
-    engine::ServerVersion,
     executor::guards,
     k8s::watch::read_events,
     model::{
         Model,
         suggestions::{Numbers, Suggestion, SuggestionJob},
     },
+    ui::text,
+};
+use kordon_core::{
+    cluster::{
+        Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, Selector, event::fold,
+        nearest::nearest_pod,
+    },
+    engine::ServerVersion,
     placement::Snapshot,
     plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
-    time::Timestamp,
-    ui::text,
     visible,
     why::{
         Step,
@@ -38,6 +39,7 @@ use crate::{
         needs,
     },
 };
+use kordon_time::Timestamp;
 
 #[derive(Args, Debug)]
 pub struct WhyArgs {

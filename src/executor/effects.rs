@@ -11,13 +11,15 @@ use super::{
     event_recorder::{EventRecorder, TooManyEvents},
 };
 use crate::{
-    clock::Clock,
-    cluster::OperationId,
-    engine::{Effect, EffectId, Outcome, Write},
     journal::{JournalLine, JournalWriter, LineKind},
     k8s,
-    time::Timestamp,
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::OperationId,
+    engine::{Effect, EffectId, Outcome, Write},
+};
+use kordon_time::Timestamp;
 
 pub type EffectExecutor = Executor<Effect>;
 pub type EffectLink = Link<Effect>;
@@ -164,11 +166,11 @@ impl WorkItem for Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use kordon_core::{
         cluster::{Key, Uid, Version},
         engine::{Cause, EventObject, RecordedEvent},
-        time::Timestamp,
     };
+    use kordon_time::Timestamp;
 
     #[test]
     fn events_do_not_delay_writes_to_their_object() {

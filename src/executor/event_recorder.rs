@@ -6,12 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use kube::Client;
 use tokio::sync::mpsc;
 
-use crate::{
-    clock::Clock,
-    engine::RecordedEvent,
-    k8s::write::{create_event, repeat_event},
-    time::{Span, Timestamp},
-};
+use crate::k8s::write::{create_event, repeat_event};
+use kordon_clock::Clock;
+use kordon_core::engine::RecordedEvent;
+use kordon_time::{Span, Timestamp};
 
 /// Events that wait to be written. When it is full, further ones are dropped: nothing depends on them.
 const WAITING: usize = 1000;
@@ -182,7 +180,7 @@ fn identity(event: &RecordedEvent) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cluster::Key, engine::EventObject};
+    use kordon_core::{cluster::Key, engine::EventObject};
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 

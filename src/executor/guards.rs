@@ -8,7 +8,7 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{cluster::Selector, operation::Guards};
+use kordon_core::{cluster::Selector, operation::Guards};
 
 /// Why the guard rails are unknown. Nothing is written to the cluster then.
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,12 @@ use kube::Client;
 
 use super::{Executor, Limits, Link, WorkItem};
 use crate::{
-    clock::Clock,
-    cluster::OperationId,
     journal::{JournalLine, JournalWriter, LineKind},
     k8s::requests::{DryRun, send_request},
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::OperationId,
     operation::{Request, RequestId, RequestOutcome},
 };
 

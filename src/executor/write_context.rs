@@ -9,20 +9,22 @@ use kube::Client;
 
 use super::requests::{RequestExecutor, RequestLink, RequestWriter};
 use crate::{
-    clock::Clock,
-    cluster::OperationId,
     journal::{
         Journal, JournalError, JournalLine, JournalWriter, JournaledOperation, LineKind, OperationLockFile,
         OperationStart, operations,
     },
     k8s::{access, cluster_id::ClusterId, connect::Connection},
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::OperationId,
     operation::{
         Confirmation, OperationEnd, OperationOptions, Overrides, PriorPod,
         approval::{NotStarted, PriorOperation, StartRequest, Started},
     },
     plan::{Action, Permission, Plan, PodPlan, Verdict},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// A cluster that may be written to.
 #[derive(Clone)]

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::{
+use crate::k8s;
+use kordon_core::{
     cluster::{Key, NodeName, OperationId, Taint, TaintEffect, Uid},
     engine::{Effect, EffectId, Outcome, Severity},
-    k8s,
     operation::{Confirmation, PriorPod, Request, RequestId, RequestOutcome},
     plan::{
         DrainOptions,
         undo::{NodeUndo, UndoStep},
     },
-    time::{ClusterTime, Span, Timestamp},
     visible,
 };
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 /// Something that happened in an operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -269,7 +269,7 @@ fn parse_drain(value: &Value) -> Option<DrainOptions> {
     let given = |field: &str| value[field].as_bool();
     let span = |field: &str| value[field].as_i64().map(Span::from_nanos);
     let pod_selector = match value["podSelector"].as_str() {
-        Some(text) => Some(crate::cluster::Selector::parse(text).ok()?),
+        Some(text) => Some(kordon_core::cluster::Selector::parse(text).ok()?),
         None => None,
     };
     Some(DrainOptions {
@@ -345,7 +345,7 @@ fn parse_taint(value: &Value) -> Option<Taint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Selector;
+    use kordon_core::cluster::Selector;
 
     #[test]
     fn starts_and_requests_read_back_as_they_were_written() {

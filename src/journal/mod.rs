@@ -18,7 +18,8 @@ use std::{
 
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{cluster::OperationId, k8s::cluster_id::ClusterId};
+use crate::k8s::cluster_id::ClusterId;
+use kordon_core::cluster::OperationId;
 
 pub use line::{JournalLine, LineKind, OperationStart};
 pub use unfinished::{JournaledOperation, operations};
@@ -371,7 +372,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::{engine::Severity, time::Timestamp};
+    use kordon_core::engine::Severity;
+    use kordon_time::Timestamp;
 
     fn notice(operation: &str, text: String) -> JournalLine {
         let kind = LineKind::Notice { level: Severity::Info, subject: String::new(), text };

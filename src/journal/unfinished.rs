@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{JournalLine, LineKind, OperationStart};
-use crate::{
+use kordon_core::{
     cluster::{NodeName, OperationId},
     operation::{
         PriorRun,
@@ -13,8 +13,8 @@ use crate::{
         Undo,
         undo::{NodeUndo, UndoStep},
     },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// An operation as the journal has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -173,7 +173,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::plan::DrainOptions;
+    use kordon_core::plan::DrainOptions;
 
     fn line(kind: LineKind) -> JournalLine {
         let operation = "p".parse().expect("an id");

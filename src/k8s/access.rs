@@ -6,7 +6,7 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::error::{plain, words};
-use crate::plan::Permission;
+use kordon_core::plan::Permission;
 
 /// The permissions that we do not have. A permission that is granted for all namespaces and names is checked once;
 /// one that is not is checked for each namespace or node.

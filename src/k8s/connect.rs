@@ -15,7 +15,8 @@ use super::{
     kubeconfig::{self, ClusterTarget, KubeEnvironment},
     transport,
 };
-use crate::{engine::ServerVersion, k8s::watch_thread::WatchThread};
+use crate::k8s::watch_thread::WatchThread;
+use kordon_core::engine::ServerVersion;
 
 /// A cluster that was reached.
 #[derive(Clone)]

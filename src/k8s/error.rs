@@ -5,7 +5,7 @@ use std::{error::Error as _, path::PathBuf};
 use http::Uri;
 use kube::core::Status;
 
-use crate::{cluster::nearest::did_you_mean, visible};
+use kordon_core::{cluster::nearest::did_you_mean, visible};
 
 /// The longest text from a server that is shown, in characters.
 const LONGEST: usize = 400;

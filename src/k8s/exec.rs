@@ -15,10 +15,7 @@ use serde_json::{Value, json};
 use tokio::{process::Command, sync::Mutex, time::timeout};
 
 use super::error::{ConnectError, plain};
-use crate::{
-    clock,
-    time::{Span, Timestamp},
-};
+use kordon_time::{Span, Timestamp};
 
 /// How long a plugin may take; some open a browser.
 const LONGEST: Duration = Duration::from_secs(120);
@@ -150,7 +147,7 @@ struct State {
 
 impl Token {
     pub fn new(plugin: Plugin, credential: Credential) -> Self {
-        Self { plugin, state: Mutex::new(State { credential, asked: clock::wall(), refused: false }) }
+        Self { plugin, state: Mutex::new(State { credential, asked: kordon_clock::wall(), refused: false }) }
     }
 
     /// A client that adds the token to every request of `client`.
@@ -173,7 +170,7 @@ impl Token {
     async fn header(&self) -> Result<HeaderValue, tower::BoxError> {
         // Locked while the plugin runs: all requests need its token, and it should run once.
         let mut state = self.state.lock().await;
-        let now = clock::wall();
+        let now = kordon_clock::wall();
         let ends = state.credential.expires().is_some_and(|at| at - MARGIN <= now);
         if (ends || state.refused) && now.since(state.asked) >= LEAST {
             state.asked = now;

@@ -2,14 +2,12 @@
 
 use minicbor::{Decode, Encode};
 
-pub use crate::cluster::FeedKind;
-use crate::{
-    cluster::{
-        Change, Scope,
-        encoding::{self, Dictionary},
-    },
-    time::{Span, Timestamp},
+pub use kordon_core::cluster::FeedKind;
+use kordon_core::cluster::{
+    Change, Scope,
+    encoding::{self, EncodingContext},
 };
+use kordon_time::{Span, Timestamp};
 
 /// A message of the watches.
 #[derive(Clone, Debug)]
@@ -28,7 +26,7 @@ pub enum FeedEvent {
 
 /// The health of one watch.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(context_bound = "AsMut<Dictionary>")]
+#[cbor(context_bound = "EncodingContext")]
 pub struct FeedHealth {
     #[n(0)]
     pub state: FeedState,
@@ -47,7 +45,7 @@ pub struct FeedHealth {
 
 /// What a watch is doing.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(context_bound = "AsMut<Dictionary>")]
+#[cbor(context_bound = "EncodingContext")]
 pub enum FeedState {
     /// Not watched (`--no-pods`, which also leaves out the kinds that only placement reads).
     #[n(0)]

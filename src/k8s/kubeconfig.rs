@@ -17,7 +17,7 @@ use super::{
     error::{ConnectError, address, plain},
     proxy::Proxies,
 };
-use crate::cluster::nearest::nearest;
+use kordon_core::cluster::nearest::nearest;
 
 /// How to reach a cluster: kubectl's flags of the same names.
 #[derive(Clone, Default)]

@@ -13,13 +13,13 @@ use super::{
     decode::kubelet,
     watch::{CollectionQuery, get},
 };
-use crate::{
-    clock::Clock,
+use kordon_clock::Clock;
+use kordon_core::{
     cluster::{Key, Node, NodeName},
     plan::node_path,
     pressure::{EvictionSettings, NodeStats, PodUsage, SignalLevel, UsageMetric},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// How long one response may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -11,10 +11,8 @@ use kube::{Client, client::Body};
 use tokio::sync::{Mutex, watch};
 
 use super::leadership::LeaseState;
-use crate::{
-    clock::Clock,
-    time::{Span, Timestamp},
-};
+use kordon_clock::Clock;
+use kordon_time::{Span, Timestamp};
 
 /// How many requests a client may send (kube-controller-manager's `--kube-api-qps` and `--kube-api-burst`).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,7 +126,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::demo::api::{Api as Demo, ApiOptions, Fault, FaultAnswer, Verb};
+    use kordon_demo::api::{Api as Demo, ApiOptions, Fault, FaultAnswer, Verb};
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 

@@ -10,10 +10,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::error::words;
-use crate::{
-    clock::Clock,
-    time::{Span, Timestamp},
-};
+use kordon_clock::Clock;
+use kordon_time::{Span, Timestamp};
 
 /// Which Lease, and how fast it changes hands. The defaults of the times are upstream's.
 #[derive(Clone, Debug, PartialEq)]
@@ -370,7 +368,7 @@ fn micro_time(at: Timestamp) -> MicroTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::api::{self, Api as Demo, Fault, FaultAnswer};
+    use kordon_demo::api::{self, Api as Demo, Fault, FaultAnswer};
 
     struct Bench {
         api: Demo,

@@ -16,12 +16,12 @@ use super::{
     decode,
     error::{status_words, words},
 };
-use crate::{
+use kordon_core::{
     cluster::{Key, NodeName, Uid},
     operation::{RequestKind, RequestOutcome},
     plan::{Call, node_path},
-    time::Span,
 };
+use kordon_time::Span;
 
 /// Whether a write is a server-side dry run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,7 +198,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::plan::PlanStep;
+    use kordon_core::plan::PlanStep;
 
     fn call(step: PlanStep) -> Call {
         step.call()

@@ -6,11 +6,11 @@ use serde_json::json;
 use super::write::{
     WriteFailure, delete, disruption_target, patch_status, pods, preconditions, record, send,
 };
-use crate::{
+use kordon_core::{
     cluster::{Key, NodeName, Uid},
     engine::{EventObject, Outcome, RecordedEvent},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// Binds a pod to a node.
 pub async fn bind(client: &Client, pod: &Key, uid: &Uid, node: &NodeName) -> Outcome {

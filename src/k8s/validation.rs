@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use kube::Client;
 
 use super::requests::{DryRun, send_request};
-use crate::{
+use kordon_core::{
     engine::ServerVersion,
     operation::{RequestKind, RequestOutcome},
     plan::PlanStep,

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::error::words;
-use crate::{
+use kordon_core::{
     cluster::{Key, Name, NodeName, Taint, Uid, Version},
     engine::{
         DELETION_BY_TAINT, Deletion, EventObject, LeaseCheck, NODE_LOST, NodeCheck, Outcome, RecordedEvent,
         UnknownCondition, Write,
     },
-    time::{ClusterTime, Timestamp},
 };
+use kordon_time::{ClusterTime, Timestamp};
 
 /// The manager in managed fields.
 const FIELD_MANAGER: &str = "kordon";
@@ -486,7 +486,7 @@ pub(super) async fn send(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::TaintEffect;
+    use kordon_core::cluster::TaintEffect;
 
     fn taint(key: &str) -> Taint {
         Taint { key: key.into(), effect: TaintEffect::NoExecute, ..Taint::default() }

@@ -10,13 +10,13 @@ use super::{
     HeadroomRest, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
     zone_names::ZoneNames,
 };
-use crate::{
+use crate::k8s::feed::FeedState;
+use kordon_core::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, ZoneState, ZoneView, controllers_own},
-    k8s::feed::FeedState,
     plan::{BlockedDrain, HeadroomClause, OutcomeKind, words::counted},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// How bad it is; the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

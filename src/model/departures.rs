@@ -3,12 +3,12 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use super::Model;
-use crate::{
+use crate::k8s::feed::FeedState;
+use kordon_core::{
     cluster::{Applied, Cluster, ClusterEvent, Delta, Key, NodeName, Pod, Uid, cow_map::CowMap},
-    k8s::feed::FeedState,
-    time::{Span, Timestamp},
     why::departure::{DepartureKind, EvidenceSource, PodDeparture, PodPresence, departed_at},
 };
+use kordon_time::{Span, Timestamp};
 
 /// How long a departure is kept.
 const KEPT_FOR: Span = Span::from_secs(2 * 3600);
@@ -405,11 +405,11 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
+    use kordon_core::{
         cluster::{ContainerExit, Phase, PodEnding, Termination},
-        time::ClusterTime,
         why::departure::DepartureCertainty,
     };
+    use kordon_time::ClusterTime;
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 

@@ -1,11 +1,11 @@
 //! One eviction, as it is shown.
 
-use crate::{
+use kordon_core::{
     cluster::{Name, NodeName, SharedList},
     engine::{Certainty, Why},
     forecast,
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// A pod that leaves, will leave, or might have left.
 #[derive(Clone, Debug, PartialEq)]

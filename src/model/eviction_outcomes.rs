@@ -11,11 +11,11 @@ use super::{
     Model,
     eviction::{EvictionRow, EvictionState},
 };
-use crate::{
+use kordon_core::{
     cluster::{Cluster, Key, NodeName, SortedWalk},
     plan::{OutcomeCounts, OutcomeKind, PodOutcome},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// What becomes of the pods that are evicted, at a moment.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl EvictionOutcomes {
 pub(super) struct OutcomesBasis {
     /// [`Model::plan_changes`].
     pub changes: u64,
-    /// [`Forecast::down`](crate::forecast::Forecast::down).
+    /// [`Forecast::down`](kordon_core::forecast::Forecast::down).
     pub down: BTreeSet<NodeName>,
     /// [`LeavingChanges::pods`](super::leaving::LeavingChanges::pods).
     pub leaving: u64,

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    cluster::Known,
-    engine::WatchHealth,
-    k8s::feed::{FeedHealth, FeedKind, FeedState},
-    operation::approval::Watches,
-    time::{Span, Timestamp},
-};
+use crate::k8s::feed::{FeedHealth, FeedKind, FeedState};
+use kordon_core::{cluster::Known, engine::WatchHealth, operation::approval::Watches};
+use kordon_time::{Span, Timestamp};
 
 /// The last reported state of every watch.
 #[derive(Clone, Debug, Default)]

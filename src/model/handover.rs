@@ -1,7 +1,7 @@
 //! A model of another moment in the place of one that was shown: what it takes over, and how their counts differ.
 
 use super::Model;
-use crate::time::{Span, Timestamp};
+use kordon_time::{Span, Timestamp};
 
 /// A forecast that was made at most this long before a moment is shown at it.
 const STILL_NEW: Span = Span::from_secs(1);

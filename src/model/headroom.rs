@@ -2,13 +2,13 @@
 //! [`HeadroomJob::advance`]) and kept in [`Model::headroom`] until something newer is known.
 
 use super::Model;
-use crate::{
+use kordon_core::{
     cluster::{Cluster, FeedKind},
     engine::{ServerVersion, ZoneState, ZoneView},
     placement::ClusterSnapshot,
     plan::{Headroom, HeadroomClause, HeadroomWork},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// What the cluster could lose at a moment, as far as it is worked out.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::{
+use kordon_core::{
     cluster::{Cluster, ZoneKey},
     engine::{Deletion, Effect, EffectId, Tolerance, Write, no_execute, tolerance},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// The time that the limit counts.
 const MINUTE: Span = Span::from_secs(60);
@@ -215,11 +215,11 @@ fn is_wanted(effect: &Effect, cluster: &Cluster) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use kordon_core::{
         cluster::{Change, Key, Node, ObjectEvent, Pod, Taint, TaintEffect, Termination},
         engine::{Cause, EffectId, UNREACHABLE},
-        time::ClusterTime,
     };
+    use kordon_time::ClusterTime;
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 

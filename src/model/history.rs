@@ -7,16 +7,16 @@ use super::{
     ControllerRole, DepartureEntry, DepartureStage,
     journal::{JournalEntry, JournalSubject, MISSED},
 };
-use crate::{
+use kordon_core::{
     cluster::{
         Applied, Cluster, ConditionStatus, Key, Node, NodeName, Pod, Taint, TaintEffect, Uid, ZoneKey,
     },
     engine::{DELETION_BY_TAINT, Effect, Engine, Severity, Write, controllers_own},
     forecast::{EventKind, accuracy::Judgement},
     pressure::PressureCondition,
-    time::{Span, Timestamp},
     why::departure::{BY_API, BY_COLLECTOR, DepartureKind},
 };
+use kordon_time::{Span, Timestamp};
 
 /// What a shadow decided has happened by then, or is missed: two monitor passes.
 const SOON: Span = Span::from_secs(10);
@@ -397,15 +397,14 @@ fn words(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use crate::{k8s::feed::FeedState, model::Departures};
+    use kordon_core::{
         cluster::{
             Condition, ContainerExit, CordonNote, Delta, ObjectEvent, Phase, PodEnding, READY, Termination,
         },
         engine::{EffectId, LeaseCheck, ServerVersion, Settings, UNREACHABLE, Why},
-        k8s::feed::FeedState,
-        model::Departures,
-        time::ClusterTime,
     };
+    use kordon_time::ClusterTime;
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
@@ -438,7 +437,7 @@ mod tests {
 
     fn cluster(node: Node) -> Cluster {
         let mut cluster = Cluster::default();
-        cluster.apply(crate::cluster::Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
+        cluster.apply(kordon_core::cluster::Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
         cluster
     }
 

@@ -1,7 +1,8 @@
 //! How far ahead forecasts look.
 
 use super::Model;
-use crate::{forecast::Forecast, time::Span};
+use kordon_core::forecast::Forecast;
+use kordon_time::Span;
 
 /// How far ahead forecasts look whatever is shown: an eviction under the default tolerations, and then some.
 pub const HORIZON: Span = Horizon::TenMinutes.span();

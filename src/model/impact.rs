@@ -1,6 +1,6 @@
 //! What a change of the cluster bears on, judged once for everyone who keeps something up to date by it.
 
-use crate::cluster::Applied;
+use kordon_core::cluster::Applied;
 
 /// A change as it was applied to the cluster, and what it bears on.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::cluster::{Delta, Phase, Pod, PodUnscheduled, Version};
+    use kordon_core::cluster::{Delta, Phase, Pod, PodUnscheduled, Version};
 
     #[test]
     fn a_pod_that_takes_the_same_room_does_not_change_where_others_can_be() {

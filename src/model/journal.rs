@@ -7,12 +7,12 @@ use std::{
 };
 
 use super::ControllerRole;
-use crate::{
+use kordon_core::{
     cluster::{Key, NodeName},
     engine::{Effect, EventObject, Notice, Outcome, RecordedEvent, Severity, WOULD_EXPLAIN, Why, Write},
     forecast::accuracy::Judgement,
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// Entries kept; the oldest go first.
 pub const CAPACITY: usize = 2000;

@@ -13,12 +13,12 @@ use super::{
     eviction::{EvictionRow, EvictionState},
     eviction_outcomes::{EvictionCounts, EvictionOutcomes},
 };
-use crate::{
+use kordon_core::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
     engine::{Cause, Certainty, Due, Engine, NodeStage, Why},
     forecast::{self, Forecast},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// How long a cancelled eviction stays in the list.
 const REMEMBERED: Span = Span::from_secs(120);

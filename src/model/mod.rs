@@ -56,7 +56,8 @@ pub use watchlist::{NodeWatchlist, ZoneNodes};
 use held_evictions::PodSight;
 use history::{Expectations, HistoryContext};
 
-use crate::{
+use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
+use kordon_core::{
     cluster::{Applied, Change, Cluster, Gaps, Known, NodeName},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
     forecast::{
@@ -64,11 +65,10 @@ use crate::{
         accuracy::{Judgement, Predicted},
         apply_write,
     },
-    k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     plan::failover_gaps,
-    time::{ClusterClock, Span, Timestamp},
     why::Explainer,
 };
+use kordon_time::{ClusterClock, Span, Timestamp};
 
 /// A model that was not woken for this long after its time did not run: the machine slept.
 const ASLEEP: Span = Span::from_secs(10);
@@ -623,14 +623,14 @@ fn moves_pod(applied: &Applied) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use kordon_core::{
         cluster::{
             Key, Lease, Node, ObjectEvent, Pod, Taint, TaintEffect, Termination, Toleration,
             TolerationOperator,
         },
         engine::{Confidence, UNREACHABLE},
-        time::ClusterTime,
     };
+    use kordon_time::ClusterTime;
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
@@ -668,11 +668,11 @@ mod tests {
             Change::Lease(ObjectEvent::ListDone),
             Change::Pod(ObjectEvent::Applied(pod("stays"))),
             Change::Pod(ObjectEvent::Applied(ends)),
-            Change::Leader(Some(crate::cluster::LeaderLease {
+            Change::Leader(Some(kordon_core::cluster::LeaderLease {
                 holder: "one".into(),
                 acquired: Some(written(-9000)),
                 renewed: Some(written(-1)),
-                ..crate::cluster::LeaderLease::default()
+                ..kordon_core::cluster::LeaderLease::default()
             })),
         ]
     }

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{DepartureId, JournalEntry, Model, NodeState, VerdictLevel};
-use crate::{
+use kordon_core::{
     cluster::{NodeName, ZoneKey},
     engine::{Confidence, ZoneState},
-    time::{Span, Timestamp},
     why::departure::DepartureKind,
 };
+use kordon_time::{Span, Timestamp};
 
 /// The same about another object within this time is one moment.
 const JOINS: Span = Span::from_secs(10);

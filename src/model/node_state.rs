@@ -4,13 +4,13 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::Model;
-use crate::{
+use kordon_core::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, OperationId, Scope},
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
     plan::cordoned_at,
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// The state of a node, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -369,7 +369,7 @@ mod tests {
     use std::{collections::BTreeSet, sync::Arc};
 
     use super::*;
-    use crate::cluster::{Condition, DrainClaim, READY};
+    use kordon_core::cluster::{Condition, DrainClaim, READY};
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 

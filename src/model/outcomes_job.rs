@@ -10,7 +10,7 @@ use super::{
     eviction_outcomes::{EvictionOutcomes, OutcomesBasis},
     leaving::Leaving,
 };
-use crate::{
+use kordon_core::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
     forecast::Forecast,
@@ -19,8 +19,8 @@ use crate::{
         Cancellation, EvictionRules, OutcomeKind, PlacingEnvironment, PodOutcome, budget,
         eviction::{self, EvictionDecision},
     },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// Copies of everything that outcomes are worked out from.
 #[derive(Debug)]

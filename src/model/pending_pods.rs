@@ -4,13 +4,13 @@
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
 use super::Model;
-use crate::{
+use kordon_core::{
     cluster::{Cluster, Gaps, Key, Name, NodeName, Pod},
     engine::ServerVersion,
     placement::{ClusterSnapshot, Preemption, SchedulingOutcome, SchedulingRequest, Snapshot},
     plan::placement_trace,
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// What would help the pods that wait for a node, at a moment.
 #[derive(Clone, Debug)]
@@ -253,7 +253,7 @@ fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::PodUnscheduled;
+    use kordon_core::cluster::PodUnscheduled;
 
     #[test]
     fn the_cause_is_what_the_scheduler_says_of_the_nodes() {

@@ -6,16 +6,16 @@ use std::{
 };
 
 use super::Model;
-use crate::{
+use crate::k8s::kubelet::{KubeletReport, UsageSource};
+use kordon_core::{
     cluster::{Cluster, ConditionStatus, Node, NodeName, Pod},
     engine::ServerVersion,
-    k8s::kubelet::{KubeletReport, UsageSource},
     pressure::{
         EvictionManager, EvictionOrder, EvictionSettings, EvictionSignal, KubeletRules, NodeStats,
         PressureCondition, PressurePass, SignalLevel, Threshold, Trend, UsageMetric,
     },
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// How many measurements of a node are kept: an hour of them.
 const MOST_SAMPLES: usize = 360;
@@ -299,12 +299,12 @@ fn reported(node: &Node) -> Vec<PressureCondition> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use crate::model::{ClusterVerdict, ModelOptions};
+    use kordon_core::{
         cluster::{Change, Condition, Key, KubeletSpec, ObjectEvent, PodResources, QosClass},
-        model::{ClusterVerdict, ModelOptions},
         pressure::{EvictionSettingsText, PodUsage},
-        time::ClusterTime,
     };
+    use kordon_time::ClusterTime;
 
     const GIBI: i64 = 1 << 30;
 

@@ -1,10 +1,8 @@
 //! What happened to a node or a pod: what this session saw of it and the Events about it, in one order of time.
 
 use super::{JournalEntry, JournalSubject, Model};
-use crate::{
-    cluster::{ClusterEvent, Key, NodeName, event::fold},
-    time::Timestamp,
-};
+use kordon_core::cluster::{ClusterEvent, Key, NodeName, event::fold};
+use kordon_time::Timestamp;
 
 /// Entries of a timeline that are shown; the journal has the others.
 const SHOWN: usize = 60;
@@ -94,11 +92,9 @@ impl TimelineEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        engine::{ServerVersion, Settings, Severity, Why},
-        model::{ConnectionInfo, ControllerRole, ModelOptions},
-        time::ClusterTime,
-    };
+    use crate::model::{ConnectionInfo, ControllerRole, ModelOptions};
+    use kordon_core::engine::{ServerVersion, Settings, Severity, Why};
+    use kordon_time::ClusterTime;
 
     fn at(secs: i64) -> Timestamp {
         Timestamp::from_secs(secs)

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::cluster::{Applied, Name, Node};
+use kordon_core::cluster::{Applied, Name, Node};
 
 /// How many nodes have which versions.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +81,7 @@ impl Versions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Change, Cluster, ObjectEvent, Version};
+    use kordon_core::cluster::{Change, Cluster, ObjectEvent, Version};
 
     #[test]
     fn an_upgrade_is_followed_from_the_first_node_to_the_last_but_one() {

@@ -6,13 +6,13 @@ use super::{
     Model, eviction_outcomes::EvictionCounts, leaving::Leaving, node_state::NodeState,
     pending_pods::PendingSummary,
 };
-use crate::{
+use crate::k8s::feed::{FeedKind, FeedState};
+use kordon_core::{
     cluster::{LeaderLease, Node},
     engine::{Confidence, NodeView, Silence, ZoneView},
-    k8s::feed::{FeedKind, FeedState},
     plan::{BlockedDrain, EvictionRules},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// What the engine knew at one moment.
 #[derive(Clone, Debug, Default)]

@@ -7,11 +7,11 @@ use super::{
     node_state::{Flaps, NodeFacts, NodeState},
     zone_names::ZoneNames,
 };
-use crate::{
+use kordon_core::{
     cluster::{Applied, Cluster, Delta, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Expiry, Silence},
-    time::{ClusterClock, Span, Timestamp},
 };
+use kordon_time::{ClusterClock, Span, Timestamp};
 
 /// Nodes that are late so soon are looked for all at once: that costs less than a look at each node that renews its Lease.
 const LOOK_AHEAD: Span = Span::from_secs(1);
@@ -437,11 +437,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{
+    use kordon_core::{
         cluster::{Change, Condition, ConditionStatus, Labels, Lease, ObjectEvent, READY, Taint, Version},
         engine::{ServerVersion, Settings},
-        time::ClusterTime,
     };
+    use kordon_time::ClusterTime;
 
     /// Twenty nodes with their Leases.
     struct World {

@@ -1,6 +1,6 @@
 //! Names of zones, as short as tells them apart.
 
-use crate::cluster::ZoneKey;
+use kordon_core::cluster::ZoneKey;
 
 /// What the names of all zones begin with, so that it need not be repeated: `b` is zone `eu-central-1b`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

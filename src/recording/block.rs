@@ -12,7 +12,7 @@
 use std::io::{self, Read};
 
 use super::{FORMAT_VERSION, RecordingError};
-use crate::time::Timestamp;
+use kordon_time::Timestamp;
 
 /// How a recording begins. The first byte is no text, and the last would be changed by a transfer as text.
 pub const MAGIC: [u8; 8] = *b"\x89kordon\n";

@@ -12,10 +12,8 @@ use super::{
     block::{BlockHeader, BlockKind, MAX_RAW},
     entry::{self, PlainMessage},
 };
-use crate::{
-    cluster::encoding::Dictionary,
-    time::{Span, Timestamp},
-};
+use kordon_core::cluster::encoding::Dictionary;
+use kordon_time::{Span, Timestamp};
 
 /// A block that has become as large as this is written at once.
 const BLOCK: usize = 512 << 10;

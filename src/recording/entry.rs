@@ -16,14 +16,12 @@ use std::iter::Peekable;
 use minicbor::{Decode, Decoder, Encode, Encoder};
 
 use super::RecordingError;
-use crate::{
-    cluster::{
-        Change, FeedKind, LeaderLease, Name, ObjectEvent, TableObject, Workload, WorkloadKind,
-        encoding::Dictionary,
-    },
-    k8s::feed::{FeedEvent, FeedHealth},
-    time::Span,
+use crate::k8s::feed::{FeedEvent, FeedHealth};
+use kordon_core::cluster::{
+    Change, FeedKind, LeaderLease, Name, ObjectEvent, TableObject, Workload, WorkloadKind,
+    encoding::Dictionary,
 };
+use kordon_time::Span;
 
 type ReadError = minicbor::decode::Error;
 

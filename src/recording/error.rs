@@ -3,7 +3,7 @@
 use std::io;
 
 use super::FORMAT_VERSION;
-use crate::time::Timestamp;
+use kordon_time::Timestamp;
 
 /// A recording that cannot be written or read.
 #[derive(Debug, thiserror::Error)]

@@ -10,11 +10,11 @@ use super::{
     block_writer::BlockWriter,
     entry::{self, PlainMessage},
 };
-use crate::{
-    cluster::{Change, Cluster, FeedKind, ObjectEvent, Table, TableObject, encoding::Dictionary},
-    k8s::feed::FeedHealth,
-    time::{Span, Timestamp},
+use crate::k8s::feed::FeedHealth;
+use kordon_core::cluster::{
+    Change, Cluster, FeedKind, ObjectEvent, Table, TableObject, encoding::Dictionary,
 };
+use kordon_time::{Span, Timestamp};
 
 /// What a keyframe repeats.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 //! A recording is a sequence of blocks (`block`), each compressed and checksummed, and only ever appended to: a file that
 //! ends anywhere is good up to its last whole block. It begins with what a model starts with ([`RecordingStart`]), and then
 //! has every message of the watches with the time at which it was received (`entry`). Every few minutes a keyframe repeats
-//! all objects, so that reading can begin there. Objects are the slim ones of [`crate::cluster`], in their own encoding
-//! ([`crate::cluster::encoding`]).
+//! all objects, so that reading can begin there. Objects are the slim ones of [`kordon_core::cluster`], in their own encoding
+//! ([`kordon_core::cluster::encoding`]).
 //!
 //! docs/recording.md has the format.
 

@@ -12,12 +12,12 @@ use super::{
     block::{self, BlockHeader, BlockKind, HEADER},
     entry::{self, EntryContent},
 };
-use crate::{
+use crate::k8s::feed::FeedEvent;
+use kordon_core::{
     cluster::encoding::{Dictionary, DictionaryMark},
-    k8s::feed::FeedEvent,
-    time::Timestamp,
     visible,
 };
+use kordon_time::Timestamp;
 
 /// What blocks that share texts may decompress to: what they share is kept while they are read. A keyframe of 600,000 pods takes
 /// 235 MiB, and what follows it in a file up to 128 MiB.

@@ -2,7 +2,7 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use crate::cluster::encoding::Redaction;
+use kordon_core::cluster::encoding::Redaction;
 
 /// Hashes texts, with a key that is different each time and kept nowhere: equal texts have equal hashes in one recording, and
 /// nobody can find a name by hashing what it may be.

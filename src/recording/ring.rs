@@ -20,7 +20,7 @@ use super::{
     RecordingError, RecordingStart,
     block::{self, BlockKind},
 };
-use crate::time::{Span, Timestamp};
+use kordon_time::{Span, Timestamp};
 
 /// A segment is full once what follows its keyframe has this part of all that may be kept: with the oldest one, so much is
 /// dropped at once.
@@ -306,12 +306,14 @@ impl Seek for RingReader {
 mod tests {
     use super::*;
     use crate::{
-        cluster::Cluster,
-        engine::{ServerVersion, Settings},
         k8s::feed::FeedEvent,
         recording::{
             EntrySource, KeyframeSource, RecordedEntry, RecordingEnd, RecordingReader, RecordingWriter,
         },
+    };
+    use kordon_core::{
+        cluster::Cluster,
+        engine::{ServerVersion, Settings},
     };
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);

@@ -6,15 +6,15 @@ use super::{
     RecordingError, Redactor,
     block::{self, BlockKind},
 };
-use crate::{
-    cluster::encoding::{self, Dictionary},
+use kordon_core::{
+    cluster::encoding::{self, Dictionary, EncodingContext},
     engine::{Origin, ServerVersion, Settings},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// What a model starts with, and what is said of the recording itself.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(context_bound = "AsMut<Dictionary>")]
+#[cbor(context_bound = "EncodingContext")]
 pub struct RecordingStart {
     /// The version of kordon that recorded.
     #[cbor(n(0), with = "encoding::text")]
@@ -50,7 +50,7 @@ pub struct RecordingStart {
 
 /// One flag of the controller.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-#[cbor(context_bound = "AsMut<Dictionary>")]
+#[cbor(context_bound = "EncodingContext")]
 struct RecordedFlag {
     #[cbor(n(0), with = "encoding::text")]
     flag: String,

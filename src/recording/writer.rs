@@ -9,11 +9,9 @@ use super::{
     entry::{self, PlainMessage},
     keyframe::{self, KeyframeSource},
 };
-use crate::{
-    cluster::{Change, FeedKind, ObjectEvent, TableObject, encoding::Dictionary},
-    k8s::feed::{FeedEvent, FeedState},
-    time::{Span, Timestamp},
-};
+use crate::k8s::feed::{FeedEvent, FeedState};
+use kordon_core::cluster::{Change, FeedKind, ObjectEvent, TableObject, encoding::Dictionary};
+use kordon_time::{Span, Timestamp};
 
 /// How long an entry waits before it is written: what a crash of the recorder costs.
 const WRITE_AFTER: Span = Span::from_secs(5);
@@ -291,10 +289,10 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
+    use crate::k8s::feed::FeedHealth;
+    use kordon_core::{
         cluster::{Cluster, Node},
         engine::{ServerVersion, Settings},
-        k8s::feed::FeedHealth,
     };
 
     #[test]

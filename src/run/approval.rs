@@ -1,14 +1,14 @@
 //! The command line's driver of an approval, and what the dashboard's has in common with it.
 
-use crate::{
-    executor::write_context::WriteContext,
+use crate::executor::write_context::WriteContext;
+use kordon_core::{
     operation::{
         Guards, OperationNotice,
         approval::{Answer, Approval, Checks, Need, NotStarted, Question, Situation, StartRequest, Started},
     },
     plan::{Action, Permission, Plan, PlanJob},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// What an approval is driven with: a cluster, and an operator.
 #[expect(async_fn_in_trait, reason = "it is driven on the task that implements it")]

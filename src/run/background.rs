@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::select_all;
 use tokio::{task::JoinHandle, time::Instant};
 
-use crate::plan::Cancellation;
+use kordon_core::plan::Cancellation;
 
 /// Work of one kind that runs beside the loop, one piece at a time and at a pace.
 ///

@@ -43,21 +43,23 @@ use crate::{
         timing::TimingResult,
         update,
     },
-    clock::Clock,
-    cluster::{Cluster, EventSubject, OperationId, Scope},
-    engine::{Effect, EffectId, Engine, Outcome},
     executor::{guards, write_context::WriteContext},
-    forecast::{Assumptions, Forecast, ForecastStart},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     model::{
         CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress, HeadroomSnapshot, Horizon, Model,
         PendingPods, suggestions::Guarding,
     },
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Cluster, EventSubject, OperationId, Scope},
+    engine::{Effect, EffectId, Engine, Outcome},
+    forecast::{Assumptions, Forecast, ForecastStart},
     operation::Request,
     plan::Cancellation,
-    time::{Span, Timestamp},
     visible,
 };
+use kordon_time::{Span, Timestamp};
 
 use keeping::Keeping;
 pub use playing::{VirtualTyping, replay_frame};

@@ -8,9 +8,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     app::detail::{ShownObject, SubjectReport},
-    cluster::{EventSubject, ObjectEvents, ObjectRead, Version},
     k8s::watch::{follow_events, follow_object},
 };
+use kordon_core::cluster::{EventSubject, ObjectEvents, ObjectRead, Version};
 
 /// Reports of a kind that wait to be shown. When it is full, who reports waits: each report has all there is.
 const REPORTS: usize = 4;
@@ -101,11 +101,9 @@ mod tests {
     };
 
     use super::*;
-    use crate::{
-        clock::Clock,
-        cluster::Node,
-        demo::api::{Api, ApiOptions, Fault, FaultAnswer},
-    };
+    use kordon_clock::Clock;
+    use kordon_core::cluster::Node;
+    use kordon_demo::api::{Api, ApiOptions, Fault, FaultAnswer};
 
     fn about(node: &str, name: &str, reason: &str) -> Value {
         json!({

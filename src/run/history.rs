@@ -31,14 +31,14 @@ use super::{
     replay::Replay,
 };
 use crate::{
-    engine::Settings,
     k8s::feed::FeedEvent,
     model::Model,
     recording::{
         RecordingError, RecordingReader, RecordingStart, RecordingWriter, Ring, RingLimits, RingReader,
     },
-    time::{Span, Timestamp},
 };
+use kordon_core::engine::Settings;
+use kordon_time::{Span, Timestamp};
 
 /// How many keyframes there are in the time that is kept, unless that would be one more often than every [`KEYFRAMES`].0 or
 /// less often than every [`KEYFRAMES`].1: each costs as much as some hundred thousand changes.
@@ -479,10 +479,12 @@ pub fn keyframe_interval(kept: Span) -> Span {
 mod tests {
     use super::*;
     use crate::{
-        cluster::{Change, FeedKind, LeaderLease, NodeName, ObjectEvent},
-        engine::ServerVersion,
         k8s::feed::{FeedHealth, FeedState},
         model::{ControllerRole, ModelOptions},
+    };
+    use kordon_core::{
+        cluster::{Change, FeedKind, LeaderLease, NodeName, ObjectEvent},
+        engine::ServerVersion,
     };
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);

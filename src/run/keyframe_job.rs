@@ -14,10 +14,10 @@ use tokio::time::Instant;
 
 use super::{background::give_way, record::keyframe_of};
 use crate::{
-    cluster::Cluster,
     model::Feeds,
     recording::{RecordingError, SegmentKeyframe},
 };
+use kordon_core::cluster::Cluster;
 
 /// Between two blocks it rests this many times what the one before took: it uses 0.6 % of a core. After the first block it goes on
 /// at once, so that of a small cluster is done.

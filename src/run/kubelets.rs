@@ -10,10 +10,10 @@ use std::{
 use tokio::{task::JoinSet, time::Instant};
 
 use super::events::EventServer;
-use crate::{
-    clock::Clock,
+use crate::k8s::kubelet::{KubeletReport, read_kubelet, read_node_metrics};
+use kordon_clock::Clock;
+use kordon_core::{
     cluster::{Key, Node, NodeName},
-    k8s::kubelet::{KubeletReport, read_kubelet, read_node_metrics},
     pressure::UsageMetric,
 };
 

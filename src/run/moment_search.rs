@@ -11,8 +11,8 @@ use super::replay::{Checkpoints, Replay, look_after};
 use crate::{
     model::{Moment, MomentFinder, MomentKind, VerdictLevel},
     recording::{RecordingEnd, RecordingError},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// One pass over a recording.
 #[derive(Debug)]

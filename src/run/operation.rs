@@ -8,12 +8,14 @@ use tokio::{
 };
 
 use crate::{
-    clock::Clock,
-    engine::Severity,
     executor::requests::RequestLink,
     journal::{JournalLine, JournalWriter, LineKind},
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
     model::Model,
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    engine::Severity,
     operation::{Operation, OperationNotice},
 };
 

@@ -19,14 +19,16 @@ use crate::{
         App,
         operations::{Job, JobResult},
     },
-    clock::Clock,
-    cluster::OperationId,
     executor::{
         guards,
         requests::RequestLink,
         write_context::{OperationLock, WriteContext, undone_lines},
     },
     journal::{JournalLine, JournalWriter, LineKind},
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::OperationId,
     operation::{
         OperationNotice, Request, RequestId, RequestOutcome,
         approval::{Checks, NotStarted},

@@ -15,11 +15,11 @@ use super::{
 };
 use crate::{
     app::Playback,
-    forecast::Forecast,
     model::{HORIZON, Model, MomentNumber},
     recording::RecordingError,
-    time::{Span, Timestamp},
 };
+use kordon_core::forecast::Forecast;
+use kordon_time::{Span, Timestamp};
 
 /// While a recording plays, the next moment is shown after this.
 const STEP: Duration = Duration::from_millis(200);

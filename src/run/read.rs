@@ -6,11 +6,11 @@ use futures::{FutureExt, StreamExt, future::LocalBoxFuture, stream::FuturesUnord
 use tokio::time::Instant;
 
 use crate::{
-    clock::Clock,
-    cluster::{Change, Known, Scope, Version},
     k8s::{connect::Connection, decode::kinds::decoder_without_images, feed::FeedKind, watch::read_scope},
     model::Model,
 };
+use kordon_clock::Clock;
+use kordon_core::cluster::{Change, Known, Scope, Version};
 
 /// Requests in flight at once.
 const AT_ONCE: usize = 10;

@@ -4,13 +4,15 @@ use std::io::Write;
 
 use super::Session;
 use crate::{
-    cluster::{Cluster, FeedKind},
-    engine::Settings,
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
     model::{ConnectionInfo, Feeds, Model},
     recording::{KeyframeSource, RecordingError, RecordingStart, RecordingTotals, RecordingWriter},
-    time::{Span, Timestamp},
 };
+use kordon_core::{
+    cluster::{Cluster, FeedKind},
+    engine::Settings,
+};
+use kordon_time::{Span, Timestamp};
 
 /// What was recorded, and of what.
 #[derive(Clone, Debug)]

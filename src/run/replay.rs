@@ -8,14 +8,16 @@ use std::{
 
 use super::replay_state::ReplayState;
 use crate::{
-    counterfactual::{Alternative, Counterfactual},
-    engine::Settings,
-    forecast::Forecast,
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
     model::{HORIZON, Model},
     recording::{EntrySource, ReadPosition, RecordedEntry, RecordingError, RecordingReader},
-    time::{Span, Timestamp},
 };
+use kordon_core::{
+    counterfactual::{Alternative, Counterfactual},
+    engine::Settings,
+    forecast::Forecast,
+};
+use kordon_time::{Span, Timestamp};
 
 /// How far before a moment playing begins, if the recording goes back as far: what happened earlier is known from the objects
 /// only, as to a kordon that was started then.

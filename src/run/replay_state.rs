@@ -1,14 +1,16 @@
 //! What is known at a moment of a recording: the model, and what stands between the recording and it.
 
 use crate::{
-    cluster::{Change, FeedKind},
-    counterfactual::{Alternative, Counterfactual},
-    engine::{Outcome, Settings},
     k8s::feed::{FeedEvent, FeedState},
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     recording::RecordingStart,
-    time::Timestamp,
 };
+use kordon_core::{
+    cluster::{Change, FeedKind},
+    counterfactual::{Alternative, Counterfactual},
+    engine::{Outcome, Settings},
+};
+use kordon_time::Timestamp;
 
 /// What is known at a moment of a recording.
 #[derive(Clone, Debug)]

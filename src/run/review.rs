@@ -8,16 +8,18 @@ use std::{
 
 use super::replay::{Replay, look_after};
 use crate::{
-    cluster::{Cluster, Key, NodeName, OwnerKind, Uid, WorkloadKind},
-    forecast::accuracy::AccuracyReport,
     model::{
         DepartureEntry, DepartureId, Model, Moment, MomentFinder, MomentKind, NodeState, VerdictLevel,
         moments::is_eviction,
     },
     recording::RecordingError,
-    time::{Span, Timestamp},
+};
+use kordon_core::{
+    cluster::{Cluster, Key, NodeName, OwnerKind, Uid, WorkloadKind},
+    forecast::accuracy::AccuracyReport,
     why::{Step, StepTime, departure::DepartureKind},
 };
+use kordon_time::{Span, Timestamp};
 
 /// How often a forecast is made and workloads are counted, in the recording's time.
 const EVERY: Span = Span::from_secs(5);

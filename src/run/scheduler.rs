@@ -15,15 +15,17 @@ use tokio_util::sync::CancellationToken;
 use self::queue::SchedulingQueue;
 use super::session::watch_kinds;
 use crate::{
-    clock::Clock,
-    cluster::{Applied, Change, Delta, Key, NodeName, ObjectEvent, Pod, Uid, WorkloadKind},
-    engine::Outcome,
     k8s::{
         connect::Connection,
         feed::{FeedEvent, FeedKind},
         schedule::{self, PreemptionVictim},
     },
     model::{AppliedChange, Model, ModelOptions},
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Applied, Change, Delta, Key, NodeName, ObjectEvent, Pod, Uid, WorkloadKind},
+    engine::Outcome,
     placement::{self, Preemption, PreemptionCandidate, SchedulingRequest, Snapshot, Unschedulable},
     plan::placement_trace::reasons,
 };

@@ -7,9 +7,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::{events::EventServer, wanted::WantedReader};
 use crate::{
-    clock::Clock,
-    cluster::Scope,
-    engine::{Effect, EffectId, Outcome},
     executor::effects::{EffectExecutor, EffectLink},
     k8s::{
         self,
@@ -18,8 +15,13 @@ use crate::{
         watch::WatchOptions,
     },
     model::{Model, ModelOptions},
-    time::Span,
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::Scope,
+    engine::{Effect, EffectId, Outcome},
+};
+use kordon_time::Span;
 
 /// A model and everything that it is connected to. The dashboard shows one; a controller and one-shot commands run one
 /// unattended.

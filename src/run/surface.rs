@@ -6,9 +6,9 @@ use ratatui::{Terminal, backend::TestBackend};
 
 use crate::{
     app::App,
-    time::Timestamp,
     ui::{self, Drawn},
 };
+use kordon_time::Timestamp;
 
 /// A terminal, or something in its place.
 pub trait Surface {

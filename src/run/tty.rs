@@ -22,9 +22,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::Surface;
 use crate::{
     app::App,
-    time::Timestamp,
     ui::{self, Drawn},
 };
+use kordon_time::Timestamp;
 
 /// A frame of a large terminal in truecolour; bare stdout would write every KiB.
 const BUFFER: usize = 1 << 17;

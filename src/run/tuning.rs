@@ -9,13 +9,11 @@ use std::{
 };
 
 use super::replay::Replay;
-use crate::{
-    counterfactual::{
-        Acts, ActsTotals, Alternative, CostScope, Paid, START, Uncertainties, Uncertainty, Whose,
-    },
-    recording::{RecordingError, RecordingReader},
-    time::{Span, Timestamp},
+use crate::recording::{RecordingError, RecordingReader};
+use kordon_core::counterfactual::{
+    Acts, ActsTotals, Alternative, CostScope, Paid, START, Uncertainties, Uncertainty, Whose,
 };
+use kordon_time::{Span, Timestamp};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::{model::Model, time::Timestamp};
+use crate::model::Model;
+use kordon_time::Timestamp;
 
 /// How often they are written.
 pub const EVERY: Duration = Duration::from_secs(30);

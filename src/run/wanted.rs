@@ -11,12 +11,10 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    clock::Clock,
-    cluster::{Change, Known, ReadBy, Scope, ScopeRead, Version},
-    k8s::{connect::Connection, decode::kinds::decoder_of, feed::FeedEvent, watch::read_scope},
-    time::Timestamp,
-};
+use crate::k8s::{connect::Connection, decode::kinds::decoder_of, feed::FeedEvent, watch::read_scope};
+use kordon_clock::Clock;
+use kordon_core::cluster::{Change, Known, ReadBy, Scope, ScopeRead, Version};
+use kordon_time::Timestamp;
 
 /// How often a scope is read again while it is wanted.
 const AGAIN: Duration = Duration::from_secs(5);

@@ -17,8 +17,8 @@ use super::{
         sheet,
     },
 };
-use crate::{
-    app::dialog::{Dialog, DialogPrompt, DialogSubject},
+use crate::app::dialog::{Dialog, DialogPrompt, DialogSubject};
+use kordon_core::{
     cluster::OperationId,
     operation::{
         OperationOptions,

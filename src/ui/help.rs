@@ -11,13 +11,11 @@ use super::{
     theme::Role,
     widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
-use crate::{
-    app::{
-        commands::{Command, KeyContext},
-        help::{HelpGroup, HelpRow, HelpSheet},
-    },
-    visible,
+use crate::app::{
+    commands::{Command, KeyContext},
+    help::{HelpGroup, HelpRow, HelpSheet},
 };
+use kordon_core::visible;
 
 /// ```text
 /// ╭ Keys  Nodes ─────────────────────────────────────╮

@@ -5,11 +5,13 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Scene, panes::header, text, text_sheet, theme::Role, widgets::segments::Runs};
 use crate::{
     app::HistoryState,
+    model::{ControllerRole, Leadership},
+};
+use kordon_core::{
     engine::Origin,
     forecast::{AccuracyReport, OutcomeReport, OutcomeScore, accuracy::Miss},
-    model::{ControllerRole, Leadership},
-    time::Span,
 };
+use kordon_time::Span;
 
 /// ```text
 /// ╭ Information ────────────────────────────────────────────────────╮
@@ -202,7 +204,7 @@ fn settings(scene: &Scene) -> impl Iterator<Item = Runs> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forecast::{
+    use kordon_core::forecast::{
         EventKind, OutcomeDifferences,
         accuracy::{EventCounts, MissReason},
     };

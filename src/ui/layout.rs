@@ -161,7 +161,7 @@ fn split(area: Rect, upper: u16) -> (Rect, Rect) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Timestamp;
+    use kordon_time::Timestamp;
 
     /// Every screen of interest: panes open or closed, each in focus, zoomed or not.
     fn screens() -> Vec<Screen> {

@@ -30,9 +30,9 @@ pub use theme::{Role, Theme, ThemeError};
 use crate::{
     app::{App, Glyphs, Pane, overlays::Overlay},
     model::ClusterVerdict,
-    time::Timestamp,
-    visible,
 };
+use kordon_core::visible;
+use kordon_time::Timestamp;
 use layout::{ExtraLines, ScreenLayout};
 
 /// What a frame shows, besides what is on it.

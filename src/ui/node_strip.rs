@@ -4,7 +4,6 @@
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Span as Run};
 
 use crate::{
-    cluster::ZoneKey,
     model::{NodeState, ZoneNodes},
     ui::{
         Scene, text,
@@ -12,6 +11,7 @@ use crate::{
         widgets::segments::{Runs, Segments},
     },
 };
+use kordon_core::cluster::ZoneKey;
 
 /// The nodes of one zone by name, or of some zones together where there are too many to tell apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

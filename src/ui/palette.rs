@@ -7,10 +7,8 @@ use super::{
     theme::Role,
     widgets::{Cell, Column, TableWidget, Width, segments::Runs, sheet},
 };
-use crate::{
-    app::{Command, palette::Palette},
-    visible,
-};
+use crate::app::{Command, palette::Palette};
+use kordon_core::visible;
 
 /// Commands that are shown at a time.
 const MOST: usize = 12;

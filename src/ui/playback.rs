@@ -10,8 +10,8 @@ use super::{
 use crate::{
     app::{Playback, PlaybackKind},
     model::VerdictLevel,
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// Heights of a cell of the time line by how much happened in it; the first where nothing did. In ASCII they differ too.
 const HEIGHTS: [&str; 4] = ["─", "▂", "▅", "▇"];

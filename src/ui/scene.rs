@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{
     app::{App, Mode, Pane, Screen},
-    engine::Confidence,
     model::{ClusterVerdict, Model},
-    time::{ClusterTime, Span, Timestamp},
 };
+use kordon_core::engine::Confidence;
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 /// A countdown below this is bold.
 const IMMINENT: Span = Span::from_secs(10);

@@ -87,7 +87,7 @@ fn evictions(scene: &Scene) -> Vec<Runs> {
             }
         }
     });
-    let line = |(key, at): (&crate::cluster::Key, _)| {
+    let line = |(key, at): (&kordon_core::cluster::Key, _)| {
         Runs::new(&format!("{key} "), scene.style(Role::Base))
             .and(&format!("evicted in {}", text::left(at, scene.now)), scene.style(Role::CountdownSoon))
     };

@@ -8,10 +8,8 @@ use ratatui::{
     text::{Line, Span as Run},
 };
 
-use crate::{
-    time::{Span, Timestamp},
-    visible,
-};
+use kordon_core::visible;
+use kordon_time::{Span, Timestamp};
 
 /// The text without the prefixes of Kubernetes' own taints and labels.
 pub fn brief(text: &str) -> String {

@@ -7,12 +7,12 @@ use super::{
     theme::Role,
     widgets::{range_axis, range_bar, segments::Runs},
 };
-use crate::{
-    app::timing::{THIS_CLUSTER, TimingResult, TimingSheet},
+use crate::app::timing::{THIS_CLUSTER, TimingResult, TimingSheet};
+use kordon_core::{
     engine::Profile,
-    time::Span,
     timing::{HeartbeatKind, Timing, TimingProfile, TimingRange},
 };
+use kordon_time::Span;
 
 /// The widest sheet.
 const WIDEST: u16 = 120;

@@ -2,16 +2,14 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use kordon::{
-    cluster::{Change, FeedKind, WorkloadKind},
-    k8s::{
-        decode::{
-            Encoding, ListPurpose, StreamEvent,
-            kinds::{PageReader, decoder_of},
-        },
-        watch::framing::Framing,
+use kordon::k8s::{
+    decode::{
+        Encoding, ListPurpose, StreamEvent,
+        kinds::{PageReader, decoder_of},
     },
+    watch::framing::Framing,
 };
+use kordon_core::cluster::{Change, FeedKind, WorkloadKind};
 use kube::{Client, client::Body};
 
 /// A kind that kordon reads: its name, and its collection.

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use kordon::{
+use kordon_core::{
     cluster::{ConditionStatus, Node, NodeName, Pod, READY, Taint},
     engine::{Origin, ServerVersion, Settings},
 };

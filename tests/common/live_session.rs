@@ -6,8 +6,8 @@ use kordon::{
     model::Model,
     recording::RecordingWriter,
     run::{Session, record::write_keyframe_if_due, replay::look_after},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// Runs a session until `ends` and records what its watches report. Returns what it knew just before each of the moments, which
 /// are in order.

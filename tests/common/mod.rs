@@ -7,6 +7,5 @@ pub mod lifecycle;
 pub mod live_session;
 pub mod placements;
 pub mod program;
-pub mod reads;
 pub mod recordings;
 pub mod terminal;

@@ -4,10 +4,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kordon::{
+use kordon::k8s::decode::{self, Decoder, ListPurpose};
+use kordon_core::{
     cluster::{Change, Cluster, Key, ObjectEvent, Pod},
     engine::ServerVersion,
-    k8s::decode::{self, Decoder, ListPurpose},
     placement::{
         Hindrance, Preemption, Reason, SchedulerRules, SchedulingOutcome, SchedulingRequest, Snapshot,
         Unschedulable,

@@ -4,15 +4,12 @@
 use std::{ffi::OsString, fs, net::SocketAddr, path::Path, time::Duration};
 
 use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Node, Pod};
-use kordon::{
-    clock::Clock,
-    demo::{
-        api::{Api, ApiOptions, LoggedRequest, Verb},
-        world::{self, World},
-    },
-    engine::{ServerVersion, Settings},
-    k8s::connect::Connection,
-    run::controller::Controller,
+use kordon::{k8s::connect::Connection, run::controller::Controller};
+use kordon_clock::Clock;
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_demo::{
+    api::{Api, ApiOptions, LoggedRequest, Verb},
+    world::{self, World},
 };
 use kube::{Api as Objects, ResourceExt, api::ListParams};
 use portable_pty::CommandBuilder;

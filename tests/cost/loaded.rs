@@ -2,16 +2,18 @@
 
 use kordon::{
     app::{App, AppOptions},
-    clock::Clock,
-    cluster::FeedKind,
-    demo::api::{Api, ApiOptions},
-    engine::{ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     run::{Links, Session},
-    time::Timestamp,
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::FeedKind,
+    engine::{ServerVersion, Settings},
+};
+use kordon_demo::api::{Api, ApiOptions};
+use kordon_time::Timestamp;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 

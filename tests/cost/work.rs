@@ -2,7 +2,8 @@
 
 use allocation_counter::measure;
 use http::Request;
-use kordon::{app::App, k8s::feed::FeedEvent, run::Links, time::Span};
+use kordon::{app::App, k8s::feed::FeedEvent, run::Links};
+use kordon_time::Span;
 use serde_json::{Value, json};
 
 use crate::{

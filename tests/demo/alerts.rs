@@ -5,13 +5,6 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kordon::{
-    clock::Clock,
-    demo::{
-        api::{Api as Server, ApiOptions, Fault, FaultAnswer, Verb},
-        scenario::Scenario,
-        world::{NodeFault, Scheduling, World, WorldOptions},
-    },
-    engine::{Origin, ServerVersion, Settings},
     journal::Journal,
     k8s::{connect::Connection, leader_client::RequestRate, leadership::ElectionOptions},
     model::ConnectionInfo,
@@ -24,8 +17,15 @@ use kordon::{
         },
         scheduler::PlacementScheduler,
     },
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{Origin, ServerVersion, Settings};
+use kordon_demo::{
+    api::{Api as Server, ApiOptions, Fault, FaultAnswer, Verb},
+    scenario::Scenario,
+    world::{NodeFault, Scheduling, World, WorldOptions},
+};
+use kordon_time::{Span, Timestamp};
 use kube::{Api, ResourceExt, api::ListParams};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};

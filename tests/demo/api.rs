@@ -5,15 +5,13 @@ use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod};
-use kordon::{
-    clock::Clock,
-    demo::{
-        api::{Api, ApiOptions, Fault, FaultAnswer, Verb},
-        scenario::Scenario,
-        world::{NodeFault, PressureLevel, World, WorldOptions},
-    },
-    time::{Span, Timestamp},
+use kordon_clock::Clock;
+use kordon_demo::{
+    api::{Api, ApiOptions, Fault, FaultAnswer, Verb},
+    scenario::Scenario,
+    world::{NodeFault, PressureLevel, World, WorldOptions},
 };
+use kordon_time::{Span, Timestamp};
 use kube::{
     api::{
         Api as Objects, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions, WatchEvent,

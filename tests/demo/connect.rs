@@ -2,12 +2,10 @@
 
 use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
-use kordon::{
-    clock::Clock,
-    demo::api::{Api, ApiOptions, Fault, FaultAnswer},
-    engine::ServerVersion,
-    k8s::connect::{ConnectError, ConnectOptions, connect},
-};
+use kordon::k8s::connect::{ConnectError, ConnectOptions, connect};
+use kordon_clock::Clock;
+use kordon_core::engine::ServerVersion;
+use kordon_demo::api::{Api, ApiOptions, Fault, FaultAnswer};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

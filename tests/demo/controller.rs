@@ -10,9 +10,6 @@ use k8s_openapi::api::{
     core::v1::{Event as StoredEvent, Node, Pod},
 };
 use kordon::{
-    clock::Clock,
-    demo::api::{Api, ApiOptions, Fault, FaultAnswer, LoggedRequest, Verb},
-    engine::{ServerVersion, Settings},
     journal::{Journal, LineKind},
     k8s::{connect::Connection, leader_client::RequestRate, leadership::ElectionOptions},
     model::ConnectionInfo,
@@ -22,8 +19,11 @@ use kordon::{
         metrics::METRICS,
         process::{ControllerProcess, Enforcement},
     },
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_demo::api::{Api, ApiOptions, Fault, FaultAnswer, LoggedRequest, Verb};
+use kordon_time::{Span, Timestamp};
 use kube::{Api as Objects, ResourceExt, api::ListParams};
 use serde_json::json;
 use tokio::{

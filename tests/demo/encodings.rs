@@ -1,19 +1,17 @@
 //! Both encodings of the server mean the same objects: the demo's encoder, which knows every field of the published
 //! messages, beside kordon's two decoders.
 
-use kordon::{
-    clock::Clock,
-    demo::api::{Api, ApiOptions},
-    k8s::decode::Encoding,
-    time::Timestamp,
-};
+use kordon::k8s::decode::Encoding;
+use kordon_clock::Clock;
+use kordon_demo::api::{Api, ApiOptions};
+use kordon_time::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::common::encodings::ReadKind;
 
 /// The messages as published, with all their fields: random objects are made of them.
-const MESSAGES: &str = include_str!("../../src/demo/api/protobuf/messages.txt");
+const MESSAGES: &str = include_str!("../../crates/kordon-demo/src/api/protobuf/messages.txt");
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]

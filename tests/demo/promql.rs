@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use kordon::time::{Span, Timestamp};
+use kordon_time::{Span, Timestamp};
 
 /// The labels of a series, its name as `__name__`.
 pub type Labels = BTreeMap<String, String>;

@@ -3,17 +3,19 @@
 use std::{fs, io::Cursor, path::Path};
 
 use kordon::{
-    cluster::{
-        Change, Cluster, FeedKind, LeaderLease, Lease, Name, Node, ObjectEvent, Version, WorkloadKind,
-    },
-    engine::{Origin, ServerVersion, Settings},
     k8s::feed::{FeedEvent, FeedHealth, FeedState},
     recording::{
         EntrySource, FORMAT_VERSION, KeyframeSource, RecordedEntry, RecordingEnd, RecordingError,
         RecordingReader, RecordingStart, RecordingWriter, Redactor,
     },
-    time::{ClusterTime, Span, Timestamp},
 };
+use kordon_core::{
+    cluster::{
+        Change, Cluster, FeedKind, LeaderLease, Lease, Name, Node, ObjectEvent, Version, WorkloadKind,
+    },
+    engine::{Origin, ServerVersion, Settings},
+};
+use kordon_time::{ClusterTime, Span, Timestamp};
 use proptest::prelude::*;
 
 use crate::{common::encodings::ReadKind, encodings::with_random_objects};

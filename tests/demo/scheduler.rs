@@ -3,13 +3,10 @@
 use std::{collections::BTreeSet, process::Stdio, time::Duration};
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
-use kordon::{
-    clock::Clock,
-    demo::api::{Api, ApiOptions},
-    k8s::connect::Connection,
-    run::scheduler::PlacementScheduler,
-    time::Timestamp,
-};
+use kordon::{k8s::connect::Connection, run::scheduler::PlacementScheduler};
+use kordon_clock::Clock;
+use kordon_demo::api::{Api, ApiOptions};
+use kordon_time::Timestamp;
 use kube::{
     Api as Objects, ResourceExt,
     api::{DeleteParams, ListParams},

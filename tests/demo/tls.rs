@@ -2,11 +2,9 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
-use kordon::{
-    clock::Clock,
-    demo::api::{Api, ApiOptions},
-    k8s::connect::{ConnectError, ConnectOptions, connect},
-};
+use kordon::k8s::connect::{ConnectError, ConnectOptions, connect};
+use kordon_clock::Clock;
+use kordon_demo::api::{Api, ApiOptions};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use tokio::{
     net::{TcpListener, TcpStream},

@@ -11,20 +11,20 @@ use std::{
 
 use http::{Request, Response};
 use k8s_openapi::api::core::v1::Pod as CorePod;
-use kordon::{
-    clock::Clock,
-    cluster::{Change, Cluster, Key, ObjectEvent, Scope},
-    demo::api::{Api, ApiOptions, Fault, FaultAnswer, LoggedRequest, Verb},
-    engine::ServerVersion,
-    k8s::{
-        connect::Connection,
-        decode::kinds::decoder_of,
-        feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-        watch::{self, WatchOptions, read_scope},
-        watch_thread::WatchThread,
-    },
-    time::{Span, Timestamp},
+use kordon::k8s::{
+    connect::Connection,
+    decode::kinds::decoder_of,
+    feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    watch::{self, WatchOptions, read_scope},
+    watch_thread::WatchThread,
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Change, Cluster, Key, ObjectEvent, Scope},
+    engine::ServerVersion,
+};
+use kordon_demo::api::{Api, ApiOptions, Fault, FaultAnswer, LoggedRequest, Verb};
+use kordon_time::{Span, Timestamp};
 use kube::{api::DeleteParams, client::Body};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};

@@ -10,17 +10,17 @@ use k8s_openapi::api::{
     policy::v1::{Eviction, PodDisruptionBudget},
 };
 use kordon::{
-    clock::Clock,
-    demo::{
-        api::{self, Api as Server},
-        scenario::Scenario,
-        world::{NodeFault, PressureLevel, Scheduling, World, WorldOptions},
-    },
-    engine::{ServerVersion, Settings},
     k8s::connect::Connection,
     run::{controller::Controller, scheduler::PlacementScheduler},
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_demo::{
+    api::{self, Api as Server},
+    scenario::Scenario,
+    world::{NodeFault, PressureLevel, Scheduling, World, WorldOptions},
+};
+use kordon_time::{Span, Timestamp};
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},

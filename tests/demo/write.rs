@@ -6,15 +6,15 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Event as StoredEvent, Node, Pod},
 };
-use kordon::{
-    clock::Clock,
+use kordon::k8s::{access, settings, write::send_write};
+use kordon_clock::Clock;
+use kordon_core::{
     cluster::{Key, Taint, TaintEffect, Uid, Version},
-    demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb},
     engine::{Deletion, EventObject, LeaseCheck, Outcome, RecordedEvent, UnknownCondition, Write},
-    k8s::{access, settings, write::send_write},
     plan::Permission,
-    time::{ClusterTime, Timestamp},
 };
+use kordon_demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb};
+use kordon_time::{ClusterTime, Timestamp};
 use kube::{
     Api as Objects, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams},

@@ -12,13 +12,13 @@ mod commands;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kordon::{
+use kordon::k8s::requests::{DryRun, send_request};
+use kordon_core::{
     cluster::Uid,
-    k8s::requests::{DryRun, send_request},
     operation::{RequestKind, RequestOutcome},
     plan::PlanStep,
-    time::Span,
 };
+use kordon_time::Span;
 use kube::{Api, ResourceExt, api::DeleteParams};
 use serde_json::json;
 

@@ -7,10 +7,8 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
     rbac::v1::PolicyRule,
 };
-use kordon::{
-    time::{Span, Timestamp},
-    timing::{ClusterSize, DeathTimes, Harmless, HeartbeatKind, KubeletFlags, TimingProfile},
-};
+use kordon_core::timing::{ClusterSize, DeathTimes, Harmless, HeartbeatKind, KubeletFlags, TimingProfile};
+use kordon_time::{Span, Timestamp};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
@@ -376,5 +374,5 @@ fn unreachable_taint_removed(node: &str) -> EffectKind {
 
 /// Lets real time pass, to show that something does not happen.
 async fn sleep_until(at: Timestamp) {
-    kordon::clock::Clock::system().sleep_until(at).await;
+    kordon_clock::Clock::system().sleep_until(at).await;
 }

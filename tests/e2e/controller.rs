@@ -10,10 +10,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kordon::{
-    clock::Clock,
-    time::{Span, Timestamp},
-};
+use kordon_clock::Clock;
+use kordon_time::{Span, Timestamp};
 use kube::{
     Api, ResourceExt,
     api::{ListParams, PostParams},

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
     apps::v1::Deployment, batch::v1::Job, core::v1::Node, core::v1::Pod, scheduling::v1::PriorityClass,
 };
-use kordon::{cluster::Key, time::Span};
+use kordon_core::cluster::Key;
+use kordon_time::Span;
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
@@ -202,7 +203,7 @@ async fn end_containers(client: &Client, label: &str, phase: &str, how: (&str, i
     let found = pods(client).list(&ListParams::default().labels(label)).await?;
     let name = found.items.first().context("a pod")?.name_any();
     let (reason, code) = how;
-    let ended = json!({ "exitCode": code, "reason": reason, "finishedAt": kordon::clock::wall().to_time() });
+    let ended = json!({ "exitCode": code, "reason": reason, "finishedAt": kordon_clock::wall().to_time() });
     let status = json!({ "phase": phase, "containerStatuses": [{
         "name": "c", "image": "img", "imageID": "", "ready": false, "restartCount": 0,
         "state": { "terminated": ended },

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use http::Request;
-use kordon::{k8s::decode::Encoding, time::Span};
+use kordon::k8s::decode::Encoding;
+use kordon_time::Span;
 use kube::Client;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kordon::time::Span;
+use kordon_time::Span;
 
 use crate::{
     control_plane::{create_running, on, pod, three_zones},

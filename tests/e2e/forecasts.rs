@@ -14,10 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Node;
-use kordon::{
-    clock::Clock,
-    time::{Span, Timestamp},
-};
+use kordon_clock::Clock;
+use kordon_time::{Span, Timestamp};
 use kube::{Api, api::ListParams};
 
 use crate::harness::{

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
 use k8s_openapi::api::coordination::v1::Lease;
-use kordon::{clock::Clock, time::Span};
+use kordon_clock::Clock;
+use kordon_time::Span;
 use kube::{Api, api::DeleteParams};
 
 use self::{observed::Watching, stage::Stage};

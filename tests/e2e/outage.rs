@@ -6,10 +6,8 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use kordon::{
-    engine::{Confidence, Settings},
-    time::Span,
-};
+use kordon_core::engine::{Confidence, Settings};
+use kordon_time::Span;
 
 use crate::harness::{
     kubelets::{Heartbeats, Kubelets, NodeSpec},

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kordon::{engine::ServerVersion, time::Span};
+use kordon_core::engine::ServerVersion;
+use kordon_time::Span;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use serde_json::Value;
 
@@ -44,7 +45,7 @@ async fn the_real_scheduler_places_pods_as_predicted() {
 }
 
 async fn compare(plane: &mut Plane) -> Result<()> {
-    let started = kordon::clock::wall();
+    let started = kordon_clock::wall();
     let (times, seed) = (number("KORDON_PLACEMENT_SIZE", 1), number("KORDON_SEED", 1));
     let mut rng = fastrand::Rng::with_seed(seed as u64);
     let client = plane.client();
@@ -78,7 +79,7 @@ async fn compare(plane: &mut Plane) -> Result<()> {
     let plan = shell.run(&[&connected[..], &["plan", "drain"], &nodes, &how, &["-o", "json"]].concat()).await;
     let plan: Value = serde_json::from_str(&plan.out).with_context(|| format!("the plan: {}", plan.err))?;
     let before = pods_by_name(&client).await?;
-    let drain_started = kordon::clock::wall();
+    let drain_started = kordon_clock::wall();
     let done = shell.run(&[&connected[..], &["drain"], &nodes, &how, &["--enforce", "--yes"]].concat()).await;
     ensure!(done.code == 0, "the drain ended with {}: {}{}", done.code, done.out, done.err);
     wait_until_scheduled(&client, pods).await?;

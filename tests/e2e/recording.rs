@@ -22,15 +22,15 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use kordon::{
     cli::StatusReport,
-    clock::Clock,
-    engine::Settings,
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
     recording::{RecordingError, RecordingReader, RecordingStart, RecordingWriter},
     run::{Session, replay::Replay},
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::Settings;
+use kordon_time::{Span, Timestamp};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 

@@ -19,7 +19,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use kordon::time::Span;
+use kordon_time::Span;
 use kube::{Api, Client, api::ListParams};
 use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};

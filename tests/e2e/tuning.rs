@@ -10,16 +10,18 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use kordon::{
-    clock::Clock,
-    counterfactual::{Acts, Alternative, CostScope, Counterfactual, OutageCost, Paid, START, Whose},
-    engine::Settings,
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::ModelOptions,
     recording::{RecordingReader, RecordingStart, RecordingWriter},
     run::{Session, record::record, replay::Replay},
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    counterfactual::{Acts, Alternative, CostScope, Counterfactual, OutageCost, Paid, START, Whose},
+    engine::Settings,
+};
+use kordon_time::{Span, Timestamp};
 use tokio::{sync::oneshot, time::sleep};
 use tokio_util::sync::CancellationToken;
 

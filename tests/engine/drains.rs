@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use kordon::{
+use kordon_core::{
     cluster::{
         Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, LocalVolume, Name, NamespaceObject,
         Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, PriorityClass, Requirement,
@@ -17,8 +17,8 @@ use kordon::{
         Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, Prospect, Retry,
         budget, eviction,
     },
-    time::{ClusterTime, Span, Timestamp},
 };
+use kordon_time::{ClusterTime, Span, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -227,8 +227,10 @@ impl DrainRecording {
         if (seconds - theirs.seconds).abs() > TOLERANCE {
             differences.push(format!("seconds: {} recorded, {seconds} planned", theirs.seconds));
         }
-        let cordons =
-            plan.steps.iter().any(|step| matches!(step, kordon::plan::PlanStep::Cordon { on: true, .. }));
+        let cordons = plan
+            .steps
+            .iter()
+            .any(|step| matches!(step, kordon_core::plan::PlanStep::Cordon { on: true, .. }));
         if cordons != theirs.cordoned {
             differences.push(format!("cordoned: {} recorded, {cordons} planned", theirs.cordoned));
         }
@@ -313,7 +315,7 @@ impl DrainRecording {
 }
 
 /// A whole list of one kind.
-fn list<T: kordon::cluster::TableObject>(
+fn list<T: kordon_core::cluster::TableObject>(
     cluster: &mut Cluster,
     listed: impl Iterator<Item = Change>,
     of: impl Fn(ObjectEvent<T>) -> Change,
@@ -450,10 +452,10 @@ fn selector(value: &Value) -> Option<Selector> {
 }
 
 fn node(name: &str) -> Node {
-    let ready = kordon::cluster::Condition {
-        kind: kordon::cluster::READY.into(),
+    let ready = kordon_core::cluster::Condition {
+        kind: kordon_core::cluster::READY.into(),
         status: ConditionStatus::True,
-        ..kordon::cluster::Condition::default()
+        ..kordon_core::cluster::Condition::default()
     };
     Node {
         name: name.into(),

@@ -3,6 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use kordon::{
+    k8s::feed::FeedEvent,
+    model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
+};
+use kordon_core::{
     cluster::{
         AccessModes, Budget, Change, Claim, Cluster, Condition, ConditionStatus, Key, LeaderLease, Lease,
         Name, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, READY, Scope, Selector,
@@ -11,14 +15,12 @@ use kordon::{
         scheduling::{PodVolume, SchedulingSpec},
     },
     engine::{Origin, ServerVersion, Settings, UNREACHABLE},
-    k8s::feed::FeedEvent,
-    model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
-    time::{ClusterTime, Span, Timestamp},
     why::{Step, needs},
 };
+use kordon_time::{ClusterTime, Span, Timestamp};
 use proptest::{collection::vec, prelude::*, sample::select};
 
-use crate::common::reads::read;
+use crate::reads::read;
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kordon::{
+use kordon_core::{
     cluster::{
         Applied, Change, Cluster, Condition, ConditionStatus, Key, Lease, Name, Node, NodeName, ObjectEvent,
         Owner, OwnerKind, Phase, Pod, PodReady, SharedList, Taint, TaintEffect, Termination, Toleration,
@@ -10,8 +10,8 @@ use kordon::{
     },
     engine::{self, Engine, EventObject, Outcome, Write},
     forecast::apply_write,
-    time::{ClusterTime, Span, Timestamp},
 };
+use kordon_time::{ClusterTime, Span, Timestamp};
 use serde_json::Value;
 
 use crate::common::lifecycle::{

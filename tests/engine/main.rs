@@ -1,15 +1,13 @@
-//! The engine: its controllers on simulated clusters, and against recordings of the real ones.
+//! The engine, plans and placement against recordings of the real components, as kordon reads their objects.
 
 #[path = "../common/mod.rs"]
 mod common;
-mod accuracy;
-mod controllers;
 mod drains;
-mod lifecycle;
-mod rankings;
-mod sim;
-mod simulation;
-mod timing;
-mod explanation;
 mod explanation_needs;
+mod lifecycle;
+mod placement;
+mod placement_volumes;
+mod rankings;
+#[path = "../../crates/kordon-core/tests/plans/reads.rs"]
+mod reads;
 mod vectors;

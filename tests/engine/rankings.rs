@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kordon::{
+use kordon::k8s::decode::pod::PodDecoder;
+use kordon_core::{
     cluster::{Cluster, Pod},
     engine::ServerVersion,
-    k8s::decode::pod::PodDecoder,
     pressure::{
         DiskUsage, EvictionSignal, Exemption, FilesystemLayout, KubeletRules, NodeStats, PodDisk, PodUsage,
         oom_score_adj, rank,

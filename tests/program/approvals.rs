@@ -5,12 +5,10 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use k8s_openapi::api::{core::v1::Node, policy::v1::PodDisruptionBudget};
-use kordon::{
-    app::Mode,
-    cluster::{DrainClaim, claim::DRAIN},
-    demo::api::{Fault, FaultAnswer, Verb},
-    time::Span,
-};
+use kordon::app::Mode;
+use kordon_core::cluster::{DrainClaim, claim::DRAIN};
+use kordon_demo::api::{Fault, FaultAnswer, Verb};
+use kordon_time::Span;
 use kube::{
     Api as Objects, ResourceExt,
     api::{ListParams, Patch, PatchParams},

@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use k8s_openapi::api::core::v1::Pod;
-use kordon::demo::{
+use kordon_demo::{
     api::{ApiOptions, Fault, FaultAnswer, Verb},
     world::NodeFault,
 };

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use kordon::demo::api::ApiOptions;
+use kordon_demo::api::ApiOptions;
 use serde_json::{Value, json};
 
 use crate::common::program::{Server, Shell, path};

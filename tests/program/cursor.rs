@@ -1,13 +1,11 @@
 //! A key acts on the row that was under the cursor before it, however the rows move, arrive and vanish between two keys.
 
-use kordon::{
-    app::{
-        detail::DetailSubject,
-        pane::{InputTarget, KeyFocus, Pane},
-        preview::{PlanKind, Targets},
-    },
-    cluster::{Key, NodeName},
+use kordon::app::{
+    detail::DetailSubject,
+    pane::{InputTarget, KeyFocus, Pane},
+    preview::{PlanKind, Targets},
 };
+use kordon_core::cluster::{Key, NodeName};
 
 use crate::dashboard_fixture::DashboardFixture;
 

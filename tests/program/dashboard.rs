@@ -6,15 +6,17 @@ use crossterm::event::Event;
 use futures::channel::mpsc as futures_mpsc;
 use kordon::{
     app::App,
-    clock::Clock,
-    cluster::{Change, LeaderLease, Lease},
-    engine::{Effect, EffectId, Outcome, Write},
     executor::effects::EffectExecutor,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     run::{self, Dashboard, Links, RunError},
-    time::{ClusterTime, Span, Timestamp},
     ui::snapshot,
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Change, LeaderLease, Lease},
+    engine::{Effect, EffectId, Outcome, Write},
+};
+use kordon_time::{ClusterTime, Span, Timestamp};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep},
@@ -319,11 +321,11 @@ impl LoopHarness {
     async fn renew(&self, node: &str, version: u64) {
         let lease = Lease {
             node: node.into(),
-            version: kordon::cluster::Version(1_000_000 + version),
+            version: kordon_core::cluster::Version(1_000_000 + version),
             renewed: Some(ClusterTime::new(self.clock.now())),
             duration: Some(Span::from_secs(40)),
         };
-        self.send(FeedEvent::Changes(vec![Change::Lease(kordon::cluster::ObjectEvent::Applied(lease))]))
+        self.send(FeedEvent::Changes(vec![Change::Lease(kordon_core::cluster::ObjectEvent::Applied(lease))]))
             .await;
     }
 

@@ -6,12 +6,12 @@ use crossterm::event::Event;
 use futures::channel::mpsc;
 use kordon::{
     app::{AppOptions, Mode},
-    engine::{ServerVersion, Settings},
     executor::{effects::EffectExecutor, write_context},
     k8s::connect::{ConnectOptions, connect},
     model::{ConnectionInfo, ControllerRole, ModelOptions},
     run::{self, Dashboard, Session},
 };
+use kordon_core::engine::{ServerVersion, Settings};
 use tokio_util::sync::CancellationToken;
 
 use crate::{

@@ -11,6 +11,11 @@ use kordon::{
         operations::{Job, JobResult},
         update,
     },
+    journal::JournaledOperation,
+    k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    model::{ConnectionInfo, ControllerRole, HORIZON, Model, ModelOptions},
+};
+use kordon_core::{
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, ContainerExit, CordonNote, DrainClaim,
         DrainedNote, IntOrPercent, Key, Labels, LeaderLease, Lease, LocalVolume, Name, Node, NodeName,
@@ -21,16 +26,13 @@ use kordon::{
     },
     engine::{Outcome, ServerVersion, Settings, Write},
     forecast::{Forecast, apply_write},
-    journal::JournaledOperation,
-    k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    model::{ConnectionInfo, ControllerRole, HORIZON, Model, ModelOptions},
     operation::{
         self, RequestKind,
         approval::{Checks, StartRequest, Started},
     },
     plan::{EvictionRules, PlanStep, budget},
-    time::{ClusterTime, Span, Timestamp},
 };
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 /// Where every story begins: 2026-01-02 03:00:00 UTC.
 pub const START: Timestamp = Timestamp::from_secs(1_767_322_800);
@@ -310,7 +312,7 @@ impl DashboardFixture {
         }
     }
 
-    fn list<T: kordon::cluster::TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
+    fn list<T: kordon_core::cluster::TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
         self.put(of(ObjectEvent::ListStarted));
         self.put(of(ObjectEvent::ListDone));
     }
@@ -509,8 +511,8 @@ impl DashboardFixture {
 
     /// Tells the app everything, as first lists do, and that all watches are live.
     pub fn lists(&mut self) {
-        fn list<T: kordon::cluster::TableObject + PartialEq + Clone>(
-            table: &kordon::cluster::Table<T>,
+        fn list<T: kordon_core::cluster::TableObject + PartialEq + Clone>(
+            table: &kordon_core::cluster::Table<T>,
             change: fn(ObjectEvent<T>) -> Change,
         ) -> Vec<Change> {
             let listed = table.iter().map(|object| change(ObjectEvent::Listed((**object).clone())));
@@ -1014,7 +1016,7 @@ pub fn set_condition(node: &mut Node, kind: &str, status: ConditionStatus, now: 
 }
 
 /// The place of an object in its list, by which every second one is late; none of the end of the list.
-fn place<T: kordon::cluster::TableObject>(
+fn place<T: kordon_core::cluster::TableObject>(
     event: &ObjectEvent<T>,
     name: impl Fn(&T) -> String,
 ) -> Option<usize>

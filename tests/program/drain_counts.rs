@@ -11,19 +11,21 @@ use std::{
 use k8s_openapi::api::{core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kordon::{
     app::{App, AppOptions, Mode},
-    clock::Clock,
-    cluster::NodeName,
-    demo::{api::Api, scenario::Scenario, world::World},
-    engine::{ServerVersion, Settings},
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::{Journal, operations},
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
-    operation::DrainCount,
     run::{self, Dashboard, Session, Surface},
-    time::{Span, Timestamp},
     ui::Drawn,
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::NodeName,
+    engine::{ServerVersion, Settings},
+    operation::DrainCount,
+};
+use kordon_demo::{api::Api, scenario::Scenario, world::World};
+use kordon_time::{Span, Timestamp};
 use kube::{
     ResourceExt,
     api::{DeleteParams, ListParams},

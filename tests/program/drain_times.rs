@@ -10,14 +10,6 @@ pub mod facts;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use kordon::{
-    clock::Clock,
-    cluster::{Node, NodeName, Owner, OwnerKind, Pod, Uid, WorkloadKind},
-    demo::{
-        api::{self, Api, Verb},
-        scenario::Scenario,
-        world::{self, World},
-    },
-    engine::ServerVersion,
     executor::requests::{RequestExecutor, RequestWriter},
     journal::Journal,
     k8s::{
@@ -26,12 +18,22 @@ use kordon::{
         watch_thread::WatchThread,
     },
     model::{Model, ModelOptions},
+    run::operation::OperationRun,
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Node, NodeName, Owner, OwnerKind, Pod, Uid, WorkloadKind},
+    engine::ServerVersion,
     operation::{Operation, OperationEnd, OperationNotice, OperationOptions},
     placement::Snapshot,
     plan::{Action, DrainOptions, PlacingEnvironment, Plan, PodPlan, Prospect, Retry},
-    run::operation::OperationRun,
-    time::{Span, Timestamp},
 };
+use kordon_demo::{
+    api::{self, Api, Verb},
+    scenario::Scenario,
+    world::{self, World},
+};
+use kordon_time::{Span, Timestamp};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

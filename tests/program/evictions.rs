@@ -7,15 +7,17 @@ use serde_json::Value;
 
 use kordon::{
     cli::StatusReport,
-    cluster::{Key, OwnerKind, Pod, WorkloadKind},
-    forecast::Assumptions,
     k8s::feed::FeedKind,
     model::{ClusterVerdict, EvictionState, Model},
+    run::{controller::metrics::MetricsView, session::PassDurations},
+};
+use kordon_core::{
+    cluster::{Key, OwnerKind, Pod, WorkloadKind},
+    forecast::Assumptions,
     placement::Snapshot,
     plan::{OutcomeKind, PlacingEnvironment, PodOutcome, StuckReason},
-    run::{controller::metrics::MetricsView, session::PassDurations},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 use crate::{
     dashboard_fixture::{DashboardFixture, Withheld},

@@ -6,20 +6,20 @@ use crossterm::event::Event;
 use futures::channel::mpsc;
 use kordon::{
     app::{App, AppOptions},
-    clock::Clock,
-    demo::{
-        api::{Api, ApiOptions},
-        scenario::Scenario,
-        world::{World, WorldOptions},
-    },
-    engine::{ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
     run::{self, Dashboard, Session, Surface, controller::Controller},
-    time::{Span, Timestamp},
     ui::{Drawn, snapshot},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_demo::{
+    api::{Api, ApiOptions},
+    scenario::Scenario,
+    world::{World, WorldOptions},
+};
+use kordon_time::{Span, Timestamp};
 use ratatui::{Terminal, backend::TestBackend};
 use tokio_util::sync::CancellationToken;
 

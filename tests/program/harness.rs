@@ -2,12 +2,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use kordon::{
-    demo::{api::ApiOptions, scenario::Scenario, world},
-    engine::{Origin, ServerVersion, Settings},
-    journal::{Journal, JournaledOperation, operations},
-    time::Timestamp,
-};
+use kordon::journal::{Journal, JournaledOperation, operations};
+use kordon_core::engine::{Origin, ServerVersion, Settings};
+use kordon_demo::{api::ApiOptions, scenario::Scenario, world};
+use kordon_time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::common::program::{self, Server, Shell};
@@ -71,7 +69,7 @@ impl Harness {
     }
 
     pub fn now(&self) -> Timestamp {
-        kordon::clock::wall()
+        kordon_clock::wall()
     }
 
     /// Waits for a condition. The limit is for a program that has failed; the machine may be busy.

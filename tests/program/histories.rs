@@ -5,9 +5,6 @@ use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use kordon::{
     app::{AppOptions, Mode},
-    clock::Clock,
-    demo::scenario::Scenario,
-    engine::{ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
@@ -17,9 +14,12 @@ use kordon::{
         history::{History, HistoryOptions, keyframe_interval},
         record::recording_start,
     },
-    time::{Span, Timestamp},
     ui::snapshot,
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_demo::scenario::Scenario;
+use kordon_time::{Span, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::{

@@ -2,10 +2,8 @@
 
 use std::{fs, path::Path};
 
-use kordon::{
-    app::Mode,
-    demo::api::{Fault, FaultAnswer, Verb},
-};
+use kordon::app::Mode;
+use kordon_demo::api::{Fault, FaultAnswer, Verb};
 use serde_json::{Value, json};
 
 use crate::{
@@ -29,7 +27,7 @@ async fn lying() -> Harness {
 
 /// YAML does not take control characters as they are.
 fn escaped(config: &Value) -> String {
-    kordon::visible::json(&config.to_string()).into_owned()
+    kordon_core::visible::json(&config.to_string()).into_owned()
 }
 
 fn assert_harmless_output(line: &[&str], output: &Output) {

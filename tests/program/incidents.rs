@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use kordon::{
+    k8s::feed::{FeedEvent, FeedHealth, FeedState},
+    recording::{RecordingStart, RecordingWriter},
+};
+use kordon_core::{
     cluster::{
         Change, Condition, ConditionStatus, FeedKind, Key, Lease, Node, NodeName, ObjectEvent, Owner,
         OwnerKind, Phase, Pod, PodReady, READY, Requests, Resources, TableObject, Taint, TaintEffect,
         Termination, Toleration, TolerationOperator, Uid, Version, Workload, WorkloadKind, WorkloadStage,
     },
     engine::{DELETION_BY_TAINT, NOT_READY, Origin, ServerVersion, Settings, UNREACHABLE},
-    k8s::feed::{FeedEvent, FeedHealth, FeedState},
-    recording::{RecordingStart, RecordingWriter},
-    time::{ClusterTime, Span, Timestamp},
 };
+use kordon_time::{ClusterTime, Span, Timestamp};
 use serde_json::Value;
 
 use crate::common::program::{Output, Shell};

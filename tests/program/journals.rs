@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use kordon::demo::{
+use kordon_demo::{
     api::{ApiOptions, Fault, FaultAnswer, Verb},
     world::WorldOptions,
 };

@@ -10,8 +10,8 @@ use kordon::{
         update,
     },
     model::{Moment, MomentKind, VerdictLevel},
-    time::Span,
 };
+use kordon_time::Span;
 use ratatui::{buffer::Buffer, layout::Position};
 
 use crate::{

@@ -10,11 +10,13 @@ use serde_json::Value;
 use kordon::{
     app::preview::PreviewOutcome,
     cli::StatusReport,
+    k8s::feed::FeedState,
+    model::{ClusterVerdict, KnownHeadroom, VerdictLevel},
+};
+use kordon_core::{
     cluster::{Cluster, FeedKind, Owner},
     engine::Confidence,
     forecast::{Forecast, ForecastKind},
-    k8s::feed::FeedState,
-    model::{ClusterVerdict, KnownHeadroom, VerdictLevel},
     plan::failover_gaps,
 };
 
@@ -117,7 +119,8 @@ fn of_what_if(fixture: &DashboardFixture, knows_pods: bool, is_live: bool) -> Ve
     if let Some(succession) = impact.succession.as_ref().filter(|_| impact.likely_for.is_empty()) {
         assert!(failover_gaps(&fixture.app.model.cluster).is_empty());
         found.push(format!("{} have nowhere to run", succession.counts().nowhere()));
-        let successor = |of: &kordon::forecast::Successor| format!("{} {} {:?}", of.of, of.word(), of.node());
+        let successor =
+            |of: &kordon_core::forecast::Successor| format!("{} {} {:?}", of.of, of.word(), of.node());
         found.extend(succession.successors.iter().map(successor));
     }
     let node = impact.nodes.iter().next();
@@ -276,7 +279,7 @@ fn without_leases_n_minus_one_is_likely_at_best() {
 
 #[test]
 fn without_services_or_workloads_what_replaces_lost_pods_is_called_likely() {
-    for kind in [FeedKind::Services, FeedKind::Workloads(kordon::cluster::WorkloadKind::ReplicaSet)] {
+    for kind in [FeedKind::Services, FeedKind::Workloads(kordon_core::cluster::WorkloadKind::ReplicaSet)] {
         let mut fixture = DashboardFixture::new();
         fixture.withhold([(kind, Withheld::Forbidden)]);
         for node in ["n0", "n1"] {
@@ -285,7 +288,7 @@ fn without_services_or_workloads_what_replaces_lost_pods_is_called_likely() {
         fixture.add_pod(
             "default/web-0",
             "n0",
-            kordon::cluster::WorkloadKind::ReplicaSet,
+            kordon_core::cluster::WorkloadKind::ReplicaSet,
             Vec::new(),
             100,
             64,

@@ -2,15 +2,12 @@
 
 use std::time::Duration;
 
-use kordon::{
-    clock,
-    demo::{
-        api::{ApiOptions, Fault, FaultAnswer, Verb},
-        scenario::Scenario,
-        world::{NodeFault, World, WorldOptions},
-    },
-    time::{Span, Timestamp},
+use kordon_demo::{
+    api::{ApiOptions, Fault, FaultAnswer, Verb},
+    scenario::Scenario,
+    world::{NodeFault, World, WorldOptions},
 };
+use kordon_time::{Span, Timestamp};
 use serde_json::{Value, json};
 use tokio::io::AsyncBufReadExt as _;
 
@@ -42,7 +39,7 @@ async fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
     let (shell, server, _world) = healthy().await;
     let ask = ["pending", "--server", &server.url];
     assert!(shell.run(&ask).await.done().contains("no pod waits for a node"));
-    let since = clock::wall() - Span::from_secs(90);
+    let since = kordon_clock::wall() - Span::from_secs(90);
     let message = "0/24 nodes are available: 24 Insufficient cpu. preemption: not helpful";
     let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": message, "lastTransitionTime": since.to_time()});
@@ -87,7 +84,7 @@ async fn pods_that_leave_are_listed_with_who_removed_them() {
     let ask = ["departures", "--server", &server.url];
     let before = json_of(&shell, &ask).await;
     assert_eq!((&before["departures"], &before["counts"]), (&json!([]), &json!([])));
-    let (now, ago) = (clock::wall(), |secs| (clock::wall() - Span::from_secs(secs)).to_time());
+    let (now, ago) = (kordon_clock::wall(), |secs| (kordon_clock::wall() - Span::from_secs(secs)).to_time());
     let disrupted = |reason: &str| json!([{"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": ago(60)}]);
     let low = "The node was low on resource: memory.";
     let killed = json!({"reason": "OOMKilled", "exitCode": 137, "finishedAt": ago(30)});

@@ -10,16 +10,18 @@ use ratatui::{Terminal, backend::TestBackend};
 
 use kordon::{
     app::preview::PreviewOutcome,
-    cluster::{NodeName, SchedulingSpec, WorkloadKind, ZoneKey, scheduling::HostPort},
-    forecast::{Assumptions, Forecast, SuccessionCounts},
     k8s::feed::{FeedKind, FeedState},
     model::{ClusterVerdict, KnownHeadroom},
-    placement::Snapshot,
-    plan::{Headroom, HeadroomLosses, OutcomeCounts, OutcomeKind, PlacingEnvironment},
     run::Surface,
-    time::{Span, Timestamp},
     ui::snapshot,
 };
+use kordon_core::{
+    cluster::{NodeName, SchedulingSpec, WorkloadKind, ZoneKey, scheduling::HostPort},
+    forecast::{Assumptions, Forecast, SuccessionCounts},
+    placement::Snapshot,
+    plan::{Headroom, HeadroomLosses, OutcomeCounts, OutcomeKind, PlacingEnvironment},
+};
+use kordon_time::{Span, Timestamp};
 
 use crate::dashboard_fixture::{DashboardFixture, Withheld, tolerates};
 

@@ -3,15 +3,13 @@
 use std::{collections::BTreeSet, fs, process::Stdio, time::Duration};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kordon::{
-    cluster::{
-        CordonNote, DrainClaim,
-        claim::{CORDON, DRAIN},
-    },
-    demo::api::{Fault, FaultAnswer, Verb},
-    journal::LineKind,
-    time::Timestamp,
+use kordon::journal::LineKind;
+use kordon_core::cluster::{
+    CordonNote, DrainClaim,
+    claim::{CORDON, DRAIN},
 };
+use kordon_demo::api::{Fault, FaultAnswer, Verb};
+use kordon_time::Timestamp;
 use kube::{
     Api as Objects, ResourceExt,
     api::{ListParams, Patch, PatchParams},

@@ -4,10 +4,10 @@ use std::{process::Stdio, time::Duration};
 
 use kordon::{
     app::Mode,
-    cluster::claim::DRAIN,
-    demo::api::{Fault, FaultAnswer, Verb},
     run::{self, RunError},
 };
+use kordon_core::cluster::claim::DRAIN;
+use kordon_demo::api::{Fault, FaultAnswer, Verb};
 use kube::ResourceExt;
 use tokio_util::sync::CancellationToken;
 

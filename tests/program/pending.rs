@@ -1,9 +1,7 @@
 //! The pods that wait for a node: why, since when, and what would help.
 
-use kordon::{
-    cluster::{FeedKind, Key, Phase, WorkloadKind},
-    model::PendingAdvice,
-};
+use kordon::model::PendingAdvice;
+use kordon_core::cluster::{FeedKind, Key, Phase, WorkloadKind};
 
 use crate::dashboard_fixture::{DashboardFixture, Withheld};
 

@@ -7,8 +7,6 @@ use kordon::{
         App, AppOptions, Mode,
         playback::{Playback, PlaybackKind},
     },
-    clock::Clock,
-    forecast::Forecast,
     model::{HORIZON, Model, MomentKind, NodeState},
     recording::RecordingReader,
     run::{
@@ -17,9 +15,11 @@ use kordon::{
         player::{Player, RecordingSource, StepKind},
         replay::Replay,
     },
-    time::{Span, Timestamp},
     ui::snapshot,
 };
+use kordon_clock::Clock;
+use kordon_core::forecast::Forecast;
+use kordon_time::{Span, Timestamp};
 use ratatui::{Terminal, backend::TestBackend};
 
 use crate::{dashboard_fixture::typed, replays::LiveSession};

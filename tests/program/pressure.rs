@@ -3,22 +3,24 @@
 use std::collections::BTreeSet;
 
 use kordon::{
-    clock::Clock,
-    cluster::{Cluster, Key, Node, NodeName, QosClass},
-    demo::{
-        api::{Api, ApiOptions, Fault, FaultAnswer},
-        scenario::Scenario,
-        world::{World, WorldOptions},
-    },
-    engine::ServerVersion,
     k8s::{
         decode::{node::NodeDecoder, pod::PodDecoder},
         kubelet::read_kubelet,
     },
     model::{Model, ModelOptions},
-    pressure::EvictionSignal,
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Cluster, Key, Node, NodeName, QosClass},
+    engine::ServerVersion,
+    pressure::EvictionSignal,
+};
+use kordon_demo::{
+    api::{Api, ApiOptions, Fault, FaultAnswer},
+    scenario::Scenario,
+    world::{World, WorldOptions},
+};
+use kordon_time::{Span, Timestamp};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

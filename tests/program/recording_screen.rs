@@ -9,9 +9,9 @@ use std::{
 use kordon::{
     app::App,
     run::Surface,
-    time::Timestamp,
     ui::{Drawn, snapshot},
 };
+use kordon_time::Timestamp;
 use ratatui::{Terminal, backend::TestBackend};
 use tokio::time::Instant;
 

@@ -1,15 +1,11 @@
 //! A screen that is not drawn again shows nothing that has become untrue: what the app does not ask a frame for changes no
 //! cell.
 
-use kordon::{
-    cluster::{
-        Change, ConditionStatus, Lease, Node, NodeName, ObjectEvent, Phase, Pod, Termination, Version,
-    },
-    k8s::feed::FeedEvent,
-    run::Surface,
-    time::{ClusterTime, Span},
-    ui::snapshot,
+use kordon::{k8s::feed::FeedEvent, run::Surface, ui::snapshot};
+use kordon_core::cluster::{
+    Change, ConditionStatus, Lease, Node, NodeName, ObjectEvent, Phase, Pod, Termination, Version,
 };
+use kordon_time::{ClusterTime, Span};
 use proptest::{collection::vec, prelude::*};
 use ratatui::{Terminal, backend::TestBackend};
 

@@ -4,9 +4,6 @@ use std::{collections::BTreeMap, io::Cursor};
 
 use kordon::{
     cli::StatusReport,
-    clock::Clock,
-    demo::scenario::Scenario,
-    engine::{EffectId, Outcome, ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
@@ -16,8 +13,11 @@ use kordon::{
         moment_search::MomentSearch,
         replay::{Replay, look_after},
     },
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{EffectId, Outcome, ServerVersion, Settings};
+use kordon_demo::scenario::Scenario;
+use kordon_time::{Span, Timestamp};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Pod;
-use kordon::demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
+use kordon_demo::api::{ApiOptions, Fault, FaultAnswer, Verb};
 use kube::{Api as Objects, ResourceExt, api::ListParams};
 use serde_json::Value;
 use tokio::time::timeout;

@@ -17,18 +17,17 @@ use k8s_openapi::api::core::v1::{Node, Pod, ResourceQuota};
 use kordon::{
     app::App,
     cli::StatusReport,
-    clock::Clock,
-    cluster::Key,
-    demo::{
-        api::Api,
-        scenario::{SCENARIOS, Scenario},
-    },
     model::Model,
     run::{self, Surface},
-    time::{Span, Timestamp},
     ui::Drawn,
-    why::departure::DepartureKind,
 };
+use kordon_clock::Clock;
+use kordon_core::{cluster::Key, why::departure::DepartureKind};
+use kordon_demo::{
+    api::Api,
+    scenario::{SCENARIOS, Scenario},
+};
+use kordon_time::{Span, Timestamp};
 use kube::{Api as Objects, ResourceExt, api::ListParams};
 use ratatui::{Terminal, backend::TestBackend};
 use serde_json::Value;

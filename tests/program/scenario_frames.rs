@@ -11,20 +11,20 @@ use crossterm::event::Event;
 use futures::{StreamExt, stream};
 use kordon::{
     app::{App, AppOptions, ThemeName},
-    clock::Clock,
-    demo::{
-        api::{Api, ApiOptions},
-        scenario::{SCENARIOS, Scenario},
-        world::{Scheduling, World, WorldOptions},
-    },
-    engine::{ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
     run::{self, Dashboard, Session, Surface, controller::Controller, scheduler::PlacementScheduler},
-    time::{Span, Timestamp},
     ui::{Drawn, snapshot},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_demo::{
+    api::{Api, ApiOptions},
+    scenario::{SCENARIOS, Scenario},
+    world::{Scheduling, World, WorldOptions},
+};
+use kordon_time::{Span, Timestamp};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, style::Color};
 use tokio_util::sync::CancellationToken;
 

@@ -14,23 +14,25 @@ use kordon::{
         preview::Preview,
         update,
     },
+    journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
+    k8s::feed::{FeedEvent, FeedKind, FeedState},
+    model::suggestions::Means,
+    run::Surface,
+    ui::{Theme, snapshot},
+};
+use kordon_core::{
     cluster::{
         Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, FetchedObject, Key,
         ObjectEvent, ObjectEvents, ObjectRead, Phase, PodReady, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
-    journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
-    k8s::feed::{FeedEvent, FeedKind, FeedState},
-    model::suggestions::Means,
     placement::Snapshot,
     plan::{
         Action, DrainOptions, PlacingEnvironment, Plan,
         undo::{NodeUndo, UndoStep},
     },
-    run::Surface,
-    time::{ClusterTime, Span, Timestamp},
-    ui::{Theme, snapshot},
 };
+use kordon_time::{ClusterTime, Span, Timestamp};
 use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 
 use crate::dashboard_fixture::{DashboardFixture, START, set_condition, taint};

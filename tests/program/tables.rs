@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kordon::demo::api::ApiOptions;
+use kordon_demo::api::ApiOptions;
 use serde_json::Value;
 
 use crate::{

@@ -3,10 +3,10 @@
 //! The program under the terminal is this test binary itself, as [`the_program_under_the_terminal`].
 
 use kordon::{
-    clock::Clock,
     executor::effects::EffectExecutor,
     run::{self, Dashboard, Links, tty::Tty},
 };
+use kordon_clock::Clock;
 use portable_pty::CommandBuilder;
 use rustix::process::{Pid, Signal};
 

@@ -7,18 +7,20 @@ use std::{
 };
 
 use kordon::{
-    clock::Clock,
-    cluster::{Key, NodeName},
-    counterfactual::{Acts, Alternative, Counterfactual, Uncertainty},
-    demo::{scenario::Scenario, world::NodeFault},
-    engine::{Origin, ServerVersion, Settings},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::ModelOptions,
     recording::{RecordingReader, RecordingStart, RecordingWriter},
     run::{Session, record::write_keyframe_if_due, replay::Replay},
-    time::{Span, Timestamp},
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Key, NodeName},
+    counterfactual::{Acts, Alternative, Counterfactual, Uncertainty},
+    engine::{Origin, ServerVersion, Settings},
+};
+use kordon_demo::{scenario::Scenario, world::NodeFault};
+use kordon_time::{Span, Timestamp};
 use tokio_util::sync::CancellationToken;
 
 use crate::scenario_frames::start_demo_with;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use kordon::{
-    cluster::{ConditionStatus, DrainClaim, Requests, WorkloadKind},
-    engine::{Confidence, ZoneState},
     k8s::feed::{FeedKind, FeedState},
     model::{ClusterVerdict, EvictionRow, EvictionState, StateRole, VerdictLevel},
+};
+use kordon_core::{
+    cluster::{ConditionStatus, DrainClaim, Requests, WorkloadKind},
+    engine::{Confidence, ZoneState},
     plan::{OutcomeCounts, words::counted},
 };
 

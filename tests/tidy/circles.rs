@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     expect_none,
-    repository::sources,
+    repository::{PACKAGES, sources},
     source::{Source, Token},
 };
 
@@ -17,9 +17,11 @@ const ONE_MACHINE: [&str; 4] = ["engine", "operation", "placement", "forecast"];
 
 #[test]
 fn files_of_a_layer_do_not_use_each_other_in_circles() {
-    let graph = Graph::of(&sources("src"));
-    let circles: BTreeSet<Vec<String>> =
-        graph.circles().into_iter().chain(graph.of_folders().circles()).collect();
+    let graphs = PACKAGES.map(|folder| Graph::of(&sources(folder)));
+    let circles: BTreeSet<Vec<String>> = graphs
+        .iter()
+        .flat_map(|graph| graph.circles().into_iter().chain(graph.of_folders().circles()))
+        .collect();
     for circle in &circles {
         println!("{}", circle.join(" "));
     }
@@ -86,7 +88,10 @@ impl Graph {
 
     /// The same for the folders right below the layers: all files of a folder are one.
     fn of_folders(&self) -> Self {
-        let folder = |file: &String| -> String { file.split('/').take(3).collect::<Vec<_>>().join("/") };
+        let folder = |file: &String| -> String {
+            let (package, inside) = file.split_once("src/").unwrap_or(("", file));
+            format!("{package}src/{}", inside.split('/').take(2).collect::<Vec<_>>().join("/"))
+        };
         let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (file, used) in &self.uses {
             let own = folder(file);
@@ -153,7 +158,7 @@ impl Modules {
         let mut by_path = BTreeMap::new();
         let mut only_tests = BTreeSet::new();
         for source in sources {
-            let path = module_path(&source.path);
+            let path = source.module();
             let (tokens, left_out) = without_tests(&source.tokens);
             only_tests.extend(left_out.into_iter().map(|name| [&path[..], &[name]].concat()));
             by_path.insert(path, Module::of(&source.path, &tokens));
@@ -386,14 +391,4 @@ fn end_of_item(tokens: &[Token], from: usize) -> usize {
 
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
-}
-
-/// `src/app/screen.rs` is `["app", "screen"]`, `src/app/mod.rs` is `["app"]`.
-fn module_path(file: &str) -> ModulePath {
-    let inside = file.strip_prefix("src/").unwrap_or(file).trim_end_matches(".rs");
-    inside
-        .split('/')
-        .filter(|part| !matches!(*part, "mod" | "lib" | "core" | "pure" | "main"))
-        .map(str::to_owned)
-        .collect()
 }

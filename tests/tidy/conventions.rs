@@ -4,20 +4,20 @@ use std::path::Path;
 
 use crate::{
     expect_none,
-    repository::{file, sources},
+    repository::{PACKAGES, file, library, sources, tests},
     source::Source,
 };
 
 #[test]
 fn every_source_file_says_what_it_is() {
-    expect_none(sources("src").iter().filter(|s| !s.text.starts_with("//! ")).map(|s| s.path.clone()));
+    expect_none(library().iter().filter(|s| !s.text.starts_with("//! ")).map(|s| s.path.clone()));
 }
 
 #[test]
 fn no_file_is_a_drawer_for_odds_and_ends() {
     const DRAWERS: [&str; 8] =
         ["utils", "util", "helpers", "helper", "constants", "consts", "misc", "manager"];
-    let stems = sources("src").into_iter().chain(sources("tests"));
+    let stems = library().into_iter().chain(tests());
     expect_none(stems.map(|source| source.path).filter(|path| {
         Path::new(path).components().any(|part| {
             let part = part.as_os_str().to_string_lossy();
@@ -42,12 +42,12 @@ fn lints_that_replace_memory_stay_on() {
     for lint in ["dbg_macro", "todo", "iter_over_hash_type"] {
         assert!(manifest.contains(&format!("{lint} = \"warn\"")), "{lint}");
     }
-    for library in ["src/lib.rs", "src/core.rs", "src/pure.rs"].map(file) {
+    for library in PACKAGES.map(|folder| file(&format!("{folder}/lib.rs"))) {
         for lint in ["unwrap_used", "panic", "print_stdout", "print_stderr"] {
             assert!(library.contains(&format!("clippy::{lint}")), "{lint}");
         }
     }
-    for package in ["core/Cargo.toml", "pure/Cargo.toml"].map(file) {
+    for package in manifests() {
         assert!(package.contains("[lints]\nworkspace = true"));
     }
     for method in
@@ -60,10 +60,9 @@ fn lints_that_replace_memory_stay_on() {
 #[test]
 fn every_dependency_has_its_reason_and_no_default_features() {
     // Crates without default features of their own.
-    const PLAIN: [&str; 3] = ["humantime", "kordon-core", "kordon-pure"];
-    let manifests = ["Cargo.toml", "core/Cargo.toml", "pure/Cargo.toml"].map(file);
+    const PLAIN: [&str; 5] = ["humantime", "kordon-core", "kordon-demo", "kordon-clock", "kordon-time"];
     let (mut section, mut reason, mut wrong) = (String::new(), false, Vec::new());
-    for line in manifests.iter().flat_map(|manifest| manifest.lines()).map(str::trim) {
+    for line in manifests().iter().flat_map(|manifest| manifest.lines()).map(str::trim) {
         if line.starts_with('[') {
             (section, reason) = (line.into(), false);
         } else if line.is_empty() {
@@ -82,4 +81,9 @@ fn every_dependency_has_its_reason_and_no_default_features() {
         }
     }
     expect_none(wrong);
+}
+
+/// The manifests of all packages.
+fn manifests() -> Vec<String> {
+    PACKAGES.iter().map(|folder| file(&format!("{}Cargo.toml", folder.trim_end_matches("src")))).collect()
 }

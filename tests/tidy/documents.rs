@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{
     expect_none,
-    layers::LAYERS,
+    layers::{CORE, PROGRAM},
     repository::{file, files},
 };
 
@@ -32,7 +32,7 @@ fn the_repository_has_what_a_newcomer_looks_for() {
         assert!(readme.contains(command), "README.md does not name `{command}`");
     }
     let architecture = file("ARCHITECTURE.md");
-    for layer in LAYERS {
+    for layer in PROGRAM.into_iter().chain(CORE) {
         assert!(architecture.contains(&format!("`{layer}`")), "ARCHITECTURE.md does not speak of `{layer}`");
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::{
     expect_none,
-    repository::{file, sources},
+    repository::{file, library},
 };
 
 #[test]
 fn the_glossary_names_only_what_the_code_has() {
-    let sources = sources("src");
+    let sources = library();
     let words: BTreeSet<&str> =
         sources.iter().flat_map(|source| &source.tokens).map(|token| &*token.text).collect();
     expect_none(unknown_names(&file("docs/glossary.md"), &words));

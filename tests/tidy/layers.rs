@@ -2,23 +2,17 @@
 
 use crate::{
     expect_none,
-    repository::{file, sources},
+    repository::{file, library, sources},
     source::Source,
 };
 
-/// The modules of the library, top down: each may use those after it.
-pub const LAYERS: [&str; 23] = [
-    "cli",
-    "run",
-    "ui",
-    "app",
-    "model",
-    "executor",
-    "journal",
-    "recording",
-    "k8s",
-    "demo",
-    "clock",
+/// The modules of the program, top down: each may use those after it, and every package under the program.
+pub const PROGRAM: [&str; 9] =
+    ["cli", "run", "ui", "app", "model", "executor", "journal", "recording", "k8s"];
+
+/// The modules of `kordon-core`, top down. They are functions of their arguments: no clock, IO, randomness, async, logging or
+/// client types.
+pub const CORE: [&str; 11] = [
     "counterfactual",
     "why",
     "timing",
@@ -29,32 +23,30 @@ pub const LAYERS: [&str; 23] = [
     "pressure",
     "engine",
     "cluster",
-    "time",
     "visible",
 ];
 
-/// Modules that are functions of their arguments: no clock, IO, randomness, async, logging or client types. They are a package of
-/// their own.
-const PURE: [&str; 12] = [
-    "counterfactual",
-    "why",
-    "timing",
-    "forecast",
-    "operation",
-    "plan",
-    "placement",
-    "pressure",
-    "engine",
-    "cluster",
-    "time",
-    "visible",
+/// Packages in which everything is pure.
+const PURE: [&str; 2] = ["crates/kordon-core", "crates/kordon-time"];
+
+/// What each package may use of ours. The clock knows nothing but time, and the demo next to nothing, which is to say no object
+/// and no rule: a fake that shares code with what it tests shares its bugs.
+const OURS: [(&str, &[&str]); 4] = [
+    ("crates/kordon-core", &["kordon-time"]),
+    ("crates/kordon-demo", &["kordon-clock", "kordon-time"]),
+    ("crates/kordon-clock", &["kordon-time"]),
+    ("crates/kordon-time", &[]),
 ];
 
-/// Modules that wait, and so may use tokio's clock. All others are told the time.
-const WAITING: [&str; 5] = ["run", "executor", "k8s", "demo", "clock"];
+/// Modules of the program that wait, and so may use tokio's clock. All others are told the time.
+const WAITING: [&str; 3] = ["run", "executor", "k8s"];
 
-/// Files of pure modules that may hold a hash map, for nobody sees its order there.
-const UNORDERED: [&str; 3] = ["src/cluster/encoding.rs", "src/cluster/names.rs", "src/placement/ids.rs"];
+/// Files of pure packages that may hold a hash map, for nobody sees its order there.
+const UNORDERED: [&str; 3] = [
+    "crates/kordon-core/src/cluster/encoding.rs",
+    "crates/kordon-core/src/cluster/names.rs",
+    "crates/kordon-core/src/placement/ids.rs",
+];
 
 #[test]
 fn modules_are_listed_top_down_in_the_library() {
@@ -62,19 +54,29 @@ fn modules_are_listed_top_down_in_the_library() {
         let pairs = Source::read(library).tokens.into_iter().map(|token| token.text).collect::<Vec<_>>();
         pairs.windows(2).filter(|pair| pair[0] == "mod").map(|pair| pair[1].clone()).collect()
     };
-    let pure = listed("src/pure.rs");
-    assert_eq!(pure, PURE);
-    assert_eq!([listed("src/lib.rs"), listed("src/core.rs"), pure].concat(), LAYERS);
+    assert_eq!(listed("src/lib.rs"), PROGRAM);
+    assert_eq!(listed("crates/kordon-core/src/lib.rs"), CORE);
 }
 
 #[test]
 fn imports_go_down_the_layers_only() {
-    expect_none(sources("src").iter().flat_map(|source| {
-        let layer = source.layer();
-        source.imports().into_iter().filter(move |import| !may_use(&layer, &import.text)).map({
+    let packages: [(&str, &[&str]); 2] = [("src", &PROGRAM), ("crates/kordon-core/src", &CORE)];
+    expect_none(packages.into_iter().flat_map(|(folder, layers)| {
+        sources(folder).into_iter().flat_map(move |source| {
             let layer = source.layer();
-            move |import| format!("{}:{}: {layer} uses {}", source.path, import.line, import.text)
+            let wrong = source.imports().into_iter().filter(|import| !may_use(layers, &layer, &import.text));
+            wrong
+                .map(|import| format!("{}:{}: {layer} uses {}", source.path, import.line, import.text))
+                .collect::<Vec<_>>()
         })
+    }));
+}
+
+#[test]
+fn packages_use_of_ours_only_what_they_may() {
+    expect_none(OURS.into_iter().flat_map(|(package, may)| {
+        let used = dependencies(package).into_iter().filter(|name| name.starts_with("kordon"));
+        used.filter(|name| !may.contains(&&**name)).map(move |name| format!("{package} uses {name}"))
     }));
 }
 
@@ -94,12 +96,11 @@ fn pure_modules_touch_nothing_outside() {
         "ratatui",
         "crossterm",
     ];
-    let manifest = file("pure/Cargo.toml");
-    let names = manifest.lines().filter_map(|line| line.split([' ', '.']).next()).map(str::to_owned);
+    let names = PURE.into_iter().flat_map(dependencies);
     expect_none(names.filter(|name| PACKAGES.contains(&&**name)));
     const BANNED: [&str; 8] =
         ["async", "await", "Mutex", "RefCell", "SystemTime", "Instant", "println", "eprintln"];
-    expect_none(sources("src").iter().filter(|source| PURE.contains(&&*source.layer())).flat_map(|source| {
+    expect_none(pure().iter().flat_map(|source| {
         let banned = source.tokens.iter().filter(|token| BANNED.contains(&&*token.text));
         let std_io = source.paths_of("std", &["fs", "io", "net", "thread", "env", "process"]);
         banned.cloned().chain(std_io).map(|token| format!("{}:{}: {}", source.path, token.line, token.text))
@@ -109,8 +110,7 @@ fn pure_modules_touch_nothing_outside() {
 #[test]
 fn no_order_of_a_hash_map_can_leave_the_pure_modules() {
     let hash_types = ["HashMap", "HashSet", "FxHashMap", "FxHashSet"];
-    let pure = |source: &&Source| PURE.contains(&&*source.layer()) && !UNORDERED.contains(&&*source.path);
-    expect_none(sources("src").iter().filter(pure).flat_map(|source| {
+    expect_none(pure().iter().filter(|source| !UNORDERED.contains(&&*source.path)).flat_map(|source| {
         let used = source.tokens.iter().filter(|token| hash_types.contains(&&*token.text));
         used.map(|token| format!("{}:{}: {}", source.path, token.line, token.text))
     }));
@@ -127,7 +127,7 @@ fn only_modules_that_wait_use_the_runtimes_clock() {
 
 #[test]
 fn shared_state_is_not_hidden_behind_locks_or_globals() {
-    expect_none(sources("src").iter().flat_map(|source| {
+    expect_none(library().iter().flat_map(|source| {
         let arc_mutex_app = source.tokens.windows(4).filter(|t| t[0].text == "Mutex" && t[2].text == "App");
         let mutable_globals =
             source.tokens.windows(2).filter(|t| t[0].text == "static" && t[1].text == "mut");
@@ -155,20 +155,35 @@ fn the_reader_of_sources_sees_through_text_and_nesting() {
     let mut names: Vec<_> = source.imports().into_iter().map(|import| import.text).collect();
     names.sort();
     assert_eq!(names, ["app", "clock", "cluster", "engine", "forecast", "k8s"]);
-    assert!(may_use("demo", "clock") && !may_use("demo", "cluster") && !may_use("engine", "k8s"));
+    assert!(
+        may_use(&PROGRAM, "run", "k8s")
+            && !may_use(&PROGRAM, "k8s", "run")
+            && !may_use(&CORE, "engine", "app")
+    );
 }
 
-/// Whether a module may use another: itself and those below it. The clock knows nothing but time, and the demo next to
-/// nothing, which is to say no object and no rule: a fake that shares code with what it tests shares its bugs.
-fn may_use(layer: &str, used: &str) -> bool {
-    let place = |name: &str| LAYERS.iter().position(|layer| *layer == name);
+/// Whether a module may use another of its package: itself and those below it.
+fn may_use(layers: &[&str], layer: &str, used: &str) -> bool {
+    let place = |name: &str| layers.iter().position(|layer| *layer == name);
     match (place(layer), place(used)) {
         _ if layer == used => true,
-        (Some(_), Some(_)) if layer == "clock" => used == "time",
-        (Some(_), Some(_)) if layer == "demo" => matches!(used, "clock" | "time"),
         (Some(own), Some(other)) => own < other,
-        // The program itself stands above all; anything else at the root is no module of ours.
+        // The root stands above all; anything else there is no module of ours.
         (None, _) => true,
         (Some(_), None) => false,
     }
+}
+
+/// The files of the pure packages.
+fn pure() -> Vec<Source> {
+    PURE.into_iter().flat_map(|package| sources(&format!("{package}/src"))).collect()
+}
+
+/// The names of what a package depends on, tests aside.
+fn dependencies(package: &str) -> Vec<String> {
+    let manifest = file(&format!("{package}/Cargo.toml"));
+    let section = manifest.split_once("\n[dependencies]\n").map_or("", |(_, section)| section);
+    let section = section.split("\n[").next().unwrap_or_default();
+    let names = section.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    names.filter_map(|line| line.split([' ', '.']).next()).map(str::to_owned).collect()
 }

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Where sources are that cite documents.
-const SOURCES: [&str; 4] = ["src", "tests", "benches", "examples"];
+const SOURCES: [&str; 5] = ["src", "crates", "tests", "benches", "examples"];
 
 #[test]
 fn references_to_documents_lead_somewhere() {
@@ -57,7 +57,7 @@ fn the_finder_of_dead_paths_sees_code_and_leaves_placeholders() {
 }
 
 /// Folders whose files documents name in full.
-const FOLDERS: [&str; 4] = ["src/", "tests/", "docs/", "deploy/"];
+const FOLDERS: [&str; 5] = ["src/", "crates/", "tests/", "docs/", "deploy/"];
 
 /// Paths in backticks that lead to nothing, with their lines. A name in capitals or a pattern stands for others.
 fn dead_paths(text: &str) -> Vec<(usize, &str)> {

@@ -9,6 +9,25 @@ pub fn sources(folder: &str) -> Vec<Source> {
     files(folder).into_iter().filter(|path| path.ends_with(".rs")).map(|path| Source::read(&path)).collect()
 }
 
+/// The folders of the program and of the packages under it.
+pub const PACKAGES: [&str; 5] = [
+    "src",
+    "crates/kordon-core/src",
+    "crates/kordon-demo/src",
+    "crates/kordon-clock/src",
+    "crates/kordon-time/src",
+];
+
+/// The Rust files of the program and of the packages under it, without their tests.
+pub fn library() -> Vec<Source> {
+    PACKAGES.into_iter().flat_map(sources).collect()
+}
+
+/// The Rust files of all tests.
+pub fn tests() -> Vec<Source> {
+    ["tests", "crates/kordon-core/tests"].into_iter().flat_map(sources).collect()
+}
+
 /// The documents of the repository that people read.
 pub fn documents() -> Vec<String> {
     let read = |path: &str| path.ends_with(".md") && !path.starts_with("tests/vectors/");

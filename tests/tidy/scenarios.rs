@@ -8,7 +8,7 @@ use std::{
     env, fs,
 };
 
-use crate::{expect_none, repository::sources, source::Source};
+use crate::{expect_none, repository::tests, source::Source};
 
 /// The scenarios of docs/upstream/operator-actions.md#10.
 const SCENARIOS: std::ops::RangeInclusive<u32> = 1..=70;
@@ -18,7 +18,7 @@ const PAGE: &str = "docs/scenarios.md";
 /// `UPDATE=1 cargo test --test tidy` remakes the page.
 #[test]
 fn every_scenario_has_a_test_and_the_page_names_it() {
-    let scenarios = Scenarios::of(&sources("tests"));
+    let scenarios = Scenarios::of(&tests());
     expect_none(scenarios.wrong());
     let page = scenarios.page();
     if env::var_os("UPDATE").is_some() {

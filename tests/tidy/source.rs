@@ -39,16 +39,16 @@ impl Source {
         source
     }
 
-    /// The module of the library that the file belongs to; `main` and `lib` for those two.
+    /// The top module of its package that the file belongs to; `main` and `lib` for those two.
     pub fn layer(&self) -> String {
-        let inside = self.path.strip_prefix("src/").unwrap_or(&self.path);
-        inside.split(['/', '.']).next().unwrap_or_default().into()
+        self.module().into_iter().next().unwrap_or_else(|| "lib".into())
     }
 
-    /// How many modules deep the file's own module is.
-    fn depth(&self) -> usize {
-        let inside = self.path.strip_prefix("src/").unwrap_or(&self.path).trim_end_matches(".rs");
-        inside.split('/').filter(|part| !matches!(*part, "mod" | "lib" | "core" | "pure" | "main")).count()
+    /// The path of the file's module in its package: `src/app/screen.rs` is `["app", "screen"]`, `src/app/mod.rs` is `["app"]`.
+    pub fn module(&self) -> Vec<String> {
+        let inside = self.path.split_once("src/").map_or(&*self.path, |(_, inside)| inside);
+        let parts = inside.trim_end_matches(".rs").split('/');
+        parts.filter(|part| !matches!(*part, "mod" | "lib" | "main")).map(str::to_owned).collect()
     }
 
     /// The names at the crate's root that the file refers to, whether by `crate::` or by a chain of `super::`.
@@ -65,7 +65,7 @@ impl Source {
                     let chain =
                         self.tokens[at..].chunks(2).take_while(|pair| pair[0].text == "super").count();
                     at += 2 * chain - 2;
-                    (chain >= self.depth() + inline.depth()).then_some(at + 1)
+                    (chain >= self.module().len() + inline.depth()).then_some(at + 1)
                 }
                 _ => None,
             };

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, process::Command};
 
 use crate::{
     expect_none,
-    repository::{documents, file, sources},
+    repository::{documents, file, library, sources, tests},
     source::Source,
 };
 
@@ -84,14 +84,14 @@ const ARCHAISMS: usize = 13;
 
 #[test]
 fn strings_have_no_banned_words() {
-    let sources = sources("src");
+    let sources = library();
     expect_none(sources.iter().flat_map(in_strings));
 }
 
 #[test]
 fn comments_and_names_have_no_banned_words() {
-    let tests = sources("tests").into_iter().filter(|source| !source.path.starts_with("tests/tidy/"));
-    let sources = ["src", "benches", "examples"].into_iter().flat_map(sources).chain(tests);
+    let tests = tests().into_iter().filter(|source| !source.path.starts_with("tests/tidy/"));
+    let sources = ["benches", "examples"].into_iter().flat_map(sources).chain(library()).chain(tests);
     expect_none(sources.flat_map(|source| [in_comments(&source), in_names(&source)].concat()));
 }
 

@@ -12,15 +12,15 @@ use super::{
     listing::Listing,
     pane::Pane,
 };
-use crate::{
+use crate::model::{
+    Model, SignalPressure, TimelineEntry, TimelineSource,
+    suggestions::{Means, Suggestion},
+};
+use kordon_core::{
     cluster::{Cluster, Key, NodeName, ObjectEvents, ObjectRead},
-    model::{
-        Model, SignalPressure, TimelineEntry, TimelineSource,
-        suggestions::{Means, Suggestion},
-    },
-    time::Timestamp,
     why::{Step, StepTime},
 };
+use kordon_time::Timestamp;
 
 pub use pressure::EvictionPlace;
 pub use reports::{ShownObject, SubjectReport};

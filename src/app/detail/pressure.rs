@@ -1,9 +1,9 @@
 //! Pressure in the detail of a node: its signals against their thresholds, and who goes first.
 
 use super::{DetailContext, DetailRow};
-use crate::{
+use crate::model::NodePressure;
+use kordon_core::{
     cluster::Node,
-    model::NodePressure,
     pressure::{EvictionOrder, RankedPod},
 };
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::{Detail, DetailRow, DetailSubject};
 use crate::{
     app::App,
-    cluster::{EventSubject, FetchedObject, Labels, Name, NodeName, ObjectEvents, ObjectRead, Version},
     model::{Model, Timeline},
-    time::Timestamp,
 };
+use kordon_core::cluster::{
+    EventSubject, FetchedObject, Labels, Name, NodeName, ObjectEvents, ObjectRead, Version,
+};
+use kordon_time::Timestamp;
 
 /// The object whose detail is shown, as the watches have reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]

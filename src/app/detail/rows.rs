@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{Detail, DetailContext, DetailRow, Tone, pressure};
-use crate::{
+use crate::model::Model;
+use kordon_core::{
     cluster::{Cluster, ConditionStatus, Node, Pod, Scope, TaintOwner, TolerationOperator},
-    model::Model,
     plan::words::counted,
-    time::Timestamp,
     why::{Step, departure::PodDeparture},
 };
+use kordon_time::Timestamp;
 
 /// What led here, what applies, what is expected and what is not, each under its title.
 fn chain(steps: Vec<Step>) -> Vec<DetailRow> {

@@ -8,9 +8,9 @@ use crate::{
         Model,
         suggestions::{Guarding, Numbers, Suggestion, SuggestionJob},
     },
-    plan::Cancellation,
-    time::Timestamp,
 };
+use kordon_core::plan::Cancellation;
+use kordon_time::Timestamp;
 
 /// What the open detail needs to be up to date: work for another thread.
 #[derive(Debug)]

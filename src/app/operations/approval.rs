@@ -8,10 +8,10 @@ use super::{
     },
     App, Job,
 };
-use crate::{
+use crate::model::JournalEntry;
+use kordon_core::{
     cluster::OperationId,
     engine::{Severity, Why},
-    model::JournalEntry,
     operation::{
         OperationEnd, OperationOptions, Overrides,
         approval::{
@@ -20,8 +20,8 @@ use crate::{
         },
     },
     plan::{EvictionRules, Plan},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 impl App {
     /// Applies the open plan: says why not, or asks.

@@ -17,10 +17,10 @@ use super::{
     pane::Pane,
     reaction::Reaction,
 };
-use crate::{
+use crate::model::{JournalEntry, Model, NodeDrainCount, suggestions::BlockingBudget};
+use kordon_core::{
     cluster::{Cluster, Key, NodeName, OperationId},
     engine::{Severity, Why},
-    model::{JournalEntry, Model, NodeDrainCount, suggestions::BlockingBudget},
     operation::{
         LandedReplacement, NodeProgress, Operation, OperationEnd, OperationNotice, OperationProgress,
         Request, RequestId, RequestOutcome,
@@ -28,8 +28,8 @@ use crate::{
         landings,
     },
     plan::{Permission, Plan, PlanJob, TimeLeft},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// Notices kept of each operation; all of them are in the journal.
 const NOTICES: usize = 200;

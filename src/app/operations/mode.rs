@@ -10,10 +10,8 @@ use super::{
     },
     App,
 };
-use crate::{
-    engine::Severity,
-    time::{Span, Timestamp},
-};
+use kordon_core::engine::Severity;
+use kordon_time::{Span, Timestamp};
 
 /// How long enforce mode lasts where no duration is given.
 pub const LIFETIME: Span = Span::from_secs(15 * 60);

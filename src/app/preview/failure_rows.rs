@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::rows::{Row, Rows};
-use crate::{
-    app::filter::Filterable,
+use crate::app::filter::Filterable;
+use kordon_core::{
     cluster::{Gaps, Key, NodeName, ZoneKey},
     forecast::{self, Forecast, Succession, Successor},
     plan::{Receiver, kubectl},

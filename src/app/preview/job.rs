@@ -7,14 +7,14 @@ use super::{
     plan_rows::PlanView,
     request::{PlanRequest, Targets},
 };
-use crate::{
+use kordon_core::{
     cluster::{Cluster, NodeName, Scope, ZoneKey},
     engine::{Confidence, Engine, ServerVersion},
     forecast::{Assumptions, Forecast, ForecastStart, ForecastTotals},
     placement::{Snapshot, SnapshotLease},
     plan::{Cancellation, PlacingEnvironment, PlanJob, PlanResult, succession_gaps},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// How far ahead the consequences of a failure are predicted.
 pub const HORIZON: Span = Span::from_secs(1800);

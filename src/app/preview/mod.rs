@@ -19,7 +19,7 @@ use super::{
     listing::{Listing, Movement},
     pane::Pane,
 };
-use crate::{
+use kordon_core::{
     cluster::{Cluster, Key},
     plan::Plan,
 };

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::rows::{Row, Rows};
-use crate::{
-    app::filter::Filterable,
+use crate::app::filter::Filterable;
+use kordon_core::{
     cluster::Key,
     plan::{
         self, Action, NodeChange, Plan, PlanStep, PlannedWorkload, PodCount, PodPlan, Verdict, by_workload,
     },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// A plan with its rows.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! What a plan is asked for: kind, targets, options.
 
-use crate::{
+use kordon_core::{
     cluster::{Key, NodeName},
     plan::{
         Action, DrainFlag, DrainOptions, RemovalOptions, Retry, TaintEdits, kubectl, label_edits::LabelEdits,
     },
-    time::Span,
 };
+use kordon_time::Span;
 
 /// The kinds of plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

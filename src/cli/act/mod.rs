@@ -22,13 +22,15 @@ use super::{
     span,
 };
 use crate::{
-    cluster::{OperationId, Selector},
-    engine::Severity,
     executor::guards::{self, GuardsError},
-    operation::{Breach, Guards, OperationNotice, Overrides, approval::Approval},
-    time::Span,
     ui::text,
 };
+use kordon_core::{
+    cluster::{OperationId, Selector},
+    engine::Severity,
+    operation::{Breach, Guards, OperationNotice, Overrides, approval::Approval},
+};
+use kordon_time::Span;
 use session::{OperationSession, Placing};
 
 /// An action and how it is applied.

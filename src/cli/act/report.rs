@@ -8,14 +8,14 @@ use super::super::{
     page::{Page, none},
     table::PageTable,
 };
-use crate::{
+use kordon_core::{
     cluster::{NodeName, OperationId},
     operation::{
         DrainCount, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodProgress,
         approval::Approval,
     },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// One action that was applied. Every field is always there; what does not apply is null.
 #[derive(Clone, Debug, Serialize)]

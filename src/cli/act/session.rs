@@ -11,9 +11,16 @@ use crate::{
         once::OneShot,
         plan::{PlacementMode, PlanTarget, PrintArgs, source, table_of, unknown_plan},
     },
-    cluster::Cluster,
     executor::write_context::{OperationLock, WriteContext},
     model::Model,
+    run::{
+        approval::{ApprovalHost, checks, decide, make_plan},
+        operation::OperationRun,
+        signals::{self, SignalRequests},
+    },
+};
+use kordon_core::{
+    cluster::Cluster,
     operation::{
         Drift, Guards, OperationEnd, OperationNotice, OperationOptions,
         approval::{
@@ -22,14 +29,9 @@ use crate::{
         },
     },
     plan::{Action, EvictionRules, Permission, Plan, needs},
-    run::{
-        approval::{ApprovalHost, checks, decide, make_plan},
-        operation::OperationRun,
-        signals::{self, SignalRequests},
-    },
-    time::Timestamp,
     visible,
 };
+use kordon_time::Timestamp;
 
 /// Whether there is a terminal to ask on, or `--yes` agreed in advance.
 fn operator(how: &HowArgs) -> Operator {

@@ -14,8 +14,10 @@ use crate::{
         page::{Emphasis, Page},
         plan::{PrintArgs, answer_word, step_words},
     },
-    cluster::{NodeName, OperationId},
     k8s::validation,
+};
+use kordon_core::{
+    cluster::{NodeName, OperationId},
     operation::approval::{Approval, PriorOperation, UndoProposal},
     plan::Action,
 };

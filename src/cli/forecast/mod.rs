@@ -14,14 +14,14 @@ use super::{
     scheduler::SchedulerArgs,
     span,
 };
-use crate::{
+use crate::model::zone_names::ZoneNames;
+use kordon_core::{
     cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey, nearest::nearest},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
-    model::zone_names::ZoneNames,
     placement::Snapshot,
     plan::PlacingEnvironment,
-    time::Span,
 };
+use kordon_time::Span;
 use report::{ForecastReport, ForecastSubject};
 
 #[derive(Args, Debug)]

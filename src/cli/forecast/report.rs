@@ -9,7 +9,7 @@ use super::super::{
     gaps::{GapReport, gap_reports},
     placement::ReceiverReport,
 };
-use crate::{
+use kordon_core::{
     cluster::{Cluster, FeedKind, Gaps, Key, NodeName, Scope},
     engine::{Engine, UncertainTaints, Why, ZoneView},
     forecast::{
@@ -18,8 +18,8 @@ use crate::{
     },
     placement::Caveat,
     plan::{EvictionNote, OutcomeKind, succession_gaps},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// What the report needs beside the forecast.
 pub struct ForecastSubject<'a> {

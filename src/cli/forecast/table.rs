@@ -11,11 +11,11 @@ use super::{
     },
     report::{ForecastReport, ForecastStepReport, ReplacementReport},
 };
-use crate::{
+use kordon_core::{
     forecast::{SuccessionCounts, leave_endpoints},
     plan::words::counted,
-    time::Span,
 };
+use kordon_time::Span;
 
 /// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &ForecastReport, out: &mut Page) {

@@ -17,11 +17,11 @@ use super::{
     },
     targets::{MissingPods, NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
 };
-use crate::{
+use kordon_core::{
     cluster::{FieldSelector, Selector},
     plan::{DrainOptions, LabelEdits, RemovalOptions, Retry, TaintEdits},
-    time::Span,
 };
+use kordon_time::Span;
 
 #[derive(Args, Debug)]
 pub struct PlanArgs {

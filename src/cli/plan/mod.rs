@@ -9,14 +9,14 @@ mod targets;
 mod validate;
 
 use super::{connection::ConnectionArgs, exit::CliError, forecast, once::OneShot, page::Page, pressure};
-use crate::{
-    cluster::Gaps,
-    placement::Snapshot,
-    plan::{Action, Plan, PlanError, Prospect},
-};
 use args::PlanSubject;
 pub use args::{
     DrainArgs, LabelArgs, NodesArgs, PlacementMode, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs,
+};
+use kordon_core::{
+    cluster::Gaps,
+    placement::Snapshot,
+    plan::{Action, Plan, PlanError, Prospect},
 };
 use report::{PlanReport, UnknownPlanReport};
 use source::{Landings, PlanSource};

@@ -10,15 +10,15 @@ use super::{
     super::placement::{self, PlacementReport, ReceiverReport},
     validate::{self, ValidationAnswer, ValidationAnswers},
 };
-use crate::{
+use kordon_core::{
     cluster::{FeedKind, Gaps, NodeName},
     plan::{
         Action, Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotModelled, NotRecreated, Plan,
         PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal, Verdict, Window,
         budget::BudgetNumbers, undo::UndoStep,
     },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// One plan. Every field is always present; what is not known, or never happens, is null.
 #[derive(Clone, Debug, Serialize)]
@@ -423,7 +423,7 @@ fn node(node: &NodePlan, made: Timestamp) -> PlanNodeReport {
         NodeChange::Refused { text } => ("refused", Some(text.clone()), Vec::new(), Vec::new()),
         NodeChange::Taints { before, after } => ("taints", None, strings(before), strings(after)),
         NodeChange::Labels { before, after } => {
-            let shown = |labels: &crate::cluster::Labels| {
+            let shown = |labels: &kordon_core::cluster::Labels| {
                 labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
             };
             ("labels", None, shown(before), shown(after))
@@ -579,7 +579,7 @@ fn step(step: &PlanStep) -> PlanStepReport {
     }
 }
 
-fn permission(permission: &crate::plan::Permission) -> PermissionReport {
+fn permission(permission: &kordon_core::plan::Permission) -> PermissionReport {
     PermissionReport {
         verb: permission.verb,
         group: permission.group,

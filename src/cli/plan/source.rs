@@ -12,12 +12,11 @@ use crate::{
         exit::CliError,
         once::{OneShot, Patience, Watched},
     },
-    engine::Settings,
     k8s::{connect::Connection, feed::FeedKind, watch::count_pods},
     model::Model,
-    plan::EvictionRules,
-    time::Span,
 };
+use kordon_core::{engine::Settings, plan::EvictionRules};
+use kordon_time::Span;
 
 /// With more pods than this the lists take longer than anybody waits.
 const MANY_PODS: usize = 20_000;

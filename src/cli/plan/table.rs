@@ -10,10 +10,8 @@ use super::{
     },
     report::{DrainReport, PlanNodeReport, PlanPodReport, PlanReport, WindowReport},
 };
-use crate::{
-    plan::{PodCount, words},
-    time::Span,
-};
+use kordon_core::plan::{PodCount, words};
+use kordon_time::Span;
 
 /// Renders the plan; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &PlanReport, out: &mut Page) {

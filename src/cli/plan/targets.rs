@@ -3,11 +3,11 @@
 use std::{collections::BTreeSet, fmt::Display};
 
 use super::super::exit::CliError;
-use crate::{
+use kordon_core::{
     cluster::{Cluster, FieldSelector, Key, Namespace, NodeName, Scope, Selector},
     plan::{Action, DrainOptions, EvictionRules, LabelEdits, RemovalOptions, TaintEdits, needs},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// An operation that was parsed and checked; its selectors are not resolved yet.
 #[derive(Debug)]

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use crate::{
     cli::exit::CliError,
     k8s::{connect::Connection, validation},
+};
+use kordon_core::{
     operation::{RequestKind, RequestOutcome},
     plan::{Plan, PlanStep, Prospect},
 };

@@ -13,10 +13,9 @@ use super::{
     once::{OnceArgs, OneShot},
     scheduler::SchedulerArgs,
 };
-use crate::{
+use crate::{k8s::kubelet::read_kubelet, model::NodePressure};
+use kordon_core::{
     cluster::{FeedKind, Key, Node, NodeName},
-    k8s::kubelet::read_kubelet,
-    model::NodePressure,
     placement::Snapshot,
     plan::pressure_failover,
     pressure::EvictionSignal,

@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use crate::{
+use crate::model::{NodePressure, SignalPressure};
+use kordon_core::{
     cluster::{NodeName, Pod},
-    model::{NodePressure, SignalPressure},
     placement::Caveat,
     plan::Failover,
     pressure::{EvictionOrder, EvictionSignal, RankedPod, Threshold, oom_score_adj},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// Pressure on one node. Every field is always present; what is not known is null.
 #[derive(Debug, Serialize)]

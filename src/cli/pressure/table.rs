@@ -9,9 +9,9 @@ use crate::{
         placement::{caveat, caveat_line},
         table::PageTable,
     },
-    time::Span,
     ui::text,
 };
+use kordon_time::Span;
 
 /// Renders the report.
 pub fn render(report: &PressureReport, out: &mut Page) {

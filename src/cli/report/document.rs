@@ -8,8 +8,8 @@ use crate::{
     cli::status::predictions::{MissedReason, OutcomesReport},
     model::Moment,
     run::review::{IncidentReview, NodeOutage, ReviewedEviction, WorkloadOutage},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// What is known of the recording itself.
 #[derive(Clone, Debug)]

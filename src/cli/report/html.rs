@@ -8,10 +8,8 @@ use super::{
     markdown::seconds,
     predictions::{EVENT_COLUMNS, OUTCOME_COLUMNS, event_cells, outcome_cells},
 };
-use crate::{
-    time::{Span, Timestamp},
-    visible,
-};
+use kordon_core::visible;
+use kordon_time::{Span, Timestamp};
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:1200px;margin:2em auto;padding:0 1em;color:#1d2430;background:#fff}\
 table{border-collapse:collapse;margin:.5em 0 1.5em}th,td{text-align:left;padding:.25em .8em;border-bottom:1px solid #d8dee6;vertical-align:top}\

@@ -6,10 +6,8 @@ use super::{
     document::IncidentReport,
     predictions::{EVENT_COLUMNS, OUTCOME_COLUMNS, event_cells, outcome_cells},
 };
-use crate::{
-    time::{Span, Timestamp},
-    visible,
-};
+use kordon_core::visible;
+use kordon_time::{Span, Timestamp};
 
 /// Rows of a table that are printed; the document in JSON has all of them.
 const ROWS: usize = 200;

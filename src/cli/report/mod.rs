@@ -24,10 +24,10 @@ use crate::{
     model::VerdictLevel,
     recording::RecordingReader,
     run::{Surface as _, moment_search::end_note, replay::Replay, review::IncidentReview},
-    time::{Span, Timestamp},
     ui::{snapshot, theme::Theme},
 };
 use document::{IncidentReport, RecordingFacts};
+use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Debug)]
 pub struct ReportArgs {

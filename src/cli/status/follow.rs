@@ -13,11 +13,11 @@ use super::{
     predictions::PredictionsReport,
 };
 use crate::{
-    forecast::AccuracyReport,
     model::{ClusterVerdict, HeadroomProgress},
     run::Ended,
-    time::{Span, Timestamp},
 };
+use kordon_core::forecast::AccuracyReport;
+use kordon_time::{Span, Timestamp};
 
 /// A verdict, as JSON one line each (`docs/verdict.md`). Every field is always present.
 #[derive(Debug, Serialize)]
@@ -97,9 +97,8 @@ fn print(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        cli::documented,
-        cli::status::predictions,
+    use crate::{cli::documented, cli::status::predictions};
+    use kordon_core::{
         cluster::Key,
         forecast::{
             EventKind,

@@ -12,11 +12,9 @@ use super::{
     exit::CliError,
     once::{OnceArgs, OneShot},
 };
-use crate::{
-    cluster::FeedKind,
-    model::{HeadroomProgress, HeadroomSnapshot, VerdictLevel},
-    time::Span,
-};
+use crate::model::{HeadroomProgress, HeadroomSnapshot, VerdictLevel};
+use kordon_core::cluster::FeedKind;
+use kordon_time::Span;
 pub use report::StatusReport;
 
 #[derive(Args, Debug)]

@@ -3,13 +3,11 @@
 use serde::Serialize;
 
 use super::report::seconds;
-use crate::{
-    forecast::{
-        AccuracyReport, EventKind, OutcomeDifference, OutcomeReport, OutcomeScore,
-        accuracy::{EventCounts, Miss},
-    },
-    time::Timestamp,
+use kordon_core::forecast::{
+    AccuracyReport, EventKind, OutcomeDifference, OutcomeReport, OutcomeScore,
+    accuracy::{EventCounts, Miss},
 };
+use kordon_time::Timestamp;
 
 /// The misses that a report lists.
 const MISSES: usize = 5;
@@ -184,7 +182,7 @@ impl From<&Miss> for MissReport {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::{
+    use kordon_core::{
         cluster::Key,
         forecast::{Became, OutcomeDifferences},
     };

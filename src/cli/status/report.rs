@@ -8,16 +8,18 @@ use super::super::{
     gaps::{GapReport, gap_reports},
 };
 use crate::{
-    cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
-    engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{
         ClusterVerdict, EvictionRow, EvictionState, Leadership, Model, NextEventKind, NodeStateView,
         VerdictLevel,
     },
-    plan::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, OutcomeKind, PodOutcome},
-    time::{ClusterTime, Span, Timestamp},
 };
+use kordon_core::{
+    cluster::{Cluster, Gaps, Key, Node, NodeName, OperationId, Scope, ZoneKey},
+    engine::{Certainty, Confidence, HeartbeatSource, Why, ZoneView},
+    plan::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, OutcomeKind, PodOutcome},
+};
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 /// One report. Every field is always present; what is not known is null.
 #[derive(Clone, Debug, Serialize)]
@@ -514,7 +516,7 @@ fn ready(node: &Node) -> ReadyReport {
     }
 }
 
-fn taint(taint: &crate::cluster::Taint) -> TaintReport {
+fn taint(taint: &kordon_core::cluster::Taint) -> TaintReport {
     TaintReport {
         key: taint.key.to_string(),
         value: taint.value.to_string(),
@@ -604,7 +606,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{cli::documented, engine::Cause};
+    use crate::cli::documented;
+    use kordon_core::engine::Cause;
 
     /// A report in which nothing is null and no list is empty.
     fn full() -> StatusReport {

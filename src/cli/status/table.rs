@@ -12,11 +12,8 @@ use super::{
         ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport, WatchReport,
     },
 };
-use crate::{
-    model::NodeState,
-    time::{Span, Timestamp},
-    ui::text,
-};
+use crate::{model::NodeState, ui::text};
+use kordon_time::{Span, Timestamp};
 
 /// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
 pub fn render(report: &StatusReport, out: &mut Page) {

@@ -9,11 +9,11 @@ use super::{
     connection::ConnectionArgs, exit::CliError, once::Patience, output::OutputArgs, settings::SettingsArgs,
     span,
 };
-use crate::{
+use kordon_core::{
     engine::{ServerVersion, Settings},
-    time::Span,
     timing::{ClusterSize, HeartbeatKind, KubeletFlags, PROFILE_NAMES, Timing, TimingProfile},
 };
+use kordon_time::Span;
 use report::TimingReport;
 
 /// The name of the profile of the cluster's own settings, and of the one with the flags that were given.
@@ -235,7 +235,7 @@ mod tests {
     fn flags_that_are_given_change_the_clusters_own_and_not_the_profiles_of_the_field() {
         assert_eq!(names(&profiles("timing", None)), PROFILE_NAMES);
         let mut own = Settings::defaults(ServerVersion::new(1, 30));
-        own.set("node-monitor-period", "3s", crate::engine::Origin::Cluster).expect("a flag");
+        own.set("node-monitor-period", "3s", kordon_core::engine::Origin::Cluster).expect("a flag");
         let all = profiles("timing --node-monitor-grace-period 20s --node-lease-duration 20s", Some(own));
         assert_eq!(names(&all), [&["flags", "cluster"], &PROFILE_NAMES[..]].concat());
         let times = |profile: &TimingProfile| {

@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use crate::{
+use crate::ui::text;
+use kordon_core::{
     engine::Origin,
-    time::Span,
     timing::{
         Blip, ClusterSize, CountRange, KubeletFlags, LEASE_BYTES, NODE_BYTES, Timing, TimingProfile,
         TimingRange,
     },
-    ui::text,
 };
+use kordon_time::Span;
 
 /// One report. Every field is always present; what does not happen is null.
 #[derive(Clone, Debug, Serialize)]
@@ -317,7 +317,8 @@ impl BlipReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cli::documented, engine::ServerVersion, timing::HeartbeatKind};
+    use crate::cli::documented;
+    use kordon_core::{engine::ServerVersion, timing::HeartbeatKind};
 
     const SIZE: ClusterSize = ClusterSize { nodes: 9, pods_per_node: 2, zones: 3 };
 

@@ -9,13 +9,11 @@ use super::{
     },
     report::{BlipReport, CountReport, ProfileReport, RangeReport, TimingReport},
 };
-use crate::{
-    time::Span,
-    ui::{
-        text,
-        widgets::{range_axis, range_bar},
-    },
+use crate::ui::{
+    text,
+    widgets::{range_axis, range_bar},
 };
+use kordon_time::Span;
 
 /// Cells of the time axis, at least and at most.
 const AXIS: [usize; 2] = [20, 60];

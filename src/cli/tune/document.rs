@@ -2,11 +2,9 @@
 
 use serde::Serialize;
 
-use crate::{
-    counterfactual::{ActsTotals, Alternative, Paid, START, Spread, Uncertainties},
-    run::tuning::{SettingsTrial, TuningScope},
-    time::{Span, Timestamp},
-};
+use crate::run::tuning::{SettingsTrial, TuningScope};
+use kordon_core::counterfactual::{ActsTotals, Alternative, Paid, START, Spread, Uncertainties};
+use kordon_time::{Span, Timestamp};
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -182,7 +180,7 @@ pub fn duration(seconds: f64) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::counterfactual::Uncertainty;
+    use kordon_core::counterfactual::Uncertainty;
 
     pub fn settings(letter: &str, blip_moves: usize, nowhere: f64) -> TunedSettings {
         let spread = || Some(TunedSpread { median_seconds: 45.0, longest_seconds: 50.0 });

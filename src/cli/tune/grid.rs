@@ -1,6 +1,8 @@
 //! Which settings are compared.
 
-use crate::{cli::CliError, counterfactual::Alternative, time::Span};
+use crate::cli::CliError;
+use kordon_core::counterfactual::Alternative;
+use kordon_time::Span;
 
 /// Most settings that are compared at once: each plays the recording.
 const MOST: usize = 200;
@@ -82,7 +84,7 @@ fn series(present: &Alternative) -> Vec<Alternative> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{ServerVersion, Settings};
+    use kordon_core::engine::{ServerVersion, Settings};
 
     fn compared(with: &[&str], grid: &[&str]) -> Result<Vec<Vec<String>>, CliError> {
         let present = Alternative::new(Settings::defaults(ServerVersion::new(1, 36)));

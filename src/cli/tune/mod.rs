@@ -17,13 +17,13 @@ use super::{
     span,
 };
 use crate::{
-    counterfactual::Alternative,
     recording::RecordingReader,
     run::tuning::{SettingsTrial, TuningScope},
-    time::Span,
 };
 use document::TuneReport;
 use grid::{GridAxis, grid_axis};
+use kordon_core::counterfactual::Alternative;
+use kordon_time::Span;
 
 #[derive(Args, Debug)]
 pub struct TuneArgs {

@@ -4,13 +4,11 @@ use super::{
     chart,
     document::{TuneReport, TunedOutages, TunedSettings, TunedSpread, TunedTotals, duration},
 };
-use crate::{
-    cli::{
-        page::{Emphasis, Page, none},
-        table::PageTable,
-    },
-    counterfactual::Uncertainty,
+use crate::cli::{
+    page::{Emphasis, Page, none},
+    table::PageTable,
 };
+use kordon_core::counterfactual::Uncertainty;
 
 pub fn render(report: &TuneReport, page: &mut Page) {
     let TuneReport { from, until, context, .. } = report;

@@ -8,7 +8,7 @@ use super::{
     protobuf::message,
     workload::{WireRequirement, WireSelector},
 };
-use crate::cluster::{
+use kordon_core::cluster::{
     Name, Namespace,
     scheduling::{NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, SpreadConstraint},
 };

@@ -13,10 +13,8 @@ use super::{
     protobuf::message,
     workload::WireSelector,
 };
-use crate::{
-    cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name, UnhealthyPolicy},
-    time::ClusterTime,
-};
+use kordon_core::cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name, UnhealthyPolicy};
+use kordon_time::ClusterTime;
 
 /// Reads budgets.
 #[derive(Debug, Default)]

@@ -2,10 +2,8 @@
 
 use serde_json::Value;
 
-use crate::{
-    cluster::{ClusterEvent, EventSubject},
-    time::ClusterTime,
-};
+use kordon_core::cluster::{ClusterEvent, EventSubject};
+use kordon_time::ClusterTime;
 
 /// The longest message that is kept, in characters.
 const LONGEST: usize = 1000;
@@ -39,7 +37,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::Node;
+    use kordon_core::cluster::Node;
 
     #[test]
     fn both_forms_of_events_are_read_and_damaged_ones_do_no_harm() {

@@ -14,7 +14,7 @@ use super::{
     storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
     workload::WorkloadDecoder,
 };
-use crate::cluster::{Change, FeedKind};
+use kordon_core::cluster::{Change, FeedKind};
 
 /// The decoder of a kind, new.
 pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, Time, or_default};
-use crate::{
+use kordon_core::{
     cluster::{Key, Name, NodeName},
     pressure::{
         DiskUsage, EvictionSettings, EvictionSettingsText, Filesystem, NodeStats, PodDisk, PodUsage,
         SignalLevel, UsageMetric,
     },
-    time::Span,
 };
+use kordon_time::Span;
 
 /// The measurements in `/stats/summary` (v1alpha1); none if the text is not one.
 pub fn summary(json: &[u8]) -> Option<NodeStats> {
@@ -319,7 +319,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::pressure::{EvictionSignal, FilesystemLayout};
+    use kordon_core::pressure::{EvictionSignal, FilesystemLayout};
 
     fn bytes(value: &Value) -> Vec<u8> {
         value.to_string().into_bytes()

@@ -10,10 +10,8 @@ use serde::{
 };
 
 use super::protobuf::{NotAMessage, ReadField, WireValue};
-use crate::{
-    cluster::quantity,
-    time::{ClusterTime, Span, Timestamp},
-};
+use kordon_core::cluster::quantity;
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 /// A string; empty if absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]

@@ -9,7 +9,7 @@ use super::{
     pool::SharedParts,
     protobuf::{Message, NotAMessage, ReadField, WireValue, message},
 };
-use crate::cluster::{Change, LeaderLease, Lease};
+use kordon_core::cluster::{Change, LeaderLease, Lease};
 
 /// Reads the heartbeats.
 #[derive(Debug, Default)]

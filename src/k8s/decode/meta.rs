@@ -12,14 +12,12 @@ use super::{
     pool::SharedParts,
     protobuf::{NotAMessage, ReadField, WireValue, message},
 };
-use crate::{
-    cluster::{
-        CordonNote, DrainClaim, DrainedNote, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination,
-        Uid, Version, WorkloadKind,
-        claim::{CORDON, DRAIN, DRAINED},
-    },
-    time::ClusterTime,
+use kordon_core::cluster::{
+    CordonNote, DrainClaim, DrainedNote, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination, Uid,
+    Version, WorkloadKind,
+    claim::{CORDON, DRAIN, DRAINED},
 };
+use kordon_time::ClusterTime;
 
 /// `metadata` of an object, a list or a bookmark.
 #[derive(Debug, Default, Deserialize)]

@@ -35,7 +35,7 @@ use self::{
     protobuf::{Message, ProtobufPage, message},
 };
 use super::error::plain;
-use crate::cluster::{Change, ObjectEvent, TableObject};
+use kordon_core::cluster::{Change, ObjectEvent, TableObject};
 
 /// Turns the objects of one kind into changes. Each watch has its own, with the parts that its objects share.
 pub trait Decoder: Send + 'static {

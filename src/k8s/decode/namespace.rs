@@ -9,7 +9,7 @@ use super::{
     pool::SharedParts,
     protobuf::message,
 };
-use crate::cluster::{Change, Namespace, NamespaceObject};
+use kordon_core::cluster::{Change, Namespace, NamespaceObject};
 
 /// Reads namespaces.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use super::{
     protobuf::{Message, NotAMessage, ReadField, WireValue, message},
     requests,
 };
-use crate::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};
+use kordon_core::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};
 
 /// Reads nodes.
 #[derive(Debug, Default)]

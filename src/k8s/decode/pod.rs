@@ -15,15 +15,15 @@ use super::{
     requests::{self, ContainerRequests, RequestSum, WireResources},
     volume::{self, WireVolume},
 };
-use crate::{
+use kordon_core::{
     cluster::{
         Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, KubeletSpec, Name,
         NodeName, Phase, Pod, PodEnding, PodReady, PodResources, PodUnscheduled, QosClass, QuotaSpec,
         Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
     },
     pressure,
-    time::Span,
 };
+use kordon_time::Span;
 
 /// The default of the API server for `spec.terminationGracePeriodSeconds`.
 const DEFAULT_GRACE: Span = Span::from_secs(30);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{image::WireImage, leaf::Pairs, recent_parts::RecentParts};
-use crate::cluster::{
+use kordon_core::cluster::{
     Image, ImageNames, Interner, Labels, Name, Owner, PodResources, SchedulingSpec, SharedList, Taint,
     Toleration,
 };

@@ -9,7 +9,7 @@ use super::{
     pool::SharedParts,
     protobuf::message,
 };
-use crate::cluster::{Change, PriorityClass};
+use kordon_core::cluster::{Change, PriorityClass};
 
 /// Reads priority classes.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use super::{
     pool::SharedParts,
     protobuf::message,
 };
-use crate::cluster::{Change, Quota, QuotaCount, QuotaLimit, QuotaScope};
+use kordon_core::cluster::{Change, Quota, QuotaCount, QuotaLimit, QuotaScope};
 
 /// Reads quotas.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::{
 
 use rustc_hash::FxBuildHasher;
 
-use crate::cluster::SharedList;
+use kordon_core::cluster::SharedList;
 
 /// How many parts are kept, where nothing else is said. Lists are in order of names, so the pods of a workload, which have most
 /// in common, are neighbours.
@@ -17,7 +17,7 @@ const FEW: usize = 2048;
 ///
 /// A part has one place, by its hash, and the next part of that place takes it. So what is kept does not grow with the
 /// number of objects, which may have nothing in common; what an object has in common with its predecessor, it shares anyway
-/// ([`TableObject::share_parts`](crate::cluster::TableObject::share_parts)).
+/// ([`TableObject::share_parts`](kordon_core::cluster::TableObject::share_parts)).
 #[derive(Debug)]
 pub struct RecentParts<T: ?Sized, const PLACES: usize = FEW> {
     /// Empty until the first part.

@@ -7,7 +7,7 @@ use super::{
     pool::SharedParts,
     protobuf::message,
 };
-use crate::cluster::{Requests, Resources};
+use kordon_core::cluster::{Requests, Resources};
 
 /// The CPU that scores assume for a container without a request, in thousandths.
 const ASSUMED_CPU_MILLI: i64 = 100;

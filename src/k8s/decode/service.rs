@@ -9,7 +9,7 @@ use super::{
     pool::SharedParts,
     protobuf::message,
 };
-use crate::cluster::{Change, Service};
+use kordon_core::cluster::{Change, Service};
 
 /// Reads services.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use super::{
     protobuf::message,
     workload::WireSelector,
 };
-use crate::cluster::{
+use kordon_core::cluster::{
     AccessModes, Change, Claim, CsiNode, Key, Name, Namespace, NodeName, StorageClass, Uid, Volume,
     VolumeProperties,
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},

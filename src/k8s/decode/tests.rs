@@ -7,13 +7,11 @@ use super::{
     budget::BudgetDecoder, lease::LeaderDecoder, node::NodeDecoder, pod::PodDecoder,
     workload::WorkloadDecoder, *,
 };
-use crate::{
-    cluster::{
-        IntOrPercent, Key, LocalStorage, LocalVolume, Node, OwnerKind, Phase, Pod, Resources, TaintEffect,
-        WorkloadKind, WorkloadStage,
-    },
-    time::{ClusterTime, Span},
+use kordon_core::cluster::{
+    IntOrPercent, Key, LocalStorage, LocalVolume, Node, OwnerKind, Phase, Pod, Resources, TaintEffect,
+    WorkloadKind, WorkloadStage,
 };
+use kordon_time::{ClusterTime, Span};
 
 #[test]
 fn a_node_keeps_what_is_read() {

@@ -7,7 +7,7 @@ use super::{
     pool::SharedParts,
     protobuf::message,
 };
-use crate::cluster::{
+use kordon_core::cluster::{
     LocalStorage, LocalVolume, Name,
     scheduling::{Disk, DiskKind, PodVolume},
 };

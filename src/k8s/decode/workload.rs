@@ -13,7 +13,7 @@ use super::{
     pool::SharedParts,
     protobuf::{Message, NotAMessage, ReadField, WireValue, message},
 };
-use crate::cluster::{
+use kordon_core::cluster::{
     Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind, WorkloadStage,
 };
 

@@ -17,10 +17,8 @@ use super::{
     framing::Framing,
     paths::CollectionQuery,
 };
-use crate::{
-    cluster::{ClusterEvent, EventSubject, ObjectEvents},
-    k8s::decode::{self, Encoding, event::event},
-};
+use crate::k8s::decode::{self, Encoding, event::event};
+use kordon_core::cluster::{ClusterEvent, EventSubject, ObjectEvents};
 
 /// The most Events of one object that are kept: the server keeps them for an hour, and a component folds its own.
 const MOST: usize = 500;

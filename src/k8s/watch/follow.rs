@@ -26,18 +26,16 @@ use super::{
     reporter::FeedReporter,
     scope,
 };
-use crate::{
-    cluster::{Change, Key, Node, NodeName, ObjectEvent, ReadBy, Scope, ScopeRead, Version},
-    k8s::{
-        decode::{
-            Encoding, ListPurpose, PageEnd, StreamEvent,
-            kinds::{AnyDecoder, decoder_of, decoder_without_images},
-        },
-        feed::{FeedKind, FeedState},
-        watch_thread::{self, WatchThread},
+use crate::k8s::{
+    decode::{
+        Encoding, ListPurpose, PageEnd, StreamEvent,
+        kinds::{AnyDecoder, decoder_of, decoder_without_images},
     },
-    time::ClusterTime,
+    feed::{FeedKind, FeedState},
+    watch_thread::{self, WatchThread},
 };
+use kordon_core::cluster::{Change, Key, Node, NodeName, ObjectEvent, ReadBy, Scope, ScopeRead, Version};
+use kordon_time::ClusterTime;
 
 /// Objects in one page of a list.
 const PAGE: &str = "500";

@@ -45,8 +45,8 @@ use super::{
     feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     watch_thread::WatchThread,
 };
-use crate::{
-    clock::Clock,
+use kordon_clock::Clock;
+use kordon_core::{
     cluster::{NodeName, Scope},
     engine::ServerVersion,
 };

@@ -13,7 +13,7 @@ use super::{
     error::{self, WatchError},
     paths::CollectionQuery,
 };
-use crate::cluster::{EventSubject, FetchedObject, ObjectRead, Version};
+use kordon_core::cluster::{EventSubject, FetchedObject, ObjectRead, Version};
 
 /// The longest object that is read, in bytes: etcd holds none above 1.5 MiB.
 const LONGEST: usize = 4 << 20;

@@ -1,9 +1,9 @@
 //! The path of each kind on an API server, and its queries.
 
-use crate::{
+use crate::k8s::feed::FeedKind;
+use kordon_core::{
     cluster::{EventSubject, WorkloadKind},
     engine::ServerVersion,
-    k8s::feed::FeedKind,
 };
 
 const METRICS: &str = "/apis/metrics.k8s.io/v1beta1";

@@ -19,13 +19,11 @@ use super::{
     error::{self, WatchError},
     paths::CollectionQuery,
 };
-use crate::{
-    cluster::{NodeName, Scope},
-    k8s::{
-        decode::{Encoding, ListPurpose, pod::PodDecoder},
-        feed::{FeedEvent, FeedKind},
-    },
+use crate::k8s::{
+    decode::{Encoding, ListPurpose, pod::PodDecoder},
+    feed::{FeedEvent, FeedKind},
 };
+use kordon_core::cluster::{NodeName, Scope};
 
 /// Requests in flight at once.
 const AT_ONCE: usize = 2;

@@ -5,11 +5,9 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 use tokio::time::Instant;
 
 use super::{Closed, Shared};
-use crate::{
-    cluster::{Change, Scope},
-    k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    time::Timestamp,
-};
+use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
+use kordon_core::cluster::{Change, Scope};
+use kordon_time::Timestamp;
 
 /// The most changes in one message.
 const BATCH: usize = 512;

@@ -10,17 +10,17 @@ use super::{
     error::{self, ObjectBody, Pieces, WatchError},
     paths::CollectionQuery,
 };
-use crate::{
+use crate::k8s::{
+    connect::Connection,
+    decode::{
+        ListPurpose,
+        kinds::{AnyDecoder, PageReader},
+    },
+    feed::FeedKind,
+};
+use kordon_core::{
     cluster::{Change, Key, ReadBy, Scope, ScopeRead, Version, WorkloadKind},
     engine::ServerVersion,
-    k8s::{
-        connect::Connection,
-        decode::{
-            ListPurpose,
-            kinds::{AnyDecoder, PageReader},
-        },
-        feed::FeedKind,
-    },
 };
 
 /// Objects in one page of a list that may be long.
@@ -200,7 +200,7 @@ pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Selector;
+    use kordon_core::cluster::Selector;
 
     #[test]
     fn each_scope_asks_for_its_objects_and_no_others() {

@@ -7,11 +7,8 @@ use http::header::DATE;
 use tokio::time::{Instant, sleep};
 
 use super::{Closed, Shared, error};
-use crate::{
-    clock,
-    k8s::feed::FeedEvent,
-    time::{Span, Timestamp},
-};
+use crate::k8s::feed::FeedEvent;
+use kordon_time::{Span, Timestamp};
 
 /// How often the clocks of this machine are compared.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -43,9 +40,9 @@ async fn detect(shared: &Shared) -> Result<(), Closed> {
                 }
             }
         }
-        let (wall, runtime) = (clock::wall(), Instant::now());
+        let (wall, runtime) = (kordon_clock::wall(), Instant::now());
         sleep(LOOK_EVERY).await;
-        let slept = clock::wall().since(wall) - Span::from(runtime.elapsed());
+        let slept = kordon_clock::wall().since(wall) - Span::from(runtime.elapsed());
         if slept > SLEPT {
             send(
                 shared,

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::budgets;
-use crate::{
+use crate::model::Model;
+use kordon_core::{
     cluster::{Key, Pod},
-    model::Model,
     plan::EvictionRules,
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// A budget that refuses evictions now.
 #[derive(Clone, Debug, PartialEq, Eq)]

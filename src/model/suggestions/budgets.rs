@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{Means, Suggestion, SuggestionKind};
-use crate::{
+use kordon_core::{
     cluster::{
         Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Pod, PodReady, Uid,
         Version, Workload, WorkloadKind,
@@ -13,8 +13,8 @@ use crate::{
         eviction::{self, EvictionBlock, EvictionDecision},
         kubectl, owner,
     },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// Of how many budgets it is said how they would allow a disruption.
 pub const MOST_BUDGETS: usize = 2;

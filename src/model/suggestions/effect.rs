@@ -1,6 +1,6 @@
 //! What the plan of an action says, in a line.
 
-use crate::{
+use kordon_core::{
     cluster::Cluster,
     operation::{Guards, approval::Objection},
     plan::{Action, Failover, NodeChange, Plan, PodPlan, Prospect, Verdict, Warning, words::counted},

@@ -7,9 +7,9 @@ use super::{
     nodes::{NodeCase, is_overdue},
     pods::{PodCase, PodTrouble},
 };
-use crate::{
+use crate::model::{Model, NodeState};
+use kordon_core::{
     cluster::{Cluster, Node, NodeName, Pod, Scope},
-    model::{Model, NodeState},
     operation::Guards,
     placement::{Constraint, Snapshot},
     plan::{
@@ -17,8 +17,8 @@ use crate::{
         Plan, failover,
         failover::{leave_deleted_nodes, leave_lost_nodes},
     },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// The guard rails, or why they are not known.
 pub type Guarding = Result<Guards, String>;

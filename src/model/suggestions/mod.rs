@@ -15,11 +15,11 @@ pub use blocked::BlockingBudget;
 pub use effect::PlanEffect;
 pub use job::{Guarding, Numbers, SuggestionJob};
 
-use crate::{
+use kordon_core::{
     cluster::NodeName,
     plan::{Action, kubectl},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// An action that an experienced operator considers for a node or a pod as it is now.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::{Means, Suggestion, SuggestionKind};
-use crate::{
+use crate::model::node_state::NodeState;
+use kordon_core::{
     cluster::{Cluster, ConditionStatus, Key, Node, OUT_OF_SERVICE, Pod},
-    model::node_state::NodeState,
     operation::DrainCount,
     plan::{Action, DrainOptions, RemovalOptions, TaintEdits, kubectl, taint_edits::Removal, words::counted},
     pressure::PressureCondition,
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 /// What a node's suggestions follow from.
 #[derive(Clone, Debug)]
@@ -226,7 +226,7 @@ pub fn restart_kubelet() -> Suggestion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Condition, CordonNote, READY, Taint, TaintEffect};
+    use kordon_core::cluster::{Condition, CordonNote, READY, Taint, TaintEffect};
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 

@@ -6,12 +6,12 @@ use super::{
     Means, Suggestion, SuggestionKind,
     nodes::{force_delete, is_overdue, is_silent, out_of_service, restart_kubelet},
 };
-use crate::{
+use crate::model::node_state::NodeState;
+use kordon_core::{
     cluster::{Cluster, Node, OwnerKind, Pod, WorkloadKind},
-    model::node_state::NodeState,
     plan::{Action, EvictionRules, RemovalOptions, eviction, kubectl},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 /// What a pod's suggestions follow from.
 #[derive(Clone, Debug)]
@@ -187,7 +187,7 @@ impl PodCase {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Condition, ConditionStatus, Key, Owner, READY};
+    use kordon_core::cluster::{Condition, ConditionStatus, Key, Owner, READY};
 
     /// Every trouble, and what is considered while the kubelet of its node answers, and while it does not.
     #[test]

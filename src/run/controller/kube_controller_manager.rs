@@ -7,16 +7,14 @@ use k8s_openapi::{
 use kube::{Api, Client};
 use tokio::sync::watch;
 
-use crate::{
-    clock::Clock,
-    engine::Controllers,
-    k8s::{
-        error::words,
-        leadership::MANAGER_LEASE,
-        settings::{ControllerFlags, controller_flags},
-    },
-    time::{Span, Timestamp},
+use crate::k8s::{
+    error::words,
+    leadership::MANAGER_LEASE,
+    settings::{ControllerFlags, controller_flags},
 };
+use kordon_clock::Clock;
+use kordon_core::engine::Controllers;
+use kordon_time::{Span, Timestamp};
 
 /// Whether this process may hold its Lease, and what that rests on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

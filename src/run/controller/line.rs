@@ -4,7 +4,9 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::kube_controller_manager::MayLead;
-use crate::{engine::Severity, executor::effects::ExecutedEffect, model::JournalEntry, time::Timestamp};
+use crate::{executor::effects::ExecutedEffect, model::JournalEntry};
+use kordon_core::engine::Severity;
+use kordon_time::Timestamp;
 
 /// Something that the controller says (`docs/controller.md`). Every field is always present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -106,7 +108,7 @@ impl ControllerLine {
         let ExecutedEffect { at, effect, outcome } = executed;
         let mut text = effect.write.summary();
         let level = match outcome {
-            crate::engine::Outcome::Failed(error) => {
+            kordon_core::engine::Outcome::Failed(error) => {
                 text = format!("{text}: {error}");
                 Severity::Error
             }

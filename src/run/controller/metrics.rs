@@ -13,17 +13,19 @@ use prometheus_client::{
 
 use super::kube_controller_manager::MayLead;
 use crate::{
-    cluster::{Known, ZoneKey},
-    engine::{Confidence, metrics::Histogram},
     k8s::{
         feed::FeedState,
         leadership::{ElectionOptions, LeaseState},
     },
     model::{ControllerRole, Model},
-    plan::{Headroom, OutcomeKind},
     run::session::PassDurations,
-    time::{Span, Timestamp},
 };
+use kordon_core::{
+    cluster::{Known, ZoneKey},
+    engine::{Confidence, metrics::Histogram},
+    plan::{Headroom, OutcomeKind},
+};
+use kordon_time::{Span, Timestamp};
 
 /// A metric: its name without the suffix `_total`, and what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -370,7 +372,7 @@ impl MetricsView<'_> {
 
 /// The health checks that readiness depends on: each with its name and whether it is met, in words if not.
 pub fn watch_checks(model: &Model) -> Vec<(String, Result<(), String>)> {
-    use crate::cluster::FeedKind;
+    use kordon_core::cluster::FeedKind;
     let check = |kind: FeedKind| {
         let state = match model.cluster.known(kind) {
             Known::Live => Ok(()),
@@ -481,7 +483,7 @@ mod tests {
 
     #[test]
     fn the_page_on_metrics_has_every_metric() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("docs/metrics.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
         let page = std::fs::read_to_string(&path).expect("a page");
         let starts = page.find("| Metric |").expect("a table");
         let ends = page[starts..].find("\n\n").map_or(page.len(), |end| starts + end + 1);

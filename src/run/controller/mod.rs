@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::Session;
 use crate::{
-    clock::Clock,
-    engine::Settings,
     executor::effects::{EffectExecutor, EffectTarget, EffectWriter},
     k8s::{
         connect::Connection,
         leadership::{ElectionOptions, LeaderElector},
     },
     model::{ConnectionInfo, ControllerRole, ModelOptions},
-    time::Span,
 };
+use kordon_clock::Clock;
+use kordon_core::engine::Settings;
+use kordon_time::Span;
 
 /// The node lifecycle controller of a cluster.
 pub struct Controller {

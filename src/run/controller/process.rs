@@ -23,14 +23,10 @@ use super::{
     metrics::{MetricsView, watch_checks},
 };
 use crate::{
-    clock::Clock,
-    cluster::{FeedKind, OperationId},
-    engine::{Controllers, Settings, Severity},
     executor::{
         effects::{EffectExecutor, EffectJournal, EffectTarget, EffectWriter},
         event_recorder::EventRecorder,
     },
-    forecast::Forecast,
     journal::{Journal, JournalLine, LineKind, OperationStart},
     k8s::{
         connect::Connection,
@@ -45,8 +41,14 @@ use crate::{
         Ended, Session,
         background::{Background, Failed},
     },
-    time::Span,
 };
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{FeedKind, OperationId},
+    engine::{Controllers, Settings, Severity},
+    forecast::Forecast,
+};
+use kordon_time::Span;
 
 /// kordon as a controller of its own.
 pub struct ControllerProcess {

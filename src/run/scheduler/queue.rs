@@ -5,10 +5,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use crate::{
-    cluster::Key,
-    time::{Span, Timestamp},
-};
+use kordon_core::cluster::Key;
+use kordon_time::{Span, Timestamp};
 
 /// Pods that wait to be scheduled (docs/upstream/placement-and-pressure.md#1.8).
 #[derive(Debug, Default)]

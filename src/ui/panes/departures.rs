@@ -5,7 +5,6 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 use super::{Nothing, draw_cause, journal::sign, open, plain, say, table_of};
 use crate::{
     app::Pane,
-    engine::Severity,
     k8s::feed::FeedKind,
     model::{DepartureEntry, DepartureStage},
     ui::{
@@ -17,6 +16,9 @@ use crate::{
             strip::strip,
         },
     },
+};
+use kordon_core::{
+    engine::Severity,
     why::departure::{DepartureCertainty, DepartureKind},
 };
 

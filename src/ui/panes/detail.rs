@@ -10,22 +10,24 @@ use crate::{
         detail::{Detail, DetailRow, DetailSubject, EvictionPlace, Tone},
         preview::PlanKind,
     },
-    cluster::ClusterEvent,
-    engine::Severity,
     model::{
         SignalPressure, TimelineEntry, TimelineSource,
         suggestions::{Suggestion, SuggestionKind},
     },
-    plan::words::counted,
-    pressure::{RankedPod, ThresholdKind},
-    time::{Span, Timestamp},
     ui::{
         Scene, text,
         theme::Role,
         widgets::{Cell, Width, gauge, segments::Runs, strip},
     },
+};
+use kordon_core::{
+    cluster::ClusterEvent,
+    engine::Severity,
+    plan::words::counted,
+    pressure::{RankedPod, ThresholdKind},
     why::{Step, StepTime},
 };
+use kordon_time::{Span, Timestamp};
 
 /// ```text
 /// ─ 2 Detail  node n-3 ───────────────────────────────────────────────────

@@ -5,16 +5,18 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Nothing, column, draw_cause, nodes::mark, open, plain, say, table_of, tabs};
 use crate::{
     app::{EvictionColumn, Pane},
-    cluster::Key,
-    engine::Confidence,
     k8s::feed::{FeedKind, FeedState},
     model::{EvictionRow, EvictionState, cluster_verdict},
-    plan::{OutcomeCounts, OutcomeKind, PodOutcome},
     ui::{
         Scene, text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Urgency, Width, segments::Runs},
     },
+};
+use kordon_core::{
+    cluster::Key,
+    engine::Confidence,
+    plan::{OutcomeCounts, OutcomeKind, PodOutcome},
 };
 
 /// ```text

@@ -7,11 +7,7 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 use super::{Nothing, draw_cause, evictions, open, say};
 use crate::{
     app::Pane,
-    engine::Confidence,
-    forecast::{Lane, LaneFold, TimeRange},
     model::Horizon,
-    plan::OutcomeKind,
-    time::{Span, Timestamp},
     ui::{
         Scene, text,
         theme::Role,
@@ -21,8 +17,14 @@ use crate::{
             strip::strip,
         },
     },
+};
+use kordon_core::{
+    engine::Confidence,
+    forecast::{Lane, LaneFold, TimeRange},
+    plan::OutcomeKind,
     visible,
 };
+use kordon_time::{Span, Timestamp};
 
 /// A forecast of more than ten minutes may take a while: one that is older than this has its time in the title.
 const OLD: Span = Span::from_secs(15);

@@ -4,7 +4,6 @@ use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
 use crate::{
     app::{Mode, Playback},
-    engine::{Confidence, Origin},
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{ClusterVerdict, VerdictLevel},
     ui::{
@@ -13,6 +12,7 @@ use crate::{
         widgets::segments::{Runs, Segments},
     },
 };
+use kordon_core::engine::{Confidence, Origin};
 
 /// ```text
 ///  prod-eu   v1.36.3   sre@example.com   ▶ drain n-3 3/8 (o)                    grace 40s (override)   DRY-RUN   live 0s

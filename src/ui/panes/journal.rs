@@ -5,16 +5,14 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Nothing, draw_full_text, open, plain, say, table_of};
 use crate::{
     app::Pane,
-    engine::Severity,
-    forecast::accuracy::Judgement,
     model::JournalEntry,
     ui::{
         Scene, text,
         theme::Role,
         widgets::{Cell, Width, segments::Runs},
     },
-    visible,
 };
+use kordon_core::{engine::Severity, forecast::accuracy::Judgement, visible};
 
 /// Fewer cells of an object's name say nothing.
 const NAME: usize = 5;
@@ -169,12 +167,9 @@ pub(super) fn full_text(entry: &JournalEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        cluster::Key,
-        engine::Why,
-        model::JournalSubject,
-        time::{Span, Timestamp},
-    };
+    use crate::model::JournalSubject;
+    use kordon_core::{cluster::Key, engine::Why};
+    use kordon_time::{Span, Timestamp};
 
     fn entry(verb: &str, subject: JournalSubject, text: &str) -> JournalEntry {
         let entry = JournalEntry::new(Timestamp::EPOCH, Severity::Info, "", text, Why::default());

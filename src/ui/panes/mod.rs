@@ -34,8 +34,8 @@ use crate::{
     app::{EvictionColumn, Listing, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay},
     k8s::feed::{FeedKind, FeedState},
     model::NodeUpgrade,
-    visible,
 };
+use kordon_core::visible;
 
 /// Draws a pane; returns how many rows it has room for.
 pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {

@@ -5,19 +5,21 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, table_of};
 use crate::{
     app::{NodeColumn, Pane, groups::NodeRow, order},
-    cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
-    engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
     k8s::feed::FeedKind,
     model::{NextEvent, NextEventKind, NodeState, NodeStateView, StateRole},
-    plan::words::counted,
-    pressure::UsageMetric,
-    time::{Span, Timestamp},
     ui::{
         Scene, node_strip, text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs, strip},
     },
 };
+use kordon_core::{
+    cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
+    engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
+    plan::words::counted,
+    pressure::UsageMetric,
+};
+use kordon_time::{Span, Timestamp};
 
 /// ```text
 /// ─ 2 Nodes  30 · 1 Evicting · 1 Silent · 28 Ready ───────────────────────────────────────────────────────────────

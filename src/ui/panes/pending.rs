@@ -5,7 +5,6 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{Nothing, draw_cause, open, plain, say, table_of};
 use crate::{
     app::Pane,
-    cluster::Pod,
     k8s::feed::FeedKind,
     model::{
         PendingAdvice,
@@ -17,6 +16,7 @@ use crate::{
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
 };
+use kordon_core::cluster::Pod;
 
 /// ```text
 /// ─  3 Evictions [6 Pending 2] ─────────────────────────────────────────────────────────────

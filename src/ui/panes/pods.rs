@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{
     app::{Pane, PodColumn},
-    cluster::{NodeName, Phase, Pod},
     k8s::feed::FeedKind,
     ui::{
         Scene, text,
@@ -17,6 +16,7 @@ use crate::{
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
 };
+use kordon_core::cluster::{NodeName, Phase, Pod};
 
 /// ```text
 /// ─ 2 Pods  on n-3 ○ NodeStatusUnknown · 12 pods ──────────────────────────────────────────────────

@@ -9,14 +9,7 @@ use super::{
 };
 use crate::{
     app::{Pane, operations::OperationEntry, progress::ProgressRow},
-    engine::Severity,
     model::suggestions::BlockingBudget,
-    operation::{
-        DrainCount, DrainPart, NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd,
-        PodProgress, PodProgressStage,
-    },
-    plan::{TimeLeft, words},
-    time::Span,
     ui::{
         Scene, text,
         theme::Role,
@@ -27,6 +20,15 @@ use crate::{
         },
     },
 };
+use kordon_core::{
+    engine::Severity,
+    operation::{
+        DrainCount, DrainPart, NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd,
+        PodProgress, PodProgressStage,
+    },
+    plan::{TimeLeft, words},
+};
+use kordon_time::Span;
 
 /// Cells of the bar.
 const BAR: usize = 24;

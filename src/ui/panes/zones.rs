@@ -5,16 +5,18 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{column, draw_cause, draw_nothing, open, plain, say, table_of};
 use crate::{
     app::{Pane, ZoneColumn},
-    cluster::ZoneKey,
-    engine::{ZoneState, ZoneView},
     k8s::feed::FeedKind,
     model::{NodeState, StateRole, ZoneNodes, cluster_verdict::is_every_zone_down},
-    plan::words::counted,
     ui::{
         Scene, node_strip, text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs, table::THUMB},
     },
+};
+use kordon_core::{
+    cluster::ZoneKey,
+    engine::{ZoneState, ZoneView},
+    plan::words::counted,
 };
 
 /// ```text

@@ -1,6 +1,6 @@
 //! The urgency of an event.
 
-use crate::time::{Span, Timestamp};
+use kordon_time::{Span, Timestamp};
 
 /// Below this, there is no time left to act.
 const NEAR: Span = Span::from_secs(30);

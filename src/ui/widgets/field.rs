@@ -7,7 +7,7 @@ use ratatui::{
 };
 use tui_input::Input;
 
-use crate::visible;
+use kordon_core::visible;
 
 /// Draws the text around the cursor as far as there is room. `cursor` shows where the next letter goes; returns its
 /// column.

@@ -1,6 +1,6 @@
 //! A range on a time axis that begins with zero, as text.
 
-use crate::time::Span;
+use kordon_time::Span;
 
 /// ```text
 ///       ├──●────┤        shortest, typical, longest

@@ -7,7 +7,8 @@ use ratatui::{
     text::{Line, Span},
 };
 
-use crate::{ui::text, visible};
+use crate::ui::text;
+use kordon_core::visible;
 
 /// Pieces on the left and on the right of one line.
 #[derive(Clone, Debug, Default)]

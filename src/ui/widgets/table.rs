@@ -8,7 +8,8 @@ use ratatui::{
 };
 
 use super::segments::cut_line;
-use crate::{ui::text, visible};
+use crate::ui::text;
+use kordon_core::visible;
 
 /// Cells beside a table for the thumb.
 pub const THUMB: usize = 2;

@@ -1,6 +1,6 @@
 //! A time axis in cells.
 
-use crate::time::{Span, Timestamp};
+use kordon_time::{Span, Timestamp};
 
 /// How many minutes ticks may be apart.
 const STEPS: [i64; 9] = [1, 2, 3, 5, 10, 15, 20, 30, 60];

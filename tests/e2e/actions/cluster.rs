@@ -9,11 +9,9 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
     rbac::v1::PolicyRule,
 };
-use kordon::{
-    cluster::Key,
-    journal::{Journal, JournaledOperation, operations},
-    time::Span,
-};
+use kordon::journal::{Journal, JournaledOperation, operations};
+use kordon_core::cluster::Key;
+use kordon_time::Span;
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},

@@ -11,11 +11,9 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kordon::{
-    cluster::claim::DRAIN,
-    journal::JournaledOperation,
-    time::{Span, Timestamp},
-};
+use kordon::journal::JournaledOperation;
+use kordon_core::cluster::claim::DRAIN;
+use kordon_time::{Span, Timestamp};
 use kube::{Api, Client, ResourceExt, api::DeleteParams};
 
 use super::cluster::{
@@ -171,7 +169,7 @@ impl Lane<'_> {
 
     /// Drains until it is done, and returns the operation's id.
     async fn drain(&self, nodes: [&str; 2], rng: &mut fastrand::Rng) -> Result<String> {
-        let started = kordon::clock::wall();
+        let started = kordon_clock::wall();
         let mut line = vec!["drain".to_owned(), nodes[0].into(), nodes[1].into(), "--parallel=2".into()];
         let mut killed = 0;
         loop {

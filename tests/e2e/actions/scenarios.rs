@@ -5,13 +5,13 @@ use k8s_openapi::api::{
     core::v1::{Event, Pod, ResourceQuota},
     policy::v1::PodDisruptionBudgetStatus,
 };
-use kordon::{
+use kordon::k8s::requests::{DryRun, send_request};
+use kordon_core::{
     cluster::{Key, Uid},
-    k8s::requests::{DryRun, send_request},
     operation::{RequestKind, RequestOutcome},
     plan::PlanStep,
-    time::Span,
 };
+use kordon_time::Span;
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
@@ -320,7 +320,7 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
     // The old pod stays until the refusal: a kubelet here ends a pod at once, at times before the controller has acted.
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).context("a pod on a node")?;
     kubelets.silence(node).await?;
-    let evicted = kordon::clock::wall();
+    let evicted = kordon_clock::wall();
     let answer = evict(&client, pod, DryRun::Off).await;
     ensure!(answer == RequestOutcome::Done, "{answer:?}");
     let events = Api::<Event>::namespaced(client.clone(), "default");
@@ -336,7 +336,7 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
     kubelets.come_back(node).await?;
     let gone = eventually("the old pod is gone", Span::from_secs(30), async || {
         let now = of_app(&client, "db").await?;
-        Ok(now.iter().all(|now| now.uid() != pod.uid()).then(kordon::clock::wall))
+        Ok(now.iter().all(|now| now.uid() != pod.uid()).then(kordon_clock::wall))
     })
     .await?;
     // At most as long after as it had been refused before, with time for a busy machine.

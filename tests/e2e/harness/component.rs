@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use kordon::time::Span;
+use kordon_time::Span;
 use rustix::process::{Pid, Signal};
 
 use super::eventually::eventually;

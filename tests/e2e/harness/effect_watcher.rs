@@ -11,10 +11,8 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Node, Pod},
 };
-use kordon::{
-    clock::Clock,
-    time::{Span, Timestamp},
-};
+use kordon_clock::Clock;
+use kordon_time::{Span, Timestamp};
 use kube::{
     Api, Client, Resource, ResourceExt,
     runtime::{

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use kordon::time::Span;
+use kordon_time::Span;
 
 /// Calls `look` twenty times a second until it returns a value, and returns that value.
 ///

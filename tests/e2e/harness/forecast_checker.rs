@@ -8,7 +8,7 @@ use std::{
     fmt,
 };
 
-use kordon::{
+use kordon_core::{
     cluster::{Key, NodeName, ZoneKey},
     engine::{Cause, Why},
     forecast::{
@@ -16,8 +16,8 @@ use kordon::{
         accuracy::{self, NOTICE},
         comparison::{magnitude, predicted_time},
     },
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 use explain::{MISSED, SLOW, follows_taint};
 

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kordon::{clock::Clock, time::Timestamp};
+use kordon_clock::Clock;
+use kordon_time::Timestamp;
 use kube::{
     Api, Client,
     api::{ListParams, PostParams},

@@ -4,18 +4,20 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use kordon::{
-    clock::Clock,
-    engine::{Cause, Confidence, Outcome, Settings},
-    forecast::Forecast,
     k8s::{
         feed::{FeedEvent, FeedKind},
         watch::{self as k8s_watch, WatchOptions},
         watch_thread::WatchThread,
     },
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
-    time::Span,
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    engine::{Cause, Confidence, Outcome, Settings},
+    forecast::Forecast,
     why::{Explainer, Step, StepTime},
 };
+use kordon_time::Span;
 use kube::Client;
 use tokio::{
     sync::{mpsc, watch},

@@ -16,10 +16,8 @@ use k8s_openapi::api::{
     authorization::v1::SubjectAccessReview,
     rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule},
 };
-use kordon::{
-    engine::{Origin, ServerVersion, Settings},
-    time::Span,
-};
+use kordon_core::engine::{Origin, ServerVersion, Settings};
+use kordon_time::Span;
 use kube::{
     Api, Client, Config,
     api::PostParams,

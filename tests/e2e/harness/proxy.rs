@@ -20,7 +20,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::TokioIo;
-use kordon::engine::ServerVersion;
+use kordon_core::engine::ServerVersion;
 use kube::{Client, client::Body};
 use serde_json::json;
 use tokio::{

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
-use kordon::time::Span;
+use kordon_time::Span;
 
 /// Something the test does to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,16 +2,14 @@
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Event;
-use kordon::{
-    clock::Clock,
-    cluster::{Applied, Cluster, FeedKind},
-    k8s::{
-        feed::FeedEvent,
-        watch::{self as k8s_watch, WatchOptions},
-        watch_thread::WatchThread,
-    },
-    time::Timestamp,
+use kordon::k8s::{
+    feed::FeedEvent,
+    watch::{self as k8s_watch, WatchOptions},
+    watch_thread::WatchThread,
 };
+use kordon_clock::Clock;
+use kordon_core::cluster::{Applied, Cluster, FeedKind};
+use kordon_time::Timestamp;
 use kube::{Api, Client, api::ListParams};
 use tokio::{
     sync::{mpsc, watch},

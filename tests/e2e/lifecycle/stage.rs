@@ -8,11 +8,9 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Namespace, Node, Pod},
 };
-use kordon::{
-    clock::Clock,
-    cluster::{ConditionStatus, NodeName},
-    time::{Span, Timestamp},
-};
+use kordon_clock::Clock;
+use kordon_core::cluster::{ConditionStatus, NodeName};
+use kordon_time::{Span, Timestamp};
 use kube::{
     Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams},

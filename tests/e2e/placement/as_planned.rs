@@ -6,13 +6,13 @@ use std::{
     sync::Arc,
 };
 
-use kordon::{
+use kordon_core::{
     cluster::{Applied, Cluster, Key, Node, Pod, Uid},
     engine::ServerVersion,
     placement::{SchedulingOutcome, Snapshot},
     plan::{Environment, Landing, PlacingEnvironment, RunTrace},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 use super::replay::ActualOutcome;
 

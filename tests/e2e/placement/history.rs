@@ -7,21 +7,19 @@ use std::{
 
 use anyhow::{Context, Result};
 use futures::{AsyncBufReadExt, StreamExt};
-use kordon::{
-    clock::Clock,
-    cluster::{Change, WorkloadKind},
-    k8s::decode::{
-        self, Decoder, StreamEvent, WatchEvent,
-        budget::BudgetDecoder,
-        namespace::NamespaceDecoder,
-        node::NodeDecoder,
-        pod::PodDecoder,
-        service::ServiceDecoder,
-        storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
-        workload::WorkloadDecoder,
-    },
-    time::Timestamp,
+use kordon::k8s::decode::{
+    self, Decoder, StreamEvent, WatchEvent,
+    budget::BudgetDecoder,
+    namespace::NamespaceDecoder,
+    node::NodeDecoder,
+    pod::PodDecoder,
+    service::ServiceDecoder,
+    storage::{ClaimDecoder, CsiNodeDecoder, StorageClassDecoder, VolumeDecoder},
+    workload::WorkloadDecoder,
 };
+use kordon_clock::Clock;
+use kordon_core::cluster::{Change, WorkloadKind};
+use kordon_time::Timestamp;
 use kube::Client;
 use tokio::task::JoinSet;
 

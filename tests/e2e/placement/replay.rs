@@ -7,12 +7,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use kordon::{
+use kordon_core::{
     cluster::{Change, Cluster, Key, NodeName, ObjectEvent, Pod},
     engine::ServerVersion,
     placement::{SchedulingOutcome, SchedulingRequest, Scorer, Snapshot},
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 
 use super::{
     as_planned::ObservedDrain,
@@ -287,7 +287,7 @@ impl Attempt {
     /// Whether the predicted scores are exactly those of the scheduler's plugins; None if it did not score.
     pub fn scores_agree(&self) -> Option<bool> {
         let SchedulingOutcome::Placed(placement) = &self.predicted else { return None };
-        let agrees = |scored: &kordon::placement::Scored| {
+        let agrees = |scored: &kordon_core::placement::Scored| {
             let real = self.scores.get(&*scored.node);
             real.is_some_and(|real| {
                 Scorer::ALL

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use kordon::{cluster::Key, time::Timestamp};
+use kordon_core::cluster::Key;
+use kordon_time::Timestamp;
 
 /// The flags with which the log has all lines that are read here.
 pub const FLAGS: [&str; 4] =

@@ -2,10 +2,8 @@
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, str};
 
-use kordon::{
-    cli::{self, Config},
-    engine::{ServerVersion, Settings},
-};
+use kordon::cli::{self, Config};
+use kordon_core::engine::{ServerVersion, Settings};
 
 /// The arguments, one a line: they are understood, or refused with an error that is harmless on a terminal.
 pub fn arguments(data: &[u8]) {

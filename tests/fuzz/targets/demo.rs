@@ -5,11 +5,9 @@ use std::{str, time::Duration};
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
-use kordon::{
-    clock::Clock,
-    demo::api::{Api, ApiOptions, kinds::KINDS},
-    time::Timestamp,
-};
+use kordon_clock::Clock;
+use kordon_demo::api::{Api, ApiOptions, kinds::KINDS};
+use kordon_time::Timestamp;
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::{runtime::Builder, time::timeout};

@@ -3,7 +3,6 @@
 use std::{fs, str, sync::Arc};
 
 use kordon::{
-    cluster::Selector,
     executor::guards,
     journal::{Journal, JournalLine, LineKind, operations},
     k8s::{
@@ -13,8 +12,9 @@ use kordon::{
         proxy::Proxies,
         transport,
     },
-    time::Timestamp,
 };
+use kordon_core::cluster::Selector;
+use kordon_time::Timestamp;
 use kube::{Client, client::Body, config::ExecConfig};
 
 use super::{assert_harmless, file, folder, wait};

@@ -1,9 +1,7 @@
 //! Objects of every kind, as the server writes them.
 
-use kordon::{
-    cluster::{Change, Cluster, FeedKind},
-    k8s::decode::{Encoding, ListPurpose, StreamEvent, kinds::decoder_of},
-};
+use kordon::k8s::decode::{Encoding, ListPurpose, StreamEvent, kinds::decoder_of};
+use kordon_core::cluster::{Change, Cluster, FeedKind};
 
 use super::assert_harmless;
 

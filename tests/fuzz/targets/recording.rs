@@ -3,11 +3,11 @@
 use std::io::Cursor;
 
 use kordon::{
-    engine::{ServerVersion, Settings},
     recording::{RecordingError, RecordingReader, RecordingStart, RecordingWriter},
     run::replay::Replay,
-    time::{Span, Timestamp},
 };
+use kordon_core::engine::{ServerVersion, Settings};
+use kordon_time::{Span, Timestamp};
 
 use super::assert_harmless;
 

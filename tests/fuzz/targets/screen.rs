@@ -5,18 +5,21 @@ use std::{cell::RefCell, sync::Arc};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use kordon::{
     app::{App, AppOptions, Reaction, commands, update},
-    cluster::{Change, FeedKind},
-    engine::{Outcome, ServerVersion, Settings},
     k8s::{
         decode::Encoding,
         feed::{FeedEvent, FeedHealth, FeedState},
     },
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
+    ui,
+};
+use kordon_core::{
+    cluster::{Change, FeedKind},
+    engine::{Outcome, ServerVersion, Settings},
     placement::Snapshot,
     plan::{Action, DrainOptions, Plan},
-    time::{Span, Timestamp},
-    ui, visible,
+    visible,
 };
+use kordon_time::{Span, Timestamp};
 use ratatui::{Terminal, backend::TestBackend};
 
 use super::{assert_harmless, objects};
@@ -121,7 +124,7 @@ impl Lying {
             Action::Drain { nodes: nodes.clone(), options },
             Action::Cordon { nodes: nodes.clone() },
             Action::Uncordon { nodes },
-            Action::Evict { pods, options: kordon::plan::RemovalOptions::default() },
+            Action::Evict { pods, options: kordon_core::plan::RemovalOptions::default() },
         ] {
             let snapshot = Some(Snapshot::new(cluster, version));
             if let Ok(plan) = Plan::over(action, cluster, snapshot, version, *now) {
@@ -133,7 +136,7 @@ impl Lying {
 }
 
 fn empty_lists() -> Vec<Change> {
-    use kordon::cluster::ObjectEvent::{ListDone, ListStarted};
+    use kordon_core::cluster::ObjectEvent::{ListDone, ListStarted};
     let mut lists = Vec::new();
     macro_rules! empty {
         ($($change:expr),+ $(,)?) => {$(
@@ -154,7 +157,7 @@ fn empty_lists() -> Vec<Change> {
         Change::StorageClass,
         Change::CsiNode,
     );
-    for kind in kordon::cluster::WorkloadKind::ALL {
+    for kind in kordon_core::cluster::WorkloadKind::ALL {
         lists.push(Change::Workload(kind, ListStarted));
         lists.push(Change::Workload(kind, ListDone));
     }

@@ -4,14 +4,16 @@ use std::str;
 
 use kordon::{
     app::filter::{Filter, Filterable},
+    k8s::error,
+    ui::{Role, Theme, text},
+};
+use kordon_core::{
     cluster::{CordonNote, DrainClaim, Labels, Node, OperationId, Selector, Version, quantity},
     engine::{Origin, ServerVersion, Settings},
-    k8s::error,
     plan::{LabelEdits, TaintEdits, syntax, taint_edits},
-    time::{ClusterTime, Span, Timestamp},
-    ui::{Role, Theme, text},
     visible,
 };
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 use super::assert_harmless;
 

@@ -14,18 +14,18 @@ use bytes::Bytes;
 use futures::stream;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::StreamBody;
-use kordon::{
-    clock::Clock,
+use kordon::k8s::{
+    feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
+    settings,
+    watch::{self, WatchOptions},
+    watch_thread::WatchThread,
+};
+use kordon_clock::Clock;
+use kordon_core::{
     cluster::{Cluster, ClusterEvent, EventSubject, ObjectEvents, event::fold},
     engine::{Origin, ServerVersion, Settings},
-    k8s::{
-        feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-        settings,
-        watch::{self, WatchOptions},
-        watch_thread::WatchThread,
-    },
-    time::Timestamp,
 };
+use kordon_time::Timestamp;
 use kube::{Client, client::Body};
 use tokio::{runtime::Builder, sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;

@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use kordon::{
-    plan::{BudgetPlan, NodePlan, Plan, PlanEvent, PodPlan, Window},
-    time::{Span, Timestamp},
-};
+use kordon_core::plan::{BudgetPlan, NodePlan, Plan, PlanEvent, PodPlan, Window};
+use kordon_time::{Span, Timestamp};
 
 use super::facts::Facts;
 

@@ -8,11 +8,9 @@ use std::{
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
-use kordon::{
-    clock::Clock,
-    journal::{JournalLine, LineKind},
-    time::Timestamp,
-};
+use kordon::journal::{JournalLine, LineKind};
+use kordon_clock::Clock;
+use kordon_time::Timestamp;
 use kube::{
     Api, Client, ResourceExt,
     runtime::{

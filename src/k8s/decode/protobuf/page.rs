@@ -2,10 +2,8 @@
 //! whole, and is read while the server goes on to write it.
 
 use super::{Fields, MAGIC, NotAMessage, ReadField, WireValue, describe};
-use crate::{
-    cluster::Change,
-    k8s::decode::{Decoder, ListMeta, ListPurpose, PageEnd, Wire},
-};
+use crate::k8s::decode::{Decoder, ListMeta, ListPurpose, PageEnd, Wire};
+use kordon_core::cluster::Change;
 
 /// How far a page has been read.
 #[derive(Debug)]

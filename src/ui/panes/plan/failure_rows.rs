@@ -9,8 +9,6 @@
 use super::{after, in_time, landing, pod_name};
 use crate::{
     app::preview::{FailureImpact, FailureRow, HORIZON},
-    forecast::{ForecastKind, ForecastStep, leave_endpoints},
-    time::Timestamp,
     ui::{
         Scene,
         panes::event_row::{self, EventRow},
@@ -19,6 +17,8 @@ use crate::{
         widgets::Cell,
     },
 };
+use kordon_core::forecast::{ForecastKind, ForecastStep, leave_endpoints};
+use kordon_time::Timestamp;
 
 /// The cells of a row; where they are fewer than the columns, the last one takes the room of the rest.
 pub fn cells(scene: &Scene, impact: &FailureImpact, row: FailureRow) -> Vec<Cell> {

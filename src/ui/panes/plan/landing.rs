@@ -10,19 +10,19 @@
 //! ```
 
 use super::{in_time, pod_name, since_made};
-use crate::{
+use crate::ui::{
+    Scene,
+    panes::{event_row::EventRow, evictions},
+    text,
+    theme::Role,
+    widgets::Cell,
+};
+use kordon_core::{
     cluster::Key,
     forecast::Successor,
     plan::{Arrival, OutcomeKind, PlanMoment, PodOutcome, Receiver},
-    time::Timestamp,
-    ui::{
-        Scene,
-        panes::{event_row::EventRow, evictions},
-        text,
-        theme::Role,
-        widgets::Cell,
-    },
 };
+use kordon_time::Timestamp;
 
 /// `           shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`
 pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow {

@@ -14,8 +14,6 @@ use crate::{
         Mode, Pane,
         preview::{PlanKind, PlanRow, Preview, PreviewOutcome, Row, Targets},
     },
-    cluster::Key,
-    time::{Span, Timestamp},
     ui::{
         Scene, text,
         theme::Role,
@@ -25,6 +23,8 @@ use crate::{
         },
     },
 };
+use kordon_core::cluster::Key;
+use kordon_time::{Span, Timestamp};
 
 pub use summary::{prospect, totals};
 

@@ -11,10 +11,6 @@
 use super::{after, landing, pod_name, since_made, summary::fates};
 use crate::{
     app::preview::{PlanRow, PlanView, call},
-    plan::{
-        BudgetPlan, Landing, NodeChange, NodePlan, NotModelled, PlannedWorkload, PodPlan, Verdict, words,
-    },
-    time::Timestamp,
     ui::{
         Scene,
         panes::event_row::{self, EventRow},
@@ -23,6 +19,10 @@ use crate::{
         widgets::Cell,
     },
 };
+use kordon_core::plan::{
+    BudgetPlan, Landing, NodeChange, NodePlan, NotModelled, PlannedWorkload, PodPlan, Verdict, words,
+};
+use kordon_time::Timestamp;
 
 /// The cells of a row; where they are fewer than the columns, the last one takes the room of the rest.
 pub fn cells(scene: &Scene, view: &PlanView, row: PlanRow) -> Vec<Cell> {

@@ -8,8 +8,6 @@
 
 use crate::{
     app::preview::{FailureImpact, PlanView},
-    forecast::Succession,
-    plan::{Plan, PodCount, Prospect},
     ui::{
         Scene,
         panes::evictions,
@@ -17,6 +15,10 @@ use crate::{
         theme::Role,
         widgets::{Cell, segments::Runs, stacked},
     },
+};
+use kordon_core::{
+    forecast::Succession,
+    plan::{Plan, PodCount, Prospect},
 };
 
 /// Whether a plan completes, in words.

@@ -1,11 +1,11 @@
 //! Explains why an event was not predicted, or why a predicted one did not happen: actions of the test that no forecast
 //! could know of, and randomness in upstream.
 
-use kordon::{
+use kordon_core::{
     engine::{Cause, Why},
     forecast::{ControllerEvent, EventKind, Forecast, accuracy::NOTICE},
-    time::{Span, Timestamp},
 };
+use kordon_time::{Span, Timestamp};
 
 use super::{ForecastChecker, THAT_MOMENT, is_within, predicted};
 use crate::harness::{

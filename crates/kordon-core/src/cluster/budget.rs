@@ -1,0 +1,118 @@
+//! PodDisruptionBudgets.
+
+use std::collections::BTreeMap;
+
+use minicbor::{Decode, Encode};
+
+use super::{
+    encoding::EncodingContext,
+    labels::Selector,
+    names::{Key, Name},
+    pod::Pod,
+    table::{TableObject, Version},
+    uid::Uid,
+};
+use kordon_time::ClusterTime;
+
+/// A PodDisruptionBudget and its status.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Budget {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub uid: Uid,
+    #[n(2)]
+    pub version: Version,
+    /// `metadata.generation`; the status is that of `observed_generation`.
+    #[n(3)]
+    pub generation: i64,
+    #[n(4)]
+    pub selector: Option<Selector>,
+    #[n(5)]
+    pub min_available: Option<IntOrPercent>,
+    #[n(6)]
+    pub max_unavailable: Option<IntOrPercent>,
+    /// `unhealthyPodEvictionPolicy`.
+    #[n(7)]
+    pub unhealthy: UnhealthyPolicy,
+    #[n(8)]
+    pub status: BudgetStatus,
+}
+
+impl Budget {
+    /// Whether the budget covers this pod: same namespace, selector matches.
+    pub fn covers(&self, pod: &Pod) -> bool {
+        self.key.namespace == pod.key.namespace
+            && self.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels))
+    }
+}
+
+impl TableObject for Budget {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+/// What the disruption controller last wrote.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct BudgetStatus {
+    #[n(0)]
+    pub observed_generation: i64,
+    #[n(1)]
+    pub disruptions_allowed: i32,
+    #[n(2)]
+    pub current_healthy: i32,
+    #[n(3)]
+    pub desired_healthy: i32,
+    #[n(4)]
+    pub expected_pods: i32,
+    /// Pods whose eviction was granted and that still exist, with the time of the grant.
+    #[n(5)]
+    pub disrupted_pods: BTreeMap<Name, ClusterTime>,
+    /// Why the disruption controller could not compute the status: the message of the condition DisruptionAllowed if
+    /// its reason is SyncFailed.
+    #[n(6)]
+    pub sync_failure: Option<Name>,
+}
+
+/// When pods that are not ready may be evicted (`unhealthyPodEvictionPolicy`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum UnhealthyPolicy {
+    /// Only while the budget has enough healthy pods; also the default.
+    #[default]
+    #[n(0)]
+    IfHealthyBudget,
+    #[n(1)]
+    AlwaysAllow,
+    /// An unknown text: pods that are not ready count as not evictable.
+    #[n(2)]
+    Invalid,
+}
+
+impl UnhealthyPolicy {
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "" | "IfHealthyBudget" => Self::IfHealthyBudget,
+            "AlwaysAllow" => Self::AlwaysAllow,
+            _ => Self::Invalid,
+        }
+    }
+}
+
+/// A number, or a share of the expected pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub enum IntOrPercent {
+    #[n(0)]
+    Int(#[n(0)] i32),
+    /// In percent.
+    #[n(1)]
+    Percent(#[n(0)] i32),
+}

@@ -1,0 +1,158 @@
+//! Events about one object: what components of the cluster reported about it.
+
+use std::collections::BTreeMap;
+
+use super::{
+    names::{Key, Name},
+    node::Node,
+    owner::OwnerKind,
+    pod::Pod,
+    uid::Uid,
+};
+use kordon_time::ClusterTime;
+
+/// The object that Events are about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSubject {
+    /// `Node`, `Pod`, or the kind of a workload.
+    pub kind: &'static str,
+    /// None of a node: its Events are in whatever namespace their sources chose.
+    pub namespace: Option<Name>,
+    pub name: Name,
+    /// Empty of an object that is gone: Events about any object of its name are meant.
+    pub uid: Uid,
+}
+
+impl EventSubject {
+    pub fn node(node: &Node) -> Self {
+        Self { kind: "Node", namespace: None, name: (*node.name).into(), uid: node.uid.clone() }
+    }
+
+    pub fn pod(pod: &Pod) -> Self {
+        let namespace = Some((*pod.key.namespace).into());
+        Self { kind: "Pod", namespace, name: pod.key.name.clone(), uid: pod.uid.clone() }
+    }
+
+    /// A pod that is gone, by its name.
+    pub fn gone_pod(pod: &Key) -> Self {
+        let namespace = Some((*pod.namespace).into());
+        Self { kind: "Pod", namespace, name: pod.name.clone(), uid: Uid::default() }
+    }
+
+    /// The owner of a pod; none if its kind is not watched.
+    pub fn owner_of(pod: &Pod) -> Option<Self> {
+        let owner = pod.owner.as_ref()?;
+        let OwnerKind::Workload(kind) = owner.kind else { return None };
+        let namespace = Some((*pod.key.namespace).into());
+        Some(Self { kind: kind.as_str(), namespace, name: owner.name.clone(), uid: owner.uid.clone() })
+    }
+
+    /// Whether an Event about an object of this name is about this one, and not about one before it.
+    ///
+    /// Kubelets give the name of a node as its uid, and the taint manager gives none
+    /// (docs/upstream/node-lifecycle.md#7.10), so that the uid cannot be part of the query.
+    pub fn is_meant(&self, uid: &str) -> bool {
+        uid.is_empty()
+            || self.uid.is_empty()
+            || self.uid == *uid
+            || (self.kind == "Node" && *uid == *self.name)
+    }
+}
+
+/// An Event, cut down to what is shown of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClusterEvent {
+    /// Whether its type is Warning.
+    pub is_warning: bool,
+    pub reason: Name,
+    pub message: String,
+    /// The component that reported it.
+    pub source: Name,
+    /// How often it happened.
+    pub count: u64,
+    pub first: Option<ClusterTime>,
+    pub last: Option<ClusterTime>,
+}
+
+/// The Events about an object, as far as they are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObjectEvents {
+    /// None until they have been listed.
+    pub events: Option<Vec<ClusterEvent>>,
+    /// Why they are not known, or not as they are now.
+    pub failure: Option<String>,
+}
+
+impl ObjectEvents {
+    /// What is known after a newer try: what was listed before stays beside a failure.
+    #[must_use]
+    pub fn after(self, before: Self) -> Self {
+        Self { events: self.events.or(before.events), failure: self.failure }
+    }
+}
+
+/// Folds Events of one reason, type and source into one with the message of the last; the newest first.
+pub fn fold(events: &[ClusterEvent]) -> Vec<ClusterEvent> {
+    let mut folded: BTreeMap<(&Name, bool, &Name), ClusterEvent> = BTreeMap::new();
+    for event in events {
+        let key = (&event.reason, event.is_warning, &event.source);
+        let Some(known) = folded.get_mut(&key) else {
+            folded.insert(key, event.clone());
+            continue;
+        };
+        known.count = known.count.saturating_add(event.count);
+        known.first = [known.first, event.first].into_iter().flatten().min();
+        if event.last >= known.last {
+            known.last = event.last;
+            known.message.clone_from(&event.message);
+        }
+    }
+    let mut folded: Vec<ClusterEvent> = folded.into_values().collect();
+    folded.sort_by_key(|event| std::cmp::Reverse(event.last));
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kordon_time::{Span, Timestamp};
+
+    fn event(reason: &str, message: &str, first: i64, last: i64, count: u64) -> ClusterEvent {
+        let at = |secs| Some(ClusterTime::new(Timestamp::EPOCH + Span::from_secs(secs)));
+        let (first, last) = (at(first), at(last));
+        ClusterEvent {
+            reason: reason.into(),
+            message: message.into(),
+            source: "kubelet".into(),
+            count,
+            first,
+            last,
+            ..ClusterEvent::default()
+        }
+    }
+
+    #[test]
+    fn events_fold_by_reason_type_and_source_with_the_last_message_and_the_newest_first() {
+        let warning = ClusterEvent { is_warning: true, ..event("BackOff", "other", 5, 5, 1) };
+        let folded = fold(&[
+            event("BackOff", "second", 40, 90, 3),
+            event("BackOff", "first", 10, 30, 2),
+            event("Started", "started", 95, 95, 1),
+            warning.clone(),
+        ]);
+        let expected =
+            [event("Started", "started", 95, 95, 1), event("BackOff", "second", 10, 90, 5), warning];
+        assert_eq!(folded, expected);
+    }
+
+    #[test]
+    fn a_kubelet_names_its_node_by_name_and_an_object_of_the_same_name_before_is_another() {
+        let node = Node { name: "n1".into(), uid: "u2".into(), ..Node::default() };
+        let pod = Pod { uid: "u2".into(), ..Pod::default() };
+        let meant = |subject: EventSubject| ["", "u2", "n1", "u1"].map(|uid| subject.is_meant(uid));
+        assert_eq!(meant(EventSubject::node(&node)), [true, true, true, false]);
+        assert_eq!(meant(EventSubject::pod(&pod)), [true, true, false, false]);
+        let gone = EventSubject::gone_pod(&Key::new("d", "p"));
+        assert_eq!(meant(gone), [true; 4], "nobody knows the uid any more");
+    }
+}

@@ -1,0 +1,427 @@
+//! How well each kind of object is known. What is not known is not empty: everything that answers a question asks
+//! [`Cluster::gap`](super::Cluster::gap) about the kinds that the answer rests on, and names what is missing.
+
+use std::{collections::BTreeMap, fmt};
+
+use minicbor::{Decode, Encode};
+
+use super::{Name, WorkloadKind, encoding::EncodingContext};
+use kordon_time::Timestamp;
+
+/// A kind of object that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub enum FeedKind {
+    #[n(0)]
+    Nodes,
+    #[n(1)]
+    Leases,
+    #[n(2)]
+    Pods,
+    #[n(3)]
+    Budgets,
+    #[n(4)]
+    Workloads(#[n(0)] WorkloadKind),
+    #[n(5)]
+    PriorityClasses,
+    #[n(6)]
+    Namespaces,
+    #[n(7)]
+    Services,
+    #[n(8)]
+    Claims,
+    #[n(9)]
+    Volumes,
+    #[n(10)]
+    StorageClasses,
+    #[n(11)]
+    CsiNodes,
+    /// The Lease kube-system/kube-controller-manager.
+    #[n(12)]
+    Leader,
+    #[n(13)]
+    Quotas,
+}
+
+/// What the objects of a kind decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decides {
+    /// Whether and how pods can be removed, and with that where they land.
+    Removal,
+    /// Whether nodes are alive.
+    Heartbeats,
+    /// Where pods land, and nothing else.
+    Placement,
+    /// When the replacement of a pod is created.
+    Replacement,
+    /// Nothing that is planned or placed.
+    Nothing,
+}
+
+impl FeedKind {
+    pub const ALL: [Self; 19] = [
+        Self::Nodes,
+        Self::Leases,
+        Self::Pods,
+        Self::Budgets,
+        Self::Workloads(WorkloadKind::ReplicaSet),
+        Self::Workloads(WorkloadKind::Deployment),
+        Self::Workloads(WorkloadKind::StatefulSet),
+        Self::Workloads(WorkloadKind::ReplicationController),
+        Self::Workloads(WorkloadKind::DaemonSet),
+        Self::Workloads(WorkloadKind::Job),
+        Self::PriorityClasses,
+        Self::Namespaces,
+        Self::Services,
+        Self::Claims,
+        Self::Volumes,
+        Self::StorageClasses,
+        Self::CsiNodes,
+        Self::Leader,
+        Self::Quotas,
+    ];
+
+    /// What decides whether and how pods can be removed. Heartbeats, and where pods land, do not.
+    pub const REMOVAL: [Self; 10] = Self::that_decide(&[Decides::Removal]);
+
+    /// What only placement reads.
+    pub const PLACEMENT: [Self; 5] = Self::that_decide(&[Decides::Placement]);
+
+    /// What only the replacements of pods rest on: of no use without the pods.
+    pub const REPLACEMENTS: [Self; 6] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
+
+    /// What the state of the cluster, headroom, plans, placements and forecasts rest on.
+    pub const PREDICTION: [Self; 17] =
+        Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement, Decides::Replacement]);
+
+    const fn decides(self) -> Decides {
+        match self {
+            Self::Nodes | Self::Pods | Self::Budgets | Self::Workloads(_) | Self::Namespaces => {
+                Decides::Removal
+            }
+            Self::Leases => Decides::Heartbeats,
+            Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => {
+                Decides::Placement
+            }
+            Self::Quotas => Decides::Replacement,
+            Self::PriorityClasses | Self::Leader => Decides::Nothing,
+        }
+    }
+
+    /// The kinds that decide one of these, in their order; there must be as many as the array holds.
+    const fn that_decide<const COUNT: usize>(what: &[Decides]) -> [Self; COUNT] {
+        let (mut kinds, mut count, mut place) = ([Self::Nodes; COUNT], 0, 0);
+        while place < Self::ALL.len() {
+            let mut asked = 0;
+            while asked < what.len() {
+                if what[asked] as u8 == Self::ALL[place].decides() as u8 {
+                    kinds[count] = Self::ALL[place];
+                    count += 1;
+                }
+                asked += 1;
+            }
+            place += 1;
+        }
+        assert!(count == COUNT, "one of these kinds has no place in the array");
+        kinds
+    }
+
+    /// The resource as a role names it, with its API group after a dot.
+    pub const fn resource(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::Leases | Self::Leader => "leases.coordination.k8s.io",
+            Self::Pods => "pods",
+            Self::Budgets => "poddisruptionbudgets.policy",
+            Self::Workloads(WorkloadKind::ReplicaSet) => "replicasets.apps",
+            Self::Workloads(WorkloadKind::Deployment) => "deployments.apps",
+            Self::Workloads(WorkloadKind::StatefulSet) => "statefulsets.apps",
+            Self::Workloads(WorkloadKind::ReplicationController) => "replicationcontrollers",
+            Self::Workloads(WorkloadKind::DaemonSet) => "daemonsets.apps",
+            Self::Workloads(WorkloadKind::Job) => "jobs.batch",
+            Self::PriorityClasses => "priorityclasses.scheduling.k8s.io",
+            Self::Namespaces => "namespaces",
+            Self::Services => "services",
+            Self::Claims => "persistentvolumeclaims",
+            Self::Volumes => "persistentvolumes",
+            Self::StorageClasses => "storageclasses.storage.k8s.io",
+            Self::CsiNodes => "csinodes.storage.k8s.io",
+            Self::Quotas => "resourcequotas",
+        }
+    }
+}
+
+impl fmt::Display for FeedKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Nodes => "nodes",
+            Self::Leases => "leases",
+            Self::Pods => "pods",
+            Self::Budgets => "budgets",
+            Self::Workloads(WorkloadKind::ReplicaSet) => "replicasets",
+            Self::Workloads(WorkloadKind::Deployment) => "deployments",
+            Self::Workloads(WorkloadKind::StatefulSet) => "statefulsets",
+            Self::Workloads(WorkloadKind::ReplicationController) => "replicationcontrollers",
+            Self::Workloads(WorkloadKind::DaemonSet) => "daemonsets",
+            Self::Workloads(WorkloadKind::Job) => "jobs",
+            Self::PriorityClasses => "priorityclasses",
+            Self::Namespaces => "namespaces",
+            Self::Services => "services",
+            Self::Claims => "persistentvolumeclaims",
+            Self::Volumes => "persistentvolumes",
+            Self::StorageClasses => "storageclasses",
+            Self::CsiNodes => "csinodes",
+            Self::Leader => "controller lease",
+            Self::Quotas => "resourcequotas",
+        })
+    }
+}
+
+/// How well the objects of a kind are known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Known {
+    /// As the API server has them now.
+    Live,
+    /// As they were when their watch broke.
+    Stale { since: Timestamp },
+    /// Not at all, until they have been listed for the first time.
+    NotListed,
+    /// Not at all: the server forbids to list them, in these words.
+    Forbidden { error: Name },
+    /// Not at all: this flag says not to read them.
+    Off { flag: &'static str },
+}
+
+impl Known {
+    /// Whether the objects are known, now or at an earlier time.
+    pub const fn is_known(&self) -> bool {
+        match self {
+            Self::Live | Self::Stale { .. } => true,
+            Self::NotListed | Self::Forbidden { .. } | Self::Off { .. } => false,
+        }
+    }
+
+    /// Whether the reason is the same, apart from the server's words.
+    fn has_reason_of(&self, other: &Self) -> bool {
+        self == other || matches!((self, other), (Self::Forbidden { .. }, Self::Forbidden { .. }))
+    }
+
+    /// A stable word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Stale { .. } => "stale",
+            Self::NotListed => "notListed",
+            Self::Forbidden { .. } => "forbidden",
+            Self::Off { .. } => "off",
+        }
+    }
+}
+
+/// Objects that an answer needs and that are not known, or not as they are now.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gap {
+    pub kind: FeedKind,
+    /// Why; never [`Known::Live`].
+    pub known: Known,
+}
+
+impl Gap {
+    /// The permission that would close it; none if none is missing.
+    pub fn missing_permission(&self) -> Option<String> {
+        matches!(self.known, Known::Forbidden { .. }).then(|| format!("list {}", self.kind.resource()))
+    }
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_gaps(f, &[self])
+    }
+}
+
+/// Writes gaps that have the same reason.
+fn write_gaps(f: &mut fmt::Formatter<'_>, gaps: &[&Gap]) -> fmt::Result {
+    let Some(first) = gaps.first() else { return Ok(()) };
+    let kinds = joined(gaps.iter().map(|gap| gap.kind.to_string()));
+    match &first.known {
+        Known::Live => write!(f, "{kinds} are live"),
+        Known::Stale { since } => write!(f, "{kinds} are as of {}", since.to_time()),
+        Known::NotListed => write!(f, "{kinds} are not listed yet"),
+        Known::Forbidden { .. } => {
+            let permissions = joined(gaps.iter().map(|gap| format!("list {}", gap.kind.resource())));
+            let word = if gaps.len() == 1 { "permission" } else { "permissions" };
+            write!(f, "{kinds} cannot be listed (missing {word}: {permissions})")
+        }
+        Known::Off { flag } => write!(f, "{kinds} are not read ({flag})"),
+    }
+}
+
+fn joined(all: impl Iterator<Item = String>) -> String {
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// Several gaps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gaps(pub Vec<Gap>);
+
+impl Gaps {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those of which nothing is known.
+    pub fn unknown(self) -> Self {
+        Self(self.0.into_iter().filter(|gap| !gap.known.is_known()).collect())
+    }
+
+    /// Those that have not been listed yet.
+    pub fn not_listed(self) -> Self {
+        Self(self.0.into_iter().filter(|gap| gap.known == Known::NotListed).collect())
+    }
+
+    /// Those whose objects are known, as they were at an earlier time.
+    pub fn known(self) -> Self {
+        Self(self.0.into_iter().filter(|gap| gap.known.is_known()).collect())
+    }
+
+    pub fn contains(&self, kind: FeedKind) -> bool {
+        self.0.iter().any(|gap| gap.kind == kind)
+    }
+
+    /// Whether a permission would close one of them.
+    pub fn needs_permission(&self) -> bool {
+        self.0.iter().any(|gap| gap.missing_permission().is_some())
+    }
+}
+
+/// One gap for each kind and reason, in their order.
+impl FromIterator<Gap> for Gaps {
+    fn from_iter<I: IntoIterator<Item = Gap>>(gaps: I) -> Self {
+        let mut gaps: Vec<Gap> = gaps.into_iter().collect();
+        gaps.sort_unstable();
+        gaps.dedup_by(|gap, before| gap.kind == before.kind && gap.known.has_reason_of(&before.known));
+        Self(gaps)
+    }
+}
+
+/// Those with the same reason together: `pods, services are not listed yet; budgets are not read (--no-pods)`.
+impl fmt::Display for Gaps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut rest: Vec<&Gap> = self.0.iter().collect();
+        let mut separator = "";
+        while let Some(first) = rest.first().map(|gap| gap.known.clone()) {
+            let (same, others): (Vec<&Gap>, Vec<&Gap>) =
+                rest.into_iter().partition(|gap| gap.known.has_reason_of(&first));
+            f.write_str(separator)?;
+            write_gaps(f, &same)?;
+            (rest, separator) = (others, "; ");
+        }
+        Ok(())
+    }
+}
+
+/// What the watches said about how well each kind is known, beyond what their lists show.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Knowledge {
+    /// Kinds that were reported; the lists show the others.
+    kinds: BTreeMap<FeedKind, Known>,
+}
+
+impl Knowledge {
+    pub fn set(&mut self, kind: FeedKind, known: Known) -> bool {
+        let before = self.kinds.insert(kind, known.clone());
+        before.as_ref() != Some(&known)
+    }
+
+    /// How well a kind is known that has been listed, or not.
+    pub fn of(&self, kind: FeedKind, is_listed: bool) -> Known {
+        match (self.kinds.get(&kind), is_listed) {
+            // The list is complete: the report of it is on its way.
+            (Some(Known::NotListed), true) | (None, true) => Known::Live,
+            (None, false) => Known::NotListed,
+            (Some(known), _) => known.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, Cluster, ObjectEvent};
+
+    fn apply(cluster: &mut Cluster, changes: impl IntoIterator<Item = Change>) {
+        changes.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
+    }
+
+    /// How many variants an enum has in a source file.
+    fn variants(source: &str, of: &str) -> usize {
+        let (_, rest) = source.split_once(&format!("pub enum {of} {{\n")).expect("it is defined there");
+        let (body, _) = rest.split_once("\n}").expect("it ends");
+        body.lines().map(str::trim).filter(|line| !line.starts_with("//") && line.ends_with(',')).count()
+    }
+
+    #[test]
+    fn no_kind_is_forgotten() {
+        let workloads = variants(include_str!("owner.rs"), "WorkloadKind");
+        assert_eq!(WorkloadKind::ALL.len(), workloads);
+        let kinds = variants(include_str!("knowledge.rs"), "FeedKind") - 1 + workloads;
+        let all: std::collections::BTreeSet<FeedKind> = FeedKind::ALL.into();
+        assert_eq!((FeedKind::ALL.len(), all.len()), (kinds, kinds));
+    }
+
+    #[test]
+    fn predictions_rest_on_all_kinds_but_those_that_decide_nothing() {
+        let unused = |kind: &FeedKind| !FeedKind::PREDICTION.contains(kind);
+        let unused: Vec<FeedKind> = FeedKind::ALL.into_iter().filter(unused).collect();
+        assert_eq!(unused, [FeedKind::PriorityClasses, FeedKind::Leader]);
+        let parts = FeedKind::REMOVAL.into_iter().chain(FeedKind::PLACEMENT);
+        assert!(parts.into_iter().all(|kind| FeedKind::PREDICTION.contains(&kind)));
+    }
+
+    #[test]
+    fn a_kind_is_known_from_its_first_complete_list_on() {
+        let mut cluster = Cluster::default();
+        assert_eq!(cluster.known(FeedKind::Pods), Known::NotListed);
+        apply(&mut cluster, [Change::Pod(ObjectEvent::ListStarted)]);
+        assert_eq!(cluster.known(FeedKind::Pods), Known::NotListed);
+        apply(&mut cluster, [Change::Pod(ObjectEvent::ListDone)]);
+        assert_eq!(cluster.gap(FeedKind::Pods), None);
+    }
+
+    #[test]
+    fn a_gap_names_the_missing_permission_or_the_flag() {
+        let text = |known| Gap { kind: FeedKind::Budgets, known }.to_string();
+        let forbidden = Known::Forbidden { error: "no".into() };
+        let list = "budgets cannot be listed (missing permission: list poddisruptionbudgets.policy)";
+        assert_eq!(text(forbidden), list);
+        assert_eq!(text(Known::Off { flag: "--no-pods" }), "budgets are not read (--no-pods)");
+        assert_eq!(text(Known::NotListed), "budgets are not listed yet");
+        let since = Timestamp::from_secs(0);
+        assert_eq!(text(Known::Stale { since }), "budgets are as of 1970-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn a_kind_that_is_forbidden_in_several_namespaces_is_one_gap() {
+        let forbidden = |error: &str| Known::Forbidden { error: error.into() };
+        let gap = |error| Gap { kind: FeedKind::Budgets, known: forbidden(error) };
+        let gaps: Gaps = [gap("not in a"), gap("not in b")].into_iter().collect();
+        assert_eq!(
+            gaps.to_string(),
+            "budgets cannot be listed (missing permission: list poddisruptionbudgets.policy)"
+        );
+    }
+
+    #[test]
+    fn gaps_with_the_same_reason_are_reported_together() {
+        let gap = |kind, known| Gap { kind, known };
+        let forbidden = |error: &str| Known::Forbidden { error: error.into() };
+        let gaps = Gaps(vec![
+            gap(FeedKind::Pods, forbidden("no pods")),
+            gap(FeedKind::Services, Known::NotListed),
+            gap(FeedKind::Namespaces, forbidden("no namespaces")),
+        ]);
+        let text = "pods, namespaces cannot be listed (missing permissions: list pods, list namespaces); \
+                    services are not listed yet";
+        assert_eq!(gaps.to_string(), text);
+    }
+}

@@ -1,0 +1,772 @@
+//! The objects of a cluster and the indexes over them. [`Cluster::apply`] is the only way to change them; copies are
+//! cheap.
+//!
+//! Pure: no clock, no IO, no client types. What a watch reported enters as a [`Change`]; what it changed leaves as an
+//! [`Applied`].
+//!
+//! # Which object refers to which
+//!
+//! ```text
+//!  Lease, CsiNode              Budget, Service
+//!        | name of the node          | selector over labels, same namespace
+//!        v                           v
+//!      Node <-------- node --------- Pod -------- owner (uid) -------> Workload --- owner (uid) ---> Workload
+//!        ^                           |                                 ReplicaSet …                  Deployment
+//!        | node affinity             | claims by name (scheduling.volumes)
+//!        |                           v
+//!      Volume <------ volume ------ Claim ------- class ------> StorageClass
+//!        '---------- claim ---------->
+//!
+//!  PriorityClass, Namespace: by name, from pods        LeaderLease: kube-system/kube-controller-manager, alone
+//! ```
+//!
+//! A reference may lead nowhere: watches are independent, and objects disappear in any order.
+//!
+//! # Indexes
+//!
+//! | index | from | to | read by |
+//! | --- | --- | --- | --- |
+//! | `by_node` | node name | pods bound to it | [`Cluster::pods_on`] |
+//! | `by_owner` | uid of an owner | its pods | [`Cluster::pods_owned_by`] |
+//! | `terminating` | | pods whose deletion has started | [`Cluster::terminating_pods`] |
+//! | `unscheduled` | | pods that wait for a node | [`Cluster::unscheduled_pods`] |
+//! | `loads` | node name | totals of its pods | [`Cluster::load`] |
+//!
+//! Every table is sorted by key, namespace first, so [`Cluster::pods_in`], [`Cluster::budgets_of`] and
+//! [`Cluster::services_of`] scan one namespace.
+
+pub mod budget;
+pub mod cow_map;
+pub mod encoding;
+pub mod event;
+pub mod fetched_object;
+pub mod knowledge;
+pub mod fields;
+pub mod image;
+pub mod labels;
+pub mod lease;
+pub mod claim;
+pub mod names;
+pub mod nearest;
+pub mod node;
+pub mod operation_id;
+pub mod owner;
+pub mod pod;
+mod pod_groups;
+pub mod pod_resources;
+pub mod quantity;
+pub mod quota;
+pub mod resources;
+pub mod scheduling;
+pub mod scope;
+pub mod service;
+mod shared_list;
+mod sorted_walk;
+pub mod storage;
+pub mod table;
+pub mod taint;
+pub mod taint_owner;
+mod uid;
+pub mod workload;
+
+use std::{mem, sync::Arc};
+
+pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
+pub use claim::{CordonNote, DrainClaim, DrainedNote};
+pub use event::{ClusterEvent, EventSubject, ObjectEvents};
+pub use fetched_object::{FetchedObject, ObjectRead};
+pub use fields::{BadFieldSelector, FieldSelector};
+pub use image::{Image, ImageNames};
+pub use knowledge::{FeedKind, Gap, Gaps, Known};
+pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
+pub use lease::{LeaderLease, Lease};
+pub use names::{Interner, Key, Name, Namespace, NodeName};
+pub use node::{Condition, ConditionStatus, Node, READY, ZoneKey};
+pub use operation_id::{NotAnOperationId, OperationId};
+pub use owner::{Owner, OwnerKind, WorkloadKind};
+pub use pod::{
+    ContainerExit, LocalStorage, LocalVolume, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Termination,
+};
+pub use pod_resources::{
+    ContainerResources, ContainerRole, KubeletSpec, PodResources, QosClass, QuotaSpec, Requests,
+};
+pub use quota::{Quota, QuotaCount, QuotaLimit, QuotaScope};
+pub use resources::Resources;
+pub use scheduling::SchedulingSpec;
+pub use scope::{ReadBy, Scope, ScopeRead};
+pub use service::Service;
+pub use shared_list::SharedList;
+pub use sorted_walk::SortedWalk;
+pub use storage::{AccessModes, Claim, CsiNode, StorageClass, Volume, VolumeProperties};
+pub use table::{Delta, ObjectEvent, Table, TableObject, Version};
+pub use taint::{OUT_OF_SERVICE, Taint, TaintEffect, Toleration, TolerationOperator};
+pub use taint_owner::TaintOwner;
+pub use uid::Uid;
+pub use workload::{NamespaceObject, PriorityClass, Workload, WorkloadStage};
+
+use cow_map::CowMap;
+use knowledge::Knowledge;
+use kordon_time::{ClusterClock, ClusterTime, Timestamp};
+use pod_groups::PodGroups;
+
+/// What a watch reported.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Node(ObjectEvent<Node>),
+    Lease(ObjectEvent<Lease>),
+    Pod(ObjectEvent<Pod>),
+    Budget(ObjectEvent<Budget>),
+    /// With the kind of the watch: each of the six has its own lists.
+    Workload(WorkloadKind, ObjectEvent<Workload>),
+    PriorityClass(ObjectEvent<PriorityClass>),
+    Namespace(ObjectEvent<NamespaceObject>),
+    Service(ObjectEvent<Service>),
+    Claim(ObjectEvent<Claim>),
+    Volume(ObjectEvent<Volume>),
+    StorageClass(ObjectEvent<StorageClass>),
+    CsiNode(ObjectEvent<CsiNode>),
+    Quota(ObjectEvent<Quota>),
+    /// The controller manager's Lease; none if it does not exist.
+    Leader(Option<LeaderLease>),
+    /// How well the objects of a kind are known from now on.
+    Known(FeedKind, Known),
+    /// A scope was read completely. Its objects came before: as prefetched ones, or as applied ones if it is watched.
+    Read(Box<ScopeRead>),
+    /// How well the objects of a scope are known from now on.
+    KnownIn(Box<Scope>, Known),
+}
+
+impl Change {
+    /// The object that a read of a scope found; the namespace of one that has none is empty.
+    pub fn found(&self) -> Option<Key> {
+        match self {
+            Self::Node(event) => found(event, |node| Key::new("", &node.name)),
+            Self::Lease(event) => found(event, |lease| Key::new("", &lease.node)),
+            Self::Pod(event) => found(event, |pod| pod.key.clone()),
+            Self::Budget(event) => found(event, |budget| budget.key.clone()),
+            Self::Workload(_, event) => found(event, |workload| workload.key.clone()),
+            Self::PriorityClass(event) => found(event, |class| Key::new("", &class.name)),
+            Self::Namespace(event) => found(event, |namespace| Key::new("", &namespace.name)),
+            Self::Service(event) => found(event, |service| service.key.clone()),
+            Self::Claim(event) => found(event, |claim| claim.key.clone()),
+            Self::Volume(event) => found(event, |volume| Key::new("", &volume.name)),
+            Self::StorageClass(event) => found(event, |class| Key::new("", &class.name)),
+            Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
+            Self::Quota(event) => found(event, |quota| quota.key.clone()),
+            Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::KnownIn(..) => None,
+        }
+    }
+}
+
+fn found<T: TableObject>(event: &ObjectEvent<T>, key: impl FnOnce(&T) -> Key) -> Option<Key> {
+    match event {
+        ObjectEvent::Prefetched(object) | ObjectEvent::Applied(object) => Some(key(object)),
+        ObjectEvent::ListStarted
+        | ObjectEvent::Listed(_)
+        | ObjectEvent::ListDone
+        | ObjectEvent::Deleted(_) => None,
+    }
+}
+
+/// What a [`Change`] did to the cluster.
+#[derive(Clone, Debug)]
+pub enum Applied {
+    Node(Delta<Node>),
+    Lease(Delta<Lease>),
+    Pod(Delta<Pod>),
+    /// The controller manager's Lease, before and after.
+    Leader(Option<LeaderLease>, Option<LeaderLease>),
+    /// A change of a kind that only plans read.
+    Other,
+}
+
+/// Everything known about a cluster: a table per kind, and the indexes.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    nodes: Table<Node>,
+    leases: Table<Lease>,
+    pods: Table<Pod>,
+    budgets: Table<Budget>,
+    workloads: [Table<Workload>; WorkloadKind::ALL.len()],
+    priority_classes: Table<PriorityClass>,
+    namespaces: Table<NamespaceObject>,
+    services: Table<Service>,
+    claims: Table<Claim>,
+    volumes: Table<Volume>,
+    storage_classes: Table<StorageClass>,
+    csi_nodes: Table<CsiNode>,
+    quotas: Table<Quota>,
+    leader: Option<LeaderLease>,
+    clock: ClusterClock,
+    knowledge: Knowledge,
+    /// The scopes that were read, or were to be.
+    scopes: CowMap<Scope, Known>,
+    /// Those of them that are watched.
+    watched: CowMap<Scope, ()>,
+    /// The pods bound to a node.
+    by_node: PodGroups<NodeName>,
+    /// The pods of an owner.
+    by_owner: PodGroups<Uid>,
+    /// Pods whose deletion has started.
+    terminating: CowMap<Key, ()>,
+    unscheduled: CowMap<Key, ()>,
+    /// The totals of the pods of a node.
+    loads: CowMap<NodeName, NodeLoad>,
+}
+
+/// The totals of the pods of one node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeLoad {
+    /// Pods bound to the node, finished ones included.
+    pub pods: usize,
+    /// Requests of those that have not finished, as the scheduler counts them.
+    pub requested: Resources,
+    pub terminating: usize,
+    /// Pods whose Ready condition is True.
+    pub ready: usize,
+}
+
+impl NodeLoad {
+    fn add(&mut self, pod: &Pod) {
+        self.pods += 1;
+        self.terminating += usize::from(pod.termination.is_some());
+        self.ready += usize::from(pod.is_ready());
+        if !pod.is_finished() {
+            self.requested += pod.requests();
+        }
+    }
+
+    fn subtract(&mut self, pod: &Pod) {
+        self.pods -= 1;
+        self.terminating -= usize::from(pod.termination.is_some());
+        self.ready -= usize::from(pod.is_ready());
+        if !pod.is_finished() {
+            self.requested -= pod.requests();
+        }
+    }
+}
+
+impl Cluster {
+    /// A copy of the objects alone, for who keeps it for long and asks nothing of it: what changes meanwhile is copied.
+    #[must_use]
+    pub fn without_indexes(&self) -> Self {
+        Self {
+            by_node: PodGroups::default(),
+            by_owner: PodGroups::default(),
+            terminating: CowMap::default(),
+            unscheduled: CowMap::default(),
+            loads: CowMap::default(),
+            ..self.clone()
+        }
+    }
+
+    pub fn nodes(&self) -> &Table<Node> {
+        &self.nodes
+    }
+
+    pub fn leases(&self) -> &Table<Lease> {
+        &self.leases
+    }
+
+    pub fn pods(&self) -> &Table<Pod> {
+        &self.pods
+    }
+
+    /// The same, which this cluster then has no more.
+    pub fn take_pods(&mut self) -> Table<Pod> {
+        mem::take(&mut self.pods)
+    }
+
+    pub fn budgets(&self) -> &Table<Budget> {
+        &self.budgets
+    }
+
+    pub fn workloads(&self, kind: WorkloadKind) -> &Table<Workload> {
+        &self.workloads[kind as usize]
+    }
+
+    /// The workloads of a kind in a namespace, by name.
+    pub fn workloads_in(
+        &self,
+        kind: WorkloadKind,
+        namespace: &Namespace,
+    ) -> impl Iterator<Item = &Arc<Workload>> {
+        let namespace = namespace.clone();
+        let from = (kind, Key { namespace: namespace.clone(), name: Name::default() });
+        self.workloads(kind).iter_from(&from).take_while(move |workload| workload.key.namespace == namespace)
+    }
+
+    pub fn priority_classes(&self) -> &Table<PriorityClass> {
+        &self.priority_classes
+    }
+
+    pub fn namespaces(&self) -> &Table<NamespaceObject> {
+        &self.namespaces
+    }
+
+    pub fn services(&self) -> &Table<Service> {
+        &self.services
+    }
+
+    pub fn claims(&self) -> &Table<Claim> {
+        &self.claims
+    }
+
+    pub fn volumes(&self) -> &Table<Volume> {
+        &self.volumes
+    }
+
+    pub fn storage_classes(&self) -> &Table<StorageClass> {
+        &self.storage_classes
+    }
+
+    pub fn csi_nodes(&self) -> &Table<CsiNode> {
+        &self.csi_nodes
+    }
+
+    pub fn quotas(&self) -> &Table<Quota> {
+        &self.quotas
+    }
+
+    /// The quotas of a namespace, by name.
+    pub fn quotas_in(&self, namespace: &Namespace) -> impl Iterator<Item = &Arc<Quota>> {
+        in_namespace(&self.quotas, namespace, |quota| &quota.key)
+    }
+
+    /// The services that select a pod with these labels, by name.
+    pub fn services_of<'a>(
+        &'a self,
+        namespace: &Namespace,
+        labels: &'a Labels,
+    ) -> impl Iterator<Item = &'a Arc<Service>> {
+        in_namespace(&self.services, namespace, |service| &service.key)
+            .filter(move |service| service.selects(labels))
+    }
+
+    /// The controller manager's Lease; none if it does not exist or may not be read.
+    pub fn leader(&self) -> Option<&LeaderLease> {
+        self.leader.as_ref()
+    }
+
+    /// The clock of the times that the objects contain.
+    pub fn clock(&self) -> ClusterClock {
+        self.clock
+    }
+
+    /// The cluster's clock was measured.
+    pub fn set_clock(&mut self, clock: ClusterClock) {
+        self.clock = clock;
+    }
+
+    /// When something happened that the cluster wrote this time for, by our clock.
+    pub fn local(&self, time: ClusterTime) -> Timestamp {
+        self.clock.local(time)
+    }
+
+    pub fn node(&self, name: &NodeName) -> Option<&Arc<Node>> {
+        self.nodes.get(name)
+    }
+
+    pub fn lease(&self, node: &NodeName) -> Option<&Arc<Lease>> {
+        self.leases.get(node)
+    }
+
+    pub fn pod(&self, key: &Key) -> Option<&Arc<Pod>> {
+        self.pods.get(key)
+    }
+
+    /// The pods bound to a node, by name.
+    pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
+        self.by_node.pods(node).iter()
+    }
+
+    /// The pods on a node that a drain removes by default: neither static nor of a DaemonSet.
+    pub fn workload_pods(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
+        let is_daemon = |pod: &Pod| {
+            let daemonset = OwnerKind::Workload(WorkloadKind::DaemonSet);
+            pod.owner.as_ref().is_some_and(|owner| owner.kind == daemonset)
+        };
+        self.pods_on(node).filter(move |pod| !pod.mirror && !is_daemon(pod))
+    }
+
+    /// The pods whose controller has this uid, by name.
+    pub fn pods_owned_by(&self, owner: &Uid) -> impl Iterator<Item = &Arc<Pod>> {
+        self.by_owner.pods(owner).iter()
+    }
+
+    /// How many pods have a controller of this uid.
+    pub fn count_owned_by(&self, owner: &Uid) -> usize {
+        self.by_owner.pods(owner).len()
+    }
+
+    /// The pods whose deletion has started, by namespace and name.
+    pub fn terminating_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.terminating.keys().map(|key| self.pods.get(key).expect("the index follows the table"))
+    }
+
+    /// The pods that wait for a node, in order of their keys.
+    pub fn unscheduled_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.unscheduled.keys().map(|key| self.pods.get(key).expect("the index follows the table"))
+    }
+
+    /// How many pods wait for a node.
+    pub fn unscheduled_count(&self) -> usize {
+        self.unscheduled.len()
+    }
+
+    /// The pods of a namespace, by name.
+    pub fn pods_in(&self, namespace: &Namespace) -> impl Iterator<Item = &Arc<Pod>> {
+        in_namespace(&self.pods, namespace, |pod| &pod.key)
+    }
+
+    /// The budgets that cover a pod, by name.
+    pub fn budgets_of<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Arc<Budget>> {
+        in_namespace(&self.budgets, &pod.key.namespace, |budget| &budget.key)
+            .filter(|budget| budget.covers(pod))
+    }
+
+    /// How well the objects of a kind are known.
+    pub fn known(&self, kind: FeedKind) -> Known {
+        let watched = self.watched(kind);
+        let read = || Scope::all_of(kind).and_then(|scope| self.scopes.get(&scope)).cloned();
+        if watched.is_known() { watched } else { read().unwrap_or(watched) }
+    }
+
+    /// How well the watch of a kind knows its objects.
+    fn watched(&self, kind: FeedKind) -> Known {
+        self.knowledge.of(kind, self.is_listed(kind))
+    }
+
+    /// What is missing of a kind; none if its objects are known as they are now.
+    pub fn gap(&self, kind: FeedKind) -> Option<Gap> {
+        gap(kind, self.known(kind))
+    }
+
+    /// What is missing of these kinds.
+    pub fn gaps(&self, kinds: impl IntoIterator<Item = FeedKind>) -> Gaps {
+        Gaps(kinds.into_iter().filter_map(|kind| self.gap(kind)).collect())
+    }
+
+    /// What is missing of these scopes: one gap for each kind and reason.
+    pub fn gaps_in(&self, scopes: impl IntoIterator<Item = Scope>) -> Gaps {
+        let gap = |scope: Scope| gap(scope.kind(), self.known_in(&scope));
+        scopes.into_iter().filter_map(gap).collect()
+    }
+
+    /// How many objects of a kind are known.
+    pub fn count(&self, kind: FeedKind) -> usize {
+        match kind {
+            FeedKind::Nodes => self.nodes.len(),
+            FeedKind::Leases => self.leases.len(),
+            FeedKind::Pods => self.pods.len(),
+            FeedKind::Budgets => self.budgets.len(),
+            FeedKind::Workloads(kind) => self.workloads(kind).len(),
+            FeedKind::PriorityClasses => self.priority_classes.len(),
+            FeedKind::Namespaces => self.namespaces.len(),
+            FeedKind::Services => self.services.len(),
+            FeedKind::Claims => self.claims.len(),
+            FeedKind::Volumes => self.volumes.len(),
+            FeedKind::StorageClasses => self.storage_classes.len(),
+            FeedKind::CsiNodes => self.csi_nodes.len(),
+            FeedKind::Quotas => self.quotas.len(),
+            FeedKind::Leader => usize::from(self.leader.is_some()),
+        }
+    }
+
+    fn is_listed(&self, kind: FeedKind) -> bool {
+        match kind {
+            FeedKind::Nodes => self.nodes.is_synced(),
+            FeedKind::Leases => self.leases.is_synced(),
+            FeedKind::Pods => self.pods.is_synced(),
+            FeedKind::Budgets => self.budgets.is_synced(),
+            FeedKind::Workloads(kind) => self.workloads(kind).is_synced(),
+            FeedKind::PriorityClasses => self.priority_classes.is_synced(),
+            FeedKind::Namespaces => self.namespaces.is_synced(),
+            FeedKind::Services => self.services.is_synced(),
+            FeedKind::Claims => self.claims.is_synced(),
+            FeedKind::Volumes => self.volumes.is_synced(),
+            FeedKind::StorageClasses => self.storage_classes.is_synced(),
+            FeedKind::CsiNodes => self.csi_nodes.is_synced(),
+            FeedKind::Quotas => self.quotas.is_synced(),
+            FeedKind::Leader => self.leader.is_some(),
+        }
+    }
+
+    /// The totals of the pods of a node.
+    pub fn load(&self, node: &NodeName) -> NodeLoad {
+        self.loads.get(node).copied().unwrap_or_default()
+    }
+
+    /// Whether every object of the scope is known: an object of it that is not there does not exist.
+    pub fn knows(&self, scope: &Scope) -> bool {
+        self.known_in(scope).is_known()
+    }
+
+    /// How well the objects of a scope are known: as all objects of their kind are, or because the scope was read alone, or
+    /// another one that [covers](Scope::covers) it.
+    pub fn known_in(&self, scope: &Scope) -> Known {
+        let all = self.known(scope.kind());
+        if all.is_known() {
+            return all;
+        }
+        let own = self.scopes.get(scope);
+        let covers = |(other, known): &(&Scope, &Known)| known.is_known() && other.covers(scope);
+        let covering = || self.scopes.iter().find(covers).map(|(_, known)| known);
+        let part = own.filter(|known| known.is_known()).or_else(covering).or(own);
+        // A read of all objects that is forbidden says nothing about a part of them.
+        part.cloned().unwrap_or_else(|| self.watched(scope.kind()))
+    }
+
+    /// Applies a change, and appends what it did to `applied`.
+    pub fn apply(&mut self, change: Change, applied: &mut Vec<Applied>) {
+        match change {
+            Change::Node(mut event) => {
+                if let Some(node) = listed(&mut event)
+                    && let Some(lease) = self.leases.get(&node.name)
+                {
+                    node.name.clone_from(&lease.node);
+                }
+                self.nodes.apply(event, |delta| applied.push(Applied::Node(delta)));
+            }
+            Change::Lease(mut event) => {
+                if let Some(lease) = listed(&mut event)
+                    && let Some(node) = self.nodes.get(&lease.node)
+                {
+                    lease.node.clone_from(&node.name);
+                }
+                self.leases.apply(event, |delta| applied.push(Applied::Lease(delta)));
+            }
+            // A read may be older than what the watch of the pod has reported: that it is gone.
+            Change::Pod(ObjectEvent::Prefetched(pod)) if self.watches_pod(&pod) => {}
+            Change::Pod(event) => self.apply_pod(event, applied),
+            Change::Budget(event) => self.budgets.apply(event, |_| applied.push(Applied::Other)),
+            Change::Workload(kind, event) => {
+                self.workloads[kind as usize].apply(event, |_| applied.push(Applied::Other));
+            }
+            Change::PriorityClass(event) => {
+                self.priority_classes.apply(event, |_| applied.push(Applied::Other))
+            }
+            Change::Namespace(event) => self.namespaces.apply(event, |_| applied.push(Applied::Other)),
+            Change::Service(event) => self.services.apply(event, |_| applied.push(Applied::Other)),
+            Change::Claim(event) => self.claims.apply(event, |_| applied.push(Applied::Other)),
+            Change::Volume(event) => self.volumes.apply(event, |_| applied.push(Applied::Other)),
+            Change::StorageClass(event) => {
+                self.storage_classes.apply(event, |_| applied.push(Applied::Other))
+            }
+            Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
+            Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
+            Change::Leader(lease) => {
+                let old = mem::replace(&mut self.leader, lease.clone());
+                applied.push(Applied::Leader(old, lease));
+            }
+            Change::Known(kind, known) => {
+                if self.knowledge.set(kind, known) {
+                    applied.push(Applied::Other);
+                }
+            }
+            Change::Read(read) => self.apply_read(*read, applied),
+            Change::KnownIn(scope, known) => {
+                if self.scopes.insert(*scope, known.clone()) != Some(known) {
+                    applied.push(Applied::Other);
+                }
+            }
+        }
+    }
+
+    /// Removes the objects of the scope that the read did not find. Those that are newer than the read stay.
+    fn apply_read(&mut self, read: ScopeRead, applied: &mut Vec<Applied>) {
+        for change in self.gone_since(&read) {
+            self.apply(change, applied);
+        }
+        if read.by == ReadBy::Watch {
+            self.watched.insert(read.scope.clone(), ());
+        }
+        self.scopes.insert(read.scope, Known::Live);
+        applied.push(Applied::Other);
+    }
+
+    /// Whether a watch reports what becomes of a pod. It alone is believed then.
+    fn watches_pod(&self, pod: &Pod) -> bool {
+        let on_node = pod.node.clone().map(Scope::PodsOn);
+        let mut scopes = on_node.into_iter().chain([Scope::Pod(pod.key.clone())]);
+        scopes.any(|scope| self.watched.get(&scope).is_some())
+    }
+
+    fn gone_since(&self, read: &ScopeRead) -> Vec<Change> {
+        use ObjectEvent::Deleted;
+        let scope = &read.scope;
+        match scope.whole() {
+            Scope::Nodes | Scope::NodesWith(_) | Scope::Node(_) => {
+                let gone =
+                    read.gone(&self.nodes, |node| scope.has_node(node), |node| Key::new("", &node.name));
+                gone.map(|node| Change::Node(Deleted(node))).collect()
+            }
+            Scope::Pods | Scope::PodsWith(..) | Scope::PodsOn(_) | Scope::Pod(_) | Scope::FinishedPods => {
+                let is_believed = |pod: &Pod| read.by == ReadBy::Watch || !self.watches_pod(pod);
+                let is_in = |pod: &Pod| scope.has_pod(pod) && is_believed(pod);
+                let gone = read.gone(&self.pods, is_in, |pod| pod.key.clone());
+                gone.map(|pod| Change::Pod(Deleted(pod))).collect()
+            }
+            Scope::Budgets | Scope::BudgetsIn(_) => {
+                let gone =
+                    read.gone(&self.budgets, |budget| scope.has_budget(budget), |budget| budget.key.clone());
+                gone.map(|budget| Change::Budget(Deleted(budget))).collect()
+            }
+            Scope::Namespaces | Scope::Namespace(_) => {
+                let is_in = |namespace: &NamespaceObject| scope.has_namespace(namespace);
+                let gone = read.gone(&self.namespaces, is_in, |namespace| Key::new("", &namespace.name));
+                gone.map(|namespace| Change::Namespace(Deleted(namespace))).collect()
+            }
+            Scope::Workloads(kind) | Scope::Workload(kind, _) => {
+                let is_in = |workload: &Workload| scope.has_workload(workload);
+                let gone = read.gone(self.workloads(kind), is_in, |workload| workload.key.clone());
+                gone.map(|workload| Change::Workload(kind, Deleted(workload))).collect()
+            }
+            Scope::Claims | Scope::Claim(_) => {
+                let gone = read.gone(&self.claims, |claim| scope.has_claim(claim), |claim| claim.key.clone());
+                gone.map(|claim| Change::Claim(Deleted(claim))).collect()
+            }
+            Scope::Volumes | Scope::Volume(_) => {
+                let is_in = |volume: &Volume| scope.has_volume(volume);
+                let gone = read.gone(&self.volumes, is_in, |volume| Key::new("", &volume.name));
+                gone.map(|volume| Change::Volume(Deleted(volume))).collect()
+            }
+            Scope::Quotas | Scope::QuotasIn(_) => {
+                let gone = read.gone(&self.quotas, |quota| scope.has_quota(quota), |quota| quota.key.clone());
+                gone.map(|quota| Change::Quota(Deleted(quota))).collect()
+            }
+        }
+    }
+
+    fn apply_pod(&mut self, event: ObjectEvent<Pod>, applied: &mut Vec<Applied>) {
+        let (pods, mut indexes) = self.pods_and_indexes();
+        pods.apply(event, |delta| {
+            indexes.follow(&delta);
+            applied.push(Applied::Pod(delta));
+        });
+    }
+
+    /// Changes a pod as if its watch had reported it, where it is known what changes. Nothing if there is no such pod.
+    pub fn change_pod(&mut self, pod: &Key, change: impl FnOnce(&mut Pod), applied: &mut Vec<Applied>) {
+        let (pods, mut indexes) = self.pods_and_indexes();
+        pods.change(pod, change, |delta| {
+            indexes.follow(&delta);
+            applied.push(Applied::Pod(delta));
+        });
+    }
+
+    /// The same of a node.
+    pub fn change_node(
+        &mut self,
+        node: &NodeName,
+        change: impl FnOnce(&mut Node),
+        applied: &mut Vec<Applied>,
+    ) {
+        self.nodes.change(node, change, |delta| applied.push(Applied::Node(delta)));
+    }
+
+    fn pods_and_indexes(&mut self) -> (&mut Table<Pod>, PodIndexes<'_>) {
+        let Self { pods, by_node, by_owner, terminating, unscheduled, loads, .. } = self;
+        (pods, PodIndexes { by_node, by_owner, terminating, unscheduled, loads })
+    }
+}
+
+/// What is kept of pods beside their table.
+struct PodIndexes<'a> {
+    by_node: &'a mut PodGroups<NodeName>,
+    by_owner: &'a mut PodGroups<Uid>,
+    terminating: &'a mut CowMap<Key, ()>,
+    unscheduled: &'a mut CowMap<Key, ()>,
+    loads: &'a mut CowMap<NodeName, NodeLoad>,
+}
+
+impl PodIndexes<'_> {
+    fn follow(&mut self, delta: &Delta<Pod>) {
+        let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
+        regroup(delta, self.by_node, |pod| pod.node.as_ref());
+        regroup(delta, self.by_owner, |pod| pod.owner.as_ref().map(|owner| &owner.uid));
+        count(old, new, self.loads);
+        let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
+        match (old, new) {
+            (_, Some(pod)) if is_terminating(new) => self.terminating.insert(pod.key.clone(), ()),
+            (Some(pod), _) if is_terminating(old) => self.terminating.remove(&pod.key),
+            _ => None,
+        };
+        let is_unscheduled = |pod: Option<&Pod>| pod.is_some_and(Pod::is_unscheduled);
+        match (old, new) {
+            (_, Some(pod)) if is_unscheduled(new) => self.unscheduled.insert(pod.key.clone(), ()),
+            (Some(pod), _) if is_unscheduled(old) => self.unscheduled.remove(&pod.key),
+            _ => None,
+        };
+    }
+}
+
+/// The object of a list. A node and its Lease, which are compared all the time, have one name in memory from then on.
+fn listed<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
+    match event {
+        ObjectEvent::Listed(object) | ObjectEvent::Prefetched(object) => Some(object),
+        ObjectEvent::ListStarted
+        | ObjectEvent::ListDone
+        | ObjectEvent::Applied(_)
+        | ObjectEvent::Deleted(_) => None,
+    }
+}
+
+fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
+    (known != Known::Live).then_some(Gap { kind, known })
+}
+
+/// Keeps a pod in the group that `group_of` names, if any.
+fn regroup<K: Ord + Clone>(
+    delta: &Delta<Pod>,
+    groups: &mut PodGroups<K>,
+    group_of: impl Fn(&Pod) -> Option<&K>,
+) {
+    let [old, new] =
+        [&delta.old, &delta.new].map(|pod| pod.as_ref().and_then(|pod| Some((pod, group_of(pod)?))));
+    match (old, new) {
+        (Some((old, left)), Some((new, joined))) if left == joined => groups.replace(joined, old, new),
+        (old, new) => {
+            if let Some((old, left)) = old {
+                groups.remove(left, &old.key);
+            }
+            if let Some((new, joined)) = new {
+                groups.put(joined, new);
+            }
+        }
+    }
+}
+
+/// Moves a pod in the totals from its old state and node to the new ones.
+fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, NodeLoad>) {
+    let (old_node, new_node) = (old.and_then(|pod| pod.node.as_ref()), new.and_then(|pod| pod.node.as_ref()));
+    if let (Some(node), Some(old), Some(new)) = (new_node, old, new)
+        && old_node == new_node
+    {
+        let load = loads.get_mut(node).expect("a bound pod is counted");
+        load.subtract(old);
+        load.add(new);
+        return;
+    }
+    if let (Some(node), Some(pod)) = (new_node, new) {
+        loads.entry(node.clone(), NodeLoad::default).add(pod);
+    }
+    if let (Some(node), Some(pod)) = (old_node, old) {
+        let load = loads.get_mut(node).expect("a bound pod is counted");
+        load.subtract(pod);
+        if load.pods == 0 {
+            loads.remove(node);
+        }
+    }
+}
+
+/// The rows of a table in one namespace, by name.
+fn in_namespace<'a, T: TableObject<Key = Key> + PartialEq>(
+    table: &'a Table<T>,
+    namespace: &Namespace,
+    key: impl Fn(&T) -> &Key,
+) -> impl Iterator<Item = &'a Arc<T>> {
+    let namespace = namespace.clone();
+    let from = Key { namespace: namespace.clone(), name: Name::default() };
+    table.iter_from(&from).take_while(move |object| key(object).namespace == namespace)
+}

@@ -1,0 +1,324 @@
+//! Nodes, with the fields that the controller, plans and the screen read.
+
+use std::{fmt, sync::Arc};
+
+use minicbor::{Decode, Encode};
+
+use super::{
+    claim::{CordonNote, DrainClaim, DrainedNote},
+    encoding::{self, EncodingContext},
+    image::Image,
+    labels::Labels,
+    names::{Name, NodeName},
+    resources::Resources,
+    table::{TableObject, Version},
+    taint::Taint,
+    uid::Uid,
+};
+use kordon_time::ClusterTime;
+
+/// A Node, cut down to the fields that are read.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Node {
+    #[n(0)]
+    pub name: NodeName,
+    #[n(1)]
+    pub uid: Uid,
+    #[n(2)]
+    pub version: Version,
+    #[n(3)]
+    pub created: ClusterTime,
+    #[n(4)]
+    pub labels: Labels,
+    /// `spec.unschedulable`: cordoned.
+    #[n(5)]
+    pub unschedulable: bool,
+    /// In the order of `spec.taints`, in which tolerations are matched.
+    #[cbor(n(6), with = "encoding::shared")]
+    pub taints: Arc<[Taint]>,
+    /// In the order of `status.conditions`.
+    #[cbor(n(7), with = "encoding::inline")]
+    pub conditions: Arc<[Condition]>,
+    /// `status.allocatable`.
+    #[n(8)]
+    pub allocatable: Resources,
+    /// The memory in `status.capacity`: what percentages of thresholds and OOM scores are of.
+    #[n(9)]
+    pub memory_capacity_bytes: i64,
+    /// The rest of `status.allocatable` (ephemeral-storage, huge pages, extended resources), by name.
+    #[cbor(n(10), with = "encoding::shared")]
+    pub extended: Arc<[(Name, i64)]>,
+    /// `status.images`, as far as the kubelet lists them.
+    #[cbor(n(11), with = "encoding::shared")]
+    pub images: Arc<[Image]>,
+    /// The first InternalIP of `status.addresses`; empty if there is none.
+    #[n(12)]
+    pub address: Name,
+    /// `status.nodeInfo.kubeletVersion`; empty if never posted.
+    #[n(13)]
+    pub kubelet_version: Name,
+    /// `status.nodeInfo.kernelVersion`; empty if never posted.
+    #[n(14)]
+    pub kernel_version: Name,
+    /// Whether the object is being deleted (a finalizer holds it).
+    #[n(15)]
+    pub terminating: bool,
+    /// Who cordoned the node with kordon.
+    #[cbor(n(16), with = "encoding::inline_option", has_nil)]
+    pub cordon_note: Option<Arc<CordonNote>>,
+    /// Who is draining the node with kordon.
+    #[cbor(n(17), with = "encoding::inline_option", has_nil)]
+    pub drain_claim: Option<Arc<DrainClaim>>,
+    /// The drain that emptied it. A client other than kordon that uncordons it leaves the note behind.
+    #[cbor(n(18), with = "encoding::inline_option", has_nil)]
+    pub drained: Option<Arc<DrainedNote>>,
+}
+
+impl Node {
+    /// Who cordoned it, and why, where kordon did. A client other than kordon that uncordons it leaves the note behind.
+    pub fn cordon(&self) -> Option<&CordonNote> {
+        self.cordon_note.as_deref().filter(|_| self.unschedulable)
+    }
+
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.kind == *kind)
+    }
+
+    /// The Ready condition; none if the kubelet never posted its status.
+    pub fn ready(&self) -> Option<&Condition> {
+        self.condition(READY)
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.ready().is_some_and(|ready| ready.status == ConditionStatus::True)
+    }
+
+    /// The conditions besides Ready that report a problem.
+    pub fn problems(&self) -> impl Iterator<Item = &Condition> {
+        self.conditions.iter().filter(|condition| condition.is_problem())
+    }
+
+    /// Whether the other object differs only in the version and the heartbeat times, as after a kubelet's status post
+    /// without news.
+    pub fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
+        let version = self.version;
+        let as_ours = Self { version, conditions: self.conditions.clone(), ..other.clone() };
+        *self == as_ours
+            && self.conditions.len() == other.conditions.len()
+            && self
+                .conditions
+                .iter()
+                .zip(&*other.conditions)
+                .all(|(own, other)| own.differs_only_in_heartbeat(other))
+    }
+
+    pub fn label(&self, key: &str) -> Option<&Name> {
+        self.labels.get(key)
+    }
+
+    /// The zone in which the node lifecycle controller counts the node.
+    pub fn zone(&self) -> ZoneKey {
+        ZoneKey::of(self)
+    }
+
+    /// The roles named by its `node-role.kubernetes.io/` labels, sorted.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        self.labels
+            .keys()
+            .filter_map(|key| key.strip_prefix("node-role.kubernetes.io/"))
+            .filter(|role| !role.is_empty())
+    }
+}
+
+impl TableObject for Node {
+    type Key = NodeName;
+    fn key(&self) -> NodeName {
+        self.name.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+    fn share_parts(&mut self, predecessor: &Self) {
+        self.name.clone_from(&predecessor.name);
+    }
+}
+
+/// The type of the Ready condition.
+pub const READY: &str = "Ready";
+
+/// One entry of `status.conditions` of a node or pod.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Condition {
+    /// `type`.
+    #[n(0)]
+    pub kind: Name,
+    #[n(1)]
+    pub status: ConditionStatus,
+    #[n(2)]
+    pub reason: Name,
+    #[n(3)]
+    pub message: Name,
+    /// Written by the kubelet with each status post; none on pods.
+    #[n(4)]
+    pub last_heartbeat: Option<ClusterTime>,
+    #[n(5)]
+    pub last_transition: Option<ClusterTime>,
+}
+
+impl Condition {
+    /// Whether it reports a problem of a node. The kubelet's and node-problem-detector's conditions are True then; those
+    /// whose type names something good are False: `NetworkingReady` (EKS), `EtcdIsVoter` (k3s). The condition Ready is not
+    /// judged here.
+    fn is_problem(&self) -> bool {
+        const GOOD: [&str; 4] = ["Ready", "Healthy", "Available", "IsVoter"];
+        let is_good = GOOD.iter().any(|word| self.kind.ends_with(word));
+        let problem = if is_good { ConditionStatus::False } else { ConditionStatus::True };
+        self.kind != *READY && self.status == problem
+    }
+
+    /// Whether the two differ at most in the heartbeat time.
+    fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
+        *self == Self { last_heartbeat: self.last_heartbeat, ..other.clone() }
+    }
+}
+
+/// A condition's status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
+pub enum ConditionStatus {
+    #[n(0)]
+    True,
+    #[n(1)]
+    False,
+    #[default]
+    #[n(2)]
+    Unknown,
+    /// Any other text: counts as not ready, otherwise ignored (docs/upstream/node-lifecycle.md#12.46).
+    #[n(3)]
+    Invalid,
+}
+
+impl ConditionStatus {
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "True" => Self::True,
+            "False" => Self::False,
+            "Unknown" => Self::Unknown,
+            _ => Self::Invalid,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+impl fmt::Display for ConditionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// A zone as the node lifecycle controller keys it (component-helpers `topology.GetZoneKey`).
+///
+/// Region and zone are read independently, beta labels first; nodes without either share the empty zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ZoneKey {
+    pub region: Name,
+    pub zone: Name,
+}
+
+impl ZoneKey {
+    fn of(node: &Node) -> Self {
+        let first = |beta: &str, stable: &str| {
+            node.labels.get(beta).or_else(|| node.labels.get(stable)).cloned().unwrap_or_default()
+        };
+        Self {
+            region: first("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
+            zone: first("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+        }
+    }
+
+    /// Without its region where its name begins with it, as with most cloud providers.
+    pub fn short(&self) -> String {
+        if !self.region.is_empty() && self.zone.starts_with(self.region.as_str()) {
+            self.zone.to_string()
+        } else {
+            self.to_string()
+        }
+    }
+
+    /// Upstream's text with its NUL byte, as in the labels of its metrics.
+    pub fn upstream(&self) -> String {
+        if self.region.is_empty() && self.zone.is_empty() {
+            String::new()
+        } else {
+            format!("{}:\0:{}", self.region, self.zone)
+        }
+    }
+}
+
+impl fmt::Display for ZoneKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.region.as_str(), self.zone.as_str()) {
+            ("", "") => f.pad("(no zone)"),
+            ("", zone) => f.pad(zone),
+            (region, "") => f.pad(&format!("{region}/")),
+            (region, zone) => f.pad(&format!("{region}/{zone}")),
+        }
+    }
+}
+
+impl serde::Serialize for ZoneKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone_of(labels: &[(&str, &str)]) -> String {
+        let labels = labels.iter().map(|&(key, value)| (key.into(), value.into())).collect();
+        Node { labels, ..Node::default() }.zone().upstream()
+    }
+
+    #[test]
+    fn a_condition_reports_a_problem_by_what_its_type_names() {
+        let conditions = [
+            ("MemoryPressure", ConditionStatus::True),
+            ("DiskPressure", ConditionStatus::False),
+            ("PIDPressure", ConditionStatus::Unknown),
+            ("Ready", ConditionStatus::False),
+            ("NetworkingReady", ConditionStatus::False),
+            ("StorageReady", ConditionStatus::True),
+            ("EtcdIsVoter", ConditionStatus::True),
+            ("KernelDeadlock", ConditionStatus::True),
+        ];
+        let condition =
+            |(kind, status): (&str, _)| Condition { kind: kind.into(), status, ..Condition::default() };
+        let node = Node { conditions: conditions.map(condition).into(), ..Node::default() };
+        let problems: Vec<&str> = node.problems().map(|condition| condition.kind.as_str()).collect();
+        assert_eq!(problems, ["MemoryPressure", "NetworkingReady", "KernelDeadlock"]);
+    }
+
+    #[test]
+    fn beta_labels_win_even_when_empty_and_each_part_is_chosen_alone() {
+        let (beta_zone, zone) = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone");
+        let region = "topology.kubernetes.io/region";
+        assert_eq!(zone_of(&[]), "");
+        assert_eq!(zone_of(&[(zone, "z"), (region, "r")]), "r:\0:z");
+        assert_eq!(zone_of(&[(beta_zone, "old"), (zone, "z"), (region, "r")]), "r:\0:old");
+        assert_eq!(zone_of(&[(beta_zone, ""), (zone, "z")]), "");
+        assert_eq!(zone_of(&[(zone, "z")]), ":\0:z");
+        assert_eq!(zone_of(&[(region, "r")]), "r:\0:");
+    }
+}

@@ -1,0 +1,89 @@
+//! Who owns an object.
+
+use std::fmt;
+
+use minicbor::{Decode, Encode};
+
+use super::{encoding::EncodingContext, names::Name, uid::Uid};
+
+/// The controlling owner of a pod, claim or workload.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Owner {
+    #[n(0)]
+    pub kind: OwnerKind,
+    #[n(1)]
+    pub name: Name,
+    #[n(2)]
+    pub uid: Uid,
+}
+
+/// A workload kind that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
+pub enum WorkloadKind {
+    #[n(0)]
+    ReplicaSet,
+    #[n(1)]
+    Deployment,
+    #[n(2)]
+    StatefulSet,
+    #[n(3)]
+    ReplicationController,
+    #[n(4)]
+    DaemonSet,
+    #[n(5)]
+    Job,
+}
+
+impl WorkloadKind {
+    pub const ALL: [Self; 6] = [
+        Self::ReplicaSet,
+        Self::Deployment,
+        Self::StatefulSet,
+        Self::ReplicationController,
+        Self::DaemonSet,
+        Self::Job,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReplicaSet => "ReplicaSet",
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::ReplicationController => "ReplicationController",
+            Self::DaemonSet => "DaemonSet",
+            Self::Job => "Job",
+        }
+    }
+}
+
+impl fmt::Display for WorkloadKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// The kind of a controlling owner.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub enum OwnerKind {
+    #[n(0)]
+    Workload(#[n(0)] WorkloadKind),
+    /// A Node: the pod is a mirror pod.
+    #[n(1)]
+    Node,
+    /// A kind that is not watched.
+    #[n(2)]
+    Other(#[n(0)] Name),
+}
+
+impl OwnerKind {
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Workload(kind) => kind.as_str(),
+            Self::Node => "Node",
+            Self::Other(kind) => kind,
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Pods, with the fields that eviction, budgets, plans and the screen read.
+
+use std::{fmt, sync::Arc};
+
+use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
+
+use super::{
+    encoding::{self, EncodingContext},
+    labels::Labels,
+    names::{Key, Name, NodeName},
+    node::{Condition, ConditionStatus},
+    owner::Owner,
+    pod_resources::PodResources,
+    resources::Resources,
+    scheduling::SchedulingSpec,
+    shared_list::SharedList,
+    table::{TableObject, Version},
+    taint::Toleration,
+    uid::Uid,
+};
+use kordon_time::{ClusterTime, Span};
+
+/// A Pod, cut down to the fields that are read. Parts that are equal in many pods are shared.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Pod {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub uid: Uid,
+    #[n(2)]
+    pub version: Version,
+    #[n(3)]
+    pub created: ClusterTime,
+    #[n(4)]
+    pub labels: Labels,
+    /// The owner reference with `controller: true`; shared by the pods of a workload.
+    #[cbor(n(5), with = "encoding::inline_option", has_nil)]
+    pub owner: Option<Arc<Owner>>,
+    /// `spec.nodeName`; none until it is scheduled.
+    #[n(6)]
+    pub node: Option<NodeName>,
+    /// In the order of `spec.tolerations`: the first match counts.
+    #[n(7)]
+    pub tolerations: SharedList<Toleration>,
+    /// `spec.priority`.
+    #[n(8)]
+    pub priority: i32,
+    // 9 was the sum of its requests, which are in `resources`.
+    /// What it requests and is limited to in full; shared by pods in which it is equal.
+    #[cbor(n(10), with = "encoding::shared")]
+    pub resources: Arc<PodResources>,
+    /// The rest of the spec that the scheduler reads; shared by pods with equal specs.
+    #[cbor(n(11), with = "encoding::shared")]
+    pub scheduling: Arc<SchedulingSpec>,
+    /// `status.startTime`: when the kubelet accepted it.
+    #[n(12)]
+    pub started: Option<ClusterTime>,
+    /// `status.nominatedNodeName`: where the scheduler reserves resources for it after preemption.
+    #[n(13)]
+    pub nominated: Option<NodeName>,
+    /// `spec.terminationGracePeriodSeconds`.
+    #[n(14)]
+    pub grace: Span,
+    #[n(15)]
+    pub phase: Phase,
+    /// `status.reason`: why it is in its phase (NodeLost, Evicted); usually empty.
+    #[n(16)]
+    pub reason: Name,
+    /// The PodScheduled condition, if that is not True; none for most pods.
+    #[cbor(n(17), with = "encoding::inline_option", has_nil)]
+    pub unscheduled: Option<Arc<PodUnscheduled>>,
+    /// The Ready condition; none until the kubelet posts it.
+    #[n(18)]
+    pub ready: Option<PodReady>,
+    /// The reason of the DisruptionTarget condition, if that is True.
+    #[n(19)]
+    pub disruption_target: Option<Name>,
+    /// Most pods have none, so it takes one word.
+    #[n(20)]
+    pub termination: Option<Box<Termination>>,
+    /// Why it ended or is about to, beyond `reason` and `disruption_target`; none for most pods.
+    #[cbor(n(21), with = "encoding::inline_option", has_nil)]
+    pub ending: Option<Arc<PodEnding>>,
+    /// `metadata.annotations` has `kubernetes.io/config.mirror`: the mirror pod of a static pod.
+    #[n(22)]
+    pub mirror: bool,
+    /// `metadata.finalizers`: they keep the object after its grace period.
+    #[n(23)]
+    pub finalizers: SharedList<Name>,
+    #[n(24)]
+    pub storage: LocalStorage,
+}
+
+impl Pod {
+    /// The sum over its containers as the scheduler counts it; `pods` is 1.
+    pub fn requests(&self) -> Resources {
+        let requests = &self.resources.requests;
+        Resources { cpu_milli: requests.cpu_milli, memory_bytes: requests.memory_bytes, pods: 1 }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::True)
+    }
+
+    /// Whether it waits for a node.
+    pub fn is_unscheduled(&self) -> bool {
+        self.node.is_none() && self.termination.is_none() && !self.is_finished()
+    }
+
+    /// Whether everything that is known of it but its version is the same: what has changed is an annotation, for example.
+    pub fn differs_only_in_version(&self, other: &Self) -> bool {
+        *self == Self { version: self.version, ..other.clone() }
+    }
+
+    /// Whether only what it and its kubelet say of its state differs: it takes the same room as before.
+    pub fn differs_only_in_status(&self, other: &Self) -> bool {
+        let Self { version, phase, reason, unscheduled, ready, disruption_target, ending, .. } = self.clone();
+        let as_ours =
+            Self { version, phase, reason, unscheduled, ready, disruption_target, ending, ..other.clone() };
+        *self == as_ours && self.is_finished() == other.is_finished()
+    }
+
+    /// Whether it is Succeeded or Failed.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Succeeded | Phase::Failed)
+    }
+}
+
+impl TableObject for Pod {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+    fn share_parts(&mut self, predecessor: &Self) {
+        share(&mut self.key.name, &predecessor.key.name);
+        share(&mut self.labels, &predecessor.labels);
+        share(&mut self.owner, &predecessor.owner);
+        share(&mut self.tolerations, &predecessor.tolerations);
+        share(&mut self.resources, &predecessor.resources);
+        share(&mut self.scheduling, &predecessor.scheduling);
+    }
+}
+
+fn share<T: Clone + PartialEq>(part: &mut T, of: &T) {
+    if part == of {
+        part.clone_from(of);
+    }
+}
+
+/// A PodScheduled condition that is not True.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct PodUnscheduled {
+    /// Unschedulable, SchedulingGated or SchedulerError.
+    #[n(0)]
+    pub reason: Name,
+    /// The scheduler's words.
+    #[n(1)]
+    pub message: Name,
+    #[n(2)]
+    pub since: Option<ClusterTime>,
+}
+
+/// The Ready condition of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct PodReady {
+    #[n(0)]
+    pub status: ConditionStatus,
+    #[n(1)]
+    pub last_transition: Option<ClusterTime>,
+}
+
+impl From<&Condition> for PodReady {
+    fn from(condition: &Condition) -> Self {
+        Self { status: condition.status, last_transition: condition.last_transition }
+    }
+}
+
+/// `status.phase`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
+pub enum Phase {
+    #[default]
+    #[n(0)]
+    Pending,
+    #[n(1)]
+    Running,
+    #[n(2)]
+    Succeeded,
+    #[n(3)]
+    Failed,
+    #[n(4)]
+    Unknown,
+}
+
+impl Phase {
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "" | "Pending" => Self::Pending,
+            "Running" => Self::Running,
+            "Succeeded" => Self::Succeeded,
+            "Failed" => Self::Failed,
+            _ => Self::Unknown,
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+/// A deletion that has started.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Termination {
+    /// `metadata.deletionTimestamp`: when the grace period ends.
+    #[n(0)]
+    pub deadline: ClusterTime,
+    /// `metadata.deletionGracePeriodSeconds`.
+    #[n(1)]
+    pub grace: Span,
+}
+
+/// What the status of a pod says of why it ended or is about to, and of containers that the kernel killed for memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct PodEnding {
+    /// `status.message`, shortened.
+    #[n(0)]
+    pub message: Name,
+    /// When the DisruptionTarget condition became True.
+    #[n(1)]
+    pub disrupted: Option<ClusterTime>,
+    /// Of its containers: how those of a finished pod ended, and those that were killed for memory.
+    #[n(2)]
+    pub exits: Box<[ContainerExit]>,
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct ContainerExit {
+    #[n(0)]
+    pub container: Name,
+    /// Completed, Error, OOMKilled, …
+    #[n(1)]
+    pub reason: Name,
+    /// The exit code; 137 is SIGKILL.
+    #[n(2)]
+    pub code: i32,
+    #[n(3)]
+    pub at: Option<ClusterTime>,
+    /// Whether it was started again, or is about to be: `lastState`, not `state`.
+    #[n(4)]
+    pub restarted: bool,
+}
+
+impl ContainerExit {
+    /// Whether the kernel killed it because there was no memory for it.
+    pub fn is_oom_kill(&self) -> bool {
+        self.reason == *"OOMKilled"
+    }
+}
+
+/// A kind of volumes whose data stays on the node or is deleted with the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LocalVolume {
+    /// An `emptyDir` on the node's disk.
+    EmptyDir,
+    /// An `emptyDir` with medium Memory.
+    Memory,
+    HostPath,
+    /// A generic ephemeral volume: its claim is deleted with the pod.
+    Ephemeral,
+}
+
+impl LocalVolume {
+    /// In the order in which they are encoded; one that comes later is the last.
+    const ALL: [Self; 4] = [Self::EmptyDir, Self::Memory, Self::HostPath, Self::Ephemeral];
+}
+
+/// Which kinds of local volumes a pod has, in one byte.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct LocalStorage(u8);
+
+impl LocalStorage {
+    pub const fn has(self, kind: LocalVolume) -> bool {
+        self.0 & 1 << kind as u8 != 0
+    }
+
+    pub const fn add(&mut self, kind: LocalVolume) {
+        self.0 |= 1 << kind as u8;
+    }
+
+    fn kinds(self) -> impl Iterator<Item = LocalVolume> {
+        LocalVolume::ALL.into_iter().filter(move |kind| self.has(*kind))
+    }
+}
+
+impl fmt::Debug for LocalStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.kinds()).finish()
+    }
+}
+
+impl FromIterator<LocalVolume> for LocalStorage {
+    fn from_iter<I: IntoIterator<Item = LocalVolume>>(kinds: I) -> Self {
+        let mut storage = Self::default();
+        kinds.into_iter().for_each(|kind| storage.add(kind));
+        storage
+    }
+}
+
+impl<C> Encode<C> for LocalStorage {
+    fn encode<W: Write>(
+        &self,
+        encoder: &mut Encoder<W>,
+        context: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        LocalVolume::ALL.map(|kind| self.has(kind)).encode(encoder, context)
+    }
+}
+
+impl<'b, C> Decode<'b, C> for LocalStorage {
+    fn decode(decoder: &mut Decoder<'b>, _context: &mut C) -> Result<Self, minicbor::decode::Error> {
+        let mut storage = Self::default();
+        for (place, has) in decoder.array_iter::<bool>()?.enumerate() {
+            if has? && let Some(kind) = LocalVolume::ALL.get(place) {
+                storage.add(*kind);
+            }
+        }
+        Ok(storage)
+    }
+}

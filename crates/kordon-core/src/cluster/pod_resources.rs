@@ -1,0 +1,161 @@
+//! What a pod requests and is limited to, as the scheduler, quotas and kubelets read it.
+
+use minicbor::{Decode, Encode};
+
+use super::{encoding::EncodingContext, names::Name, shared_list::SharedList};
+
+/// What a pod requests and is limited to.
+///
+/// Pods of a workload may differ in it (in-place resizing, a vertical autoscaler), so it stands apart from
+/// [`super::SchedulingSpec`], which they share even then.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct PodResources {
+    #[n(0)]
+    pub requests: Requests,
+    #[n(1)]
+    pub quota: QuotaSpec,
+    #[n(2)]
+    pub kubelet: KubeletSpec,
+}
+
+impl From<Requests> for PodResources {
+    fn from(requests: Requests) -> Self {
+        Self { requests, ..Self::default() }
+    }
+}
+
+/// The resources that a pod requests (component-helpers `resource.PodRequests`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Requests {
+    #[n(0)]
+    pub cpu_milli: i64,
+    #[n(1)]
+    pub memory_bytes: i64,
+    #[n(2)]
+    pub ephemeral_bytes: i64,
+    /// Huge pages and extended resources, by name; zero requests among them.
+    #[n(3)]
+    pub scalars: Box<[(Name, i64)]>,
+    /// CPU with 100m assumed for each container without a CPU request: for scores only.
+    #[n(4)]
+    pub assumed_cpu_milli: i64,
+    /// Memory with 200 MiB assumed for each container without a memory request.
+    #[n(5)]
+    pub assumed_memory_bytes: i64,
+}
+
+impl Requests {
+    /// How much of a resource is requested, in its own unit (CPU in thousandths).
+    pub fn of(&self, resource: &str) -> i64 {
+        match resource {
+            "cpu" => self.cpu_milli,
+            "memory" => self.memory_bytes,
+            "ephemeral-storage" => self.ephemeral_bytes,
+            _ => self.scalars.iter().find(|(name, _)| *name == *resource).map_or(0, |(_, asked)| *asked),
+        }
+    }
+}
+
+/// What quotas count of a pod beside its requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct QuotaSpec {
+    /// The sum of the limits, as that of the requests is made.
+    #[n(0)]
+    pub cpu_limit_milli: i64,
+    #[n(1)]
+    pub memory_limit_bytes: i64,
+    #[n(2)]
+    pub ephemeral_limit_bytes: i64,
+    /// `spec.priorityClassName`.
+    #[n(3)]
+    pub priority_class: Name,
+    /// Whether it has `spec.activeDeadlineSeconds`.
+    #[n(4)]
+    pub has_deadline: bool,
+}
+
+/// What a kubelet reads of a pod when it ranks pods for eviction and scores their processes for the OOM killer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct KubeletSpec {
+    /// `status.qosClass`; worked out from the containers where the server has not set it.
+    #[n(0)]
+    pub qos: QosClass,
+    /// What it requests, in bytes, as its usage is compared with it: the overhead of its runtime class is added only to a
+    /// request that is not zero (component-helpers `GetResourceRequestQuantity`).
+    #[n(1)]
+    pub memory_request_bytes: i64,
+    #[n(2)]
+    pub ephemeral_request_bytes: i64,
+    /// Its containers, then its init containers, each in their order.
+    #[n(3)]
+    pub containers: Box<[ContainerResources]>,
+    /// The names of the volumes that hold data on the node's disk and count as the pod's: `emptyDir` (not in memory),
+    /// `hostPath`, `configMap`, `gitRepo`.
+    #[n(4)]
+    pub local_volumes: SharedList<Name>,
+}
+
+/// `status.qosClass`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
+pub enum QosClass {
+    #[n(0)]
+    Guaranteed,
+    #[default]
+    #[n(1)]
+    Burstable,
+    /// Nothing is requested and nothing is limited.
+    #[n(2)]
+    BestEffort,
+}
+
+impl QosClass {
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Guaranteed, Self::Burstable, Self::BestEffort].into_iter().find(|class| class.as_str() == text)
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Guaranteed => "Guaranteed",
+            Self::Burstable => "Burstable",
+            Self::BestEffort => "BestEffort",
+        }
+    }
+}
+
+/// `resources` of one container, CPU in thousandths and memory in bytes; zero where nothing is set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct ContainerResources {
+    #[n(0)]
+    pub name: Name,
+    #[n(1)]
+    pub role: ContainerRole,
+    #[n(2)]
+    pub cpu_request_milli: i64,
+    #[n(3)]
+    pub cpu_limit_milli: i64,
+    #[n(4)]
+    pub memory_request_bytes: i64,
+    #[n(5)]
+    pub memory_limit_bytes: i64,
+}
+
+/// When a container runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(index_only)]
+pub enum ContainerRole {
+    #[default]
+    #[n(0)]
+    App,
+    /// An init container with `restartPolicy: Always`: runs beside the others.
+    #[n(1)]
+    Sidecar,
+    /// Ends before the others start.
+    #[n(2)]
+    Init,
+}

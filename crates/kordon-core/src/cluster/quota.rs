@@ -1,0 +1,262 @@
+//! ResourceQuotas: what the pods of a namespace may use together, and what the API server counts of a pod.
+
+use minicbor::{Decode, Encode};
+
+use super::{
+    encoding::EncodingContext,
+    names::{Key, Name},
+    pod::Pod,
+    pod_resources::{PodResources, QosClass, QuotaSpec},
+    quantity,
+    table::{TableObject, Version},
+};
+
+/// A ResourceQuota, as far as it limits pods.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Quota {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub version: Version,
+    /// `spec.scopes` and `spec.scopeSelector`: it counts the pods for which all of them hold.
+    #[n(2)]
+    pub scopes: Box<[QuotaScope]>,
+    /// Those of `status.hard` that pods use, by name.
+    #[n(3)]
+    pub limits: Box<[QuotaLimit]>,
+}
+
+/// The limit of one resource.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct QuotaLimit {
+    /// As the quota names it: `pods`, `requests.cpu`.
+    #[n(0)]
+    pub resource: Name,
+    #[n(1)]
+    pub counts: QuotaCount,
+    /// `status.hard`: cpu in thousandths, others in their unit.
+    #[n(2)]
+    pub hard: i64,
+    /// `status.used`: what admission adds the next pod to.
+    #[n(3)]
+    pub used: i64,
+}
+
+/// What a limit counts of each pod.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub enum QuotaCount {
+    /// `pods`: one, until the pod has finished.
+    #[n(0)]
+    Pod,
+    /// `count/pods`: one, as long as the object exists.
+    #[n(1)]
+    Object,
+    /// `requests.X`, and `cpu`, `memory`, `ephemeral-storage` and `hugepages-X` alone.
+    #[n(2)]
+    Request(#[n(0)] Name),
+    /// `limits.X`.
+    #[n(3)]
+    Limit(#[n(0)] Name),
+}
+
+/// A condition on pods.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub enum QuotaScope {
+    /// `Terminating`, which means: with `spec.activeDeadlineSeconds`; or `NotTerminating`.
+    #[n(0)]
+    Deadline(#[n(0)] bool),
+    /// `BestEffort` or `NotBestEffort`.
+    #[n(1)]
+    BestEffort(#[n(0)] bool),
+    /// `PriorityClass`: the class of the pod is one of these, or (false) none of them.
+    #[n(2)]
+    PriorityClassIn(#[n(0)] Box<[Name]>, #[n(1)] bool),
+    /// `PriorityClass`: the pod has a class, or (false) none.
+    #[n(3)]
+    HasPriorityClass(#[n(0)] bool),
+    /// A scope that is not known here.
+    #[n(4)]
+    Other(#[n(0)] Name),
+}
+
+impl Quota {
+    /// Whether it counts a pod; none if it has a scope that is not known here and the others hold.
+    pub fn counts(&self, pod: &Pod) -> Option<bool> {
+        let holds: Vec<Option<bool>> = self.scopes.iter().map(|scope| scope.holds(pod)).collect();
+        if holds.contains(&Some(false)) {
+            Some(false)
+        } else {
+            holds.into_iter().all(|holds| holds.is_some()).then_some(true)
+        }
+    }
+}
+
+impl QuotaCount {
+    /// What a resource of a quota counts of pods; none if it counts other objects.
+    pub fn of(resource: &str) -> Option<Self> {
+        Some(match resource {
+            "pods" => Self::Pod,
+            "count/pods" => Self::Object,
+            "requests.storage" => return None,
+            "cpu" | "memory" | "ephemeral-storage" => Self::Request(resource.into()),
+            other => match (other.strip_prefix("requests."), other.strip_prefix("limits.")) {
+                (Some(name), _) => Self::Request(name.into()),
+                (None, Some(name)) => Self::Limit(name.into()),
+                (None, None) if other.starts_with("hugepages-") => Self::Request(other.into()),
+                (None, None) => return None,
+            },
+        })
+    }
+
+    /// How much a pod uses that has not finished.
+    pub fn charge(&self, pod: &Pod) -> i64 {
+        let (requests, quota) = (&pod.resources.requests, &pod.resources.quota);
+        match self {
+            Self::Pod | Self::Object => 1,
+            Self::Request(name) => match &**name {
+                "cpu" => pod.requests().cpu_milli,
+                "memory" => pod.requests().memory_bytes,
+                "ephemeral-storage" => requests.ephemeral_bytes,
+                other => {
+                    let scalar = requests.scalars.iter().find(|(name, _)| **name == *other);
+                    scalar.map_or(0, |(_, amount)| *amount)
+                }
+            },
+            Self::Limit(name) => match &**name {
+                "cpu" => quota.cpu_limit_milli,
+                "memory" => quota.memory_limit_bytes,
+                "ephemeral-storage" => quota.ephemeral_limit_bytes,
+                _ => 0,
+            },
+        }
+    }
+
+    /// An amount of it for people.
+    pub fn amount(&self, amount: i64) -> String {
+        match self {
+            Self::Pod | Self::Object => amount.to_string(),
+            Self::Request(name) | Self::Limit(name) => quantity::amount(name, amount),
+        }
+    }
+
+    /// Whether its amounts are in thousandths.
+    pub fn is_in_thousandths(&self) -> bool {
+        match self {
+            Self::Request(name) | Self::Limit(name) => **name == *"cpu",
+            Self::Pod | Self::Object => false,
+        }
+    }
+}
+
+impl QuotaScope {
+    /// Whether it holds for a pod (upstream `podMatchesScopeFunc`); none if the scope is not known here.
+    fn holds(&self, pod: &Pod) -> Option<bool> {
+        let PodResources { quota: QuotaSpec { priority_class, has_deadline, .. }, kubelet, .. } =
+            &*pod.resources;
+        Some(match self {
+            Self::Deadline(with) => has_deadline == with,
+            Self::BestEffort(with) => (kubelet.qos == QosClass::BestEffort) == *with,
+            Self::PriorityClassIn(classes, among) => classes.contains(priority_class) == *among,
+            Self::HasPriorityClass(with) => priority_class.is_empty() != *with,
+            Self::Other(_) => return None,
+        })
+    }
+
+    /// A scope by name, with the operator and the values of its expression.
+    pub fn parse(name: &str, operator: &str, values: Box<[Name]>) -> Self {
+        match (name, operator) {
+            ("Terminating", _) => Self::Deadline(true),
+            ("NotTerminating", _) => Self::Deadline(false),
+            ("BestEffort", _) => Self::BestEffort(true),
+            ("NotBestEffort", _) => Self::BestEffort(false),
+            ("PriorityClass", "In") => Self::PriorityClassIn(values, true),
+            ("PriorityClass", "NotIn") => Self::PriorityClassIn(values, false),
+            ("PriorityClass", "" | "Exists") => Self::HasPriorityClass(true),
+            ("PriorityClass", "DoesNotExist") => Self::HasPriorityClass(false),
+            (other, _) => Self::Other(other.into()),
+        }
+    }
+}
+
+impl TableObject for Quota {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cluster::{KubeletSpec, Requests};
+
+    fn pod(quota: QuotaSpec) -> Pod {
+        pod_of_class(QosClass::Burstable, quota)
+    }
+
+    fn pod_of_class(qos: QosClass, quota: QuotaSpec) -> Pod {
+        let requests = Requests { cpu_milli: 250, memory_bytes: 1 << 20, ..Requests::default() };
+        let kubelet = KubeletSpec { qos, ..KubeletSpec::default() };
+        let resources = Arc::new(PodResources { requests, quota, kubelet });
+        Pod { resources, ..Pod::default() }
+    }
+
+    #[test]
+    fn resources_count_pods_their_requests_and_limits_and_nothing_else() {
+        let pod = pod(QuotaSpec { cpu_limit_milli: 500, ..QuotaSpec::default() });
+        let charge = |resource: &str| QuotaCount::of(resource).map(|counts| counts.charge(&pod));
+        for (resource, amount) in [
+            ("pods", 1),
+            ("count/pods", 1),
+            ("cpu", 250),
+            ("requests.cpu", 250),
+            ("requests.memory", 1 << 20),
+            ("limits.cpu", 500),
+            ("limits.memory", 0),
+            ("requests.nvidia.com/gpu", 0),
+        ] {
+            assert_eq!(charge(resource), Some(amount), "{resource}");
+        }
+        for other in ["services", "requests.storage", "count/deployments.apps"] {
+            assert_eq!(charge(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_quota_counts_the_pods_for_which_all_of_its_scopes_hold() {
+        let scope = |name, operator, values: &[&str]| {
+            QuotaScope::parse(name, operator, values.iter().map(|value| Name::from(*value)).collect())
+        };
+        let counts = |scopes: &[QuotaScope], pod: &Pod| {
+            Quota { scopes: scopes.into(), ..Quota::default() }.counts(pod)
+        };
+        let (plain, best_effort) = (
+            pod(QuotaSpec { priority_class: "high".into(), ..QuotaSpec::default() }),
+            pod_of_class(QosClass::BestEffort, QuotaSpec { has_deadline: true, ..QuotaSpec::default() }),
+        );
+        for (scopes, of_plain, of_best_effort) in [
+            (vec![], Some(true), Some(true)),
+            (vec![scope("BestEffort", "", &[])], Some(false), Some(true)),
+            (vec![scope("NotBestEffort", "", &[])], Some(true), Some(false)),
+            (vec![scope("NotTerminating", "", &[])], Some(true), Some(false)),
+            (vec![scope("Terminating", "", &[]), scope("BestEffort", "", &[])], Some(false), Some(true)),
+            (vec![scope("PriorityClass", "In", &["high"])], Some(true), Some(false)),
+            (vec![scope("PriorityClass", "NotIn", &["high"])], Some(false), Some(true)),
+            (vec![scope("PriorityClass", "Exists", &[])], Some(true), Some(false)),
+            (vec![scope("PriorityClass", "DoesNotExist", &[])], Some(false), Some(true)),
+            (vec![scope("CrossNamespacePodAffinity", "Exists", &[])], None, None),
+            (vec![scope("New", "", &[]), scope("BestEffort", "", &[])], Some(false), None),
+        ] {
+            assert_eq!((counts(&scopes, &plain), counts(&scopes, &best_effort)), (of_plain, of_best_effort));
+        }
+    }
+}

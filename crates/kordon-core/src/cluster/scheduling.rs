@@ -1,0 +1,290 @@
+//! The part of a pod's spec that says where it may run, apart from tolerations and priority.
+
+use minicbor::{Decode, Encode};
+
+use super::{
+    encoding::EncodingContext,
+    labels::Selector,
+    names::{Name, Namespace},
+};
+
+/// The part of a pod's spec that says where it may run. What it requests is in [`super::PodResources`].
+///
+/// Equal for all pods of a workload, so it is shared; see [`super::Pod::scheduling`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct SchedulingSpec {
+    /// `spec.nodeSelector`.
+    #[n(0)]
+    pub node_selector: Box<[(Name, Name)]>,
+    /// The required terms of `spec.affinity.nodeAffinity`: one must match. None if nothing is required.
+    #[n(1)]
+    pub node_affinity: Option<Box<[NodeTerm]>>,
+    /// The preferred terms of `spec.affinity.nodeAffinity`, each with its weight.
+    #[n(2)]
+    pub preferred_nodes: Box<[(i32, NodeTerm)]>,
+    /// `spec.affinity.podAffinity`.
+    #[n(3)]
+    pub pod_affinity: PodTerms,
+    /// `spec.affinity.podAntiAffinity`.
+    #[n(4)]
+    pub pod_anti_affinity: PodTerms,
+    /// `spec.topologySpreadConstraints`.
+    #[n(5)]
+    pub spread: Box<[SpreadConstraint]>,
+    /// The `hostPort`s of its containers.
+    #[n(6)]
+    pub host_ports: Box<[HostPort]>,
+    /// The images of its containers, one for each.
+    #[n(7)]
+    pub images: Box<[Name]>,
+    /// The images of its init containers, one for each.
+    #[n(8)]
+    pub init_images: Box<[Name]>,
+    /// Images mounted as volumes.
+    #[n(9)]
+    pub volume_images: Box<[Name]>,
+    /// Those of `spec.volumes` that can restrict it to nodes.
+    #[n(10)]
+    pub volumes: Box<[PodVolume]>,
+    /// Whether `spec.preemptionPolicy` is Never.
+    #[n(11)]
+    pub never_preempts: bool,
+    /// `spec.schedulingGates`: it waits until all are removed.
+    #[n(12)]
+    pub gates: Box<[Name]>,
+    /// `spec.schedulerName`; empty for the default scheduler.
+    #[n(13)]
+    pub scheduler: Name,
+    /// Whether it has `spec.resourceClaims`.
+    #[n(14)]
+    pub claims_devices: bool,
+}
+
+impl SchedulingSpec {
+    /// Whether it has pod affinity or anti-affinity terms, which then matter to other pods too.
+    pub fn has_pod_terms(&self) -> bool {
+        !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
+    }
+
+    /// Whether no other pod can make a node feasible for it.
+    pub fn ignores_other_pods(&self) -> bool {
+        !self.has_pod_terms() && self.spread.is_empty()
+    }
+}
+
+/// One term of a node selector: all requirements must hold. Without requirements it matches no node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct NodeTerm {
+    /// Over the node's labels.
+    #[n(0)]
+    pub expressions: Box<[NodeRequirement]>,
+    /// Over the node's name (`matchFields`).
+    #[n(1)]
+    pub fields: Box<[NodeRequirement]>,
+}
+
+/// One requirement of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct NodeRequirement {
+    #[n(0)]
+    pub key: Name,
+    #[n(1)]
+    pub operator: NodeOperator,
+}
+
+/// What a requirement says about a label's value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub enum NodeOperator {
+    #[n(0)]
+    In(#[n(0)] Box<[Name]>),
+    /// Also holds if the label is absent.
+    #[n(1)]
+    NotIn(#[n(0)] Box<[Name]>),
+    #[n(2)]
+    Exists,
+    #[n(3)]
+    DoesNotExist,
+    /// The value is an integer above this one.
+    #[n(4)]
+    Gt(#[n(0)] i64),
+    /// The value is an integer below this one.
+    #[n(5)]
+    Lt(#[n(0)] i64),
+    /// The requirement is invalid: its whole term matches nothing.
+    #[n(6)]
+    Invalid,
+}
+
+impl NodeOperator {
+    /// Whether it holds for a label with this value.
+    pub fn holds(&self, value: &str) -> bool {
+        match self {
+            Self::In(values) => values.iter().any(|known| *known == *value),
+            Self::NotIn(values) => values.iter().all(|known| *known != *value),
+            Self::Exists => true,
+            Self::DoesNotExist | Self::Invalid => false,
+            Self::Gt(bound) => value.parse().is_ok_and(|value: i64| value > *bound),
+            Self::Lt(bound) => value.parse().is_ok_and(|value: i64| value < *bound),
+        }
+    }
+
+    /// Whether it holds if the label is absent.
+    pub fn holds_without(&self) -> bool {
+        match self {
+            Self::NotIn(_) | Self::DoesNotExist => true,
+            Self::In(_) | Self::Exists | Self::Gt(_) | Self::Lt(_) | Self::Invalid => false,
+        }
+    }
+}
+
+/// The affinity or anti-affinity terms of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct PodTerms {
+    /// All must hold.
+    #[n(0)]
+    pub required: Box<[PodTerm]>,
+    /// Each with its weight.
+    #[n(1)]
+    pub preferred: Box<[(i32, PodTerm)]>,
+}
+
+impl PodTerms {
+    pub fn is_empty(&self) -> bool {
+        self.required.is_empty() && self.preferred.is_empty()
+    }
+
+    /// The required terms, then the preferred ones.
+    pub fn iter(&self) -> impl Iterator<Item = &PodTerm> {
+        self.required.iter().chain(self.preferred.iter().map(|(_, term)| term))
+    }
+}
+
+/// One pod affinity term: which pods, and in which topology domain.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct PodTerm {
+    /// None selects no pod.
+    #[n(0)]
+    pub selector: Option<Selector>,
+    /// The namespaces of the pods. Without these and without `namespace_selector`: the pod's own namespace.
+    #[n(1)]
+    pub namespaces: Box<[Namespace]>,
+    /// Selects further namespaces by their labels.
+    #[n(2)]
+    pub namespace_selector: Option<Selector>,
+    /// Nodes with equal values of this label are one topology domain.
+    #[n(3)]
+    pub topology_key: Name,
+}
+
+/// A topology spread constraint.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct SpreadConstraint {
+    #[n(0)]
+    pub max_skew: i32,
+    #[n(1)]
+    pub topology_key: Name,
+    /// Whether `whenUnsatisfiable` is DoNotSchedule.
+    #[n(2)]
+    pub hard: bool,
+    /// None selects no pod.
+    #[n(3)]
+    pub selector: Option<Selector>,
+    /// Labels whose values the counted pods must share with the pod.
+    #[n(4)]
+    pub match_label_keys: Box<[Name]>,
+    /// With fewer domains than this, the global minimum is 0.
+    #[n(5)]
+    pub min_domains: i32,
+    /// Whether nodes that the pod's node affinity excludes are not counted.
+    #[n(6)]
+    pub honours_affinity: bool,
+    /// Whether nodes with taints that the pod does not tolerate are not counted.
+    #[n(7)]
+    pub honours_taints: bool,
+}
+
+/// A `hostPort`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct HostPort {
+    /// Empty: all addresses.
+    #[n(0)]
+    pub ip: Name,
+    /// TCP, UDP or SCTP.
+    #[n(1)]
+    pub protocol: Name,
+    #[n(2)]
+    pub port: i32,
+}
+
+impl HostPort {
+    /// Whether the two cannot be used on one node.
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        let everywhere = |port: &Self| port.ip.is_empty() || port.ip == "0.0.0.0";
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (everywhere(self) || everywhere(other) || self.ip == other.ip)
+    }
+}
+
+/// A volume that can restrict a pod to nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub enum PodVolume {
+    /// A PersistentVolumeClaim of the pod's namespace.
+    #[n(0)]
+    Claim(#[n(0)] Name),
+    /// A claim created for the pod, named `POD-VOLUME`, and the name of its StorageClass; empty for the default.
+    #[n(1)]
+    OwnClaim {
+        #[n(0)]
+        volume: Name,
+        #[n(1)]
+        class: Name,
+    },
+    /// A disk named in the pod's spec.
+    #[n(2)]
+    Disk(#[n(0)] Disk),
+}
+
+/// A disk that a pod uses without a claim.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Disk {
+    #[n(0)]
+    pub kind: DiskKind,
+    /// The identity of the disk, its parts joined.
+    #[n(1)]
+    pub id: Name,
+    #[n(2)]
+    pub read_only: bool,
+}
+
+/// The kinds of disk that only one pod of a node can use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(index_only)]
+pub enum DiskKind {
+    #[n(0)]
+    GcePersistentDisk,
+    #[n(1)]
+    AwsElasticBlockStore,
+    #[n(2)]
+    Iscsi,
+    #[n(3)]
+    Rbd,
+}
+
+impl Disk {
+    /// Whether the two cannot be on one node: the same disk, and not both read-only.
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        let shared = self.kind != DiskKind::AwsElasticBlockStore && self.read_only && other.read_only;
+        self.kind == other.kind && self.id == other.id && !shared
+    }
+}

@@ -1,0 +1,39 @@
+//! Services.
+
+use minicbor::{Decode, Encode};
+
+use super::{
+    encoding::EncodingContext,
+    labels::Labels,
+    names::{Key, Name},
+    table::{TableObject, Version},
+};
+
+/// A Service, by its selector: the scheduler spreads its pods if they have no spread constraints.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Service {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub version: Version,
+    /// `spec.selector`; an empty one selects no pod.
+    #[n(2)]
+    pub selector: Box<[(Name, Name)]>,
+}
+
+impl Service {
+    pub fn selects(&self, labels: &Labels) -> bool {
+        !self.selector.is_empty() && self.selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+    }
+}
+
+impl TableObject for Service {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}

@@ -1,0 +1,215 @@
+//! Persistent volumes, their claims, and the nodes that can reach them.
+
+use minicbor::{Decode, Encode};
+
+use super::{
+    encoding::EncodingContext,
+    labels::{Labels, Selector},
+    names::{Key, Name, NodeName},
+    owner::Owner,
+    scheduling::NodeTerm,
+    table::{TableObject, Version},
+    uid::Uid,
+};
+
+/// A PersistentVolumeClaim, cut down to what decides placement.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Claim {
+    #[n(0)]
+    pub key: Key,
+    #[n(1)]
+    pub uid: Uid,
+    #[n(2)]
+    pub version: Version,
+    /// `spec.volumeName`: the volume that it is or will be bound to; empty while there is none.
+    #[n(3)]
+    pub volume: Name,
+    /// Whether the binding is complete (annotation `pv.kubernetes.io/bind-completed`).
+    #[n(4)]
+    pub is_bound: bool,
+    /// Whether its volume was lost (`status.phase` Lost).
+    #[n(5)]
+    pub is_lost: bool,
+    /// Whether its deletion has started.
+    #[n(6)]
+    pub is_terminating: bool,
+    /// The name of its StorageClass; empty if it has none.
+    #[n(7)]
+    pub class: Name,
+    /// The node for which the scheduler requested a volume (`volume.kubernetes.io/selected-node`).
+    #[n(8)]
+    pub selected_node: Option<NodeName>,
+    /// The pod that it was created for, if any.
+    #[n(9)]
+    pub owner: Option<Owner>,
+    /// Which volumes it accepts; none accepts all.
+    #[n(10)]
+    pub selector: Option<Selector>,
+    #[n(11)]
+    pub requested: VolumeProperties,
+}
+
+/// A PersistentVolume, cut down to what decides placement.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Volume {
+    #[n(0)]
+    pub name: Name,
+    #[n(1)]
+    pub version: Version,
+    #[n(2)]
+    pub labels: Labels,
+    #[n(3)]
+    pub class: Name,
+    /// `spec.nodeAffinity`: nodes that match one of these terms can reach it; none if all nodes can.
+    #[n(4)]
+    pub node_affinity: Option<Box<[NodeTerm]>>,
+    #[n(5)]
+    pub properties: VolumeProperties,
+    /// The claim that it is bound to or reserved for; the uid is empty if only the name is known.
+    #[n(6)]
+    pub claim: Option<(Key, Uid)>,
+    /// Whether `status.phase` is Available.
+    #[n(7)]
+    pub is_available: bool,
+    #[n(8)]
+    pub is_terminating: bool,
+    /// The CSI driver, and its handle of the volume.
+    #[n(9)]
+    pub handle: Option<(Name, Name)>,
+}
+
+/// Capacity, access modes and volume mode: of a volume, or as a claim requests them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct VolumeProperties {
+    #[n(0)]
+    pub bytes: i64,
+    #[n(1)]
+    pub modes: AccessModes,
+    /// Whether it is a raw block device, not a file system.
+    #[n(2)]
+    pub is_block: bool,
+}
+
+/// `accessModes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct AccessModes {
+    #[n(0)]
+    pub read_write_once: bool,
+    #[n(1)]
+    pub read_only_many: bool,
+    #[n(2)]
+    pub read_write_many: bool,
+    #[n(3)]
+    pub read_write_once_pod: bool,
+}
+
+impl AccessModes {
+    pub fn parse<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
+        let mut modes = Self::default();
+        for text in texts {
+            match text {
+                "ReadWriteOnce" => modes.read_write_once = true,
+                "ReadOnlyMany" => modes.read_only_many = true,
+                "ReadWriteMany" => modes.read_write_many = true,
+                "ReadWriteOncePod" => modes.read_write_once_pod = true,
+                _ => {}
+            }
+        }
+        modes
+    }
+
+    /// Whether a volume can be used by one node at a time.
+    pub const fn is_single_node(self) -> bool {
+        (self.read_write_once || self.read_write_once_pod) && !self.read_only_many && !self.read_write_many
+    }
+
+    /// Whether all of the others are among these.
+    pub const fn cover(self, others: Self) -> bool {
+        (self.read_write_once || !others.read_write_once)
+            && (self.read_only_many || !others.read_only_many)
+            && (self.read_write_many || !others.read_write_many)
+            && (self.read_write_once_pod || !others.read_write_once_pod)
+    }
+}
+
+/// A StorageClass.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct StorageClass {
+    #[n(0)]
+    pub name: Name,
+    #[n(1)]
+    pub version: Version,
+    #[n(2)]
+    pub provisioner: Name,
+    /// Whether `volumeBindingMode` is WaitForFirstConsumer.
+    #[n(3)]
+    pub waits_for_consumer: bool,
+    /// `allowedTopologies`: volumes can be created where one of these terms matches; empty for everywhere.
+    #[n(4)]
+    pub topologies: Box<[NodeTerm]>,
+}
+
+impl StorageClass {
+    /// Whether volumes are provisioned on demand.
+    pub fn provisions(&self) -> bool {
+        !self.provisioner.is_empty() && self.provisioner != *"kubernetes.io/no-provisioner"
+    }
+}
+
+/// A CSINode: how many volumes of each driver a node can attach.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct CsiNode {
+    #[n(0)]
+    pub name: NodeName,
+    #[n(1)]
+    pub version: Version,
+    /// By driver; drivers without a limit are omitted.
+    #[n(2)]
+    pub limits: Box<[(Name, i64)]>,
+}
+
+impl TableObject for Claim {
+    type Key = Key;
+    fn key(&self) -> Key {
+        self.key.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+impl TableObject for Volume {
+    type Key = Name;
+    fn key(&self) -> Name {
+        self.name.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+impl TableObject for StorageClass {
+    type Key = Name;
+    fn key(&self) -> Name {
+        self.name.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+impl TableObject for CsiNode {
+    type Key = NodeName;
+    fn key(&self) -> NodeName {
+        self.name.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}

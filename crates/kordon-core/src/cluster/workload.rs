@@ -1,0 +1,116 @@
+//! Workloads, and the cluster-wide objects that plans read with them: PriorityClasses and Namespaces.
+
+use minicbor::{Decode, Encode};
+
+use super::{
+    encoding::EncodingContext,
+    labels::{Labels, Selector},
+    names::{Key, Name, Namespace},
+    owner::{Owner, WorkloadKind},
+    table::{TableObject, Version},
+    uid::Uid,
+};
+
+/// A ReplicaSet, Deployment, StatefulSet, ReplicationController, DaemonSet or Job, cut down to what plans read.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct Workload {
+    #[n(0)]
+    pub kind: WorkloadKind,
+    #[n(1)]
+    pub key: Key,
+    #[n(2)]
+    pub uid: Uid,
+    #[n(3)]
+    pub version: Version,
+    /// `spec.replicas`; of a Job, `spec.parallelism`. None if the kind has none.
+    #[n(4)]
+    pub replicas: Option<i32>,
+    /// `spec.selector`; read for DaemonSets.
+    #[n(5)]
+    pub selector: Option<Selector>,
+    #[n(6)]
+    pub owner: Option<Owner>,
+    /// Of a Job: whether a replacement waits until the old pod is finished (`podReplacementPolicy: Failed`).
+    #[n(7)]
+    pub replaces_only_failed: bool,
+    #[n(8)]
+    pub stage: WorkloadStage,
+}
+
+/// Whether a workload still wants its pods.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum WorkloadStage {
+    #[default]
+    #[n(0)]
+    Active,
+    /// A Job that is complete or has failed: it deletes the pods that still run.
+    #[n(1)]
+    Finished,
+    /// Its own deletion has started.
+    #[n(2)]
+    Deleting,
+}
+
+impl TableObject for Workload {
+    type Key = (WorkloadKind, Key);
+    fn key(&self) -> Self::Key {
+        (self.kind, self.key.clone())
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+/// A PriorityClass.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct PriorityClass {
+    #[n(0)]
+    pub name: Name,
+    #[n(1)]
+    pub version: Version,
+    #[n(2)]
+    pub value: i32,
+    #[n(3)]
+    pub global_default: bool,
+    /// Whether `preemptionPolicy` is Never.
+    #[n(4)]
+    pub never_preempts: bool,
+}
+
+impl TableObject for PriorityClass {
+    type Key = Name;
+    fn key(&self) -> Name {
+        self.name.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}
+
+/// A Namespace.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct NamespaceObject {
+    #[n(0)]
+    pub name: Namespace,
+    #[n(1)]
+    pub version: Version,
+    #[n(2)]
+    pub labels: Labels,
+    /// Whether `status.phase` is Terminating.
+    #[n(3)]
+    pub terminating: bool,
+}
+
+impl TableObject for NamespaceObject {
+    type Key = Namespace;
+    fn key(&self) -> Namespace {
+        self.name.clone()
+    }
+    fn version(&self) -> Version {
+        self.version
+    }
+}

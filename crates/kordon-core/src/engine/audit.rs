@@ -1,0 +1,122 @@
+//! Checks whether a shadowed controller acts as our settings predict.
+//!
+//! Its flags cannot always be read, and predictions from wrong flags are useless. Each flag is reported once per
+//! leader.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    health::NodeHealth,
+    settings::Settings,
+    why::{Certainty, HeartbeatSource},
+    zone::{Zone, ZoneState},
+};
+use crate::cluster::{NodeName, ZoneKey};
+use kordon_time::{Span, Timestamp};
+
+/// How far our observation may differ in time from the controller's: both have watches of their own.
+const SLACK: Span = Span::from_secs(3);
+
+/// How a warning ends that the controller acts otherwise than our settings predict.
+pub const WOULD_EXPLAIN: &str = "would explain it";
+
+/// What the audit has observed of the controller.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    /// The time of each zone's last NoExecute taint that took a token.
+    tainted: BTreeMap<ZoneKey, Timestamp>,
+    reported: BTreeSet<&'static str>,
+}
+
+impl Audit {
+    /// A node became Unknown. Returns a warning if that was earlier or later than the grace period allows.
+    ///
+    /// Only heartbeats that we observed ourselves are judged.
+    pub fn on_unknown(
+        &mut self,
+        node: &NodeName,
+        record: &NodeHealth,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Option<String> {
+        if record.certainty != Certainty::Observed
+            || !matches!(record.heartbeat_source, HeartbeatSource::Lease | HeartbeatSource::Status)
+        {
+            return None;
+        }
+        let (flag, grace) = record.grace_flag(settings);
+        let period = settings.node_monitor_period.value;
+        let silent = now.since(record.probe);
+        // The controller's passes notice a heartbeat up to a period before or after ours do.
+        let off = period + SLACK;
+        let word = if silent + off < grace {
+            "earlier"
+        } else if silent > grace + period + off {
+            "later"
+        } else {
+            return None;
+        };
+        self.reported.insert(flag).then(|| {
+            let least = Span::from_nanos((silent - period).as_nanos().max(0));
+            format!(
+                "node {node} became Unknown {silent} after its last heartbeat, {word} than --{flag}={grace} allows: a \
+                 value between {least} and {silent} {WOULD_EXPLAIN}"
+            )
+        })
+    }
+
+    /// A node was tainted with a token. Returns a warning if the eviction rate did not allow it yet.
+    pub fn on_taint(
+        &mut self,
+        node: &NodeName,
+        key: &ZoneKey,
+        zone: &Zone,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Option<String> {
+        let before = self.tainted.insert(key.clone(), now)?;
+        let gap = now.since(before);
+        let rate = zone.limiter.rate();
+        let state = zone.state.unwrap_or(ZoneState::Initial);
+        if rate == 0.0 {
+            // The first taint after a change of the zone's state may have been in flight.
+            let (flag, value) = match state {
+                ZoneState::PartialDisruption => (
+                    "secondary-node-eviction-rate",
+                    "--large-cluster-size-threshold or --unhealthy-zone-threshold",
+                ),
+                ZoneState::Initial | ZoneState::Normal | ZoneState::FullDisruption => {
+                    ("unhealthy-zone-threshold", "--node-eviction-rate")
+                }
+            };
+            let steady = gap > settings.node_monitor_period.value + SLACK;
+            return (steady && self.reported.insert(flag)).then(|| {
+                format!(
+                    "node {node} was tainted NoExecute although zone {key} is {state} with eviction rate 0: another \
+                     --{flag}, {value} {WOULD_EXPLAIN}"
+                )
+            });
+        }
+        let apart = Span::from_secs_f64(1.0 / f64::from(rate));
+        let flag = match state {
+            ZoneState::PartialDisruption => "secondary-node-eviction-rate",
+            ZoneState::Initial | ZoneState::Normal | ZoneState::FullDisruption => "node-eviction-rate",
+        };
+        (gap + SLACK < apart && self.reported.insert(flag)).then(|| {
+            format!(
+                "two nodes of zone {key} were tainted NoExecute {gap} apart, but --{flag}={rate} allows one every \
+                 {apart}: a higher --{flag} {WOULD_EXPLAIN}"
+            )
+        })
+    }
+
+    /// The flags that were reported.
+    pub fn reported(&self) -> impl Iterator<Item = &'static str> {
+        self.reported.iter().copied()
+    }
+
+    /// A new controller has full buckets, and flags of its own.
+    pub fn restart(&mut self) {
+        *self = Self::default();
+    }
+}

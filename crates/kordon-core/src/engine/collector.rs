@@ -1,0 +1,297 @@
+//! The pod garbage collector, which force deletes orphaned and finished pods (docs/upstream/neighbours.md#1; upstream
+//! `podgc.PodGCController`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    Engine,
+    effect::{Deletion, NodeCheck, Write},
+    outbox::{EffectSubject, Outbox},
+    view::{Due, PendingEviction},
+    why::{Cause, Certainty, Why},
+};
+use crate::cluster::{Cluster, Delta, Key, Name, Node, NodeName, OUT_OF_SERVICE, Phase, Pod};
+use kordon_time::{ClusterTime, Span, Timestamp};
+
+/// The time from one pass to the next.
+const PERIOD: Span = Span::from_secs(20);
+/// How long a node's name must be missing before its pods are orphans.
+const QUARANTINE: Span = Span::from_secs(40);
+/// The reason of a pod that its kubelet evicted under resource pressure.
+const EVICTED: &str = "Evicted";
+
+/// The objects that the pod garbage collector has to look at, updated with every change: a pass with nothing to do is
+/// skipped.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    /// The time of a pass; the others are whole periods away.
+    tick: Timestamp,
+    /// How well the times of the passes are known.
+    certainty: Certainty,
+    /// The earliest time of the next pass.
+    not_before: Timestamp,
+    /// Names that pods are bound to and no node has.
+    missing: BTreeSet<NodeName>,
+    /// When each name leaves quarantine. A node that comes back does not remove its name.
+    quarantine: BTreeMap<NodeName, Timestamp>,
+    /// Nodes with the out-of-service taint.
+    out_of_service: BTreeSet<NodeName>,
+    /// Terminating pods that were never scheduled.
+    unscheduled: BTreeSet<Key>,
+    /// Finished pods, in the order in which they are collected.
+    finished: BTreeSet<Finished>,
+}
+
+/// The order of finished pods: those evicted by their kubelet first, then by age and name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finished {
+    by_itself: bool,
+    created: ClusterTime,
+    name: Name,
+    key: Key,
+}
+
+impl Finished {
+    fn of(pod: &Pod) -> Option<Self> {
+        pod.is_finished().then(|| Self {
+            by_itself: !(pod.phase == Phase::Failed && pod.reason == *EVICTED),
+            created: pod.created,
+            name: pod.key.name.clone(),
+            key: pod.key.clone(),
+        })
+    }
+}
+
+impl Collector {
+    /// A collector over the cluster as it is, with a pass at `tick`.
+    pub fn new(cluster: &Cluster, tick: Timestamp, certainty: Certainty, now: Timestamp) -> Self {
+        let mut collector = Self {
+            tick,
+            certainty,
+            not_before: tick.max(now),
+            missing: BTreeSet::new(),
+            quarantine: BTreeMap::new(),
+            out_of_service: BTreeSet::new(),
+            unscheduled: BTreeSet::new(),
+            finished: BTreeSet::new(),
+        };
+        for node in cluster.nodes().iter() {
+            collector.add_node(node);
+        }
+        for pod in cluster.pods().iter() {
+            collector.add_pod(cluster, pod);
+        }
+        collector
+    }
+
+    /// Something changed: what it leaves to do waits for the first pass from now on. A pass that is due already still
+    /// comes, and passes without work have been skipped.
+    pub fn on_change(&mut self, threshold: i32, now: Timestamp) {
+        if self.next(threshold).is_none_or(|due| due > now) {
+            self.not_before = self.not_before.max(now);
+        }
+    }
+
+    pub fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>) {
+        match (&delta.old, &delta.new) {
+            (_, Some(node)) => self.add_node(node),
+            (Some(node), None) => {
+                self.out_of_service.remove(&node.name);
+                if cluster.load(&node.name).pods > 0 {
+                    self.missing.insert(node.name.clone());
+                }
+            }
+            (None, None) => {}
+        }
+    }
+
+    pub fn on_pod(&mut self, cluster: &Cluster, delta: &Delta<Pod>, out: &mut Outbox) {
+        let gone = delta.old.as_ref().filter(|_| delta.new.is_none());
+        if let Some(pod) = gone {
+            out.forget(&EffectSubject::PodCollected(pod.key.clone()));
+        }
+        if let Some(pod) = &delta.old {
+            self.forget_pod(pod);
+        }
+        if let Some(pod) = &delta.new {
+            self.add_pod(cluster, pod);
+        }
+    }
+
+    fn add_node(&mut self, node: &Node) {
+        self.missing.remove(&node.name);
+        if node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE) {
+            self.out_of_service.insert(node.name.clone());
+        } else {
+            self.out_of_service.remove(&node.name);
+        }
+    }
+
+    fn add_pod(&mut self, cluster: &Cluster, pod: &Pod) {
+        self.finished.extend(Finished::of(pod));
+        match &pod.node {
+            Some(node) if cluster.node(node).is_none() => {
+                self.missing.insert(node.clone());
+            }
+            None if pod.termination.is_some() => {
+                self.unscheduled.insert(pod.key.clone());
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    fn forget_pod(&mut self, pod: &Pod) {
+        if let Some(finished) = Finished::of(pod) {
+            self.finished.remove(&finished);
+        }
+        self.unscheduled.remove(&pod.key);
+    }
+
+    /// How many finished pods are above the threshold.
+    fn excess(&self, threshold: i32) -> usize {
+        usize::try_from(threshold)
+            .ok()
+            .filter(|kept| *kept > 0)
+            .map_or(0, |kept| self.finished.len().saturating_sub(kept))
+    }
+
+    /// The next pass that may find something to do; none if none would.
+    pub fn next(&self, threshold: i32) -> Option<Timestamp> {
+        let earliest = self.not_before;
+        let at_once =
+            self.excess(threshold) > 0 || !self.out_of_service.is_empty() || !self.unscheduled.is_empty();
+        let orphans = self.missing.iter().map(|node| self.quarantine.get(node).copied().unwrap_or(earliest));
+        let due = orphans.chain(at_once.then_some(earliest)).min()?;
+        Some(self.pass_at(due.max(earliest)))
+    }
+
+    /// The first pass at or after this.
+    fn pass_at(&self, at: Timestamp) -> Timestamp {
+        let into = at.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos());
+        if into == 0 { at } else { at + Span::from_nanos(PERIOD.as_nanos() - into) }
+    }
+
+    /// Puts newly missing names into quarantine, and returns those that left it without a node.
+    fn update_quarantine(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<NodeName> {
+        self.missing.retain(|node| cluster.load(node).pods > 0);
+        let over = |until: &Timestamp| *until <= now;
+        let mut orphaned: Vec<NodeName> = Vec::new();
+        self.quarantine.retain(|node, until| {
+            if over(until) && self.missing.contains(node) {
+                orphaned.push(node.clone());
+            }
+            !over(until)
+        });
+        // Counted from when the pass was due: the pass that ends the quarantine may be less late than this one.
+        let pass = now - Span::from_nanos(now.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos()));
+        for node in &self.missing {
+            if !self.quarantine.contains_key(node) {
+                self.quarantine.insert(node.clone(), pass + QUARANTINE);
+            }
+        }
+        orphaned
+    }
+
+    /// When the pods of missing nodes will be deleted, if the nodes stay missing.
+    pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
+        let mut pending = Vec::new();
+        for (node, until) in &self.quarantine {
+            if !self.missing.contains(node) {
+                continue;
+            }
+            let due = Due::At { at: self.pass_at(*until), certainty: self.certainty };
+            let why = Why::from(Cause::Orphaned { node: node.0.clone(), certainty: self.certainty });
+            pending.extend(cluster.pods_on(node).map(|pod| PendingEviction {
+                pod: pod.key.clone(),
+                uid: pod.uid.clone(),
+                node: node.clone(),
+                due,
+                why: why.clone(),
+            }));
+        }
+        pending
+    }
+}
+
+impl Engine {
+    /// When the pod garbage collector next has something to do; none if it does not run.
+    pub(super) fn collecting_due(&self) -> Option<Timestamp> {
+        let threshold = self.settings.terminated_pod_gc_threshold.value;
+        self.collector.as_ref().and_then(|collector| collector.next(threshold))
+    }
+
+    /// Starts the pod garbage collector, if it runs at all, with a pass at `tick`.
+    pub(super) fn start_collector(
+        &mut self,
+        cluster: &Cluster,
+        tick: Timestamp,
+        certainty: Certainty,
+        now: Timestamp,
+    ) {
+        let runs = self.settings.controllers.value.pod_gc;
+        self.collector = runs.then(|| Collector::new(cluster, tick, certainty, now));
+    }
+
+    /// One pass of the pod garbage collector (upstream `gc`).
+    pub(super) fn collect(&mut self, cluster: &Cluster, now: Timestamp) {
+        let Some(collector) = &mut self.collector else { return };
+        collector.not_before = now + Span::from_nanos(1);
+        let threshold = self.settings.terminated_pod_gc_threshold.value;
+        let mut to_delete: Vec<(Key, Cause)> = Vec::new();
+        let excess = collector.finished.iter().take(collector.excess(threshold));
+        to_delete.extend(excess.map(|pod| (pod.key.clone(), Cause::FinishedBeyond { threshold })));
+        if self.rules.collects_out_of_service {
+            let nodes = collector.out_of_service.iter().filter_map(|node| cluster.node(node));
+            for node in nodes.filter(|node| !node.is_ready()) {
+                let terminating = cluster.pods_on(&node.name).filter(|pod| pod.termination.is_some());
+                to_delete.extend(terminating.map(|pod| (pod.key.clone(), Cause::OutOfService)));
+            }
+        }
+        let certainty = collector.certainty;
+        for node in collector.update_quarantine(cluster, now) {
+            let why = Cause::Orphaned { node: node.0.clone(), certainty };
+            to_delete.extend(cluster.pods_on(&node).map(|pod| (pod.key.clone(), why.clone())));
+        }
+        to_delete.extend(collector.unscheduled.iter().map(|key| (key.clone(), Cause::NeverScheduled)));
+        for (key, cause) in to_delete {
+            self.force_delete(cluster, &key, cause, now);
+        }
+    }
+
+    /// Force deletes a pod. Only an unfinished orphan gets the condition DisruptionTarget.
+    fn force_delete(&mut self, cluster: &Cluster, key: &Key, cause: Cause, now: Timestamp) {
+        let Some(pod) = cluster.pod(key) else { return };
+        let fail = self.rules.fails_collected && !pod.is_finished();
+        let is_orphan = matches!(cause, Cause::Orphaned { .. });
+        let disruption_target = fail && is_orphan;
+        let node = if is_orphan { NodeCheck::MustBeGone } else { NodeCheck::Skip };
+        let write = Write::DeletePod {
+            pod: key.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone().unwrap_or_default(),
+            deletion: Deletion::Collected { fail, disruption_target, node },
+        };
+        self.out.propose(write, cause.into(), now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, ObjectEvent};
+
+    #[test]
+    fn a_late_pass_does_not_delay_the_end_of_the_quarantine_by_another_period() {
+        let start = Timestamp::from_secs(1_800_000_000);
+        let after = |millis| start + Span::from_millis(millis);
+        let mut cluster = Cluster::default();
+        let pod = Pod { key: Key::new("shop", "orphan"), node: Some("nowhere".into()), ..Pod::default() };
+        cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
+        let mut collector = Collector::new(&cluster, start, Certainty::Observed, start);
+        assert_eq!(collector.next(0), Some(start));
+        assert_eq!(collector.update_quarantine(&cluster, after(50)), []);
+        collector.not_before = after(51);
+        assert_eq!(collector.next(0), Some(after(40_000)));
+        assert_eq!(collector.update_quarantine(&cluster, after(40_001)), ["nowhere".into()]);
+    }
+}

@@ -1,0 +1,101 @@
+//! How a pass sets the states and eviction rates of the zones, after it assessed the nodes
+//! (docs/upstream/node-lifecycle.md#5.3; upstream `handleDisruption`).
+
+use std::collections::BTreeMap;
+
+use super::{
+    Engine, HeartbeatSource,
+    effect::Severity,
+    outbox::EffectSubject,
+    why::{Cause, Why},
+    zone::{self, Census, Disruption, ZoneState},
+};
+use crate::cluster::{Cluster, TaintEffect, ZoneKey};
+use kordon_time::Timestamp;
+
+impl Engine {
+    pub(super) fn handle_disruption(
+        &mut self,
+        cluster: &Cluster,
+        census: &BTreeMap<ZoneKey, Census>,
+        now: Timestamp,
+    ) {
+        self.taint_mid_pass(cluster, census, now);
+        let open = self.find_uncertain(census, now);
+        self.metrics.count_zones(census);
+        let before = self.zones.len();
+        let disruption = zone::update(&mut self.zones, census, &self.settings, now);
+        self.nodes_changed |= self.zones.len() != before;
+        match disruption {
+            Disruption::StillFull => {}
+            Disruption::EntersFull => self.enter_full_disruption(cluster, now),
+            Disruption::LeavesFull => {
+                let text = "a zone recovered: every node gets a new grace period".into();
+                self.out.notice(Severity::Warning, text, Why::default(), now);
+                for node in cluster.nodes().iter() {
+                    if let Some(record) = self.records.get_mut(&node.name) {
+                        record.restart_grace(HeartbeatSource::DisruptionEnd, now);
+                    }
+                    if self.out.has_recorded_no_execute(&node.name) {
+                        // A taint that the controller did not remove stays.
+                        self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
+                    }
+                }
+                self.scope.on_general_change();
+                self.set_zones(census, Changed::All, now);
+            }
+            Disruption::PerZone => self.set_zones(census, Changed::Only, now),
+        }
+        self.report_uncertain(open);
+    }
+
+    /// Stops all evictions and removes the NoExecute taints of every node, also those that others added.
+    fn enter_full_disruption(&mut self, cluster: &Cluster, now: Timestamp) {
+        let text =
+            "all zones down: evictions paused (master disruption mode), NoExecute taints removed".into();
+        self.out.notice(Severity::Warning, text, Cause::AllZonesDown.into(), now);
+        for node in &self.in_order(cluster) {
+            self.cancel_planned(cluster, node, Cause::AllZonesDown, now);
+        }
+        self.scope.on_general_change();
+        for zone in self.zones.values_mut() {
+            zone.limiter.swap(0.0, now);
+            zone.state = Some(ZoneState::FullDisruption);
+        }
+    }
+
+    /// Sets the new states and rates of the zones. A zone without counted nodes gets upstream's empty state and keeps
+    /// its rate (docs/upstream/node-lifecycle.md#12.15).
+    fn set_zones(&mut self, census: &BTreeMap<ZoneKey, Census>, changed: Changed, now: Timestamp) {
+        let threshold = self.settings.unhealthy_zone_threshold.value;
+        for (key, zone) in &mut self.zones {
+            let state = census.get(key).map(|census| census.state(threshold));
+            if changed == Changed::Only && zone.state == state {
+                continue;
+            }
+            if let Some(state) = state {
+                zone.set_limiter(state, &self.settings, now);
+                if zone.state != Some(state)
+                    && (zone.state, state) != (Some(ZoneState::Initial), ZoneState::Normal)
+                {
+                    let rate = zone.limiter.rate();
+                    let (down, size) = (zone.census.not_ready, zone.census.size());
+                    let text = format!(
+                        "zone {key} is {state}: {down} of {size} nodes not ready, eviction rate {rate}/s"
+                    );
+                    let level = if state == ZoneState::Normal { Severity::Info } else { Severity::Warning };
+                    self.out.notice(level, text, Why::default(), now);
+                }
+            }
+            zone.state = state;
+        }
+    }
+}
+
+/// Which zones get a new rate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Changed {
+    All,
+    /// Those whose state changed.
+    Only,
+}

@@ -1,0 +1,515 @@
+//! Taint eviction: which pods leave a node with NoExecute taints, and when (docs/upstream/node-lifecycle.md#7; upstream
+//! taint manager, since 1.29 `taint-eviction-controller`).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    WatchHealth,
+    effect::{Deletion, EventObject, RecordedEvent, Severity, Write},
+    outbox::{EffectSubject, Outbox},
+    settings::ControllerRules,
+    view::{Due, Expiry, LeavingPods, PendingEviction},
+    why::{Cause, Certainty, Why},
+};
+use crate::cluster::{
+    Cluster, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, Toleration, cow_map::CowMap,
+};
+use kordon_time::{Span, Timestamp};
+
+/// The timers of taint eviction.
+#[derive(Clone, Debug, Default)]
+pub struct Evictor {
+    timer_source: TimerSource,
+    /// The NoExecute taints, by node; nodes without any are left out.
+    tainted: BTreeMap<NodeName, Arc<[Taint]>>,
+    /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer
+    /// (docs/upstream/node-lifecycle.md#12.36).
+    timers: CowMap<Key, Timer>,
+    /// The running timers, by the time when they fire.
+    by_time: CowMap<(Timestamp, Key), ()>,
+    /// The requested deletions that are not answered, with the time when each was due.
+    requested: BTreeMap<Key, Timestamp>,
+}
+
+/// The state of a pod's timer.
+#[derive(Clone, Debug)]
+enum Timer {
+    Running(Running),
+    /// The deletion was recorded and not written (dry-run): the shadowed controller may still delete the pod.
+    Overdue(Running),
+    /// The pod was deleted; refuses later timers until it is cancelled, up to 1.32
+    /// (docs/upstream/node-lifecycle.md#7.8).
+    Tombstone,
+}
+
+/// A running timer.
+#[derive(Clone, Debug)]
+struct Running {
+    created: Timestamp,
+    fires: Timestamp,
+    certainty: Certainty,
+    why: Why,
+}
+
+/// Whose timers these are, which decides when they start.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum TimerSource {
+    /// Ours: they start when an event is processed, regardless of the taint's timeAdded.
+    #[default]
+    Controller,
+    /// Another controller's: they started when the taint was added. It has run since `started`.
+    Shadow { started: Option<Timestamp> },
+}
+
+/// How the engine learned of a node's taints.
+#[derive(Clone, Copy, Debug)]
+pub enum TaintSource<'a> {
+    /// The node changed while the watches were live. It had these NoExecute taints before: any other was added now,
+    /// whatever its timeAdded says.
+    Live { before: &'a [Taint] },
+    /// They may have been there for some time.
+    Found,
+}
+
+/// How a pod tolerates the NoExecute taints of its node (docs/upstream/node-lifecycle.md#7.6).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tolerance<'a> {
+    NotTolerated(&'a Taint),
+    Forever,
+    /// The shortest time that a toleration gives.
+    For {
+        span: Span,
+        taint: &'a Taint,
+    },
+}
+
+/// What the evictor decides by, and where its effects go.
+pub struct Context<'a> {
+    pub cluster: &'a Cluster,
+    pub rules: &'a ControllerRules,
+    pub out: &'a mut Outbox,
+    pub now: Timestamp,
+}
+
+/// When a pod began to tolerate a taint, and how well that is known.
+#[derive(Clone, Copy, Debug)]
+struct TolerationStart {
+    at: Timestamp,
+    certainty: Certainty,
+}
+
+impl TolerationStart {
+    /// Since when the taint counts.
+    fn why(self, taint: &Taint) -> Why {
+        Cause::Tainted { key: taint.key.clone(), since: self.at, certainty: self.certainty }.into()
+    }
+}
+
+impl Evictor {
+    pub fn new(timer_source: TimerSource) -> Self {
+        Self { timer_source, ..Self::default() }
+    }
+
+    /// Reacts to a node that was added, changed or removed (upstream `NodeUpdated`, `handleNodeUpdate`).
+    pub fn on_node(&mut self, delta: &Delta<Node>, health: WatchHealth, context: &mut Context<'_>) {
+        if let (Some(old), Some(new)) = (&delta.old, &delta.new)
+            && Arc::ptr_eq(&old.taints, &new.taints)
+        {
+            return;
+        }
+        let before = delta.old.as_ref().map_or_else(Vec::new, |node| no_execute(node));
+        let Some(node) = &delta.new else {
+            // The timers of its pods continue and still fire (docs/upstream/node-lifecycle.md#12.35).
+            if let Some(node) = &delta.old {
+                self.tainted.remove(&node.name);
+            }
+            return;
+        };
+        let taints = no_execute(node);
+        let taint_source = match delta.old {
+            Some(_) if health == WatchHealth::Live => TaintSource::Live { before: &before },
+            Some(_) | None => TaintSource::Found,
+        };
+        if delta.old.is_none() || before != taints {
+            self.evaluate_node(&node.name, taints, taint_source, context);
+        }
+    }
+
+    /// Evaluates a node's taints and schedules the eviction of its pods.
+    fn evaluate_node(
+        &mut self,
+        node: &NodeName,
+        taints: Vec<Taint>,
+        taint_source: TaintSource<'_>,
+        context: &mut Context<'_>,
+    ) {
+        if !context.rules.evicts_by_taint {
+            return;
+        }
+        if taints.is_empty() {
+            return self.on_taints_gone(node, context);
+        }
+        let taints: Arc<[Taint]> = taints.into();
+        self.tainted.insert(node.clone(), taints.clone());
+        for pod in context.cluster.pods_on(node) {
+            self.decide(pod, &taints, taint_source, context);
+        }
+    }
+
+    /// Cancels the timers of a node's pods; also those that outlived an older node of the same name.
+    fn on_taints_gone(&mut self, node: &NodeName, context: &mut Context<'_>) {
+        let was_tainted = self.tainted.remove(node).is_some();
+        if was_tainted || !self.timers.is_empty() {
+            for pod in context.cluster.pods_on(node) {
+                self.cancel(&pod.key, Cause::TaintsGone, context);
+            }
+        }
+    }
+
+    /// Reacts to a pod that was added, changed or removed (upstream `PodUpdated`, `handlePodUpdate`).
+    pub fn on_pod(&mut self, delta: &Delta<Pod>, context: &mut Context<'_>) {
+        match (&delta.old, &delta.new) {
+            (Some(old), None) => self.cancel(&old.key, Cause::PodGone, context),
+            (old, Some(pod)) => self.on_pod_changed(old.as_deref(), pod, context),
+            (None, None) => {}
+        }
+    }
+
+    /// Decides again if the pod's tolerations or its node changed.
+    fn on_pod_changed(&mut self, old: Option<&Pod>, pod: &Pod, context: &mut Context<'_>) {
+        if pod.termination.is_some() {
+            self.on_terminating(&pod.key, context.out);
+        }
+        if old.is_some_and(|old| old.tolerations == pod.tolerations && old.node == pod.node) {
+            return;
+        }
+        let taints = pod.node.as_ref().and_then(|node| self.tainted.get(node)).cloned();
+        if let Some(taints) = taints {
+            self.decide(pod, &taints, TaintSource::Found, context);
+        }
+    }
+
+    /// Deletes the pods whose timers have fired.
+    pub fn on_timeout(&mut self, context: &mut Context<'_>) {
+        while self.by_time.first().is_some_and(|((fires, _), ())| *fires <= context.now) {
+            let Some(((_, key), ())) = self.by_time.pop_first() else { return };
+            let Some(Timer::Running(running)) = self.timers.remove(&key) else { continue };
+            self.delete(&key, running, context);
+        }
+    }
+
+    /// When the next timer fires, and why.
+    pub fn next(&self) -> Option<(Timestamp, &Why)> {
+        let ((fires, key), ()) = self.by_time.first()?;
+        match self.timers.get(key) {
+            Some(Timer::Running(running)) => Some((*fires, &running.why)),
+            Some(Timer::Overdue(_) | Timer::Tombstone) | None => None,
+        }
+    }
+
+    /// The deletion was recorded and not written: it stays overdue until it is observed or cancelled.
+    fn overdue(&mut self, pod: &Key, running: Running) {
+        self.timers.insert(pod.clone(), Timer::Overdue(running));
+    }
+
+    /// The recorded deletion was observed.
+    fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
+        // Only a recorded deletion is overdue.
+        if out.has_recorded()
+            && let Some(Timer::Overdue(_)) = self.timers.get(pod)
+        {
+            self.timers.remove(pod);
+        }
+        out.forget_deletion(pod);
+    }
+
+    /// The deletion was recorded and not written (dry-run): see [`Timer::Overdue`].
+    pub fn on_recorded(&mut self, pod: &Key, at: Timestamp, why: Why) {
+        self.overdue(pod, Running { created: at, fires: at, certainty: Certainty::Observed, why });
+    }
+
+    /// The deletion was written: returns when it was due.
+    pub fn on_deleted(&mut self, pod: &Key) -> Option<Timestamp> {
+        self.requested.remove(pod)
+    }
+
+    /// The deletion failed: upstream frees the key, and the next relevant event decides again.
+    pub fn on_failed(&mut self, pod: &Key) {
+        self.requested.remove(pod);
+        if let Some(Timer::Tombstone) = self.timers.get(pod) {
+            self.timers.remove(pod);
+        }
+    }
+
+    /// Evaluates the taints of every node, as at the start of a controller.
+    pub fn evaluate_all(&mut self, context: &mut Context<'_>) {
+        for node in context.cluster.nodes().iter() {
+            self.evaluate_node(&node.name, no_execute(node), TaintSource::Found, context);
+        }
+    }
+
+    /// The controller was paused since then and goes on now: timers that it did not start before start now.
+    pub fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
+        let started = self.timers.iter().filter_map(|(key, timer)| match timer {
+            Timer::Running(running) if running.created > paused_since => Some((key.clone(), running.clone())),
+            Timer::Running(_) | Timer::Overdue(_) | Timer::Tombstone => None,
+        });
+        for (key, mut running) in started.collect::<Vec<_>>() {
+            if self.by_time.remove(&(running.fires, key.clone())).is_some() {
+                let later = now.since(running.created);
+                running.created += later;
+                running.fires += later;
+                self.by_time.insert((running.fires, key.clone()), ());
+                self.timers.insert(key, Timer::Running(running));
+            }
+        }
+    }
+
+    /// A copy for a forecast: there overdue deletions happen at once.
+    pub fn forecast_copy(&self) -> Self {
+        let mut copy = Self { requested: BTreeMap::new(), ..self.clone() };
+        for (key, timer) in self.timers.iter() {
+            if let Timer::Overdue(running) = timer {
+                copy.by_time.insert((running.fires, key.clone()), ());
+                copy.timers.insert(key.clone(), Timer::Running(running.clone()));
+            }
+        }
+        copy
+    }
+
+    /// Every pod on a tainted node, Terminating pods left out.
+    pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
+        let mut pending: Vec<PendingEviction> = Vec::new();
+        for (key, timer) in self.timers.iter() {
+            let (Timer::Running(running) | Timer::Overdue(running)) = timer else { continue };
+            let Some(pod) = cluster.pod(key).filter(|pod| pod.termination.is_none()) else { continue };
+            pending.push(due_at(pod, running));
+        }
+        for (node, taints) in &self.tainted {
+            let pods = cluster.pods_on(node).filter(|pod| pod.termination.is_none());
+            pending.extend(pods.filter_map(|pod| never_due(pod, taints)));
+        }
+        pending
+    }
+
+    /// The same for the pods of one node.
+    pub fn pending_on(&self, cluster: &Cluster, node: &NodeName) -> Vec<PendingEviction> {
+        let taints = self.tainted.get(node);
+        let of = |pod: &Arc<Pod>| match self.timers.get(&pod.key) {
+            Some(Timer::Running(running) | Timer::Overdue(running)) => Some(due_at(pod, running)),
+            Some(Timer::Tombstone) | None => never_due(pod, taints?),
+        };
+        cluster.pods_on(node).filter(|pod| pod.termination.is_none()).filter_map(of).collect()
+    }
+
+    /// Whether a pod of the node is terminating, or its timer runs or is overdue.
+    pub fn leaving_pods(&self, cluster: &Cluster, node: &NodeName) -> LeavingPods {
+        let mut expiry = Expiry::OnChange;
+        for pod in cluster.pods_on(node) {
+            let timer = self.timers.get(&pod.key);
+            if pod.termination.is_some() || matches!(timer, Some(Timer::Overdue(_))) {
+                return LeavingPods { any: true, expiry: Expiry::OnChange };
+            }
+            if let Some(Timer::Running(running)) = timer {
+                return LeavingPods { any: true, expiry: Expiry::At(running.fires) };
+            }
+            if self.requested.contains_key(&pod.key) {
+                // It becomes overdue if its deletion is only recorded.
+                expiry = Expiry::AnyTime;
+            }
+        }
+        LeavingPods { any: false, expiry }
+    }
+
+    /// Upstream `processPodOnNode`; the taints are never empty.
+    fn decide(
+        &mut self,
+        pod: &Pod,
+        taints: &[Taint],
+        taint_source: TaintSource<'_>,
+        context: &mut Context<'_>,
+    ) {
+        match tolerance(&pod.tolerations, taints) {
+            Tolerance::Forever => self.cancel(&pod.key, Cause::ToleratedForever, context),
+            Tolerance::NotTolerated(taint) => {
+                let start = self.toleration_start(taint, pod, taint_source, context);
+                self.evict_now(pod, taint, start, context);
+            }
+            Tolerance::For { span, taint } => {
+                let start = self.toleration_start(taint, pod, taint_source, context);
+                self.evict_after(span, pod, taint, start, context);
+            }
+        }
+    }
+
+    /// A timer that fires at once, in place of the pod's running one.
+    fn evict_now(&mut self, pod: &Pod, taint: &Taint, start: TolerationStart, context: &mut Context<'_>) {
+        let cause = Cause::NotTolerated { taint: taint.key.clone() };
+        self.replace(&pod.key, cause.clone(), context);
+        let (created, fires) = (context.now, context.now);
+        let why = start.why(taint).then(cause);
+        self.add(&pod.key, Running { created, fires, certainty: start.certainty, why });
+    }
+
+    /// A timer that fires when the pod has tolerated the taint for this long. A timer that was started earlier keeps
+    /// its time (docs/upstream/node-lifecycle.md#12.32).
+    fn evict_after(
+        &mut self,
+        span: Span,
+        pod: &Pod,
+        taint: &Taint,
+        start: TolerationStart,
+        context: &mut Context<'_>,
+    ) {
+        let cause = Cause::Tolerated { key: taint.key.clone(), span };
+        let fires = start.at + span;
+        let running = |created| {
+            let why = start.why(taint).then(cause.clone());
+            Running { created, fires, certainty: start.certainty, why }
+        };
+        match self.timers.get(&pod.key) {
+            None => self.add(&pod.key, running(start.at)),
+            Some(Timer::Running(known)) if known.created >= context.now => {
+                let running = running(known.created);
+                self.replace(&pod.key, cause, context);
+                self.add(&pod.key, running);
+            }
+            Some(Timer::Running(_) | Timer::Tombstone | Timer::Overdue(_)) => {}
+        }
+    }
+
+    /// When the toleration time of a pod starts.
+    fn toleration_start(
+        &self,
+        taint: &Taint,
+        pod: &Pod,
+        taint_source: TaintSource<'_>,
+        context: &Context<'_>,
+    ) -> TolerationStart {
+        let now = context.now;
+        let TimerSource::Shadow { started } = self.timer_source else {
+            return TolerationStart { at: now, certainty: Certainty::Observed };
+        };
+        if let TaintSource::Live { before } = taint_source
+            && !before.contains(taint)
+        {
+            return TolerationStart { at: now, certainty: Certainty::Observed };
+        }
+        let Some(added) = taint.time_added else {
+            return TolerationStart { at: now, certainty: Certainty::AtLatest };
+        };
+        // For a pod created after the taint, or a controller started after both, the time starts there.
+        let theirs = context.cluster.local(added.max(pod.created));
+        let at = started.map_or(theirs, |started| theirs.max(started)).min(now);
+        TolerationStart { at, certainty: Certainty::Estimated }
+    }
+
+    /// Starts a timer, unless the pod has an entry.
+    fn add(&mut self, pod: &Key, running: Running) {
+        if !self.timers.contains_key(pod) {
+            self.by_time.insert((running.fires, pod.clone()), ());
+            self.timers.insert(pod.clone(), Timer::Running(running));
+        }
+    }
+
+    fn delete(&mut self, key: &Key, running: Running, context: &mut Context<'_>) {
+        if context.rules.leaves_tombstones {
+            self.timers.insert(key.clone(), Timer::Tombstone);
+        }
+        context.record_event(key, "Marking for deletion", &running.why);
+        let Some(pod) = context.cluster.pod(key) else { return };
+        let write = Write::DeletePod {
+            pod: key.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone().unwrap_or_default(),
+            deletion: Deletion::ByTaint { disruption_target: context.rules.marks_disruption_target },
+        };
+        if context.out.propose(write, running.why.clone(), context.now) {
+            self.requested.insert(key.clone(), running.fires);
+        } else if context.out.is_recorded(&EffectSubject::PodDeleted(key.clone())) {
+            self.overdue(key, running);
+        }
+    }
+
+    /// Cancels a timer and records the event (docs/upstream/node-lifecycle.md#7.7).
+    fn cancel(&mut self, pod: &Key, cause: Cause, context: &mut Context<'_>) {
+        if let Some(Timer::Running(running)) = self.timers.remove(pod) {
+            self.by_time.remove(&(running.fires, pod.clone()));
+            let why = Why::from(cause);
+            context.record_event(pod, "Cancelling deletion of", &why);
+            context.out.notice(Severity::Info, format!("eviction of pod {pod} cancelled"), why, context.now);
+        }
+        context.out.forget_deletion(pod);
+    }
+
+    /// Ends a timer that is replaced at once: with upstream's event, without a notice.
+    fn replace(&mut self, pod: &Key, cause: Cause, context: &mut Context<'_>) {
+        if let Some(Timer::Running(running)) = self.timers.remove(pod) {
+            self.by_time.remove(&(running.fires, pod.clone()));
+            context.record_event(pod, "Cancelling deletion of", &cause.into());
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Records upstream's event about the deletion of a pod.
+    fn record_event(&mut self, pod: &Key, what: &str, why: &Why) {
+        let event = || {
+            let event = RecordedEvent {
+                object: EventObject::Pod(pod.clone()),
+                warning: false,
+                reason: "TaintManagerEviction",
+                message: format!("{what} Pod {pod}"),
+                source: self.rules.taint_eviction_source,
+            };
+            (event, why.clone())
+        };
+        self.out.propose_event(event, self.now);
+    }
+}
+
+/// A pod whose timer runs.
+fn due_at(pod: &Pod, running: &Running) -> PendingEviction {
+    PendingEviction {
+        pod: pod.key.clone(),
+        uid: pod.uid.clone(),
+        node: pod.node.clone().unwrap_or_default(),
+        due: Due::At { at: running.fires, certainty: running.certainty },
+        why: running.why.clone(),
+    }
+}
+
+/// A pod that tolerates its node's taints without a time limit; none if it does not.
+fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
+    (tolerance(&pod.tolerations, taints) == Tolerance::Forever).then(|| PendingEviction {
+        pod: pod.key.clone(),
+        uid: pod.uid.clone(),
+        node: pod.node.clone().unwrap_or_default(),
+        due: Due::Never,
+        why: Cause::ToleratedForever.into(),
+    })
+}
+
+/// The node's NoExecute taints, in the order of the node.
+pub fn no_execute(node: &Node) -> Vec<Taint> {
+    node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
+}
+
+/// Finds for every taint the first toleration that matches; the shortest time of these counts.
+pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Tolerance<'a> {
+    let mut shortest: Option<(i64, &Taint)> = None;
+    for taint in taints {
+        let Some(toleration) = tolerations.iter().find(|toleration| toleration.tolerates(taint)) else {
+            return Tolerance::NotTolerated(taint);
+        };
+        if let Some(seconds) = toleration.seconds.map(|seconds| seconds.max(0))
+            && shortest.is_none_or(|(least, _)| seconds < least)
+        {
+            shortest = Some((seconds, taint));
+        }
+    }
+    match shortest {
+        Some((seconds, taint)) => Tolerance::For { span: Span::from_secs(seconds), taint },
+        None => Tolerance::Forever,
+    }
+}

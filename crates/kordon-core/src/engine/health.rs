@@ -1,0 +1,596 @@
+//! The health of a node as the controller knows it, and how a pass updates it (docs/upstream/node-lifecycle.md#3.4;
+//! upstream `tryUpdateNodeHealth`).
+
+use std::{cell::LazyCell, sync::Arc};
+
+use super::{
+    effect::UnknownCondition,
+    heartbeats::Heartbeats,
+    settings::Settings,
+    taints,
+    why::{Cause, Certainty, HeartbeatSource, Why},
+    zone::NodeZone,
+};
+use crate::cluster::{Condition, ConditionStatus, Lease, Name, Node, READY};
+use kordon_time::{ClusterClock, ClusterTime, Span, Timestamp};
+
+/// The conditions that become Unknown when a node is silent, in the order in which they are rewritten.
+const VOUCHED: [&str; 4] = [READY, "MemoryPressure", "DiskPressure", "PIDPressure"];
+
+/// The health of a node. Before 1.38 it is kept when the node object is deleted.
+#[derive(Clone, Debug)]
+pub struct NodeHealth {
+    /// When a pass *noticed* the last heartbeat: upstream's probeTimestamp.
+    pub probe: Timestamp,
+    pub heartbeat_source: HeartbeatSource,
+    /// The last heartbeat apart from renewals of the Lease, or the creation of the node, and when it was.
+    posted: (HeartbeatSource, Timestamp),
+    pub certainty: Certainty,
+    /// When a pass noticed the last change of readiness.
+    pub ready_transition: Timestamp,
+    /// The conditions last read, or last written by the controller.
+    conditions: Arc<[Condition]>,
+    /// The Lease last accepted as newer; a status post drops it (docs/upstream/node-lifecycle.md#12.3).
+    lease: Option<Arc<Lease>>,
+    zone: NodeZone,
+    /// The node as a pass read it last, if it was Ready and had none of the controller's taints: until it changes, a pass reads
+    /// its heartbeats only.
+    calm: Option<Arc<Node>>,
+    /// Whether the kubelet never posted the node's status: then the startup grace period applies.
+    pub never_posted: bool,
+    /// Whether a pass could not list or mark the node's pods: the next pass tries again.
+    pub pods_to_retry: bool,
+    /// Whether a forecast assumes that the node is alive: then every pass notices a heartbeat.
+    pub assumed_alive: bool,
+}
+
+/// The result of assessing a node in a pass.
+#[derive(Clone, Debug)]
+pub struct NodeAssessment {
+    /// The status of Ready that the pass found; Unknown if there is no such condition.
+    pub observed: ConditionStatus,
+    /// The status of Ready after the rewrite, if any; none if there is no such condition.
+    pub current: Option<ConditionStatus>,
+    /// The conditions to write; none if nothing changes.
+    pub rewrite: Option<Vec<UnknownCondition>>,
+    /// Whether an earlier pass could not mark all of the node's pods.
+    pub pods_to_retry: bool,
+    /// Whether a heartbeat was noticed. After a status post an unrenewed Lease can count as new once more
+    /// (docs/upstream/node-lifecycle.md#12.3).
+    pub is_renewed: bool,
+    /// Why the node is not healthy; empty if it is.
+    pub why: Why,
+}
+
+impl NodeAssessment {
+    /// Whether the node is Ready and nothing is left to do.
+    pub fn is_healthy(&self) -> bool {
+        let ready = ConditionStatus::True;
+        self.observed == ready && self.current == Some(ready) && !self.pods_to_retry
+    }
+
+    /// That of a node that is Ready, where nothing is left to do.
+    fn healthy(is_renewed: bool) -> Self {
+        Self {
+            observed: ConditionStatus::True,
+            current: Some(ConditionStatus::True),
+            rewrite: None,
+            pods_to_retry: false,
+            is_renewed,
+            why: Why::default(),
+        }
+    }
+}
+
+impl NodeHealth {
+    /// The health of a newly registered node. Without a Ready condition the grace period starts at its creation.
+    pub fn first_seen(node: &Node, clock: ClusterClock, now: Timestamp) -> Self {
+        let posted = node.ready().and_then(|ready| ready.last_heartbeat).map(|at| clock.local(at).min(now));
+        match node.ready() {
+            Some(_) => Self {
+                posted: posted
+                    .map_or((HeartbeatSource::ControllerStart, now), |at| (HeartbeatSource::Status, at)),
+                ..Self::fresh(node, HeartbeatSource::ControllerStart, now)
+            },
+            None => Self::fresh(node, HeartbeatSource::Created, clock.local(node.created).min(now)),
+        }
+    }
+
+    /// The health after a heartbeat noticed at `at`.
+    fn fresh(node: &Node, source: HeartbeatSource, at: Timestamp) -> Self {
+        Self {
+            probe: at,
+            heartbeat_source: source,
+            posted: (source, at),
+            certainty: Certainty::Observed,
+            ready_transition: at,
+            conditions: node.conditions.clone(),
+            lease: None,
+            zone: NodeZone::of(node),
+            calm: None,
+            never_posted: node.ready().is_none(),
+            pods_to_retry: false,
+            assumed_alive: false,
+        }
+    }
+
+    /// The health as a controller that has watched the node before would have it: probeTimestamp is taken from what the
+    /// kubelet last wrote.
+    pub fn estimated(node: &Node, lease: Option<&Arc<Lease>>, clock: ClusterClock, now: Timestamp) -> Self {
+        let local = |time| clock.local(time).min(now);
+        let mut record = Self::fresh(node, HeartbeatSource::Created, local(node.created));
+        record.certainty = Certainty::Estimated;
+        let posted =
+            node.ready().and_then(|ready| ready.last_heartbeat).map(|at| (at, HeartbeatSource::Status));
+        let renewed = lease.and_then(|lease| lease.renewed).map(|at| (at, HeartbeatSource::Lease));
+        for (at, source) in posted.into_iter().chain(renewed) {
+            record.record_heartbeat(source, local(at));
+        }
+        record.lease = lease.cloned();
+        if let Some(transition) = node.ready().and_then(|ready| ready.last_transition) {
+            record.ready_transition = local(transition);
+        }
+        record
+    }
+
+    /// Takes the Lease as a heartbeat of the age that it states: after the watches were down.
+    pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, clock: ClusterClock, now: Timestamp) {
+        let Some(lease) = lease else { return };
+        if let Some(renewed) = lease.renewed
+            && self.record_heartbeat(HeartbeatSource::Lease, clock.local(renewed).min(now))
+        {
+            self.certainty = Certainty::Estimated;
+        }
+        self.lease = Some(lease.clone());
+    }
+
+    /// The Lease counts as new when the next pass reads it.
+    pub fn forget_lease(&mut self) {
+        self.lease = None;
+    }
+
+    /// Starts a new grace period, for this reason.
+    pub fn restart_grace(&mut self, reason: HeartbeatSource, now: Timestamp) {
+        (self.probe, self.heartbeat_source, self.certainty) = (now, reason, Certainty::Observed);
+        self.ready_transition = now;
+    }
+
+    /// Takes over the node's conditions after the controller wrote them.
+    pub fn adopt(&mut self, node: &Node, now: Timestamp) {
+        self.conditions = node.conditions.clone();
+        self.ready_transition = now;
+        self.calm = None;
+    }
+
+    /// Whether this very object is the Lease last accepted as newer.
+    pub fn has_saved(&self, lease: &Arc<Lease>) -> bool {
+        self.lease.as_ref().is_some_and(|saved| Arc::ptr_eq(saved, lease))
+    }
+
+    /// Whether a pass found this very object Ready and without taints of the controller.
+    pub fn is_calm(&self, node: &Node) -> bool {
+        self.calm.as_deref().is_some_and(|calm| std::ptr::eq(calm, node))
+    }
+
+    /// The grace period in force.
+    pub fn grace(&self, settings: &Settings) -> Span {
+        self.grace_flag(settings).1
+    }
+
+    /// The grace period in force, and the flag that sets it.
+    pub fn grace_flag(&self, settings: &Settings) -> (&'static str, Span) {
+        if self.never_posted {
+            ("node-startup-grace-period", settings.node_startup_grace_period.value)
+        } else {
+            ("node-monitor-grace-period", settings.node_monitor_grace_period.value)
+        }
+    }
+
+    /// Why the controller finds the node silent, or will. Its Lease was last renewed at `renewed`, if it has one.
+    pub fn why(&self, settings: &Settings, renewed: Option<Timestamp>) -> Why {
+        let (flag, span) = self.grace_flag(settings);
+        let (source, at) = renewed.map_or(self.posted, |at| (HeartbeatSource::Lease, at));
+        let heartbeat = Cause::LastHeartbeat { source, at, noticed: self.probe };
+        let restarted = self.heartbeat_source.restarts_grace();
+        let restarted =
+            restarted.then_some(Cause::GraceRestarted { by: self.heartbeat_source, at: self.probe });
+        Why([heartbeat].into_iter().chain(restarted).chain([Cause::Grace { flag, span }]).collect())
+    }
+
+    /// When the grace period ends without a further heartbeat; none if the node is assumed alive.
+    pub fn grace_ends(&self, settings: &Settings) -> Option<Timestamp> {
+        (!self.assumed_alive).then(|| self.probe + self.grace(settings))
+    }
+
+    /// Records the heartbeat that the passes would have noticed which left out this node, if it is assumed alive.
+    pub fn keep_alive(&mut self, last_pass: Timestamp) {
+        if self.assumed_alive {
+            self.record_heartbeat(HeartbeatSource::Lease, last_pass);
+        }
+    }
+
+    /// Records a heartbeat, and returns whether it is later than the last one.
+    pub fn record_heartbeat(&mut self, source: HeartbeatSource, at: Timestamp) -> bool {
+        let later = at > self.probe;
+        if later {
+            (self.probe, self.heartbeat_source) = (at, source);
+            if source != HeartbeatSource::Lease {
+                self.posted = (source, at);
+            }
+        }
+        later
+    }
+
+    /// The node's zone.
+    pub fn zone(&mut self, node: &Node) -> &NodeZone {
+        // A pass that finds a node calm has read its zone.
+        if !self.is_calm(node) {
+            self.zone.refresh(node);
+        }
+        &self.zone
+    }
+
+    /// Whether the grace period is over.
+    fn is_silent(&self, settings: &Settings, now: Timestamp) -> bool {
+        now > self.probe + self.grace(settings)
+    }
+
+    /// The status of Ready last read or written; none if the node never had one.
+    pub fn saved_ready(&self) -> Option<ConditionStatus> {
+        self.ready().map(|ready| ready.status)
+    }
+
+    fn ready(&self) -> Option<&Condition> {
+        self.conditions.iter().find(|condition| condition.kind == *READY)
+    }
+}
+
+/// What a pass reads of a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading<'a> {
+    pub node: &'a Arc<Node>,
+    pub lease: Option<&'a Arc<Lease>>,
+    pub clock: ClusterClock,
+    pub now: Timestamp,
+}
+
+/// Updates a node's health and assesses the node, in the steps of upstream's `tryUpdateNodeHealth`:
+///
+/// - A, B: the node's own status. A post counts as a heartbeat.
+/// - C: the Lease. A renewal counts as a heartbeat.
+/// - D: the grace period. Once it has expired, Ready and three more conditions become Unknown.
+///
+/// The rewrite counts as written; if the write fails, [`NodeHealth::adopt`] restores the conditions.
+pub fn update(
+    record: &mut NodeHealth,
+    reading: Reading<'_>,
+    heartbeats: &Heartbeats,
+    settings: &Settings,
+) -> NodeAssessment {
+    let Reading { node, now, .. } = reading;
+    if record.is_calm(node) && !record.pods_to_retry {
+        let newer = newer_lease(record, reading);
+        take_renewal(record, newer, now);
+        if !record.is_silent(settings, now) {
+            return NodeAssessment::healthy(newer.is_some());
+        }
+    }
+    record.zone.refresh(node);
+    let ready = node.ready();
+    let is_renewed = notice_heartbeats(record, reading, ready);
+    let mut assessment = NodeAssessment {
+        observed: ready.map_or(ConditionStatus::Unknown, |ready| ready.status),
+        current: ready.map(|ready| ready.status),
+        rewrite: None,
+        pods_to_retry: record.pods_to_retry,
+        is_renewed,
+        why: Why::default(),
+    };
+    if record.is_silent(settings, now) {
+        let renewed = heartbeats.last(&node.name);
+        assessment.why = record.why(settings, renewed).then(Cause::Silent);
+        assessment.current = Some(ConditionStatus::Unknown);
+        assessment.rewrite = rewrite(record, reading);
+    } else if let Some(ready) = ready.filter(|ready| ready.status != ConditionStatus::True) {
+        assessment.why = Cause::Posted { status: ready.status, reason: ready.reason.clone() }.into();
+    }
+    let is_calm = assessment.is_healthy() && taints::controllers_own(node).next().is_none();
+    record.calm = is_calm.then(|| node.clone());
+    assessment
+}
+
+/// Steps A to C. Returns whether there was a heartbeat since the last pass.
+fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Option<&Condition>) -> bool {
+    // The Lease is compared with the one saved before the status post, which drops the saved one.
+    let newer = newer_lease(record, reading);
+    let is_posted = read_status(record, reading.node, ready, reading.now);
+    take_renewal(record, newer, reading.now);
+    is_posted || newer.is_some()
+}
+
+/// Step C: takes a Lease that was renewed as a heartbeat.
+fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, now: Timestamp) {
+    if let Some(lease) = newer {
+        record.lease = Some(lease.clone());
+        (record.probe, record.heartbeat_source, record.certainty) =
+            (now, HeartbeatSource::Lease, Certainty::Observed);
+    }
+    if record.assumed_alive {
+        record.record_heartbeat(HeartbeatSource::Lease, now);
+    }
+}
+
+/// Step D.2: the conditions to write for a silent node, which then count as written; none if its Ready is Unknown
+/// already. Conditions are written only together with Ready: such a node keeps its other conditions
+/// (docs/upstream/node-lifecycle.md#12.4).
+fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownCondition>> {
+    let Reading { node, lease, clock, now, .. } = reading;
+    if node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown) {
+        return None;
+    }
+    let unknown = unknown_conditions(node, clock.written(now));
+    record.conditions = rewritten(node, &unknown);
+    record.ready_transition = now;
+    record.lease = lease.cloned();
+    Some(unknown)
+}
+
+/// Steps A and B: reads the node's own status. Returns whether the kubelet posted it since.
+fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, now: Timestamp) -> bool {
+    let Some(ready) = ready else {
+        record.conditions = node.conditions.clone();
+        record.never_posted = true;
+        return false;
+    };
+    record.never_posted = false;
+    if Arc::ptr_eq(&record.conditions, &node.conditions) {
+        return false;
+    }
+    let saved = record.ready();
+    if saved.is_some_and(|saved| saved.last_heartbeat == ready.last_heartbeat) {
+        return false;
+    }
+    let same_transition = saved.is_some_and(|saved| saved.last_transition == ready.last_transition);
+    // After a status post everything is read again, and the saved Lease is dropped.
+    *record = NodeHealth {
+        ready_transition: if same_transition { record.ready_transition } else { now },
+        pods_to_retry: record.pods_to_retry,
+        assumed_alive: record.assumed_alive,
+        ..NodeHealth::fresh(node, HeartbeatSource::Status, now)
+    };
+    true
+}
+
+/// Step C: the Lease, if it was renewed since the saved one. One without renewTime is never newer.
+fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<Lease>> {
+    reading.lease.filter(|lease| {
+        let is_newer = |saved: &Arc<Lease>| {
+            saved.renewed.zip(lease.renewed).is_some_and(|(saved, renewed)| saved < renewed)
+        };
+        // Most are the same object, which then need not be read.
+        !record.has_saved(lease) && record.lease.as_ref().is_none_or(is_newer)
+    })
+}
+
+/// The new conditions of a silent node. Those that are Unknown already stay as they are.
+fn unknown_conditions(node: &Node, now: ClusterTime) -> Vec<UnknownCondition> {
+    // All conditions of a node share them.
+    let never =
+        LazyCell::new(|| ["NodeStatusNeverUpdated", "Kubelet never posted node status."].map(Name::from));
+    let stopped =
+        LazyCell::new(|| ["NodeStatusUnknown", "Kubelet stopped posting node status."].map(Name::from));
+    let rewrite = |kind: &str| {
+        let condition = node.condition(kind);
+        if condition.is_some_and(|condition| condition.status == ConditionStatus::Unknown) {
+            return None;
+        }
+        let [reason, message] = condition.map_or(&*never, |_| &*stopped).clone();
+        Some(UnknownCondition {
+            kind: condition.map_or_else(|| kind.into(), |condition| condition.kind.clone()),
+            reason,
+            message,
+            last_heartbeat: condition.map_or(Some(node.created), |condition| condition.last_heartbeat),
+            last_transition: now,
+        })
+    };
+    VOUCHED.into_iter().filter_map(rewrite).collect()
+}
+
+/// The node's conditions after these became Unknown.
+pub fn rewritten(node: &Node, unknown: &[UnknownCondition]) -> Arc<[Condition]> {
+    let as_condition = |unknown: &UnknownCondition| Condition {
+        kind: unknown.kind.clone(),
+        status: ConditionStatus::Unknown,
+        reason: unknown.reason.clone(),
+        message: unknown.message.clone(),
+        last_heartbeat: unknown.last_heartbeat,
+        last_transition: Some(unknown.last_transition),
+    };
+    let of_kind = |kind: &str| unknown.iter().find(|unknown| unknown.kind == *kind);
+    let kept = node.conditions.iter().map(|condition| match of_kind(&condition.kind) {
+        Some(unknown) => as_condition(unknown),
+        None => condition.clone(),
+    });
+    let appended = unknown.iter().filter(|unknown| node.condition(&unknown.kind).is_none()).map(as_condition);
+    kept.chain(appended).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{
+        cluster::{Taint, TaintEffect},
+        engine::settings::ServerVersion,
+    };
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(secs)
+    }
+
+    fn written(secs: i64) -> ClusterTime {
+        ClusterTime::new(at(secs))
+    }
+
+    fn node(heartbeat: Option<i64>) -> Node {
+        let ready = heartbeat.map(|secs| Condition {
+            kind: READY.into(),
+            status: ConditionStatus::True,
+            last_heartbeat: Some(written(secs)),
+            last_transition: Some(written(0)),
+            ..Condition::default()
+        });
+        Node { created: written(0), conditions: ready.into_iter().collect(), ..Node::default() }
+    }
+
+    fn lease(renewed: i64) -> Arc<Lease> {
+        Arc::new(Lease { renewed: Some(written(renewed)), ..Lease::default() })
+    }
+
+    /// Grace period 50 s, startup grace period 60 s.
+    fn settings() -> Settings {
+        Settings::defaults(ServerVersion::new(1, 36))
+    }
+
+    fn run(
+        record: &mut Option<NodeHealth>,
+        node: &Node,
+        lease: Option<&Arc<Lease>>,
+        now: i64,
+    ) -> NodeAssessment {
+        let record =
+            record.get_or_insert_with(|| NodeHealth::first_seen(node, ClusterClock::default(), at(now)));
+        let node = &Arc::new(node.clone());
+        let reading = Reading { node, lease, clock: ClusterClock::default(), now: at(now) };
+        update(record, reading, &Heartbeats::default(), &settings())
+    }
+
+    proptest! {
+        #[test]
+        fn a_calm_node_is_assessed_as_if_all_of_it_were_read(
+            passes in prop::collection::vec((0_usize..5, 0_usize..4, 1_i64..60, 0_u8..12), 1..40),
+        ) {
+            let tainted = Node {
+                taints: [Taint {
+                    key: "node.kubernetes.io/unreachable".into(),
+                    value: "".into(),
+                    effect: TaintEffect::NoExecute,
+                    time_added: None,
+                }]
+                .into(),
+                ..node(Some(0))
+            };
+            let moved =
+                Node { labels: [("topology.kubernetes.io/zone".into(), "b".into())].into_iter().collect(), ..node(Some(0)) };
+            let nodes = [node(Some(0)), node(Some(9)), node(None), tainted, moved].map(Arc::new);
+            let leases = [None, Some(lease(1)), Some(lease(2)), Some(Arc::new(Lease::default()))];
+            let mut now = at(100);
+            let mut calm = NodeHealth::first_seen(&nodes[0], ClusterClock::default(), now);
+            let mut whole = calm.clone();
+            for (node, lease, seconds, other) in passes {
+                now += Span::from_secs(seconds);
+                let reading =
+                    Reading { node: &nodes[node], lease: leases[lease].as_ref(), clock: ClusterClock::default(), now };
+                for record in [&mut calm, &mut whole] {
+                    match other {
+                        0 => record.pods_to_retry = !record.pods_to_retry,
+                        1 => record.forget_lease(),
+                        2 => record.adopt(&nodes[(node + 1) % nodes.len()], now),
+                        3 => record.restart_grace(HeartbeatSource::Reconnected, now),
+                        4 => record.assumed_alive = !record.assumed_alive,
+                        _ => {}
+                    }
+                }
+                whole.calm = None;
+                let assess = |record: &mut NodeHealth| {
+                    let assessment = update(record, reading, &Heartbeats::default(), &settings());
+                    let zone = record.zone(reading.node).key.clone();
+                    let is_calm = record.is_calm(reading.node);
+                    let known = NodeHealth { calm: None, ..record.clone() };
+                    (is_calm, format!("{assessment:?} {zone} {known:?}"))
+                };
+                prop_assert_eq!(assess(&mut calm), assess(&mut whole));
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_is_silent_only_after_its_grace_and_not_at_it() {
+        let (mut record, node) = (None, node(Some(0)));
+        run(&mut record, &node, None, 100);
+        assert!(run(&mut record, &node, None, 150).rewrite.is_none(), "exactly at the limit it is alive");
+        let assessment = run(&mut record, &node, None, 151);
+        assert_eq!(
+            (assessment.observed, assessment.current),
+            (ConditionStatus::True, Some(ConditionStatus::Unknown))
+        );
+        assert_eq!(
+            assessment.rewrite.map(|rewrite| rewrite.len()),
+            Some(4),
+            "absent conditions are appended"
+        );
+    }
+
+    #[test]
+    fn a_renewed_lease_keeps_a_node_alive_and_the_same_one_does_not() {
+        let (mut record, node) = (None, node(Some(0)));
+        run(&mut record, &node, Some(&lease(1)), 100);
+        run(&mut record, &node, Some(&lease(140)), 140);
+        assert!(run(&mut record, &node, Some(&lease(140)), 190).rewrite.is_none());
+        assert!(run(&mut record, &node, Some(&lease(140)), 191).rewrite.is_some());
+    }
+
+    #[test]
+    fn a_status_post_forgets_the_lease_which_then_counts_once_more() {
+        let mut record = None;
+        run(&mut record, &node(Some(0)), Some(&lease(1)), 100);
+        run(&mut record, &node(Some(5)), Some(&lease(1)), 105);
+        run(&mut record, &node(Some(5)), Some(&lease(1)), 110);
+        let record = record.expect("made in the first pass");
+        assert_eq!((record.probe, record.heartbeat_source), (at(110), HeartbeatSource::Lease), "spec 12.3");
+    }
+
+    #[test]
+    fn a_node_without_status_gets_the_startup_grace_from_its_creation() {
+        let (mut record, node) = (None, node(None));
+        assert!(run(&mut record, &node, None, 60).rewrite.is_none());
+        let assessment = run(&mut record, &node, None, 61);
+        assert_eq!(assessment.observed, ConditionStatus::Unknown, "made up");
+        let rewrite = assessment.rewrite.expect("written though observed as Unknown");
+        assert!(rewrite.iter().all(|condition| condition.reason == "NodeStatusNeverUpdated"));
+        assert_eq!(rewrite[0].last_heartbeat, Some(written(0)));
+    }
+
+    #[test]
+    fn a_node_that_is_unknown_already_is_not_written_again() {
+        let mut unknown = node(Some(0));
+        let rewrite = unknown_conditions(&unknown, written(1));
+        unknown.conditions = rewritten(&unknown, &rewrite);
+        let mut record = None;
+        run(&mut record, &unknown, None, 100);
+        let assessment = run(&mut record, &unknown, None, 151);
+        assert_eq!((assessment.current, assessment.rewrite), (Some(ConditionStatus::Unknown), None));
+    }
+
+    #[test]
+    fn ready_that_disappears_leaves_the_probe_and_changes_the_grace() {
+        let mut record = None;
+        run(&mut record, &node(Some(0)), None, 100);
+        assert!(run(&mut record, &node(None), None, 160).rewrite.is_none());
+        assert!(run(&mut record, &node(None), None, 161).rewrite.is_some());
+    }
+
+    #[test]
+    fn an_estimated_record_is_as_old_as_the_last_thing_the_kubelet_wrote() {
+        let clock = ClusterClock::ahead_by(Span::from_secs(3));
+        let record = NodeHealth::estimated(&node(Some(70)), Some(&lease(95)), clock, at(100));
+        assert_eq!(
+            (record.probe, record.heartbeat_source, record.certainty),
+            (at(92), HeartbeatSource::Lease, Certainty::Estimated)
+        );
+        let clock = ClusterClock::default();
+        let ahead = NodeHealth::estimated(&node(Some(70)), Some(&lease(500)), clock, at(100));
+        assert_eq!(ahead.probe, at(100), "a clock that runs ahead does not lend time");
+    }
+}

@@ -1,0 +1,313 @@
+//! The renewals of each node's Lease as they arrive: the last heartbeat, the node's own renewal interval, and from when
+//! on a node without another heartbeat counts as late or silent.
+
+use super::WatchHealth;
+use crate::cluster::{Cluster, Delta, Lease, NodeName, cow_map::CowMap};
+use kordon_time::{ClusterClock, Span, Timestamp};
+
+/// Renewals remembered for each node.
+pub const KEPT: usize = 12;
+
+/// How many intervals make a node's renewal interval known.
+const KNOWN_FROM: usize = 3;
+
+/// The renewal interval of a kubelet whose Lease does not tell: the default (docs/upstream/node-lifecycle.md#1.5).
+const DEFAULT_INTERVAL: Span = Span::from_secs(10);
+
+/// How old news can be that arrives while the watches are live. What seems older was written by a clock that differs.
+pub const LIVE_LAG: Span = Span::from_secs(3);
+
+/// The last renewals of each node's Lease.
+#[derive(Clone, Debug, Default)]
+pub struct Heartbeats {
+    by_node: CowMap<NodeName, Renewals>,
+}
+
+/// The last renewal of one node's Lease, and the intervals between the last ones, oldest first; in tenths of a second,
+/// so that 5,000 nodes take little.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Renewals {
+    last: Timestamp,
+    tenths: [u16; KEPT],
+    len: u8,
+    /// Whether the node would be late sooner than before the Lease changed last.
+    is_hastened: bool,
+    /// The node's own renewal interval: the median of its last ones, or a quarter of the Lease's duration until that is known.
+    interval: Span,
+}
+
+/// The last heartbeat of a node, and what follows if it is the last one.
+///
+/// Whatever is predicted from silence begins with a silent node, for every node by this rule: a node is *late* when one
+/// and a half of its own renewal intervals have passed without a heartbeat, and *silent* when three have, or half of its
+/// grace period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// Whether the heartbeat is a renewal of the node's Lease.
+    pub is_of_lease: bool,
+    /// The renewTime of the node's Lease; without a Lease, the heartbeat time of its status, or its creation.
+    pub heartbeat: Timestamp,
+    /// The node counts as late after this time.
+    pub late_from: Timestamp,
+    /// The node counts as silent after this time.
+    pub silent_from: Timestamp,
+}
+
+impl Silence {
+    pub(super) fn of_lease(renewals: &Renewals, grace: Span) -> Self {
+        Self { is_of_lease: true, ..Self::of(renewals.last, renewals.interval, grace) }
+    }
+
+    pub(super) fn of(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
+        let silent = half(grace).min(interval * 3);
+        let late = late_after(interval).min(silent);
+        Self { is_of_lease: false, heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
+    }
+
+    pub fn is_late(&self, now: Timestamp) -> bool {
+        now > self.late_from
+    }
+
+    pub fn is_silent(&self, now: Timestamp) -> bool {
+        now > self.silent_from
+    }
+}
+
+/// A node of this interval is late after so long without a heartbeat, unless it counts as silent sooner.
+fn late_after(interval: Span) -> Span {
+    half(interval * 3)
+}
+
+fn half(span: Span) -> Span {
+    Span::from_nanos(span.as_nanos() / 2)
+}
+
+/// When a time that was written was, if we learn of it now: never in the future, and not long ago if the watches are
+/// live and would have reported it. With that, a clock that differs from the one that was measured does no harm.
+pub fn arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp {
+    match health {
+        WatchHealth::Live => at.max(now - LIVE_LAG).min(now),
+        WatchHealth::Disconnected { .. } => at.min(now),
+    }
+}
+
+impl Heartbeats {
+    /// The renewals that the Leases show when the engine starts.
+    pub fn read(&mut self, cluster: &Cluster, now: Timestamp) {
+        for lease in cluster.leases().iter() {
+            if let Some(renewed) = lease.renewed {
+                self.record_lease(lease, cluster.local(renewed).min(now));
+            }
+        }
+    }
+
+    /// A Lease changed; `health` is that of the watches.
+    pub fn on_lease(
+        &mut self,
+        delta: &Delta<Lease>,
+        clock: ClusterClock,
+        health: WatchHealth,
+        now: Timestamp,
+    ) {
+        let Some(new) = &delta.new else {
+            if let Some(old) = &delta.old {
+                self.by_node.remove(&old.node);
+            }
+            return;
+        };
+        let Some(renewed) = new.renewed else { return };
+        let Some(before) = delta.old.as_ref().and_then(|old| old.renewed) else {
+            return self.record_lease(new, clock.local(renewed).min(now));
+        };
+        let last = arrived(clock.local(renewed), health, now);
+        let renewals = self.by_node.entry(new.node.clone(), || Renewals::new(last));
+        let late_from = renewals.late_from();
+        // Otherwise upstream does not take it for a renewal either.
+        if before < renewed {
+            renewals.last = last;
+            renewals.push(renewed.since(before));
+        }
+        renewals.update_interval(new);
+        renewals.is_hastened = renewals.late_from() < late_from;
+    }
+
+    /// The node renewed its Lease then.
+    pub fn record(&mut self, node: &NodeName, at: Timestamp) {
+        self.renewals(node, at);
+    }
+
+    /// The same, with what the Lease says of its next renewal.
+    fn record_lease(&mut self, lease: &Lease, at: Timestamp) {
+        self.renewals(&lease.node, at).update_interval(lease);
+    }
+
+    /// The renewals of a node, whose last was then.
+    fn renewals(&mut self, node: &NodeName, last: Timestamp) -> &mut Renewals {
+        let renewals = self.by_node.entry(node.clone(), || Renewals::new(last));
+        (renewals.last, renewals.is_hastened) = (last, true);
+        renewals
+    }
+
+    /// Whether the node would be late sooner than before its Lease changed last: its renewals follow each other faster. Most
+    /// are late later with each renewal.
+    pub fn is_hastened(&self, node: &NodeName) -> bool {
+        self.of(node).is_some_and(|renewals| renewals.is_hastened)
+    }
+
+    /// When the node last renewed its Lease; none if it has none.
+    pub fn last(&self, node: &NodeName) -> Option<Timestamp> {
+        self.of(node).map(Renewals::last)
+    }
+
+    /// The intervals between the node's last renewals, oldest first.
+    pub fn intervals(&self, node: &NodeName) -> impl ExactSizeIterator<Item = Span> + DoubleEndedIterator {
+        let tenths = self.by_node.get(node).map_or(&[][..], Renewals::tenths).to_vec();
+        tenths.into_iter().map(|tenths| Span::from_millis(i64::from(tenths) * 100))
+    }
+
+    /// The renewals of a node's Lease; none if it has none.
+    pub(super) fn of(&self, node: &NodeName) -> Option<&Renewals> {
+        self.by_node.get(node)
+    }
+
+    /// The renewals of each node's Lease, by node.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&NodeName, &Renewals)> {
+        self.by_node.iter()
+    }
+}
+
+/// The renewal interval of a node that is known by its Lease alone.
+pub(super) fn interval_of(lease: Option<&Lease>) -> Span {
+    lease
+        .and_then(|lease| lease.duration)
+        .map_or(DEFAULT_INTERVAL, |duration| Span::from_nanos(duration.as_nanos() / 4))
+        .max(Span::from_secs(1))
+}
+
+impl Renewals {
+    const fn new(last: Timestamp) -> Self {
+        Self { last, tenths: [0; KEPT], len: 0, is_hastened: true, interval: DEFAULT_INTERVAL }
+    }
+
+    /// From when on the node is late, whatever its grace period.
+    fn late_from(&self) -> Timestamp {
+        self.last + late_after(self.interval)
+    }
+
+    fn update_interval(&mut self, lease: &Lease) {
+        self.interval = if self.tenths().len() < KNOWN_FROM {
+            interval_of(Some(lease))
+        } else {
+            Span::from_millis(i64::from(self.median()) * 100)
+        };
+    }
+
+    pub(super) fn last(&self) -> Timestamp {
+        self.last
+    }
+
+    fn tenths(&self) -> &[u16] {
+        &self.tenths[..usize::from(self.len)]
+    }
+
+    fn median(&self) -> u16 {
+        let mut sorted = self.tenths;
+        let sorted = &mut sorted[..usize::from(self.len)];
+        *sorted.select_nth_unstable(sorted.len() / 2).1
+    }
+
+    fn push(&mut self, interval: Span) {
+        let tenths = u16::try_from(interval.as_nanos() / 100_000_000).unwrap_or(u16::MAX);
+        if usize::from(self.len) == KEPT {
+            self.tenths.rotate_left(1);
+            self.tenths[KEPT - 1] = tenths;
+        } else {
+            self.tenths[usize::from(self.len)] = tenths;
+            self.len += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use kordon_time::ClusterTime;
+
+    const NODE: &str = "n";
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(secs)
+    }
+
+    fn lease(renewed: i64) -> Option<Arc<Lease>> {
+        let (renewed, duration) = (Some(ClusterTime::new(at(renewed))), Some(Span::from_secs(40)));
+        Some(Arc::new(Lease { node: NODE.into(), renewed, duration, ..Lease::default() }))
+    }
+
+    /// The heartbeats after renewals at these seconds, each seen at once.
+    fn after(renewals: &[i64]) -> Heartbeats {
+        let mut beats = Heartbeats::default();
+        let mut old = None;
+        for renewal in renewals {
+            let new = lease(*renewal);
+            let delta = Delta { old: old.clone(), new: new.clone() };
+            beats.on_lease(&delta, ClusterClock::default(), WatchHealth::Live, at(*renewal));
+            old = new;
+        }
+        beats
+    }
+
+    fn interval(beats: &Heartbeats) -> Span {
+        beats.of(&NODE.into()).expect("it has a Lease").interval
+    }
+
+    #[test]
+    fn the_last_intervals_are_kept_and_only_renewals_make_one() {
+        assert_eq!(after(&[0]).intervals(&NODE.into()).len(), 0, "a first sight is no interval");
+        assert_eq!(after(&[5, 5]).intervals(&NODE.into()).len(), 0, "not renewed");
+        let renewals: Vec<i64> = (0..20).map(|n| n * (n + 1) / 2).collect();
+        let intervals: Vec<i64> = after(&renewals).intervals(&NODE.into()).map(Span::as_secs).collect();
+        assert_eq!(intervals, (8..20).collect::<Vec<i64>>());
+    }
+
+    #[test]
+    fn a_nodes_interval_is_its_own_once_it_is_known_and_an_outage_does_not_change_it() {
+        assert_eq!(interval(&after(&[0, 4, 8])), Span::from_secs(10), "a quarter of 40 s");
+        assert_eq!(interval(&after(&[0, 4, 8, 12])), Span::from_secs(4));
+        assert_eq!(interval(&after(&[0, 4, 8, 12, 600, 604, 608])), Span::from_secs(4));
+        assert_eq!(interval_of(None), Span::from_secs(10));
+    }
+
+    #[test]
+    fn a_node_is_late_after_one_and_a_half_intervals_and_silent_after_three_or_half_its_grace() {
+        let spans = |interval, grace| {
+            let silence = Silence::of(at(100), Span::from_secs(interval), Span::from_secs(grace));
+            (silence.late_from.since(at(100)).as_secs(), silence.silent_from.since(at(100)).as_secs())
+        };
+        assert_eq!(spans(10, 50), (15, 25));
+        assert_eq!(spans(4, 50), (6, 12));
+        assert_eq!(spans(30, 40), (20, 20), "never late after silent");
+        let silence = Silence::of(at(100), Span::from_secs(10), Span::from_secs(50));
+        assert!(!silence.is_silent(at(125)) && silence.is_silent(at(126)));
+    }
+
+    #[test]
+    fn a_renewal_that_arrives_live_is_as_old_as_it_says_within_three_seconds() {
+        let seen = |ahead: i64, health| {
+            let mut beats = after(&[90]);
+            let delta = Delta { old: lease(90), new: lease(100) };
+            beats.on_lease(&delta, ClusterClock::ahead_by(Span::from_secs(ahead)), health, at(101));
+            beats.last(&NODE.into())
+        };
+        assert_eq!(seen(0, WatchHealth::Live), Some(at(100)));
+        assert_eq!(seen(300, WatchHealth::Live), Some(at(98)), "a clock measured wrong");
+        assert_eq!(seen(-300, WatchHealth::Live), Some(at(101)), "never in the future");
+        assert_eq!(
+            seen(60, WatchHealth::Disconnected { since: at(50) }),
+            Some(at(40)),
+            "missed while the watch was down"
+        );
+    }
+}

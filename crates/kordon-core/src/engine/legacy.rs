@@ -1,0 +1,430 @@
+//! Legacy mode: all pods of a node that is not ready are deleted after a timeout, without taints
+//! (docs/upstream/node-lifecycle.md#8; upstream with `--enable-taint-manager=false`, up to 1.26).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use super::{
+    Engine,
+    effect::{Deletion, EventObject, NODE_LOST, RecordedEvent, Write},
+    health::NodeHealth,
+    outbox::EffectSubject,
+    queue::{Processed, QueueEntry},
+    settings::Profile,
+    view::{Due, PendingEviction},
+    why::{Cause, Why},
+};
+use crate::cluster::{
+    Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Scope, SelectorOperator, Uid, WorkloadKind,
+    ZoneKey,
+};
+use kordon_time::{Span, Timestamp};
+
+/// The eviction status of the nodes.
+#[derive(Clone, Debug, Default)]
+pub struct Legacy {
+    /// Upstream's nodeEvictionMap: every node object, from its add event on.
+    status: BTreeMap<NodeName, EvictionStatus>,
+    /// The deletion rounds in progress: the pods of each node that are not answered.
+    rounds: BTreeMap<NodeName, BTreeSet<Key>>,
+}
+
+/// How far the eviction of a node is, with upstream's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EvictionStatus {
+    #[default]
+    Unmarked,
+    /// The node waits in its zone's queue.
+    ToBeEvicted,
+    /// The node's pods were deleted; new pods are deleted at once.
+    Evicted,
+}
+
+impl EvictionStatus {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unmarked => "unmarked",
+            Self::ToBeEvicted => "toBeEvicted",
+            Self::Evicted => "evicted",
+        }
+    }
+}
+
+impl fmt::Display for EvictionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl Legacy {
+    /// A node object was added: its eviction status is unmarked again, also where an older node of the same name
+    /// was evicted (docs/upstream/node-lifecycle.md#12.11).
+    pub fn register(&mut self, node: &NodeName) {
+        self.status.insert(node.clone(), EvictionStatus::Unmarked);
+    }
+
+    pub fn unregister(&mut self, node: &NodeName) {
+        self.status.remove(node);
+        self.rounds.remove(node);
+    }
+
+    /// The status of a node; unmarked if it is not registered.
+    pub fn status(&self, node: &NodeName) -> EvictionStatus {
+        self.status.get(node).copied().unwrap_or_default()
+    }
+
+    /// Sets the status of a registered node and returns the old one; ignores other nodes.
+    fn set(&mut self, node: &NodeName, status: EvictionStatus) -> EvictionStatus {
+        self.status.get_mut(node).map(|known| std::mem::replace(known, status)).unwrap_or_default()
+    }
+
+    /// A pod of a round is answered. Returns whether that was the last one.
+    fn finish_pod(&mut self, node: &NodeName, pod: &Key) -> bool {
+        let Some(round) = self.rounds.get_mut(node) else { return false };
+        round.remove(pod);
+        round.is_empty() && self.rounds.remove(node).is_some()
+    }
+
+    /// A copy for a forecast: there requested deletions are done.
+    pub fn forecast_copy(&self) -> Self {
+        Self { status: self.status.clone(), rounds: BTreeMap::new() }
+    }
+}
+
+impl Engine {
+    /// Handles a node object that was added or deleted.
+    pub(super) fn register(&mut self, delta: &Delta<Node>) {
+        if self.rules.profile != Profile::Legacy {
+            return;
+        }
+        match (&delta.old, &delta.new) {
+            (None, Some(node)) => self.legacy.register(&node.name),
+            (Some(node), None) => self.legacy.unregister(&node.name),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+    }
+
+    /// Registers every node, as at the start of a controller.
+    pub(super) fn register_nodes(&mut self, cluster: &Cluster) {
+        if self.rules.profile == Profile::Legacy {
+            cluster.nodes().iter().for_each(|node| self.legacy.register(&node.name));
+        }
+    }
+
+    /// The same. For a shadow, nodes with pods marked NodeLost are evicted.
+    pub(super) fn register_all(&mut self, cluster: &Cluster) {
+        self.register_nodes(cluster);
+        if self.rules.profile == Profile::Legacy && self.shadow.is_some() {
+            let is_lost = |node: &&Arc<Node>| cluster.pods_on(&node.name).any(|pod| pod.reason == *NODE_LOST);
+            cluster.nodes().iter().filter(is_lost).for_each(|node| self.mark_evicted(node));
+        }
+    }
+
+    /// Deletes these pods of a node, or queues the node for that, once it has not been ready for the timeout (upstream
+    /// `processNoTaintBaseEviction`).
+    ///
+    /// With Ready=Unknown the timeout starts at the last heartbeat, with Ready=False at the transition.
+    pub(super) fn evict_after_timeout<'a>(
+        &mut self,
+        cluster: &Cluster,
+        node: &Node,
+        ready: ConditionStatus,
+        pods: impl Iterator<Item = &'a Arc<Pod>>,
+        now: Timestamp,
+    ) {
+        let Some(record) = self.records.get(&node.name) else { return };
+        if ready == ConditionStatus::True {
+            return self.cancel_eviction(cluster, node);
+        }
+        let Some((since, why)) = self.timeout_start(record, node, ready) else { return };
+        if now <= since + self.settings.pod_eviction_timeout.value {
+            return;
+        }
+        if self.legacy.status(&node.name) == EvictionStatus::Evicted {
+            let why = why.then(Cause::NodeEvicted);
+            self.delete_pods(cluster, (&node.name, &node.uid), pods, &why, now);
+            return;
+        }
+        self.legacy.set(&node.name, EvictionStatus::ToBeEvicted);
+        self.ensure_zone(node, now).queue.add(&node.name, &node.uid, now);
+    }
+
+    /// When the eviction timeout of a node starts, and why; none if it does not.
+    fn timeout_start(
+        &self,
+        record: &NodeHealth,
+        node: &Node,
+        ready: ConditionStatus,
+    ) -> Option<(Timestamp, Why)> {
+        let timeout = Cause::EvictionTimeout { span: self.settings.pod_eviction_timeout.value };
+        match ready {
+            ConditionStatus::Unknown => {
+                let silent = record.why(&self.settings, self.heartbeats.last(&node.name)).then(Cause::Silent);
+                Some((record.probe, silent.then(timeout)))
+            }
+            ConditionStatus::False => {
+                let reason = node.ready().map(|ready| ready.reason.clone()).unwrap_or_default();
+                let posted = Cause::Posted { status: ready, reason };
+                Some((record.ready_transition, Why::from(posted).then(timeout)))
+            }
+            ConditionStatus::True | ConditionStatus::Invalid => None,
+        }
+    }
+
+    /// Cancels a node's eviction and removes it from its zone's queue (upstream `cancelPodEviction`).
+    pub(super) fn cancel_eviction(&mut self, cluster: &Cluster, node: &Node) {
+        if self.legacy.set(&node.name, EvictionStatus::Unmarked) == EvictionStatus::Evicted {
+            self.forget_round(cluster, &node.name);
+        }
+        if let Some(shadow) = &mut self.shadow {
+            shadow.stop_expecting(&node.name);
+        }
+        if let Some(zone) = self.zones.get_mut(&node.zone()) {
+            zone.queue.remove(&node.name);
+        }
+    }
+
+    /// Starts the deletion rounds of waiting nodes, as far as the zones' limiters allow (upstream `doEvictionPass`). A
+    /// queued node is evicted even if it has become ready or changed its zone (docs/upstream/node-lifecycle.md#8.5).
+    pub(super) fn evict_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
+        let mut due: Vec<(QueueEntry, ZoneKey, Cause)> = Vec::new();
+        for (key, zone) in &mut self.zones {
+            let waiting = super::pass::queued(key, zone);
+            zone.queue.process(&mut zone.limiter, now, |entry| {
+                due.push((entry.clone(), key.clone(), waiting.clone()));
+                Processed::Done
+            });
+        }
+        for (entry, zone, waiting) in due {
+            let why =
+                self.why_queued(cluster, &entry.node).then(waiting).then(Cause::Token { zone: zone.clone() });
+            self.start_round(cluster, &entry, &zone, &why, now);
+        }
+    }
+
+    /// Why a node that waits for its eviction was queued; empty if it is ready again or gone.
+    fn why_queued(&self, cluster: &Cluster, node: &NodeName) -> Why {
+        let timeout = || {
+            let (record, node) = (self.records.get(node)?, cluster.node(node)?);
+            self.timeout_start(record, node, node.ready()?.status)
+        };
+        timeout().map(|(_, why)| why).unwrap_or_default()
+    }
+
+    /// Deletes all pods of a node; it counts as evicted unless a deletion fails.
+    fn start_round(
+        &mut self,
+        cluster: &Cluster,
+        entry: &QueueEntry,
+        zone: &ZoneKey,
+        why: &Why,
+        now: Timestamp,
+    ) {
+        self.legacy.set(&entry.node, EvictionStatus::Evicted);
+        let pods: Vec<Arc<Pod>> = cluster.pods_on(&entry.node).cloned().collect();
+        let requested = self.delete_pods(cluster, (&entry.node, &entry.uid), pods.iter(), why, now);
+        if requested.is_empty() {
+            self.finish_round(cluster, &entry.node);
+            return;
+        }
+        // A round that marks no pod NodeLost cannot be observed.
+        let shows = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.reason != *NODE_LOST);
+        if let Some(shadow) = self.shadow.as_mut().filter(|_| requested.iter().any(shows)) {
+            shadow.expect_turn(&entry.node, zone, now);
+        }
+        self.legacy.rounds.insert(entry.node.clone(), requested);
+    }
+
+    fn finish_round(&mut self, cluster: &Cluster, node: &NodeName) {
+        if let Some(node) = cluster.node(node) {
+            self.metrics.count_eviction(&node.zone());
+        }
+    }
+
+    /// Marks a node's pods NodeLost and deletes them, except those of DaemonSets and Terminating ones (upstream
+    /// `DeletePods`). Returns the pods for which a write was requested.
+    fn delete_pods<'a>(
+        &mut self,
+        cluster: &Cluster,
+        (node, uid): (&NodeName, &Uid),
+        pods: impl Iterator<Item = &'a Arc<Pod>>,
+        why: &Why,
+        now: Timestamp,
+    ) -> BTreeSet<Key> {
+        let mut pods = pods.peekable();
+        let mut requested = BTreeSet::new();
+        if pods.peek().is_some() {
+            let text = format!("Node {node} event: Deleting all Pods from Node {node}.");
+            let object = EventObject::Node(node.clone(), uid.clone());
+            self.eviction_event(object, "DeletingAllPods", text, why, now);
+        }
+        for pod in pods {
+            let stays = pod.termination.is_some() || is_daemon(cluster, pod);
+            let is_requested = match stays {
+                true => self.mark_lost(pod, node, why, now),
+                false => self.delete_pod(pod, node, why, now),
+            };
+            if is_requested {
+                requested.insert(pod.key.clone());
+            }
+        }
+        requested
+    }
+
+    /// Marks a pod NodeLost, unless it is. Returns whether the write was requested.
+    fn mark_lost(&mut self, pod: &Pod, node: &NodeName, why: &Why, now: Timestamp) -> bool {
+        let (key, uid, version) = (pod.key.clone(), pod.uid.clone(), pod.version);
+        let write = Write::MarkPodLost { pod: key, uid, version, node: node.clone() };
+        pod.reason != *NODE_LOST && self.out.propose(write, why.clone(), now)
+    }
+
+    /// Deletes a pod, marked NodeLost before. Returns whether the write was requested.
+    fn delete_pod(&mut self, pod: &Pod, node: &NodeName, why: &Why, now: Timestamp) -> bool {
+        let (key, uid) = (pod.key.clone(), pod.uid.clone());
+        let deletion = Deletion::WithNode { mark_lost: (pod.reason != *NODE_LOST).then_some(pod.version) };
+        let write = Write::DeletePod { pod: key.clone(), uid, node: node.clone(), deletion };
+        let is_requested = self.out.propose(write, why.clone(), now);
+        if is_requested {
+            let text = format!("Marking for deletion Pod {} from Node {node}", key.name);
+            self.eviction_event(EventObject::Pod(key), "NodeControllerEviction", text, why, now);
+        }
+        is_requested
+    }
+
+    fn eviction_event(
+        &mut self,
+        object: EventObject,
+        reason: &'static str,
+        message: String,
+        why: &Why,
+        now: Timestamp,
+    ) {
+        let event = || {
+            let event = RecordedEvent { object, warning: false, reason, message, source: "node-controller" };
+            (event, why.clone())
+        };
+        self.out.propose_event(event, now);
+    }
+
+    /// A pod of a node that is being evicted is answered.
+    pub(super) fn on_pod_evicted(&mut self, cluster: &Cluster, node: &NodeName, pod: &Key) {
+        if self.legacy.finish_pod(node, pod) {
+            self.finish_round(cluster, node);
+        }
+    }
+
+    /// A pod of a node that is being evicted could not be marked or deleted: the node waits again. Outside a round the
+    /// next pass tries again.
+    pub(super) fn on_pod_not_evicted(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
+        if self.legacy.rounds.remove(node).is_some() {
+            self.legacy.set(node, EvictionStatus::ToBeEvicted);
+            let uid = cluster.node(node).map(|node| node.uid.clone()).unwrap_or_default();
+            self.requeue(node, &uid, now);
+        }
+    }
+
+    /// The shadowed controller did not start the predicted round: the node still waits.
+    pub(super) fn revert_round(&mut self, cluster: &Cluster, node: &NodeName) {
+        self.legacy.set(node, EvictionStatus::ToBeEvicted);
+        self.forget_round(cluster, node);
+    }
+
+    /// Lets recorded writes to a node's pods be requested again.
+    fn forget_round(&mut self, cluster: &Cluster, node: &NodeName) {
+        self.legacy.rounds.remove(node);
+        for pod in cluster.pods_on(node) {
+            self.out.forget(&EffectSubject::PodDeleted(pod.key.clone()));
+            self.out.forget(&EffectSubject::PodLost(pod.key.clone()));
+        }
+    }
+
+    /// Observes the shadowed controller: a pod that it marked NodeLost shows that it was the node's turn.
+    pub(super) fn observe_lost(&mut self, cluster: &Cluster, delta: &Delta<Pod>, now: Timestamp) {
+        let is_lost = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.reason == *NODE_LOST);
+        let by_another = self.shadow.is_some() && self.rules.profile == Profile::Legacy;
+        if !by_another || is_lost(&delta.old) || !is_lost(&delta.new) {
+            return;
+        }
+        let node = delta.new.as_ref().and_then(|pod| pod.node.as_ref()).and_then(|node| cluster.node(node));
+        let Some(node) = node else { return };
+        self.observe_turn(cluster, &node.name, &node.zone(), now);
+        if self.legacy.status(&node.name) == EvictionStatus::Evicted {
+            return;
+        }
+        self.mark_evicted(node);
+        if let Some(zone) = self.zones.get_mut(&node.zone()) {
+            zone.limiter.drain(now);
+        }
+    }
+
+    fn mark_evicted(&mut self, node: &Node) {
+        self.legacy.set(&node.name, EvictionStatus::Evicted);
+        if let Some(zone) = self.zones.get_mut(&node.zone()) {
+            zone.queue.mark_processed(&node.name);
+        }
+    }
+
+    /// The pods of nodes that are not ready, with the first pass at which their eviction is due.
+    pub(super) fn pending_on_nodes(&self, cluster: &Cluster) -> Vec<PendingEviction> {
+        cluster.nodes().iter().flat_map(|node| self.pending_on_node(cluster, node)).collect()
+    }
+
+    /// The same for one node.
+    pub(super) fn pending_on_node(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
+        let Some(ready) = node.ready().map(|ready| ready.status) else { return Vec::new() };
+        let Some(record) = self.records.get(&node.name) else { return Vec::new() };
+        let Some((since, why)) = self.timeout_start(record, node, ready) else { return Vec::new() };
+        let at = self.pass_after(since + self.settings.pod_eviction_timeout.value);
+        let of = |pod: &Arc<Pod>| {
+            let (due, why) = match is_daemon(cluster, pod) {
+                true => (Due::Never, Cause::OfDaemonSet.into()),
+                false => (Due::At { at, certainty: record.certainty }, why.clone()),
+            };
+            let (pod, uid, node) = (pod.key.clone(), pod.uid.clone(), node.name.clone());
+            PendingEviction { pod, uid, node, due, why }
+        };
+        cluster.pods_on(&node.name).filter(|pod| pod.termination.is_none()).map(of).collect()
+    }
+
+    /// The first pass after this, as far as passes are known; for the past, the limit itself.
+    fn pass_after(&self, limit: Timestamp) -> Timestamp {
+        let period = (self.settings.node_monitor_period.value + super::PASS_TAKES).as_nanos();
+        let behind = limit.since(self.next_pass).as_nanos();
+        if behind < -period {
+            limit
+        } else {
+            self.next_pass + Span::from_nanos((behind.div_euclid(period) + 1) * period)
+        }
+    }
+}
+
+/// Whether a DaemonSet of the pod's namespace selects it; the owner reference does not count
+/// (docs/upstream/node-lifecycle.md#12.39).
+///
+/// An invalid selector of any DaemonSet there makes upstream's look-up fail, and no DaemonSet selects the pod. If
+/// DaemonSets are not watched, the owner reference decides.
+fn is_daemon(cluster: &Cluster, pod: &Pod) -> bool {
+    let sets = cluster.workloads(WorkloadKind::DaemonSet);
+    if !cluster.knows(&Scope::Workloads(WorkloadKind::DaemonSet)) {
+        let kind = |owner: &crate::cluster::Owner| owner.kind.as_str() == WorkloadKind::DaemonSet.as_str();
+        return pod.owner.as_deref().is_some_and(kind);
+    }
+    let from = Key { namespace: pod.key.namespace.clone(), ..Key::default() };
+    let selectors = sets
+        .iter_from(&(WorkloadKind::DaemonSet, from))
+        .take_while(|set| set.key.namespace == pod.key.namespace)
+        .filter_map(|set| set.selector.as_ref());
+    let mut selected = false;
+    for selector in selectors {
+        let readable =
+            selector.requirements.iter().all(|requirement| requirement.operator != SelectorOperator::Invalid);
+        if !readable {
+            return false;
+        }
+        selected |= !selector.is_empty() && selector.matches(&pod.labels);
+    }
+    selected && !pod.labels.is_empty()
+}

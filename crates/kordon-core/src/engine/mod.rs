@@ -1,0 +1,883 @@
+//! The node lifecycle controller: health, zones, rate-limited queues, taints, taint eviction.
+//!
+//! Follows `nodelifecycle.Controller` and the taint-eviction controller as specified in
+//! `docs/upstream/node-lifecycle.md`; `docs/controller.md` maps function to function and lists the known differences.
+
+mod pass_scope;
+mod audit;
+mod uncertain_taints;
+mod collector;
+mod disruption;
+pub mod effect;
+mod eviction;
+mod health;
+pub mod heartbeats;
+mod legacy;
+mod limiter;
+pub mod metrics;
+mod outbox;
+mod pass;
+mod queue;
+mod queue_events;
+pub mod settings;
+mod shadow;
+mod taints;
+pub mod view;
+pub mod why;
+pub mod zone;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+pub use audit::WOULD_EXPLAIN;
+pub use effect::{
+    DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck, NODE_LOST, NodeCheck, Notice,
+    Outcome, RecordedEvent, Severity, UnknownCondition, Write,
+};
+pub use eviction::{Tolerance, no_execute, tolerance};
+pub use health::rewritten;
+pub use heartbeats::{Heartbeats, Silence};
+pub use legacy::EvictionStatus;
+pub use queue::QueueChange;
+pub use queue_events::QueueEvent;
+pub use settings::{
+    BadSetting, ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings,
+};
+pub use taints::{NOT_READY, UNREACHABLE, condition_taint_key, controllers_own, is_maintained};
+pub use uncertain_taints::UncertainTaints;
+pub use view::{Deadline, Due, Expiry, LeavingPods, NodeStage, NodeView, PendingEviction, ZoneView};
+pub use why::{Cause, Certainty, HeartbeatSource, Why};
+pub use zone::ZoneState;
+
+use crate::cluster::{
+    Applied, Cluster, ConditionStatus, Delta, Key, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect, Uid,
+    Version, ZoneKey, cow_map::CowMap,
+};
+use collector::Collector;
+use eviction::{Evictor, TimerSource};
+use health::NodeHealth;
+use heartbeats::Renewals;
+use kordon_time::{Span, Timestamp};
+use legacy::Legacy;
+use metrics::Metrics;
+use outbox::{EffectSubject, Outbox};
+use pass_scope::PassScope;
+use shadow::Shadow;
+use zone::{PresentNodes, Zone};
+
+/// How often upstream's tainting loop runs (`NodeEvictionPeriod`).
+const TAINTING_PERIOD: Span = Span::from_millis(100);
+/// The offset of the tainting loop from the first pass: half a period.
+const TAINTING_PHASE: Span = Span::from_millis(50);
+/// The duration of a pass. Upstream's period starts at the end of a pass, so a grace period that is a multiple of it
+/// ends just before a pass.
+pub const PASS_TAKES: Span = Span::from_millis(1);
+
+/// The node lifecycle controller as a state machine without clock or IO.
+///
+/// # Contract
+/// - Apply each change to the [`Cluster`] first, then pass the [`Applied`] to [`Engine::handle_change`].
+/// - After every `handle_*`, call [`Engine::poll_effect`] and [`Engine::poll_notice`] until they are empty, then call
+///   [`Engine::handle_timeout`] at [`Engine::poll_timeout`]. Earlier calls of it do nothing.
+/// - `now` never goes backwards. Every effect is answered by one [`Engine::handle_outcome`].
+/// - What an effect changes in the cluster comes back as a change, like the changes of other components.
+///
+/// Equal inputs give equal outputs. Three things are random upstream and are inputs here: the time of the first pass,
+/// the order in which a pass handles the nodes ([`Engine::set_order`]; by default by name), and how many nodes are
+/// tainted in the middle of the pass that finds their zone disrupted ([`Engine::set_tainted_mid_pass`]; by default
+/// none).
+#[derive(Clone, Debug)]
+pub struct Engine {
+    settings: Settings,
+    rules: ControllerRules,
+    /// Health by node; kept when the node object is deleted (docs/upstream/node-lifecycle.md#2.1).
+    records: CowMap<NodeName, NodeHealth>,
+    heartbeats: Heartbeats,
+    /// When the controller started, as far as is known.
+    controller_started: Option<Timestamp>,
+    /// The nodes that a pass has registered (upstream `knownNodeSet`).
+    registered: BTreeSet<NodeName>,
+    /// Whether nodes were added, deleted or moved between zones, or zones were dropped, since the last pass: only then
+    /// does a pass classify nodes.
+    nodes_changed: bool,
+    zones: BTreeMap<ZoneKey, Zone>,
+    present: PresentNodes,
+    evictor: Evictor,
+    legacy: Legacy,
+    /// None if the pod garbage collector does not run.
+    collector: Option<Collector>,
+    metrics: Metrics,
+    /// Nodes whose NoExecute taint is requested and not answered, with the zone in which each counts.
+    tainting: BTreeMap<NodeName, ZoneKey>,
+    /// Nodes that are being marked Unknown, with the version on which that was decided: as long as it is the newest that is
+    /// known, the mark is on its way, and their NoExecute taint waits for it.
+    marking: BTreeMap<NodeName, Version>,
+    out: Outbox,
+    next_pass: Timestamp,
+    /// A tick of the tainting loop; the others are whole periods away.
+    tainting_tick: Timestamp,
+    last_tainting: Option<Timestamp>,
+    /// The nodes that a pass handles first, in this order.
+    order: Vec<NodeName>,
+    /// How many nodes of each zone are tainted just before its state next changes.
+    tainted_mid_pass: BTreeMap<ZoneKey, usize>,
+    /// What a forecast cannot predict, not yet polled.
+    uncertain: VecDeque<UncertainTaints>,
+    /// Of a forecast, not yet polled.
+    queue_events: VecDeque<QueueEvent>,
+    scope: PassScope,
+    watch_health: WatchHealth,
+    /// Set if the engine is the shadow of another controller.
+    shadow: Option<Shadow>,
+}
+
+/// Whether the watches of nodes and leases are up to date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchHealth {
+    Live,
+    /// The watches have been silent or broken since then.
+    Disconnected {
+        since: Timestamp,
+    },
+}
+
+/// How far the engine's predictions can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confidence {
+    /// The watches are live, and a controller is active (or kordon is the controller).
+    Live,
+    /// The watches are live, but no Lease shows whether a controller is active: the engine assumes one.
+    Assumed,
+    /// The watches are down: what happened since then is unknown.
+    Disconnected { since: Timestamp },
+    /// No controller manager has renewed its Lease since then: nothing happens until one does.
+    NoController { since: Timestamp },
+}
+
+impl Confidence {
+    /// Whether predictions can be made.
+    pub const fn allows_predictions(self) -> bool {
+        match self {
+            Self::Live | Self::Assumed => true,
+            Self::Disconnected { .. } | Self::NoController { .. } => false,
+        }
+    }
+}
+
+impl Engine {
+    /// Starts as upstream does: every node gets a new grace period. The first pass is at `first_pass`.
+    pub fn start(settings: Settings, cluster: &Cluster, first_pass: Timestamp, now: Timestamp) -> Self {
+        let mut engine = Self::new(settings, first_pass, TimerSource::Controller, None);
+        engine.controller_started = Some(now);
+        engine.heartbeats.read(cluster, now);
+        engine.register_all(cluster);
+        engine.present = PresentNodes::of(cluster, &engine.rules);
+        engine.start_collector(cluster, first_pass, Certainty::Observed, now);
+        for node in cluster.nodes().iter() {
+            engine.reconcile(cluster, node, now);
+        }
+        let (evictor, mut context) = engine.evictor(cluster, now);
+        evictor.evaluate_all(&mut context);
+        evictor.on_timeout(&mut context);
+        engine
+    }
+
+    /// Starts as the shadow of a running controller. The engine estimates probeTimestamps from what kubelets wrote,
+    /// eviction timers from the taints' timeAdded, and limiters from the last taints of each zone.
+    pub fn attach(settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
+        Self::attach_with(Outbox::default(), settings, cluster, now)
+    }
+
+    fn attach_with(out: Outbox, settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
+        let started = shadow::leader_started(cluster);
+        let mut engine =
+            Self::new(settings, now, TimerSource::Shadow { started }, Some(Shadow::new(cluster, now)));
+        engine.out = out;
+        engine.controller_started = started;
+        engine.heartbeats.read(cluster, now);
+        engine.estimate(cluster, now);
+        engine.register_all(cluster);
+        engine.present = PresentNodes::of(cluster, &engine.rules);
+        engine.start_collector(cluster, started.unwrap_or(now), Certainty::Estimated, now);
+        if !engine.settings.controllers.value.node_lifecycle {
+            let text =
+                "kube-controller-manager runs without the node lifecycle controller: node states are frozen";
+            engine.out.notice(Severity::Warning, text.into(), Why::default(), now);
+        }
+        let (evictor, mut context) = engine.evictor(cluster, now);
+        evictor.evaluate_all(&mut context);
+        evictor.on_timeout(&mut context);
+        engine
+    }
+
+    /// Reads once more what a shadow estimated from the cluster's times, after their clock was measured. Does nothing
+    /// for the controller itself, which reads none.
+    pub fn attach_again(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.shadow.is_none() {
+            return;
+        }
+        let out = std::mem::take(&mut self.out);
+        let again = Self::attach_with(out, self.settings.clone(), cluster, now);
+        *self = Self { watch_health: self.watch_health, ..again };
+    }
+
+    fn new(
+        settings: Settings,
+        first_pass: Timestamp,
+        timer_source: TimerSource,
+        shadow: Option<Shadow>,
+    ) -> Self {
+        Self {
+            rules: settings.rules(),
+            settings,
+            records: CowMap::default(),
+            heartbeats: Heartbeats::default(),
+            controller_started: None,
+            registered: BTreeSet::new(),
+            nodes_changed: true,
+            zones: BTreeMap::new(),
+            present: PresentNodes::default(),
+            evictor: Evictor::new(timer_source),
+            legacy: Legacy::default(),
+            collector: None,
+            metrics: Metrics::default(),
+            tainting: BTreeMap::new(),
+            marking: BTreeMap::new(),
+            out: Outbox::default(),
+            next_pass: first_pass,
+            tainting_tick: first_pass + TAINTING_PHASE,
+            last_tainting: None,
+            order: Vec::new(),
+            tainted_mid_pass: BTreeMap::new(),
+            uncertain: VecDeque::new(),
+            queue_events: VecDeque::new(),
+            scope: PassScope::All,
+            watch_health: WatchHealth::Live,
+            shadow,
+        }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// From now on the live Lease is read again before a node becomes Unknown, as upstream does from 1.37.
+    pub fn reread_leases(&mut self) {
+        self.rules.rereads_lease = true;
+    }
+
+    /// Sets which nodes a pass handles first, in this order; the others follow by name.
+    pub fn set_order(&mut self, order: Vec<NodeName>) {
+        self.order = order;
+    }
+
+    /// Handles what a change did to the cluster, after it was applied.
+    pub fn handle_change(&mut self, cluster: &Cluster, applied: &Applied, now: Timestamp) {
+        match applied {
+            Applied::Node(delta) => self.on_node(cluster, delta, now),
+            Applied::Pod(delta) => self.on_pod(cluster, delta, now),
+            Applied::Leader(_, new) => self.on_leader(cluster, new.as_ref(), now),
+            Applied::Lease(delta) => self.on_lease(cluster, delta, now),
+            Applied::Other => {}
+        }
+        self.evict_due(cluster, now);
+    }
+
+    /// Handles the outcome of an effect.
+    pub fn handle_outcome(&mut self, cluster: &Cluster, effect: EffectId, outcome: Outcome, now: Timestamp) {
+        let Some(effect) = self.out.complete(effect) else { return };
+        match outcome {
+            Outcome::Done => self.on_done(cluster, &effect.write, now),
+            Outcome::Recorded => {
+                self.on_done(cluster, &effect.write, now);
+                self.on_recorded(cluster, &effect, now);
+            }
+            Outcome::Conflict => self.on_not_written(cluster, &effect.write, now),
+            Outcome::Gone => self.on_gone(cluster, &effect.write, now),
+            Outcome::Failed(error) => {
+                let text = format!("cannot {}: {error}", effect.write.summary());
+                self.out.notice(Severity::Error, text, effect.why.clone(), now);
+                self.on_not_written(cluster, &effect.write, now);
+            }
+        }
+    }
+
+    /// Does what is due. A call before anything is due does nothing.
+    pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.evict_due(cluster, now);
+        if self.acts() && self.collecting_due().is_some_and(|due| due <= now) {
+            self.collect(cluster, now);
+        }
+        if self.tainting_due().is_some_and(|due| due <= now) {
+            self.last_tainting = Some(now);
+            if self.acts() {
+                match self.rules.profile {
+                    Profile::Taint => self.taint_waiting(cluster, now),
+                    Profile::Legacy => self.evict_waiting(cluster, now),
+                }
+            }
+        }
+        if self.next_pass <= now {
+            let ended = self.shadow.as_ref().and_then(Shadow::followed_pass_ended).unwrap_or(now);
+            let next_pass = ended + PASS_TAKES + self.settings.node_monitor_period.value;
+            self.next_pass = next_pass.max(now + PASS_TAKES);
+            if self.next_tick(now) == now {
+                // The tainting loop ran at this very moment; its next tick is after the pass.
+                self.last_tainting = Some(now);
+            }
+            if self.watch_health == WatchHealth::Live {
+                self.check_controller(now);
+                self.drop_overdue_predictions(cluster, now);
+            }
+            if self.confidence(now).allows_predictions() && self.settings.controllers.value.node_lifecycle {
+                self.monitor(cluster, now);
+            }
+            if let Some(shadow) = &mut self.shadow {
+                shadow.forget_followed_pass();
+            }
+        }
+    }
+
+    /// Handles a change of the watches of nodes and leases. While they are down, node states are frozen.
+    pub fn handle_watch_health(&mut self, cluster: &Cluster, health: WatchHealth, now: Timestamp) {
+        let before = std::mem::replace(&mut self.watch_health, health);
+        match (before, health) {
+            (WatchHealth::Live, WatchHealth::Disconnected { .. }) => {
+                let text = "disconnected from nodes and leases: states frozen".into();
+                self.out.notice(Severity::Warning, text, Why::default(), now);
+            }
+            (WatchHealth::Disconnected { since }, WatchHealth::Live) => {
+                let text = format!("reconnected to nodes and leases after {}", now.since(since));
+                self.out.notice(Severity::Info, text, Why::default(), now);
+                self.catch_up(cluster, now);
+            }
+            (WatchHealth::Live, WatchHealth::Live)
+            | (WatchHealth::Disconnected { .. }, WatchHealth::Disconnected { .. }) => {}
+        }
+    }
+
+    pub fn poll_effect(&mut self) -> Option<Arc<Effect>> {
+        self.out.poll_effect()
+    }
+
+    pub fn poll_notice(&mut self) -> Option<Notice> {
+        self.out.poll_notice()
+    }
+
+    /// When [`Engine::handle_timeout`] must be called next, and why.
+    pub fn poll_timeout(&self) -> Option<Deadline> {
+        let pass = Deadline { at: self.next_pass, why: Cause::MonitorPass.into() };
+        if !self.acts() {
+            return Some(pass);
+        }
+        let tainting = self.tainting_due().map(|at| Deadline { at, why: self.why_tainting() });
+        let eviction = self.evictor.next().map(|(at, why)| Deadline { at, why: why.clone() });
+        let collecting = self.collecting_due().map(|at| Deadline { at, why: Cause::CollectorPass.into() });
+        [Some(pass), tainting, eviction, collecting].into_iter().flatten().min_by_key(|deadline| deadline.at)
+    }
+
+    /// Whether the next [`Engine::handle_timeout`] makes a pass over all nodes.
+    pub fn is_pass_due(&self, now: Timestamp) -> bool {
+        self.next_pass <= now
+    }
+
+    /// The flags with whose values the shadowed controller's behaviour does not fit; each leader is judged by itself.
+    pub fn contradicted_flags(&self) -> Vec<&'static str> {
+        self.shadow.as_ref().map_or_else(Vec::new, |shadow| shadow.contradicted_flags().collect())
+    }
+
+    /// How far the engine's predictions can be trusted now.
+    pub fn confidence(&self, now: Timestamp) -> Confidence {
+        match (self.watch_health, &self.shadow) {
+            (WatchHealth::Disconnected { since }, _) => Confidence::Disconnected { since },
+            (WatchHealth::Live, Some(shadow)) => shadow.confidence(now),
+            (WatchHealth::Live, None) => Confidence::Live,
+        }
+    }
+
+    /// The controller's state of a node; none until a pass has registered it.
+    pub fn node_view(&self, node: &Node) -> Option<NodeView> {
+        let record = self.records.get(&node.name)?;
+        Some(NodeView {
+            probe: record.probe,
+            heartbeat_source: record.heartbeat_source,
+            certainty: record.certainty,
+            grace: record.grace(&self.settings),
+            zone: node.zone(),
+            stage: self.stage(node),
+            eviction: match self.rules.profile {
+                Profile::Taint => None,
+                Profile::Legacy => Some(self.legacy.status(&node.name)),
+            },
+        })
+    }
+
+    /// How far the controller is with a node; none until a pass has registered it.
+    pub fn node_stage(&self, node: &Node) -> Option<NodeStage> {
+        self.records.contains_key(&node.name).then(|| self.stage(node))
+    }
+
+    /// The last heartbeat of a node, and from when on it counts as late or silent without another one.
+    pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
+        let (renewals, record) = (self.heartbeats.of(&node.name), self.records.get(&node.name));
+        self.silence_by(cluster, node, renewals, record)
+    }
+
+    fn silence_by(
+        &self,
+        cluster: &Cluster,
+        node: &Node,
+        renewals: Option<&Renewals>,
+        record: Option<&NodeHealth>,
+    ) -> Silence {
+        let grace = match record {
+            Some(record) => record.grace(&self.settings),
+            None => self.settings.node_monitor_grace_period.value,
+        };
+        if let Some(renewals) = renewals {
+            return Silence::of_lease(renewals, grace);
+        }
+        let posted = node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
+        let interval = heartbeats::interval_of(cluster.lease(&node.name).map(|lease| &**lease));
+        Silence::of(cluster.local(posted), interval, grace)
+    }
+
+    /// Whether a node is silent ([`Silence`]).
+    pub fn is_silent(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
+        self.silence(cluster, node).is_silent(now)
+    }
+
+    /// The nodes that are silent ([`Silence`]).
+    pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
+        let mut renewals = SortedWalk::new(self.heartbeats.all());
+        let mut records = SortedWalk::new(self.records.iter());
+        let mut is_silent = |node: &Node| {
+            let (renewals, record) = (renewals.get(&node.name), records.get(&node.name));
+            self.silence_by(cluster, node, renewals, record).is_silent(now)
+        };
+        let nodes = cluster.nodes().iter();
+        nodes.filter(|node| is_silent(node)).map(|node| node.name.clone()).collect()
+    }
+
+    /// The nodes that no renewal of a Lease is known of: their last heartbeat is in their status, by the cluster's clock.
+    pub fn without_renewals<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Arc<Node>> {
+        let mut renewals = SortedWalk::new(self.heartbeats.all());
+        cluster.nodes().iter().filter(move |node| renewals.get(&node.name).is_none())
+    }
+
+    /// When each node that renews a Lease is late at the soonest, unless it renews it again; by name.
+    pub fn late_times(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
+        let Settings { node_monitor_grace_period, node_startup_grace_period, .. } = &self.settings;
+        let grace = node_monitor_grace_period.value.min(node_startup_grace_period.value);
+        let late_from = move |renewals: &Renewals| Silence::of_lease(renewals, grace).late_from;
+        self.heartbeats.all().map(move |(node, renewals)| (node, late_from(renewals)))
+    }
+
+    /// The renewals of the nodes' Leases.
+    pub fn heartbeats(&self) -> &Heartbeats {
+        &self.heartbeats
+    }
+
+    /// When the controller started, as far as is known: then every node got a new grace period.
+    pub fn controller_started(&self) -> Option<Timestamp> {
+        self.controller_started
+    }
+
+    /// Why the controller finds the node silent, or will.
+    pub fn why_silent(&self, node: &NodeName) -> Option<Why> {
+        self.records.get(node).map(|record| record.why(&self.settings, self.heartbeats.last(node)))
+    }
+
+    /// Every zone, by key.
+    pub fn zones(&self, now: Timestamp) -> Vec<ZoneView> {
+        let view = |(key, zone): (&ZoneKey, &Zone)| {
+            let present = self.present.census(key);
+            ZoneView {
+                key: key.clone(),
+                state: zone.state.unwrap_or_default(),
+                size: present.size(),
+                not_ready: present.not_ready,
+                next_state: present.state(self.settings.unhealthy_zone_threshold.value),
+                rate: zone.limiter.rate(),
+                queue: zone
+                    .queue
+                    .waiting()
+                    .map(|entry| entry.node.clone())
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .collect(),
+                next_token: zone.limiter.next_token(now),
+            }
+        };
+        self.zones.iter().map(view).collect()
+    }
+
+    /// The pending evictions of one node, in order of their pods.
+    pub fn evictions_on(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
+        match self.rules.profile {
+            Profile::Taint => self.evictor.pending_on(cluster, &node.name),
+            Profile::Legacy => self.pending_on_node(cluster, node),
+        }
+    }
+
+    /// Whether a pod of the node is terminating, or a time is set for its eviction.
+    pub fn leaving_pods(&self, cluster: &Cluster, node: &Node) -> LeavingPods {
+        match self.rules.profile {
+            Profile::Taint => self.evictor.leaving_pods(cluster, &node.name),
+            Profile::Legacy => {
+                LeavingPods { any: cluster.load(&node.name).terminating > 0, expiry: Expiry::OnChange }
+            }
+        }
+    }
+
+    /// When [`Engine::node_stage`] and [`Engine::silence`] may return something else.
+    pub fn stage_expiry(&self, node: &NodeName) -> Expiry {
+        let grace_may_change = self.records.get(node).is_none_or(|record| record.never_posted);
+        if self.rules.profile == Profile::Legacy || grace_may_change {
+            Expiry::AnyTime
+        } else {
+            Expiry::OnChange
+        }
+    }
+
+    /// Every pod that is due to be evicted: on nodes with NoExecute taints, in legacy mode on nodes that are not ready,
+    /// and on missing nodes. Terminating pods are left out. Soonest first, those that are never due last.
+    pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {
+        let mut pending = match self.rules.profile {
+            Profile::Taint => self.evictor.pending(cluster),
+            Profile::Legacy => self.pending_on_nodes(cluster),
+        };
+        let orphans = self.collector.as_ref().map_or_else(Vec::new, |collector| collector.pending(cluster));
+        if !orphans.is_empty() {
+            // The earliest counts: an orphan's timer may still run.
+            let mut first: BTreeMap<Key, PendingEviction> = BTreeMap::new();
+            for eviction in pending.into_iter().chain(orphans) {
+                let known = first.get(&eviction.pod);
+                if known.is_none_or(|known| eviction.order() < known.order()) {
+                    first.insert(eviction.pod.clone(), eviction);
+                }
+            }
+            pending = first.into_values().collect();
+        }
+        pending.sort_by_cached_key(PendingEviction::order);
+        pending
+    }
+
+    /// The values of upstream's metrics.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// A copy for a forecast, with no effects of its own; and the writes in flight, which the forecast assumes done.
+    pub fn forecast_copy(&self) -> (Self, Vec<Write>) {
+        let (mut out, in_flight) = self.out.forecast_copy();
+        for effect in self.out.overdue() {
+            out.propose(effect.write.clone(), effect.why.clone(), effect.at);
+        }
+        let copy = Self {
+            settings: self.settings.clone(),
+            rules: self.rules,
+            records: self.records.clone(),
+            heartbeats: self.heartbeats.clone(),
+            controller_started: self.controller_started,
+            registered: self.registered.clone(),
+            nodes_changed: self.nodes_changed,
+            zones: self.zones.clone(),
+            present: self.present.clone(),
+            evictor: self.evictor.forecast_copy(),
+            legacy: self.legacy.forecast_copy(),
+            collector: self.collector.clone(),
+            metrics: self.metrics.clone(),
+            tainting: BTreeMap::new(),
+            marking: BTreeMap::new(),
+            out,
+            next_pass: self.next_pass,
+            tainting_tick: self.tainting_tick,
+            last_tainting: self.last_tainting,
+            order: Vec::new(),
+            tainted_mid_pass: BTreeMap::new(),
+            uncertain: VecDeque::new(),
+            queue_events: VecDeque::new(),
+            scope: PassScope::AllOnce,
+            watch_health: self.watch_health,
+            shadow: self.shadow.as_ref().map(Shadow::forecast_copy),
+        };
+        (copy, in_flight)
+    }
+
+    /// Assumes that these nodes send heartbeats from now on, noticed by each pass. They are asked for by name.
+    pub fn assume_alive(&mut self, cluster: &Cluster, mut is_alive: impl FnMut(&Node) -> bool) {
+        let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
+        let mut records = SortedWalk::new(self.records.iter_mut());
+        for node in cluster.nodes().iter() {
+            let is_alive = is_alive(node);
+            if let Some(record) = records.get(&node.name) {
+                record.assumed_alive = is_alive;
+            } else {
+                let mut record = NodeHealth::first_seen(node, cluster.clock(), self.next_pass);
+                record.assumed_alive = is_alive;
+                added.push((node.name.clone(), record));
+            }
+        }
+        drop(records);
+        added.into_iter().for_each(|(node, record)| _ = self.records.insert(node, record));
+        self.scope.on_general_change();
+    }
+
+    /// Assumes that a node sends heartbeats from now on, or sends its last one now.
+    pub fn set_assumed_alive(&mut self, node: &NodeName, is_alive: bool, now: Timestamp) {
+        let Some(record) = self.records.get_mut(node) else { return };
+        if record.assumed_alive {
+            record.record_heartbeat(HeartbeatSource::Lease, now);
+            self.heartbeats.record(node, now);
+        }
+        record.assumed_alive = is_alive;
+        self.scope.on_general_change();
+    }
+
+    /// The nodes of which a forecast assumes that they send heartbeats, by name.
+    pub fn assumed_alive(&self) -> impl Iterator<Item = &NodeName> {
+        self.records.iter().filter(|(_, record)| record.assumed_alive).map(|(node, _)| node)
+    }
+
+    /// Whether timers and queues run: only while the watches are live and a controller is active.
+    fn acts(&self) -> bool {
+        self.watch_health == WatchHealth::Live && self.shadow.as_ref().is_none_or(Shadow::has_controller)
+    }
+
+    fn stage(&self, node: &Node) -> NodeStage {
+        if self.rules.profile == Profile::Legacy {
+            return match self.legacy.status(&node.name) {
+                EvictionStatus::Unmarked => NodeStage::Healthy,
+                EvictionStatus::ToBeEvicted => NodeStage::Queued,
+                EvictionStatus::Evicted => NodeStage::Evicted,
+            };
+        }
+        let Some((key, _)) = node.ready().and_then(|ready| taints::no_execute_keys(ready.status)) else {
+            return NodeStage::Healthy;
+        };
+        if taints::has_no_execute(node, key) {
+            return NodeStage::Tainted;
+        }
+        let subject = EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute);
+        let is_queued = || self.zones.get(&node.zone()).is_some_and(|zone| zone.queue.is_waiting(&node.name));
+        if self.out.is_busy(&subject) || self.out.is_recorded(&subject) {
+            NodeStage::Requested
+        } else if is_queued() {
+            NodeStage::Queued
+        } else {
+            NodeStage::Healthy
+        }
+    }
+
+    fn on_node(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
+        match (&delta.old, &delta.new) {
+            (Some(old), _) => self.scope.on_changed(old, &self.rules),
+            (None, Some(new)) => self.scope.on_added(new),
+            (None, None) => {}
+        }
+        self.register(delta);
+        self.present.follow(delta, &self.rules);
+        let same_labels = |old: &Node, new: &Node| old.labels == new.labels;
+        self.nodes_changed |=
+            !matches!((&delta.old, &delta.new), (Some(old), Some(new)) if same_labels(old, new));
+        match (&delta.old, &delta.new) {
+            (_, Some(node)) => {
+                self.observe(cluster, delta, now);
+                self.reconcile(cluster, node, now);
+            }
+            (Some(node), None) => {
+                if let Some(record) = self.records.get_mut(&node.name) {
+                    record.pods_to_retry = false;
+                }
+            }
+            (None, None) => {}
+        }
+        let health = self.watch_health;
+        let (evictor, mut context) = self.evictor(cluster, now);
+        evictor.on_node(delta, health, &mut context);
+        if let Some(collector) = &mut self.collector {
+            collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
+            collector.on_node(cluster, delta);
+        }
+    }
+
+    /// The next pass reads the Lease: a renewal counts from when a pass notices it.
+    fn on_lease(&mut self, cluster: &Cluster, delta: &Delta<Lease>, now: Timestamp) {
+        self.heartbeats.on_lease(delta, cluster.clock(), self.watch_health, now);
+        let Some(lease) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
+        self.scope.on_lease(&lease.node, cluster, &self.rules);
+    }
+
+    /// What upstream's node workers do with an added or changed node (docs/upstream/node-lifecycle.md#9.1).
+    fn reconcile(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
+        if !self.out.sends_all() || !self.settings.controllers.value.node_lifecycle {
+            return;
+        }
+        taints::reconcile_no_schedule(node, &mut self.out, cluster.clock(), now);
+        taints::reconcile_labels(node, &mut self.out, now);
+    }
+
+    fn on_pod(&mut self, cluster: &Cluster, delta: &Delta<Pod>, now: Timestamp) {
+        if let Some(pod) = &delta.new {
+            let bound_before = delta.old.as_ref().is_some_and(|old| old.node == pod.node);
+            if pod.node.is_some() && !bound_before {
+                self.on_bound(cluster, pod, now);
+            }
+        }
+        self.observe_lost(cluster, delta, now);
+        let (evictor, mut context) = self.evictor(cluster, now);
+        evictor.on_pod(delta, &mut context);
+        if let Some(collector) = &mut self.collector {
+            collector.on_change(self.settings.terminated_pod_gc_threshold.value, now);
+            collector.on_pod(cluster, delta, &mut self.out);
+        }
+        if let (Some(gone), None) = (&delta.old, &delta.new) {
+            self.out.forget_pod(&gone.key);
+        }
+    }
+
+    /// What upstream's pod workers do with a newly bound pod (docs/upstream/node-lifecycle.md#9.2): on a node that is
+    /// not ready it is marked not ready, and in legacy mode it is evicted with the node. On a node that is ready,
+    /// legacy mode cancels the node's pending eviction (docs/upstream/node-lifecycle.md#12.41).
+    fn on_bound(&mut self, cluster: &Cluster, pod: &Arc<Pod>, now: Timestamp) {
+        let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return };
+        let Some(saved) = self.records.get(&node.name).and_then(NodeHealth::saved_ready) else { return };
+        if self.rules.profile == Profile::Legacy {
+            self.evict_after_timeout(cluster, node, saved, std::iter::once(pod), now);
+        }
+        if saved != ConditionStatus::True {
+            self.mark_pod_not_ready(node, pod, now);
+        }
+    }
+
+    /// The evictor, and what it decides by.
+    fn evictor<'a>(
+        &'a mut self,
+        cluster: &'a Cluster,
+        now: Timestamp,
+    ) -> (&'a mut Evictor, eviction::Context<'a>) {
+        let Self { evictor, rules, out, .. } = self;
+        (evictor, eviction::Context { cluster, rules, out, now })
+    }
+
+    fn evict_due(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.acts() {
+            let (evictor, mut context) = self.evictor(cluster, now);
+            evictor.on_timeout(&mut context);
+        }
+    }
+
+    /// The effect was written, or in a dry run counts as written.
+    fn on_done(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
+        match write {
+            Write::SwapTaints { node, .. } => {
+                if let Some(zone) = self.tainting.remove(node) {
+                    self.metrics.count_eviction(&zone);
+                }
+            }
+            Write::MarkPodLost { pod, node, .. } => self.on_pod_evicted(cluster, node, pod),
+            Write::DeletePod { pod, node, deletion, .. } => match deletion {
+                Deletion::ByTaint { .. } => {
+                    if let Some(due) = self.evictor.on_deleted(pod) {
+                        self.metrics.count_deletion(now.since(due));
+                    }
+                }
+                Deletion::WithNode { .. } => self.on_pod_evicted(cluster, node, pod),
+                Deletion::Collected { .. } => {}
+            },
+            Write::MarkUnknown { .. }
+            | Write::SetLabels { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::RecordEvent(_) => {}
+        }
+    }
+
+    /// The object is gone. An eviction is complete then; any other effect was not written.
+    fn on_gone(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
+        match write {
+            Write::MarkPodLost { pod, node, .. }
+            | Write::DeletePod { pod, node, deletion: Deletion::WithNode { .. }, .. } => {
+                self.on_pod_evicted(cluster, node, pod);
+            }
+            Write::MarkUnknown { .. }
+            | Write::SwapTaints { .. }
+            | Write::SetLabels { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::DeletePod { .. }
+            | Write::RecordEvent(_) => self.on_not_written(cluster, write, now),
+        }
+    }
+
+    /// The effect was recorded and not written: the shadowed controller may write it. The engine does not request it
+    /// again until it sees that, or loses the reason.
+    fn on_recorded(&mut self, cluster: &Cluster, effect: &Effect, now: Timestamp) {
+        self.out.record(effect);
+        match &effect.write {
+            Write::MarkUnknown { node, .. } => {
+                self.marking.remove(node);
+                self.adopt(cluster, node, now);
+                // The node waits for its taint only once the controller has written Unknown: while its Ready is True,
+                // the tainting loop would waste a token on it. A node that has a taint stays known: its taint is
+                // swapped without a token.
+                for zone in self.zones.values_mut().filter(|zone| zone.queue.is_waiting(node)) {
+                    zone.queue.remove(node);
+                }
+            }
+            Write::DeletePod { pod, deletion: Deletion::ByTaint { .. }, .. } => {
+                self.evictor.on_recorded(pod, effect.at, effect.why.clone());
+            }
+            Write::DeletePod { .. }
+            | Write::MarkPodLost { .. }
+            | Write::SwapTaints { .. }
+            | Write::SetLabels { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::RecordEvent(_) => {}
+        }
+    }
+
+    /// The effect was not written: the engine reverts what it assumed, and requests it again on the next occasion.
+    fn on_not_written(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
+        match write {
+            Write::MarkUnknown { node, .. } => {
+                self.marking.remove(node);
+                self.adopt(cluster, node, now);
+            }
+            Write::SwapTaints { node, uid, add, .. } => {
+                self.tainting.remove(node);
+                if add.iter().any(|taint| taint.effect == TaintEffect::NoExecute) {
+                    self.requeue(node, uid, now);
+                }
+            }
+            Write::MarkPodNotReady { node, .. } => {
+                if let Some(record) = self.records.get_mut(node) {
+                    record.pods_to_retry = true;
+                }
+            }
+            Write::MarkPodLost { node, .. } => self.on_pod_not_evicted(cluster, node, now),
+            Write::DeletePod { pod, node, deletion, .. } => match deletion {
+                Deletion::ByTaint { .. } => self.evictor.on_failed(pod),
+                Deletion::WithNode { .. } => self.on_pod_not_evicted(cluster, node, now),
+                // The node goes into quarantine again; the next pass finds everything else.
+                Deletion::Collected { .. } => {}
+            },
+            Write::SetLabels { .. } | Write::RecordEvent(_) => {}
+        }
+    }
+
+    /// Takes over the node's conditions as they are: the rewrite that the health assumed did not happen.
+    fn adopt(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
+        if let (Some(record), Some(node)) = (self.records.get_mut(node), cluster.node(node)) {
+            record.adopt(node, now);
+        }
+    }
+
+    /// A requested taint was not written: the node waits again, in the zones that know it.
+    fn requeue(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
+        for zone in self.zones.values_mut().filter(|zone| zone.queue.knows(node)) {
+            zone.queue.requeue(node, uid, now);
+        }
+    }
+}

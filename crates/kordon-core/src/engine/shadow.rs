@@ -1,0 +1,425 @@
+//! The shadow of a controller that runs elsewhere: what happened before is estimated, and what the controller does
+//! overrides every prediction.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    Confidence, Engine, PASS_TAKES,
+    audit::Audit,
+    effect::Severity,
+    eviction::{Evictor, TimerSource},
+    health::NodeHealth,
+    heartbeats::arrived,
+    legacy::Legacy,
+    outbox::EffectSubject,
+    settings::Profile,
+    taints::{self, NOT_READY, UNREACHABLE},
+    why::{Certainty, HeartbeatSource, Why},
+    zone::{Census, Zone, ZoneState},
+};
+use crate::cluster::{
+    Cluster, ConditionStatus, Delta, Known, LeaderLease, Node, NodeName, TaintEffect, ZoneKey,
+    cow_map::CowMap,
+};
+use kordon_time::{ClusterTime, Span, Timestamp};
+
+/// How long a leader's Lease is valid after its renewal if it does not say so (kube-controller-manager's
+/// `--leader-elect-lease-duration`).
+const LEASE_DURATION: Span = Span::from_secs(15);
+
+/// How much later than its settings allow a controller may act before the shadow drops a prediction: requests and
+/// watches take time.
+const LATENESS: Span = Span::from_secs(1);
+
+/// A pass of the controller counts as ended when it has written nothing for so long.
+const GATHERING: Span = Span::from_millis(300);
+
+/// The state of the controller that the shadow follows.
+#[derive(Clone, Debug)]
+pub struct Shadow {
+    leader: Option<LeaderLease>,
+    /// When the leader last renewed its Lease; none if it never did.
+    leader_renewed: Option<Timestamp>,
+    /// When the watch of the leader's Lease was last live again: before that, the Lease may have been renewed unobserved.
+    live_since: Timestamp,
+    /// Since when the watch of the leader's Lease has been down: that it is not renewed since then says nothing.
+    leader_unseen_since: Option<Timestamp>,
+    /// Whether the leader's Lease had expired at the last check.
+    leader_expired: bool,
+    /// Nodes whose turn has come by our prediction: the controller should taint them, or in legacy mode delete their
+    /// pods.
+    expected: BTreeMap<NodeName, Expected>,
+    /// The controller's pass that was last observed, until the shadow has made its own.
+    followed: Option<FollowedPass>,
+    /// Whether the controller's writes fit our settings.
+    audit: Audit,
+}
+
+/// A pass of the controller, as far as its writes show it.
+#[derive(Clone, Debug)]
+struct FollowedPass {
+    /// When its last write was observed.
+    last_write: Timestamp,
+    /// The nodes that it marked Unknown, with the status of Ready that it found before.
+    found: BTreeMap<NodeName, ConditionStatus>,
+}
+
+#[derive(Clone, Debug)]
+struct Expected {
+    zone: ZoneKey,
+    since: Timestamp,
+}
+
+impl Shadow {
+    pub fn new(cluster: &Cluster, now: Timestamp) -> Self {
+        Self {
+            leader: cluster.leader().cloned(),
+            leader_renewed: leader_renewed(cluster, now),
+            live_since: Timestamp::EPOCH,
+            leader_unseen_since: None,
+            leader_expired: false,
+            expected: BTreeMap::new(),
+            followed: None,
+            audit: Audit::default(),
+        }
+    }
+
+    /// Whether a controller is active. Without a Lease that can be read, one is assumed, and one that was active when its
+    /// Lease was last seen is assumed to be so.
+    pub fn confidence(&self, now: Timestamp) -> Confidence {
+        let Some(leader) = &self.leader else { return Confidence::Assumed };
+        let active = self.leader_unseen_since.map_or(Confidence::Live, |_| Confidence::Assumed);
+        let Some(renewed) = self.leader_renewed else { return active };
+        let ends = renewed.max(self.live_since) + leader.duration.unwrap_or(LEASE_DURATION);
+        if leader.holder.is_empty() || self.leader_unseen_since.unwrap_or(now).min(now) > ends {
+            Confidence::NoController { since: renewed }
+        } else {
+            active
+        }
+    }
+
+    pub fn contradicted_flags(&self) -> impl Iterator<Item = &'static str> {
+        self.audit.reported()
+    }
+
+    pub const fn has_controller(&self) -> bool {
+        !self.leader_expired
+    }
+
+    /// Expects the controller to taint the node, or to delete its pods, now.
+    pub fn expect_turn(&mut self, node: &NodeName, zone: &ZoneKey, now: Timestamp) {
+        self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
+    }
+
+    /// When the controller's pass ended that the shadow's next pass follows.
+    pub fn followed_pass_ended(&self) -> Option<Timestamp> {
+        self.followed.as_ref().map(|pass| pass.last_write)
+    }
+
+    /// The status of Ready that the followed pass found on a node which it then marked Unknown.
+    pub fn found_by_controller(&self, node: &NodeName) -> Option<ConditionStatus> {
+        self.followed.as_ref()?.found.get(node).copied()
+    }
+
+    /// The shadow has made its own pass.
+    pub fn forget_followed_pass(&mut self) {
+        self.followed = None;
+    }
+
+    /// The node recovered, or nothing is expected of it any more.
+    pub fn stop_expecting(&mut self, node: &NodeName) {
+        self.expected.remove(node);
+    }
+
+    /// A copy for a forecast: there effects are written at once, and the leader stays.
+    pub fn forecast_copy(&self) -> Self {
+        Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
+    }
+}
+
+/// When the current leader started.
+pub fn leader_started(cluster: &Cluster) -> Option<Timestamp> {
+    let leader = cluster.leader().filter(|leader| !leader.holder.is_empty())?;
+    leader.acquired.map(|at| cluster.local(at))
+}
+
+/// When the leader last renewed its Lease.
+fn leader_renewed(cluster: &Cluster, now: Timestamp) -> Option<Timestamp> {
+    cluster.leader()?.renewed.map(|at| cluster.local(at).min(now))
+}
+
+impl Engine {
+    /// Estimates health, zones and limiters as the running controller should have them.
+    pub(super) fn estimate(&mut self, cluster: &Cluster, now: Timestamp) {
+        let started = leader_started(cluster);
+        let mut census: BTreeMap<ZoneKey, Census> = BTreeMap::new();
+        let mut tainted: BTreeMap<ZoneKey, Vec<(NodeName, Timestamp)>> = BTreeMap::new();
+        let record = |node: &Arc<Node>| {
+            let mut record = NodeHealth::estimated(node, cluster.lease(&node.name), cluster.clock(), now);
+            if let Some(started) = started.filter(|started| *started > record.probe) {
+                record.restart_grace(HeartbeatSource::ControllerStart, started.min(now));
+            }
+            (node.name.clone(), record)
+        };
+        self.records = cluster.nodes().iter().map(record).collect();
+        self.registered = self.records.keys().cloned().collect();
+        for node in cluster.nodes().iter() {
+            census.entry(node.zone()).or_default().count(node.ready().map(|ready| ready.status));
+            if let Some(added) = controller_taint_added(node) {
+                tainted.entry(node.zone()).or_default().push((node.name.clone(), cluster.local(added)));
+            }
+        }
+        let threshold = self.settings.unhealthy_zone_threshold.value;
+        let all_full = census.values().all(|census| census.state(threshold) == ZoneState::FullDisruption);
+        for (key, census) in census {
+            let mut zone = Zone::new(&self.settings, now);
+            zone.census = census;
+            let state = census.state(threshold);
+            if all_full {
+                zone.limiter.swap(0.0, now);
+            } else {
+                zone.set_limiter(state, &self.settings, now);
+            }
+            for (node, added) in tainted.get(&key).into_iter().flatten() {
+                zone.queue.mark_processed(node);
+                zone.limiter.drain_since((*added).min(now));
+            }
+            zone.state = Some(state);
+            self.zones.insert(key, zone);
+        }
+    }
+
+    /// Observes what the controller did to a node.
+    pub(super) fn observe(&mut self, cluster: &Cluster, delta: &Delta<Node>, now: Timestamp) {
+        let (Some(_), Some(old), Some(new)) = (&self.shadow, &delta.old, &delta.new) else { return };
+        if turned_unknown(old, new) {
+            let found = old.ready().map_or(ConditionStatus::Unknown, |ready| ready.status);
+            self.observe_unknown(new, found, now);
+        }
+        // A swap of one NoExecute taint for the other needs no token.
+        let tainted = |node: &Node| taints::controllers_own(node).next().is_some();
+        match (tainted(old), tainted(new)) {
+            (false, true) => self.observe_taint(cluster, new, now),
+            (true, false) => {
+                self.out.forget(&EffectSubject::Taints(new.name.clone(), TaintEffect::NoExecute));
+                self.follow_pass(now);
+            }
+            (true, true) | (false, false) => {}
+        }
+    }
+
+    /// The controller marked a node Unknown, whose Ready was `found` before.
+    fn observe_unknown(&mut self, node: &Node, found: ConditionStatus, now: Timestamp) {
+        if let (Some(record), Some(shadow)) = (self.records.get_mut(&node.name), &mut self.shadow) {
+            let warning = shadow.audit.on_unknown(&node.name, record, &self.settings, now);
+            self.out.warn(warning, now);
+            record.adopt(node, now);
+        }
+        self.out.forget(&EffectSubject::Unknown(node.name.clone()));
+        if let Some(pass) = self.follow_pass(now) {
+            pass.found.insert(node.name.clone(), found);
+        }
+    }
+
+    /// The controller is in the middle of a pass: it wrote what it writes in passes only. The shadow's next pass comes
+    /// when all of the controller's has been observed, the one after that a period after the controller's pass ended:
+    /// what a pass finds depends on when it is.
+    fn follow_pass(&mut self, now: Timestamp) -> Option<&mut FollowedPass> {
+        let shadow = self.shadow.as_mut().filter(|_| self.out.sends_all())?;
+        self.next_pass = now + GATHERING;
+        let new = || FollowedPass { last_write: now, found: BTreeMap::new() };
+        let pass = shadow.followed.get_or_insert_with(new);
+        pass.last_write = now;
+        Some(pass)
+    }
+
+    /// The controller tainted a node, with a token of the node's zone.
+    fn observe_taint(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
+        let key = node.zone();
+        self.observe_turn(cluster, &node.name, &key, now);
+        let Some(shadow) = &mut self.shadow else { return };
+        self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
+        let Some(zone) = self.zones.get_mut(&key) else { return };
+        let warning = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
+        self.out.warn(warning, now);
+        zone.queue.mark_processed(&node.name);
+        // The token was taken now, whatever the prediction was.
+        zone.limiter.drain(now);
+    }
+
+    /// It was this node's turn. If the turn of another node of the zone was predicted, that one waits again.
+    pub(super) fn observe_turn(
+        &mut self,
+        cluster: &Cluster,
+        node: &NodeName,
+        zone: &ZoneKey,
+        now: Timestamp,
+    ) {
+        let Some(shadow) = &mut self.shadow else { return };
+        if shadow.expected.remove(node).is_some() {
+            return;
+        }
+        let instead = shadow.expected.iter().find(|(_, expected)| expected.zone == *zone);
+        if let Some(instead) = instead.map(|(name, _)| name.clone()) {
+            self.requeue_predicted(cluster, &instead, now);
+        }
+    }
+
+    /// Whether the shadow expects a taint on the node. If the controller does not add it in time, the node waits again.
+    pub(super) fn awaits_taint(&mut self, node: &NodeName) -> bool {
+        self.shadow.as_ref().is_some_and(|shadow| shadow.expected.contains_key(node))
+    }
+
+    /// Requeues the nodes whose turn was predicted and did not come.
+    pub(super) fn drop_overdue_predictions(&mut self, cluster: &Cluster, now: Timestamp) {
+        let patience = self.settings.node_monitor_period.value + PASS_TAKES + LATENESS;
+        let Some(shadow) = &self.shadow else { return };
+        let overdue = |(name, expected): (&NodeName, &Expected)| {
+            (now.since(expected.since) > patience).then(|| name.clone())
+        };
+        let overdue: Vec<NodeName> = shadow.expected.iter().filter_map(overdue).collect();
+        for node in overdue {
+            self.requeue_predicted(cluster, &node, now);
+        }
+    }
+
+    fn requeue_predicted(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
+        let Some(expected) = self.shadow.as_mut().and_then(|shadow| shadow.expected.remove(node)) else {
+            return;
+        };
+        match self.rules.profile {
+            Profile::Taint => self.out.forget(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute)),
+            Profile::Legacy => self.revert_round(cluster, node),
+        }
+        if let Some(zone) = self.zones.get_mut(&expected.zone) {
+            zone.queue.requeue(node, &crate::cluster::Uid::default(), now);
+        }
+    }
+
+    /// The watches are live again. The shadowed controller may have seen heartbeats meanwhile: they count with the time
+    /// that they state. If the engine is the controller, it saw nothing either: every node gets a new grace period.
+    pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
+        for (name, record) in self.records.iter_mut() {
+            match &self.shadow {
+                Some(_) => record.catch_up(cluster.lease(name), cluster.clock(), now),
+                None => record.restart_grace(HeartbeatSource::Reconnected, now),
+            }
+        }
+    }
+
+    /// The controller manager's Lease changed. A new holder starts from the beginning, like any new controller; one that
+    /// was gone and is back goes on with what it knew.
+    pub(super) fn on_leader(&mut self, cluster: &Cluster, lease: Option<&LeaderLease>, now: Timestamp) {
+        let confidence = self.confidence(now);
+        let Some(shadow) = &mut self.shadow else { return };
+        let before = std::mem::replace(&mut shadow.leader, lease.cloned());
+        let renewed = leader_renewed(cluster, now);
+        if before.as_ref() != lease || renewed.is_none() {
+            shadow.leader_renewed = renewed.map(|at| arrived(at, self.watch_health, now));
+        }
+        let (Some(before), Some(lease)) = (before, lease) else { return };
+        if lease.holder.is_empty() {
+            return;
+        }
+        if lease.holder == before.holder {
+            let is_back = shadow.confidence(now).allows_predictions();
+            if let (Confidence::NoController { since }, true) = (confidence, is_back) {
+                self.go_on(since, now);
+            }
+            return;
+        }
+        let started = leader_started(cluster).unwrap_or(now).min(now);
+        let text = format!(
+            "new leader {}: the controller starts again, every node gets a new grace period",
+            lease.holder
+        );
+        self.out.notice(Severity::Warning, text, Why::default(), now);
+        self.restart(cluster, started, now);
+    }
+
+    /// Handles what is known of the leader's Lease: whether it is watched, or since when not any more.
+    pub fn handle_leader_known(&mut self, known: &Known, now: Timestamp) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let unseen_since = match known {
+            Known::Live | Known::NotListed => None,
+            Known::Stale { since } => Some(*since),
+            Known::Forbidden { .. } | Known::Off { .. } => Some(shadow.leader_unseen_since.unwrap_or(now)),
+        };
+        let was_active = shadow.confidence(now).allows_predictions();
+        let before = std::mem::replace(&mut shadow.leader_unseen_since, unseen_since);
+        if before.is_some() && unseen_since.is_none() && was_active {
+            shadow.live_since = now;
+        }
+    }
+
+    /// The controller was paused since then and goes on now (docs/upstream/node-lifecycle.md#3.11): its next pass comes at
+    /// once, and what happened meanwhile it notices only now. A pass of the shadow may have noticed it before.
+    fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
+        let mut skips_nodes = false;
+        for (name, record) in self.records.iter_mut() {
+            if self.heartbeats.last(name).is_some_and(|at| at > paused_since) {
+                record.forget_lease();
+                skips_nodes |= self.rules.rereads_lease && now > paused_since + record.grace(&self.settings);
+            }
+        }
+        self.evictor.go_on(paused_since, now);
+        let period = if skips_nodes { self.settings.node_monitor_period.value } else { Span::ZERO };
+        self.next_pass = now + period;
+    }
+
+    fn restart(&mut self, cluster: &Cluster, started: Timestamp, now: Timestamp) {
+        let Some(shadow) = &mut self.shadow else { return };
+        shadow.expected.clear();
+        shadow.audit.restart();
+        shadow.leader_expired = false;
+        self.records = CowMap::default();
+        self.controller_started = Some(started);
+        self.zones.clear();
+        self.estimate(cluster, now);
+        // A new controller adds the taints once more, each zone from a full bucket.
+        for zone in self.zones.values_mut() {
+            *zone = Zone { census: zone.census, ..Zone::new(&self.settings, now) };
+        }
+        self.registered.clear();
+        self.nodes_changed = true;
+        self.evictor = Evictor::new(TimerSource::Shadow { started: Some(started) });
+        self.legacy = Legacy::default();
+        self.register_nodes(cluster);
+        self.start_collector(cluster, started, Certainty::Estimated, now);
+        let (evictor, mut context) = self.evictor(cluster, now);
+        evictor.evaluate_all(&mut context);
+        self.next_pass = now;
+    }
+
+    /// Checks whether a controller is active, and sends a notice when that changed.
+    pub(super) fn check_controller(&mut self, now: Timestamp) {
+        let Some(shadow) = &mut self.shadow else { return };
+        let confidence = shadow.confidence(now);
+        let leader_expired = matches!(confidence, Confidence::NoController { .. });
+        if leader_expired == std::mem::replace(&mut shadow.leader_expired, leader_expired) {
+            return;
+        }
+        let (level, text) = match confidence {
+            Confidence::NoController { since } => {
+                let ago = now.since(since);
+                (Severity::Warning, format!("no active kube-controller-manager for {ago}: no evictions"))
+            }
+            Confidence::Live | Confidence::Assumed | Confidence::Disconnected { .. } => {
+                (Severity::Info, "kube-controller-manager is active again".into())
+            }
+        };
+        self.out.notice(level, text, Why::default(), now);
+    }
+}
+
+/// Whether a controller has just marked the node Unknown.
+fn turned_unknown(old: &Arc<Node>, new: &Arc<Node>) -> bool {
+    let status = |node: &Node| node.ready().map(|ready| ready.status);
+    status(new) == Some(ConditionStatus::Unknown) && status(old) != Some(ConditionStatus::Unknown)
+}
+
+/// When the controller added its NoExecute taint to the node.
+fn controller_taint_added(node: &Node) -> Option<ClusterTime> {
+    let ours = |key| node.taints.iter().find(|taint| taint.is(key, TaintEffect::NoExecute));
+    ours(UNREACHABLE).or_else(|| ours(NOT_READY)).and_then(|taint| taint.time_added)
+}

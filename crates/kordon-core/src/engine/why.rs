@@ -1,0 +1,217 @@
+//! Why something happens, will happen, or does not happen: chains of causes.
+
+use std::fmt;
+
+use super::zone::ZoneState;
+use crate::cluster::{ConditionStatus, Name, ZoneKey};
+use kordon_time::{Span, Timestamp};
+
+/// A chain of causes, the earliest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Why(pub Vec<Cause>);
+
+impl Why {
+    /// This chain with one more cause.
+    #[must_use]
+    pub fn then(mut self, cause: Cause) -> Self {
+        self.0.push(cause);
+        self
+    }
+}
+
+impl From<Cause> for Why {
+    fn from(cause: Cause) -> Self {
+        Self(vec![cause])
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, cause) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(" → ")?;
+            }
+            write!(f, "{cause}")?;
+        }
+        Ok(())
+    }
+}
+
+impl serde::Serialize for Why {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One cause in a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cause {
+    /// The controller's next pass over all nodes.
+    MonitorPass,
+    /// The controller registered the node.
+    Registered,
+    /// The node object was deleted.
+    NodeRemoved,
+    /// The last heartbeat of the node, and when a pass of the controller noticed it.
+    LastHeartbeat { source: HeartbeatSource, at: Timestamp, noticed: Timestamp },
+    /// The node got a new grace period without a heartbeat.
+    GraceRestarted { by: HeartbeatSource, at: Timestamp },
+    /// The grace period of a node without heartbeats.
+    Grace { flag: &'static str, span: Span },
+    /// The grace period expired and the node's conditions become Unknown.
+    Silent,
+    /// The Ready condition that the kubelet posted.
+    Posted { status: ConditionStatus, reason: Name },
+    /// The node is Ready.
+    Ready,
+    /// A condition, or the cordon, that requires a NoSchedule taint.
+    ConditionTaint { condition: Name },
+    /// The node has the opposite NoExecute taint, which is swapped without a token.
+    Swapped,
+    /// The node waits in its zone's queue, at this eviction rate (nodes per second).
+    Queued { zone: ZoneKey, state: ZoneState, rate: f32 },
+    /// The zone's limiter gave a token to the node.
+    Token { zone: ZoneKey },
+    /// Every zone is fully disrupted: master disruption mode.
+    AllZonesDown,
+    /// The NoExecute taint on the node, and how well its start is known.
+    Tainted { key: Name, since: Timestamp, certainty: Certainty },
+    /// The pod does not tolerate this taint.
+    NotTolerated { taint: Name },
+    /// The toleration with the shortest time.
+    Tolerated { key: Name, span: Span },
+    /// The pod tolerates all NoExecute taints of its node without a time limit.
+    ToleratedForever,
+    /// A beta label differs from the label that replaces it.
+    LabelReconciled,
+    /// The pod's node is not ready.
+    NodeNotReady,
+    /// The node has no NoExecute taint any more.
+    TaintsGone,
+    /// The pod was deleted.
+    PodGone,
+    /// Legacy mode: how long pods stay on a node that is not ready.
+    EvictionTimeout { span: Span },
+    /// Legacy mode: the node was evicted before, so its pods are deleted at once.
+    NodeEvicted,
+    /// Legacy mode: a DaemonSet selects the pod, so it is never evicted.
+    OfDaemonSet,
+    /// The pod garbage collector's next pass.
+    CollectorPass,
+    /// The pod is bound to a node that has been missing for the whole quarantine.
+    Orphaned { node: Name, certainty: Certainty },
+    /// The pod's node is not ready and has the out-of-service taint.
+    OutOfService,
+    /// The pod was deleted before it was scheduled.
+    NeverScheduled,
+    /// More finished pods exist than the threshold allows.
+    FinishedBeyond { threshold: i32 },
+}
+
+/// Where the time of a node's last heartbeat comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeartbeatSource {
+    /// The node's Lease was renewed.
+    Lease,
+    /// The kubelet posted the node's status.
+    Status,
+    /// No heartbeat yet: the time is when the node was created.
+    Created,
+    /// No heartbeat: the controller started then, and every node got a new grace period.
+    ControllerStart,
+    /// No heartbeat: the controller left full disruption then, and every node got a new grace period.
+    DisruptionEnd,
+    /// No heartbeat: kordon, as the controller, saw the cluster again, and every node got a new grace period.
+    Reconnected,
+}
+
+impl HeartbeatSource {
+    /// Whether it is no heartbeat, but a reason for a new grace period.
+    pub const fn restarts_grace(self) -> bool {
+        match self {
+            Self::Lease | Self::Status | Self::Created => false,
+            Self::ControllerStart | Self::DisruptionEnd | Self::Reconnected => true,
+        }
+    }
+}
+
+/// How well a time is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Certainty {
+    /// Observed as it happened, or decided here.
+    #[default]
+    Observed,
+    /// Read from a field that another component wrote (renewTime, timeAdded).
+    Estimated,
+    /// It happened before the first list; this is the latest time possible.
+    AtLatest,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MonitorPass => write!(f, "monitor pass"),
+            Self::Registered => write!(f, "node registered"),
+            Self::NodeRemoved => write!(f, "node object deleted"),
+            Self::LastHeartbeat { source, at, .. } => {
+                let what = match source {
+                    HeartbeatSource::Lease => "lease renewed",
+                    HeartbeatSource::Status => "status posted",
+                    HeartbeatSource::Created => "node created",
+                    HeartbeatSource::ControllerStart
+                    | HeartbeatSource::DisruptionEnd
+                    | HeartbeatSource::Reconnected => "no heartbeat before",
+                };
+                write!(f, "{what} {}", at.utc().format("%H:%M:%S"))
+            }
+            Self::GraceRestarted { by, at } => {
+                let what = match by {
+                    HeartbeatSource::DisruptionEnd => "full disruption ended",
+                    HeartbeatSource::Reconnected => "reconnected",
+                    HeartbeatSource::ControllerStart
+                    | HeartbeatSource::Lease
+                    | HeartbeatSource::Status
+                    | HeartbeatSource::Created => "controller restarted",
+                };
+                write!(f, "{what} {}: grace period started again", at.utc().format("%H:%M:%S"))
+            }
+            Self::Grace { flag, span } => write!(f, "{flag} {span}"),
+            Self::Silent => write!(f, "expired, conditions Unknown"),
+            Self::Posted { status, reason } => write!(f, "kubelet posted Ready={status} ({reason})"),
+            Self::Ready => write!(f, "node is Ready"),
+            Self::ConditionTaint { condition } => write!(f, "{condition}"),
+            Self::Swapped => write!(f, "opposite taint swapped (immediate, not rate limited)"),
+            Self::Queued { zone, state, rate } => {
+                write!(f, "queued in zone {zone} ({state}, eviction rate {rate}/s)")
+            }
+            Self::Token { zone } => write!(f, "eviction slot of zone {zone}"),
+            Self::AllZonesDown => write!(f, "all zones down: evictions paused (master disruption mode)"),
+            Self::Tainted { key, since, certainty } => {
+                let (about, bound) = match certainty {
+                    Certainty::Observed => ("", ""),
+                    Certainty::Estimated => ("about ", ""),
+                    Certainty::AtLatest => ("", " or earlier"),
+                };
+                write!(f, "{key}:NoExecute since {about}{}{bound}", since.utc().format("%H:%M:%S"))
+            }
+            Self::NotTolerated { taint } => write!(f, "{taint} not tolerated"),
+            Self::Tolerated { key, span } => write!(f, "{key} tolerated for {span}"),
+            Self::ToleratedForever => write!(f, "tolerates the taint: never evicted"),
+            Self::LabelReconciled => write!(f, "beta label differs from the label that replaces it"),
+            Self::NodeNotReady => write!(f, "node is not ready"),
+            Self::TaintsGone => write!(f, "no NoExecute taint remains"),
+            Self::PodGone => write!(f, "pod deleted"),
+            Self::EvictionTimeout { span } => write!(f, "pod-eviction-timeout {span}"),
+            Self::NodeEvicted => write!(f, "node already evicted"),
+            Self::OfDaemonSet => write!(f, "DaemonSet pod: never evicted"),
+            Self::CollectorPass => write!(f, "pod garbage collector pass"),
+            Self::Orphaned { node, certainty } => {
+                let about = if *certainty == Certainty::Observed { "" } else { "about " };
+                write!(f, "node {node} missing for {about}40s or more")
+            }
+            Self::OutOfService => write!(f, "node is not ready and has the out-of-service taint"),
+            Self::NeverScheduled => write!(f, "deleted before it was scheduled"),
+            Self::FinishedBeyond { threshold } => write!(f, "more than {threshold} finished pods"),
+        }
+    }
+}

@@ -1,0 +1,527 @@
+//! How likely predicted taints and evictions are at their time, where several nodes wait for one token of their zone's rate
+//! limiter: upstream takes any of them (docs/upstream/node-lifecycle.md#12.24).
+//!
+//! A forecast gives the tokens to the waiting nodes in one order. Of every other order it knows the same: when each token is
+//! there, and how many nodes wait for it. So a node that still waits gets the next token with one chance in as many as
+//! wait.
+//!
+//! Thousands of nodes may wait for hundreds of tokens. Each token makes it less likely by the same factor that a node still
+//! waits, so that what a node gets of many tokens is a difference of two sums over tokens ([`Contest::shares`]).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt, mem,
+    ops::Range,
+    sync::Arc,
+};
+
+use super::{ForecastKind, ForecastStep, TimeRange};
+use crate::{
+    cluster::{Cluster, NodeName, Pod, Taint, TaintEffect, ZoneKey},
+    engine::{QueueChange, QueueEvent, Tolerance, UNREACHABLE, tolerance},
+};
+use kordon_time::{Span, Timestamp};
+
+/// The chance that a step happens at its time, rather than at that of another token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chance {
+    /// The nodes that may get the token, by name.
+    pub among: Arc<[NodeName]>,
+    /// From 0 to 1.
+    pub probability: f64,
+}
+
+/// The most nodes that are named.
+const NAMED: usize = 4;
+
+impl Chance {
+    /// The probability in words: `33 %`.
+    pub fn percent(&self) -> String {
+        match self.probability * 100.0 {
+            percent if percent < 1.0 => "<1 %".into(),
+            percent => format!("{percent:.0} %"),
+        }
+    }
+}
+
+/// `33 %: any of 3 waiting nodes (a, b, c)`
+impl fmt::Display for Chance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named: Vec<&str> = self.among.iter().take(NAMED).map(|node| &**node).collect();
+        let more = if self.among.len() > NAMED { ", …" } else { "" };
+        write!(
+            f,
+            "{}: any of {} waiting nodes ({}{more})",
+            self.percent(),
+            self.among.len(),
+            named.join(", ")
+        )
+    }
+}
+
+/// How many pods are deleted until the end of a forecast, over all orders in which waiting nodes may be tainted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DeletedRange {
+    /// At least this many.
+    pub least: usize,
+    pub expected: f64,
+    /// At most this many.
+    pub most: usize,
+}
+
+/// The chances of all tokens of a forecast.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Chances(BTreeMap<ZoneKey, Contest>);
+
+impl Chances {
+    pub fn new(events: impl Iterator<Item = QueueEvent>) -> Self {
+        let mut zones: BTreeMap<ZoneKey, Contest> = BTreeMap::new();
+        for event in events {
+            match event {
+                QueueEvent::Changed { zone, change } => zones.entry(zone).or_default().on_change(change),
+                QueueEvent::Tainted { zone, node, at } => zones.entry(zone).or_default().on_token(node, at),
+            }
+        }
+        zones.values_mut().for_each(Contest::end_spells);
+        Self(zones)
+    }
+
+    /// Adds to each step the chance that it happens at its time; none if that is certain.
+    pub fn add_to(&self, steps: &mut [ForecastStep]) {
+        let tokens = self.0.values().flat_map(|contest| &contest.tokens);
+        let tokens: BTreeMap<(Timestamp, &NodeName), &Chance> =
+            tokens.filter_map(|token| Some(((token.at, &token.node), token.chance.as_ref()?))).collect();
+        // The chance of the last taint of each node, which its evictions share.
+        let mut of_node: BTreeMap<NodeName, Option<Chance>> = BTreeMap::new();
+        for step in steps {
+            let node = step.kind.node();
+            match &step.kind {
+                ForecastKind::NoExecute { .. } => {
+                    step.chance = tokens.get(&(step.at, node)).copied().cloned();
+                    of_node.insert(node.clone(), step.chance.clone());
+                }
+                ForecastKind::Deleted { .. } => step.chance = of_node.get(node).cloned().flatten(),
+                ForecastKind::Unknown { .. } | ForecastKind::Removed { .. } => {}
+            }
+        }
+    }
+
+    /// The first and the last time at which each node may be tainted, where chance decides.
+    pub fn turns(&self) -> BTreeMap<NodeName, TimeRange> {
+        let mut turns: BTreeMap<NodeName, TimeRange> = BTreeMap::new();
+        for contest in self.0.values() {
+            for Spell { node, tokens, .. } in &contest.spells {
+                let (first, last) = (contest.tokens[tokens.start].at, contest.tokens[tokens.end - 1].at);
+                let known = turns.entry(node.clone()).or_insert(TimeRange { first, last });
+                *known = known.with(TimeRange { first, last });
+            }
+        }
+        turns.retain(|_, turns| turns.first < turns.last);
+        turns
+    }
+
+    /// How many pods are deleted until a time, of which `predicted` are by the order of the forecast.
+    pub fn deleted(&self, cluster: &Cluster, predicted: usize, until: Timestamp) -> DeletedRange {
+        let mut range = DeletedRange { least: 0, expected: 0.0, most: 0 };
+        let mut by_tokens = 0;
+        for contest in self.0.values() {
+            let schedules = contest.schedules(cluster);
+            let of_token = |token: &Token| schedules[&token.node].deleted(until.since(token.at));
+            by_tokens += contest.tokens.iter().map(of_token).sum::<usize>();
+            range.expected += contest.expected(&schedules, until);
+            let (least, most) = contest.bounds(&schedules, until);
+            range.least += least;
+            range.most += most;
+        }
+        let certain = predicted.saturating_sub(by_tokens);
+        DeletedRange {
+            least: certain + range.least,
+            expected: as_f64(certain) + range.expected,
+            most: certain + range.most,
+        }
+    }
+}
+
+impl DeletedRange {
+    /// Whether it depends on the order in which nodes are tainted.
+    pub const fn is_by_chance(&self) -> bool {
+        self.least < self.most
+    }
+
+    /// Without this many deletions, which are not asked about.
+    pub(super) fn without(self, deletions: usize) -> Self {
+        Self {
+            least: self.least.saturating_sub(deletions),
+            expected: (self.expected - as_f64(deletions)).max(0.0),
+            most: self.most.saturating_sub(deletions),
+        }
+    }
+}
+
+/// `12`, or `8 to 20, 13 expected` where chance decides.
+impl fmt::Display for DeletedRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_by_chance() {
+            return write!(f, "{}", self.most);
+        }
+        write!(f, "{} to {}, {:.0} expected", self.least, self.most, self.expected)
+    }
+}
+
+/// The nodes that may get the tokens of a zone, over all orders of the waiting nodes.
+#[derive(Debug, PartialEq)]
+struct Contest {
+    /// Those that still wait in some order.
+    contenders: BTreeMap<NodeName, Contender>,
+    /// The sum of their probabilities that they still wait.
+    total: f64,
+    /// The factor that the tokens since the last [`Contest::end_spells`] have put on the probability that a node waits.
+    remaining: f64,
+    /// No weight is smaller.
+    smallest: f64,
+    tokens: Vec<Token>,
+    /// Before each token and after the last: the sum of what a node of weight 1 gets of the tokens so far.
+    shares: Vec<f64>,
+    spells: Vec<Spell>,
+    /// The names of the contenders, until they change.
+    among: Option<Arc<[NodeName]>>,
+}
+
+/// A node that may still wait.
+#[derive(Debug, PartialEq)]
+struct Contender {
+    /// The first token that it waits for.
+    since: usize,
+    /// The probability that it waits is this times [`Contest::remaining`].
+    weight: f64,
+    /// It has had a token in the order of the forecast, and is not in its queue any more.
+    is_tainted: bool,
+}
+
+/// A token.
+#[derive(Debug, PartialEq)]
+struct Token {
+    at: Timestamp,
+    /// Who gets it in the order of the forecast.
+    node: NodeName,
+    /// None if nobody else may get it.
+    chance: Option<Chance>,
+}
+
+/// A node that may have got any of these tokens.
+#[derive(Debug, PartialEq)]
+struct Spell {
+    node: NodeName,
+    tokens: Range<usize>,
+    weight: f64,
+}
+
+/// A smaller probability is none: rounding is all that is left of it.
+const NONE: f64 = 1e-9;
+
+impl Default for Contest {
+    fn default() -> Self {
+        Self {
+            contenders: BTreeMap::new(),
+            total: 0.0,
+            remaining: 1.0,
+            smallest: 1.0,
+            tokens: Vec::new(),
+            shares: vec![0.0],
+            spells: Vec::new(),
+            among: None,
+        }
+    }
+}
+
+impl Contest {
+    fn on_change(&mut self, change: QueueChange) {
+        match change {
+            QueueChange::Waits(node) => {
+                if self.contenders.get(&node).is_none_or(|contender| contender.is_tainted) {
+                    self.leave(&node);
+                    let (since, weight) = (self.tokens.len(), 1.0 / self.remaining);
+                    self.contenders.insert(node, Contender { since, weight, is_tainted: false });
+                    self.total += 1.0;
+                    self.among = None;
+                }
+            }
+            // A node that was tainted in the order of the forecast may still wait in another.
+            QueueChange::StopsWaiting(node) => {
+                if self.contenders.get(&node).is_some_and(|contender| !contender.is_tainted) {
+                    self.leave(&node);
+                }
+            }
+        }
+    }
+
+    fn leave(&mut self, node: &NodeName) {
+        if let Some(contender) = self.contenders.remove(node) {
+            self.total -= contender.weight * self.remaining;
+            self.among = None;
+            self.spells.extend(contender.ended(node.clone(), self.tokens.len()));
+        }
+    }
+
+    /// Each node that still waits gets the token with one chance in as many as wait.
+    fn on_token(&mut self, node: NodeName, at: Timestamp) {
+        let contenders = &self.contenders;
+        let among = self.among.get_or_insert_with(|| contenders.keys().cloned().collect());
+        let share = self.remaining / self.total;
+        let chance = self.contenders.get_mut(&node).map(|contender| {
+            contender.is_tainted = true;
+            Chance { among: among.clone(), probability: contender.weight * share }
+        });
+        let chance = chance.filter(|chance| chance.among.len() > 1);
+        self.tokens.push(Token { at, node, chance });
+        let before = self.shares.last().copied().unwrap_or_default();
+        self.shares.push(if share.is_finite() { before + share } else { before });
+
+        self.remaining *= 1.0 - 1.0 / self.total;
+        self.total -= 1.0;
+        if self.total <= NONE || self.smallest * self.remaining <= NONE {
+            self.end_spells();
+        }
+    }
+
+    /// Starts again with those that still wait. A node that waits in the order of the forecast does, however small its
+    /// probability has become.
+    fn end_spells(&mut self) {
+        let since = self.tokens.len();
+        let remaining = if self.total <= NONE { 0.0 } else { self.remaining };
+        (self.remaining, self.smallest, self.total, self.among) = (1.0, 1.0, 0.0, None);
+        for (node, contender) in mem::take(&mut self.contenders) {
+            let Contender { weight, is_tainted, .. } = contender;
+            self.spells.extend(contender.ended(node.clone(), since));
+            let weight = match weight * remaining {
+                waits if waits > NONE => waits,
+                _ if is_tainted => continue,
+                _ => 1.0,
+            };
+            self.total += weight;
+            self.smallest = self.smallest.min(weight);
+            self.contenders.insert(node, Contender { since, weight, is_tainted });
+        }
+    }
+
+    /// When the pods of each node that may get a token are deleted.
+    fn schedules(&self, cluster: &Cluster) -> BTreeMap<&NodeName, Schedule> {
+        let nodes = self.spells.iter().map(|spell| &spell.node);
+        let nodes: BTreeSet<&NodeName> = nodes.chain(self.tokens.iter().map(|token| &token.node)).collect();
+        let taints = [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
+        nodes.into_iter().map(|node| (node, Schedule::of(cluster, node, &taints))).collect()
+    }
+
+    /// How many pods are deleted until a time, on average over all orders.
+    fn expected(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> f64 {
+        let of_pods = |spell: &Spell, after: Span, pods: usize| {
+            let in_time = self.tokens.partition_point(|token| until.since(token.at) >= after);
+            let tokens = spell.tokens.start..spell.tokens.end.min(in_time).max(spell.tokens.start);
+            as_f64(pods) * spell.weight * (self.shares[tokens.end] - self.shares[tokens.start])
+        };
+        let of_spell = |spell: &Spell| {
+            let groups = schedules[&spell.node].groups();
+            groups.map(|(after, pods)| of_pods(spell, after, pods)).sum::<f64>()
+        };
+        self.spells.iter().map(of_spell).sum()
+    }
+
+    /// The least and the most pods that are deleted, whichever nodes get the tokens.
+    ///
+    /// A node's count falls from token to token: the most is bounded by the largest counts of the first token, one for each
+    /// token that can still lead to deletions; the least by the smallest counts of each token in turn, one for each token
+    /// up to it.
+    fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
+        let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
+        schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);
+        // The counts of all nodes, rising, each with how many nodes have it.
+        let counts = |token: &Token| {
+            let count =
+                |(schedule, nodes): (&&Schedule, &usize)| (schedule.deleted(until.since(token.at)), *nodes);
+            let mut counts: Vec<(usize, usize)> = alike.iter().map(count).collect();
+            counts.sort_unstable();
+            counts
+        };
+        let of_tokens: Vec<Vec<(usize, usize)>> = self.tokens.iter().map(counts).collect();
+        let leads_to_deletions =
+            |counts: &&Vec<(usize, usize)>| counts.last().is_some_and(|(most, _)| *most > 0);
+        let lead_to_deletions = of_tokens.iter().filter(leads_to_deletions).count();
+        let first = of_tokens.first().map(Vec::as_slice).unwrap_or_default();
+        let most = sum_of_first(first.iter().rev(), lead_to_deletions);
+        let least_by =
+            |(place, counts): (usize, &Vec<(usize, usize)>)| sum_of_first(counts.iter(), place + 1);
+        (of_tokens.iter().enumerate().map(least_by).max().unwrap_or(0), most)
+    }
+}
+
+/// The sum of the first counts of this many nodes.
+fn sum_of_first<'a>(counts: impl Iterator<Item = &'a (usize, usize)>, mut nodes: usize) -> usize {
+    let mut sum = 0;
+    for (count, of_nodes) in counts {
+        let taken = nodes.min(*of_nodes);
+        sum += count * taken;
+        nodes -= taken;
+    }
+    sum
+}
+
+impl Contender {
+    /// The tokens that it may have got, if there were any.
+    fn ended(self, node: NodeName, before: usize) -> Option<Spell> {
+        let tokens = self.since..before;
+        (!tokens.is_empty()).then_some(Spell { node, tokens, weight: self.weight })
+    }
+}
+
+/// How long after the taint of a node its pods are deleted, rising, with how many are by then.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Schedule(Vec<(Span, usize)>);
+
+impl Schedule {
+    /// Of a node that gets these taints.
+    fn of(cluster: &Cluster, node: &NodeName, taints: &[Taint]) -> Self {
+        let stays_for = |pod: &Pod| match tolerance(&pod.tolerations, taints) {
+            Tolerance::NotTolerated(_) => Some(Span::ZERO),
+            Tolerance::For { span, .. } => Some(span),
+            Tolerance::Forever => None,
+        };
+        let mut spans: Vec<Span> = Vec::with_capacity(cluster.load(node).pods);
+        // Most pods share one list of tolerations.
+        let mut known: Option<(&Arc<Pod>, Option<Span>)> = None;
+        for pod in cluster.pods_on(node).filter(|pod| pod.termination.is_none()) {
+            let span = match known {
+                Some((other, span)) if other.tolerations.is_same_list(&pod.tolerations) => span,
+                Some(_) | None => stays_for(pod),
+            };
+            known = Some((pod, span));
+            spans.extend(span);
+        }
+        spans.sort_unstable();
+        let mut schedule: Vec<(Span, usize)> = Vec::new();
+        for (place, span) in spans.into_iter().enumerate() {
+            match schedule.last_mut().filter(|(last, _)| *last == span) {
+                Some((_, pods)) => *pods = place + 1,
+                None => schedule.push((span, place + 1)),
+            }
+        }
+        Self(schedule)
+    }
+
+    /// How many pods are deleted so long after the taint.
+    fn deleted(&self, after: Span) -> usize {
+        let due = self.0.partition_point(|(span, _)| *span <= after);
+        due.checked_sub(1).map_or(0, |last| self.0[last].1)
+    }
+
+    /// How many pods are deleted after each time.
+    fn groups(&self) -> impl Iterator<Item = (Span, usize)> {
+        let before = [0].into_iter().chain(self.0.iter().map(|(_, pods)| *pods));
+        self.0.iter().zip(before).map(|((span, pods), before)| (*span, pods - before))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer pods than 2^52")]
+const fn as_f64(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The probability that each node gets each token, worked out node by node.
+    #[derive(Default)]
+    struct NodeByNode {
+        waits: BTreeMap<NodeName, f64>,
+        tainted: BTreeSet<NodeName>,
+        gets: Vec<BTreeMap<NodeName, f64>>,
+    }
+
+    impl NodeByNode {
+        fn on_change(&mut self, change: &QueueChange) {
+            match change {
+                QueueChange::Waits(node) => {
+                    if self.tainted.remove(node) || !self.waits.contains_key(node) {
+                        self.waits.insert(node.clone(), 1.0);
+                    }
+                }
+                QueueChange::StopsWaiting(node) => {
+                    if !self.tainted.contains(node) {
+                        self.waits.remove(node);
+                    }
+                }
+            }
+        }
+
+        fn on_token(&mut self, node: &NodeName) {
+            let total: f64 = self.waits.values().sum();
+            self.gets.push(self.waits.iter().map(|(node, waits)| (node.clone(), waits / total)).collect());
+            self.waits.values_mut().for_each(|waits| *waits *= 1.0 - 1.0 / total);
+            self.tainted.insert(node.clone());
+            self.waits.retain(|node, waits| *waits > NONE || !self.tainted.contains(node));
+            self.waits.values_mut().filter(|waits| **waits <= NONE).for_each(|waits| *waits = 1.0);
+            self.tainted.retain(|node| self.waits.contains_key(node));
+        }
+    }
+
+    /// Numbers without a pattern that matters here.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) % limit
+        }
+    }
+
+    #[test]
+    fn what_a_node_gets_of_many_tokens_is_what_it_gets_of_each() {
+        for seed in 0..200 {
+            let mut random = Random(seed);
+            let (mut contest, mut reference) = (Contest::default(), NodeByNode::default());
+            let mut waiting: BTreeSet<NodeName> = BTreeSet::new();
+            for second in 0..300 {
+                let node = NodeName::from(&*format!("n{}", random.below(12)));
+                let change = match random.below(6) {
+                    0 | 1 => {
+                        waiting.insert(node.clone());
+                        QueueChange::Waits(node)
+                    }
+                    2 if waiting.remove(&node) => QueueChange::StopsWaiting(node),
+                    3 | 4 => {
+                        let Some(first) = waiting.pop_first() else { continue };
+                        contest.on_token(first.clone(), Timestamp::from_secs(second));
+                        reference.on_token(&first);
+                        QueueChange::StopsWaiting(first)
+                    }
+                    _ => continue,
+                };
+                reference.on_change(&change);
+                contest.on_change(change);
+            }
+            contest.end_spells();
+            compare(&contest, &reference, seed);
+        }
+    }
+
+    /// Where nearly everybody has had a token, little is left of a difference of two sums but its rounding.
+    const ROUNDING: f64 = 1e-4;
+
+    fn compare(contest: &Contest, reference: &NodeByNode, seed: u64) {
+        assert!(contest.tokens.len() > 20, "seed {seed}");
+        for (place, (token, gets)) in contest.tokens.iter().zip(&reference.gets).enumerate() {
+            let probability = token.chance.as_ref().map_or(1.0, |chance| chance.probability);
+            assert!((probability - gets[&token.node]).abs() < ROUNDING, "seed {seed}, token {place}");
+            for (node, wanted) in gets {
+                let of_node = |spell: &&Spell| spell.node == *node && spell.tokens.contains(&place);
+                let of_token = contest.shares[place + 1] - contest.shares[place];
+                let share: f64 =
+                    contest.spells.iter().filter(of_node).map(|spell| spell.weight * of_token).sum();
+                assert!(
+                    (share - wanted).abs() < ROUNDING,
+                    "seed {seed}, token {place}: {node} {share} {wanted}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Runs a copy of the engine forward on a virtual clock, on a copy of the cluster.
+
+pub mod accuracy;
+mod apply_write;
+mod assumptions;
+mod baseline;
+mod chance;
+pub mod comparison;
+mod lanes;
+mod outcome;
+mod outcome_record;
+mod successors;
+mod totals;
+
+pub use accuracy::{Accuracy, AccuracyReport};
+pub use apply_write::apply_write;
+pub use assumptions::{Assumptions, Incident, IncidentKind};
+pub use chance::{Chance, DeletedRange};
+pub use comparison::{ControllerEvent, EventKind};
+pub use lanes::{Chart, Lane, LaneFold, LanePods, TimeRange, fold};
+pub use outcome_record::{
+    Became, OutcomeDifference, OutcomeDifferences, OutcomeRecord, OutcomeReport, OutcomeScore, SETTLES,
+};
+pub use successors::{Succession, SuccessionCounts, Successor};
+pub use totals::ForecastTotals;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use chance::Chances;
+
+use crate::{
+    cluster::{Applied, Change, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
+    engine::{Deletion, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
+    plan::Cancellation,
+};
+use kordon_time::{Span, Timestamp};
+
+/// What will happen within a horizon if nobody intervenes: nodes without heartbeats stay so, the others keep renewing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Forecast {
+    /// When it was made.
+    pub made: Timestamp,
+    pub until: Timestamp,
+    /// In order of time. Empty if nothing can be predicted (see [`Engine::confidence`]).
+    pub steps: Vec<ForecastStep>,
+    /// Taints that depend on chance upstream, in order of time. `steps` has none of them.
+    pub uncertain_taints: Vec<UncertainTaints>,
+    /// The nodes that were silent when it was made: it predicts from their silence.
+    pub silent: BTreeSet<NodeName>,
+    /// The zones at the end; empty if nothing can be predicted.
+    pub zones: Vec<ZoneView>,
+    /// The nodes that are not Ready at the end, renew nothing, or were removed.
+    pub down: BTreeSet<NodeName>,
+    /// Empty until [made](Self::with_chart).
+    pub chart: Chart,
+    /// The chances of all tokens.
+    chances: Arc<Chances>,
+    /// How many deletions are not asked about: a failure is compared with the forecast without it.
+    subtracted: usize,
+    /// The first and the last time at which each node may be tainted that waits for a token together with others.
+    taint_turns: BTreeMap<NodeName, TimeRange>,
+    /// The indices of each node in `steps`, in order of time.
+    by_node: BTreeMap<NodeName, Vec<usize>>,
+}
+
+/// One predicted event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForecastStep {
+    pub at: Timestamp,
+    pub kind: ForecastKind,
+    pub why: Why,
+    /// How many pods are marked not ready with it: they leave the endpoints of their Services then.
+    pub not_ready: usize,
+    /// Where several nodes wait for one token: the chance that this happens at this time. None if nothing is left to
+    /// chance.
+    pub chance: Option<Chance>,
+}
+
+/// `12 pods leave endpoints`
+pub fn leave_endpoints(pods: usize) -> String {
+    match pods {
+        1 => "1 pod leaves endpoints".into(),
+        pods => format!("{pods} pods leave endpoints"),
+    }
+}
+
+/// What is predicted.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ForecastKind {
+    /// The node's conditions become Unknown.
+    Unknown { node: NodeName },
+    /// The node gets this NoExecute taint.
+    NoExecute { node: NodeName, key: Name },
+    /// The pod is deleted, by taint eviction or with its node.
+    Deleted { pod: Key, node: NodeName },
+    /// The pod garbage collector removes the pod's object. The node is empty if the pod never had one.
+    Removed { pod: Key, node: NodeName },
+}
+
+impl ForecastKind {
+    pub const fn node(&self) -> &NodeName {
+        match self {
+            Self::Unknown { node }
+            | Self::NoExecute { node, .. }
+            | Self::Deleted { node, .. }
+            | Self::Removed { node, .. } => node,
+        }
+    }
+
+    /// The pod that is deleted or removed.
+    pub const fn pod(&self) -> Option<&Key> {
+        match self {
+            Self::Deleted { pod, .. } | Self::Removed { pod, .. } => Some(pod),
+            Self::Unknown { .. } | Self::NoExecute { .. } => None,
+        }
+    }
+}
+
+impl Forecast {
+    /// Runs copies of the engine and the cluster forward from `now` for `horizon`.
+    pub fn run(engine: &Engine, cluster: &Cluster, now: Timestamp, horizon: Span) -> Self {
+        Self::under(&Assumptions::default(), engine, cluster, now, horizon)
+    }
+
+    /// The same, under assumptions.
+    pub fn under(
+        assumptions: &Assumptions,
+        engine: &Engine,
+        cluster: &Cluster,
+        now: Timestamp,
+        horizon: Span,
+    ) -> Self {
+        let cancellation = Cancellation::default();
+        Self::until_cancelled(ForecastStart { engine, cluster, now }, assumptions, horizon, &cancellation)
+    }
+
+    /// The same, and soon something of no use once it is cancelled.
+    pub fn until_cancelled(
+        ForecastStart { engine, cluster, now }: ForecastStart<'_>,
+        assumptions: &Assumptions,
+        horizon: Span,
+        cancellation: &Cancellation,
+    ) -> Self {
+        let mut forecast = Self { made: now, until: now + horizon, ..Self::default() };
+        if engine.confidence(now).allows_predictions() {
+            forecast.silent = engine.silent_nodes(cluster, now);
+            let mut run = Run::new(engine, cluster, &forecast.silent, now);
+            run.cancellation = cancellation.clone();
+            run.run_until(forecast.until, assumptions, &mut forecast.steps);
+            forecast.zones = run.engine.zones(forecast.until);
+            let chances = Chances::new(std::iter::from_fn(|| run.engine.poll_queue_event()));
+            chances.add_to(&mut forecast.steps);
+            forecast.taint_turns = chances.turns();
+            forecast.chances = Arc::new(chances);
+            forecast.down = run.down_nodes(cluster);
+            forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
+        }
+        forecast.by_node = baseline::by_node(&forecast.steps);
+        forecast
+    }
+
+    /// How many pods are deleted until the end, over all orders in which waiting nodes may be tainted, on the cluster that
+    /// the forecast was made for. It reads all pods of the nodes that wait.
+    pub fn deleted(&self, cluster: &Cluster) -> DeletedRange {
+        let predicted = self.totals(self.made).deleted + self.subtracted;
+        self.chances.deleted(cluster, predicted, self.until).without(self.subtracted)
+    }
+
+    /// Removes what was predicted from the silence of nodes that are not silent any more. The other steps stay as they
+    /// are until the next forecast.
+    pub fn forget_heard(self: &mut Arc<Self>, silent: &BTreeSet<NodeName>) {
+        let heard: BTreeSet<NodeName> = self.silent.difference(silent).cloned().collect();
+        if heard.is_empty() {
+            return;
+        }
+        let forecast = Arc::make_mut(self);
+        let mut fallen: BTreeSet<NodeName> = BTreeSet::new();
+        forecast.steps.retain(|step| {
+            let node = step.kind.node();
+            if heard.contains(node) && matches!(step.kind, ForecastKind::Unknown { .. }) {
+                fallen.insert(node.clone());
+            }
+            !fallen.contains(node)
+        });
+        forecast.silent.retain(|node| !heard.contains(node));
+        forecast.chart.lanes.retain(|lane| lane.nodes.iter().all(|node| !fallen.contains(node)));
+        forecast.by_node = baseline::by_node(&forecast.steps);
+    }
+
+    /// What will happen to a node and its pods, in order of time.
+    pub fn of_node(&self, node: &NodeName) -> impl Iterator<Item = &ForecastStep> {
+        self.by_node.get(node).into_iter().flatten().map(|place| &self.steps[*place])
+    }
+
+    /// The next event of the node itself (Unknown, NoExecute taint) within the horizon.
+    pub fn next_of_node(&self, node: &NodeName) -> Option<&ForecastStep> {
+        self.of_node(node)
+            .find(|step| !matches!(step.kind, ForecastKind::Deleted { .. } | ForecastKind::Removed { .. }))
+    }
+}
+
+/// The state that a forecast starts from.
+#[derive(Clone, Copy)]
+pub struct ForecastStart<'a> {
+    pub engine: &'a Engine,
+    pub cluster: &'a Cluster,
+    pub now: Timestamp,
+}
+
+/// Copies of engine and cluster on their own clock.
+#[derive(Clone)]
+pub(crate) struct Run {
+    engine: Engine,
+    cluster: Cluster,
+    now: Timestamp,
+    applied: Vec<Applied>,
+    cancellation: Cancellation,
+}
+
+impl Run {
+    /// Of the nodes, only the silent ones send no heartbeats.
+    pub(crate) fn new(
+        engine: &Engine,
+        cluster: &Cluster,
+        silent: &BTreeSet<NodeName>,
+        now: Timestamp,
+    ) -> Self {
+        let (engine_copy, in_flight) = engine.forecast_copy();
+        let mut run = Self {
+            engine: engine_copy,
+            cluster: cluster.clone(),
+            now,
+            applied: Vec::new(),
+            cancellation: Cancellation::default(),
+        };
+        let mut silent = SortedWalk::new(silent.iter().map(|node| (node, ())));
+        run.engine.assume_alive(cluster, |node| silent.get(&node.name).is_none());
+        for write in in_flight {
+            apply_write(&mut run.cluster, &write, now, &mut run.applied);
+            run.pass_changes_on();
+        }
+        run
+    }
+
+    /// Runs until then, and adds what happens to `steps`.
+    pub(crate) fn run_until(
+        &mut self,
+        until: Timestamp,
+        assumptions: &Assumptions,
+        steps: &mut Vec<ForecastStep>,
+    ) {
+        let mut incidents: Vec<&Incident> = assumptions.incidents.iter().collect();
+        incidents.sort_by_key(|incident| incident.at);
+        let mut incidents = incidents.into_iter().peekable();
+        while !self.cancellation.is_cancelled() {
+            while let Some(effect) = self.engine.poll_effect() {
+                apply_write(&mut self.cluster, &effect.write, self.now, &mut self.applied);
+                let predicted = self.predicted(&effect.write);
+                self.pass_changes_on();
+                self.engine.handle_outcome(&self.cluster, effect.id, Outcome::Done, self.now);
+                if let Some((kind, not_ready)) = predicted {
+                    let why = Arc::unwrap_or_clone(effect).why;
+                    steps.push(ForecastStep { at: self.now, kind, why, not_ready, chance: None });
+                }
+            }
+            let due = self.engine.poll_timeout().map(|next| next.at).filter(|at| *at <= until);
+            let is_before = |incident: &&Incident| incident.at <= due.unwrap_or(until);
+            if let Some(incident) = incidents.next_if(is_before) {
+                self.apply_incident(incident);
+                continue;
+            }
+            let Some(due) = due else { return };
+            self.now = self.now.max(due);
+            self.engine.handle_timeout(&self.cluster, self.now);
+        }
+    }
+
+    /// Somebody else writes an object then.
+    pub(crate) fn apply(&mut self, change: Change, at: Timestamp) {
+        self.now = self.now.max(at);
+        self.cluster.apply(change, &mut self.applied);
+        self.pass_changes_on();
+    }
+
+    /// The nodes of the cluster that are gone, not Ready, or without heartbeats.
+    fn down_nodes(&self, cluster: &Cluster) -> BTreeSet<NodeName> {
+        let mut alive = SortedWalk::new(self.engine.assumed_alive().map(|node| (node, ())));
+        let mut ready =
+            SortedWalk::new(self.cluster.nodes().iter().map(|node| (&node.name, node.is_ready())));
+        let mut is_up = |node: &NodeName| alive.get(node).is_some() && ready.get(node) == Some(true);
+        let nodes = cluster.nodes().iter().map(|node| &node.name);
+        nodes.filter(|node| !is_up(node)).cloned().collect()
+    }
+
+    /// Passes the changes of the cluster on to the engine.
+    fn pass_changes_on(&mut self) {
+        for applied in self.applied.drain(..) {
+            self.engine.handle_change(&self.cluster, &applied, self.now);
+        }
+    }
+
+    /// What a write has just done, and how many pods are marked not ready with it; none for writes that only accompany
+    /// another.
+    fn predicted(&self, write: &Write) -> Option<(ForecastKind, usize)> {
+        let kind = match write {
+            Write::MarkUnknown { node, .. } => {
+                return Some((ForecastKind::Unknown { node: node.clone() }, self.marked_not_ready(node)));
+            }
+            Write::SwapTaints { node, add, .. } => {
+                let taint = add.iter().find(|taint| taint.effect == TaintEffect::NoExecute)?;
+                self.applied.first()?;
+                ForecastKind::NoExecute { node: node.clone(), key: taint.key.clone() }
+            }
+            Write::DeletePod { pod, node, deletion: Deletion::Collected { .. }, .. } => {
+                ForecastKind::Removed { pod: pod.clone(), node: node.clone() }
+            }
+            Write::DeletePod { pod, node, .. } => {
+                let Some(Applied::Pod(Delta { old: Some(old), .. })) = self.applied.first() else {
+                    return None;
+                };
+                if old.termination.is_some() {
+                    return None;
+                }
+                ForecastKind::Deleted { pod: pod.clone(), node: node.clone() }
+            }
+            Write::SetLabels { .. }
+            | Write::MarkPodLost { .. }
+            | Write::MarkPodNotReady { .. }
+            | Write::RecordEvent(_) => return None,
+        };
+        Some((kind, 0))
+    }
+
+    /// How many pods the controller marks not ready when it marks their node Unknown (upstream `MarkPodsNotReady`): those of
+    /// a node that was Ready.
+    fn marked_not_ready(&self, node: &NodeName) -> usize {
+        let Some(Applied::Node(Delta { old: Some(old), .. })) = self.applied.first() else { return 0 };
+        if old.is_ready() { self.cluster.load(node).ready } else { 0 }
+    }
+}

@@ -1,0 +1,32 @@
+//! What becomes of every pod that is evicted, by the rule of [`plan::outcome`](crate::plan::outcome).
+
+use std::collections::BTreeMap;
+
+use super::{Forecast, Succession};
+use crate::{
+    cluster::{Cluster, Key},
+    plan::{Environment, OutcomeCounts, PodOutcome},
+};
+use kordon_time::Timestamp;
+
+impl Forecast {
+    /// What becomes of the pods that leave, at these times, and of pods elsewhere that are preempted for them; worked out
+    /// for the first `most` in the order in which replacements are placed.
+    pub fn outcomes<E: Environment>(
+        &self,
+        leaving: &BTreeMap<Key, Timestamp>,
+        most: usize,
+        cluster: &Cluster,
+        environment: E,
+    ) -> (BTreeMap<Key, PodOutcome>, OutcomeCounts) {
+        if let Some(outcome) = PodOutcome::of_unknown_cluster(cluster) {
+            let outcomes = leaving.keys().map(|key| (key.clone(), outcome.clone())).collect();
+            return (outcomes, OutcomeCounts::default());
+        }
+        let succession: Succession = self.successors_of_first(most, leaving, cluster, environment);
+        let preempted = succession.counts().preempted;
+        let is_asked = |key: &Key| leaving.contains_key(key);
+        let successors = succession.successors.into_iter().filter(|successor| is_asked(&successor.of));
+        (successors.map(|successor| (successor.of, successor.outcome)).collect(), preempted)
+    }
+}

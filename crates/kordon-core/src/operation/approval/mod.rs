@@ -1,0 +1,756 @@
+//! Decides whether an operation may start, and what the operator has to agree to first.
+
+mod objection;
+mod prior;
+mod question;
+mod refusal;
+mod situation;
+
+pub use objection::Objection;
+pub use prior::{PriorOperation, UndoProposal};
+pub use question::{Answer, Prompt, Question};
+pub use refusal::{ApprovalRefusal, NotStarted};
+pub use situation::{Situation, Watches};
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{
+    Agreed, Confirmation, Drift, Guards, Operation, OperationNotice, OperationOptions, Overrides,
+    confirmation,
+};
+use crate::{
+    cluster::{Cluster, NodeName, OperationId, Scope},
+    engine::{ServerVersion, Severity},
+    placement::SnapshotLease,
+    plan::{Action, EvictionRules, Permission, Plan, PlanJob, Prospect, needs},
+};
+use kordon_time::Timestamp;
+
+/// The way from a proposal (a plan, a resume, an undo) to an operation that has started, or to a refusal.
+///
+/// Pure, as [`Operation`] is. The command line and the dashboard both drive it. They decide nothing themselves, and
+/// every question and refusal is worded here.
+///
+/// After the constructor and after each `handle_*`, call [`Approval::poll_need`] and [`Approval::poll_notice`] until
+/// both return none. Each need is returned once and answered by one `handle_*`:
+///
+/// | need | answer |
+/// | --- | --- |
+/// | [`Need::Plan`] | [`Approval::handle_plan`] |
+/// | [`Need::Checks`] | [`Approval::handle_checks`] |
+/// | [`Need::Answer`] | [`Approval::handle_answer`] |
+/// | [`Need::Start`] | [`Approval::handle_started`] |
+///
+/// An answer that no need asked for is ignored. When there is no need, [`Approval::decision`] says how it ended.
+///
+/// The rules, in this order:
+///
+/// 1. Somebody can be asked, or agreed in advance.
+/// 2. Writing is unlocked, and the watches that the action depends on are live. This is looked at when the proposal is
+///    made, after the operator has agreed, and before the start: a watch that breaks while a question is open stops
+///    the operation once the question is answered. The question itself stays, because most watches are back in
+///    seconds.
+/// 3. The plan is not refused by a filter, and changes something.
+/// 4. The permissions are there; for an undo too.
+/// 5. What speaks against it (something can never leave, a guard rail, a node that somebody else is draining) is
+///    overridden: in advance, or by the words that are typed. Nobody can type where the operator agreed in advance,
+///    so there it is a refusal.
+/// 6. The operator agrees. For more than one node the name of the context has to be typed, for an undo too.
+/// 7. The plan is made again over the newest state. If it does more than was agreed to, rules 4 to 6 apply again. Agreed
+///    to are the nodes, what is written to them, and the kinds of risk that the plan showed ([`Agreed`]): nothing of them
+///    is asked about twice, so that this ends.
+/// 8. The start is in the journal.
+#[derive(Clone, Debug)]
+pub struct Approval {
+    subject: Subject,
+    terms: Terms,
+    /// Overrides that hold: those given in advance, and those agreed to by the last answer.
+    overrides: Overrides,
+    guards: Guards,
+    /// What the operator has agreed to so far.
+    agreed: Agreed,
+    /// What the plan does beyond what was agreed to.
+    drifts: Vec<Drift>,
+    stage: Stage,
+    need: Option<Need>,
+    notices: VecDeque<OperationNotice>,
+}
+
+/// Conditions under which an approval is asked for.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Name of the context that is written to.
+    pub context: String,
+    /// Options of the operation. Its id and user are set when it starts.
+    pub options: OperationOptions,
+    /// Overrides given in advance.
+    pub overrides: Overrides,
+    pub operator: Operator,
+    pub version: ServerVersion,
+}
+
+/// Whether the operator can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    Present,
+    /// Agreed to whatever the plan is, but to no override that was not given with it.
+    AgreedInAdvance,
+    Absent,
+}
+
+/// What the driver has to do next.
+#[derive(Clone, Debug)]
+pub enum Need {
+    /// Make a plan of this action over the newest state.
+    Plan(Action),
+    /// Ask which of these permissions are missing, and read the guard rails.
+    Checks(Vec<Permission>),
+    /// Ask the operator.
+    Answer(Question),
+    /// Write the start to the journal, under the lock of the operation.
+    Start(Box<StartRequest>),
+}
+
+/// An operation to be started in the journal.
+#[derive(Clone, Debug)]
+pub enum StartRequest {
+    Apply { plan: Box<Plan>, options: OperationOptions, overrides: Overrides },
+    Resume(OperationId),
+    Undo(OperationId),
+}
+
+/// Guard rails, and the permissions that are missing.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    pub guards: Guards,
+    pub missing: Vec<Permission>,
+}
+
+/// An operation whose start is in the journal.
+#[derive(Clone, Debug)]
+pub struct Started {
+    pub id: OperationId,
+    /// The user in whose name it runs.
+    pub by: String,
+    /// The operation that is resumed or undone, as the journal has it under its lock.
+    pub prior: Option<PriorOperation>,
+}
+
+/// How an approval ended.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    Approved(Box<Approved>),
+    Refused(ApprovalRefusal),
+    /// Nothing would change.
+    NothingToDo(String),
+    /// The operator said no.
+    Declined,
+}
+
+/// An operation that has started.
+#[derive(Clone, Debug)]
+pub struct Approved {
+    /// As in `drain n1`.
+    pub title: String,
+    pub operation: Operation,
+    /// None of an undo.
+    pub plan: Option<Box<Plan>>,
+    /// The operation that is undone.
+    pub undoes: Option<PriorOperation>,
+}
+
+/// What an approval waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    Plan,
+    Checks,
+    Answer,
+    /// The plan again, after the operator agreed.
+    PlanAgain,
+    /// The journal. It is too late to cancel.
+    Start,
+}
+
+#[derive(Clone, Debug)]
+enum Subject {
+    Plan(Proposal),
+    Undo(UndoProposal),
+}
+
+/// A plan that is to be applied.
+#[derive(Clone, Debug)]
+struct Proposal {
+    action: Action,
+    /// The newest plan; none until one is made.
+    plan: Option<Box<Plan>>,
+    resumes: Option<PriorOperation>,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Waiting(Wait),
+    Asking(Question),
+    Ended(Decision),
+}
+
+impl Decision {
+    /// Why nothing was started, in words, one line each; nothing where it was.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Approved(_) => Vec::new(),
+            Self::Refused(refusal) => refusal.lines(),
+            Self::NothingToDo(text) => vec![text.clone()],
+            Self::Declined => vec!["not confirmed: nothing was written".into()],
+        }
+    }
+}
+
+impl Approval {
+    /// Proposes to apply an action. `plan` is the plan that the operator looks at; none to make one.
+    pub fn apply(action: Action, plan: Option<Box<Plan>>, terms: Terms, situation: &Situation<'_>) -> Self {
+        Self::new(Subject::Plan(Proposal { action, plan, resumes: None }), terms).opened(situation)
+    }
+
+    /// Proposes to resume a drain that was interrupted, with its own options, on those of its nodes that still exist.
+    pub fn resume(
+        prior: PriorOperation,
+        mut terms: Terms,
+        situation: &Situation<'_>,
+        now: Timestamp,
+    ) -> Self {
+        terms.options.why.clone_from(&prior.reason);
+        terms.options.until = prior.until;
+        let nodes = prior.nodes.iter().map(|(node, _)| node.clone()).collect();
+        let options = prior.drain.clone().unwrap_or_default();
+        let resumable = prior.is_unfinished();
+        let id = prior.id.clone();
+        let action = Action::Drain { nodes, options };
+        let mut approval =
+            Self::new(Subject::Plan(Proposal { action, plan: None, resumes: Some(prior) }), terms);
+        if !resumable {
+            approval.refuse(ApprovalRefusal::NotStarted(NotStarted::Over(id)));
+            return approval;
+        }
+        if approval.can_open(situation) {
+            approval.keep_existing_nodes(situation, now);
+        }
+        approval
+    }
+
+    /// Proposes to undo what an operation changed on nodes.
+    pub fn undo(prior: PriorOperation, terms: Terms, situation: &Situation<'_>) -> Self {
+        let proposal = UndoProposal::new(prior, situation.cluster);
+        Self::new(Subject::Undo(proposal), terms).opened(situation)
+    }
+
+    fn new(subject: Subject, terms: Terms) -> Self {
+        Self {
+            subject,
+            overrides: terms.overrides.clone(),
+            terms,
+            guards: Guards::default(),
+            agreed: Agreed::default(),
+            drifts: Vec::new(),
+            stage: Stage::Waiting(Wait::Plan),
+            need: None,
+            notices: VecDeque::new(),
+        }
+    }
+
+    fn opened(mut self, situation: &Situation<'_>) -> Self {
+        if self.can_open(situation) {
+            self.assess();
+        }
+        self
+    }
+
+    /// Whether it is worth while to ask anything at all.
+    fn can_open(&mut self, situation: &Situation<'_>) -> bool {
+        let absent = (self.terms.operator == Operator::Absent).then_some(ApprovalRefusal::NobodyToAsk);
+        match absent.or_else(|| self.obstacle(situation)) {
+            Some(refusal) => self.refuse(refusal),
+            None => return true,
+        }
+        false
+    }
+
+    /// The plan that was asked for, or why there is none.
+    pub fn handle_plan(
+        &mut self,
+        plan: Result<Box<Plan>, String>,
+        situation: &Situation<'_>,
+        now: Timestamp,
+    ) {
+        let Stage::Waiting(wait @ (Wait::Plan | Wait::PlanAgain)) = self.stage else { return };
+        let mut newest = match plan {
+            Ok(plan) => plan,
+            Err(text) => return self.refuse(ApprovalRefusal::NoPlan(text)),
+        };
+        if let Some(refusal) = self.obstacle(situation) {
+            return self.refuse(refusal);
+        }
+        let Subject::Plan(proposal) = &mut self.subject else { return };
+        if let Some(prior) = &proposal.resumes {
+            newest.warnings.retain(|warning| !warning.is_claim_of(&prior.id));
+        }
+        proposal.plan = Some(newest);
+        if wait == Wait::PlanAgain {
+            self.on_plan_again(situation, now);
+        } else {
+            self.assess();
+        }
+    }
+
+    /// Permissions and guard rails, or why they are not known.
+    pub fn handle_checks(
+        &mut self,
+        checks: Result<Checks, String>,
+        situation: &Situation<'_>,
+        now: Timestamp,
+    ) {
+        let Stage::Waiting(Wait::Checks) = self.stage else { return };
+        let Checks { guards, missing } = match checks {
+            Ok(checks) => checks,
+            Err(text) => return self.refuse(ApprovalRefusal::NotChecked(text)),
+        };
+        if !missing.is_empty() {
+            return self.refuse(ApprovalRefusal::Permissions(missing));
+        }
+        self.guards = guards;
+        let objections = self.objections(&self.terms.overrides, situation, now);
+        match self.terms.operator {
+            Operator::Present => self.ask(objections),
+            Operator::AgreedInAdvance | Operator::Absent if !objections.is_empty() => {
+                self.refuse(ApprovalRefusal::Objections(objections));
+            }
+            Operator::AgreedInAdvance | Operator::Absent => self.on_agreed(situation, now),
+        }
+    }
+
+    /// The operator's answer to the open question.
+    pub fn handle_answer(&mut self, answer: Answer, situation: &Situation<'_>, now: Timestamp) {
+        let Stage::Asking(question) = &self.stage else { return };
+        if answer == Answer::No {
+            return self.end(Decision::Declined);
+        }
+        self.overrides = self.terms.overrides.with(&question.objections);
+        self.on_agreed(situation, now);
+    }
+
+    /// The start is in the journal, or why it is not.
+    pub fn handle_started(
+        &mut self,
+        started: Result<Started, NotStarted>,
+        situation: &Situation<'_>,
+        now: Timestamp,
+    ) {
+        let Stage::Waiting(Wait::Start) = self.stage else { return };
+        match started {
+            Ok(started) => self.on_started(started, situation, now),
+            Err(why) => self.refuse(ApprovalRefusal::NotStarted(why)),
+        }
+    }
+
+    /// Writing was locked. What has not reached the journal is refused.
+    pub fn handle_lock(&mut self, why: &str) {
+        if self.can_be_cancelled() {
+            self.refuse(ApprovalRefusal::Locked(format!("{why}: nothing was written")));
+        }
+    }
+
+    /// The next thing that the driver has to do.
+    pub fn poll_need(&mut self) -> Option<Need> {
+        self.need.take()
+    }
+
+    /// The next thing that the operator should know and that no question shows.
+    pub fn poll_notice(&mut self) -> Option<OperationNotice> {
+        self.notices.pop_front()
+    }
+
+    /// How it ended; none while it is open.
+    pub fn decision(&self) -> Option<&Decision> {
+        match &self.stage {
+            Stage::Ended(decision) => Some(decision),
+            Stage::Waiting(_) | Stage::Asking(_) => None,
+        }
+    }
+
+    /// The same, when the approval is not needed any more.
+    pub fn into_decision(self) -> Option<Decision> {
+        match self.stage {
+            Stage::Ended(decision) => Some(decision),
+            Stage::Waiting(_) | Stage::Asking(_) => None,
+        }
+    }
+
+    /// The open question.
+    pub fn question(&self) -> Option<&Question> {
+        match &self.stage {
+            Stage::Asking(question) => Some(question),
+            Stage::Waiting(_) | Stage::Ended(_) => None,
+        }
+    }
+
+    /// What it waits for; none once it has ended.
+    pub fn waits_for(&self) -> Option<Wait> {
+        match self.stage {
+            Stage::Waiting(wait) => Some(wait),
+            Stage::Asking(_) => Some(Wait::Answer),
+            Stage::Ended(_) => None,
+        }
+    }
+
+    /// Whether it may be dropped: from the moment in which the journal is written it must be driven to its end.
+    pub fn can_be_cancelled(&self) -> bool {
+        !matches!(self.stage, Stage::Waiting(Wait::Start) | Stage::Ended(_))
+    }
+
+    /// The newest plan; none of an undo, and none before it is made.
+    pub fn plan(&self) -> Option<&Plan> {
+        match &self.subject {
+            Subject::Plan(proposal) => proposal.plan.as_deref(),
+            Subject::Undo(_) => None,
+        }
+    }
+
+    /// The operation that is resumed.
+    pub fn resumes(&self) -> Option<&PriorOperation> {
+        match &self.subject {
+            Subject::Plan(proposal) => proposal.resumes.as_ref(),
+            Subject::Undo(_) => None,
+        }
+    }
+
+    /// What would be undone.
+    pub fn undo_proposal(&self) -> Option<&UndoProposal> {
+        match &self.subject {
+            Subject::Plan(_) => None,
+            Subject::Undo(proposal) => Some(proposal),
+        }
+    }
+
+    /// Options of the operation.
+    pub fn options(&self) -> &OperationOptions {
+        &self.terms.options
+    }
+
+    /// As in `drain n1`, `undo of drain n1`.
+    pub fn title(&self) -> String {
+        match &self.subject {
+            Subject::Plan(Proposal { plan: Some(plan), .. }) => plan_title(plan),
+            Subject::Plan(Proposal { resumes: Some(prior), .. }) => prior.title.clone(),
+            Subject::Plan(Proposal { action, .. }) => action.word().to_owned(),
+            Subject::Undo(proposal) => format!("undo of {}", proposal.prior.title),
+        }
+    }
+
+    /// Keeps of an interrupted drain the nodes that still exist.
+    fn keep_existing_nodes(&mut self, situation: &Situation<'_>, now: Timestamp) {
+        let Subject::Plan(Proposal { action: Action::Drain { nodes, .. }, resumes: Some(prior), .. }) =
+            &mut self.subject
+        else {
+            return;
+        };
+        let mut gone = Vec::new();
+        nodes.clear();
+        for (name, uid) in &prior.nodes {
+            match situation.cluster.node(name) {
+                Some(node) if node.uid == *uid => nodes.push(name.clone()),
+                Some(_) => gone.push((name, "another node has this name now: it is left alone")),
+                None => gone.push((name, "the node no longer exists")),
+            }
+        }
+        let notice = |(name, text): (&NodeName, &str)| OperationNotice {
+            at: now,
+            level: Severity::Warning,
+            subject: format!("node/{name}"),
+            text: text.into(),
+        };
+        self.notices.extend(gone.into_iter().map(notice));
+        if nodes.is_empty() {
+            return self.refuse(ApprovalRefusal::NoNodesLeft);
+        }
+        self.assess();
+    }
+
+    /// Rules 2 and 3: continues with the checks, or asks for the plan.
+    fn assess(&mut self) {
+        let permissions = match &self.subject {
+            Subject::Undo(proposal) if proposal.is_done() => {
+                return self.end(Decision::NothingToDo("it is already undone".into()));
+            }
+            Subject::Undo(proposal) => proposal.permissions(),
+            Subject::Plan(Proposal { plan: None, action, .. }) => {
+                let action = action.clone();
+                return self.wait(Wait::Plan, Need::Plan(action));
+            }
+            Subject::Plan(Proposal { plan: Some(plan), resumes, .. }) => {
+                if plan.prospect() == Prospect::Refused {
+                    let refusal = ApprovalRefusal::PlanRefused {
+                        summary: plan.summary(),
+                        pods: confirmation::stuck(plan),
+                    };
+                    return self.refuse(refusal);
+                }
+                if resumes.is_none() && Confirmation::to(plan) == Confirmation::Needless {
+                    return self.end(Decision::NothingToDo("it changes nothing".into()));
+                }
+                confirmation::permissions(plan)
+            }
+        };
+        self.wait(Wait::Checks, Need::Checks(permissions));
+    }
+
+    fn ask(&mut self, objections: Vec<Objection>) {
+        let prompt = self.prompt(&objections);
+        let question = Question { drifts: std::mem::take(&mut self.drifts), objections, prompt };
+        self.need = Some(Need::Answer(question.clone()));
+        self.stage = Stage::Asking(question);
+    }
+
+    /// What has to be answered: the graver it is, the more has to be typed.
+    fn prompt(&self, objections: &[Objection]) -> Prompt {
+        let mut words = Vec::new();
+        if self.confirmation() == Confirmation::Grave {
+            words.push(question::word_for(&self.terms.context).to_owned());
+        }
+        words.extend(objection::words(objections));
+        if words.is_empty() { Prompt::Yes(self.yes()) } else { Prompt::Words(words.join(" ")) }
+    }
+
+    fn confirmation(&self) -> Confirmation {
+        match &self.subject {
+            Subject::Plan(Proposal { plan: Some(plan), resumes, .. }) => {
+                let asked = resumes.as_ref().map(PriorOperation::confirmation);
+                Confirmation::to(plan).max(asked.unwrap_or(Confirmation::Needless))
+            }
+            Subject::Plan(Proposal { plan: None, .. }) => Confirmation::Plain,
+            Subject::Undo(proposal) => proposal.confirmation(),
+        }
+    }
+
+    const fn yes(&self) -> &'static str {
+        match &self.subject {
+            Subject::Undo(_) => "Yes, undo",
+            Subject::Plan(Proposal { resumes: Some(_), .. }) => "Yes, resume",
+            Subject::Plan(Proposal { action, .. }) => match action {
+                Action::Cordon { .. } => "Yes, cordon",
+                Action::Uncordon { .. } => "Yes, uncordon",
+                Action::Taint { .. } => "Yes, taint",
+                Action::Label { .. } => "Yes, label",
+                Action::Drain { .. } => "Yes, drain",
+                Action::Evict { .. } => "Yes, evict",
+                Action::Delete { .. } => "Yes, delete",
+            },
+        }
+    }
+
+    /// Rule 7: what was agreed to may be old.
+    fn on_agreed(&mut self, situation: &Situation<'_>, now: Timestamp) {
+        if let Some(refusal) = self.obstacle(situation) {
+            return self.refuse(refusal);
+        }
+        match &mut self.subject {
+            Subject::Plan(proposal) => {
+                proposal.plan.iter().for_each(|plan| self.agreed.add(plan));
+                let action = proposal.action.clone();
+                self.wait(Wait::PlanAgain, Need::Plan(action));
+            }
+            Subject::Undo(proposal) => {
+                self.drifts = proposal.renew(situation.cluster);
+                self.start_or_ask_again(situation, now);
+            }
+        }
+    }
+
+    fn on_plan_again(&mut self, situation: &Situation<'_>, now: Timestamp) {
+        let Some(newest) = self.plan() else { return };
+        let (drifts, is_graver) = (self.agreed.drifts(newest), self.agreed.is_graver(newest));
+        let is_idle = self.resumes().is_none() && Confirmation::to(newest) == Confirmation::Needless;
+        if is_idle || newest.prospect() == Prospect::Refused {
+            return self.assess();
+        }
+        self.drifts = drifts;
+        if is_graver && self.terms.operator == Operator::Present {
+            return self.assess();
+        }
+        self.start_or_ask_again(situation, now);
+    }
+
+    /// Starts what is as it was agreed to. An operator who agreed in advance gets a notice of what is not.
+    fn start_or_ask_again(&mut self, situation: &Situation<'_>, now: Timestamp) {
+        let objections = self.objections(&self.overrides, situation, now);
+        match self.terms.operator {
+            Operator::Present if self.drifts.is_empty() && objections.is_empty() => self.start(),
+            Operator::Present => self.assess(),
+            Operator::AgreedInAdvance | Operator::Absent => {
+                self.report_drifts(now);
+                if objections.is_empty() {
+                    self.start()
+                } else {
+                    self.refuse(ApprovalRefusal::Objections(objections))
+                }
+            }
+        }
+    }
+
+    fn report_drifts(&mut self, now: Timestamp) {
+        let texts = Drift::lines(&std::mem::take(&mut self.drifts));
+        self.notices.extend(texts.into_iter().map(|text| OperationNotice {
+            at: now,
+            level: Severity::Warning,
+            subject: String::new(),
+            text: format!("since the plan was made: {text}"),
+        }));
+    }
+
+    fn start(&mut self) {
+        let request = match &self.subject {
+            Subject::Undo(proposal) => StartRequest::Undo(proposal.prior.id.clone()),
+            Subject::Plan(Proposal { resumes: Some(prior), .. }) => StartRequest::Resume(prior.id.clone()),
+            Subject::Plan(Proposal { plan: Some(plan), .. }) => StartRequest::Apply {
+                plan: plan.clone(),
+                options: self.started_options(),
+                overrides: self.overrides.clone(),
+            },
+            Subject::Plan(Proposal { plan: None, .. }) => return,
+        };
+        self.wait(Wait::Start, Need::Start(Box::new(request)));
+    }
+
+    fn started_options(&self) -> OperationOptions {
+        OperationOptions { take_over: self.overrides.take_over, ..self.terms.options.clone() }
+    }
+
+    fn on_started(&mut self, started: Started, situation: &Situation<'_>, now: Timestamp) {
+        let Started { id, by, prior } = started;
+        let options = OperationOptions { id, by, ..self.started_options() };
+        let (title, cluster) = (self.title(), situation.cluster);
+        let approved = match &self.subject {
+            Subject::Plan(Proposal { plan: Some(plan), .. }) => {
+                let run = prior.map(|prior| prior.run).unwrap_or_default();
+                let operation =
+                    Operation::start(plan, OperationOptions { prior: run, ..options }, cluster, now);
+                Approved { title, operation, plan: Some(plan.clone()), undoes: None }
+            }
+            Subject::Plan(Proposal { plan: None, .. }) => return,
+            Subject::Undo(proposal) => {
+                let prior = prior.unwrap_or_else(|| proposal.prior.clone());
+                let options = OperationOptions { undoes: Some(prior.id.clone()), ..options };
+                let rules = EvictionRules::of(self.terms.version);
+                let operation = Operation::undo(&prior.undo, options, rules, cluster, now);
+                Approved { title, operation, plan: None, undoes: Some(prior) }
+            }
+        };
+        self.end(Decision::Approved(Box::new(approved)));
+    }
+
+    /// Rule 2.
+    fn obstacle(&self, situation: &Situation<'_>) -> Option<ApprovalRefusal> {
+        situation.obstacle(self.removable(situation.cluster))
+    }
+
+    /// The pods that it may remove: its outcome rests on them.
+    pub fn removable(&self, cluster: &Cluster) -> BTreeSet<Scope> {
+        match &self.subject {
+            Subject::Plan(proposal) => needs::removable(&proposal.action, cluster),
+            Subject::Undo(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Rule 5: what speaks against it and is not overridden.
+    fn objections(&self, overrides: &Overrides, situation: &Situation<'_>, now: Timestamp) -> Vec<Objection> {
+        let cluster = situation.cluster;
+        let ours = |id: &OperationId| match &self.subject {
+            Subject::Plan(proposal) => proposal.resumes.as_ref().is_some_and(|prior| prior.id == *id),
+            Subject::Undo(proposal) => proposal.prior.id == *id,
+        };
+        let mut objections = match self.plan() {
+            Some(plan) => {
+                let cordoned = self.resumes().map(PriorOperation::cordoned).unwrap_or_default();
+                Objection::to_plan(plan, self.guards.breaches_of(plan, cluster, &cordoned))
+            }
+            None => Vec::new(),
+        };
+        objections.extend(self.nodes().into_iter().filter_map(|node| {
+            let claim = cluster.node(node)?.drain_claim.as_ref()?;
+            let counts = claim.is_fresh(now) && !ours(&claim.operation);
+            counts.then(|| Objection::Claimed { node: node.clone(), by: claim.by.clone() })
+        }));
+        objections.retain(|objection| !objection.is_overridden(overrides));
+        objections
+    }
+
+    /// The nodes that it is about.
+    pub fn targets(&self) -> Vec<&NodeName> {
+        match &self.subject {
+            Subject::Plan(_) => self.nodes(),
+            Subject::Undo(proposal) => proposal.prior.nodes.iter().map(|(node, _)| node).collect(),
+        }
+    }
+
+    /// The nodes that are written to.
+    fn nodes(&self) -> Vec<&NodeName> {
+        match &self.subject {
+            Subject::Plan(proposal) => {
+                proposal.plan.iter().flat_map(|plan| &plan.nodes).map(|node| &node.node).collect()
+            }
+            Subject::Undo(proposal) => proposal.nodes().into_iter().collect(),
+        }
+    }
+
+    fn wait(&mut self, wait: Wait, need: Need) {
+        self.stage = Stage::Waiting(wait);
+        self.need = Some(need);
+    }
+
+    fn refuse(&mut self, refusal: ApprovalRefusal) {
+        self.end(Decision::Refused(refusal));
+    }
+
+    fn end(&mut self, decision: Decision) {
+        self.stage = Stage::Ended(decision);
+        self.need = None;
+    }
+}
+
+/// Whether an action may make pods leave.
+const fn touches_pods(action: &Action) -> bool {
+    match action {
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
+        Action::Taint { .. } | Action::Drain { .. } | Action::Evict { .. } | Action::Delete { .. } => true,
+    }
+}
+
+/// The plan that [`Need::Plan`] asks for, to be made on another thread. It says where pods land where some may leave.
+pub fn plan_job(action: Action, cluster: Cluster, rules: EvictionRules, now: Timestamp) -> PlanJob {
+    let snapshot = touches_pods(&action).then(SnapshotLease::default);
+    PlanJob { action, cluster, rules, snapshot, now }
+}
+
+/// As in `drain general-1a-02`.
+pub fn plan_title(plan: &Plan) -> String {
+    let names: Vec<String> = match &plan.action {
+        Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
+            pods.iter().map(ToString::to_string).collect()
+        }
+        Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Taint { .. }
+        | Action::Label { .. }
+        | Action::Drain { .. } => plan.nodes.iter().map(|node| node.node.to_string()).collect(),
+    };
+    title(plan.action.word(), &names)
+}
+
+/// The action and the first two of its targets, as in `drain a, b and 3 more`.
+pub fn title(word: &str, names: &[String]) -> String {
+    let names = match names {
+        [] => "nothing".into(),
+        [one] => one.clone(),
+        [one, other] => format!("{one}, {other}"),
+        [one, other, rest @ ..] => format!("{one}, {other} and {} more", rest.len()),
+    };
+    format!("{word} {names}")
+}

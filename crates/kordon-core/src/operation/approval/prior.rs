@@ -1,0 +1,149 @@
+//! An operation of the journal that is resumed or undone.
+
+use std::collections::BTreeSet;
+
+use super::{super::PriorRun, Confirmation, Drift};
+use crate::{
+    cluster::{Cluster, Name, NodeName, OperationId, Uid},
+    plan::{
+        DrainOptions, Permission, PlanStep, Undo,
+        permission::of_steps,
+        undo::{NodeUndo, NotUndone, UndoStep},
+    },
+};
+use kordon_time::Timestamp;
+
+/// What the journal knows of an operation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PriorOperation {
+    pub id: OperationId,
+    /// As in `drain n1`.
+    pub title: String,
+    pub started_at: Timestamp,
+    pub by: String,
+    pub reason: String,
+    /// Until when its cordons are meant to stand.
+    pub until: Option<Timestamp>,
+    /// How it ended; none if it was interrupted, or is in progress.
+    pub end: Option<String>,
+    pub undone: bool,
+    /// Its options, where it is a drain.
+    pub drain: Option<DrainOptions>,
+    pub nodes: Vec<(NodeName, Uid)>,
+    /// What the operator was asked; none if the journal does not tell.
+    pub confirmation: Option<Confirmation>,
+    /// What it may have changed on nodes.
+    pub undo: Undo,
+    pub run: PriorRun,
+}
+
+impl PriorOperation {
+    /// What a resume asks at least: the same as the start of it. Where the journal does not tell, more than one node is grave.
+    pub(super) fn confirmation(&self) -> Confirmation {
+        let by_nodes = if self.nodes.len() > 1 { Confirmation::Grave } else { Confirmation::Plain };
+        self.confirmation.unwrap_or(by_nodes)
+    }
+
+    /// The nodes that it may have cordoned.
+    pub(super) fn cordoned(&self) -> BTreeSet<NodeName> {
+        let cordons = |undo: &&NodeUndo| undo.steps.contains(&UndoStep::Uncordon);
+        self.undo.nodes.iter().filter(cordons).map(|undo| undo.node.clone()).collect()
+    }
+
+    /// Whether it is a drain that was interrupted, or is still in progress.
+    pub const fn is_unfinished(&self) -> bool {
+        self.end.is_none() && self.drain.is_some()
+    }
+}
+
+/// What would be undone, over the newest state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UndoProposal {
+    pub prior: PriorOperation,
+    pub steps: Vec<PlanStep>,
+    /// What is left as it is.
+    pub kept: Vec<NotUndone>,
+}
+
+impl UndoProposal {
+    pub fn new(prior: PriorOperation, cluster: &Cluster) -> Self {
+        let (steps, kept) = prior.undo.writes(cluster);
+        Self { prior, steps, kept }
+    }
+
+    /// The writes, in words.
+    pub fn writes(&self) -> Vec<String> {
+        self.steps.iter().map(words).collect()
+    }
+
+    /// Whether it was undone, and nothing of it came back.
+    pub(super) fn is_done(&self) -> bool {
+        self.prior.undone && self.steps.is_empty()
+    }
+
+    pub(super) fn permissions(&self) -> Vec<Permission> {
+        let looks = self.prior.nodes.iter().map(|(node, _)| Permission::on_node("get", node));
+        of_steps(&self.steps).into_iter().chain(looks).collect()
+    }
+
+    /// The nodes that are written to.
+    pub(super) fn nodes(&self) -> BTreeSet<&NodeName> {
+        self.steps.iter().filter_map(node_of).collect()
+    }
+
+    /// More than one node is grave, as for a plan.
+    pub(super) fn confirmation(&self) -> Confirmation {
+        if self.nodes().len() > 1 { Confirmation::Grave } else { Confirmation::Plain }
+    }
+
+    /// Works it out again. Returns the nodes to which more would be written than was agreed to.
+    pub(super) fn renew(&mut self, cluster: &Cluster) -> Vec<Drift> {
+        let newest = Self::new(self.prior.clone(), cluster);
+        let agreed = std::mem::replace(self, newest).steps;
+        let is_new = |step: &&PlanStep| !agreed.iter().any(|before| writes_the_same(before, step));
+        let nodes: BTreeSet<&NodeName> = self.steps.iter().filter(is_new).filter_map(node_of).collect();
+        nodes.into_iter().map(|node| Drift::Node { node: node.clone() }).collect()
+    }
+}
+
+/// The node that a step writes to.
+fn node_of(step: &PlanStep) -> Option<&NodeName> {
+    match step {
+        PlanStep::Cordon { node, .. }
+        | PlanStep::SetTaints { node, .. }
+        | PlanStep::SetLabels { node, .. } => Some(node),
+        PlanStep::Evict { .. } | PlanStep::Delete { .. } => None,
+    }
+}
+
+/// Whether two steps differ in nothing but the version of the object that they were decided on.
+fn writes_the_same(one: &PlanStep, other: &PlanStep) -> bool {
+    match (one, other) {
+        (
+            PlanStep::SetTaints { node, uid, taints, version: _ },
+            PlanStep::SetTaints { node: other_node, uid: other_uid, taints: other_taints, version: _ },
+        ) => (node, uid, taints) == (other_node, other_uid, other_taints),
+        (one, other) => one == other,
+    }
+}
+
+/// A write in a few words.
+fn words(step: &PlanStep) -> String {
+    let list = |items: Vec<String>| if items.is_empty() { "none".into() } else { items.join(", ") };
+    match step {
+        PlanStep::Cordon { node, on: true, .. } => format!("cordon {node}"),
+        PlanStep::Cordon { node, on: false, .. } => format!("uncordon {node}"),
+        PlanStep::SetTaints { node, taints, .. } => {
+            format!("set the taints of {node} to: {}", list(taints.iter().map(ToString::to_string).collect()))
+        }
+        PlanStep::SetLabels { node, labels, .. } => {
+            let label = |(key, value): &(Name, Option<Name>)| match value {
+                Some(value) => format!("{key}={value}"),
+                None => format!("{key}-"),
+            };
+            format!("set labels of {node}: {}", list(labels.iter().map(label).collect()))
+        }
+        PlanStep::Evict { pod, .. } => format!("evict {pod}"),
+        PlanStep::Delete { pod, .. } => format!("delete {pod}"),
+    }
+}

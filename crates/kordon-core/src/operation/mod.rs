@@ -1,0 +1,627 @@
+//! Applies a plan: decides what to ask and write next, from the outcomes so far.
+//!
+//! Pure, as the engine is. [`Operation::start`] takes a plan; `handle_*` takes what happens, `poll_*` returns what is
+//! wanted. After each `handle_*`, drain [`Operation::poll_request`] and [`Operation::poll_notice`], then arm
+//! [`Operation::poll_timeout`]. Whether requests are sent or only recorded is not decided here.
+//!
+//! Order of work: every node is read, cordoned and claimed; only when all of them are, pods are evicted or deleted, node
+//! by node, a number of nodes at a time. A node is drained when a fresh list of its pods shows none that should leave;
+//! then the claims are removed. A pod is identified by its uid: a later one of the same name is left alone.
+
+pub mod agreed;
+pub mod approval;
+pub mod confirmation;
+pub mod drain_count;
+pub mod request;
+pub mod guard;
+mod landings;
+mod nodes;
+mod pods;
+pub mod report;
+mod tasks;
+mod risk;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use agreed::{Agreed, Drift};
+pub use confirmation::{Confirmation, Overrides};
+pub use drain_count::{DrainCount, DrainPart};
+pub use guard::{Breach, Guards};
+pub use landings::{LandedReplacement, landings};
+pub use report::{
+    NodeIncomplete, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodEnd, PodProgress,
+    PodProgressStage,
+};
+pub use request::{NodePatch, Request, RequestId, RequestKind, RequestOutcome};
+pub use risk::Risk;
+
+use crate::{
+    cluster::{Cluster, Key, NodeName, OperationId, Uid, Version},
+    engine::Severity,
+    plan::{
+        Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, TimeLeft, Undo, Verdict,
+        time_left,
+    },
+};
+use kordon_time::{Span, Timestamp};
+use nodes::{NodeGoal, NodeIndex, NodeTask};
+use pods::{GroupIndex, PodGroup, PodIndex, PodTask};
+use tasks::Tasks;
+
+/// A plan that is being applied.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    options: OperationOptions,
+    rules: EvictionRules,
+    /// Decides which late pods are removed, and how.
+    drain: DrainOptions,
+    mode: RemovalMode,
+    started_at: Timestamp,
+    deadline: Option<Timestamp>,
+    phase: Phase,
+    paused: Option<Timestamp>,
+    cancelled: bool,
+    out_of_time: bool,
+    nodes: Tasks<NodeTask>,
+    groups: Tasks<PodGroup>,
+    pods: Tasks<PodTask>,
+    /// How many retries a version of a budget has triggered.
+    woken: BTreeMap<Key, (Version, i32)>,
+    /// Requests without an outcome yet.
+    in_flight: BTreeMap<RequestId, Subject>,
+    requests: u64,
+    outbox: VecDeque<Request>,
+    notices: VecDeque<OperationNotice>,
+    ended: Option<(Timestamp, OperationEnd)>,
+}
+
+/// Who applies the plan, and under which conditions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OperationOptions {
+    /// In the annotations of nodes and in the journal.
+    pub id: OperationId,
+    /// Who we are, as others should see it.
+    pub by: String,
+    /// Why, in the operator's words; may be empty.
+    pub why: String,
+    /// Until when the cordon is meant to stand.
+    pub until: Option<Timestamp>,
+    /// Take over nodes that somebody else is draining.
+    pub take_over: bool,
+    /// How long all of it may take.
+    pub total_timeout: Option<Span>,
+    /// The operation that is undone; none if this is no undo.
+    pub undoes: Option<OperationId>,
+    pub prior: PriorRun,
+}
+
+/// What an operation did before it was interrupted; it is resumed now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PriorRun {
+    /// Nodes that it is known to have cordoned, or to have found cordoned.
+    pub cordoned: BTreeSet<NodeName>,
+    /// The pods that it was to remove. One of the same name with another uid replaces them.
+    pub pods: BTreeMap<Key, PriorPod>,
+}
+
+/// A pod that an operation was to remove.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PriorPod {
+    pub uid: Uid,
+    /// None if pods were named, and in journals of older versions.
+    pub node: Option<NodeName>,
+}
+
+/// Something that an operator should know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationNotice {
+    pub at: Timestamp,
+    pub level: Severity,
+    /// The object, in kubectl's notation; empty if it is about none.
+    pub subject: String,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Nodes,
+    Pods,
+    /// Claims are removed; requests without an outcome by then are given up.
+    Closing {
+        until: Timestamp,
+    },
+    Ended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Node(NodeIndex),
+    Renewal(NodeIndex),
+    Release(NodeIndex),
+    Pod(PodIndex),
+    PodList(GroupIndex),
+}
+
+/// How long the end waits for outstanding requests.
+const CLOSING: Span = Span::from_secs(10);
+
+impl Operation {
+    /// Starts to apply a plan to the cluster that it was made of.
+    pub fn start(plan: &Plan, options: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
+        let (drain, mode) = removal(&plan.action);
+        let mut operation = Self::blank(options, EvictionRules::of(plan.version), drain, mode, now);
+        for node in &plan.nodes {
+            let wanted = match (&plan.action, &node.change) {
+                (Action::Drain { .. }, _) => NodeGoal::Claim,
+                (_, NodeChange::Refused { text }) => NodeGoal::Nothing { refused: text.clone() },
+                (Action::Uncordon { .. }, _) => NodeGoal::Cordon { on: false },
+                (Action::Taint { edits, .. }, NodeChange::Taints { after, .. }) => {
+                    NodeGoal::Taints { edits: edits.clone(), planned: Some(after.clone()) }
+                }
+                (Action::Taint { edits, .. }, _) => NodeGoal::Taints { edits: edits.clone(), planned: None },
+                (Action::Label { edits, .. }, _) => NodeGoal::Labels { edits: edits.clone() },
+                (Action::Cordon { .. } | Action::Evict { .. } | Action::Delete { .. }, _) => {
+                    NodeGoal::Cordon { on: true }
+                }
+            };
+            operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+        }
+        operation.add_pods(plan);
+        operation.observe_all(cluster, now);
+        operation.count_staying(cluster);
+        operation.advance(cluster, now);
+        operation
+    }
+
+    /// Starts to undo what a plan changed.
+    pub fn undo(
+        undo: &Undo,
+        options: OperationOptions,
+        rules: EvictionRules,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Self {
+        let mut operation = Self::blank(options, rules, DrainOptions::default(), RemovalMode::Evict, now);
+        for node in &undo.nodes {
+            let wanted = NodeGoal::Undo(node.clone());
+            operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+        }
+        operation.advance(cluster, now);
+        operation
+    }
+
+    fn blank(
+        options: OperationOptions,
+        rules: EvictionRules,
+        drain: DrainOptions,
+        mode: RemovalMode,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            deadline: options.total_timeout.map(|span| now + span),
+            options,
+            rules,
+            drain,
+            mode,
+            started_at: now,
+            phase: Phase::Nodes,
+            paused: None,
+            cancelled: false,
+            out_of_time: false,
+            nodes: Tasks::new(),
+            groups: Tasks::new(),
+            pods: Tasks::new(),
+            woken: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            requests: 0,
+            outbox: VecDeque::new(),
+            notices: VecDeque::new(),
+            ended: None,
+        }
+    }
+
+    /// Adds a task for each pod that the plan removes, in its order.
+    fn add_pods(&mut self, plan: &Plan) {
+        let places = match &plan.action {
+            Action::Drain { .. } => self.nodes.indices().map(Some).collect(),
+            Action::Evict { .. } | Action::Delete { .. } => vec![None],
+            Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
+                Vec::new()
+            }
+        };
+        for node in places {
+            let group = self.groups.push(PodGroup::new(node));
+            let name = node.map(|node: NodeIndex| self.nodes[node].node.clone());
+            for pod in plan.pods.iter().filter(|pod| name.is_none() || pod.node == name) {
+                let stage = match &pod.verdict {
+                    Verdict::Skipped(skip) => PodProgressStage::Ended(PodEnd::Stays(*skip)),
+                    Verdict::Refused { refusals, .. } => {
+                        let words: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+                        PodProgressStage::Ended(PodEnd::Refused(words.join(", ")))
+                    }
+                    _ if self.follows_a_removed(&pod.pod, &pod.uid) => {
+                        PodProgressStage::Ended(PodEnd::Successor)
+                    }
+                    _ => PodProgressStage::Waiting,
+                };
+                let task = PodTask::new(pod.pod.clone(), pod.uid.clone(), group, stage);
+                self.groups[group].add(self.pods.push(task));
+            }
+            self.add_removed_before(group, name.as_ref());
+        }
+    }
+
+    /// Adds the pods of a node that were removed before the operation was interrupted.
+    fn add_removed_before(&mut self, group: GroupIndex, node: Option<&NodeName>) {
+        let is_there = |uid: &Uid| self.pods.iter().any(|task| task.uid == *uid);
+        let prior = self.options.prior.pods.iter();
+        let of_node = prior.filter(|(_, pod)| node.is_some() && pod.node.as_ref() == node);
+        let gone = of_node.filter(|(_, pod)| !is_there(&pod.uid));
+        let stage = PodProgressStage::Ended(PodEnd::Gone);
+        let gone = gone.map(|(key, pod)| PodTask::new(key.clone(), pod.uid.clone(), group, stage.clone()));
+        for task in gone.collect::<Vec<_>>() {
+            self.groups[group].add(self.pods.push(task));
+        }
+    }
+
+    /// Notes for the claims how many workload pods each node keeps.
+    fn count_staying(&mut self, cluster: &Cluster) {
+        for group in self.groups.indices() {
+            let Some(node) = self.groups[group].node else { continue };
+            let leaves = |uid: &Uid| {
+                self.pods.iter().any(|task| task.group == group && task.uid == *uid && task.part().is_some())
+            };
+            let pods = cluster.workload_pods(&self.nodes[node].node);
+            let stay = pods.filter(|pod| !leaves(&pod.uid)).count();
+            self.nodes[node].stay = stay;
+        }
+    }
+
+    /// Whether a pod replaces one of the same name that this operation removed or was to remove.
+    fn follows_a_removed(&self, pod: &Key, uid: &Uid) -> bool {
+        let before = |task: &PodTask| task.key == *pod && task.uid != *uid;
+        self.options.prior.pods.get(pod).is_some_and(|known| known.uid != *uid)
+            || self.pods.iter().any(before)
+    }
+
+    /// Reacts to a change of the cluster. Pods that terminate are followed after the end, too.
+    pub fn handle_change(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.observe_all(cluster, now);
+        self.advance(cluster, now);
+    }
+
+    /// Applies the outcome of a request.
+    pub fn handle_outcome(
+        &mut self,
+        cluster: &Cluster,
+        id: RequestId,
+        outcome: RequestOutcome,
+        now: Timestamp,
+    ) {
+        match self.in_flight.remove(&id) {
+            Some(Subject::Node(node)) => self.on_node(cluster, node, outcome, now),
+            Some(Subject::Renewal(node)) => self.on_renewal(node, outcome, now),
+            Some(Subject::Release(node)) => self.on_release(node, &outcome, now),
+            Some(Subject::Pod(pod)) => self.on_pod(cluster, pod, outcome, now),
+            Some(Subject::PodList(group)) => self.on_pod_list(cluster, group, outcome, now),
+            None => {}
+        }
+        self.advance(cluster, now);
+    }
+
+    /// Does what is due. Calls that come too early do nothing.
+    pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.advance(cluster, now);
+    }
+
+    /// Sends no new requests until [`Operation::resume`]. Claims are still renewed, and time limits are paused.
+    pub fn pause(&mut self, now: Timestamp) {
+        if self.paused.is_none() && self.ended.is_none() {
+            self.paused = Some(now);
+            self.withdraw_requests();
+            self.notify(now, Severity::Info, String::new(), "paused".into());
+        }
+    }
+
+    /// Resumes after a pause; time limits move by its length.
+    pub fn resume(&mut self, cluster: &Cluster, now: Timestamp) {
+        let Some(since) = self.paused.take() else { return };
+        let away = now.since(since).or_zero();
+        self.deadline = self.deadline.map(|at| at + away);
+        for group in self.groups.iter_mut() {
+            group.postpone(away);
+        }
+        self.notify(now, Severity::Info, String::new(), "resumed".into());
+        self.advance(cluster, now);
+    }
+
+    /// Starts nothing more. Requests in flight are awaited for a short while; nodes stay as they are.
+    pub fn cancel(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.cancelled || self.ended.is_some() {
+            return;
+        }
+        self.cancelled = true;
+        self.paused = None;
+        self.withdraw_requests();
+        self.notify(now, Severity::Warning, String::new(), "cancelled: nothing more is started".into());
+        self.stop_pods(None, &PodEnd::Cancelled);
+        self.stop_nodes(&NodeIncomplete::Cancelled);
+        self.close(now);
+        self.advance(cluster, now);
+    }
+
+    /// The next request; its outcome has to come back through [`Operation::handle_outcome`].
+    pub fn poll_request(&mut self) -> Option<Request> {
+        self.outbox.pop_front()
+    }
+
+    pub fn has_requests(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    pub fn poll_notice(&mut self) -> Option<OperationNotice> {
+        self.notices.pop_front()
+    }
+
+    /// When [`Operation::handle_timeout`] must be called next.
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        if self.ended.is_some() {
+            return None;
+        }
+        if let Phase::Closing { until } = self.phase {
+            return Some(until);
+        }
+        let renewals = self.nodes.iter().filter_map(NodeTask::renews_at);
+        if self.paused.is_some() {
+            return renewals.min();
+        }
+        let nodes = self.nodes.iter().filter_map(NodeTask::reads_at);
+        let groups = self.groups.iter().filter_map(PodGroup::wakes_at);
+        // At the limit of requests in flight, the next outcome starts the next request.
+        let pods = self.pods.iter().filter_map(PodTask::wakes_at).filter(|_| !self.has_enough_requests());
+        renewals.chain(self.deadline).chain(nodes).chain(groups).chain(pods).min()
+    }
+
+    /// How it ended; none while it runs.
+    pub fn ended(&self) -> Option<OperationEnd> {
+        self.ended.map(|(_, end)| end)
+    }
+
+    pub fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    pub fn options(&self) -> &OperationOptions {
+        &self.options
+    }
+
+    /// The progress of everything so far.
+    pub fn progress(&self) -> OperationProgress {
+        let node = |task: &NodeTask| NodeProgress {
+            node: task.node.clone(),
+            stage: task.shown.clone(),
+            cordoned: task.cordoned,
+        };
+        let pod = |task: &PodTask| PodProgress {
+            pod: task.key.clone(),
+            uid: task.uid.clone(),
+            node: self.groups[task.group].node.map(|node| self.nodes[node].node.clone()),
+            stage: task.stage.clone(),
+            part: task.part(),
+            tries: task.tries,
+            late: task.late,
+        };
+        OperationProgress {
+            id: self.options.id.clone(),
+            started_at: self.started_at,
+            ended: self.ended,
+            nodes: self.nodes.iter().map(node).collect(),
+            pods: self.pods.iter().map(pod).collect(),
+        }
+    }
+
+    /// Whether pods still terminate that it removed, although it has ended.
+    pub fn is_followed_up(&self) -> bool {
+        self.ended.is_some() && self.pods.iter().any(|task| task.part() == Some(DrainPart::Terminating))
+    }
+
+    /// When what is left of it ends, its total timeout included; none where it removes no pods, is paused or has ended.
+    pub fn time_left(&self, cluster: &Cluster, now: Timestamp) -> Option<TimeLeft> {
+        if self.groups.iter().next().is_none() || self.paused.is_some() || self.ended.is_some() {
+            return None;
+        }
+        let groups = self.groups_left(cluster);
+        let left = time_left(cluster, groups, &self.drain, self.mode, self.rules, now);
+        Some(match (left, self.deadline) {
+            (TimeLeft::Ends { likely, latest }, Some(deadline)) => TimeLeft::Ends {
+                likely: likely.min(deadline),
+                latest: Some(latest.map_or(deadline, |latest| latest.min(deadline))),
+            },
+            (left, _) => left,
+        })
+    }
+
+    /// Continues as far as possible without a further outcome.
+    fn advance(&mut self, cluster: &Cluster, now: Timestamp) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.renew(now);
+        if self.paused.is_none() && self.deadline.is_some_and(|at| at <= now) {
+            self.on_deadline(now);
+        }
+        if self.phase == Phase::Nodes && self.paused.is_none() {
+            self.advance_nodes(now);
+            if self.nodes.iter().all(NodeTask::is_done) {
+                self.on_nodes_done(now);
+            }
+        }
+        if self.phase == Phase::Pods {
+            self.advance_pods(cluster, now);
+            if self.groups.iter().all(PodGroup::is_done) {
+                self.close(now);
+            }
+        }
+        if let Phase::Closing { until } = self.phase {
+            self.release(now);
+            let answered = self.in_flight.is_empty() && self.nodes.iter().all(|node| !node.claimed);
+            if answered || until <= now {
+                self.end(now);
+            }
+        }
+    }
+
+    /// No pod is evicted unless every node of a drain was cordoned and claimed.
+    fn on_nodes_done(&mut self, now: Timestamp) {
+        let claims = self.groups.iter().any(|group| group.node.is_some());
+        if claims && self.nodes.iter().any(NodeTask::is_stopped) {
+            self.notify(
+                now,
+                Severity::Error,
+                String::new(),
+                "not every node could be cordoned: no pod is evicted".into(),
+            );
+            self.stop_pods(None, &PodEnd::Cancelled);
+            self.stop_nodes(&NodeIncomplete::NotStarted);
+            return self.close(now);
+        }
+        self.phase = Phase::Pods;
+    }
+
+    fn on_deadline(&mut self, now: Timestamp) {
+        self.deadline = None;
+        self.out_of_time = true;
+        self.withdraw_requests();
+        self.notify(now, Severity::Error, String::new(), "the total timeout has expired".into());
+        self.stop_pods(None, &PodEnd::TimedOut);
+        self.stop_nodes(&NodeIncomplete::TimedOut);
+        self.close(now);
+    }
+
+    fn close(&mut self, now: Timestamp) {
+        if !matches!(self.phase, Phase::Closing { .. } | Phase::Ended) {
+            self.phase = Phase::Closing { until: now + CLOSING };
+        }
+    }
+
+    fn end(&mut self, now: Timestamp) {
+        for node in self.nodes.iter().filter(|node| node.claimed) {
+            let text = "its claim could not be removed; it expires by itself".to_owned();
+            let subject = format!("node/{}", node.node);
+            self.notices.push_back(OperationNotice { at: now, level: Severity::Warning, subject, text });
+        }
+        self.phase = Phase::Ended;
+        let end = self.result();
+        self.ended = Some((now, end));
+    }
+
+    fn result(&self) -> OperationEnd {
+        let stops = || {
+            self.nodes.iter().filter_map(|node| match &node.shown {
+                NodeProgressStage::Incomplete(stop) => Some(stop),
+                _ => None,
+            })
+        };
+        let ends = || {
+            self.pods.iter().filter_map(|pod| match &pod.stage {
+                PodProgressStage::Ended(end) => Some(end),
+                _ => None,
+            })
+        };
+        let recorded = self.nodes.iter().any(|node| node.shown == NodeProgressStage::Recorded)
+            || ends().any(|end| *end == PodEnd::Recorded);
+        if self.cancelled {
+            OperationEnd::Cancelled
+        } else if stops().any(|stop| matches!(stop, NodeIncomplete::ClaimedByOther { .. })) {
+            OperationEnd::ClaimedByOther
+        } else if stops().any(|stop| matches!(stop, NodeIncomplete::Forbidden(_)))
+            || ends().any(|end| matches!(end, PodEnd::Forbidden(_)))
+        {
+            OperationEnd::Forbidden
+        } else if self.out_of_time
+            || stops().any(|stop| *stop == NodeIncomplete::TimedOut)
+            || ends().any(|end| *end == PodEnd::TimedOut)
+        {
+            OperationEnd::TimedOut
+        } else if stops().next().is_some() || ends().any(|end| !end.is_success()) {
+            OperationEnd::Partly
+        } else if recorded {
+            OperationEnd::Recorded
+        } else {
+            OperationEnd::Done
+        }
+    }
+
+    /// Withdraws the requests that were not sent yet, except those that renew and remove claims.
+    fn withdraw_requests(&mut self) {
+        let waiting = std::mem::take(&mut self.outbox);
+        for request in waiting {
+            match self.in_flight.get(&request.id) {
+                Some(Subject::Pod(pod)) => {
+                    self.pods[*pod].stage = PodProgressStage::Waiting;
+                    self.in_flight.remove(&request.id);
+                }
+                Some(Subject::Node(node)) => {
+                    self.nodes[*node].wait(request.at);
+                    self.in_flight.remove(&request.id);
+                }
+                Some(Subject::PodList(group)) => {
+                    self.groups[*group].list_again(request.at);
+                    self.in_flight.remove(&request.id);
+                }
+                Some(Subject::Renewal(_) | Subject::Release(_)) => self.outbox.push_back(request),
+                None => {}
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        subject: Subject,
+        task: RequestKind,
+        why: String,
+        undo: Option<crate::plan::undo::NodeUndo>,
+        now: Timestamp,
+    ) {
+        self.requests += 1;
+        let id = RequestId(self.requests);
+        self.in_flight.insert(id, subject);
+        self.outbox.push_back(Request { id, at: now, task, why, undo });
+    }
+
+    fn notify(&mut self, at: Timestamp, level: Severity, subject: String, text: String) {
+        self.notices.push_back(OperationNotice { at, level, subject, text });
+    }
+}
+
+/// How an action removes pods, as options of a drain.
+fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
+    match action {
+        Action::Drain { options, .. } => {
+            let mode = if options.disable_eviction { RemovalMode::Delete } else { RemovalMode::Evict };
+            (options.clone(), mode)
+        }
+        Action::Evict { options, .. } | Action::Delete { options, .. } => {
+            let mode = if matches!(action, Action::Delete { .. }) {
+                RemovalMode::Delete
+            } else {
+                RemovalMode::Evict
+            };
+            let options = DrainOptions {
+                grace: options.grace,
+                timeout: options.timeout,
+                retry: options.retry,
+                ..DrainOptions::default()
+            };
+            (options, mode)
+        }
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
+            (DrainOptions::default(), RemovalMode::Evict)
+        }
+    }
+}
+
+/// The wait after this many tries.
+fn backoff(tries: u32) -> Span {
+    Span::from_millis(500) * (1_i64 << tries.min(6))
+}

@@ -1,0 +1,636 @@
+//! Writes to nodes: each node is read first, and the write is bound to what was read.
+
+use super::{
+    NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationOptions, RequestKind, RequestOutcome,
+    Severity, Subject, backoff, tasks::TaskIndex,
+};
+use crate::{
+    cluster::{
+        Cluster, CordonNote, DrainClaim, DrainedNote, Node, NodeName, OperationId, Taint, Uid,
+        claim::{CORDON, DRAIN, DRAINED, RENEW_EVERY},
+    },
+    plan::{
+        LabelEdits, NodeChange, PlanStep, TaintEdits, label,
+        undo::{NodeUndo, UndoStep},
+    },
+};
+use kordon_time::{Span, Timestamp};
+
+/// A node and its goal.
+#[derive(Clone, Debug)]
+pub(super) struct NodeTask {
+    pub(super) node: NodeName,
+    uid: Uid,
+    goal: NodeGoal,
+    stage: Stage,
+    /// As the report shows it.
+    pub(super) shown: NodeProgressStage,
+    tries: u32,
+    /// Whether this operation cordoned it.
+    pub(super) cordoned: bool,
+    /// Whether the write in flight cordons it.
+    cordons: bool,
+    /// Whether it carries our claim.
+    pub(super) claimed: bool,
+    /// When the claim is renewed next; none while a renewal is in flight.
+    renew_at: Option<Timestamp>,
+    /// How many of its workload pods the drain leaves there.
+    pub(super) stay: usize,
+    releasing: bool,
+    releases: u32,
+    /// The taints last sent: if a read after a request without a response shows them, they were written.
+    sent: Option<Vec<Taint>>,
+}
+
+/// The desired state of a node.
+#[derive(Clone, Debug)]
+pub(super) enum NodeGoal {
+    /// Cordoned and claimed for a drain.
+    Claim,
+    Cordon {
+        on: bool,
+    },
+    Taints {
+        edits: TaintEdits,
+        planned: Option<Vec<Taint>>,
+    },
+    Labels {
+        edits: LabelEdits,
+    },
+    Undo(NodeUndo),
+    /// The plan refuses it.
+    Nothing {
+        refused: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Waiting { until: Timestamp },
+    Reading,
+    Writing,
+    Done,
+}
+
+/// What to do after a node was read.
+enum NodeDecision {
+    GiveUp(NodeIncomplete),
+    Unchanged,
+    Write(RequestKind, Option<NodeUndo>),
+}
+
+pub(super) type NodeIndex = TaskIndex<NodeTask>;
+
+/// Attempts on a node before it is given up.
+const TRIES: u32 = 10;
+
+/// Attempts to remove a claim.
+const RELEASES: u32 = 3;
+
+impl NodeTask {
+    pub(super) fn new(node: NodeName, uid: Uid, goal: NodeGoal, now: Timestamp) -> Self {
+        let (stage, shown) = match &goal {
+            NodeGoal::Nothing { refused } => {
+                (Stage::Done, NodeProgressStage::Incomplete(NodeIncomplete::Failed(refused.clone())))
+            }
+            NodeGoal::Claim
+            | NodeGoal::Cordon { .. }
+            | NodeGoal::Taints { .. }
+            | NodeGoal::Labels { .. }
+            | NodeGoal::Undo(_) => (Stage::Waiting { until: now }, NodeProgressStage::Waiting),
+        };
+        Self {
+            node,
+            uid,
+            goal,
+            stage,
+            shown,
+            tries: 0,
+            cordoned: false,
+            cordons: false,
+            claimed: false,
+            renew_at: None,
+            stay: 0,
+            releasing: false,
+            releases: 0,
+            sent: None,
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        matches!(self.shown, NodeProgressStage::Incomplete(_))
+    }
+
+    pub(super) fn wait(&mut self, until: Timestamp) {
+        self.stage = Stage::Waiting { until };
+    }
+
+    /// When it is read next.
+    pub(super) fn reads_at(&self) -> Option<Timestamp> {
+        match self.stage {
+            Stage::Waiting { until } => Some(until),
+            Stage::Reading | Stage::Writing | Stage::Done => None,
+        }
+    }
+
+    /// Renews its claim at once, where it has one: it does not say what is so any more.
+    pub(super) fn renew_now(&mut self, now: Timestamp) {
+        self.renew_at = self.renew_at.map(|at| at.min(now));
+    }
+
+    /// When its claim is renewed next.
+    pub(super) const fn renews_at(&self) -> Option<Timestamp> {
+        self.renew_at
+    }
+
+    fn finish(&mut self, shown: NodeProgressStage) {
+        self.stage = Stage::Done;
+        self.shown = shown;
+    }
+
+    fn subject(&self) -> String {
+        format!("node/{}", self.node)
+    }
+}
+
+impl Operation {
+    /// Reads the nodes that are due.
+    pub(super) fn advance_nodes(&mut self, now: Timestamp) {
+        for place in self.nodes.indices() {
+            let node = &mut self.nodes[place];
+            if matches!(node.stage, Stage::Waiting { until } if until <= now) {
+                node.stage = Stage::Reading;
+                node.tries += 1;
+                let (task, why) =
+                    (RequestKind::ReadNode { node: node.node.clone() }, self.because("before writing"));
+                self.send(Subject::Node(place), task, why, None, now);
+            }
+        }
+    }
+
+    /// Handles the outcome of a read of a node, or of a write to it.
+    pub(super) fn on_node(
+        &mut self,
+        cluster: &Cluster,
+        place: NodeIndex,
+        outcome: RequestOutcome,
+        now: Timestamp,
+    ) {
+        let node = &mut self.nodes[place];
+        if node.stage == Stage::Done {
+            // Given up meanwhile; what was written stays known.
+            if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim) {
+                node.claimed = true;
+                node.cordoned = node.cordons;
+            }
+            return;
+        }
+        let is_read = node.stage == Stage::Reading;
+        match outcome {
+            RequestOutcome::Node(seen) => self.on_node_read(place, &seen, now),
+            // In a dry-run the node is as the watch last reported it.
+            RequestOutcome::Recorded if is_read => match cluster.node(&node.node) {
+                Some(known) => {
+                    let known = known.clone();
+                    self.on_node_read(place, &known, now);
+                }
+                None => self.stop_node(place, NodeIncomplete::Gone, now),
+            },
+            RequestOutcome::Recorded => node.finish(NodeProgressStage::Recorded),
+            RequestOutcome::Done => self.on_written(place, now),
+            RequestOutcome::Gone => self.stop_node(place, NodeIncomplete::Gone, now),
+            RequestOutcome::OtherObject => self.stop_node(place, NodeIncomplete::OtherNode, now),
+            RequestOutcome::Forbidden(text) => self.stop_node(place, NodeIncomplete::Forbidden(text), now),
+            RequestOutcome::Refused(text) => self.stop_node(place, NodeIncomplete::Failed(text), now),
+            RequestOutcome::Conflict => {
+                self.try_node_again(place, Span::from_millis(200), "has changed since it was read", now)
+            }
+            RequestOutcome::Overloaded { retry_after } => {
+                self.try_node_again(place, retry_after.unwrap_or_default(), "the server is overloaded", now);
+            }
+            RequestOutcome::Failed(text) | RequestOutcome::Unreachable(text) => {
+                self.try_node_again(place, Span::ZERO, &text, now);
+            }
+            RequestOutcome::NoResponse => self.try_node_again(place, Span::ZERO, "no response", now),
+            RequestOutcome::Pods(_)
+            | RequestOutcome::BudgetExhausted(_)
+            | RequestOutcome::BudgetStale { .. }
+            | RequestOutcome::NamespaceTerminating => {
+                self.stop_node(place, NodeIncomplete::Failed("unexpected response".into()), now);
+            }
+        }
+    }
+
+    fn on_written(&mut self, place: NodeIndex, now: Timestamp) {
+        let node = &mut self.nodes[place];
+        node.cordoned = node.cordons;
+        match node.goal {
+            // There may be more to undo.
+            NodeGoal::Undo(_) => node.wait(now),
+            NodeGoal::Claim => {
+                node.claimed = true;
+                node.renew_at = Some(now + RENEW_EVERY);
+                node.finish(NodeProgressStage::Written);
+            }
+            NodeGoal::Cordon { .. }
+            | NodeGoal::Taints { .. }
+            | NodeGoal::Labels { .. }
+            | NodeGoal::Nothing { .. } => node.finish(NodeProgressStage::Written),
+        }
+        let text = match self.nodes[place].goal {
+            NodeGoal::Claim if self.nodes[place].cordoned => "cordoned and claimed for this drain",
+            NodeGoal::Claim => "claimed for this drain; it was cordoned before",
+            NodeGoal::Cordon { on: true } => "cordoned",
+            NodeGoal::Cordon { on: false } => "uncordoned",
+            NodeGoal::Taints { .. } => "taints set",
+            NodeGoal::Labels { .. } => "labels set",
+            NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
+        };
+        self.notify(now, Severity::Info, self.nodes[place].subject(), text.into());
+    }
+
+    fn try_node_again(&mut self, place: NodeIndex, at_least: Span, why: &str, now: Timestamp) {
+        let node = &mut self.nodes[place];
+        if node.tries >= TRIES {
+            return self.stop_node(place, NodeIncomplete::Failed(format!("{why}, after {TRIES} tries")), now);
+        }
+        let wait = backoff(node.tries.saturating_sub(1)).max(at_least);
+        node.wait(now + wait);
+        let (subject, text) = (node.subject(), format!("{why}; next try in {wait}"));
+        self.notify(now, Severity::Warning, subject, text);
+    }
+
+    fn stop_node(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
+        let node = &mut self.nodes[place];
+        let (subject, text) = (node.subject(), stop.to_string());
+        node.finish(NodeProgressStage::Incomplete(stop));
+        self.notify(now, Severity::Error, subject, text);
+    }
+
+    /// Gives up all nodes that are not done.
+    pub(super) fn stop_nodes(&mut self, stop: &NodeIncomplete) {
+        for node in self.nodes.iter_mut() {
+            match node.shown {
+                NodeProgressStage::Waiting
+                | NodeProgressStage::Draining { .. }
+                | NodeProgressStage::Verifying => {
+                    node.finish(NodeProgressStage::Incomplete(stop.clone()));
+                }
+                NodeProgressStage::Written if matches!(node.goal, NodeGoal::Claim) => {
+                    node.finish(NodeProgressStage::Incomplete(stop.clone()));
+                }
+                NodeProgressStage::Written
+                | NodeProgressStage::Unchanged
+                | NodeProgressStage::Drained { .. }
+                | NodeProgressStage::Recorded
+                | NodeProgressStage::Incomplete(_) => {}
+            }
+        }
+    }
+
+    fn on_node_read(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) {
+        match self.decide(place, seen, now) {
+            NodeDecision::GiveUp(stop) => self.stop_node(place, stop, now),
+            NodeDecision::Unchanged => {
+                let node = &mut self.nodes[place];
+                let again = matches!(node.goal, NodeGoal::Undo(_)) && node.tries > 1;
+                node.finish(if again { NodeProgressStage::Written } else { NodeProgressStage::Unchanged });
+            }
+            NodeDecision::Write(task, undo) => {
+                let node = &mut self.nodes[place];
+                node.stage = Stage::Writing;
+                let why = self.because("");
+                self.send(Subject::Node(place), task, why, undo, now);
+            }
+        }
+    }
+
+    fn decide(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> NodeDecision {
+        if seen.uid != self.nodes[place].uid {
+            return NodeDecision::GiveUp(NodeIncomplete::OtherNode);
+        }
+        if let Some(stop) = self.claimed_by_other(place, seen, now) {
+            return NodeDecision::GiveUp(stop);
+        }
+        match self.nodes[place].goal.clone() {
+            NodeGoal::Claim => self.claim(place, seen, now),
+            NodeGoal::Cordon { on } => {
+                self.nodes[place].cordons = on;
+                self.cordon(seen, on, now)
+            }
+            NodeGoal::Taints { edits, planned } => self.taint(place, seen, &edits, planned.as_deref(), now),
+            NodeGoal::Labels { edits } => label(seen, &edits),
+            NodeGoal::Undo(undo) => self.undo_step(place, &undo, seen, now),
+            NodeGoal::Nothing { refused } => NodeDecision::GiveUp(NodeIncomplete::Failed(refused)),
+        }
+    }
+
+    /// Whether somebody else has a fresh claim on the node that we do not take over. An operation that was killed leaves its
+    /// claim: that is no obstacle to its own undo.
+    fn claimed_by_other(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
+        let OperationOptions { id, undoes, .. } = &self.options;
+        let is_ours = |operation: &OperationId| operation == id || Some(operation) == undoes.as_ref();
+        let claim = seen.drain_claim.as_ref().filter(|claim| !is_ours(&claim.operation))?;
+        let DrainClaim { by, operation, .. } = (**claim).clone();
+        if claim.is_fresh(now) && !self.options.take_over {
+            return Some(NodeIncomplete::ClaimedByOther { by, operation });
+        }
+        let how = if claim.is_fresh(now) { "is taken over" } else { "has expired" };
+        let subject = self.nodes[place].subject();
+        self.notify(
+            now,
+            Severity::Warning,
+            subject,
+            format!("the claim of {by} (operation {operation}) {how}"),
+        );
+        None
+    }
+
+    /// Cordons and claims in one write bound to the version that was read: of two concurrent attempts, one gets a conflict.
+    fn claim(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> NodeDecision {
+        let node = seen;
+        if self.options.prior.cordoned.contains(&node.name) && !node.unschedulable {
+            return NodeDecision::GiveUp(NodeIncomplete::Uncordoned);
+        }
+        let ours =
+            seen.cordon_note.as_ref().is_some_and(|note| note.operation.as_ref() == Some(&self.options.id));
+        self.nodes[place].cordons = !node.unschedulable || ours;
+        let mut notes = vec![(DRAIN, Some(self.new_claim(place, now).to_text()))];
+        notes.extend(forget_drained(node));
+        let mut undo = None;
+        if !node.unschedulable {
+            notes.push((CORDON, Some(self.cordon_note(now).to_text())));
+            undo = NodeUndo::of(node.name.clone(), node.uid.clone(), &NodeChange::Cordon);
+        }
+        let patch = NodePatch {
+            node: node.name.clone(),
+            uid: node.uid.clone(),
+            version: Some(node.version),
+            unschedulable: (!node.unschedulable).then_some(true),
+            notes,
+        };
+        NodeDecision::Write(RequestKind::Patch(patch), undo)
+    }
+
+    /// Bound to the uid alone: heartbeats change the version all the time, and nothing else of the node matters.
+    fn cordon(&self, seen: &Node, on: bool, now: Timestamp) -> NodeDecision {
+        let node = seen;
+        if node.unschedulable == on {
+            return NodeDecision::Unchanged;
+        }
+        let change = if on { NodeChange::Cordon } else { NodeChange::Uncordon };
+        let patch = NodePatch {
+            node: node.name.clone(),
+            uid: node.uid.clone(),
+            version: None,
+            unschedulable: Some(on),
+            notes: [(CORDON, on.then(|| self.cordon_note(now).to_text()))]
+                .into_iter()
+                .chain(forget_drained(node))
+                .collect(),
+        };
+        NodeDecision::Write(
+            RequestKind::Patch(patch),
+            NodeUndo::of(node.name.clone(), node.uid.clone(), &change),
+        )
+    }
+
+    /// Computes the list again from the node as it was just read.
+    fn taint(
+        &mut self,
+        place: NodeIndex,
+        node: &Node,
+        edits: &TaintEdits,
+        planned: Option<&[Taint]>,
+        now: Timestamp,
+    ) -> NodeDecision {
+        if self.nodes[place].sent.as_deref() == Some(&node.taints[..]) {
+            // The response was lost, the write was not.
+            return NodeDecision::Unchanged;
+        }
+        let after = match edits.over(node) {
+            Ok(after) => after,
+            Err(text) => return NodeDecision::GiveUp(NodeIncomplete::Failed(text)),
+        };
+        if after[..] == node.taints[..] {
+            return NodeDecision::Unchanged;
+        }
+        if planned.is_some_and(|planned| planned != after) {
+            let (subject, taints) = (self.nodes[place].subject(), shown(&after));
+            let text = format!("its taints have changed since the plan was made; they will be: {taints}");
+            self.notify(now, Severity::Warning, subject, text);
+        }
+        let (name, uid, version) = (node.name.clone(), node.uid.clone(), node.version);
+        let change = NodeChange::Taints { before: node.taints.to_vec(), after: after.clone() };
+        self.nodes[place].sent = Some(after.clone());
+        let step = PlanStep::SetTaints { node: name.clone(), uid: uid.clone(), version, taints: after };
+        NodeDecision::Write(RequestKind::Write(step), NodeUndo::of(name, uid, &change))
+    }
+
+    /// One step of an undo, unless somebody has changed the node since.
+    fn undo_step(&mut self, place: NodeIndex, undo: &NodeUndo, seen: &Node, now: Timestamp) -> NodeDecision {
+        // Only what the undone operation itself cordoned is uncordoned.
+        let noted = seen.cordon_note.as_ref().and_then(|note| note.operation.as_ref());
+        let ours = noted.is_some() && noted == self.options.undoes.as_ref();
+        let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;
+        let undo = NodeUndo {
+            steps: undo.steps.iter().filter(|back| by_us(back)).cloned().collect(),
+            ..undo.clone()
+        };
+        let (mut steps, mut kept) = (Vec::new(), Vec::new());
+        undo.over(seen, &mut steps, &mut kept);
+        if self.nodes[place].tries == 1 {
+            for kept in kept {
+                let (subject, text) = (self.nodes[place].subject(), format!("left as it is: {kept}"));
+                self.notify(now, Severity::Warning, subject, text);
+            }
+        }
+        match steps.into_iter().next() {
+            None => NodeDecision::Unchanged,
+            Some(PlanStep::Cordon { node, uid, on }) => {
+                let mut notes = vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))];
+                notes.extend(forget_drained(seen));
+                let claimed_by = seen.drain_claim.as_ref().map(|claim| &claim.operation);
+                let is_left = claimed_by.is_some() && claimed_by == self.options.undoes.as_ref();
+                if is_left {
+                    notes.push((DRAIN, None));
+                }
+                // A claim goes only while it is the one that was read.
+                let version = is_left.then_some(seen.version);
+                let patch = NodePatch { node, uid, version, unschedulable: Some(on), notes };
+                NodeDecision::Write(RequestKind::Patch(patch), None)
+            }
+            Some(step) => NodeDecision::Write(RequestKind::Write(step), None),
+        }
+    }
+
+    /// Renews the claims that are due. Each node is read first: somebody may have taken it over.
+    pub(super) fn renew(&mut self, now: Timestamp) {
+        if matches!(self.phase, super::Phase::Closing { .. } | super::Phase::Ended) {
+            return;
+        }
+        for place in self.nodes.indices() {
+            let node = &mut self.nodes[place];
+            if node.renew_at.is_some_and(|at| at <= now) {
+                node.renew_at = None;
+                let task = RequestKind::ReadNode { node: node.node.clone() };
+                let why = self.because("to renew the claim");
+                self.send(Subject::Renewal(place), task, why, None, now);
+            }
+        }
+    }
+
+    pub(super) fn on_renewal(&mut self, place: NodeIndex, outcome: RequestOutcome, now: Timestamp) {
+        if !self.nodes[place].claimed {
+            return;
+        }
+        match outcome {
+            RequestOutcome::Node(seen) => self.on_claim_read(place, &seen, now),
+            RequestOutcome::Done => self.nodes[place].renew_at = Some(now + RENEW_EVERY),
+            RequestOutcome::Conflict => self.nodes[place].renew_at = Some(now + Span::from_millis(200)),
+            RequestOutcome::Gone | RequestOutcome::OtherObject => {
+                self.lose_node(place, NodeIncomplete::Gone, now)
+            }
+            other => {
+                self.nodes[place].renew_at = Some(now + Span::from_secs(5));
+                let (subject, text) =
+                    (self.nodes[place].subject(), format!("its claim could not be renewed: {other}"));
+                self.notify(now, Severity::Warning, subject, text);
+            }
+        }
+    }
+
+    fn on_claim_read(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) {
+        let node = &self.nodes[place];
+        if seen.uid != node.uid {
+            return self.lose_node(place, NodeIncomplete::OtherNode, now);
+        }
+        if let Some(claim) = seen.drain_claim.as_ref().filter(|claim| claim.operation != self.options.id) {
+            let DrainClaim { by, operation, .. } = (**claim).clone();
+            return self.lose_node(place, NodeIncomplete::ClaimedByOther { by, operation }, now);
+        }
+        if !seen.unschedulable && !node.is_stopped() {
+            self.nodes[place].renew_at = Some(now + RENEW_EVERY);
+            return self.abandon(place, NodeIncomplete::Uncordoned, now);
+        }
+        let patch = NodePatch {
+            node: node.node.clone(),
+            uid: node.uid.clone(),
+            version: Some(seen.version),
+            unschedulable: None,
+            notes: vec![(DRAIN, Some(self.new_claim(place, now).to_text()))],
+        };
+        let why = self.because("to renew the claim");
+        self.send(Subject::Renewal(place), RequestKind::Patch(patch), why, None, now);
+    }
+
+    /// The node is not ours any more: from now on neither it nor its pods are touched.
+    fn lose_node(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
+        self.nodes[place].claimed = false;
+        self.abandon(place, stop, now);
+    }
+
+    fn abandon(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
+        if let Some(group) = self.groups.position(|group| group.node == Some(place)) {
+            self.stop_pods(Some(group), &super::PodEnd::Cancelled);
+            self.groups[group].finish();
+        }
+        self.stop_node(place, stop, now);
+    }
+
+    /// Removes our claims. A node that is drained gets a note of it.
+    pub(super) fn release(&mut self, now: Timestamp) {
+        for place in self.nodes.indices() {
+            let node = &mut self.nodes[place];
+            if node.claimed && !node.releasing {
+                node.releasing = true;
+                node.releases += 1;
+                let (name, uid) = (node.node.clone(), node.uid.clone());
+                let mut notes = vec![(DRAIN, None)];
+                if matches!(node.shown, NodeProgressStage::Drained { .. }) {
+                    let (by, operation) = (self.options.by.clone(), self.options.id.clone());
+                    notes.push((DRAINED, Some(DrainedNote { by, operation, at: now }.to_text())));
+                }
+                let patch = NodePatch { node: name, uid, version: None, unschedulable: None, notes };
+                let why = self.because("the operation has ended");
+                self.send(Subject::Release(place), RequestKind::Patch(patch), why, None, now);
+            }
+        }
+    }
+
+    pub(super) fn on_release(&mut self, place: NodeIndex, outcome: &RequestOutcome, now: Timestamp) {
+        let node = &mut self.nodes[place];
+        match outcome {
+            RequestOutcome::Done
+            | RequestOutcome::Recorded
+            | RequestOutcome::Gone
+            | RequestOutcome::OtherObject => node.claimed = false,
+            _ if node.releases < RELEASES => node.releasing = false,
+            other => {
+                node.claimed = false;
+                let (subject, text) = (node.subject(), format!("its claim could not be removed: {other}"));
+                self.notify(now, Severity::Warning, subject, text);
+            }
+        }
+    }
+
+    /// Our claim on a node.
+    fn new_claim(&self, place: NodeIndex, now: Timestamp) -> DrainClaim {
+        let (by, operation) = (self.options.by.clone(), self.options.id.clone());
+        let node = &self.nodes[place];
+        let counts = match node.goal {
+            NodeGoal::Claim => Some((self.count_on(place).total(), node.stay)),
+            NodeGoal::Cordon { .. }
+            | NodeGoal::Taints { .. }
+            | NodeGoal::Labels { .. }
+            | NodeGoal::Undo(_)
+            | NodeGoal::Nothing { .. } => None,
+        };
+        let (pods, stay) = counts.unzip();
+        DrainClaim { by, operation, renewed: now, pods, stay }
+    }
+
+    fn cordon_note(&self, now: Timestamp) -> CordonNote {
+        let OperationOptions { by, why, until, id, .. } = self.options.clone();
+        CordonNote { by, why, at: now, until, operation: Some(id) }
+    }
+
+    /// The reason of a write, for the journal.
+    pub(super) fn because(&self, more: &str) -> String {
+        let mut why = format!("operation {}", self.options.id);
+        for part in [self.options.why.as_str(), more] {
+            if !part.is_empty() {
+                why.push_str(": ");
+                why.push_str(part);
+            }
+        }
+        why
+    }
+}
+
+/// Removes the note of an earlier drain, where there is one: a cordon that begins or ends is not that drain's.
+fn forget_drained(node: &Node) -> Option<(&'static str, Option<String>)> {
+    node.drained.as_ref().map(|_| (DRAINED, None))
+}
+
+fn label(node: &Node, edits: &LabelEdits) -> NodeDecision {
+    let after = match edits.over(node) {
+        Ok(after) => after,
+        Err(text) => return NodeDecision::GiveUp(NodeIncomplete::Failed(text)),
+    };
+    if after == node.labels {
+        return NodeDecision::Unchanged;
+    }
+    let change = NodeChange::Labels { before: node.labels.clone(), after: after.clone() };
+    let undo = NodeUndo::of(node.name.clone(), node.uid.clone(), &change);
+    NodeDecision::Write(RequestKind::Write(label::step(node, &after)), undo)
+}
+
+fn shown(taints: &[Taint]) -> String {
+    let words: Vec<String> = taints.iter().map(ToString::to_string).collect();
+    if words.is_empty() { "none".into() } else { words.join(", ") }
+}

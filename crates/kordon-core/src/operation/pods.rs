@@ -1,0 +1,687 @@
+//! Evicts and deletes pods: each request is retried as long as its budget, the server or the timeout allows, and the pod is
+//! watched until it is deleted.
+
+use super::{
+    DrainCount, DrainPart, NodeIncomplete, NodeProgressStage, Operation, PodEnd, PodProgressStage,
+    RequestKind, RequestOutcome, Severity, Subject, backoff, nodes::NodeIndex, report::BlockedBy,
+    tasks::TaskIndex,
+};
+use crate::{
+    cluster::{Budget, Cluster, Key, NodeName, Scope, Uid, Version},
+    plan::{PlanStep, RemovalMode, Retry, Skip, filter, simulation::RemovalGroup},
+};
+use kordon_time::{Span, Timestamp};
+
+/// A pod to remove.
+#[derive(Clone, Debug)]
+pub(super) struct PodTask {
+    pub(super) key: Key,
+    pub(super) uid: Uid,
+    pub(super) group: GroupIndex,
+    pub(super) stage: PodProgressStage,
+    /// Where it is, by its object when that was seen last.
+    seen: DrainPart,
+    pub(super) tries: u32,
+    /// Consecutive server errors.
+    failures: u32,
+    /// The version of its budget at the last refusal: a later version that allows disruptions triggers a retry.
+    refused_at: Version,
+    /// Whether it bound to the node after the plan was made.
+    pub(super) late: bool,
+}
+
+/// Pods that are removed together: those of a node, or those that were named.
+#[derive(Clone, Debug)]
+pub(super) struct PodGroup {
+    /// The index of its node; none if pods were named.
+    pub(super) node: Option<NodeIndex>,
+    pods: Vec<PodIndex>,
+    state: State,
+    /// When its timeout expires.
+    deadline: Option<Timestamp>,
+    /// How often late pods were found.
+    rounds: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Running,
+    /// A list is in flight that shows whether any pod is left.
+    Listing,
+    /// The list is repeated at that time.
+    ListAgain {
+        at: Timestamp,
+    },
+    Done,
+}
+
+pub(super) type PodIndex = TaskIndex<PodTask>;
+pub(super) type GroupIndex = TaskIndex<PodGroup>;
+
+/// Evictions in flight at most, so that their order matters and a cancel takes effect.
+const AT_ONCE: usize = 8;
+
+/// Consecutive server errors after which a pod is given up.
+const FAILURES: u32 = 10;
+
+/// How often late pods may be found on a node before it is given up.
+const ROUNDS: u32 = 5;
+
+/// The wait for a stale budget where the server names none.
+const STALE: Span = Span::from_secs(10);
+
+/// The wait before a list is repeated that showed a pod which the watch has not reported.
+const LOOK_AGAIN: Span = Span::from_secs(1);
+
+impl PodTask {
+    pub(super) fn new(key: Key, uid: Uid, group: GroupIndex, stage: PodProgressStage) -> Self {
+        let seen = DrainPart::Waiting;
+        Self { key, uid, group, stage, seen, tries: 0, failures: 0, refused_at: Version(0), late: false }
+    }
+
+    /// The part of the drain's count that it is in; none if it stays.
+    pub(super) fn part(&self) -> Option<DrainPart> {
+        Some(match (&self.stage, self.seen) {
+            (PodProgressStage::Ended(PodEnd::Stays(_)), _) => return None,
+            (PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced), _) | (_, DrainPart::Gone) => {
+                DrainPart::Gone
+            }
+            (PodProgressStage::Terminating { .. }, _) | (_, DrainPart::Terminating) => DrainPart::Terminating,
+            (_, DrainPart::Finished) => DrainPart::Finished,
+            (
+                PodProgressStage::Blocked { .. }
+                | PodProgressStage::Ended(
+                    PodEnd::Refused(_) | PodEnd::Successor | PodEnd::Forbidden(_) | PodEnd::Failed(_),
+                ),
+                _,
+            ) => DrainPart::Blocked,
+            (
+                PodProgressStage::Waiting
+                | PodProgressStage::Requested
+                | PodProgressStage::Ended(PodEnd::Recorded | PodEnd::TimedOut | PodEnd::Cancelled),
+                _,
+            ) => DrainPart::Waiting,
+        })
+    }
+
+    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
+        match self.stage {
+            PodProgressStage::Blocked { until, .. } => Some(until),
+            PodProgressStage::Waiting
+            | PodProgressStage::Requested
+            | PodProgressStage::Terminating { .. }
+            | PodProgressStage::Ended(_) => None,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self.stage, PodProgressStage::Ended(_))
+    }
+
+    fn subject(&self) -> String {
+        format!("pod/{}", self.key)
+    }
+}
+
+impl PodGroup {
+    pub(super) fn new(node: Option<NodeIndex>) -> Self {
+        Self { node, pods: Vec::new(), state: State::Waiting, deadline: None, rounds: 0 }
+    }
+
+    pub(super) fn add(&mut self, pod: PodIndex) {
+        self.pods.push(pod);
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.state = State::Done;
+        self.deadline = None;
+    }
+
+    pub(super) fn postpone(&mut self, span: Span) {
+        self.deadline = self.deadline.map(|at| at + span);
+    }
+
+    pub(super) fn list_again(&mut self, at: Timestamp) {
+        if self.state != State::Done {
+            self.state = State::ListAgain { at };
+        }
+    }
+
+    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
+        let again = match self.state {
+            State::ListAgain { at } => Some(at),
+            State::Waiting | State::Running | State::Listing | State::Done => None,
+        };
+        again.into_iter().chain(self.deadline).min()
+    }
+}
+
+impl Operation {
+    pub(super) fn advance_pods(&mut self, cluster: &Cluster, now: Timestamp) {
+        self.start_groups(now);
+        for place in self.groups.indices() {
+            self.advance_group(cluster, place, now);
+        }
+        // A group that has just ended makes room for others.
+        if self.start_groups(now) {
+            self.advance_pods(cluster, now);
+        }
+    }
+
+    /// Starts as many groups as may run at a time. Returns whether any started.
+    fn start_groups(&mut self, now: Timestamp) -> bool {
+        if self.paused.is_some() {
+            return false;
+        }
+        let is_active = |group: &PodGroup| !matches!(group.state, State::Waiting | State::Done);
+        let mut room = self
+            .drain
+            .parallel
+            .max(1)
+            .saturating_sub(self.groups.iter().filter(|group| is_active(group)).count());
+        let mut started = false;
+        for place in self.groups.indices() {
+            if room == 0 {
+                break;
+            }
+            if self.groups[place].state == State::Waiting {
+                room -= 1;
+                started = true;
+                self.groups[place].state = State::Running;
+                self.groups[place].deadline = self.drain.timeout.map(|span| now + span);
+                self.set_node_stage(place, NodeProgressStage::Draining { since: now });
+            }
+        }
+        started
+    }
+
+    fn advance_group(&mut self, cluster: &Cluster, place: GroupIndex, now: Timestamp) {
+        let group = &self.groups[place];
+        if matches!(group.state, State::Waiting | State::Done) {
+            return;
+        }
+        let members = group.pods.clone();
+        for &pod in &members {
+            self.observe(cluster, pod, now);
+        }
+        if self.paused.is_some() {
+            return;
+        }
+        if self.groups[place].deadline.is_some_and(|at| at <= now) {
+            return self.time_out(place, now);
+        }
+        match self.groups[place].state {
+            State::Running => {
+                self.request_removals(cluster, &members, now);
+                if members.iter().all(|pod| self.pods[*pod].is_done()) {
+                    self.on_group_empty(place, now);
+                }
+            }
+            State::ListAgain { at } if at <= now => self.list(place, now),
+            State::ListAgain { .. } | State::Listing | State::Waiting | State::Done => {}
+        }
+    }
+
+    /// Handles what the watch reported of all pods, also of those whose turn has not come.
+    pub(super) fn observe_all(&mut self, cluster: &Cluster, now: Timestamp) {
+        for pod in self.pods.indices() {
+            self.observe(cluster, pod, now);
+        }
+    }
+
+    /// How far the pods of a node are.
+    pub(super) fn count_on(&self, node: NodeIndex) -> DrainCount {
+        let group = self.groups.position(|group| group.node == Some(node));
+        self.pods.iter().filter(|task| Some(task.group) == group).filter_map(PodTask::part).collect()
+    }
+
+    /// Handles what the watch reported of a pod.
+    fn observe(&mut self, cluster: &Cluster, place: PodIndex, now: Timestamp) {
+        let task = &self.pods[place];
+        let is_followed = match task.part() {
+            None | Some(DrainPart::Gone) => false,
+            Some(DrainPart::Terminating) => true,
+            Some(DrainPart::Blocked | DrainPart::Waiting | DrainPart::Finished) => self.ended.is_none(),
+        };
+        if !is_followed {
+            return;
+        }
+        let seen = match cluster.pod(&task.key) {
+            None if !self.knows(cluster, place) => return,
+            Some(pod) if pod.uid == task.uid => DrainPart::of(pod),
+            Some(_) | None => DrainPart::Gone,
+        };
+        let task = &mut self.pods[place];
+        task.seen = seen;
+        if task.is_done() {
+            return;
+        }
+        let task = &self.pods[place];
+        let stage = match cluster.pod(&task.key) {
+            None => PodProgressStage::Ended(PodEnd::Gone),
+            Some(pod) if pod.uid != task.uid => PodProgressStage::Ended(PodEnd::Replaced),
+            Some(pod) => match (&pod.termination, &task.stage) {
+                (None, _) => return,
+                (Some(termination), stage) => {
+                    let overdue = now.since(cluster.local(termination.deadline));
+                    if self.drain.skip_wait_for_delete.is_some_and(|limit| overdue > limit) {
+                        PodProgressStage::Ended(PodEnd::Stays(Skip::LongTerminating))
+                    } else if matches!(stage, PodProgressStage::Waiting | PodProgressStage::Blocked { .. }) {
+                        // Somebody else deleted it, or we did and the response was lost.
+                        PodProgressStage::Terminating { since: now }
+                    } else {
+                        return;
+                    }
+                }
+            },
+        };
+        let ended = matches!(stage, PodProgressStage::Ended(_));
+        self.pods[place].stage = stage;
+        if ended && self.ended.is_none() {
+            self.report(place, Severity::Info, now);
+        }
+    }
+
+    /// Whether a pod that is not there does not exist.
+    fn knows(&self, cluster: &Cluster, place: PodIndex) -> bool {
+        let task = &self.pods[place];
+        let scope = match self.groups[task.group].node {
+            Some(node) => Scope::PodsOn(self.nodes[node].node.clone()),
+            None => Scope::Pod(task.key.clone()),
+        };
+        cluster.knows(&scope)
+    }
+
+    /// The pods that are still to leave, as their groups.
+    pub(super) fn groups_left(&self, cluster: &Cluster) -> Vec<RemovalGroup> {
+        let left = |place: &PodIndex| {
+            let task = Some(&self.pods[*place]).filter(|task| !task.is_done())?;
+            cluster.pod(&task.key).filter(|pod| pod.uid == task.uid).cloned()
+        };
+        let group = |group: &PodGroup| RemovalGroup {
+            node: group.node.map(|node| self.nodes[node].node.clone()),
+            pods: group.pods.iter().filter_map(left).collect(),
+        };
+        self.groups.iter().filter(|group| !group.is_done()).map(group).collect()
+    }
+
+    /// The nodes whose pods it watches.
+    pub fn watched_nodes(&self) -> impl Iterator<Item = &NodeName> {
+        let open = self.groups.iter().filter(|group| !group.is_done());
+        open.filter_map(|group| Some(&self.nodes[group.node?].node))
+    }
+
+    /// Requests the removal of the pods that are due, in their order.
+    fn request_removals(&mut self, cluster: &Cluster, members: &[PodIndex], now: Timestamp) {
+        let mut requested = self.requested();
+        for &place in members {
+            if requested >= AT_ONCE {
+                return;
+            }
+            let due = match &self.pods[place].stage {
+                PodProgressStage::Waiting => true,
+                PodProgressStage::Blocked { until, .. } if *until <= now => true,
+                PodProgressStage::Blocked {
+                    by: BlockedBy::Budget(_) | BlockedBy::StaleBudget(_), ..
+                } => self.has_recovered(cluster, place),
+                PodProgressStage::Blocked { .. }
+                | PodProgressStage::Requested
+                | PodProgressStage::Terminating { .. }
+                | PodProgressStage::Ended(_) => false,
+            };
+            if due {
+                requested += 1;
+                self.request_removal(place, now);
+            }
+        }
+    }
+
+    /// How many pods have a request in flight.
+    fn requested(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.stage == PodProgressStage::Requested).count()
+    }
+
+    pub(super) fn has_enough_requests(&self) -> bool {
+        self.requested() >= AT_ONCE
+    }
+
+    /// Whether the budget that refused a pod allows it now. One version of a budget triggers no more retries than it
+    /// allows.
+    fn has_recovered(&mut self, cluster: &Cluster, place: PodIndex) -> bool {
+        let task = &self.pods[place];
+        let Some(budget) = budget_of(cluster, &task.key) else { return false };
+        let (version, allowed) = (budget.version, budget.status.disruptions_allowed);
+        let is_current = budget.status.observed_generation >= budget.generation;
+        if version <= task.refused_at || !is_current {
+            return false;
+        }
+        let woken = self.woken.entry(budget.key.clone()).or_default();
+        if woken.0 != version {
+            *woken = (version, 0);
+        }
+        let allows = woken.1 < allowed;
+        woken.1 += i32::from(allows);
+        allows
+    }
+
+    fn request_removal(&mut self, place: PodIndex, now: Timestamp) {
+        let task = &mut self.pods[place];
+        task.stage = PodProgressStage::Requested;
+        task.tries += 1;
+        let (pod, uid, grace) = (task.key.clone(), task.uid.clone(), self.drain.grace);
+        let step = match self.mode {
+            RemovalMode::Evict => PlanStep::Evict { pod, uid, grace },
+            RemovalMode::Delete => PlanStep::Delete { pod, uid, grace },
+        };
+        let group = &self.groups[self.pods[place].group];
+        let why = match group.node {
+            Some(node) => self.because(&format!("node {} is drained", self.nodes[node].node)),
+            None => self.because(""),
+        };
+        self.send(Subject::Pod(place), RequestKind::Write(step), why, None, now);
+    }
+
+    /// Handles the outcome of a request to remove a pod.
+    pub(super) fn on_pod(
+        &mut self,
+        cluster: &Cluster,
+        place: PodIndex,
+        outcome: RequestOutcome,
+        now: Timestamp,
+    ) {
+        let task = &mut self.pods[place];
+        if task.stage != PodProgressStage::Requested {
+            // It was given up, or seen terminating, before the response came.
+            return;
+        }
+        let tries = task.tries;
+        let retry = match self.drain.retry {
+            Retry::Every(span) => span,
+            Retry::Kubectl | Retry::OnRecovery => Span::from_secs(5),
+        };
+        // Spreads the retries of requests that were refused at the same time.
+        let spread = Span::from_millis(37 * i64::try_from(place.number() % 32).unwrap_or(0));
+        let blocked = |by, wait: Span| PodProgressStage::Blocked { by, until: now + wait };
+        let stage = match outcome {
+            RequestOutcome::Recorded => PodProgressStage::Ended(PodEnd::Recorded),
+            RequestOutcome::Done => PodProgressStage::Terminating { since: now },
+            RequestOutcome::Gone => PodProgressStage::Ended(PodEnd::Gone),
+            RequestOutcome::OtherObject => PodProgressStage::Ended(PodEnd::Replaced),
+            RequestOutcome::BudgetExhausted(text) => blocked(BlockedBy::Budget(text), retry),
+            RequestOutcome::BudgetStale { retry_after, text } => {
+                blocked(BlockedBy::StaleBudget(text), retry_after.unwrap_or(STALE))
+            }
+            RequestOutcome::Overloaded { retry_after } => {
+                blocked(BlockedBy::Overload, retry_after.unwrap_or_default().max(backoff(tries)) + spread)
+            }
+            RequestOutcome::NamespaceTerminating => {
+                blocked(BlockedBy::NamespaceTerminating, Span::from_secs(5))
+            }
+            RequestOutcome::Forbidden(text) => PodProgressStage::Ended(PodEnd::Forbidden(text)),
+            RequestOutcome::Refused(text) => PodProgressStage::Ended(PodEnd::Failed(text)),
+            RequestOutcome::Failed(text) if task.failures + 1 >= FAILURES => {
+                PodProgressStage::Ended(PodEnd::Failed(text))
+            }
+            RequestOutcome::Failed(text) => {
+                blocked(BlockedBy::Trouble(text), backoff(task.failures) + spread)
+            }
+            RequestOutcome::Unreachable(text) => blocked(BlockedBy::Trouble(text), backoff(tries) + spread),
+            RequestOutcome::Conflict => {
+                blocked(BlockedBy::Trouble("it has changed since it was read".into()), Span::from_secs(1))
+            }
+            RequestOutcome::NoResponse => {
+                blocked(BlockedBy::Trouble("no response".into()), Span::from_secs(1))
+            }
+            RequestOutcome::Node(_) | RequestOutcome::Pods(_) => {
+                PodProgressStage::Ended(PodEnd::Failed("unexpected response".into()))
+            }
+        };
+        let is_stopped = self.cancelled || self.groups[task.group].is_done();
+        let stage = match stage {
+            // It is not retried.
+            PodProgressStage::Blocked { .. } if is_stopped => PodProgressStage::Ended(PodEnd::Cancelled),
+            stage => stage,
+        };
+        let failed = matches!(stage, PodProgressStage::Blocked { by: BlockedBy::Trouble(_), .. });
+        task.failures = if failed { task.failures + 1 } else { 0 };
+        if matches!(
+            stage,
+            PodProgressStage::Blocked { by: BlockedBy::Budget(_) | BlockedBy::StaleBudget(_), .. }
+        ) {
+            task.refused_at = budget_of(cluster, &task.key).map_or(Version(0), |budget| budget.version);
+        }
+        let level = match &stage {
+            PodProgressStage::Ended(end) if !end.is_success() => Severity::Error,
+            PodProgressStage::Blocked { .. } => Severity::Warning,
+            PodProgressStage::Waiting
+            | PodProgressStage::Requested
+            | PodProgressStage::Terminating { .. }
+            | PodProgressStage::Ended(_) => Severity::Info,
+        };
+        task.stage = stage;
+        self.report(place, level, now);
+    }
+
+    fn report(&mut self, place: PodIndex, level: Severity, now: Timestamp) {
+        let task = &self.pods[place];
+        let mut text = match &task.stage {
+            PodProgressStage::Blocked { by, until } => {
+                format!("{by}; try {} failed, next try in {}", task.tries, until.since(now))
+            }
+            stage => stage.to_string(),
+        };
+        if task.late && matches!(task.stage, PodProgressStage::Terminating { .. }) {
+            text.push_str(" (bound after the plan was made)");
+        }
+        self.notify(now, level, self.pods[place].subject(), text);
+    }
+
+    /// No pod of the group is left to remove.
+    fn on_group_empty(&mut self, place: GroupIndex, now: Timestamp) {
+        let group = &self.groups[place];
+        let bad = group.pods.iter().filter(
+            |pod| matches!(&self.pods[**pod].stage, PodProgressStage::Ended(end) if !end.is_success()),
+        );
+        let bad = bad.count();
+        let recorded =
+            group.pods.iter().any(|pod| self.pods[*pod].stage == PodProgressStage::Ended(PodEnd::Recorded));
+        if bad > 0 && group.node.is_some() {
+            return self.end_group(
+                place,
+                NodeProgressStage::Incomplete(NodeIncomplete::PodsLeft { pods: bad }),
+                now,
+            );
+        }
+        match group.node {
+            None => self.groups[place].finish(),
+            Some(node) if recorded || self.nodes[node].shown == NodeProgressStage::Recorded => {
+                self.end_group(place, NodeProgressStage::Recorded, now);
+            }
+            Some(_) => self.list(place, now),
+        }
+    }
+
+    /// Lists the pods of the node: new ones may have been bound since the plan was made.
+    fn list(&mut self, place: GroupIndex, now: Timestamp) {
+        let Some(node) = self.groups[place].node else { return };
+        self.groups[place].state = State::Listing;
+        self.set_node_stage(place, NodeProgressStage::Verifying);
+        let (task, why) = (
+            RequestKind::ListPods { node: self.nodes[node].node.clone() },
+            self.because("to verify that no pod is left"),
+        );
+        self.send(Subject::PodList(place), task, why, None, now);
+    }
+
+    /// Handles the list of the pods on the node.
+    pub(super) fn on_pod_list(
+        &mut self,
+        cluster: &Cluster,
+        place: GroupIndex,
+        outcome: RequestOutcome,
+        now: Timestamp,
+    ) {
+        if self.groups[place].state != State::Listing {
+            return;
+        }
+        match outcome {
+            RequestOutcome::Pods(found) => self.on_found(cluster, place, &found, now),
+            RequestOutcome::Recorded => self.end_group(place, NodeProgressStage::Recorded, now),
+            RequestOutcome::Forbidden(text) => {
+                self.end_group(place, NodeProgressStage::Incomplete(NodeIncomplete::Forbidden(text)), now);
+            }
+            RequestOutcome::Refused(text) => {
+                self.end_group(place, NodeProgressStage::Incomplete(NodeIncomplete::Failed(text)), now)
+            }
+            other => {
+                let text = format!("its pods could not be listed: {other}; retrying");
+                self.notify(now, Severity::Warning, self.node_subject(place), text);
+                self.groups[place].state = State::ListAgain { at: now + Span::from_secs(2) };
+            }
+        }
+    }
+
+    fn on_found(&mut self, cluster: &Cluster, place: GroupIndex, found: &[(Key, Uid)], now: Timestamp) {
+        let (mut added, mut unseen, mut stay) = (0, false, 0);
+        for (key, uid) in found {
+            let known = self.pods.position(|task| task.key == *key && task.uid == *uid);
+            match known.map(|known| &self.pods[known].stage) {
+                Some(PodProgressStage::Ended(PodEnd::Stays(_))) => stay += 1,
+                // List and watch differ: one is older than the other. The next list decides.
+                Some(_) => unseen = true,
+                None => match self.add_late_pod(cluster, place, key, uid, now) {
+                    Late::ToRemove => added += 1,
+                    Late::Stays => stay += 1,
+                    Late::Unknown => unseen = true,
+                },
+            }
+        }
+        if added > 0 {
+            self.count_staying(cluster);
+            if let Some(node) = self.groups[place].node {
+                self.nodes[node].renew_now(now);
+            }
+            let group = &mut self.groups[place];
+            group.rounds += 1;
+            if group.rounds > ROUNDS {
+                return self.end_group(
+                    place,
+                    NodeProgressStage::Incomplete(NodeIncomplete::KeepsFilling),
+                    now,
+                );
+            }
+            group.state = State::Running;
+            self.set_node_stage(place, NodeProgressStage::Draining { since: now });
+        } else if unseen {
+            self.groups[place].state = State::ListAgain { at: now + LOOK_AGAIN };
+        } else {
+            self.end_group(place, NodeProgressStage::Drained { stay }, now);
+        }
+    }
+
+    /// Decides on a pod that was bound after the plan was made, as the plan would have.
+    fn add_late_pod(
+        &mut self,
+        cluster: &Cluster,
+        group: GroupIndex,
+        key: &Key,
+        uid: &Uid,
+        now: Timestamp,
+    ) -> Late {
+        let Some(pod) = cluster.pod(key).filter(|pod| pod.uid == *uid) else { return Late::Unknown };
+        let screening = filter::screen(cluster, pod, &self.drain, &self.rules, now);
+        let stage = match screening.skip {
+            Some(skip) => PodProgressStage::Ended(PodEnd::Stays(skip)),
+            None if !screening.refusals.is_empty() => {
+                let words: Vec<String> = screening.refusals.iter().map(ToString::to_string).collect();
+                PodProgressStage::Ended(PodEnd::Refused(words.join(", ")))
+            }
+            None if self.follows_a_removed(key, uid) => PodProgressStage::Ended(PodEnd::Successor),
+            None => PodProgressStage::Waiting,
+        };
+        let late = if matches!(stage, PodProgressStage::Ended(PodEnd::Stays(_))) {
+            Late::Stays
+        } else {
+            Late::ToRemove
+        };
+        let place =
+            self.pods.push(PodTask { late: true, ..PodTask::new(key.clone(), uid.clone(), group, stage) });
+        self.groups[group].add(place);
+        if late == Late::ToRemove {
+            let text = format!("bound to the node after the plan was made: {}", self.pods[place].stage);
+            self.notify(now, Severity::Warning, self.pods[place].subject(), text);
+        }
+        late
+    }
+
+    fn time_out(&mut self, place: GroupIndex, now: Timestamp) {
+        self.withdraw_requests();
+        self.stop_pods(Some(place), &PodEnd::TimedOut);
+        self.end_group(place, NodeProgressStage::Incomplete(NodeIncomplete::TimedOut), now);
+    }
+
+    fn end_group(&mut self, place: GroupIndex, stage: NodeProgressStage, now: Timestamp) {
+        let level =
+            if matches!(stage, NodeProgressStage::Incomplete(_)) { Severity::Error } else { Severity::Info };
+        let text = stage.to_string();
+        self.notify(now, level, self.node_subject(place), text);
+        self.set_node_stage(place, stage);
+        self.groups[place].finish();
+    }
+
+    /// Ends the pods of a group, or all pods, that are not finished. Terminating pods terminate anyway.
+    pub(super) fn stop_pods(&mut self, group: Option<GroupIndex>, end: &PodEnd) {
+        for pod in self.pods.iter_mut() {
+            if group.is_some_and(|group| group != pod.group) {
+                continue;
+            }
+            match pod.stage {
+                PodProgressStage::Waiting | PodProgressStage::Blocked { .. } => {
+                    pod.stage = PodProgressStage::Ended(end.clone())
+                }
+                // A timeout gives them up; a cancelled operation only stops sending requests.
+                PodProgressStage::Terminating { .. } if *end == PodEnd::TimedOut => {
+                    pod.stage = PodProgressStage::Ended(end.clone());
+                }
+                PodProgressStage::Requested if *end == PodEnd::TimedOut => {
+                    pod.stage = PodProgressStage::Ended(end.clone())
+                }
+                PodProgressStage::Requested
+                | PodProgressStage::Terminating { .. }
+                | PodProgressStage::Ended(_) => {}
+            }
+        }
+    }
+
+    fn set_node_stage(&mut self, group: GroupIndex, stage: NodeProgressStage) {
+        if let Some(node) = self.groups[group].node {
+            self.nodes[node].shown = stage;
+        }
+    }
+
+    fn node_subject(&self, group: GroupIndex) -> String {
+        self.groups[group].node.map_or_else(String::new, |node| format!("node/{}", self.nodes[node].node))
+    }
+}
+
+/// What to do with a late pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Late {
+    ToRemove,
+    Stays,
+    /// The watch has not reported it yet.
+    Unknown,
+}
+
+/// The budget that protects a pod, where there is one and no more.
+fn budget_of<'a>(cluster: &'a Cluster, pod: &Key) -> Option<&'a Budget> {
+    let pod = cluster.pod(pod)?;
+    let mut budgets = cluster.budgets_of(pod);
+    let budget = budgets.next()?;
+    budgets.next().is_none().then_some(&**budget)
+}

@@ -1,0 +1,357 @@
+//! The progress and the result of an operation: for the screen, the command line and the journal.
+
+use std::fmt;
+
+use super::{DrainCount, DrainPart};
+use crate::{
+    cluster::{Key, NodeName, OperationId, Uid},
+    plan::Skip,
+};
+use kordon_time::Timestamp;
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OperationEnd {
+    /// Everything was done, and the cluster shows it.
+    Done,
+    /// A dry-run: everything was recorded, nothing written.
+    Recorded,
+    /// Some of it could not be done.
+    Partly,
+    TimedOut,
+    /// A permission is missing.
+    Forbidden,
+    /// Somebody else is draining a node.
+    ClaimedByOther,
+    Cancelled,
+}
+
+impl OperationEnd {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Recorded => "recorded",
+            Self::Partly => "partly",
+            Self::TimedOut => "timedOut",
+            Self::Forbidden => "forbidden",
+            Self::ClaimedByOther => "claimedByOther",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The progress of everything so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperationProgress {
+    pub id: OperationId,
+    pub started_at: Timestamp,
+    /// None while it is in progress.
+    pub ended: Option<(Timestamp, OperationEnd)>,
+    pub nodes: Vec<NodeProgress>,
+    pub pods: Vec<PodProgress>,
+}
+
+impl OperationProgress {
+    /// How far the pods are that it removes.
+    pub fn count(&self) -> DrainCount {
+        self.pods.iter().filter_map(|pod| pod.part).collect()
+    }
+
+    /// The same of the pods of one node.
+    pub fn count_on(&self, node: &NodeName) -> DrainCount {
+        let of_node = self.pods.iter().filter(|pod| pod.node.as_ref() == Some(node));
+        of_node.filter_map(|pod| pod.part).collect()
+    }
+
+    /// How many pods stay.
+    pub fn stay(&self) -> usize {
+        self.pods.iter().filter(|pod| pod.part.is_none()).count()
+    }
+
+    /// The pods that wait for a budget.
+    pub fn blocked_by_budgets(&self) -> Vec<Key> {
+        let is_blocked = |pod: &&PodProgress| {
+            let by_budget = |by: &BlockedBy| matches!(by, BlockedBy::Budget(_) | BlockedBy::StaleBudget(_));
+            matches!(&pod.stage, PodProgressStage::Blocked { by, .. } if by_budget(by))
+        };
+        self.pods.iter().filter(is_blocked).map(|pod| pod.pod.clone()).collect()
+    }
+
+    /// Counts, in one line.
+    pub fn in_short(&self) -> String {
+        let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage.word() == stage).count();
+        let counted = [
+            (nodes("drained"), "drained"),
+            (nodes("written"), "written to"),
+            (nodes("unchanged"), "unchanged"),
+            (nodes("incomplete"), "incomplete"),
+        ];
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let mut parts: Vec<String> = counted
+            .map(|(count, fate)| format!("{count} node{} {fate}", if count == 1 { "" } else { "s" }))
+            .collect();
+        let count = self.count();
+        parts.extend((count.total() > 0).then(|| count.text()));
+        parts.extend(match self.stay() {
+            0 => None,
+            1 => Some("1 pod stays".into()),
+            stay => Some(format!("{stay} pods stay")),
+        });
+        if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") }
+    }
+}
+
+/// A node and how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeProgress {
+    pub node: NodeName,
+    pub stage: NodeProgressStage,
+    /// Whether this operation cordoned it.
+    pub cordoned: bool,
+}
+
+/// How far a node is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeProgressStage {
+    Waiting,
+    /// Written to. A node to be drained waits for its turn.
+    Written,
+    /// It was in the desired state already.
+    Unchanged,
+    Draining {
+        since: Timestamp,
+    },
+    /// Its pods are listed once more, to see that none is left.
+    Verifying,
+    /// No pod is left on it that should leave; this many pods stay.
+    Drained {
+        stay: usize,
+    },
+    Recorded,
+    Incomplete(NodeIncomplete),
+}
+
+/// Why a node is incomplete.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeIncomplete {
+    /// The node does not exist.
+    Gone,
+    /// Another node has its name now.
+    OtherNode,
+    /// Somebody else drains it.
+    ClaimedByOther {
+        by: String,
+        operation: OperationId,
+    },
+    /// Somebody uncordoned it since.
+    Uncordoned,
+    Forbidden(String),
+    /// The server refused the request, or it failed too often.
+    Failed(String),
+    /// Pods are left on it that were refused or blocked, or that did not terminate.
+    PodsLeft {
+        pods: usize,
+    },
+    /// Pods keep coming, so it is never empty.
+    KeepsFilling,
+    TimedOut,
+    Cancelled,
+    /// Another node could not be cordoned, so no pod was evicted.
+    NotStarted,
+}
+
+/// A pod and how far it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodProgress {
+    pub pod: Key,
+    pub uid: Uid,
+    pub node: Option<NodeName>,
+    pub stage: PodProgressStage,
+    /// The part of the drain's count that it is in; none if it stays.
+    pub part: Option<DrainPart>,
+    pub tries: u32,
+    /// Whether it came to the node after the plan was made.
+    pub late: bool,
+}
+
+/// How far a pod is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PodProgressStage {
+    Waiting,
+    /// Its eviction or deletion was requested, and there is no response yet.
+    Requested,
+    /// Its eviction was refused, and is retried at that time.
+    Blocked {
+        by: BlockedBy,
+        until: Timestamp,
+    },
+    Terminating {
+        since: Timestamp,
+    },
+    Ended(PodEnd),
+}
+
+/// What blocks a pod for now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BlockedBy {
+    Budget(String),
+    StaleBudget(String),
+    Overload,
+    NamespaceTerminating,
+    /// The server or the way to it fails.
+    Trouble(String),
+}
+
+/// How a pod ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PodEnd {
+    Gone,
+    /// Another pod has its name now, and is left alone.
+    Replaced,
+    Recorded,
+    /// It was skipped.
+    Stays(Skip),
+    /// It may not be removed without another option.
+    Refused(String),
+    /// It replaces a pod of the same name that this operation removed, and is left alone.
+    Successor,
+    Forbidden(String),
+    Failed(String),
+    TimedOut,
+    Cancelled,
+}
+
+impl PodEnd {
+    /// Whether it needs no further attention.
+    pub const fn is_success(&self) -> bool {
+        match self {
+            Self::Gone | Self::Replaced | Self::Recorded | Self::Stays(_) => true,
+            Self::Refused(_)
+            | Self::Successor
+            | Self::Forbidden(_)
+            | Self::Failed(_)
+            | Self::TimedOut
+            | Self::Cancelled => false,
+        }
+    }
+
+    /// A stable word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Replaced => "replaced",
+            Self::Recorded => "recorded",
+            Self::Stays(_) => "stays",
+            Self::Refused(_) => "refused",
+            Self::Successor => "successor",
+            Self::Forbidden(_) => "forbidden",
+            Self::Failed(_) => "failed",
+            Self::TimedOut => "timedOut",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl PodProgressStage {
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Requested => "requested",
+            Self::Blocked { .. } => "blocked",
+            Self::Terminating { .. } => "terminating",
+            Self::Ended(end) => end.word(),
+        }
+    }
+}
+
+impl NodeProgressStage {
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Written => "written",
+            Self::Unchanged => "unchanged",
+            Self::Draining { .. } => "draining",
+            Self::Verifying => "verifying",
+            Self::Drained { .. } => "drained",
+            Self::Recorded => "recorded",
+            Self::Incomplete(_) => "incomplete",
+        }
+    }
+}
+
+impl fmt::Display for PodProgressStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting => f.write_str("waiting"),
+            Self::Requested => f.write_str("requested, no response yet"),
+            Self::Blocked { by, .. } => write!(f, "blocked: {by}"),
+            Self::Terminating { .. } => f.write_str("terminating"),
+            Self::Ended(end) => write!(f, "{end}"),
+        }
+    }
+}
+
+impl fmt::Display for BlockedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Budget(text) | Self::StaleBudget(text) | Self::Trouble(text) => f.write_str(text),
+            Self::Overload => f.write_str("the server is overloaded"),
+            Self::NamespaceTerminating => f.write_str("its namespace is being deleted, and the pod with it"),
+        }
+    }
+}
+
+impl fmt::Display for PodEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("gone"),
+            Self::Replaced => f.write_str("gone; another pod has its name"),
+            Self::Recorded => f.write_str("recorded, not written"),
+            Self::Stays(skip) => write!(f, "stays: {skip}"),
+            Self::Refused(text) => write!(f, "refused: {text}"),
+            Self::Successor => f.write_str("replaces a pod of the same name that was removed: left alone"),
+            Self::Forbidden(text) => write!(f, "not allowed: {text}"),
+            Self::Failed(text) => write!(f, "failed: {text}"),
+            Self::TimedOut => f.write_str("timed out"),
+            Self::Cancelled => f.write_str("cancelled"),
+        }
+    }
+}
+
+impl fmt::Display for NodeProgressStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting => f.write_str("waiting"),
+            Self::Written => f.write_str("written"),
+            Self::Unchanged => f.write_str("unchanged"),
+            Self::Draining { .. } => f.write_str("draining"),
+            Self::Verifying => f.write_str("verifying"),
+            Self::Drained { stay: 0 } => f.write_str("drained"),
+            Self::Drained { stay: 1 } => f.write_str("drained; 1 pod stays on it"),
+            Self::Drained { stay } => write!(f, "drained; {stay} pods stay on it"),
+            Self::Recorded => f.write_str("recorded, not written"),
+            Self::Incomplete(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+impl fmt::Display for NodeIncomplete {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("the node is gone"),
+            Self::OtherNode => f.write_str("another node has its name now"),
+            Self::ClaimedByOther { by, operation } => {
+                write!(f, "{by} is draining it (operation {operation})")
+            }
+            Self::Uncordoned => f.write_str("somebody uncordoned it since"),
+            Self::Forbidden(text) => write!(f, "not allowed: {text}"),
+            Self::Failed(text) => write!(f, "failed: {text}"),
+            Self::PodsLeft { pods: 1 } => f.write_str("not drained: 1 pod is left"),
+            Self::PodsLeft { pods } => write!(f, "not drained: {pods} pods are left"),
+            Self::KeepsFilling => f.write_str("not drained: pods keep coming"),
+            Self::TimedOut => f.write_str("not drained: timed out"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::NotStarted => f.write_str("not started: not every node could be cordoned"),
+        }
+    }
+}

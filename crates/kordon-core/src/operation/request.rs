@@ -1,0 +1,212 @@
+//! The requests of an operation, and their outcomes.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cluster::{Key, Node, NodeName, Uid, Version},
+    plan::{Call, PlanStep, node_path, undo::NodeUndo},
+};
+use kordon_time::{Span, Timestamp};
+
+/// Identifies a request among those of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequestId(pub u64);
+
+/// One read or write. Its outcome comes back by its id.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    pub id: RequestId,
+    pub at: Timestamp,
+    pub task: RequestKind,
+    /// In words fit for the screen and the journal.
+    pub why: String,
+    /// What would undo it; none if there is nothing to undo.
+    pub undo: Option<NodeUndo>,
+}
+
+/// What a request does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestKind {
+    /// Reads a node from the server, not from the last watch event.
+    ReadNode {
+        node: NodeName,
+    },
+    /// Lists the pods bound to a node as the server has them now.
+    ListPods {
+        node: NodeName,
+    },
+    /// Cordons, uncordons, claims: anything in one patch of a node.
+    Patch(NodePatch),
+    Write(PlanStep),
+}
+
+/// A merge patch of a node with its preconditions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePatch {
+    pub node: NodeName,
+    pub uid: Uid,
+    /// The `resourceVersion` that the write depends on; none if it depends on none.
+    pub version: Option<Version>,
+    /// `spec.unschedulable`; none leaves it alone.
+    pub unschedulable: Option<bool>,
+    /// Annotations to set; without a value they are removed.
+    pub notes: Vec<(&'static str, Option<String>)>,
+}
+
+impl RequestKind {
+    /// The API call of a write; none for a read.
+    pub fn call(&self) -> Option<Call> {
+        match self {
+            Self::ReadNode { .. } | Self::ListPods { .. } => None,
+            Self::Patch(patch) => Some(patch.call()),
+            Self::Write(step) => Some(step.call()),
+        }
+    }
+
+    /// The object, in kubectl's notation.
+    pub fn object(&self) -> String {
+        match self {
+            Self::ReadNode { node } | Self::ListPods { node } | Self::Patch(NodePatch { node, .. }) => {
+                format!("node/{node}")
+            }
+            Self::Write(
+                PlanStep::Cordon { node, .. }
+                | PlanStep::SetTaints { node, .. }
+                | PlanStep::SetLabels { node, .. },
+            ) => format!("node/{node}"),
+            Self::Write(PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. }) => format!("pod/{pod}"),
+        }
+    }
+}
+
+impl fmt::Display for RequestKind {
+    /// What is done to the object, as in "evict".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ReadNode { .. } => "read",
+            Self::ListPods { .. } => "list pods",
+            Self::Patch(NodePatch { unschedulable: Some(true), .. }) => "cordon",
+            Self::Patch(NodePatch { unschedulable: Some(false), .. }) => "uncordon",
+            Self::Patch(NodePatch { unschedulable: None, .. }) => "claim",
+            Self::Write(PlanStep::Cordon { on: true, .. }) => "cordon",
+            Self::Write(PlanStep::Cordon { on: false, .. }) => "uncordon",
+            Self::Write(PlanStep::SetTaints { .. }) => "set taints",
+            Self::Write(PlanStep::SetLabels { .. }) => "set labels",
+            Self::Write(PlanStep::Evict { .. }) => "evict",
+            Self::Write(PlanStep::Delete { .. }) => "delete",
+        })
+    }
+}
+
+impl NodePatch {
+    fn call(&self) -> Call {
+        let mut metadata = json!({"uid": self.uid});
+        if let Some(version) = self.version {
+            metadata["resourceVersion"] = version.0.to_string().into();
+        }
+        if !self.notes.is_empty() {
+            let notes: Map<String, Value> = self
+                .notes
+                .iter()
+                .map(|(key, value)| ((*key).to_owned(), value.clone().map_or(Value::Null, Value::String)))
+                .collect();
+            metadata["annotations"] = notes.into();
+        }
+        let mut body = json!({"metadata": metadata});
+        if let Some(on) = self.unschedulable {
+            body["spec"] = json!({"unschedulable": if on { json!(true) } else { Value::Null }});
+        }
+        Call {
+            method: "PATCH",
+            path: node_path(&self.node),
+            content_type: "application/merge-patch+json",
+            body,
+        }
+    }
+}
+
+/// The outcome of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RequestOutcome {
+    /// A dry-run: nothing was sent.
+    Recorded,
+    Done,
+    Node(Box<Node>),
+    Pods(Vec<(Key, Uid)>),
+    /// The object does not exist.
+    Gone,
+    /// Another object has its name now.
+    OtherObject,
+    /// The object has changed since it was read.
+    Conflict,
+    /// The budget allows no disruption now; in the server's words, with its numbers.
+    BudgetExhausted(String),
+    /// The disruption controller has not seen the budget's latest spec.
+    BudgetStale {
+        retry_after: Option<Span>,
+        text: String,
+    },
+    /// 429 without a budget: the server is overloaded.
+    Overloaded {
+        retry_after: Option<Span>,
+    },
+    /// The pod's namespace is being deleted, and the pod with it.
+    NamespaceTerminating,
+    Forbidden(String),
+    /// An error that stays however often the request is retried.
+    Refused(String),
+    /// An error of the server, or of a webhook behind it.
+    Failed(String),
+    /// The server could not be reached.
+    Unreachable(String),
+    /// No response in time: it may have taken effect.
+    NoResponse,
+}
+
+impl RequestOutcome {
+    /// A stable word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Recorded => "recorded",
+            Self::Done => "done",
+            Self::Node(_) => "node",
+            Self::Pods(_) => "pods",
+            Self::Gone => "gone",
+            Self::OtherObject => "otherObject",
+            Self::Conflict => "conflict",
+            Self::BudgetExhausted(_) => "budgetExhausted",
+            Self::BudgetStale { .. } => "budgetStale",
+            Self::Overloaded { .. } => "overloaded",
+            Self::NamespaceTerminating => "namespaceTerminating",
+            Self::Forbidden(_) => "forbidden",
+            Self::Refused(_) => "refused",
+            Self::Failed(_) => "failed",
+            Self::Unreachable(_) => "unreachable",
+            Self::NoResponse => "noResponse",
+        }
+    }
+}
+
+impl fmt::Display for RequestOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Recorded => f.write_str("recorded, not written"),
+            Self::Done => f.write_str("done"),
+            Self::Node(_) | Self::Pods(_) => f.write_str("read"),
+            Self::Gone => f.write_str("it does not exist any more"),
+            Self::OtherObject => f.write_str("another object has its name now"),
+            Self::Conflict => f.write_str("it has changed since it was read"),
+            Self::BudgetExhausted(text)
+            | Self::BudgetStale { text, .. }
+            | Self::Forbidden(text)
+            | Self::Refused(text)
+            | Self::Failed(text)
+            | Self::Unreachable(text) => f.write_str(text),
+            Self::Overloaded { .. } => f.write_str("the server is overloaded"),
+            Self::NamespaceTerminating => f.write_str("its namespace is being deleted"),
+            Self::NoResponse => f.write_str("no response; it may have taken effect"),
+        }
+    }
+}

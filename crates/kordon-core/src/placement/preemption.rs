@@ -1,0 +1,256 @@
+//! Which pods a pod would preempt (DefaultPreemption).
+
+use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
+
+use super::{
+    filter::{Filters, Hypothesis},
+    node_resources::NodeResources,
+    reason::{NodeRefusal, Reason, Remedy, Unexplained},
+    snapshot::Resident,
+};
+use crate::cluster::{Budget, Key, NodeName, Pod};
+use kordon_time::ClusterTime;
+
+/// The result of preemption for a pod without a feasible node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Preemption {
+    /// Its `preemptionPolicy` is Never.
+    NotAllowed,
+    /// A pod of lower priority is already terminating on the node that it is nominated for.
+    Waits { node: NodeName },
+    /// No node can be made feasible; how many give each reason.
+    Impossible { hindrances: BTreeMap<Hindrance, usize> },
+    /// These pods are deleted; the pod is nominated for their node, and placed when they are gone.
+    Possible(PreemptionCandidate),
+}
+
+/// Why preemption cannot make a node feasible.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Hindrance {
+    /// The refusal does not depend on the pods of the node.
+    NotHelpful,
+    /// It has no pod of lower priority.
+    NoVictims,
+    /// Even without the pods of lower priority the node is refused for this reason.
+    StillRefused(Reason),
+}
+
+impl fmt::Display for Hindrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotHelpful => f.write_str("preemption does not help"),
+            Self::NoVictims => f.write_str("no pods of lower priority"),
+            Self::StillRefused(reason) => write!(f, "{reason}, even without the pods of lower priority"),
+        }
+    }
+}
+
+/// The pods that would be preempted, and their node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PreemptionCandidate {
+    pub node: NodeName,
+    /// The pods to be deleted, most important first.
+    pub victims: Vec<Arc<Pod>>,
+    /// How many of them violate a budget.
+    pub violations: usize,
+    /// Other nodes that are equally good, by name, each with its victims: the scheduler takes any.
+    pub ties: Vec<(NodeName, Vec<Key>)>,
+}
+
+/// Finds the node where preemption does the least harm.
+pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Preemption {
+    if filters.request.spec.never_preempts {
+        return Preemption::NotAllowed;
+    }
+    if let Some(node) = waits_for(filters, refusals) {
+        return Preemption::Waits { node };
+    }
+    let mut hindrances: BTreeMap<Hindrance, usize> = BTreeMap::new();
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for (node, refusal) in refusals {
+        let found = match refusal.remedy {
+            Remedy::None => Err(vec![Hindrance::NotHelpful]),
+            Remedy::FewerPods => Candidate::on(filters, *node),
+        };
+        match found {
+            Ok(candidate) => candidates.push(candidate),
+            Err(found) => found.into_iter().for_each(|found| *hindrances.entry(found).or_default() += 1),
+        }
+    }
+    let mut candidates: Vec<(Harm, Candidate)> =
+        candidates.into_iter().map(|candidate| (candidate.harm(), candidate)).collect();
+    candidates.sort_by(|(left, one), (right, other)| {
+        let place = |candidate: &Candidate| filters.snapshot.rank_of(candidate.node);
+        left.cmp(right).then_with(|| place(one).cmp(&place(other)))
+    });
+    let name = |node: u32| filters.snapshot.node(node).name.clone();
+    let mut equals = candidates.into_iter();
+    let Some((harm, best)) = equals.next() else { return Preemption::Impossible { hindrances } };
+    let as_good = equals.take_while(|(other, _)| *other == harm).map(|(_, candidate)| candidate);
+    let keys = |victims: &[Arc<Pod>]| victims.iter().map(|pod| pod.key.clone()).collect();
+    Preemption::Possible(PreemptionCandidate {
+        ties: as_good.map(|other| (name(other.node), keys(&other.victims))).collect(),
+        node: name(best.node),
+        violations: best.violations,
+        victims: best.victims,
+    })
+}
+
+/// The nominated node, where pods are already terminating.
+fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<NodeName> {
+    let (snapshot, request) = (filters.snapshot, filters.request);
+    let name = request.nominated.as_ref()?;
+    let node = snapshot.number(name)?;
+    let lost = refusals.iter().any(|(other, refusal)| *other == node && refusal.remedy == Remedy::None);
+    let leaving =
+        |resident: &Resident| resident.pod.priority < request.priority && resident.pod.termination.is_some();
+    (!lost && snapshot.residents_of(node).iter().any(leaving)).then(|| name.clone())
+}
+
+/// A node and its victims.
+#[derive(Clone, Debug)]
+struct Candidate {
+    node: u32,
+    /// Most important first; at least one.
+    victims: Vec<Arc<Pod>>,
+    violations: usize,
+}
+
+/// How bad a candidate is; the scheduler takes the least (docs/upstream/placement-and-pressure.md#4.4).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Harm {
+    violations: usize,
+    highest_priority: i32,
+    priorities: i64,
+    victims: usize,
+    /// The longer the most important victims have run, the worse.
+    running_since: Reverse<Started>,
+}
+
+/// When a pod started; one that has not started counts as starting now, after all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Started {
+    At(ClusterTime),
+    Now,
+}
+
+impl Started {
+    fn of(pod: &Pod) -> Self {
+        pod.started.map_or(Self::Now, Self::At)
+    }
+}
+
+impl Candidate {
+    /// Removes every pod of lower priority, and adds back as many as fit beside the new pod, first those whose removal
+    /// violates a budget.
+    fn on(filters: &mut Filters<'_>, node: u32) -> Result<Self, Vec<Hindrance>> {
+        let snapshot = filters.snapshot;
+        let lower = |resident: &&Resident| resident.pod.priority < filters.request.priority;
+        let mut victims: Vec<&Resident> = snapshot.residents_of(node).iter().filter(lower).collect();
+        if victims.is_empty() {
+            return Err(vec![Hindrance::NoVictims]);
+        }
+        most_important_first(&mut victims);
+        let mut resources = snapshot.resources(node).clone();
+        for victim in &victims {
+            resources.remove(&victim.pod);
+            filters.assume(victim, node, Hypothesis::Removed);
+        }
+        let verdict = filters.check_with::<NodeRefusal>(node, &resources);
+        let mut candidate = Self { node, victims: Vec::new(), violations: 0 };
+        let mut kept = Vec::new();
+        if verdict.is_ok() {
+            let (violating, others) = split_by_budget(&victims, snapshot.budgets());
+            let tried =
+                violating.iter().map(|victim| (1, victim)).chain(others.iter().map(|victim| (0, victim)));
+            for (violations, victim) in tried {
+                if candidate.reprieve(filters, &mut resources, victim) {
+                    kept.push(*victim);
+                } else {
+                    candidate.violations += violations;
+                }
+            }
+        }
+        // Restores the filters for the next node.
+        let is_removed = |victim: &&&Resident| !kept.iter().any(|kept| std::ptr::eq(*kept, **victim));
+        for victim in victims.iter().filter(is_removed) {
+            filters.assume(victim, node, Hypothesis::Added);
+        }
+        verdict.map_err(|refusal| {
+            refusal.reasons.into_owned().into_iter().map(Hindrance::StillRefused).collect::<Vec<_>>()
+        })?;
+        let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
+        candidate.victims.sort_by_cached_key(rank);
+        // The pod fits without preemption.
+        if candidate.victims.is_empty() { Err(vec![Hindrance::NoVictims]) } else { Ok(candidate) }
+    }
+
+    /// Keeps a victim if the new pod still fits.
+    fn reprieve(
+        &mut self,
+        filters: &mut Filters<'_>,
+        resources: &mut NodeResources,
+        victim: &Resident,
+    ) -> bool {
+        resources.add(&victim.pod);
+        filters.assume(victim, self.node, Hypothesis::Added);
+        let fits = filters.check_with::<Unexplained>(self.node, resources).is_ok();
+        if !fits {
+            resources.remove(&victim.pod);
+            filters.assume(victim, self.node, Hypothesis::Removed);
+            self.victims.push(victim.pod.clone());
+        }
+        fits
+    }
+
+    fn harm(&self) -> Harm {
+        let highest_priority = self.victims.iter().map(|pod| pod.priority).max().unwrap_or(i32::MIN);
+        let most_important = self.victims.iter().filter(|pod| pod.priority == highest_priority);
+        Harm {
+            violations: self.violations,
+            highest_priority,
+            priorities: self.victims.iter().map(|pod| i64::from(pod.priority) + (1 << 31)).sum(),
+            victims: self.victims.len(),
+            running_since: Reverse(most_important.map(|pod| Started::of(pod)).min().unwrap_or(Started::Now)),
+        }
+    }
+}
+
+/// Sorts by priority, then start time, then order of arrival.
+///
+/// Pods that have not started are sorted by reverse order of arrival: upstream reads the clock again for each comparison,
+/// which reverses their order.
+fn most_important_first(residents: &mut Vec<&Resident>) {
+    let mut keyed: Vec<_> = (0_i64..)
+        .zip(&*residents)
+        .map(|(arrival, resident)| {
+            let started = Started::of(&resident.pod);
+            let order = if started == Started::Now { -arrival } else { arrival };
+            ((Reverse(resident.pod.priority), started, order), *resident)
+        })
+        .collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    *residents = keyed.into_iter().map(|(_, resident)| resident).collect();
+}
+
+/// Separates the victims that violate a budget from the others, using up the allowed disruptions in order.
+fn split_by_budget<'r>(
+    victims: &[&'r Resident],
+    budgets: &[Arc<Budget>],
+) -> (Vec<&'r Resident>, Vec<&'r Resident>) {
+    let mut left: Vec<i32> = budgets.iter().map(|budget| budget.status.disruptions_allowed).collect();
+    victims.iter().partition(|victim| {
+        let pod = &victim.pod;
+        let mut violates = false;
+        for (budget, left) in budgets.iter().zip(&mut left) {
+            let selects = budget.selector.as_ref().is_some_and(|selector| !selector.is_empty());
+            let is_covered = selects && !pod.labels.is_empty() && budget.covers(pod);
+            if !is_covered || budget.status.disrupted_pods.contains_key(&pod.key.name) {
+                continue;
+            }
+            *left -= 1;
+            violates |= *left < 0;
+        }
+        violates
+    })
+}

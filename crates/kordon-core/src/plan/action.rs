@@ -1,0 +1,110 @@
+//! Actions of an operator, with their options.
+
+use super::{label_edits::LabelEdits, taint_edits::TaintEdits};
+use crate::cluster::{Key, NodeName, Selector};
+use kordon_time::Span;
+
+/// An action of an operator.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    Cordon { nodes: Vec<NodeName> },
+    Uncordon { nodes: Vec<NodeName> },
+    Taint { nodes: Vec<NodeName>, edits: TaintEdits },
+    Label { nodes: Vec<NodeName>, edits: LabelEdits },
+    Drain { nodes: Vec<NodeName>, options: DrainOptions },
+    Evict { pods: Vec<Key>, options: RemovalOptions },
+    Delete { pods: Vec<Key>, options: RemovalOptions },
+}
+
+/// Options for pods that are evicted or deleted by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovalOptions {
+    /// Replaces the pods' own grace periods.
+    pub grace: Option<Span>,
+    /// None: no limit.
+    pub timeout: Option<Span>,
+    pub retry: Retry,
+}
+
+/// The flags of kubectl drain, and how many nodes are drained at a time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrainOptions {
+    /// `--force`: pods without a controller, and those of DaemonSets that are gone, are removed too.
+    pub force: bool,
+    /// `--ignore-daemonsets`
+    pub ignore_daemonsets: bool,
+    /// `--delete-emptydir-data`
+    pub delete_emptydir_data: bool,
+    /// `--grace-period`; none: the pods' own.
+    pub grace: Option<Span>,
+    /// `--timeout`, for each node; none: no limit.
+    pub timeout: Option<Span>,
+    /// `--pod-selector`
+    pub pod_selector: Option<Selector>,
+    /// `--disable-eviction`: pods are deleted, budgets are not checked.
+    pub disable_eviction: bool,
+    /// `--skip-wait-for-delete-timeout`; none: wait.
+    pub skip_wait_for_delete: Option<Span>,
+    /// Nodes at a time; 0 counts as 1.
+    pub parallel: usize,
+    pub retry: Retry,
+}
+
+impl DrainOptions {
+    pub(super) const fn mode(&self) -> RemovalMode {
+        if self.disable_eviction { RemovalMode::Delete } else { RemovalMode::Evict }
+    }
+}
+
+/// How pods are removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RemovalMode {
+    /// By eviction: budgets are checked.
+    #[default]
+    Evict,
+    /// By deletion: budgets are not checked.
+    Delete,
+}
+
+/// When a refused eviction is retried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// Each time this period has passed, counted from the start of the group.
+    Every(Span),
+    /// As by kubectl: every five seconds; where the server answers with Retry-After, kubectl's client first retries ten
+    /// times by itself.
+    Kubectl,
+    /// When the budget allows it.
+    OnRecovery,
+}
+
+impl Retry {
+    pub(super) const fn period(self) -> Option<Span> {
+        match self {
+            Self::Every(period) => Some(period),
+            Self::Kubectl => Some(Span::from_secs(5)),
+            Self::OnRecovery => None,
+        }
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self::Every(Span::from_secs(5))
+    }
+}
+
+impl Action {
+    /// A stable word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Cordon { .. } => "cordon",
+            Self::Uncordon { .. } => "uncordon",
+            Self::Taint { .. } => "taint",
+            Self::Label { .. } => "label",
+            Self::Drain { .. } => "drain",
+            Self::Evict { .. } => "evict",
+            Self::Delete { .. } => "delete",
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Drains that make no progress because PodDisruptionBudgets refuse the pods that are left.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use super::{
+    budget,
+    eviction::{self, EvictionDecision},
+    rules::EvictionRules,
+};
+use crate::cluster::{Cluster, Key, Node, NodeName, Pod, Scope};
+use kordon_time::{Span, Timestamp};
+
+/// A drain that budgets block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockedDrain {
+    pub node: NodeName,
+    /// Since when nothing has left: its last pod began to leave then, or the node was cordoned.
+    pub since: Timestamp,
+    /// The budgets that refuse the pods that are left, by name.
+    pub budgets: Vec<Key>,
+    /// The pods that they refuse.
+    pub pods: Vec<Key>,
+}
+
+/// A drain that has waited for less than this is not called blocked: kubectl tries again every five seconds, and replacements
+/// take a while to become Ready.
+const PATIENCE: Span = Span::from_secs(30);
+
+impl BlockedDrain {
+    /// The drain of a node that somebody drains; none where a pod may leave now, or none is left. `last_left` is when the last
+    /// pod began to leave.
+    pub fn find(
+        cluster: &Cluster,
+        node: &Node,
+        last_left: Option<Timestamp>,
+        rules: &EvictionRules,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let since = cordoned_at(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
+        let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+        let left = cluster.workload_pods(&node.name).filter(runs);
+        let left: Vec<&Arc<Pod>> = left.collect();
+        let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));
+        if now.since(since) < PATIENCE || !left.iter().all(is_known) {
+            return None;
+        }
+        let states = budget::states(cluster, left.iter().copied(), rules, now);
+        let mut budgets = BTreeSet::new();
+        for pod in &left {
+            match eviction::decision(cluster, pod, &states, rules) {
+                EvictionDecision::Blocked(block) => budgets.extend(block.budgets().cloned()),
+                EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => return None,
+            }
+        }
+        let budgets: Vec<Key> = budgets.into_iter().collect();
+        let pods = left.iter().map(|pod| pod.key.clone()).collect();
+        (!budgets.is_empty()).then(|| Self { node: node.name.clone(), since, budgets, pods })
+    }
+}
+
+/// What blocks it: `PodDisruptionBudget monitoring/grafana`.
+impl fmt::Display for BlockedDrain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let budgets: Vec<String> = self.budgets.iter().map(ToString::to_string).collect();
+        let word = if budgets.len() == 1 { "PodDisruptionBudget" } else { "PodDisruptionBudgets" };
+        write!(f, "{word} {}", budgets.join(", "))
+    }
+}
+
+/// When the node was cordoned; none where nothing tells.
+pub fn cordoned_at(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
+    let noted = node.cordon().map(|note| note.at);
+    let unschedulable = "node.kubernetes.io/unschedulable";
+    let tainted = || node.taints.iter().find(|taint| taint.key == *unschedulable)?.time_added;
+    noted.or_else(|| tainted().map(|at| cluster.local(at)))
+}

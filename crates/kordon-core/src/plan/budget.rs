@@ -1,0 +1,303 @@
+//! Budgets as the disruption controller computes them, and as the eviction subresource reads them
+//! (docs/upstream/operator-actions.md#5).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    owner::{self, OwnerLookup},
+    rules::EvictionRules,
+};
+use crate::cluster::{
+    Budget, BudgetStatus, Cluster, IntOrPercent, Key, Name, OwnerKind, Pod, Scope, Uid, UnhealthyPolicy,
+    WorkloadKind,
+};
+use kordon_time::{Span, Timestamp};
+
+/// How long a granted eviction counts as disrupted without the pod's deletion (upstream `DeletionTimeout`).
+pub const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
+
+/// The four numbers of a budget's status.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetNumbers {
+    pub expected: i32,
+    pub desired: i32,
+    pub healthy: i32,
+    pub allowed: i32,
+}
+
+impl BudgetNumbers {
+    /// The same with the `allowed` that follows from the others (upstream `updatePdbStatus`).
+    fn with_allowed(mut self) -> Self {
+        let surplus = self.healthy.saturating_sub(self.desired).max(0);
+        self.allowed = if self.expected > 0 { surplus } else { 0 };
+        self
+    }
+
+    fn of(status: &BudgetStatus) -> Self {
+        Self {
+            expected: status.expected_pods,
+            desired: status.desired_healthy,
+            healthy: status.current_healthy,
+            allowed: status.disruptions_allowed,
+        }
+    }
+}
+
+/// Why the disruption controller cannot sync a budget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BudgetUnsynced {
+    /// The owner's kind has no scale.
+    NoScale { kind: Name },
+    /// The owner of the pod is gone.
+    OwnerGone { pod: Key },
+    /// The owner's scale is not known here; the disruption controller may be able to read it.
+    ScaleUnknown { kind: Name },
+    /// The pods of the budget were not read here.
+    PodsUnknown,
+}
+
+impl std::fmt::Display for BudgetUnsynced {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoScale { kind } => write!(f, "owners of kind {kind} have no scale"),
+            Self::OwnerGone { pod } => write!(f, "the controller of pod {pod} is gone"),
+            Self::ScaleUnknown { kind } => write!(f, "the scale of kind {kind} is unknown"),
+            Self::PodsUnknown => f.write_str("its pods are unknown"),
+        }
+    }
+}
+
+/// Whether the disruption controller counts this pod for the budget.
+pub fn selects(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> bool {
+    let is_empty = budget.selector.as_ref().is_some_and(|selector| selector.is_empty());
+    budget.covers(pod) && (!is_empty || rules.empty_selector_selects)
+}
+
+/// Whether the eviction subresource checks this budget for this pod.
+pub fn protects(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> bool {
+    let is_empty = budget.selector.as_ref().is_some_and(|selector| selector.is_empty());
+    selects(budget, pod, rules) && (!is_empty || rules.empty_selector_protects)
+}
+
+/// The pods that the disruption controller counts for a budget, by name.
+pub fn pods_of<'a>(
+    cluster: &'a Cluster,
+    budget: &'a Budget,
+    rules: &'a EvictionRules,
+) -> impl Iterator<Item = &'a Arc<Pod>> {
+    cluster.pods_in(&budget.key.namespace).filter(|pod| selects(budget, pod, rules))
+}
+
+/// The numbers that the disruption controller writes into the status (upstream `trySync`, `getExpectedPodCount`).
+///
+/// # Errors
+/// It needs the scale of an owner that has none, or what it needs is not known.
+pub fn numbers(
+    cluster: &Cluster,
+    budget: &Budget,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Result<BudgetNumbers, BudgetUnsynced> {
+    if !knows_pods(cluster, budget) {
+        return Err(BudgetUnsynced::PodsUnknown);
+    }
+    let (expected, desired) = match (budget.max_unavailable, budget.min_available) {
+        (Some(max_healthy), _) => {
+            let scale = scale(cluster, budget, rules)?;
+            (scale, scale.saturating_sub(of_scale(max_healthy, scale)).max(0))
+        }
+        (None, Some(IntOrPercent::Percent(least))) => {
+            let scale = scale(cluster, budget, rules)?;
+            (scale, of_scale(IntOrPercent::Percent(least), scale))
+        }
+        (None, Some(IntOrPercent::Int(least))) => {
+            let count = pods_of(cluster, budget, rules).count();
+            (i32::try_from(count).unwrap_or(i32::MAX), least)
+        }
+        (None, None) => (0, 0),
+    };
+    let healthy = pods_of(cluster, budget, rules).filter(|pod| is_healthy(cluster, budget, pod, now)).count();
+    let healthy = i32::try_from(healthy).unwrap_or(i32::MAX);
+    Ok(BudgetNumbers { expected, desired, healthy, allowed: 0 }.with_allowed())
+}
+
+/// The status that the disruption controller writes next.
+pub fn synced_status(
+    cluster: &Cluster,
+    budget: &Budget,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> BudgetStatus {
+    let before = budget.status.clone();
+    match numbers(cluster, budget, rules, now) {
+        Ok(numbers) => BudgetStatus {
+            observed_generation: budget.generation,
+            disruptions_allowed: numbers.allowed,
+            current_healthy: numbers.healthy,
+            desired_healthy: numbers.desired,
+            expected_pods: numbers.expected,
+            sync_failure: None,
+            ..before
+        },
+        // Numbers and generation stay.
+        Err(error) => {
+            BudgetStatus { disruptions_allowed: 0, sync_failure: Some(error.to_string().into()), ..before }
+        }
+    }
+}
+
+/// Whether a pod counts as healthy (upstream `countHealthyPods`).
+pub fn is_healthy(cluster: &Cluster, budget: &Budget, pod: &Pod, now: Timestamp) -> bool {
+    let granted = budget.status.disrupted_pods.get(&pod.key.name);
+    let is_disrupted = granted.is_some_and(|granted| now.since(cluster.local(*granted)) < DISRUPTION_TIMEOUT);
+    pod.is_ready() && pod.termination.is_none() && !is_disrupted
+}
+
+/// The number, or the percentage of the scale, rounded up.
+fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
+    match value {
+        IntOrPercent::Int(number) => number,
+        IntOrPercent::Percent(percent) => {
+            let hundredths = i64::from(percent) * i64::from(scale);
+            i32::try_from((hundredths + 99).div_euclid(100)).unwrap_or(i32::MAX)
+        }
+    }
+}
+
+/// The sum of the scales of the distinct controllers of a budget's pods.
+fn scale(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Result<i32, BudgetUnsynced> {
+    let mut scales: BTreeMap<Uid, i32> = BTreeMap::new();
+    for pod in pods_of(cluster, budget, rules) {
+        if let Some((uid, replicas)) = scale_of(cluster, pod)? {
+            scales.insert(uid, replicas);
+        }
+    }
+    Ok(scales.values().fold(0, |sum, replicas| sum.saturating_add(*replicas)))
+}
+
+/// The owner whose scale counts for a pod, and its scale; none for a pod without a controller.
+fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUnsynced> {
+    let Some(owner) = &pod.owner else { return Ok(None) };
+    let gone = || BudgetUnsynced::OwnerGone { pod: pod.key.clone() };
+    let unknown = || BudgetUnsynced::ScaleUnknown { kind: owner.kind.as_str().into() };
+    let kind = match &owner.kind {
+        OwnerKind::Workload(WorkloadKind::Job | WorkloadKind::DaemonSet) | OwnerKind::Node => {
+            return Err(BudgetUnsynced::NoScale { kind: owner.kind.as_str().into() });
+        }
+        OwnerKind::Workload(kind) => *kind,
+        OwnerKind::Other(_) => return Err(unknown()),
+    };
+    let direct = match owner::find(cluster, &pod.key.namespace, owner) {
+        OwnerLookup::Found(direct) => direct,
+        OwnerLookup::Gone => return Err(gone()),
+        OwnerLookup::Unknown => return Err(unknown()),
+    };
+    let deployment = direct
+        .owner
+        .as_ref()
+        .filter(|above| {
+            kind == WorkloadKind::ReplicaSet && above.kind == OwnerKind::Workload(WorkloadKind::Deployment)
+        })
+        .map(|above| owner::find(cluster, &pod.key.namespace, above));
+    let counts = match deployment {
+        Some(OwnerLookup::Found(deployment)) => deployment,
+        Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => direct,
+    };
+    // 1 is the API server's default.
+    Ok(Some((counts.uid.clone(), counts.replicas.unwrap_or(1))))
+}
+
+/// The state of a budget that eviction reads, now or later in a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BudgetState {
+    pub key: Key,
+    pub numbers: BudgetNumbers,
+    /// The status is of an older spec: eviction answers "still being processed".
+    pub stale: bool,
+    pub sync_failure: Option<Name>,
+    pub policy: UnhealthyPolicy,
+    /// The numbers in the status, where they differ from those computed here; the smaller `allowed` counts.
+    pub reported: Option<BudgetNumbers>,
+    /// How many healthy pods there can be: the scales of owners, plus pods without a controller. None if unknown.
+    pub max_healthy: Option<i32>,
+    /// Neither minAvailable nor maxUnavailable is set: no disruption is ever allowed.
+    pub unspecified: bool,
+    /// How many entries `disruptedPods` has, which eviction limits.
+    pub disrupted_pods: usize,
+}
+
+impl BudgetState {
+    pub fn new(cluster: &Cluster, budget: &Budget, rules: &EvictionRules, now: Timestamp) -> Self {
+        let status = BudgetNumbers::of(&budget.status);
+        let stale = budget.status.observed_generation < budget.generation;
+        let (numbers, sync_failure, reported) = match numbers(cluster, budget, rules, now) {
+            Ok(computed) => {
+                let lower = BudgetNumbers { allowed: computed.allowed.min(status.allowed), ..computed };
+                let numbers = if stale { computed } else { lower };
+                let failed = budget.status.sync_failure.clone();
+                (numbers, failed, (!stale && computed != status).then_some(status))
+            }
+            Err(BudgetUnsynced::ScaleUnknown { .. } | BudgetUnsynced::PodsUnknown) => {
+                (status, budget.status.sync_failure.clone(), None)
+            }
+            Err(error) => {
+                let failed = budget.status.sync_failure.clone().unwrap_or_else(|| error.to_string().into());
+                let reported = (status.allowed > 0).then_some(status);
+                (BudgetNumbers { allowed: 0, ..status }, Some(failed), reported)
+            }
+        };
+        Self {
+            key: budget.key.clone(),
+            numbers,
+            stale,
+            sync_failure,
+            policy: if rules.unhealthy_policy { budget.unhealthy } else { UnhealthyPolicy::IfHealthyBudget },
+            reported,
+            max_healthy: max_healthy(cluster, budget, rules),
+            unspecified: budget.min_available.is_none() && budget.max_unavailable.is_none(),
+            disrupted_pods: budget.status.disrupted_pods.len(),
+        }
+    }
+
+    /// The disruption controller syncs it.
+    pub fn sync(&mut self) {
+        if self.sync_failure.is_none() && !self.stale {
+            self.numbers = self.numbers.with_allowed();
+        }
+    }
+}
+
+/// The states of the budgets that count any of these pods.
+pub fn states<'a>(
+    cluster: &Cluster,
+    pods: impl IntoIterator<Item = &'a Arc<Pod>>,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> BTreeMap<Key, BudgetState> {
+    let mut states = BTreeMap::new();
+    for pod in pods {
+        for budget in cluster.budgets_of(pod).filter(|budget| selects(budget, pod, rules)) {
+            states.entry(budget.key.clone()).or_insert_with(|| BudgetState::new(cluster, budget, rules, now));
+        }
+    }
+    states
+}
+
+/// Whether all pods of a budget are known.
+fn knows_pods(cluster: &Cluster, budget: &Budget) -> bool {
+    let Some(selector) = budget.selector.as_ref().filter(|selector| !selector.is_invalid()) else {
+        return true;
+    };
+    cluster.knows(&Scope::PodsWith(Some(budget.key.namespace.clone()), selector.clone()))
+}
+
+/// How many healthy pods a budget can have: the scales of its owners, plus unmanaged pods that have not finished.
+fn max_healthy(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Option<i32> {
+    if !knows_pods(cluster, budget) {
+        return None;
+    }
+    let unmanaged = pods_of(cluster, budget, rules)
+        .filter(|pod| pod.owner.is_none() && !pod.is_finished() && pod.termination.is_none());
+    let unmanaged = i32::try_from(unmanaged.count()).unwrap_or(i32::MAX);
+    scale(cluster, budget, rules).ok().map(|scale| scale.saturating_add(unmanaged))
+}

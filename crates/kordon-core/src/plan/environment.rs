@@ -1,0 +1,245 @@
+//! What others do while a plan is applied: kubelets end pods, controllers and the scheduler replace them.
+//!
+//! [`TypicalEnvironment`] does not compute placements; [`super::PlacingEnvironment`] does.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    landing::Landing,
+    placement_trace::{PlacementTrace, RunTrace},
+};
+use crate::cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, Termination};
+use kordon_time::{Span, Timestamp};
+
+/// What others do while a plan is applied. Each run of a simulation has a copy of its own.
+pub trait Environment: Clone {
+    /// How long the object of a pod with this remaining grace period still exists. Not asked where the API server
+    /// removes it immediately (grace 0) or a finalizer holds it.
+    fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate;
+
+    /// Where the replacement of a pod lands that is created now. `closed` nodes are cordoned. Called in the order in
+    /// which replacements are created; earlier ones have landed.
+    fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
+
+    /// How long after its creation the replacement of a pod is Ready.
+    fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
+
+    /// How pods end that are not gone when they likely are.
+    fn stragglers(&self) -> Stragglers {
+        Stragglers::default()
+    }
+
+    /// The pod's deletion starts: it no longer counts where pods are spread, but keeps its resources.
+    fn on_deletion(&mut self, _pod: &Pod) {}
+
+    /// The pod's object is gone and its resources are free.
+    fn on_gone(&mut self, _pod: &Pod) {}
+
+    fn on_node_change(&mut self, _node: Arc<Node>) {}
+
+    /// These nodes and their pods are lost.
+    fn on_loss(&mut self, _nodes: &BTreeSet<NodeName>) {}
+
+    /// Makes pods land where they did in another run of the same simulation. Runs differ in times only, so that a plan
+    /// shows one landing for each pod. Pods that stayed Pending are placed again in each run.
+    fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _trace: &RunTrace) {}
+
+    /// How pods were placed so far.
+    fn trace(&self) -> RunTrace {
+        RunTrace::default()
+    }
+
+    /// How the replacement of a pod was placed; none where placements are not computed.
+    fn trace_of(&self, _pod: &Key) -> Option<Arc<PlacementTrace>> {
+        None
+    }
+}
+
+/// A span that is not known exactly; none is never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    pub soonest: Option<Span>,
+    pub likely: Option<Span>,
+    pub latest: Option<Span>,
+    pub quality: Quality,
+}
+
+impl Estimate {
+    pub const NEVER: Self = Self { soonest: None, likely: None, latest: None, quality: Quality::Certain };
+
+    pub const fn exactly(span: Span) -> Self {
+        Self { soonest: Some(span), likely: Some(span), latest: Some(span), quality: Quality::Certain }
+    }
+
+    /// One after the other.
+    pub fn and_then(self, next: Self) -> Self {
+        let sum = |one: Option<Span>, other: Option<Span>| Some(one? + other?);
+        Self {
+            soonest: sum(self.soonest, next.soonest),
+            likely: sum(self.likely, next.likely),
+            latest: sum(self.latest, next.latest),
+            quality: self.quality.min(next.quality),
+        }
+    }
+
+    /// Both at the same time, until the later has ended.
+    pub fn longer(self, other: Self) -> Self {
+        let most = |one: Option<Span>, other: Option<Span>| Some(one?.max(other?));
+        Self {
+            soonest: most(self.soonest, other.soonest),
+            likely: most(self.likely, other.likely),
+            latest: most(self.latest, other.latest),
+            quality: self.quality.min(other.quality),
+        }
+    }
+
+    pub const fn at(&self, bound: Bound) -> Option<Span> {
+        match bound {
+            Bound::Soonest => self.soonest,
+            Bound::Likely => self.likely,
+            Bound::Latest => self.latest,
+        }
+    }
+}
+
+/// The shares of pods, from 0 to 1, that are still there after the time by which each single one is likely gone. None by
+/// default.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stragglers {
+    /// Ignore SIGTERM, and are killed at the end of their grace.
+    pub use_up_grace: f64,
+    /// Are gone at any time before that, each equally likely: they finish their work first.
+    pub use_part_of_grace: f64,
+}
+
+impl Stragglers {
+    /// How likely a pod is still there when this share of the time has passed that lies between its likely end and the end
+    /// of its grace.
+    pub fn remain_after(&self, share: f64) -> f64 {
+        if share >= 1.0 { 0.0 } else { self.use_up_grace + self.use_part_of_grace * (1.0 - share.max(0.0)) }
+    }
+}
+
+/// Which bound of its estimates a run uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    Soonest,
+    Likely,
+    Latest,
+}
+
+/// How reliable a span is; the best is last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quality {
+    Guess,
+    /// Declared by the objects (grace periods).
+    Declared,
+    /// Measured on other pods of its kind.
+    Measured,
+    /// Given by the rules of the API.
+    Certain,
+}
+
+impl Quality {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Guess => "guess",
+            Self::Declared => "declared",
+            Self::Measured => "measured",
+            Self::Certain => "certain",
+        }
+    }
+}
+
+/// How long a pod that handles SIGTERM likely takes to end, where its grace is longer. One that has been terminating for
+/// longer likely uses up its grace.
+const LIKELY_TERMINATION: Span = Span::from_secs(5);
+/// Unlikely for one pod, likely for some of the pods of a node. A guess.
+const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.2 };
+/// How long the kubelet takes beyond the grace period: its own minimum wait, and posting the status.
+const KUBELET: Span = Span::from_secs(4);
+/// How long a container of which nothing is known takes to be Ready.
+const GUESSED_READY: Estimate = Estimate {
+    soonest: Some(Span::from_secs(1)),
+    likely: Some(Span::from_secs(10)),
+    latest: Some(Span::from_secs(60)),
+    quality: Quality::Guess,
+};
+/// A pod whose Ready condition is younger than its creation by more than this has probably been Ready before.
+const LONGEST_START: Span = Span::from_secs(600);
+
+/// What usually happens: running kubelets end pods within their grace, and replacements find some node.
+#[derive(Clone, Copy, Debug)]
+pub struct TypicalEnvironment<'a> {
+    pub cluster: &'a Cluster,
+    pub now: Timestamp,
+}
+
+impl Environment for TypicalEnvironment<'_> {
+    fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate {
+        if pod.node.as_ref().is_some_and(|node| !has_running_kubelet(self.cluster, node)) {
+            return Estimate::NEVER;
+        }
+        let overdue = pod
+            .termination
+            .as_ref()
+            .map(|termination| self.now.since(self.cluster.local(termination.deadline)));
+        if overdue.is_some_and(|overdue| overdue > KUBELET * 4) {
+            // Something that cannot be seen here holds it, such as a volume that cannot be unmounted.
+            return Estimate::NEVER;
+        }
+        let started =
+            |termination: &Termination| self.cluster.local(termination.deadline) - termination.grace;
+        let ignores_signal = pod
+            .termination
+            .as_ref()
+            .is_some_and(|termination| self.now.since(started(termination)) > LIKELY_TERMINATION);
+        let uses_grace = grace <= LIKELY_TERMINATION || ignores_signal;
+        let likely = if uses_grace { grace } else { LIKELY_TERMINATION };
+        let quality = if uses_grace { Quality::Declared } else { Quality::Guess };
+        let latest = Some(grace + KUBELET);
+        Estimate { soonest: Some(Span::ZERO), likely: Some(likely), latest, quality }
+    }
+
+    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
+        Landing::Unknown
+    }
+
+    fn stragglers(&self) -> Stragglers {
+        STRAGGLERS
+    }
+
+    fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
+        match landing {
+            Landing::Pending { .. } => Estimate::NEVER,
+            Landing::Node { .. } | Landing::Unknown => siblings_ready(self.cluster, pod),
+        }
+    }
+}
+
+/// Whether the node exists and its kubelet can be expected to end pods: its Ready condition is not Unknown.
+pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
+    let ready = cluster.node(node).and_then(|node| node.ready());
+    ready.is_some_and(|ready| ready.status != ConditionStatus::Unknown)
+}
+
+/// How long the pod and its siblings took from creation to Ready: minimum, median and maximum.
+pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
+    let Some(owner) = &pod.owner else { return GUESSED_READY };
+    let took = |pod: &Pod| {
+        let since = pod.ready.as_ref().filter(|_| pod.is_ready())?.last_transition?;
+        Some(since.since(pod.created)).filter(|span| !span.is_negative() && *span <= LONGEST_START)
+    };
+    let mut spans: Vec<Span> = cluster.pods_owned_by(&owner.uid).filter_map(|pod| took(pod)).collect();
+    spans.sort_unstable();
+    let (Some(least), Some(most)) = (spans.first(), spans.last()) else { return GUESSED_READY };
+    Estimate {
+        soonest: Some(*least),
+        likely: Some(spans[spans.len() / 2]),
+        latest: Some(*most),
+        quality: Quality::Measured,
+    }
+}

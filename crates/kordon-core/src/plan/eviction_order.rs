@@ -1,0 +1,43 @@
+//! The order in which the pods of a node are evicted.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
+
+use super::{
+    budget::BudgetState,
+    context::PlanContext,
+    environment::Environment,
+    eviction::{self, EvictionDecision, FreeEviction},
+    landing::Landing,
+    warning,
+};
+use crate::cluster::{Key, Pod};
+use kordon_time::Span;
+
+/// A better order than kubectl's random one (docs/upstream/operator-actions.md#6.5): first the pods that cost no budget and
+/// may free some, then pods without a budget, then the others, and last critical pods; in each class, first those that
+/// take longest to be replaced.
+pub(super) fn sort_for_eviction<E: Environment>(
+    pods: &mut [Arc<Pod>],
+    budgets: &BTreeMap<Key, BudgetState>,
+    context: &PlanContext<'_, E>,
+) {
+    let PlanContext { cluster, environment, rules, .. } = context;
+    let rank = |pod: &Arc<Pod>| {
+        let class = match eviction::decision(cluster, pod, budgets, rules) {
+            _ if warning::is_critical(pod) && !pod.is_finished() => 3,
+            EvictionDecision::Free(FreeEviction::UnhealthyAllowed | FreeEviction::HealthyBudget) => 0,
+            EvictionDecision::Free(
+                FreeEviction::NoBudget
+                | FreeEviction::Pending
+                | FreeEviction::Finished
+                | FreeEviction::Terminating,
+            ) => 1,
+            EvictionDecision::Costs { .. } | EvictionDecision::Blocked(_) => 2,
+        };
+        let terminates = environment.time_to_terminate(pod, pod.grace).likely;
+        let ready = environment.time_to_ready(pod, &Landing::Unknown).likely;
+        let replaced = terminates.zip(ready).map_or(Span::MAX, |(terminates, ready)| terminates + ready);
+        (class, Reverse(replaced), pod.key.clone())
+    };
+    pods.sort_by_cached_key(rank);
+}

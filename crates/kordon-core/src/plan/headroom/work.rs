@@ -1,0 +1,384 @@
+//! Headroom as work that can be interrupted at any loss and any pod, and goes on where it was.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use super::{Headroom, HeadroomLosses, LossAnswer, fit_bound};
+use crate::{
+    cluster::{Cluster, NodeName, ZoneKey},
+    engine::ServerVersion,
+    placement::{ClusterSnapshot, SnapshotInProgress},
+    plan::{
+        environment::TypicalEnvironment,
+        failover::{self, Failover, FailoverRun, failover},
+        outcome::{OutcomeCounts, OutcomeKind},
+        placing_environment::{PlacingEnvironment, PlacingState},
+    },
+};
+use kordon_time::Timestamp;
+
+/// The losses of a cluster, and what is known of each.
+///
+/// [`HeadroomWork::start`] takes a state of the cluster, [`HeadroomWork::advance`] first takes a snapshot of it, then answers the
+/// losses one after the other: those without an answer first, then that with the oldest. A new state may be started at any time:
+/// answers of earlier states stay until there are newer ones, and a simulation that has started is finished in the state in
+/// which it was started.
+#[derive(Debug)]
+pub struct HeadroomWork {
+    /// The state that is started, and when it was taken.
+    starting: Option<(SnapshotInProgress, Timestamp)>,
+    /// The state that was started last; none before the first.
+    state: Option<State>,
+    losses: BTreeMap<Loss, KnownLoss>,
+    /// In the order in which they are answered, without those that are simulated; may have some that are gone.
+    queue: VecDeque<Loss>,
+    simulation: Option<Simulation>,
+    /// The simulation of a zone, while a node is simulated that has no answer yet.
+    paused: Option<Simulation>,
+    /// Zones are answered on request where they take more looks at nodes.
+    most_looks: usize,
+}
+
+/// So many looks at nodes take up to 27 s. With the single nodes, which take 16 s where there are 5,000, that is a quarter of an
+/// hour at a twentieth of a core.
+const MOST_LOOKS: usize = 300_000_000;
+
+/// A state of the cluster.
+#[derive(Debug)]
+struct State {
+    known: ClusterSnapshot,
+    at: Timestamp,
+    /// How many states were started before it.
+    number: u64,
+}
+
+/// The loss of one thing, in the order in which they are answered.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Loss {
+    Node(NodeName),
+    Zone(ZoneKey),
+}
+
+/// What is known of a loss.
+#[derive(Clone, Debug)]
+struct KnownLoss {
+    nodes: Arc<BTreeSet<NodeName>>,
+    /// Pods on these nodes when the loss was first seen.
+    pods: usize,
+    is_queued: bool,
+    /// It is too large to be answered here.
+    is_on_request: bool,
+    answer: Option<KnownAnswer>,
+}
+
+/// An answer, and the state that it is of.
+#[derive(Clone, Copy, Debug)]
+struct KnownAnswer {
+    answer: LossAnswer,
+    at: Timestamp,
+    state: u64,
+}
+
+/// A loss that is simulated.
+#[derive(Debug)]
+struct Simulation {
+    loss: Loss,
+    cluster: Cluster,
+    at: Timestamp,
+    state: u64,
+    run: FailoverRun<PlacingState>,
+}
+
+impl Default for HeadroomWork {
+    fn default() -> Self {
+        Self {
+            starting: None,
+            state: None,
+            losses: BTreeMap::new(),
+            queue: VecDeque::new(),
+            simulation: None,
+            paused: None,
+            most_looks: MOST_LOOKS,
+        }
+    }
+}
+
+impl HeadroomWork {
+    /// Answers zones on request where they take more looks at nodes than this; counts from the next state on.
+    pub const fn limit_looks(&mut self, most: usize) {
+        self.most_looks = most;
+    }
+
+    /// Takes a newer state of the cluster.
+    pub fn start(&mut self, cluster: Cluster, version: ServerVersion, at: Timestamp) {
+        self.finish_start();
+        let before = self.state.as_ref().map(|state| state.known.clone());
+        self.starting = Some((SnapshotInProgress::new(cluster, version, before), at));
+    }
+
+    /// Completes the snapshot of the state that is started, if one is, whatever that takes.
+    pub fn finish_start(&mut self) {
+        if let Some((snapshot, at)) = self.starting.take() {
+            self.start_with(snapshot.finish(), at);
+        }
+    }
+
+    /// Continues the snapshot of the state that is started; false if that was interrupted.
+    fn advance_start(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
+        let Some((snapshot, _)) = &mut self.starting else { return true };
+        let is_complete = snapshot.advance(continues);
+        if is_complete {
+            self.finish_start();
+        }
+        is_complete
+    }
+
+    /// Takes a newer state with a snapshot of it.
+    pub fn start_with(&mut self, known: ClusterSnapshot, at: Timestamp) {
+        self.starting = None;
+        let number = self.state.as_ref().map_or(0, |state| state.number + 1);
+        let mut before = std::mem::take(&mut self.losses);
+        for (loss, nodes) in losses(&known.cluster) {
+            let nodes = Arc::new(nodes);
+            let loss_before = before.remove(&loss);
+            if loss_before.is_none() {
+                self.queue.push_back(loss.clone());
+            }
+            let known = match loss_before {
+                Some(before) => KnownLoss { nodes, ..before },
+                None => KnownLoss::new(nodes, &known.cluster),
+            };
+            self.losses.insert(loss, known);
+        }
+        self.leave_large_zones(known.cluster.nodes().len());
+        let losses = &self.losses;
+        let is_answered = |loss: &Loss| losses.get(loss).is_some_and(|known| known.answer.is_some());
+        self.queue.retain(|loss| losses.get(loss).is_some_and(|known| known.is_queued));
+        self.queue.make_contiguous().sort_by_key(is_answered);
+        self.state = Some(State { known, at, number });
+    }
+
+    /// Leaves the zones to the what-if where all of them together would take too long.
+    fn leave_large_zones(&mut self, nodes: usize) {
+        let is_zone = |loss: &Loss| matches!(loss, Loss::Zone(_));
+        let zones = self.losses.iter().filter(|(loss, _)| is_zone(loss));
+        let pods: usize = zones.map(|(_, known)| known.pods).sum();
+        if pods.saturating_mul(nodes) > self.most_looks {
+            for (_, known) in self.losses.iter_mut().filter(|(loss, _)| is_zone(loss)) {
+                (known.is_on_request, known.is_queued, known.answer) = (true, false, None);
+            }
+        }
+    }
+
+    /// A copy of the state that was started last, with its snapshot: what else is worked out can start from it. None while
+    /// the first snapshot is not complete.
+    pub fn state(&self) -> Option<ClusterSnapshot> {
+        self.state.as_ref().map(|state| state.known.clone())
+    }
+
+    /// Whether there is such a state.
+    pub const fn has_state(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// When the state was taken whose losses are answered; none before the first.
+    pub fn state_at(&self) -> Option<Timestamp> {
+        self.state.as_ref().map(|state| state.at)
+    }
+
+    /// When the state was taken that was started last.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        let starting = self.starting.as_ref().map(|(_, at)| *at);
+        starting.or(self.state_at())
+    }
+
+    /// Whether the snapshot of a state is not complete.
+    pub const fn is_starting(&self) -> bool {
+        self.starting.is_some()
+    }
+
+    /// Goes on until all is answered or `continues`, which is asked before each loss and each pod, returns false.
+    pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) {
+        if !self.advance_start(continues) {
+            return;
+        }
+        while self.resume() || continues() && self.start_next() {
+            if !self.simulate(continues) {
+                return;
+            }
+        }
+    }
+
+    /// Whether a simulation is to be continued. That of a zone is paused while a node has no answer yet.
+    fn resume(&mut self) -> bool {
+        let is_new_node = |loss: &Loss| {
+            let is_new = |known: &KnownLoss| known.answer.is_none();
+            matches!(loss, Loss::Node(_)) && self.losses.get(loss).is_some_and(is_new)
+        };
+        let awaits_node = self.queue.front().is_some_and(is_new_node);
+        match &self.simulation {
+            Some(Simulation { loss: Loss::Zone(_), .. }) if awaits_node => {
+                self.paused = self.simulation.take()
+            }
+            None if !awaits_node => self.simulation = self.paused.take(),
+            Some(_) | None => {}
+        }
+        self.simulation.is_some()
+    }
+
+    /// Answers the next loss, or starts to simulate it; false if all are answered.
+    fn start_next(&mut self) -> bool {
+        let Some(state) = &self.state else { return false };
+        let Some(known) = self.queue.front().and_then(|loss| self.losses.get_mut(loss)) else { return false };
+        if known.answer.is_some_and(|known| known.state == state.number) {
+            return false;
+        }
+        let Some(loss) = self.queue.pop_front() else { return false };
+        known.is_queued = false;
+        let simulation = state.lose(loss, known.nodes.clone());
+        match simulation {
+            Ok(simulation) => self.simulation = Some(simulation),
+            Err(certain) => {
+                let (loss, answer) = *certain;
+                let (at, state) = (state.at, state.number);
+                self.answer(loss, KnownAnswer { answer, at, state });
+            }
+        }
+        true
+    }
+
+    /// Continues the simulation; false if it was interrupted.
+    fn simulate(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
+        let is_wanted = |simulation: &Simulation| self.losses.contains_key(&simulation.loss);
+        let Some(simulation) = self.simulation.take().filter(is_wanted) else { return true };
+        let Simulation { loss, cluster, at, state, run } = simulation;
+        let mut run = run.map_environment(|placing| placing.in_cluster(&cluster, Timestamp::EPOCH));
+        loop {
+            if !continues() {
+                let run = run.map_environment(PlacingEnvironment::into_state);
+                self.simulation = Some(Simulation { loss, cluster, at, state, run });
+                return false;
+            }
+            if !run.advance(&cluster) {
+                break;
+            }
+        }
+        let answer = LossAnswer::new(&run.finish());
+        self.answer(loss, KnownAnswer { answer, at, state });
+        true
+    }
+
+    fn answer(&mut self, loss: Loss, answer: KnownAnswer) {
+        let Some(known) = self.losses.get_mut(&loss).filter(|known| !known.is_on_request) else { return };
+        known.answer = Some(answer);
+        if !std::mem::replace(&mut known.is_queued, true) {
+            self.queue.push_back(loss);
+        }
+    }
+
+    /// What is known.
+    pub fn headroom(&self) -> Headroom {
+        let mut headroom = Headroom::default();
+        for (loss, known) in &self.losses {
+            match loss {
+                Loss::Node(node) => self.record(known, node, &mut headroom.nodes),
+                Loss::Zone(zone) => self.record(known, zone, &mut headroom.zones),
+            }
+        }
+        headroom
+    }
+
+    /// Each loss, and the pods that have nowhere to run after it; none while that is not known.
+    pub fn answers(&self) -> BTreeMap<String, Option<OutcomeCounts>> {
+        let name = |loss: &Loss| match loss {
+            Loss::Node(node) => node.to_string(),
+            Loss::Zone(zone) => format!("zone {zone}"),
+        };
+        let answer = |known: &KnownLoss| known.answer.map(|known| known.answer.outcomes);
+        self.losses.iter().map(|(loss, known)| (name(loss), answer(known))).collect()
+    }
+
+    fn record<T: Clone>(&self, known: &KnownLoss, of: &T, losses: &mut HeadroomLosses<T>) {
+        losses.tried += 1;
+        if known.is_on_request {
+            losses.on_request += 1;
+            return;
+        }
+        losses.progress.all += known.pods;
+        let Some(KnownAnswer { answer, at, state }) = known.answer else {
+            losses.undecided += 1;
+            return;
+        };
+        losses.progress.done += known.pods;
+        losses.record(of.clone(), answer);
+        if self.state.as_ref().is_some_and(|newest| newest.number != state) {
+            losses.outdated_since = Some(losses.outdated_since.map_or(at, |oldest| oldest.min(at)));
+        }
+    }
+
+    /// Whether all is answered in the last state.
+    pub fn is_done(&self) -> bool {
+        let Some(state) = &self.state else { return false };
+        let is_answered = |known: &KnownLoss| known.answer.is_some_and(|answer| answer.state == state.number);
+        self.losses.values().all(|known| known.is_on_request || is_answered(known))
+    }
+}
+
+impl KnownLoss {
+    fn new(nodes: Arc<BTreeSet<NodeName>>, cluster: &Cluster) -> Self {
+        let pods = nodes.iter().map(|node| cluster.pods_on(node).count()).sum();
+        Self { nodes, pods, is_queued: true, is_on_request: false, answer: None }
+    }
+}
+
+impl State {
+    /// Starts to simulate the loss of some nodes.
+    ///
+    /// # Errors
+    /// The answer, where it is certain that all pods find a node.
+    fn lose(
+        &self,
+        loss: Loss,
+        nodes: Arc<BTreeSet<NodeName>>,
+    ) -> Result<Simulation, Box<(Loss, LossAnswer)>> {
+        let cluster = self.known.cluster.clone();
+        let pods = failover::leave_lost_nodes(&cluster, &nodes);
+        let mut left = self.known.snapshot.clone();
+        nodes.iter().for_each(|node| left.remove_node(node));
+        if fit_bound::all_fit(&mut left, &cluster, &pods) {
+            // Where they land makes no difference.
+            let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
+            let failover = failover(&cluster, pods, &nodes, anywhere);
+            return Err(Box::new((loss, LossAnswer::new(&failover))));
+        }
+        let environment = PlacingEnvironment::for_outcomes(&cluster, left, Timestamp::EPOCH);
+        let run = FailoverRun::new(pods, nodes, environment);
+        let run = run.map_environment(PlacingEnvironment::into_state);
+        Ok(Simulation { loss, cluster, at: self.at, state: self.number, run })
+    }
+}
+
+impl LossAnswer {
+    fn new(failover: &Failover) -> Self {
+        let of_nodes = failover.counts();
+        let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
+        let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
+        Self { outcomes: failover.all_counts().only_nowhere(), pods: of_nodes.total() - stay }
+    }
+}
+
+/// The losses of all Ready nodes, and of all zones of them where there are several.
+fn losses(cluster: &Cluster) -> BTreeMap<Loss, BTreeSet<NodeName>> {
+    let mut zones: BTreeMap<ZoneKey, BTreeSet<NodeName>> = BTreeMap::new();
+    let mut losses = BTreeMap::new();
+    for node in cluster.nodes().iter().filter(|node| node.is_ready()) {
+        zones.entry(node.zone()).or_default().insert(node.name.clone());
+        losses.insert(Loss::Node(node.name.clone()), [node.name.clone()].into());
+    }
+    if zones.len() > 1 {
+        losses.extend(zones.into_iter().map(|(zone, nodes)| (Loss::Zone(zone), nodes)));
+    }
+    losses
+}

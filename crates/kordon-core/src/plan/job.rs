@@ -1,0 +1,50 @@
+//! A plan to be made on another thread: over many nodes it takes a while.
+
+use super::{
+    action::Action, cancellation::Cancellation, gaps, placing_environment::PlacingEnvironment, plan::Plan,
+    rules::EvictionRules, targets::PlanError,
+};
+use crate::{
+    cluster::Cluster,
+    placement::{Snapshot, SnapshotLease},
+};
+use kordon_time::Timestamp;
+
+/// A plan to be made, with copies of everything that it takes.
+#[derive(Debug)]
+pub struct PlanJob {
+    pub action: Action,
+    pub cluster: Cluster,
+    pub rules: EvictionRules,
+    /// None if the plan need not say where pods land.
+    pub snapshot: Option<SnapshotLease>,
+    pub now: Timestamp,
+}
+
+/// The result of a job.
+#[derive(Debug)]
+pub struct PlanResult {
+    pub plan: Result<Box<Plan>, PlanError>,
+    /// Brought up to the cluster of the job.
+    pub snapshot: Option<Snapshot>,
+}
+
+impl PlanJob {
+    pub fn work(self) -> PlanResult {
+        self.work_until(&Cancellation::default())
+    }
+
+    /// The same, and soon something of no use once it is cancelled.
+    pub fn work_until(self, cancellation: &Cancellation) -> PlanResult {
+        let Self { action, cluster, rules, snapshot, now } = self;
+        let snapshot = snapshot.map(|lease| lease.of(&cluster, rules.version));
+        let plan = match snapshot.clone().filter(|_| gaps::can_place(&cluster)) {
+            Some(snapshot) => {
+                let placing = PlacingEnvironment::new(&cluster, snapshot, now).until_cancelled(cancellation);
+                Plan::new(action, &cluster, &placing, rules, now)
+            }
+            None => Plan::over(action, &cluster, None, rules, now),
+        };
+        PlanResult { plan: plan.map(Box::new), snapshot }
+    }
+}

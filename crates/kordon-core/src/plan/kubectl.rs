@@ -1,0 +1,301 @@
+//! The kubectl and kordon commands for an action.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt};
+
+use super::{
+    action::{Action, DrainOptions, RemovalOptions},
+    label_edits::LabelEdits,
+    taint_edits::{Removal, TaintEdits},
+};
+use crate::cluster::{Key, Namespace, NodeName};
+use kordon_time::Span;
+
+/// The equivalent kubectl command; none if kubectl has none.
+pub fn command(action: &Action) -> Option<String> {
+    match action {
+        // kubectl evicts with drain only.
+        Action::Evict { .. } => None,
+        Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Taint { .. }
+        | Action::Label { .. }
+        | Action::Drain { .. }
+        | Action::Delete { .. } => Some(of_action("kubectl", action)),
+    }
+}
+
+impl Action {
+    /// The kordon command that prints its plan, and with `--enforce` applies it.
+    pub fn kordon(&self) -> String {
+        of_action("kordon", self)
+    }
+}
+
+/// The command that deletes a Node object.
+pub fn delete_node(node: &NodeName) -> String {
+    CommandLine::new("kubectl delete node").object(node).to_string()
+}
+
+/// The command that removes the finalizers of a pod.
+pub fn remove_finalizers(pod: &Key) -> String {
+    let patch = r#"[{"op":"remove","path":"/metadata/finalizers"}]"#;
+    CommandLine::new("kubectl patch pod")
+        .object(&pod.name)
+        .namespace(&pod.namespace)
+        .flag("type", "json")
+        .flag("patch", patch)
+        .to_string()
+}
+
+/// The command that changes a number in the specification of a PodDisruptionBudget.
+pub fn patch_budget(budget: &Key, field: &str, value: i32) -> String {
+    CommandLine::new("kubectl patch pdb")
+        .object(&budget.name)
+        .namespace(&budget.namespace)
+        .flag("type", "merge")
+        .flag("patch", format!(r#"{{"spec":{{"{field}":{value}}}}}"#))
+        .to_string()
+}
+
+/// The command that scales a workload, whose resource is as in `deployment`.
+pub fn scale(resource: &str, workload: &Key, replicas: i32) -> String {
+    CommandLine::new("kubectl scale")
+        .object(format!("{resource}/{}", workload.name))
+        .namespace(&workload.namespace)
+        .flag("replicas", replicas.to_string())
+        .to_string()
+}
+
+/// The command that predicts the failure of nodes, or of `zone`s.
+pub fn failure(of: &str, names: impl IntoIterator<Item: ToString>) -> String {
+    CommandLine::new(format!("kordon plan {of}-failure")).objects(names).to_string()
+}
+
+/// The command of kubectl or kordon for an action; for pods of several namespaces, one for each.
+fn of_action(program: &str, action: &Action) -> String {
+    let of_nodes =
+        |verb: &str, nodes: &[NodeName]| CommandLine::new(format!("{program} {verb}")).objects(nodes);
+    match action {
+        Action::Cordon { nodes } => of_nodes("cordon", nodes).to_string(),
+        Action::Uncordon { nodes } => of_nodes("uncordon", nodes).to_string(),
+        Action::Taint { nodes, edits } => {
+            let line = of_nodes("taint nodes", nodes).objects(edited_taints(edits));
+            line.switch("overwrite", edits.overwrite).to_string()
+        }
+        Action::Label { nodes, edits } => {
+            let line = of_nodes("label nodes", nodes).objects(edited_labels(edits));
+            line.switch("overwrite", edits.overwrite).to_string()
+        }
+        Action::Drain { nodes, options } => {
+            let line = drain_flags(of_nodes("drain", nodes), options);
+            let parallel = (program == "kordon" && options.parallel > 1).then_some(options.parallel);
+            line.optional("parallel", parallel.map(|nodes| nodes.to_string())).to_string()
+        }
+        Action::Evict { pods, options } => remove(program, "evict", pods, *options),
+        Action::Delete { pods, options } => remove(program, "delete", pods, *options),
+    }
+}
+
+fn remove(program: &str, verb: &str, pods: &[Key], options: RemovalOptions) -> String {
+    let mut namespaces: BTreeMap<&Namespace, Vec<&str>> = BTreeMap::new();
+    pods.iter().for_each(|pod| namespaces.entry(&pod.namespace).or_default().push(&pod.name));
+    let of_namespace = |(namespace, names): (&Namespace, Vec<&str>)| {
+        let line = CommandLine::new(format!("{program} {verb} pod")).objects(names).namespace(namespace);
+        let line = match options.grace {
+            Some(Span::ZERO) => line.flag("grace-period", "0").switch("force", true),
+            grace => line.optional("grace-period", grace.map(|grace| grace.as_secs().to_string())),
+        };
+        line.optional("timeout", options.timeout.map(duration)).to_string()
+    };
+    namespaces.into_iter().map(of_namespace).collect::<Vec<_>>().join("; ")
+}
+
+/// The arguments of kubectl taint for these edits.
+pub fn taint_words(edits: &TaintEdits) -> String {
+    edited_taints(edits).collect::<Vec<_>>().join(" ")
+}
+
+/// The arguments of kubectl label for these edits.
+pub fn label_words(edits: &LabelEdits) -> String {
+    edited_labels(edits).collect::<Vec<_>>().join(" ")
+}
+
+fn edited_taints(edits: &TaintEdits) -> impl Iterator<Item = String> {
+    let removed = edits.remove.iter().map(|Removal { key, effect }| match effect {
+        Some(effect) => format!("{key}:{effect}-"),
+        None => format!("{key}-"),
+    });
+    edits.add.iter().map(ToString::to_string).chain(removed)
+}
+
+fn edited_labels(edits: &LabelEdits) -> impl Iterator<Item = String> {
+    let set = edits.set.iter().map(|(key, value)| format!("{key}={value}"));
+    set.chain(edits.remove.iter().map(|key| format!("{key}-")))
+}
+
+/// The flags of kubectl drain that differ from the defaults.
+fn drain_flags(line: CommandLine, options: &DrainOptions) -> CommandLine {
+    line.switch("ignore-daemonsets", options.ignore_daemonsets)
+        .switch("delete-emptydir-data", options.delete_emptydir_data)
+        .switch("force", options.force)
+        .switch("disable-eviction", options.disable_eviction)
+        .optional("grace-period", options.grace.map(|grace| grace.as_secs().to_string()))
+        .optional("timeout", options.timeout.map(duration))
+        .optional("pod-selector", options.pod_selector.as_ref().map(ToString::to_string))
+        .optional(
+            "skip-wait-for-delete-timeout",
+            options.skip_wait_for_delete.map(|limit| limit.as_secs().to_string()),
+        )
+}
+
+/// A duration as Go reads it: `90s`, `1500ms`.
+fn duration(span: Span) -> String {
+    let millis = span.as_nanos() / 1_000_000;
+    if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
+}
+
+/// A command as it is typed into a shell: every word is quoted that a shell would change.
+#[derive(Clone, Debug)]
+struct CommandLine {
+    command: String,
+    /// Names, and other words without a dash.
+    objects: Vec<String>,
+    flags: Vec<String>,
+}
+
+impl CommandLine {
+    fn new(command: impl Into<String>) -> Self {
+        Self { command: command.into(), objects: Vec::new(), flags: Vec::new() }
+    }
+
+    fn object(self, word: impl ToString) -> Self {
+        self.objects([word])
+    }
+
+    fn objects(mut self, words: impl IntoIterator<Item: ToString>) -> Self {
+        self.objects.extend(words.into_iter().map(|word| word.to_string()));
+        self
+    }
+
+    fn namespace(mut self, namespace: &Namespace) -> Self {
+        self.flags.push(format!("-n {}", quoted(namespace)));
+        self
+    }
+
+    fn flag(mut self, name: &str, value: impl AsRef<str>) -> Self {
+        self.flags.push(format!("--{name}={}", quoted(value.as_ref())));
+        self
+    }
+
+    fn optional(self, name: &str, value: Option<String>) -> Self {
+        match value {
+            Some(value) => self.flag(name, value),
+            None => self,
+        }
+    }
+
+    fn switch(mut self, name: &str, is_on: bool) -> Self {
+        self.flags.extend(is_on.then(|| format!("--{name}")));
+        self
+    }
+}
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.command)?;
+        // After `--` no word is a flag.
+        let is_like_a_flag = self.objects.iter().any(|word| word.starts_with('-'));
+        if !is_like_a_flag {
+            self.objects.iter().try_for_each(|word| write!(f, " {}", quoted(word)))?;
+        }
+        self.flags.iter().try_for_each(|flag| write!(f, " {flag}"))?;
+        if is_like_a_flag {
+            f.write_str(" --")?;
+            self.objects.iter().try_for_each(|word| write!(f, " {}", quoted(word)))?;
+        }
+        Ok(())
+    }
+}
+
+/// A word as a shell reads it as one. The names of objects need no quotes, unless a server lies.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |letter: char| {
+        letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | ':' | '=' | ',')
+    };
+    // The Z shell expands a word that starts with an equals sign.
+    if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
+        Cow::Borrowed(word)
+    } else {
+        Cow::Owned(format!("'{}'", word.replace('\'', r"'\''")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Selector;
+
+    #[test]
+    fn a_word_that_a_shell_would_take_for_more_than_a_word_is_quoted() {
+        assert_eq!(quoted("node-1.example.com"), "node-1.example.com");
+        assert_eq!(quoted("team=a:NoExecute"), "team=a:NoExecute");
+        assert_eq!(quoted("a;reboot"), "'a;reboot'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("=ls"), "'=ls'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn pods_of_several_namespaces_have_a_complete_command_for_each_namespace() {
+        let pods = vec![Key::new("shop", "web-0"), Key::new("data", "db-0"), Key::new("shop", "web-1")];
+        let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
+        let delete = Action::Delete { pods: pods.clone(), options };
+        assert_eq!(
+            command(&delete).as_deref(),
+            Some(
+                "kubectl delete pod db-0 -n data --grace-period=0 --force; \
+                 kubectl delete pod web-0 web-1 -n shop --grace-period=0 --force"
+            )
+        );
+        let options =
+            RemovalOptions { grace: Some(Span::from_secs(5)), timeout: Some(Span::from_secs(90)), ..options };
+        assert_eq!(
+            Action::Evict { pods, options }.kordon(),
+            "kordon evict pod db-0 -n data --grace-period=5 --timeout=90s; \
+             kordon evict pod web-0 web-1 -n shop --grace-period=5 --timeout=90s"
+        );
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_flag_is_none() {
+        let pods = vec![Key::new("shop", "--all")];
+        let delete = Action::Delete { pods, options: RemovalOptions::default() };
+        assert_eq!(command(&delete).as_deref(), Some("kubectl delete pod -n shop -- --all"));
+    }
+
+    #[test]
+    fn the_options_of_a_drain_are_flags() {
+        let options = DrainOptions {
+            timeout: Some(Span::from_millis(1500)),
+            pod_selector: Some(Selector::parse("app in (a, b)").expect("a selector")),
+            ..DrainOptions::default()
+        };
+        let drain = Action::Drain { nodes: vec!["a".into()], options };
+        assert_eq!(
+            command(&drain).as_deref(),
+            Some("kubectl drain a --timeout=1500ms --pod-selector='app in (a,b)'")
+        );
+    }
+
+    #[test]
+    fn the_kordon_command_has_options_that_kubectl_lacks() {
+        let options = DrainOptions { parallel: 3, force: true, ..DrainOptions::default() };
+        let drain = Action::Drain { nodes: vec!["a".into(), "b".into()], options };
+        assert_eq!(drain.kordon(), "kordon drain a b --force --parallel=3");
+        assert_eq!(command(&drain).as_deref(), Some("kubectl drain a b --force"));
+        let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
+        let evict = Action::Evict { pods: vec![Key::new("d", "p"), Key::new("d", "q")], options };
+        assert_eq!(evict.kordon(), "kordon evict pod p q -n d --grace-period=0 --force");
+        assert_eq!(failure("node", ["a", "b"]), "kordon plan node-failure a b");
+    }
+}

@@ -1,0 +1,241 @@
+//! What the plan of an action is computed from: the parts of the cluster that have to be read for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    action::{Action, DrainOptions},
+    filter,
+    rules::EvictionRules,
+    taint,
+    taint_edits::TaintEdits,
+};
+use crate::cluster::{
+    Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload,
+    WorkloadKind,
+};
+use kordon_time::Timestamp;
+
+/// The most parts of one kind that are read by themselves. With more of them, all objects of the kind cost the server
+/// less.
+const MOST_PARTS: usize = 100;
+
+/// The same, of kinds with few and small objects in a whole cluster.
+const MOST_SMALL_PARTS: usize = 10;
+
+/// The scopes that the plan of an action needs, placement apart.
+///
+/// What it needs depends on what is there: pods lead to their budgets and owners, budgets to more pods, and those to
+/// their owners. Read what is not [known](Cluster::knows), and ask again until everything is.
+///
+/// | scope | what for |
+/// | --- | --- |
+/// | all nodes | cordon, drain: the last Ready node of a zone, guard rails |
+/// | the nodes, the pods by name | what is changed |
+/// | pods of the nodes | drain; taint, where NoExecute taints change |
+/// | DaemonSets | drain: which pods stay, also of those that come later |
+/// | budgets, the namespace | of each pod that leaves: the answer to its eviction |
+/// | quotas of its namespace | of each pod that leaves: when its replacement is created |
+/// | the owner, its Deployment | of each pod that leaves: whether it is recreated, and how many replicas there are |
+/// | pods of the owner | whether the last Ready one leaves; how long a pod takes to be Ready |
+/// | pods of a budget, their owners | the numbers of the budget |
+pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> BTreeSet<Scope> {
+    let mut needs = Needs { cluster, scopes: watched(action) };
+    match action {
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => {}
+        Action::Taint { nodes, edits } => {
+            for node in evicting(nodes, edits, cluster) {
+                needs.scopes.insert(Scope::PodsOn(node.clone()));
+                needs.add_all(cluster.pods_on(node).map(|pod| &**pod));
+            }
+        }
+        Action::Drain { nodes, options } => {
+            let leave = |pod: &&Pod| !stays(cluster, pod, options, rules, now);
+            for node in nodes {
+                needs.add_all(cluster.pods_on(node).map(|pod| &**pod).filter(leave));
+            }
+        }
+        Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
+            let found = pods.iter().filter_map(|pod| cluster.pod(pod)).map(|pod| &**pod);
+            needs.scopes.extend(found.clone().filter_map(|pod| pod.node.clone()).map(Scope::Node));
+            needs.add_all(found);
+        }
+    }
+    few(uncovered(needs.scopes), |whole| matches!(cluster.known_in(whole), Known::Forbidden { .. }))
+}
+
+/// The scopes that decide how the budgets that refuse the evictions of these pods would allow one.
+pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
+    let refuses = |pod: &&Pod| cluster.budgets_of(pod).any(|budget| budget.status.disruptions_allowed < 1);
+    let mut needs = Needs { cluster, scopes: BTreeSet::new() };
+    pods.filter(refuses).for_each(|pod| needs.add_pods_of_budgets(pod));
+    uncovered(needs.scopes)
+}
+
+/// The scopes without those that others [cover](Scope::covers): a budget of a Deployment often selects the pods of its
+/// ReplicaSet by fewer labels.
+fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
+    let selecting: Vec<&Scope> = scopes.iter().filter(|scope| matches!(scope, Scope::PodsWith(..))).collect();
+    // Of two that cover each other, the first is read.
+    let is_before = |other: &Scope, scope: &Scope| other < scope || !scope.covers(other);
+    let is_covered = |scope: &Scope| {
+        selecting.iter().any(|other| *other != scope && other.covers(scope) && is_before(other, scope))
+    };
+    scopes.iter().filter(|scope| !is_covered(scope)).cloned().collect()
+}
+
+/// The pods that an action may remove. Its outcome rests on them, and it may not start on old data about them.
+pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
+    let on = |node: &NodeName| Scope::PodsOn(node.clone());
+    match action {
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => BTreeSet::new(),
+        Action::Taint { nodes, edits } => evicting(nodes, edits, cluster).map(on).collect(),
+        Action::Drain { nodes, .. } => nodes.iter().map(on).collect(),
+        Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
+            pods.iter().cloned().map(Scope::Pod).collect()
+        }
+    }
+}
+
+/// The nodes from which pods leave because of these edits, or stay.
+fn evicting<'a>(
+    nodes: &'a [NodeName],
+    edits: &TaintEdits,
+    cluster: &Cluster,
+) -> impl Iterator<Item = &'a NodeName> {
+    let changes =
+        |node: &&NodeName| cluster.node(node).is_some_and(|node| taint::changes_evictions(edits, node));
+    nodes.iter().filter(changes)
+}
+
+/// What is watched from the plan of an action until the action has been applied, of all that the plan needs: the budgets
+/// that may block it, and what [`watched`] names.
+pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
+    // What is read as a whole anyway is not watched in parts.
+    let whole_if_read = |scope: Scope| {
+        let whole = scope.whole();
+        if needs.contains(&whole) { whole } else { scope }
+    };
+    let budgets = needs.iter().filter(|scope| scope.kind() == FeedKind::Budgets).cloned();
+    watched(action).into_iter().map(whole_if_read).chain(budgets).collect()
+}
+
+/// Of what a plan needs, the scopes whose changes matter while it is applied.
+pub fn watched(action: &Action) -> BTreeSet<Scope> {
+    let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
+    let watched = match action {
+        Action::Cordon { .. } => [Scope::Nodes].into(),
+        Action::Uncordon { nodes: names } | Action::Label { nodes: names, .. } => nodes(names),
+        Action::Taint { nodes: names, .. } => nodes(names),
+        Action::Drain { nodes, .. } => {
+            let pods = nodes.iter().cloned().map(Scope::PodsOn);
+            [Scope::Nodes, Scope::Workloads(WorkloadKind::DaemonSet)].into_iter().chain(pods).collect()
+        }
+        Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
+            pods.iter().cloned().map(Scope::Pod).collect()
+        }
+    };
+    few(watched, |_| false)
+}
+
+/// Replaces many parts of a kind by all of it, unless that may not be read.
+fn few(scopes: BTreeSet<Scope>, is_forbidden: impl Fn(&Scope) -> bool) -> BTreeSet<Scope> {
+    let mut parts: BTreeMap<Scope, usize> = BTreeMap::new();
+    for scope in &scopes {
+        *parts.entry(scope.whole()).or_default() += 1;
+    }
+    let read = |scope: Scope| {
+        let whole = scope.whole();
+        if parts[&whole] > most_parts(&whole) && !is_forbidden(&whole) { whole } else { scope }
+    };
+    scopes.into_iter().map(read).collect()
+}
+
+const fn most_parts(whole: &Scope) -> usize {
+    match whole {
+        Scope::Budgets | Scope::Namespaces | Scope::Quotas => MOST_SMALL_PARTS,
+        _ => MOST_PARTS,
+    }
+}
+
+/// Whether a drain leaves the pod where it is, whatever flags are added.
+fn stays(
+    cluster: &Cluster,
+    pod: &Pod,
+    options: &DrainOptions,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> bool {
+    let owner_is_known = match pod.owner.as_deref() {
+        Some(Owner { kind: OwnerKind::Workload(kind @ WorkloadKind::DaemonSet), .. }) => {
+            cluster.knows(&Scope::Workloads(*kind))
+        }
+        Some(_) | None => true,
+    };
+    // Until the DaemonSets are known, their pods look as if they left.
+    !owner_is_known || !filter::is_removed(&filter::screen(cluster, pod, options, rules, now))
+}
+
+struct Needs<'a> {
+    cluster: &'a Cluster,
+    scopes: BTreeSet<Scope>,
+}
+
+impl<'a> Needs<'a> {
+    fn add_all(&mut self, leaving: impl Iterator<Item = &'a Pod>) {
+        for pod in leaving {
+            self.add(pod);
+        }
+    }
+
+    /// Adds what decides about a pod that leaves.
+    fn add(&mut self, pod: &'a Pod) {
+        let namespace = &pod.key.namespace;
+        self.scopes.insert(Scope::BudgetsIn(namespace.clone()));
+        self.scopes.insert(Scope::Namespace(namespace.clone()));
+        self.scopes.insert(Scope::QuotasIn(namespace.clone()));
+        if let Some(owner) = self.owner(pod)
+            && let Some(selector) = owner.selector.as_ref().filter(|_| owner.kind != WorkloadKind::DaemonSet)
+        {
+            self.select(namespace, selector);
+        }
+        self.add_pods_of_budgets(pod);
+    }
+
+    /// Adds what the numbers of the budgets of a pod rest on: their pods, and the owners of those.
+    fn add_pods_of_budgets(&mut self, pod: &'a Pod) {
+        let namespace = &pod.key.namespace;
+        for budget in self.cluster.budgets_of(pod) {
+            let Some(selector) = &budget.selector else { continue };
+            self.select(namespace, selector);
+            for counted in self.cluster.pods_in(namespace).filter(|pod| budget.covers(pod)) {
+                self.owner(counted);
+            }
+        }
+    }
+
+    fn select(&mut self, namespace: &Namespace, selector: &Selector) {
+        if !selector.is_invalid() {
+            self.scopes.insert(Scope::PodsWith(Some(namespace.clone()), selector.clone()));
+        }
+    }
+
+    /// Adds the owner of a pod and the Deployment above it. Returns the owner, if it is known.
+    fn owner(&mut self, pod: &Pod) -> Option<&'a Workload> {
+        let owner = self.workload(&pod.key.namespace, pod.owner.as_ref()?)?;
+        if let Some(above) = &owner.owner {
+            self.workload(&pod.key.namespace, above);
+        }
+        Some(owner)
+    }
+
+    fn workload(&mut self, namespace: &Namespace, owner: &Owner) -> Option<&'a Workload> {
+        let OwnerKind::Workload(kind) = owner.kind else { return None };
+        let key = Key { namespace: namespace.clone(), name: owner.name.clone() };
+        let scope = Scope::Workload(kind, key.clone());
+        // All DaemonSets may be read already.
+        if !self.scopes.contains(&scope.whole()) {
+            self.scopes.insert(scope);
+        }
+        self.cluster.workloads(kind).get(&(kind, key)).map(|workload| &**workload)
+    }
+}

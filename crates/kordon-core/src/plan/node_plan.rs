@@ -1,0 +1,84 @@
+//! What happens to one node in a plan.
+
+use super::pod_plan::Window;
+use crate::cluster::{Key, Labels, NodeName, Taint, Uid};
+use kordon_time::Timestamp;
+
+/// What happens to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodePlan {
+    pub node: NodeName,
+    pub uid: Uid,
+    pub change: NodeChange,
+    /// How its drain proceeds; none for other actions.
+    pub drain: Option<NodeDrain>,
+}
+
+/// What is written to a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeChange {
+    Cordon,
+    Uncordon,
+    Taints {
+        before: Vec<Taint>,
+        after: Vec<Taint>,
+    },
+    Labels {
+        before: Labels,
+        after: Labels,
+    },
+    /// Nothing: the node is already as requested.
+    Unchanged {
+        text: &'static str,
+    },
+    /// Nothing: the request cannot be applied to this node.
+    Refused {
+        text: String,
+    },
+}
+
+/// How the drain of a node proceeds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeDrain {
+    /// Whether kubectl would remove none of its pods because a flag is missing. The rest is predicted as if it were given.
+    pub refused: bool,
+    /// The refusals in kubectl's words.
+    pub refusals: Vec<String>,
+    pub starts: Timestamp,
+    pub ends: Window,
+    /// Whether the drain of an earlier node never ends: this one starts only if the operator continues anyway.
+    pub after_incomplete: bool,
+    /// The budget that its last pod waited for.
+    pub dominated_by: Option<Key>,
+    /// How many of its pods are on it at the end; none where that is not known.
+    pub remaining: Option<usize>,
+}
+
+impl NodeChange {
+    /// What is written, or why nothing is.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Cordon => "set unschedulable".into(),
+            Self::Uncordon => "set schedulable".into(),
+            Self::Unchanged { text } => (*text).into(),
+            Self::Refused { text } => format!("refused: {text}"),
+            Self::Taints { before, after } => {
+                let is_in = |taints: &[Taint], taint: &Taint| {
+                    taints.iter().any(|other| other.to_string() == taint.to_string())
+                };
+                let removed =
+                    before.iter().filter(|taint| !is_in(after, taint)).map(|taint| format!("-{taint}"));
+                let added =
+                    after.iter().filter(|taint| !is_in(before, taint)).map(|taint| format!("+{taint}"));
+                removed.chain(added).collect::<Vec<_>>().join("  ")
+            }
+            Self::Labels { before, after } => {
+                let removed = before.iter().filter(|(key, value)| after.get(key) != Some(value));
+                let added = after.iter().filter(|(key, value)| before.get(key) != Some(value));
+                let removed = removed.map(|(key, value)| format!("-{key}={value}"));
+                let added = added.map(|(key, value)| format!("+{key}={value}"));
+                removed.chain(added).collect::<Vec<_>>().join("  ")
+            }
+        }
+    }
+}

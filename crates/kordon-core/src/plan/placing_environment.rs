@@ -1,0 +1,389 @@
+//! An environment in which replacements land where the scheduler would place them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    cancellation::Cancellation,
+    environment::{Environment, Estimate, Stragglers, TypicalEnvironment},
+    landing::Landing,
+    owner::{self, Recreation},
+    placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
+};
+use crate::{
+    cluster::{Cluster, Key, Node, NodeName, Pod, Termination},
+    placement::{
+        Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
+        Snapshot, Unschedulable,
+    },
+};
+use kordon_time::{Span, Timestamp};
+
+/// The assumption of everything that places replacements.
+pub const TEMPLATES_ASSUMED: &str = "replacements match their templates: quotas admit them, and no webhook, HPA or VPA \
+                                     changes them or their number";
+
+/// A [`TypicalEnvironment`] in which replacements land where a [`Snapshot`] of the cluster says: each sees those before it.
+#[derive(Clone, Debug)]
+pub struct PlacingEnvironment<'a> {
+    typical: TypicalEnvironment<'a>,
+    state: PlacingState,
+}
+
+/// A [`PlacingEnvironment`] without its cluster.
+#[derive(Clone, Debug)]
+pub struct PlacingState {
+    snapshot: Snapshot,
+    /// The nodes that are cordoned in the snapshot.
+    closed: BTreeSet<NodeName>,
+    /// Landings of another run, which are repeated.
+    fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
+    /// By the pod that is replaced.
+    placements: BTreeMap<Key, Arc<PlacementTrace>>,
+    /// The resource use of nodes before their first change.
+    before: BTreeMap<NodeName, ResourceUse>,
+    received: BTreeSet<NodeName>,
+    /// Requests without a feasible node since the snapshot last changed: equal requests have none either.
+    unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
+    /// That of all pods on nodes or a lower one, once it is needed.
+    lowest_priority: Option<i32>,
+    detail: TraceDetail,
+    cancellation: Cancellation,
+}
+
+impl PlacingState {
+    /// The environment in its cluster, which has not changed.
+    pub const fn in_cluster(self, cluster: &Cluster, now: Timestamp) -> PlacingEnvironment<'_> {
+        PlacingEnvironment { typical: TypicalEnvironment { cluster, now }, state: self }
+    }
+}
+
+/// How much of each decision is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TraceDetail {
+    Full,
+    /// Where pods land and which ones they preempt, without reasons, help, times and the load of nodes.
+    OutcomesOnly,
+}
+
+/// Whether a pod may preempt others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MayPreempt {
+    Allowed,
+    Forbidden,
+}
+
+impl<'a> PlacingEnvironment<'a> {
+    /// `snapshot` is of this cluster: a new one, or a copy of one that [`Snapshot::follow`] keeps up to date.
+    pub fn new(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
+        let state = PlacingState {
+            snapshot,
+            closed: BTreeSet::new(),
+            fixed: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            before: BTreeMap::new(),
+            received: BTreeSet::new(),
+            unplaceable: Vec::new(),
+            lowest_priority: None,
+            detail: TraceDetail::Full,
+            cancellation: Cancellation::default(),
+        };
+        state.in_cluster(cluster, now)
+    }
+
+    /// The same, which keeps where pods land and not why: for many questions in a row.
+    pub fn for_outcomes(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
+        let Self { typical, state } = Self::new(cluster, snapshot, now);
+        Self { typical, state: PlacingState { detail: TraceDetail::OutcomesOnly, ..state } }
+    }
+
+    /// The same, which places nothing more once it is cancelled.
+    pub fn until_cancelled(mut self, cancellation: &Cancellation) -> Self {
+        self.state.cancellation = cancellation.clone();
+        self
+    }
+
+    /// The environment without its cluster, for [`PlacingState::in_cluster`] later.
+    pub fn into_state(self) -> PlacingState {
+        self.state
+    }
+
+    /// Cordons these nodes in the snapshot.
+    fn close(&mut self, closed: &BTreeSet<NodeName>) {
+        for name in closed {
+            if self.state.closed.insert(name.clone())
+                && let Some(node) = self.state.snapshot.node_named(name).filter(|node| !node.unschedulable)
+            {
+                let cordoned = Node { unschedulable: true, ..(**node).clone() };
+                self.state.snapshot.put_node(Arc::new(cordoned));
+                self.state.unplaceable.clear();
+            }
+        }
+    }
+
+    /// Repeats a landing of another run.
+    fn repeat(&mut self, pod: &Pod, landing: &Landing, trace: &PlacementTrace) {
+        for preempted in &trace.preempts {
+            self.before_change(&preempted.node);
+            let victim = self.state.snapshot.remove(&preempted.pod, &preempted.node);
+            if let (Some(victim), Some(Landing::Node { node, .. })) = (victim, &preempted.landing) {
+                self.add_replacement(&victim, node);
+            }
+        }
+        if let Landing::Node { node, .. } = landing {
+            self.add_replacement(pod, node);
+        }
+    }
+
+    /// What the scheduler would do with the replacement of a pod if that were created now.
+    pub fn decision(&mut self, pod: &Pod) -> SchedulingOutcome {
+        self.state.snapshot.place(&replacement(pod, self.typical.cluster))
+    }
+
+    /// Places the replacement of a pod, preempts pods for it where needed and allowed, and adds it to the snapshot.
+    fn place(&mut self, pod: &Pod, may_preempt: MayPreempt) -> (Landing, Arc<PlacementTrace>) {
+        let request = replacement(pod, self.typical.cluster);
+        let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
+        if let Some((_, trace)) = self.state.unplaceable.iter().find(|(other, _)| *other == nameless) {
+            return (Landing::Pending { why: trace.why() }, trace.clone());
+        }
+        if self.state.detail == TraceDetail::OutcomesOnly && self.certainly_stays_pending(&request) {
+            let trace = Arc::<PlacementTrace>::default();
+            return (Landing::Pending { why: trace.why() }, trace);
+        }
+        match self.state.snapshot.place(&request) {
+            SchedulingOutcome::Placed(placement) => {
+                let trace = self.placed(&request, &placement);
+                let node = placement.choice().clone();
+                self.add_replacement(pod, &node);
+                (Landing::Node { node, why: trace.why() }, Arc::new(trace))
+            }
+            SchedulingOutcome::Unschedulable(refused) => match (&refused.preemption, may_preempt) {
+                (Preemption::Possible(candidate), MayPreempt::Allowed) => {
+                    self.preempt(pod, candidate, &refused)
+                }
+                _ => self.stay_pending(&request, nameless, &refused),
+            },
+            SchedulingOutcome::NotTried(obstacle) => {
+                let trace = PlacementTrace { obstacle: Some(obstacle), ..PlacementTrace::default() };
+                (Landing::Unknown, Arc::new(trace))
+            }
+        }
+    }
+
+    /// Whether no node is feasible for a pod and no other pod has a lower priority than it: then nothing more has to be
+    /// asked.
+    fn certainly_stays_pending(&mut self, request: &SchedulingRequest) -> bool {
+        let PlacingState { snapshot, lowest_priority, .. } = &mut self.state;
+        if request.obstacle().is_some() {
+            return false;
+        }
+        let lowest = *lowest_priority.get_or_insert_with(|| snapshot.lowest_priority());
+        (request.spec.never_preempts || request.priority <= lowest) && snapshot.has_no_node_for(request)
+    }
+
+    fn placed(&mut self, request: &SchedulingRequest, placement: &Placement) -> PlacementTrace {
+        match self.state.detail {
+            TraceDetail::OutcomesOnly => PlacementTrace::default(),
+            TraceDetail::Full => {
+                let volumes = self.state.snapshot.volume_topology(request);
+                PlacementTrace { volumes, ..PlacementTrace::placed(placement) }
+            }
+        }
+    }
+
+    fn stay_pending(
+        &mut self,
+        request: &SchedulingRequest,
+        nameless: SchedulingRequest,
+        refused: &Unschedulable,
+    ) -> (Landing, Arc<PlacementTrace>) {
+        let closed = &self.state.closed;
+        let trace = Arc::new(match self.state.detail {
+            TraceDetail::OutcomesOnly => PlacementTrace::default(),
+            TraceDetail::Full => PlacementTrace {
+                volumes: self.state.snapshot.volume_topology(request),
+                help: Some(self.state.snapshot.help(request, &|node| closed.contains(node))),
+                ..PlacementTrace::unplaced(refused)
+            },
+        });
+        // An equal request may be allowed to preempt pods that this one is not.
+        if !matches!(refused.preemption, Preemption::Possible(_)) {
+            self.state.unplaceable.push((nameless, trace.clone()));
+        }
+        (Landing::Pending { why: trace.why() }, trace)
+    }
+
+    /// Removes the victims, adds the pod, and then places the victims' replacements, which preempt no others.
+    fn preempt(
+        &mut self,
+        pod: &Pod,
+        candidate: &PreemptionCandidate,
+        refused: &Unschedulable,
+    ) -> (Landing, Arc<PlacementTrace>) {
+        let node = &candidate.node;
+        self.before_change(node);
+        for victim in &candidate.victims {
+            self.state.snapshot.remove(&victim.key, node);
+        }
+        self.add_replacement(pod, node);
+        let mut preempts = Vec::new();
+        for victim in &candidate.victims {
+            let landing = match owner::recreation(self.typical.cluster, victim) {
+                Recreation::Immediately | Recreation::WhenGone => {
+                    Some(self.place(victim, MayPreempt::Forbidden).0)
+                }
+                Recreation::OnSameNode => Some(Landing::Pending {
+                    why: "recreated by its DaemonSet once resources are free".into(),
+                }),
+                Recreation::Never(_) => None,
+            };
+            preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing });
+        }
+        let trace = PlacementTrace { preempts, ..PlacementTrace::unplaced(refused) };
+        (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
+    }
+
+    fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
+        match self.state.detail {
+            // What no other pod can make feasible stays infeasible as pods are added.
+            TraceDetail::OutcomesOnly => {
+                self.state.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
+            }
+            TraceDetail::Full => {
+                self.before_change(node);
+                self.state.received.insert(node.clone());
+            }
+        }
+        let lowest = &mut self.state.lowest_priority;
+        *lowest = lowest.map(|lowest| lowest.min(pod.priority));
+        let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..pod.clone() };
+        new.key = Key { name: replacement_name(pod).as_str().into(), ..pod.key.clone() };
+        self.state.snapshot.add(Arc::new(new), node);
+    }
+
+    /// Records a node's resource use before its first change.
+    fn before_change(&mut self, node: &NodeName) {
+        self.state.unplaceable.clear();
+        if self.state.detail == TraceDetail::Full
+            && !self.state.before.contains_key(node)
+            && let Some(before) = self.state.snapshot.resource_use(node)
+        {
+            self.state.before.insert(node.clone(), before);
+        }
+    }
+}
+
+impl Environment for PlacingEnvironment<'_> {
+    fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate {
+        self.typical.time_to_terminate(pod, grace)
+    }
+
+    fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
+        if self.state.cancellation.is_cancelled() {
+            return Landing::Unknown;
+        }
+        self.close(closed);
+        let (landing, trace) = match self.state.fixed.get(&pod.key).cloned() {
+            Some((landing, trace)) => {
+                self.repeat(pod, &landing, &trace);
+                (landing, trace)
+            }
+            None => self.place(pod, MayPreempt::Allowed),
+        };
+        self.state.placements.insert(pod.key.clone(), trace);
+        landing
+    }
+
+    fn stragglers(&self) -> Stragglers {
+        self.typical.stragglers()
+    }
+
+    /// A pod that preempts others starts when they are gone.
+    fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
+        if self.state.detail == TraceDetail::OutcomesOnly {
+            return Estimate::NEVER;
+        }
+        let start = self.typical.time_to_ready(pod, landing);
+        let trace = self.state.placements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
+        let victims = trace.into_iter().flat_map(|trace| &trace.preempts);
+        let victims = victims.filter_map(|victim| self.typical.cluster.pod(&victim.pod));
+        let gone = victims.map(|victim| self.typical.time_to_terminate(victim, victim.grace));
+        match gone.reduce(Estimate::longer) {
+            Some(gone) => gone.and_then(start),
+            None => start,
+        }
+    }
+
+    fn on_deletion(&mut self, pod: &Pod) {
+        let Some(node) = &pod.node else { return };
+        let Some(known) = self.state.snapshot.remove(&pod.key, node) else { return };
+        let terminating = if known.termination.is_some() {
+            known
+        } else {
+            let deadline = self.typical.cluster.clock().written(self.typical.now + pod.grace);
+            let termination = Termination { deadline, grace: pod.grace };
+            Arc::new(Pod { termination: Some(termination.into()), ..(*known).clone() })
+        };
+        self.state.snapshot.add(terminating, node);
+        self.state.unplaceable.clear();
+    }
+
+    fn on_gone(&mut self, pod: &Pod) {
+        let Some(node) = &pod.node else { return };
+        self.before_change(node);
+        self.state.snapshot.remove(&pod.key, node);
+    }
+
+    fn on_node_change(&mut self, node: Arc<Node>) {
+        self.state.snapshot.put_node(node);
+        self.state.unplaceable.clear();
+    }
+
+    fn on_loss(&mut self, nodes: &BTreeSet<NodeName>) {
+        nodes.iter().for_each(|node| self.state.snapshot.remove_node(node));
+        self.state.unplaceable.clear();
+    }
+
+    fn fix_landings(&mut self, landings: BTreeMap<Key, Landing>, trace: &RunTrace) {
+        let placed = landings.into_iter().filter(|(_, landing)| !matches!(landing, Landing::Pending { .. }));
+        let fixed = placed.filter_map(|(pod, landing)| {
+            let trace = trace.placements.get(&pod)?.clone();
+            Some((pod, (landing, trace)))
+        });
+        self.state.fixed = fixed.collect();
+    }
+
+    fn trace_of(&self, pod: &Key) -> Option<Arc<PlacementTrace>> {
+        self.state.placements.get(pod).cloned()
+    }
+
+    fn trace(&self) -> RunTrace {
+        let receiver = |node: &NodeName| {
+            let (before, after) = (*self.state.before.get(node)?, self.state.snapshot.resource_use(node)?);
+            Some(Receiver { node: node.clone(), before, after })
+        };
+        let receivers = self.state.received.iter().filter_map(receiver).collect();
+        RunTrace { placements: self.state.placements.clone(), receivers }
+    }
+}
+
+/// The scheduling request of a pod's replacement.
+pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
+    let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::of(pod, cluster) };
+    if !SchedulingRequest::keeps_name_of(pod) {
+        request.name = Default::default();
+    }
+    request
+}
+
+/// The name of a replacement; one that no pod has, where the real one is not known yet.
+fn replacement_name(pod: &Pod) -> String {
+    if SchedulingRequest::keeps_name_of(pod) {
+        pod.key.name.to_string()
+    } else {
+        format!("{} (its replacement)", pod.key.name)
+    }
+}

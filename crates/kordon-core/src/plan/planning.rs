@@ -1,0 +1,66 @@
+//! Computes the plan of an action.
+
+use super::{
+    action::{Action, RemovalMode},
+    context::PlanContext,
+    cordon, drain,
+    environment::{Environment, TypicalEnvironment},
+    gaps, label,
+    placing_environment::PlacingEnvironment,
+    plan::Plan,
+    removal,
+    rules::EvictionRules,
+    taint,
+    targets::PlanError,
+};
+use crate::{cluster::Cluster, placement::Snapshot};
+use kordon_time::Timestamp;
+
+impl Plan {
+    /// Computes the plan of an action; with a snapshot of the same cluster, with the landings of pods, where all pods and
+    /// nodes are known.
+    ///
+    /// # Errors
+    /// A named node or pod does not exist, or the outcome rests on something that is not known.
+    pub fn over(
+        action: Action,
+        cluster: &Cluster,
+        snapshot: Option<Snapshot>,
+        rules: impl Into<EvictionRules>,
+        now: Timestamp,
+    ) -> Result<Self, PlanError> {
+        match snapshot.filter(|_| gaps::can_place(cluster)) {
+            Some(snapshot) => {
+                Self::new(action, cluster, &PlacingEnvironment::new(cluster, snapshot, now), rules, now)
+            }
+            None => Self::new(action, cluster, &TypicalEnvironment { cluster, now }, rules, now),
+        }
+    }
+
+    /// Computes the plan of an action while others do what `environment` says.
+    ///
+    /// # Errors
+    /// A named node or pod does not exist, or the outcome rests on something that is not known.
+    pub fn new<E: Environment>(
+        action: Action,
+        cluster: &Cluster,
+        environment: &E,
+        rules: impl Into<EvictionRules>,
+        now: Timestamp,
+    ) -> Result<Self, PlanError> {
+        let context = PlanContext { cluster, environment, rules: rules.into(), now };
+        match &action {
+            Action::Cordon { nodes } => cordon::cordon(&action, nodes, &context),
+            Action::Uncordon { nodes } => cordon::uncordon(&action, nodes, &context),
+            Action::Taint { nodes, edits } => taint::plan(&action, nodes, edits, &context),
+            Action::Label { nodes, edits } => label::plan(&action, nodes, edits, &context),
+            Action::Drain { nodes, options } => drain::plan(&action, nodes, options, &context),
+            Action::Evict { pods, options } => {
+                removal::plan(&action, pods, *options, RemovalMode::Evict, &context)
+            }
+            Action::Delete { pods, options } => {
+                removal::plan(&action, pods, *options, RemovalMode::Delete, &context)
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What happens to one pod in a plan, and when.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    environment::Quality,
+    eviction::EvictionAnswer,
+    eviction_note::EvictionNote,
+    landing::Landing,
+    outcome::{self, Departing, PlacedReplacement, PodOutcome},
+    owner::NotRecreated,
+    placement_trace::PlacementTrace,
+    quota::QuotaRefusal,
+    verdict::Verdict,
+    warning::PodWarning,
+};
+use crate::cluster::{Cluster, Key, Name, NodeName, OwnerKind, Pod, Uid};
+use kordon_time::Timestamp;
+
+/// What happens to a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodPlan {
+    pub pod: Key,
+    pub uid: Uid,
+    pub node: Option<NodeName>,
+    /// Its controller, as its owner reference names it.
+    pub owner: Option<(OwnerKind, Name)>,
+    pub verdict: Verdict,
+    /// What becomes of it.
+    pub outcome: PodOutcome,
+    /// Why no controller recreates it; none if one does, or it stays.
+    pub lost: Option<NotRecreated>,
+    pub warnings: BTreeSet<PodWarning>,
+    /// What the eviction subresource would answer now.
+    pub answer: Option<EvictionAnswer>,
+    /// When its deletion starts.
+    pub leaves: Window,
+    /// When its object is gone.
+    pub gone: Window,
+    /// When the timeout expires before it is gone.
+    pub times_out: Option<Timestamp>,
+    /// The quota that refuses its replacement at first.
+    pub quota: Option<QuotaRefusal>,
+    pub landing: Option<Landing>,
+    /// How its replacement was placed; none if placements are not computed.
+    pub placement: Option<Arc<PlacementTrace>>,
+    /// When its replacement is likely Ready.
+    pub ready_again: Option<Timestamp>,
+    /// How reliable the times are.
+    pub quality: Quality,
+    /// Of a pod that a taint deletes: what to know of that.
+    pub eviction_notes: Vec<EvictionNote>,
+}
+
+/// When something happens; none is never, or not known (of a pod that is undecided).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    pub soonest: Option<Timestamp>,
+    pub likely: Option<Timestamp>,
+    pub latest: Option<Timestamp>,
+}
+
+impl Window {
+    /// The same where no more is known than the soonest time.
+    pub(super) fn at_the_soonest(self) -> Self {
+        Self { likely: None, latest: None, ..self }
+    }
+}
+
+impl PodPlan {
+    /// The row of a pod of which only the verdict is known.
+    pub(super) fn new(pod: &Pod, verdict: Verdict) -> Self {
+        Self {
+            pod: pod.key.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone(),
+            owner: pod.owner.as_ref().map(|owner| (owner.kind.clone(), owner.name.clone())),
+            outcome: PodOutcome::Stays { why: verdict.to_string().into() },
+            verdict,
+            lost: None,
+            warnings: BTreeSet::new(),
+            answer: None,
+            leaves: Window::default(),
+            gone: Window::default(),
+            times_out: None,
+            quota: None,
+            landing: None,
+            placement: None,
+            ready_again: None,
+            quality: Quality::Certain,
+            eviction_notes: Vec::new(),
+        }
+    }
+
+    /// What becomes of the pod, of which this is the plan.
+    pub(super) fn decide_outcome(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
+        match &self.verdict {
+            Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => {
+                PodOutcome::Stays { why: self.verdict.to_string().into() }
+            }
+            Verdict::Refused { .. }
+            | Verdict::Waits { .. }
+            | Verdict::WaitsForController { .. }
+            | Verdict::WaitsForNamespace
+            | Verdict::Blocked { .. }
+            | Verdict::TwoBudgets { .. }
+            | Verdict::Unknown { .. } => PodOutcome::Blocked { why: self.verdict.to_string() },
+            Verdict::Undecided { .. } => PodOutcome::Unknown { why: self.verdict.to_string().into() },
+            Verdict::Terminating => PodOutcome::of_terminating(cluster, pod),
+            Verdict::Leaves(_) | Verdict::LeavesAfter { .. } | Verdict::Deleted { .. } => {
+                let is_gone = self.gone.likely.is_some()
+                    || pod.node.as_ref().is_some_and(|node| !outcome::keeps_pods(cluster, node));
+                let running = Departing::from_running_node(cluster, pod, false);
+                let departing =
+                    Departing { is_gone, is_detached: is_gone, quota: self.quota.clone(), ..running };
+                let replacement = self.landing.as_ref().map(|landing| PlacedReplacement {
+                    landing,
+                    trace: self.placement.as_deref(),
+                    ready: self.ready_again,
+                });
+                if replacement.is_none() && self.times_out.is_some() && departing.is_replaced() {
+                    return PodOutcome::WaitsForOldPod;
+                }
+                departing.decide(pod, replacement)
+            }
+        }
+    }
+
+    /// Whether the pod must leave its node and does not, at least not in time.
+    pub(super) fn is_stuck(&self) -> bool {
+        match self.verdict.as_if_granted() {
+            Verdict::Waits { .. }
+            | Verdict::WaitsForController { .. }
+            | Verdict::WaitsForNamespace
+            | Verdict::Blocked { .. }
+            | Verdict::TwoBudgets { .. }
+            | Verdict::Unknown { .. } => true,
+            Verdict::Skipped(_)
+            | Verdict::Refused { .. }
+            | Verdict::Terminating
+            | Verdict::Leaves(_)
+            | Verdict::LeavesAfter { .. }
+            | Verdict::Undecided { .. }
+            | Verdict::Deleted { .. }
+            | Verdict::Tolerates
+            | Verdict::DeletionCancelled => self.times_out.is_some(),
+        }
+    }
+
+    /// How its replacement could be placed, where that stays Pending.
+    pub fn help(&self) -> Vec<String> {
+        let is_pending = matches!(self.landing, Some(Landing::Pending { .. }));
+        let help = self.placement.as_ref().filter(|_| is_pending).and_then(|trace| trace.help.as_ref());
+        help.map(|help| help.lines()).unwrap_or_default()
+    }
+
+    /// What to note about it, the gravest first.
+    pub fn notes(&self) -> Vec<String> {
+        let times_out = self.times_out.map(|_| "times out".to_owned());
+        let lost = self.lost.map(|_| "lost".to_owned());
+        let pending = match &self.landing {
+            Some(Landing::Pending { why }) => Some(format!("replacement stays Pending ({why})")),
+            Some(Landing::Node { .. } | Landing::Unknown) | None => None,
+        };
+        let quota = self.quota.as_ref().map(ToString::to_string);
+        let warnings = self.warnings.iter().map(ToString::to_string);
+        let eviction = self.eviction_notes.iter().map(ToString::to_string);
+        times_out
+            .into_iter()
+            .chain(lost)
+            .chain(quota)
+            .chain(warnings)
+            .chain(pending)
+            .chain(eviction)
+            .collect()
+    }
+}

@@ -1,0 +1,324 @@
+//! The prediction of a removal: its simulated runs, and the rows of the plan that follow from them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    action::RemovalMode,
+    budget::{self, BudgetState},
+    context::PlanContext,
+    environment::{self, Bound, Environment, Quality},
+    eviction::{self, EvictionAnswer, EvictionBlock, EvictionDecision, FreeEviction},
+    eviction_order::sort_for_eviction,
+    gaps,
+    landing::Landing,
+    node_plan::NodeDrain,
+    obstacle::RemovalObstacle,
+    outlook,
+    owner::{self, Recreation},
+    placing_environment::TEMPLATES_ASSUMED,
+    plan::{BudgetPlan, Plan},
+    pod_plan::{PodPlan, Window},
+    simulation::{PodResult, RunResult, Simulation, SimulationInput, TaskEnd},
+    step::PlanStep,
+    timeline::{GiveUpReason, PlanEvent},
+    verdict::{LeaveReason, Verdict},
+    warning::{self, PodWarning, Warning},
+};
+use crate::cluster::{Gaps, Key, Pod};
+use kordon_time::{Span, Timestamp};
+
+/// The runs of one removal.
+pub(super) struct Prediction<'a, E> {
+    context: &'a PlanContext<'a, E>,
+    input: SimulationInput,
+    budgets_before: BTreeMap<Key, BudgetState>,
+    soonest: RunResult,
+    likely: RunResult,
+    latest: RunResult,
+    /// The likely run without a timeout. Verdicts come from it: a timeout does not decide whether a budget allows a pod.
+    unlimited: RunResult,
+    /// The pods that leave in the unlimited run.
+    leaving: BTreeSet<Key>,
+    /// The pods of which it is not known whether they leave, and what is missing. In the runs they leave at the first attempt.
+    undecided: BTreeMap<Key, Gaps>,
+}
+
+impl<'a, E: Environment> Prediction<'a, E> {
+    /// Sorts the pods of each group and runs the removal.
+    pub fn new(context: &'a PlanContext<'a, E>, mut input: SimulationInput) -> Self {
+        let PlanContext { cluster, environment, rules, now } = context;
+        let pods = input.groups.iter().flat_map(|group| &group.pods);
+        let budgets = budget::states(cluster, pods, rules, *now);
+        for group in &mut input.groups {
+            sort_for_eviction(&mut group.pods, &budgets, context);
+        }
+        let simulation = Simulation::new(cluster, &input, &budgets, rules, *now);
+        let likely = simulation.run((*environment).clone(), Bound::Likely);
+        let mut fixed = (*environment).clone();
+        fixed.fix_landings(likely.landings(), &likely.trace);
+        let unlimited = if input.timeout.is_some() {
+            let unlimited = SimulationInput { timeout: None, ..input.clone() };
+            Simulation::new(cluster, &unlimited, &budgets, rules, *now).run(fixed.clone(), Bound::Likely)
+        } else {
+            likely.clone()
+        };
+        let leaves = |(key, result): (&Key, &PodResult)| result.leaves.map(|_| key.clone());
+        let pods = input.groups.iter().flat_map(|group| &group.pods);
+        let undecided = pods.map(|pod| (pod.key.clone(), gaps::undecided(cluster, input.mode, pod)));
+        Self {
+            undecided: undecided.filter(|(_, gaps)| !gaps.is_empty()).collect(),
+            context,
+            soonest: simulation.run(fixed.clone(), Bound::Soonest),
+            latest: simulation.run(fixed, Bound::Latest),
+            likely,
+            leaving: unlimited.pods.iter().filter_map(leaves).collect(),
+            unlimited,
+            budgets_before: budgets,
+            input,
+        }
+    }
+
+    /// The rows of the pods of a group.
+    pub fn pods(&self, group: usize) -> Vec<PodPlan> {
+        self.input.groups[group].pods.iter().map(|pod| self.pod(pod, group)).collect()
+    }
+
+    fn pod(&self, pod: &Arc<Pod>, group: usize) -> PodPlan {
+        let PlanContext { cluster, rules, .. } = self.context;
+        let mut plan = PodPlan::new(pod, self.verdict(pod));
+        plan.leaves = self.window(pod, |result| result.leaves);
+        plan.gone = self.window(pod, |result| result.gone);
+        plan.warnings = self.pod_warnings(pod, &plan);
+        let decision = eviction::decision(cluster, pod, &self.budgets_before, rules);
+        plan.answer = gaps::can_answer_eviction(cluster, pod).then(|| EvictionAnswer::to(&decision, rules));
+        plan.times_out = self.timed_out_at(&pod.key);
+        let likely = self.likely.pods.get(&pod.key);
+        plan.quota = likely.and_then(|result| result.quota.clone());
+        if let Some(replacement) = likely.and_then(|result| result.replacement.as_ref()) {
+            plan.landing = Some(replacement.landing.clone());
+            plan.ready_again = replacement.ready_after(cluster, pod, plan.gone.likely);
+        }
+        plan.placement = self.likely.trace.placements.get(&pod.key).cloned();
+        if let (Recreation::OnSameNode, Some(node), Some(_)) =
+            (owner::recreation(cluster, pod), &pod.node, plan.gone.likely)
+        {
+            plan.landing = Some(Landing::Node { node: node.clone(), why: "bound to this node".into() });
+        }
+        plan.quality = self.quality(pod, &plan.verdict);
+        plan.lost = owner::not_recreated(cluster, pod);
+        if self.undecided.contains_key(&pod.key) || !self.starts_on_time(group) {
+            plan.leaves = plan.leaves.at_the_soonest();
+            plan.gone = plan.gone.at_the_soonest();
+            plan.ready_again = None;
+        }
+        plan
+    }
+
+    /// Whether it is known when a group starts: none has to wait for a pod that is undecided.
+    fn starts_on_time(&self, group: usize) -> bool {
+        self.undecided.is_empty() || self.likely.groups[group].started <= self.context.now
+    }
+
+    /// Whether it is known when a group ends.
+    fn ends_on_time(&self, group: usize) -> bool {
+        let is_decided = |pod: &Arc<Pod>| !self.undecided.contains_key(&pod.key);
+        self.starts_on_time(group) && self.input.groups[group].pods.iter().all(is_decided)
+    }
+
+    fn window(&self, pod: &Pod, time: fn(&PodResult) -> Option<Timestamp>) -> Window {
+        let of = |run: &RunResult| run.pods.get(&pod.key).and_then(time);
+        Window { soonest: of(&self.soonest), likely: of(&self.likely), latest: of(&self.latest) }
+    }
+
+    fn timed_out_at(&self, pod: &Key) -> Option<Timestamp> {
+        let timed_out = |event: &PlanEvent| matches!(event, PlanEvent::GaveUp { pod: of, reason: GiveUpReason::TimedOut } if of == pod);
+        let end = self.likely.pods.get(pod)?.end?;
+        if end != TaskEnd::GaveUp(GiveUpReason::TimedOut) {
+            return None;
+        }
+        self.likely.moments.iter().find(|moment| timed_out(&moment.event)).map(|moment| moment.at)
+    }
+
+    fn verdict(&self, pod: &Pod) -> Verdict {
+        let not_attempted = || Verdict::Unknown { missing: "it is never attempted".into() };
+        let Some(result) = self.unlimited.pods.get(&pod.key) else { return not_attempted() };
+        if pod.termination.is_some() && result.end != Some(TaskEnd::GaveUp(GiveUpReason::EvictionFailed)) {
+            return Verdict::Terminating;
+        }
+        if let Some(gaps) = self.undecided.get(&pod.key) {
+            return Verdict::Undecided { gaps: gaps.clone() };
+        }
+        if result.leaves.is_none() {
+            let PlanContext { cluster, rules, .. } = self.context;
+            return match &result.block {
+                Some(block) => outlook::verdict(cluster, block, &self.unlimited, rules),
+                None => not_attempted(),
+            };
+        }
+        if let Some(budget) = result.block.as_ref().and_then(EvictionBlock::budget) {
+            let (recoveries, behind) = (result.recoveries, result.behind.clone());
+            return Verdict::LeavesAfter { budget: budget.clone(), recoveries, behind };
+        }
+        self.leaves(result)
+    }
+
+    /// The verdict on a pod that leaves at the first attempt.
+    fn leaves(&self, result: &PodResult) -> Verdict {
+        match &result.first_decision {
+            _ if self.input.mode == RemovalMode::Delete => Verdict::Leaves(LeaveReason::Deleted),
+            Some(EvictionDecision::Costs { budget }) => {
+                let numbers = self.budgets_before.get(budget).map(|state| state.numbers).unwrap_or_default();
+                Verdict::Leaves(LeaveReason::BudgetAllows { budget: budget.clone(), numbers })
+            }
+            Some(EvictionDecision::Free(free)) => Verdict::Leaves(LeaveReason::Free(*free)),
+            Some(EvictionDecision::Blocked(_)) | None => {
+                Verdict::Leaves(LeaveReason::Free(FreeEviction::NoBudget))
+            }
+        }
+    }
+
+    fn quality(&self, pod: &Pod, verdict: &Verdict) -> Quality {
+        let environment = self.context.environment;
+        let termination = environment.time_to_terminate(pod, self.input.grace.unwrap_or(pod.grace)).quality;
+        match verdict.as_if_granted() {
+            Verdict::LeavesAfter { .. } => {
+                termination.min(environment.time_to_ready(pod, &Landing::Unknown).quality)
+            }
+            _ => termination,
+        }
+    }
+
+    fn pod_warnings(&self, pod: &Pod, plan: &PodPlan) -> BTreeSet<PodWarning> {
+        let PlanContext { cluster, rules, .. } = self.context;
+        let is_unprotected = self.undecided.is_empty()
+            && (self.input.mode == RemovalMode::Delete
+                || eviction::budgets_of(cluster, pod, rules).next().is_none());
+        let mut warnings = warning::of_pod(cluster, pod, &self.leaving, is_unprotected);
+        if self.input.grace == Some(Span::ZERO) && warning::has_identity(pod) {
+            warnings.insert(PodWarning::DuplicateIdentity);
+        }
+        let is_down = |node: &_| !environment::has_running_kubelet(cluster, node);
+        if pod.node.as_ref().is_some_and(is_down) && plan.gone.likely.is_none() {
+            warnings.insert(PodWarning::KubeletDown);
+        }
+        warnings
+    }
+
+    /// The writes that remove these pods.
+    pub fn removals(&self, pods: &[PodPlan]) -> Vec<PlanStep> {
+        let is_removed = |pod: &&PodPlan| !matches!(pod.verdict.as_if_granted(), Verdict::Skipped(_));
+        let grace = self.input.grace;
+        let step = |plan: &PodPlan| {
+            let (pod, uid) = (plan.pod.clone(), plan.uid.clone());
+            match self.input.mode {
+                RemovalMode::Evict => PlanStep::Evict { pod, uid, grace },
+                RemovalMode::Delete => PlanStep::Delete { pod, uid, grace },
+            }
+        };
+        pods.iter().filter(is_removed).map(step).collect()
+    }
+
+    /// The drain of the node of a group, with the rows of its pods and kubectl's refusals.
+    pub fn drain(&self, group: usize, pods: &[PodPlan], refusals: Vec<String>) -> NodeDrain {
+        let likely = self.likely.groups[group];
+        let refused = !refusals.is_empty();
+        let stuck = pods.iter().find(|pod| pod.verdict.budget().is_some() && pod.is_stuck());
+        let last = pods
+            .iter()
+            .filter(|pod| matches!(pod.verdict.as_if_granted(), Verdict::LeavesAfter { .. }))
+            .max_by_key(|pod| (pod.leaves.likely, pod.pod.clone()));
+        let remains = |pod: &&PodPlan| refused || pod.gone.likely.is_none();
+        let ends = Window {
+            soonest: self.soonest.groups[group].ended,
+            likely: likely.ended,
+            latest: self.latest.groups[group].ended,
+        };
+        let is_known = self.ends_on_time(group);
+        NodeDrain {
+            refused,
+            refusals,
+            starts: likely.started,
+            ends: if is_known { ends } else { ends.at_the_soonest() },
+            after_incomplete: likely.after_incomplete,
+            dominated_by: stuck.or(last).and_then(|pod| pod.verdict.budget().cloned()),
+            remaining: (refused || is_known).then(|| pods.iter().filter(remains).count()),
+        }
+    }
+
+    fn budgets(&self) -> Vec<BudgetPlan> {
+        let PlanContext { cluster, rules, .. } = self.context;
+        let pods = || self.input.groups.iter().flat_map(|group| &group.pods);
+        let protects =
+            |budget: &Key, pod: &Pod| eviction::budgets_of(cluster, pod, rules).any(|of| of.key == *budget);
+        let plan = |(key, before): (&Key, &BudgetState)| BudgetPlan {
+            budget: key.clone(),
+            before: before.clone(),
+            after: self.likely.budgets.get(key).unwrap_or(before).clone(),
+            pods: pods().filter(|pod| protects(key, pod)).count(),
+        };
+        self.budgets_before.iter().map(plan).collect()
+    }
+
+    /// Whether it is not known of some pods whether they leave.
+    pub fn has_undecided(&self) -> bool {
+        !self.undecided.is_empty()
+    }
+
+    /// When all groups have ended, as if every undecided pod left at the first attempt.
+    pub fn ends(&self) -> Window {
+        Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
+    }
+
+    /// What keeps it from ending, if it likely never does.
+    pub fn obstacle(&self) -> Option<RemovalObstacle> {
+        RemovalObstacle::of(
+            &self.likely,
+            self.input.groups.iter().flat_map(|group| &group.pods).map(|pod| &**pod),
+        )
+    }
+
+    /// Completes a plan that has its nodes, pods and steps.
+    pub fn complete(&self, plan: &mut Plan) {
+        plan.budgets = self.budgets();
+        plan.receivers = self.likely.trace.receivers.clone();
+        if self.undecided.is_empty() {
+            plan.timeline = self.likely.moments.clone();
+        }
+        plan.assumptions = ASSUMPTIONS.to_vec();
+        self.add_warnings(plan);
+        plan.count_pods(self.context.cluster);
+        plan.totals.ends = self.ends();
+        if !self.undecided.is_empty() {
+            plan.totals.not_before = plan.totals.ends.likely;
+            plan.totals.ends = plan.totals.ends.at_the_soonest();
+        }
+        plan.finish_nodes();
+    }
+
+    fn add_warnings(&self, plan: &mut Plan) {
+        plan.warn_of_quotas();
+        for budget in &plan.budgets {
+            if let Some(reported) = budget.before.reported {
+                let computed = budget.before.numbers;
+                plan.warnings.push(Warning::status_differs(&budget.budget, computed, reported));
+            }
+        }
+        if self.input.mode == RemovalMode::Delete {
+            plan.warn_of_ignored_budgets();
+        }
+        plan.warnings.sort();
+        plan.warnings.dedup();
+    }
+}
+
+/// The assumptions of the prediction of a removal (docs/upstream/operator-actions.md#6.8).
+const ASSUMPTIONS: [&str; 5] = [
+    "nothing else changes pods, budgets, scales or nodes: no autoscaler, no rollout, no other drain",
+    "controllers react within a second; new pods become Ready as fast as their siblings did",
+    "running kubelets end pods within their grace; admission webhooks allow it",
+    TEMPLATES_ASSUMED,
+    "no new pod is bound to the nodes by its nodeName",
+];

@@ -1,0 +1,168 @@
+//! ResourceQuotas while pods leave: the replacement of a pod is refused as long as the old pod, or others, use up a quota
+//! (docs/plan.md#resourcequota).
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use super::environment::Bound;
+use crate::cluster::{Cluster, Key, Name, Namespace, Pod, Quota, QuotaCount};
+use kordon_time::{Span, Timestamp};
+
+/// A replacement that a quota refuses at first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuotaRefusal {
+    pub quota: Key,
+    /// The resource that is used up, and how much of it is used, may be used, and is needed.
+    pub resource: Name,
+    pub used: String,
+    pub hard: String,
+    pub needed: String,
+    /// When its controller creates it after all, once pods that count are gone; none is never.
+    pub admitted: Option<Timestamp>,
+}
+
+impl QuotaRefusal {
+    /// `pods 10 of 10 used`, and what is needed where something is left.
+    pub fn numbers(&self) -> String {
+        let Self { resource, used, hard, needed, .. } = self;
+        let needed = if used == hard { String::new() } else { format!(", needs {needed}") };
+        format!("{resource} {used} of {hard} used{needed}")
+    }
+}
+
+impl fmt::Display for QuotaRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let until = if self.admitted.is_some() { " until the old pod is gone" } else { "" };
+        write!(f, "replacement refused by quota {}{until} ({})", self.quota.name, self.numbers())
+    }
+}
+
+/// What the quotas of namespaces have in use.
+#[derive(Clone, Debug, Default)]
+pub(super) struct QuotaLedger {
+    by_namespace: BTreeMap<Namespace, Vec<QuotaUse>>,
+}
+
+#[derive(Clone, Debug)]
+struct QuotaUse {
+    quota: Arc<Quota>,
+    /// By limit of the quota.
+    used: Vec<i64>,
+}
+
+impl QuotaLedger {
+    fn of(&mut self, cluster: &Cluster, namespace: &Namespace) -> &mut Vec<QuotaUse> {
+        self.by_namespace.entry(namespace.clone()).or_insert_with(|| {
+            let used = |quota: &Arc<Quota>| QuotaUse {
+                quota: quota.clone(),
+                used: quota.limits.iter().map(|limit| limit.used).collect(),
+            };
+            cluster.quotas_in(namespace).map(used).collect()
+        })
+    }
+
+    /// Admits a new pod like this one, and counts it (admission plugin ResourceQuota, upstream `CheckRequest`).
+    ///
+    /// # Errors
+    /// A quota has not enough left.
+    pub fn admit(&mut self, cluster: &Cluster, pod: &Pod) -> Result<(), Box<QuotaRefusal>> {
+        let quotas = self.of(cluster, &pod.key.namespace);
+        if let Some(refusal) = quotas.iter().find_map(|quota| quota.refusal(pod)) {
+            return Err(Box::new(refusal));
+        }
+        quotas.iter_mut().for_each(|quota| quota.count(pod, i64::saturating_add));
+        Ok(())
+    }
+
+    /// A pod no longer counts.
+    pub fn release(&mut self, cluster: &Cluster, pod: &Pod) {
+        let quotas = self.of(cluster, &pod.key.namespace);
+        quotas.iter_mut().for_each(|quota| quota.count(pod, i64::saturating_sub));
+    }
+}
+
+impl QuotaUse {
+    fn refusal(&self, pod: &Pod) -> Option<QuotaRefusal> {
+        if self.quota.counts(pod) != Some(true) {
+            return None;
+        }
+        let (limit, used) = self.quota.limits.iter().zip(&self.used).find(|(limit, used)| {
+            let charge = limit.counts.charge(pod);
+            charge > 0 && used.saturating_add(charge) > limit.hard
+        })?;
+        Some(QuotaRefusal {
+            quota: self.quota.key.clone(),
+            resource: limit.resource.clone(),
+            used: limit.counts.amount(*used),
+            hard: limit.counts.amount(limit.hard),
+            needed: limit.counts.amount(limit.counts.charge(pod)),
+            admitted: None,
+        })
+    }
+
+    fn count(&mut self, pod: &Pod, with: fn(i64, i64) -> i64) {
+        if self.quota.counts(pod) != Some(true) {
+            return;
+        }
+        for (limit, used) in self.quota.limits.iter().zip(&mut self.used) {
+            if !pod.is_finished() || limit.counts == QuotaCount::Object {
+                *used = with(*used, limit.counts.charge(pod));
+            }
+        }
+    }
+}
+
+/// Whether quotas limit the pods of this one's namespace.
+pub(super) fn limits(cluster: &Cluster, pod: &Pod) -> bool {
+    cluster.quotas_in(&pod.key.namespace).next().is_some()
+}
+
+/// How often the quota controller counts again without a change (`--resource-quota-sync-period`).
+const RESYNC: Span = Span::from_secs(300);
+/// Half of it.
+const LIKELY_RESYNC: Span = Span::from_secs(150);
+
+/// When a pod that is still terminating no longer counts: after twice its grace period (upstream `QuotaV1Pod`), as soon as
+/// the quota controller counts again.
+pub(super) fn stops_counting(deadline: Timestamp, grace: Span, bound: Bound) -> Timestamp {
+    let counted_again = match bound {
+        Bound::Soonest => Span::ZERO,
+        Bound::Likely => LIKELY_RESYNC,
+        Bound::Latest => RESYNC,
+    };
+    deadline + grace + counted_again
+}
+
+/// The first pause of a controller whose request failed; each further one is twice as long, up to the longest (upstream
+/// `DefaultTypedControllerRateLimiter`).
+const FIRST_PAUSE: Span = Span::from_millis(5);
+const LONGEST_PAUSE: Span = Span::from_secs(1000);
+
+/// When a controller whose request was refused at this time tries again, once that may succeed.
+pub(super) fn retry(refused: Timestamp, may_succeed: Timestamp, bound: Bound) -> Timestamp {
+    match bound {
+        Bound::Soonest => may_succeed,
+        Bound::Likely | Bound::Latest => {
+            let (mut pause, mut at) = (FIRST_PAUSE, refused + FIRST_PAUSE);
+            while at < may_succeed {
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                at += pause;
+            }
+            at
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_controller_pauses_twice_as_long_each_time() {
+        let at = |millis: i64| Timestamp::EPOCH + Span::from_millis(millis);
+        let likely = |may_succeed| retry(at(0), may_succeed, Bound::Likely);
+        assert_eq!(likely(at(0)), at(5));
+        assert_eq!(likely(at(6)), at(15));
+        assert_eq!(likely(at(30_000)), at(40_955));
+        assert_eq!(retry(at(0), at(30_000), Bound::Soonest), at(30_000));
+    }
+}

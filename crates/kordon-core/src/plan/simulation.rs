@@ -1,0 +1,845 @@
+//! Evictions and deletions as a chain of events on a virtual timeline (docs/upstream/operator-actions.md#6.4).
+//!
+//! All groups share the budgets. A refused pod is retried as [`Retry`] says, and a replacement that becomes Ready counts
+//! as healthy again. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::Arc,
+};
+
+use super::{
+    action::{RemovalMode, Retry},
+    budget::{self, BudgetState, DISRUPTION_TIMEOUT},
+    environment::{Bound, Environment},
+    eviction::{self, EvictionBlock, EvictionDecision, FreeEviction, PodState},
+    gaps,
+    landing::Landing,
+    owner::{self, Recreation},
+    placement_trace::RunTrace,
+    quota::{self, QuotaLedger, QuotaRefusal},
+    replacement::{LivePods, Replacement},
+    rules::EvictionRules,
+    starting::{self, StartingPod},
+    timeline::{GiveUpReason, PlanEvent, PlanMoment},
+    warning,
+};
+use crate::cluster::{Budget, Cluster, Key, NodeName, Pod};
+use kordon_time::{Span, Timestamp};
+
+/// How long the disruption controller takes to sync a budget.
+const SYNC_DELAY: Span = Span::from_millis(200);
+
+/// How finely the chance is integrated that some pod straggles: the result is exact to less than half a percent.
+const STRAGGLER_STEPS: u32 = 256;
+
+/// How long kubectl's client retries without telling kubectl, where the server answers with Retry-After: ten times ten
+/// seconds.
+const CLIENT_RETRIES: Span = Span::from_secs(100);
+
+/// The removal to simulate.
+#[derive(Clone, Debug)]
+pub struct SimulationInput {
+    pub groups: Vec<RemovalGroup>,
+    pub mode: RemovalMode,
+    /// Replaces the pods' own grace periods.
+    pub grace: Option<Span>,
+    /// How long one group may take.
+    pub timeout: Option<Span>,
+    /// A pod whose deletion is overdue by more than this is not waited for.
+    pub skip_wait_for_delete: Option<Span>,
+    /// How many groups run at a time.
+    pub parallel: usize,
+    pub retry: Retry,
+    /// Nodes that take no more pods.
+    pub closed: BTreeSet<NodeName>,
+}
+
+/// Pods that are removed together.
+#[derive(Clone, Debug, Default)]
+pub struct RemovalGroup {
+    /// The node that is drained; none for pods that were named.
+    pub node: Option<NodeName>,
+    /// In the order in which they are tried.
+    pub pods: Vec<Arc<Pod>>,
+}
+
+/// The result of one run.
+#[derive(Clone, Debug, Default)]
+pub struct RunResult {
+    /// By group, in order.
+    pub groups: Vec<GroupResult>,
+    /// When all groups have ended; none is never.
+    pub ended: Option<Timestamp>,
+    pub pods: BTreeMap<Key, PodResult>,
+    /// The pods that were starting, are left alone, and become Ready.
+    pub started: BTreeSet<Key>,
+    /// The budgets of the pods at the end.
+    pub budgets: BTreeMap<Key, BudgetState>,
+    /// In order of time.
+    pub moments: Vec<PlanMoment>,
+    /// How replacements were placed.
+    pub trace: RunTrace,
+}
+
+impl RunResult {
+    /// Where replacements landed, by the pod that each replaces.
+    pub fn landings(&self) -> BTreeMap<Key, Landing> {
+        let landing = |result: &PodResult| Some(result.replacement.as_ref()?.landing.clone());
+        self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?))).collect()
+    }
+}
+
+/// The result of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupResult {
+    pub started: Timestamp,
+    /// None: it never ends.
+    pub ended: Option<Timestamp>,
+    /// An earlier group never ends: this one starts only if the operator continues anyway.
+    pub after_incomplete: bool,
+}
+
+/// The result of a pod.
+#[derive(Clone, Debug, Default)]
+pub struct PodResult {
+    /// The decision on the first attempt.
+    pub first_decision: Option<EvictionDecision>,
+    /// The reason of the last refusal.
+    pub block: Option<EvictionBlock>,
+    /// When its deletion started.
+    pub leaves: Option<Timestamp>,
+    /// When its object was gone.
+    pub gone: Option<Timestamp>,
+    /// How its task ended; none if it waits forever.
+    pub end: Option<TaskEnd>,
+    /// The pods that had used up the budget when this one was first refused.
+    pub behind: Vec<Key>,
+    /// Replacements that became Ready between its first refusal and its eviction.
+    pub recoveries: u32,
+    pub replacement: Option<Replacement>,
+    /// The quota that refused its replacement at first.
+    pub quota: Option<QuotaRefusal>,
+}
+
+/// How the task of a pod ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskEnd {
+    Gone,
+    GaveUp(GiveUpReason),
+}
+
+/// What all runs of one removal have in common.
+#[derive(Clone, Debug)]
+pub struct Simulation<'a> {
+    cluster: &'a Cluster,
+    input: &'a SimulationInput,
+    now: Timestamp,
+    tasks: Vec<Task>,
+    budgets: BTreeMap<Key, BudgetState>,
+    /// When entries of `disruptedPods` expire, with their budget.
+    disruptions_expire: Vec<(Timestamp, Key)>,
+    starting: Vec<StartingPod>,
+    live_pods: LivePods,
+}
+
+/// The removal of one pod.
+#[derive(Clone, Debug)]
+struct Task {
+    pod: Arc<Pod>,
+    group: usize,
+    stage: TaskStage,
+    state: PodState,
+    /// Whether the budgets count it as healthy.
+    healthy: bool,
+    /// The budgets that eviction checks.
+    protected_by: Vec<Key>,
+    /// The budgets whose controller counts it.
+    counted_by: Vec<Key>,
+    recreation: Recreation,
+    next_attempt: Option<Timestamp>,
+    give_up_scheduled: bool,
+    /// How many replacements its budget had regained at its first refusal.
+    recoveries_before: u32,
+    gone_at: Option<Timestamp>,
+    /// Whether quotas count it.
+    counts: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TaskStage {
+    NotStarted,
+    /// Its eviction or deletion is tried.
+    Requesting,
+    Terminating,
+    Ended,
+}
+
+/// Tasks and groups are given by index.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Attempt(usize),
+    Gone(usize),
+    /// The pod's owner may create a replacement.
+    Created(usize),
+    /// The pod is still terminating, and quotas no longer count it.
+    NotCounted(usize),
+    /// The pod's owner creates the replacement that a quota refused.
+    Admitted(usize),
+    Ready(usize),
+    /// A pod that was starting is Ready; these budgets count it.
+    Started {
+        pod: Key,
+        budgets: Vec<Key>,
+    },
+    /// The disruption controller syncs the budget.
+    BudgetSynced(Key),
+    /// An entry of the budget's `disruptedPods` expires.
+    DisruptionExpired(Key),
+    SkipWait(usize),
+    GiveUp(usize),
+    /// The group's timeout expires.
+    Deadline(usize),
+    /// The last straggler of the group is gone.
+    GroupStraggled(usize),
+}
+
+impl<'a> Simulation<'a> {
+    /// `budgets` are those that [`budget::states`] finds for the pods of the input.
+    pub fn new(
+        cluster: &'a Cluster,
+        input: &'a SimulationInput,
+        budgets: &BTreeMap<Key, BudgetState>,
+        rules: &EvictionRules,
+        now: Timestamp,
+    ) -> Self {
+        let mut simulation = Self {
+            cluster,
+            input,
+            now,
+            tasks: Vec::new(),
+            budgets: budgets.clone(),
+            disruptions_expire: Vec::new(),
+            starting: Vec::new(),
+            live_pods: LivePods::default(),
+        };
+        let known = || budgets.keys().filter_map(|key| cluster.budgets().get(key));
+        for budget in known() {
+            simulation.disruptions_expire.extend(disruptions_expire(cluster, budget, rules, now));
+        }
+        let removed = input.groups.iter().flat_map(|group| &group.pods).map(|pod| &pod.key).collect();
+        simulation.starting = starting::of_budgets(cluster, known(), &removed, rules);
+        for (group, members) in input.groups.iter().enumerate() {
+            for pod in &members.pods {
+                simulation.add_task(pod, group, rules);
+            }
+        }
+        simulation
+    }
+
+    fn add_task(&mut self, pod: &Arc<Pod>, group: usize, rules: &EvictionRules) {
+        let (mut protected_by, mut counted_by) = (Vec::new(), Vec::new());
+        let mut is_disrupted = false;
+        let is_decided = gaps::undecided(self.cluster, self.input.mode, pod).is_empty();
+        for budget in self.cluster.budgets_of(pod).filter(|budget| budget::selects(budget, pod, rules)) {
+            counted_by.push(budget.key.clone());
+            if is_decided && budget::protects(budget, pod, rules) {
+                protected_by.push(budget.key.clone());
+            }
+            is_disrupted |= !budget::is_healthy(self.cluster, budget, pod, self.now);
+        }
+        // Counted once here rather than once in each run.
+        self.live_pods.count(self.cluster, pod);
+        self.tasks.push(Task {
+            pod: pod.clone(),
+            group,
+            stage: TaskStage::NotStarted,
+            state: PodState::of(self.cluster, pod),
+            healthy: pod.is_ready() && pod.termination.is_none() && !is_disrupted,
+            protected_by,
+            counted_by,
+            recreation: owner::recreation(self.cluster, pod),
+            next_attempt: None,
+            give_up_scheduled: false,
+            recoveries_before: 0,
+            gone_at: None,
+            counts: true,
+        });
+    }
+
+    /// Runs the removal with one bound of all estimates.
+    pub fn run<E: Environment>(&self, environment: E, bound: Bound) -> RunResult {
+        let groups = self.input.groups.len();
+        let mut run = Run {
+            cluster: self.cluster,
+            input: self.input,
+            environment,
+            bound,
+            now: self.now,
+            agenda: BTreeMap::new(),
+            scheduled: 0,
+            tasks: self.tasks.clone(),
+            budgets: self.budgets.clone(),
+            live_pods: self.live_pods.clone(),
+            quotas: QuotaLedger::default(),
+            refused: Vec::new(),
+            open_tasks: vec![0; groups],
+            next_group: 0,
+            after_incomplete: false,
+            evicted: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            recoveries: BTreeMap::new(),
+            result: RunResult { groups: vec![GroupResult::default(); groups], ..RunResult::default() },
+        };
+        for (at, budget) in &self.disruptions_expire {
+            run.schedule(*at, Event::DisruptionExpired(budget.clone()));
+        }
+        run.schedule_starting(&self.starting);
+        run.finish()
+    }
+}
+
+/// When the entries of a budget's `disruptedPods` expire whose pods are then healthy again.
+fn disruptions_expire(
+    cluster: &Cluster,
+    budget: &Budget,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<(Timestamp, Key)> {
+    budget::pods_of(cluster, budget, rules)
+        .filter(|pod| pod.is_ready() && pod.termination.is_none())
+        .filter_map(|pod| budget.status.disrupted_pods.get(&pod.key.name))
+        .map(|granted| cluster.local(*granted) + DISRUPTION_TIMEOUT)
+        .filter(|expires| *expires > now)
+        .map(|expires| (expires, budget.key.clone()))
+        .collect()
+}
+
+/// One run.
+struct Run<'a, E> {
+    cluster: &'a Cluster,
+    input: &'a SimulationInput,
+    environment: E,
+    bound: Bound,
+    now: Timestamp,
+    /// The events to come, in order of time, then of scheduling.
+    agenda: BTreeMap<(Timestamp, u64), Event>,
+    scheduled: u64,
+    tasks: Vec<Task>,
+    budgets: BTreeMap<Key, BudgetState>,
+    live_pods: LivePods,
+    quotas: QuotaLedger,
+    /// The tasks whose replacements a quota refuses, and since when.
+    refused: Vec<(usize, Timestamp)>,
+    /// How many tasks of each group have not ended.
+    open_tasks: Vec<usize>,
+    next_group: usize,
+    after_incomplete: bool,
+    /// The pods whose eviction used each budget, in order.
+    evicted: BTreeMap<Key, Vec<Key>>,
+    /// The tasks that each budget refused.
+    waiting: BTreeMap<Key, BTreeSet<usize>>,
+    /// How many replacements became Ready, by budget.
+    recoveries: BTreeMap<Key, u32>,
+    result: RunResult,
+}
+
+impl<E: Environment> Run<'_, E> {
+    fn finish(mut self) -> RunResult {
+        self.start_groups(self.input.parallel.max(1));
+        loop {
+            while let Some(((at, _), event)) = self.agenda.pop_first() {
+                self.now = at;
+                self.on_event(event);
+            }
+            // The groups that are still open never end. Later ones start only if the operator continues anyway.
+            if self.next_group == self.open_tasks.len() {
+                break;
+            }
+            self.after_incomplete = true;
+            self.start_groups(1);
+        }
+        self.result.ended = self.ended();
+        self.result.budgets = self.budgets;
+        self.result.trace = self.environment.trace();
+        self.result
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Attempt(task) => self.on_attempt(task),
+            Event::Gone(task) => self.on_gone(task),
+            Event::Created(task) => self.on_created(task),
+            Event::NotCounted(task) => self.stop_counting(task),
+            Event::Admitted(task) => self.create(task),
+            Event::Ready(task) => self.on_ready(task),
+            Event::Started { pod, budgets } => self.on_started(pod, budgets),
+            Event::BudgetSynced(budget) => self.on_budget_synced(&budget),
+            Event::DisruptionExpired(budget) => self.on_disruption_expired(&budget),
+            Event::SkipWait(task) => self.on_skip_wait(task),
+            Event::GiveUp(task) => self.on_give_up(task),
+            Event::Deadline(group) => self.on_deadline(group),
+            Event::GroupStraggled(group) => self.end_group(group),
+        }
+    }
+
+    fn schedule(&mut self, at: Timestamp, event: Event) {
+        self.scheduled += 1;
+        self.agenda.insert((at, self.scheduled), event);
+    }
+
+    fn record(&mut self, event: PlanEvent) {
+        self.result.moments.push(PlanMoment { at: self.now, event });
+    }
+
+    fn result_of(&mut self, task: usize) -> &mut PodResult {
+        self.result.pods.entry(self.tasks[task].pod.key.clone()).or_default()
+    }
+
+    fn start_groups(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.next_group < self.open_tasks.len() {
+                let group = self.next_group;
+                self.next_group += 1;
+                self.start_group(group);
+            }
+        }
+    }
+
+    fn start_group(&mut self, group: usize) {
+        self.result.groups[group] =
+            GroupResult { started: self.now, ended: None, after_incomplete: self.after_incomplete };
+        if let Some(node) = self.input.groups[group].node.clone() {
+            self.record(PlanEvent::NodeStarts { node });
+        }
+        let members = self.members(group);
+        self.open_tasks[group] = members.len();
+        for task in members.clone() {
+            self.tasks[task].stage = TaskStage::Requesting;
+            self.tasks[task].next_attempt = Some(self.now);
+            self.schedule(self.now, Event::Attempt(task));
+        }
+        if let Some(deadline) = self.deadline(group) {
+            self.schedule(deadline, Event::Deadline(group));
+        }
+        if members.is_empty() {
+            self.end_group(group);
+        }
+    }
+
+    /// The tasks of a group, which are adjacent.
+    fn members(&self, group: usize) -> Range<usize> {
+        let first = self.tasks.partition_point(|task| task.group < group);
+        first..first + self.input.groups[group].pods.len()
+    }
+
+    fn end_group(&mut self, group: usize) {
+        self.result.groups[group].ended = Some(self.now);
+        if let Some(node) = self.input.groups[group].node.clone() {
+            self.record(PlanEvent::NodeEnds { node });
+        }
+        self.start_groups(1);
+    }
+
+    fn deadline(&self, group: usize) -> Option<Timestamp> {
+        Some(self.result.groups[group].started + self.input.timeout?)
+    }
+
+    fn end_task(&mut self, task: usize, end: TaskEnd) {
+        let Task { stage, group, pod, .. } = &mut self.tasks[task];
+        if *stage == TaskStage::Ended {
+            return;
+        }
+        *stage = TaskStage::Ended;
+        let (group, pod) = (*group, pod.key.clone());
+        self.result_of(task).end = Some(end);
+        if let TaskEnd::GaveUp(reason) = end {
+            self.record(PlanEvent::GaveUp { pod, reason });
+        }
+        self.open_tasks[group] -= 1;
+        if self.open_tasks[group] == 0 {
+            match self.straggles_until(group) {
+                Some(at) if at > self.now => self.schedule(at, Event::GroupStraggled(group)),
+                Some(_) | None => self.end_group(group),
+            }
+        }
+    }
+
+    /// When the last straggler of a group is gone on average, which is later than the likely time of each single pod.
+    /// Limited by the deadline of the group. None in runs by the soonest or latest times, which do not average.
+    fn straggles_until(&self, group: usize) -> Option<Timestamp> {
+        let at = self.last_straggler(self.members(group), self.now)?;
+        Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
+    }
+
+    /// When the last straggler of some tasks is gone on average, if the others are gone at `others_gone`: that, and the
+    /// integral of the chance that one is still there, each independent of the others.
+    fn last_straggler(&self, tasks: Range<usize>, others_gone: Timestamp) -> Option<Timestamp> {
+        if self.bound != Bound::Likely {
+            return None;
+        }
+        let after = |at: Timestamp| at.since(others_gone).as_secs_f64();
+        // When each is likely gone, and the end of its grace if that is later.
+        let straggles = |task: usize| {
+            let Task { pod, group, .. } = &self.tasks[task];
+            let result = self.result.pods.get(&pod.key)?;
+            let of_termination = || Some(self.cluster.local(pod.termination.as_ref()?.deadline));
+            let of_grace = |leaves: Timestamp| leaves + self.input.grace.unwrap_or(pod.grace);
+            let end = result.leaves.map(of_grace).or_else(of_termination)?;
+            let end = self.deadline(*group).map_or(end, |deadline| end.min(deadline));
+            Some((after(result.gone?), after(end))).filter(|(gone, end)| gone < end && *end > 0.0)
+        };
+        let spans: Vec<(f64, f64)> = tasks.filter_map(straggles).collect();
+        let last = spans.iter().map(|(_, end)| *end).fold(0.0, f64::max);
+        let stragglers = self.environment.stragglers();
+        let one_is_left = |at: f64| {
+            let is_gone =
+                |(gone, end): &(f64, f64)| 1.0 - stragglers.remain_after((at - gone) / (end - gone));
+            1.0 - spans.iter().map(is_gone).product::<f64>()
+        };
+        let step = last / f64::from(STRAGGLER_STEPS);
+        let later = (0..STRAGGLER_STEPS).map(|number| one_is_left((f64::from(number) + 0.5) * step) * step);
+        Some(others_gone + Span::from_secs_f64(later.sum()))
+    }
+
+    /// When all groups have ended. Groups that run at the same time end with the last straggler of all of them, which is
+    /// later on average than that of each.
+    fn ended(&self) -> Option<Timestamp> {
+        let ends: Option<Vec<Timestamp>> = self.result.groups.iter().map(|group| group.ended).collect();
+        let last = ends?.into_iter().max().unwrap_or(self.now);
+        let gone = self.result.pods.values().filter_map(|pod| pod.gone).max();
+        let straggler = gone.and_then(|gone| self.last_straggler(0..self.tasks.len(), gone));
+        Some(straggler.map_or(last, |straggler| last.max(straggler)))
+    }
+
+    fn on_attempt(&mut self, task: usize) {
+        let Task { stage, group, next_attempt, .. } = self.tasks[task];
+        if stage != TaskStage::Requesting || next_attempt != Some(self.now) {
+            return;
+        }
+        self.tasks[task].next_attempt = None;
+        if self.deadline(group).is_some_and(|deadline| self.now >= deadline) {
+            return self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
+        }
+        let decision = self.decide(task);
+        self.result_of(task).first_decision.get_or_insert_with(|| decision.clone());
+        match decision {
+            EvictionDecision::Free(_) => self.start_deletion(task),
+            EvictionDecision::Costs { budget } => {
+                self.use_disruption(&budget, task);
+                self.start_deletion(task);
+            }
+            EvictionDecision::Blocked(block) => self.refuse(task, block),
+        }
+    }
+
+    fn decide(&self, task: usize) -> EvictionDecision {
+        let Task { state, protected_by, .. } = &self.tasks[task];
+        match self.input.mode {
+            RemovalMode::Delete => EvictionDecision::Free(FreeEviction::NoBudget),
+            RemovalMode::Evict => {
+                let budgets: Vec<&BudgetState> = protected_by.iter().map(|key| &self.budgets[key]).collect();
+                eviction::decide(*state, &budgets)
+            }
+        }
+    }
+
+    fn use_disruption(&mut self, budget: &Key, task: usize) {
+        if let Some(state) = self.budgets.get_mut(budget) {
+            state.numbers.allowed -= 1;
+        }
+        let pod = self.tasks[task].pod.key.clone();
+        self.evicted.entry(budget.clone()).or_default().push(pod);
+        self.schedule_sync(budget.clone());
+    }
+
+    fn schedule_sync(&mut self, budget: Key) {
+        self.schedule(self.now + SYNC_DELAY, Event::BudgetSynced(budget));
+    }
+
+    fn refuse(&mut self, task: usize, block: EvictionBlock) {
+        if let Some(budget) = block.budget() {
+            self.waiting.entry(budget.clone()).or_default().insert(task);
+        }
+        if self.result_of(task).block.is_none() {
+            self.record_first_refusal(task, &block);
+        }
+        self.result_of(task).block = Some(block.clone());
+        match block {
+            EvictionBlock::TwoBudgets { .. } | EvictionBlock::Broken { .. } => {
+                self.end_task(task, TaskEnd::GaveUp(GiveUpReason::EvictionFailed));
+            }
+            EvictionBlock::NamespaceTerminating if self.tasks[task].state.terminating => {
+                self.tasks[task].stage = TaskStage::Terminating;
+                self.schedule_gone(task);
+            }
+            EvictionBlock::NamespaceTerminating
+            | EvictionBlock::Stale { .. }
+            | EvictionBlock::Exhausted { .. }
+            | EvictionBlock::UnknownPolicy { .. } => self.schedule_give_up(task, &block),
+        }
+    }
+
+    fn record_first_refusal(&mut self, task: usize, block: &EvictionBlock) {
+        if let Some(budget) = block.budget() {
+            self.result_of(task).behind = self.evicted.get(budget).cloned().unwrap_or_default();
+            self.tasks[task].recoveries_before = self.recoveries.get(budget).copied().unwrap_or(0);
+        }
+        let pod = self.tasks[task].pod.key.clone();
+        self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
+    }
+
+    /// kubectl checks its deadline only when it retries.
+    fn schedule_give_up(&mut self, task: usize, block: &EvictionBlock) {
+        let Task { group, give_up_scheduled, .. } = self.tasks[task];
+        let Some(deadline) = self.deadline(group).filter(|_| !give_up_scheduled) else { return };
+        self.tasks[task].give_up_scheduled = true;
+        let client_retries =
+            self.input.retry == Retry::Kubectl && matches!(block, EvictionBlock::Stale { .. });
+        let reported =
+            if client_retries { self.now + CLIENT_RETRIES + Span::from_nanos(1) } else { self.now };
+        let at = self.next_retry(group, deadline.max(reported));
+        self.schedule(at, Event::GiveUp(task));
+    }
+
+    /// The first retry of a group that is not before `from`.
+    fn next_retry(&self, group: usize, from: Timestamp) -> Timestamp {
+        let Some(period) = self.input.retry.period() else { return from };
+        let started = self.result.groups[group].started;
+        let nanos = period.as_nanos().max(1);
+        let periods = (from.since(started).as_nanos() + nanos - 1).div_euclid(nanos);
+        started + period * periods
+    }
+
+    /// The request is granted: the deletion starts, unless it has started before.
+    fn start_deletion(&mut self, task: usize) {
+        self.tasks[task].stage = TaskStage::Terminating;
+        for waiting in self.waiting.values_mut() {
+            waiting.remove(&task);
+        }
+        if !self.tasks[task].state.terminating {
+            self.on_deletion(task);
+        }
+        self.schedule_gone(task);
+    }
+
+    fn on_deletion(&mut self, task: usize) {
+        let Task { pod, counted_by, recreation, healthy, recoveries_before, .. } = self.tasks[task].clone();
+        self.tasks[task].state.terminating = true;
+        let now = self.now;
+        let waited_for = self.result_of(task).block.as_ref().and_then(EvictionBlock::budget).cloned();
+        let recoveries = waited_for.and_then(|budget| self.recoveries.get(&budget).copied()).unwrap_or(0);
+        let result = self.result_of(task);
+        result.leaves = Some(now);
+        result.recoveries = recoveries.saturating_sub(recoveries_before);
+        self.record(PlanEvent::Leaves { pod: pod.key.clone() });
+        self.environment.on_deletion(&pod);
+        self.live_pods.on_deletion(self.cluster, &pod);
+        if healthy {
+            self.tasks[task].healthy = false;
+            for budget in counted_by {
+                if let Some(state) = self.budgets.get_mut(&budget) {
+                    state.numbers.healthy -= 1;
+                }
+                self.schedule_sync(budget);
+            }
+        }
+        if recreation == Recreation::Immediately {
+            self.schedule(now, Event::Created(task));
+        }
+    }
+
+    /// Schedules when a terminating pod is gone, or no longer waited for.
+    fn schedule_gone(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        let (grace, deadline) = self.grace(&pod);
+        if quota::limits(self.cluster, &pod) {
+            let of = pod.termination.as_ref().map_or(grace, |termination| termination.grace);
+            self.schedule(
+                quota::stops_counting(deadline, of, self.bound).max(self.now),
+                Event::NotCounted(task),
+            );
+        }
+        let takes = if warning::is_held(&pod) {
+            None
+        } else if grace <= Span::ZERO && self.is_removed_immediately(&pod) {
+            Some(Span::ZERO)
+        } else {
+            self.environment.time_to_terminate(&pod, grace).at(self.bound)
+        };
+        if let Some(takes) = takes {
+            let at = self.now + takes;
+            self.tasks[task].gone_at = Some(at);
+            self.schedule(at, Event::Gone(task));
+        }
+        if let Some(limit) = self.input.skip_wait_for_delete {
+            // kubectl polls once a second, and requires more than the limit.
+            let at = deadline + limit + Span::from_secs(1);
+            self.schedule(at.max(self.now), Event::SkipWait(task));
+        }
+    }
+
+    /// The remaining grace of a pod, and when it ends. A second request can only shorten a running grace period.
+    fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
+        let is_idle = pod.node.is_none() || pod.is_finished();
+        let requested = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
+        match &pod.termination {
+            Some(termination) => {
+                let deadline = self.cluster.local(termination.deadline);
+                let left = deadline.since(self.now);
+                let is_given = self.input.grace.is_some() || is_idle;
+                if is_given && requested < left {
+                    (requested, self.now + requested)
+                } else {
+                    (left.or_zero(), deadline)
+                }
+            }
+            None => (requested, self.now + requested),
+        }
+    }
+
+    /// Whether a grace of zero removes the object without a kubelet: it was requested, and has not just run out.
+    fn is_removed_immediately(&self, pod: &Pod) -> bool {
+        let is_idle = pod.node.is_none() || pod.is_finished();
+        pod.termination.is_none() || is_idle || self.input.grace == Some(Span::ZERO)
+    }
+
+    fn on_gone(&mut self, task: usize) {
+        if self.tasks[task].gone_at != Some(self.now) {
+            return;
+        }
+        let now = self.now;
+        let Task { pod, recreation, .. } = self.tasks[task].clone();
+        self.result_of(task).gone = Some(now);
+        self.record(PlanEvent::Gone { pod: pod.key.clone() });
+        self.environment.on_gone(&pod);
+        self.stop_counting(task);
+        if recreation == Recreation::WhenGone {
+            self.schedule(now, Event::Created(task));
+        }
+        self.end_task(task, TaskEnd::Gone);
+    }
+
+    fn on_created(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        if !self.live_pods.recreate(self.cluster, &pod) {
+            return;
+        }
+        match self.quotas.admit(self.cluster, &pod) {
+            Ok(()) => self.create(task),
+            Err(refusal) => {
+                self.record(PlanEvent::NotReplaced { of: pod.key.clone(), quota: refusal.quota.clone() });
+                self.result_of(task).quota = Some(*refusal);
+                self.refused.push((task, self.now));
+            }
+        }
+    }
+
+    /// Quotas no longer count a pod: they may admit replacements that they refused.
+    fn stop_counting(&mut self, task: usize) {
+        if !std::mem::take(&mut self.tasks[task].counts) {
+            return;
+        }
+        self.quotas.release(self.cluster, &self.tasks[task].pod);
+        for (task, refused) in std::mem::take(&mut self.refused) {
+            if self.quotas.admit(self.cluster, &self.tasks[task].pod).is_err() {
+                self.refused.push((task, refused));
+                continue;
+            }
+            let at = quota::retry(refused, self.now, self.bound);
+            if let Some(refusal) = &mut self.result_of(task).quota {
+                refusal.admitted = Some(at);
+            }
+            self.schedule(at, Event::Admitted(task));
+        }
+    }
+
+    fn create(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        let closed = &self.input.closed;
+        let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
+        self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
+        if let Some(ready) = new.ready {
+            self.schedule(ready, Event::Ready(task));
+        }
+        self.result_of(task).replacement = Some(new);
+    }
+
+    fn on_ready(&mut self, task: usize) {
+        let Task { pod, counted_by, .. } = self.tasks[task].clone();
+        self.record(PlanEvent::Ready { of: pod.key.clone() });
+        self.count_healthy(counted_by);
+    }
+
+    fn schedule_starting(&mut self, starting: &[StartingPod]) {
+        for new in starting {
+            if let Some(at) = new.ready_at(self.cluster, &self.environment, self.bound, self.now) {
+                let (pod, budgets) = (new.pod.key.clone(), new.budgets.clone());
+                self.schedule(at, Event::Started { pod, budgets });
+            }
+        }
+    }
+
+    fn on_started(&mut self, pod: Key, budgets: Vec<Key>) {
+        self.result.started.insert(pod.clone());
+        self.record(PlanEvent::Started { pod });
+        self.count_healthy(budgets);
+    }
+
+    /// These budgets count one more healthy pod.
+    fn count_healthy(&mut self, budgets: Vec<Key>) {
+        for budget in budgets {
+            if let Some(state) = self.budgets.get_mut(&budget) {
+                state.numbers.healthy += 1;
+            }
+            *self.recoveries.entry(budget.clone()).or_default() += 1;
+            self.schedule_sync(budget);
+        }
+    }
+
+    fn on_disruption_expired(&mut self, budget: &Key) {
+        if let Some(state) = self.budgets.get_mut(budget) {
+            state.numbers.healthy += 1;
+        }
+        self.on_budget_synced(budget);
+    }
+
+    /// The tasks that wait for the budget retry, in their own order.
+    fn on_budget_synced(&mut self, budget: &Key) {
+        let Some(state) = self.budgets.get_mut(budget) else { return };
+        state.sync();
+        let waiting: Vec<usize> = self.waiting.get(budget).into_iter().flatten().copied().collect();
+        for task in waiting {
+            if self.tasks[task].stage == TaskStage::Requesting && self.tasks[task].next_attempt.is_none() {
+                let after = match self.input.retry {
+                    Retry::Every(_) | Retry::Kubectl => Span::from_nanos(1),
+                    Retry::OnRecovery => Span::ZERO,
+                };
+                let at = self.next_retry(self.tasks[task].group, self.now + after);
+                self.tasks[task].next_attempt = Some(at);
+                self.schedule(at, Event::Attempt(task));
+            }
+        }
+    }
+
+    fn on_skip_wait(&mut self, task: usize) {
+        if self.tasks[task].stage == TaskStage::Terminating {
+            self.end_task(task, TaskEnd::GaveUp(GiveUpReason::LeftTerminating));
+        }
+    }
+
+    fn on_give_up(&mut self, task: usize) {
+        if self.tasks[task].stage == TaskStage::Requesting {
+            self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
+        }
+    }
+
+    fn on_deadline(&mut self, group: usize) {
+        for task in self.members(group) {
+            if self.tasks[task].stage == TaskStage::Terminating {
+                self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Pods that a removal leaves alone and that soon count as healthy for its budgets: replacements of pods that left just
+//! before, which are not Ready yet.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    budget,
+    environment::{self, Bound, Environment},
+    landing::Landing,
+    rules::EvictionRules,
+};
+use crate::cluster::{Budget, Cluster, Key, Pod};
+use kordon_time::Timestamp;
+
+/// A pod that is not Ready yet.
+#[derive(Clone, Debug)]
+pub(super) struct StartingPod {
+    pub pod: Arc<Pod>,
+    /// The budgets that count it.
+    pub budgets: Vec<Key>,
+}
+
+/// The pods of these budgets that are starting, without those that are removed.
+pub(super) fn of_budgets<'a>(
+    cluster: &'a Cluster,
+    budgets: impl IntoIterator<Item = &'a Arc<Budget>>,
+    removed: &BTreeSet<&Key>,
+    rules: &'a EvictionRules,
+) -> Vec<StartingPod> {
+    let mut starting: BTreeMap<&Key, StartingPod> = BTreeMap::new();
+    for budget in budgets {
+        let pods = budget::pods_of(cluster, budget, rules);
+        for pod in pods.filter(|pod| is_starting(cluster, pod) && !removed.contains(&pod.key)) {
+            let new = || StartingPod { pod: pod.clone(), budgets: Vec::new() };
+            starting.entry(&pod.key).or_insert_with(new).budgets.push(budget.key.clone());
+        }
+    }
+    starting.into_values().collect()
+}
+
+/// Whether nothing that is known, apart from its age, keeps a pod from being Ready soon.
+fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
+    let runs = pod.node.as_ref().is_none_or(|node| environment::has_running_kubelet(cluster, node));
+    !pod.is_ready() && pod.termination.is_none() && !pod.is_finished() && pod.unscheduled.is_none() && runs
+}
+
+impl StartingPod {
+    /// When it is Ready; none is never, for all that is known.
+    ///
+    /// A pod takes as long as its siblings did. One that has taken longer than any of them is Ready after twice the longest
+    /// time, or possibly never; after that, it is not expected any more.
+    pub fn ready_at<E: Environment>(
+        &self,
+        cluster: &Cluster,
+        environment: &E,
+        bound: Bound,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let takes = environment.time_to_ready(&self.pod, &Landing::Unknown);
+        let (created, longest) = (cluster.local(self.pod.created), takes.latest?);
+        let (overdue, given_up) = (created + longest, created + longest * 2);
+        let expected = created + takes.at(bound)?;
+        match bound {
+            _ if given_up <= now => None,
+            _ if expected > now => Some(expected),
+            Bound::Soonest => Some(now),
+            Bound::Likely => Some(if overdue > now { overdue } else { given_up }),
+            Bound::Latest => None,
+        }
+    }
+}

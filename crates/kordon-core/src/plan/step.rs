@@ -1,0 +1,135 @@
+//! The writes of a plan, and their API calls.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use crate::cluster::{Key, Name, NodeName, Taint, Uid, Version};
+use kordon_time::Span;
+
+/// One write. It is bound to the uid of the object, and where a list is replaced as a whole also to the version.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlanStep {
+    /// Cordons (`on`) or uncordons. Not bound to the version, which each status update changes.
+    Cordon {
+        node: NodeName,
+        uid: Uid,
+        on: bool,
+    },
+    SetTaints {
+        node: NodeName,
+        uid: Uid,
+        version: Version,
+        taints: Vec<Taint>,
+    },
+    /// Sets labels; those without a value are removed.
+    SetLabels {
+        node: NodeName,
+        uid: Uid,
+        labels: Vec<(Name, Option<Name>)>,
+    },
+    Evict {
+        pod: Key,
+        uid: Uid,
+        grace: Option<Span>,
+    },
+    Delete {
+        pod: Key,
+        uid: Uid,
+        grace: Option<Span>,
+    },
+}
+
+/// An API call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub method: &'static str,
+    pub path: String,
+    pub content_type: &'static str,
+    pub body: Value,
+}
+
+const MERGE: &str = "application/merge-patch+json";
+const JSON: &str = "application/json";
+
+impl PlanStep {
+    /// The call without dry run.
+    pub fn call(&self) -> Call {
+        let node = |name: &NodeName, body| Call {
+            method: "PATCH",
+            path: node_path(name),
+            content_type: MERGE,
+            body,
+        };
+        match self {
+            Self::Cordon { node: name, uid, on } => {
+                let unschedulable = if *on { json!(true) } else { Value::Null };
+                node(name, json!({"metadata": {"uid": uid}, "spec": {"unschedulable": unschedulable}}))
+            }
+            Self::SetTaints { node: name, uid, version, taints } => {
+                let taints: Vec<Value> = taints.iter().map(taint).collect();
+                let metadata = json!({"uid": uid, "resourceVersion": version.0.to_string()});
+                let taints = if taints.is_empty() { Value::Null } else { Value::Array(taints) };
+                node(name, json!({"metadata": metadata, "spec": {"taints": taints}}))
+            }
+            Self::SetLabels { node: name, uid, labels } => {
+                let labels: serde_json::Map<String, Value> = labels
+                    .iter()
+                    .map(|(key, value)| {
+                        (key.to_string(), value.as_deref().map_or(Value::Null, |text| json!(text)))
+                    })
+                    .collect();
+                node(name, json!({"metadata": {"uid": uid, "labels": labels}}))
+            }
+            Self::Evict { pod, uid, grace } => Call {
+                method: "POST",
+                path: format!("{}/eviction", pod_path(pod)),
+                content_type: JSON,
+                body: json!({
+                    "apiVersion": "policy/v1",
+                    "kind": "Eviction",
+                    "metadata": {"name": &*pod.name, "namespace": &*pod.namespace},
+                    "deleteOptions": delete_options(uid, *grace),
+                }),
+            },
+            Self::Delete { pod, uid, grace } => {
+                let mut body = delete_options(uid, *grace);
+                body["apiVersion"] = json!("v1");
+                body["kind"] = json!("DeleteOptions");
+                Call { method: "DELETE", path: pod_path(pod), content_type: JSON, body }
+            }
+        }
+    }
+}
+
+/// What has no meaning of its own in an address (RFC 3986).
+const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The path of a node. Real names need no encoding; a server may send others.
+pub fn node_path(node: &NodeName) -> String {
+    format!("/api/v1/nodes/{}", utf8_percent_encode(node, &UNRESERVED))
+}
+
+fn pod_path(pod: &Key) -> String {
+    let [namespace, name] = [&*pod.namespace, &*pod.name].map(|part| utf8_percent_encode(part, &UNRESERVED));
+    format!("/api/v1/namespaces/{namespace}/pods/{name}")
+}
+
+fn delete_options(uid: &Uid, grace: Option<Span>) -> Value {
+    let mut options = json!({"preconditions": {"uid": uid}});
+    if let Some(grace) = grace {
+        options["gracePeriodSeconds"] = json!(grace.as_secs());
+    }
+    options
+}
+
+/// A taint as the API has it, including its time.
+fn taint(taint: &Taint) -> Value {
+    let mut value = json!({"key": &*taint.key, "effect": taint.effect.as_str()});
+    if !taint.value.is_empty() {
+        value["value"] = json!(&*taint.value);
+    }
+    if let Some(added) = taint.time_added {
+        value["timeAdded"] = json!(added.to_time());
+    }
+    value
+}

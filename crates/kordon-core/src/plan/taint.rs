@@ -1,0 +1,235 @@
+//! Plans that taint nodes, and the pods that a NoExecute taint deletes (docs/upstream/operator-actions.md#2).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{
+    action::Action,
+    context::PlanContext,
+    environment::{Environment, Quality},
+    eviction,
+    eviction_note::EvictionNote,
+    gaps,
+    node_plan::{NodeChange, NodePlan},
+    not_modelled, owner,
+    plan::Plan,
+    pod_plan::{PodPlan, Window},
+    quota_delay,
+    replacement::{Departure, replacements},
+    rules::EvictionRules,
+    step::PlanStep,
+    taint_edits::TaintEdits,
+    targets::{PlanError, nodes_named, require},
+    timeline::{PlanEvent, PlanMoment},
+    verdict::Verdict,
+    warning::{self, PodWarning, Warning},
+};
+use crate::{
+    cluster::{Cluster, Node, NodeName, Pod, Taint, TaintEffect},
+    engine::{Tolerance, tolerance},
+};
+use kordon_time::Timestamp;
+
+pub(super) fn plan<E: Environment>(
+    action: &Action,
+    names: &[NodeName],
+    edits: &TaintEdits,
+    context: &PlanContext<'_, E>,
+) -> Result<Plan, PlanError> {
+    let nodes = nodes_named(context.cluster, names)?;
+    let changing = nodes.iter().filter(|node| changes_evictions(edits, node));
+    let evicting = changing.clone().filter(|_| context.rules.taints_evict);
+    let evicting: Vec<NodeName> = evicting.map(|node| node.name.clone()).collect();
+    let gaps = gaps::of_pods_on(context.cluster, &evicting);
+    require(&gaps)?;
+    let mut plan = Plan::blank(action, context);
+    if !context.rules.taints_evict && changing.count() > 0 {
+        plan.warnings.push(Warning::TaintsDoNotEvict);
+    }
+    let mut environment = context.environment.clone();
+    for node in &nodes {
+        let change = match edits.over(node) {
+            Err(text) => NodeChange::Refused { text },
+            // kubectl sends this write too.
+            Ok(after) if after[..] == node.taints[..] => NodeChange::Unchanged { text: "taints unchanged" },
+            Ok(after) => {
+                plan.steps.push(PlanStep::SetTaints {
+                    node: node.name.clone(),
+                    uid: node.uid.clone(),
+                    version: node.version,
+                    taints: after.clone(),
+                });
+                plan.add_pods_of_tainted(node, &after, context);
+                let tainted = Node { taints: after.clone().into(), ..(**node).clone() };
+                environment.on_node_change(Arc::new(tainted));
+                NodeChange::Taints { before: node.taints.to_vec(), after }
+            }
+        };
+        plan.nodes.push(NodePlan { node: node.name.clone(), uid: node.uid.clone(), change, drain: None });
+    }
+    plan.add_replacements(context.cluster, environment);
+    plan.complete_taints(context.cluster, &nodes, edits, &context.rules);
+    plan.name_gaps(gaps, context.cluster);
+    plan.not_modelled = not_modelled::of_pods(&plan.pods, &context.rules, context.cluster);
+    Ok(plan)
+}
+
+impl Plan {
+    /// Adds the pods of a node whose NoExecute taints change.
+    fn add_pods_of_tainted<E: Environment>(
+        &mut self,
+        node: &Node,
+        after: &[Taint],
+        context: &PlanContext<'_, E>,
+    ) {
+        let (before, after) = (no_execute(&node.taints), no_execute(after));
+        if before != after && context.rules.taints_evict {
+            let pods = context.cluster.pods_on(&node.name);
+            self.pods.extend(pods.map(|pod| pod_of_tainted(pod, &before, &after, context)));
+        }
+    }
+
+    /// Adds where the replacements of the deleted pods land.
+    fn add_replacements<E: Environment>(&mut self, cluster: &Cluster, environment: E) {
+        let departure = |plan: &PodPlan| {
+            let pod = cluster.pod(&plan.pod)?.clone();
+            Some(Departure { pod, leaves: plan.leaves.likely?, gone: plan.gone.likely })
+        };
+        let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
+        let mut refusals = quota_delay::refusals(cluster, &departures);
+        let (replacements, trace) = replacements(cluster, &departures, &refusals, environment);
+        for plan in &mut self.pods {
+            plan.quota = refusals.remove(&plan.pod);
+            if let (Some(refusal), Some(at)) = (&plan.quota, plan.leaves.likely) {
+                let (of, quota) = (plan.pod.clone(), refusal.quota.clone());
+                self.timeline.push(PlanMoment { at, event: PlanEvent::NotReplaced { of, quota } });
+            }
+            let Some(replacement) = replacements.get(&plan.pod) else { continue };
+            let (of, landing) = (plan.pod.clone(), replacement.landing.clone());
+            plan.landing = Some(landing.clone());
+            let old = cluster.pod(&plan.pod);
+            plan.ready_again = old.and_then(|old| replacement.ready_after(cluster, old, plan.gone.likely));
+            plan.placement = trace.placements.get(&plan.pod).cloned();
+            let event = PlanEvent::Replaced { of: of.clone(), landing };
+            self.timeline.push(PlanMoment { at: replacement.created, event });
+            let ready = plan.ready_again.map(|at| PlanMoment { at, event: PlanEvent::Ready { of } });
+            self.timeline.extend(ready);
+        }
+        self.receivers = trace.receivers;
+    }
+
+    fn complete_taints(
+        &mut self,
+        cluster: &Cluster,
+        nodes: &[Arc<Node>],
+        edits: &TaintEdits,
+        rules: &EvictionRules,
+    ) {
+        let leaves = |pod: &PodPlan| pod.leaves.likely.unwrap_or(Timestamp::MAX);
+        self.pods.sort_by_cached_key(|pod| (leaves(pod), pod.node.clone(), pod.pod.clone()));
+        for pod in &self.pods {
+            let leaves = pod.leaves.likely.map(|at| (at, PlanEvent::Leaves { pod: pod.pod.clone() }));
+            let gone = pod.gone.likely.map(|at| (at, PlanEvent::Gone { pod: pod.pod.clone() }));
+            self.timeline.extend(leaves.into_iter().chain(gone).map(|(at, event)| PlanMoment { at, event }));
+        }
+        self.timeline.sort_by_key(|moment| moment.at);
+        self.warn_of_ignored_budgets();
+        self.warn_of_quotas();
+        self.warnings.extend(warning::of_claims(nodes, self.made));
+        for node in nodes {
+            self.warnings.extend(taint_warnings(node, edits, rules));
+        }
+        self.count_pods(cluster);
+        self.finish_nodes();
+    }
+}
+
+fn taint_warnings(node: &Node, edits: &TaintEdits, rules: &EvictionRules) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let adds = |key: &str| edits.add.iter().any(|taint| taint.is(key, TaintEffect::NoExecute));
+    if rules.out_of_service && adds("node.kubernetes.io/out-of-service") {
+        warnings.push(Warning::OutOfService { node: node.name.clone() });
+    }
+    let keys = edits.add.iter().map(|taint| &taint.key).chain(edits.remove.iter().map(|taint| &taint.key));
+    let by_controller = keys.filter(|key| CONTROLLER_TAINTS.contains(&key.as_str()));
+    warnings.extend(
+        by_controller.map(|key| Warning::ControllersTaint { node: node.name.clone(), key: key.clone() }),
+    );
+    warnings
+}
+
+/// Whether these edits change which pods of the node are evicted.
+pub(super) fn changes_evictions(edits: &TaintEdits, node: &Node) -> bool {
+    edits.over(node).is_ok_and(|after| no_execute(&after) != no_execute(&node.taints))
+}
+
+fn no_execute(taints: &[Taint]) -> Vec<Taint> {
+    taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
+}
+
+/// The taints that the node lifecycle controller adds and removes.
+const CONTROLLER_TAINTS: [&str; 7] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/network-unavailable",
+];
+
+/// The row of a pod whose node's NoExecute taints change.
+fn pod_of_tainted<E: Environment>(
+    pod: &Arc<Pod>,
+    before: &[Taint],
+    after: &[Taint],
+    context: &PlanContext<'_, E>,
+) -> PodPlan {
+    let PlanContext { cluster, environment, rules, now } = context;
+    let mut plan = PodPlan::new(pod, verdict(cluster, pod, before, after, *now));
+    let Verdict::Deleted { at, .. } = plan.verdict else { return plan };
+    let termination = environment.time_to_terminate(pod, pod.grace);
+    plan.leaves = Window { soonest: Some(at), likely: Some(at), latest: Some(at) };
+    plan.gone = Window {
+        soonest: termination.soonest.map(|span| at + span),
+        likely: termination.likely.map(|span| at + span),
+        latest: termination.latest.map(|span| at + span),
+    };
+    plan.quality = Quality::Declared.min(termination.quality);
+    if plan.gone.likely.is_none() {
+        plan.warnings.insert(PodWarning::KubeletDown);
+    }
+    plan.answer =
+        gaps::can_answer_eviction(cluster, pod).then(|| eviction::answer(cluster, pod, rules, *now));
+    plan.lost = owner::not_recreated(cluster, pod);
+    plan.eviction_notes = EvictionNote::of(cluster, pod);
+    let leaving: BTreeSet<_> = [pod.key.clone()].into();
+    plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
+    // The taint keeps it off this node, even if it tolerates cordons.
+    plan.warnings.remove(&PodWarning::MayReturn);
+    if warning::is_of_existing_daemonset(cluster, pod) {
+        plan.warnings.insert(PodWarning::NotRecreatedWhileTainted);
+    }
+    plan
+}
+
+fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now: Timestamp) -> Verdict {
+    if pod.termination.is_some() {
+        return Verdict::Terminating;
+    }
+    // A taint without a time may have been added just now, which is the latest possible.
+    let scheduled = match tolerance(&pod.tolerations, before) {
+        Tolerance::For { span, taint } => Some(taint.time_added.map_or(now, |at| cluster.local(at)) + span),
+        Tolerance::NotTolerated(_) => Some(now),
+        Tolerance::Forever => None,
+    };
+    match tolerance(&pod.tolerations, after) {
+        Tolerance::NotTolerated(taint) => Verdict::Deleted { at: now, taint: taint.key.clone() },
+        Tolerance::For { span, taint } => {
+            // A running timer is neither extended nor shortened.
+            let at = scheduled.unwrap_or(now + span).max(now);
+            Verdict::Deleted { at, taint: taint.key.clone() }
+        }
+        Tolerance::Forever if scheduled.is_some() => Verdict::DeletionCancelled,
+        Tolerance::Forever => Verdict::Tolerates,
+    }
+}

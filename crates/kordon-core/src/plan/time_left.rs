@@ -1,0 +1,76 @@
+//! When a removal that is in progress ends, by the simulation that plans are made of.
+
+use std::collections::BTreeSet;
+
+use super::{
+    action::{DrainOptions, RemovalMode},
+    context::PlanContext,
+    environment::TypicalEnvironment,
+    obstacle::RemovalObstacle,
+    pod_plan::Window,
+    prediction::Prediction,
+    rules::EvictionRules,
+    simulation::{RemovalGroup, SimulationInput},
+    words,
+};
+use crate::cluster::{Cluster, NodeName};
+use kordon_time::{Span, Timestamp};
+
+/// When what is left of a removal ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TimeLeft {
+    /// None of `latest`: possibly never.
+    Ends { likely: Timestamp, latest: Option<Timestamp> },
+    /// It depends on budgets that are not known: not before this.
+    NotBefore(Timestamp),
+    /// Not as things are; what keeps it from ending, where that can be named.
+    Never(Option<RemovalObstacle>),
+}
+
+impl TimeLeft {
+    /// In words: `done in ~35s (at most 1m4s)`.
+    pub fn text(&self, now: Timestamp) -> String {
+        // In whole seconds, as it is shown while time passes.
+        let after = |at: Timestamp| Span::from_secs(at.since(now).or_zero().as_secs());
+        match self {
+            Self::Ends { likely, latest } => {
+                format!("done {}", words::ends(Some(after(*likely)), latest.map(after)))
+            }
+            Self::NotBefore(at) => format!("done {}", words::not_before(after(*at))),
+            Self::Never(Some(obstacle)) => format!("no ETA: {obstacle}"),
+            Self::Never(None) => words::ends(None, None),
+        }
+    }
+}
+
+/// When the rest of a removal ends: of these groups, in their order. Where pods land is not predicted, and timeouts do not
+/// count.
+pub fn time_left(
+    cluster: &Cluster,
+    groups: Vec<RemovalGroup>,
+    options: &DrainOptions,
+    mode: RemovalMode,
+    rules: EvictionRules,
+    now: Timestamp,
+) -> TimeLeft {
+    let environment = TypicalEnvironment { cluster, now };
+    let context = PlanContext { cluster, environment: &environment, rules, now };
+    let closed: BTreeSet<NodeName> = groups.iter().filter_map(|group| group.node.clone()).collect();
+    let input = SimulationInput {
+        groups,
+        mode,
+        grace: options.grace,
+        timeout: None,
+        skip_wait_for_delete: options.skip_wait_for_delete,
+        parallel: options.parallel.max(1),
+        retry: options.retry,
+        closed,
+    };
+    let prediction = Prediction::new(&context, input);
+    let Window { likely, latest, .. } = prediction.ends();
+    match likely {
+        None => TimeLeft::Never(prediction.obstacle()),
+        Some(at) if prediction.has_undecided() => TimeLeft::NotBefore(at),
+        Some(likely) => TimeLeft::Ends { likely, latest },
+    }
+}

@@ -1,0 +1,94 @@
+//! The events of a plan in order of time.
+
+use super::landing::Landing;
+use crate::cluster::{Key, NodeName};
+use kordon_time::Timestamp;
+
+/// One event of the likely run, with its time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanMoment {
+    pub at: Timestamp,
+    pub event: PlanEvent,
+}
+
+/// What happens while a plan is applied.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlanEvent {
+    /// The drain of the node starts.
+    NodeStarts { node: NodeName },
+    /// The drain of the node ends.
+    NodeEnds { node: NodeName },
+    /// The pod's deletion starts.
+    Leaves { pod: Key },
+    /// The pod's eviction is refused for the first time.
+    Refused { pod: Key, budget: Option<Key> },
+    /// The pod's object is gone.
+    Gone { pod: Key },
+    /// A quota refuses the replacement of this pod.
+    NotReplaced { of: Key, quota: Key },
+    /// A replacement of this pod is created.
+    Replaced { of: Key, landing: Landing },
+    /// The replacement of this pod is Ready.
+    Ready { of: Key },
+    /// A pod that the plan leaves alone, and that was not Ready when it was made, is Ready.
+    Started { pod: Key },
+    /// The pod is no longer waited for.
+    GaveUp { pod: Key, reason: GiveUpReason },
+}
+
+/// Why a pod is no longer waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GiveUpReason {
+    /// Its deletion is overdue by more than the wait allowed.
+    LeftTerminating,
+    /// The server's answer is final: a retry gets the same one.
+    EvictionFailed,
+    TimedOut,
+}
+
+impl PlanEvent {
+    /// Its subject, a word for a column, and the details.
+    pub fn columns(&self) -> (String, &'static str, String) {
+        let (word, details) = match self {
+            Self::NodeStarts { .. } => ("starts", String::new()),
+            Self::NodeEnds { .. } => ("ends", String::new()),
+            Self::Leaves { .. } => ("leaves", String::new()),
+            Self::Refused { budget: Some(budget), .. } => ("refused", format!("by {budget}, retried")),
+            Self::Refused { budget: None, .. } => ("refused", "retried".into()),
+            Self::Gone { .. } => ("gone", String::new()),
+            Self::NotReplaced { quota, .. } => ("not replaced", format!("refused by quota {quota}, retried")),
+            Self::Replaced { landing, .. } => ("replaced", landing.text()),
+            Self::Ready { .. } => ("ready", "its replacement".into()),
+            Self::Started { .. } => ("ready", "it was starting".into()),
+            Self::GaveUp { reason, .. } => ("given up", reason.as_str().into()),
+        };
+        let subject = match self {
+            Self::NodeStarts { node } | Self::NodeEnds { node } => node.to_string(),
+            _ => self.pod().map(ToString::to_string).unwrap_or_default(),
+        };
+        (subject, word, details)
+    }
+
+    /// The pod that it happens to, or that is replaced.
+    pub const fn pod(&self) -> Option<&Key> {
+        match self {
+            Self::Leaves { pod }
+            | Self::Refused { pod, .. }
+            | Self::Gone { pod }
+            | Self::Started { pod }
+            | Self::GaveUp { pod, .. } => Some(pod),
+            Self::NotReplaced { of, .. } | Self::Replaced { of, .. } | Self::Ready { of } => Some(of),
+            Self::NodeStarts { .. } | Self::NodeEnds { .. } => None,
+        }
+    }
+}
+
+impl GiveUpReason {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LeftTerminating => "still terminating",
+            Self::EvictionFailed => "eviction failed",
+            Self::TimedOut => "timeout expired",
+        }
+    }
+}

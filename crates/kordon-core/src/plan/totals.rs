@@ -1,0 +1,177 @@
+//! Counts over a plan.
+
+use std::collections::BTreeMap;
+
+use super::{
+    landing::Landing,
+    outcome::OutcomeCounts,
+    pod_plan::{PodPlan, Window},
+    verdict::Verdict,
+};
+use kordon_time::Timestamp;
+
+/// Counts over a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanTotals {
+    pub nodes: usize,
+    /// Nodes that are written to.
+    pub changed: usize,
+    /// Nodes whose request is refused, or none of whose pods would be removed.
+    pub refused_nodes: usize,
+    pub pods: usize,
+    pub leave_now: usize,
+    pub leave_later: usize,
+    pub already_terminating: usize,
+    pub stay: usize,
+    /// Wait for something that may never happen.
+    pub wait: usize,
+    pub blocked: usize,
+    /// Leave unless something that is not known forbids it.
+    pub undecided: usize,
+    pub refused_pods: usize,
+    pub lost: usize,
+    pub data_lost: usize,
+    /// What becomes of all pods: these counts add up to `pods`.
+    pub outcomes: OutcomeCounts,
+    /// Replacements that land on a known node.
+    pub placed: usize,
+    /// Replacements that stay Pending.
+    pub pending: usize,
+    /// Pods that replacements preempt.
+    pub preempted: usize,
+    /// When everything has ended; none is never, or not known where pods are undecided.
+    pub ends: Window,
+    /// Where pods are undecided: when everything has likely ended if all of them leave at the first attempt.
+    pub not_before: Option<Timestamp>,
+}
+
+/// What is counted of pods and their replacements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PodCount {
+    LeaveNow,
+    LeaveLater,
+    AlreadyTerminating,
+    Stay,
+    Wait,
+    Blocked,
+    Undecided,
+    Refused,
+    Lost,
+    DataLost,
+    Pending,
+    Preempted,
+}
+
+/// What becomes of pods, in the order of the counts: every pod is in one part.
+pub fn parts<'a>(pods: impl IntoIterator<Item = &'a PodPlan>, made: Timestamp) -> Vec<(PodCount, usize)> {
+    let mut parts: BTreeMap<PodCount, usize> = BTreeMap::new();
+    for pod in pods {
+        *parts.entry(PodCount::of(&pod.verdict, made)).or_default() += 1;
+    }
+    parts.into_iter().collect()
+}
+
+impl PodCount {
+    /// What a pod with this verdict is counted as, in a plan that was made at `made`.
+    fn of(verdict: &Verdict, made: Timestamp) -> Self {
+        match verdict {
+            Verdict::Refused { .. } => Self::Refused,
+            Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => Self::Stay,
+            Verdict::Terminating => Self::AlreadyTerminating,
+            Verdict::Leaves(_) => Self::LeaveNow,
+            Verdict::LeavesAfter { .. } => Self::LeaveLater,
+            Verdict::Deleted { at, .. } if *at <= made => Self::LeaveNow,
+            Verdict::Deleted { .. } => Self::LeaveLater,
+            Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => {
+                Self::Wait
+            }
+            Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => Self::Blocked,
+            Verdict::Undecided { .. } => Self::Undecided,
+        }
+    }
+
+    /// The words behind the number.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::LeaveNow => "leave now",
+            Self::LeaveLater => "leave later",
+            Self::AlreadyTerminating => "already terminating",
+            Self::Stay => "stay",
+            Self::Wait => "wait",
+            Self::Blocked => "blocked",
+            Self::Undecided => "undecided",
+            Self::Refused => "refused",
+            Self::Lost => "lost",
+            Self::DataLost => "lose data",
+            Self::Pending => "replacements Pending",
+            Self::Preempted => "preempted",
+        }
+    }
+}
+
+impl PlanTotals {
+    /// All counts, in the order in which they are shown.
+    pub const fn counts(&self) -> [(PodCount, usize); 12] {
+        [
+            (PodCount::LeaveNow, self.leave_now),
+            (PodCount::LeaveLater, self.leave_later),
+            (PodCount::AlreadyTerminating, self.already_terminating),
+            (PodCount::Stay, self.stay),
+            (PodCount::Wait, self.wait),
+            (PodCount::Blocked, self.blocked),
+            (PodCount::Undecided, self.undecided),
+            (PodCount::Refused, self.refused_pods),
+            (PodCount::Lost, self.lost),
+            (PodCount::DataLost, self.data_lost),
+            (PodCount::Pending, self.pending),
+            (PodCount::Preempted, self.preempted),
+        ]
+    }
+
+    /// Counts the pods of a plan that was made at `made`.
+    pub(super) fn of_pods(pods: &[PodPlan], made: Timestamp) -> Self {
+        let mut totals = Self { pods: pods.len(), ..Self::default() };
+        for pod in pods {
+            totals.add(pod, made);
+        }
+        let last =
+            |time: fn(&PodPlan) -> Option<Timestamp>| pods.iter().filter_map(time).max().or(Some(made));
+        totals.ends = Window {
+            soonest: last(|pod| pod.gone.soonest),
+            likely: last(|pod| pod.gone.likely),
+            latest: last(|pod| pod.gone.latest),
+        };
+        totals
+    }
+
+    /// When everything has likely ended, or not before which; none is never.
+    pub(super) fn likely_end(&self) -> Option<Timestamp> {
+        self.not_before.or(self.ends.likely)
+    }
+
+    fn add(&mut self, pod: &PodPlan, made: Timestamp) {
+        self.outcomes.add(pod.outcome.kind());
+        self.refused_pods += usize::from(matches!(pod.verdict, Verdict::Refused { .. }));
+        let verdict = pod.verdict.as_if_granted();
+        match PodCount::of(verdict, made) {
+            PodCount::LeaveNow => self.leave_now += 1,
+            PodCount::LeaveLater => self.leave_later += 1,
+            PodCount::AlreadyTerminating => self.already_terminating += 1,
+            PodCount::Stay | PodCount::Refused => self.stay += 1,
+            PodCount::Wait => self.wait += 1,
+            PodCount::Blocked => self.blocked += 1,
+            PodCount::Undecided => self.undecided += 1,
+            PodCount::Lost | PodCount::DataLost | PodCount::Pending | PodCount::Preempted => {}
+        }
+        match &pod.landing {
+            Some(Landing::Node { .. }) => self.placed += 1,
+            Some(Landing::Pending { .. }) => self.pending += 1,
+            Some(Landing::Unknown) | None => {}
+        }
+        self.preempted += pod.placement.as_ref().map_or(0, |trace| trace.preempts.len());
+        if verdict.may_leave() {
+            self.lost += usize::from(pod.lost.is_some());
+            self.data_lost += usize::from(pod.warnings.iter().any(|warning| warning.loses_data()));
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! What happens to one pod in a plan, as one of a few cases.
+
+use std::fmt;
+
+use super::{
+    budget::BudgetNumbers,
+    eviction::FreeEviction,
+    filter::{DrainRefusal, Skip},
+    words::counted,
+};
+use crate::cluster::{FeedKind, Gaps, Key, Name};
+use kordon_time::Timestamp;
+
+/// What happens to one pod in a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It stays; the plan completes without it.
+    Skipped(Skip),
+    /// A filter of kubectl drain refuses it, so that no pod of its node is removed. `granted` is its verdict with the flags.
+    Refused { refusals: Vec<DrainRefusal>, granted: Box<Verdict> },
+    /// It is already terminating, and waited for.
+    Terminating,
+    /// It leaves at the first attempt.
+    Leaves(LeaveReason),
+    /// Pods before it in this plan use up its budget, which recovers.
+    LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
+    /// Its budget allows it once pods recover that the plan does not touch.
+    Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key> },
+    /// The disruption controller has not synced the latest spec of its budget.
+    WaitsForController { budget: Key },
+    /// Its namespace is being deleted: evictions are refused there, and the pod is deleted with it.
+    WaitsForNamespace,
+    /// Nothing in this plan makes its budget allow it.
+    Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern },
+    /// More than one budget protects it, which the eviction subresource answers with an error.
+    TwoBudgets { budgets: Vec<Key> },
+    /// The server refuses its eviction for something that kordon does not know, such as a new policy. Counts as blocked.
+    Unknown { missing: String },
+    /// Whether it leaves depends on objects that kordon does not know; the server does. It leaves unless one of them
+    /// forbids that.
+    Undecided { gaps: Gaps },
+    /// A NoExecute taint deletes it at this time; budgets are ignored.
+    Deleted { at: Timestamp, taint: Name },
+    /// It tolerates the taints without a limit.
+    Tolerates,
+    /// The taint is removed that would have deleted it.
+    DeletionCancelled,
+}
+
+/// Why a pod leaves at the first attempt.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LeaveReason {
+    Free(FreeEviction),
+    /// Its budget allows a disruption.
+    BudgetAllows {
+        budget: Key,
+        numbers: BudgetNumbers,
+    },
+    /// It is deleted, not evicted: budgets are not checked.
+    Deleted,
+}
+
+/// Why a budget never allows a pod in this plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BlockPattern {
+    /// It needs at least as many healthy pods as there can be.
+    CannotBeMet { needs: i32, max_healthy: i32 },
+    /// It has neither minAvailable nor maxUnavailable.
+    NothingGiven,
+    /// The disruption controller cannot sync it.
+    SyncFailed { message: Name },
+    /// It expects no pods: those that it selects have no controller, or are scaled to zero.
+    ExpectsNone,
+    /// Replacements stay Pending.
+    ReplacementPending { of: Vec<Key>, why: Name },
+    /// Pods left that no controller recreates.
+    NotRecreated { pods: Vec<Key> },
+    /// Replacements wait for pods that stay Terminating.
+    StuckTerminating { pods: Vec<Key> },
+    /// Replacements never become Ready.
+    NeverReady { of: Vec<Key> },
+    /// The server refuses all evictions under it.
+    Broken { what: &'static str },
+}
+
+impl BlockPattern {
+    /// What to do about it.
+    pub const fn advice(&self) -> &'static str {
+        match self {
+            Self::CannotBeMet { .. } => "scale its workload up, or relax the budget",
+            Self::NothingGiven => "set minAvailable or maxUnavailable",
+            Self::SyncFailed { .. } => "for owners without a scale, use minAvailable with a number",
+            Self::ExpectsNone => "for pods without a controller, use minAvailable with a number",
+            Self::ReplacementPending { .. } => {
+                "check capacity, taints, affinity, zonal volumes and host ports"
+            }
+            Self::NotRecreated { .. } => "recreate the pods, or relax the budget",
+            Self::StuckTerminating { .. } => "check finalizers and the kubelet",
+            Self::NeverReady { .. } => "check why the replacements are not Ready",
+            Self::Broken { .. } => "wait for the disruption controller, or restart it",
+        }
+    }
+}
+
+impl Verdict {
+    /// The verdict with all missing flags.
+    pub fn as_if_granted(&self) -> &Self {
+        match self {
+            Self::Refused { granted, .. } => granted.as_if_granted(),
+            other => other,
+        }
+    }
+
+    /// Whether the plan removes the pod, or tries to.
+    pub(super) const fn is_attempted(&self) -> bool {
+        !matches!(self, Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled)
+    }
+
+    /// Whether the pod leaves because of the plan, as far as is known.
+    pub(super) const fn may_leave(&self) -> bool {
+        matches!(
+            self,
+            Self::Leaves(_) | Self::LeavesAfter { .. } | Self::Undecided { .. } | Self::Deleted { .. }
+        )
+    }
+
+    /// A stable word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Skipped(_) => "skipped",
+            Self::Refused { .. } => "refused",
+            Self::Terminating => "terminating",
+            Self::Leaves(_) => "leaves",
+            Self::LeavesAfter { .. } => "leavesAfter",
+            Self::Waits { .. } => "waits",
+            Self::WaitsForController { .. } => "waitsForController",
+            Self::WaitsForNamespace => "waitsForNamespace",
+            Self::Blocked { .. } => "blocked",
+            Self::TwoBudgets { .. } => "twoBudgets",
+            Self::Unknown { .. } => "unknown",
+            Self::Undecided { .. } => "undecided",
+            Self::Deleted { .. } => "deleted",
+            Self::Tolerates => "tolerates",
+            Self::DeletionCancelled => "deletionCancelled",
+        }
+    }
+
+    /// A word for a column.
+    pub const fn column(&self) -> &'static str {
+        match self {
+            Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled => "stays",
+            Self::Refused { .. } => "refused",
+            Self::Terminating => "terminating",
+            Self::Leaves(_) => "leaves",
+            Self::LeavesAfter { .. } => "later",
+            Self::Waits { .. } | Self::WaitsForController { .. } | Self::WaitsForNamespace => "waits",
+            Self::Blocked { .. } => "blocked",
+            Self::TwoBudgets { .. } => "fails",
+            Self::Unknown { .. } => "unknown",
+            Self::Undecided { .. } => "undecided",
+            Self::Deleted { .. } => "deleted",
+        }
+    }
+
+    /// The text beside that word, which does not repeat it.
+    pub fn details(&self) -> String {
+        let text = self.to_string();
+        let rest = text.strip_prefix(self.column()).map(|rest| rest.trim_start_matches([':', ' ']));
+        rest.unwrap_or(&text).to_owned()
+    }
+
+    /// The budget that decides.
+    pub fn budget(&self) -> Option<&Key> {
+        match self.as_if_granted() {
+            Self::LeavesAfter { budget, .. }
+            | Self::Waits { budget, .. }
+            | Self::WaitsForController { budget }
+            | Self::Blocked { budget, .. }
+            | Self::Leaves(LeaveReason::BudgetAllows { budget, .. }) => Some(budget),
+            Self::Skipped(_)
+            | Self::Refused { .. }
+            | Self::Terminating
+            | Self::Leaves(LeaveReason::Free(_) | LeaveReason::Deleted)
+            | Self::WaitsForNamespace
+            | Self::TwoBudgets { .. }
+            | Self::Unknown { .. }
+            | Self::Undecided { .. }
+            | Self::Deleted { .. }
+            | Self::Tolerates
+            | Self::DeletionCancelled => None,
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Skipped(skip) => write!(f, "stays: {skip}"),
+            Self::Refused { refusals, granted } => {
+                write!(f, "refused: {}; otherwise: {granted}", list(refusals))
+            }
+            Self::Terminating => f.write_str("already terminating"),
+            Self::Leaves(reason) => write!(f, "leaves: {reason}"),
+            Self::LeavesAfter { budget, recoveries, behind } => {
+                let count = usize::try_from(*recoveries).unwrap_or(usize::MAX);
+                let pods = counted(count, "healthy pod", "healthy pods");
+                write!(f, "leaves after {budget} regains {pods}")?;
+                if behind.is_empty() { Ok(()) } else { write!(f, ", behind {}", list(behind)) }
+            }
+            Self::Waits { budget, numbers, recoveries, unhealthy } => {
+                write!(f, "waits for {budget} ({numbers}): needs {recoveries} more healthy")?;
+                if unhealthy.is_empty() {
+                    f.write_str("; pods are missing")
+                } else {
+                    write!(f, "; not Ready: {}", list(unhealthy))
+                }
+            }
+            Self::WaitsForController { budget } => {
+                write!(f, "waits until the disruption controller syncs {budget}")
+            }
+            Self::WaitsForNamespace => f.write_str("waits: deleted with its namespace"),
+            Self::Blocked { budget, numbers, pattern } => {
+                write!(f, "blocked by {budget} ({numbers}): {pattern}; {}", pattern.advice())
+            }
+            Self::TwoBudgets { budgets } => {
+                write!(f, "eviction fails: more than one PodDisruptionBudget: {}", list(budgets))
+            }
+            Self::Unknown { missing } => write!(f, "unknown: {missing}"),
+            Self::Undecided { gaps } => {
+                let unless = match (gaps.contains(FeedKind::Budgets), gaps.contains(FeedKind::Namespaces)) {
+                    (true, false) => "a PodDisruptionBudget blocks it",
+                    (false, _) => "its namespace is being deleted",
+                    (true, true) => "a PodDisruptionBudget blocks it or its namespace is being deleted",
+                };
+                write!(f, "undecided: leaves unless {unless}")
+            }
+            Self::Deleted { taint, .. } => write!(f, "deleted for taint {taint}; budgets are ignored"),
+            Self::Tolerates => f.write_str("stays: tolerates the taint: never evicted"),
+            Self::DeletionCancelled => f.write_str("stays: its deletion is cancelled"),
+        }
+    }
+}
+
+impl fmt::Display for LeaveReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Free(free) => write!(f, "{free}"),
+            Self::BudgetAllows { budget, numbers } => {
+                write!(f, "{budget} allows {}", disruptions(numbers.allowed))
+            }
+            Self::Deleted => f.write_str("budgets are not checked"),
+        }
+    }
+}
+
+impl fmt::Display for FreeEviction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoBudget => "no PodDisruptionBudget",
+            Self::Pending => "Pending",
+            Self::Finished => "finished",
+            Self::Terminating => "already terminating",
+            Self::UnhealthyAllowed => "not Ready, and its budget always allows that",
+            Self::HealthyBudget => "not Ready, and its budget is met without it",
+        })
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mirror => "static pod",
+            Self::DaemonSet => "DaemonSet-managed",
+            Self::NotSelected => "not selected",
+            Self::LongTerminating => "terminating for too long",
+        })
+    }
+}
+
+impl fmt::Display for DrainRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DaemonSet => "DaemonSet-managed (--ignore-daemonsets)",
+            Self::DaemonSetGone => "its DaemonSet is gone (--force)",
+            Self::DaemonSetUnreadable => "its DaemonSet cannot be read",
+            Self::EmptyDir => "emptyDir data (--delete-emptydir-data)",
+            Self::Unmanaged => "no controller (--force)",
+        })
+    }
+}
+
+impl fmt::Display for BudgetNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { desired, healthy, allowed, .. } = self;
+        write!(f, "needs {desired} healthy, has {healthy}: {} allowed", disruptions(*allowed))
+    }
+}
+
+impl fmt::Display for BlockPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CannotBeMet { needs, max_healthy } => {
+                write!(f, "can never be allowed: needs {needs} of {max_healthy}")
+            }
+            Self::NothingGiven => {
+                f.write_str("can never be allowed: neither minAvailable nor maxUnavailable is set")
+            }
+            Self::SyncFailed { message } => write!(f, "can never be allowed: sync failed: {message}"),
+            Self::ExpectsNone => f.write_str("can never be allowed: it expects 0 pods"),
+            Self::ReplacementPending { of, why } => {
+                write!(f, "the replacement of {} stays Pending ({why})", list(of))
+            }
+            Self::NotRecreated { pods } => write!(f, "no controller recreates {}", list(pods)),
+            Self::StuckTerminating { pods } => write!(f, "stuck Terminating: {}", list(pods)),
+            Self::NeverReady { of } => write!(f, "never Ready: the replacement of {}", list(of)),
+            Self::Broken { what } => f.write_str(what),
+        }
+    }
+}
+
+/// `1 disruption`, `2 disruptions`
+fn disruptions(count: i32) -> String {
+    format!("{count} {}", if count == 1 { "disruption" } else { "disruptions" })
+}
+
+/// Names in a list; of many, the first few.
+fn list<T: fmt::Display>(all: &[T]) -> String {
+    const SHOWN: usize = 4;
+    let mut text = all.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if all.len() > SHOWN {
+        text += &format!(" and {} more", all.len() - SHOWN);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_details_of_a_verdict_do_not_repeat_its_word() {
+        let budget = Key::new("shop", "cart");
+        let numbers = BudgetNumbers::default();
+        let blocked =
+            Verdict::Blocked { budget: budget.clone(), numbers, pattern: BlockPattern::NothingGiven };
+        assert!(blocked.details().starts_with("by shop/cart ("));
+        assert_eq!(Verdict::Skipped(Skip::Mirror).details(), "static pod");
+        assert_eq!(Verdict::DeletionCancelled.details(), "its deletion is cancelled");
+        let later = Verdict::LeavesAfter { budget, recoveries: 1, behind: Vec::new() };
+        let words = ("later", "leaves after shop/cart regains 1 healthy pod");
+        assert_eq!((later.column(), &*later.details()), words);
+    }
+}

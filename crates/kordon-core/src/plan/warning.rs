@@ -1,0 +1,429 @@
+//! What an operator should know before a plan is applied.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use super::{
+    budget::BudgetNumbers,
+    gaps::PlanGap,
+    owner::{self, OwnerLookup, Recreation},
+    words::counted,
+};
+use crate::cluster::{
+    Cluster, FeedKind, Key, LocalVolume, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint,
+    TaintEffect, WorkloadKind, ZoneKey,
+};
+use kordon_time::Timestamp;
+
+/// A warning about one pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PodWarning {
+    /// It has an emptyDir on disk, whose data is lost.
+    EmptyDirData,
+    /// It has an emptyDir in memory, whose data is lost.
+    MemoryData,
+    /// It uses files of the node, which another node does not have.
+    HostPathData,
+    /// It has a generic ephemeral volume, whose claim and data are deleted with it.
+    EphemeralVolume,
+    /// It tolerates the cordon, so that its replacement may land on the same node.
+    MayReturn,
+    /// It is the only replica of its workload: there is none until its replacement is Ready.
+    SingleReplica,
+    /// All Ready pods of its workload leave in this plan, and no budget prevents that.
+    LastReady,
+    /// Its priority is system-cluster-critical or higher.
+    Critical,
+    /// A finalizer holds its object beyond its grace.
+    HeldByFinalizer,
+    /// The kubelet of its node is down, so that it stays Terminating.
+    KubeletDown,
+    /// A grace of zero removes its object while its containers may still run: its identity may exist twice.
+    DuplicateIdentity,
+    /// Its DaemonSet does not recreate it while the taint is set.
+    NotRecreatedWhileTainted,
+    /// Its workload has pods of more than one revision: its replacement may be of another one.
+    RolloutInProgress,
+}
+
+impl PodWarning {
+    /// Whether data is lost with the pod.
+    pub const fn loses_data(self) -> bool {
+        matches!(self, Self::EmptyDirData | Self::MemoryData | Self::EphemeralVolume)
+    }
+
+    /// A stable word for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::EmptyDirData => "emptyDirData",
+            Self::MemoryData => "memoryData",
+            Self::HostPathData => "hostPathData",
+            Self::EphemeralVolume => "ephemeralVolume",
+            Self::MayReturn => "mayReturnHere",
+            Self::SingleReplica => "singleReplica",
+            Self::LastReady => "lastReady",
+            Self::Critical => "critical",
+            Self::HeldByFinalizer => "hasFinalizers",
+            Self::KubeletDown => "kubeletDown",
+            Self::DuplicateIdentity => "duplicateIdentity",
+            Self::NotRecreatedWhileTainted => "notRecreatedWhileTainted",
+            Self::RolloutInProgress => "rolloutInProgress",
+        }
+    }
+}
+
+impl fmt::Display for PodWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::EmptyDirData => "emptyDir data is lost",
+            Self::MemoryData => "emptyDir data in memory is lost",
+            Self::HostPathData => "hostPath data stays on the node",
+            Self::EphemeralVolume => "its ephemeral volume is lost",
+            Self::MayReturn => "tolerates the cordon, may return to this node",
+            Self::SingleReplica => "only replica",
+            Self::LastReady => "last Ready pod of its workload",
+            Self::Critical => "critical",
+            Self::HeldByFinalizer => "held by a finalizer",
+            Self::KubeletDown => "kubelet down",
+            Self::DuplicateIdentity => "grace 0: its identity may exist twice",
+            Self::NotRecreatedWhileTainted => "its DaemonSet does not recreate it while the taint is set",
+            Self::RolloutInProgress => "rollout in progress",
+        })
+    }
+}
+
+/// A warning about the plan as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Warning {
+    /// A part of the plan rests on something that is not known.
+    Unknown(PlanGap),
+    /// No Ready and schedulable node is left in the zone.
+    ZoneLosesLastReady {
+        zone: ZoneKey,
+    },
+    /// No Ready and schedulable node is left in the cluster.
+    NoSchedulableNode,
+    ControlPlane {
+        node: NodeName,
+    },
+    /// The kubelet is down: deleted pods stay Terminating until it is back or the node object is deleted.
+    KubeletDown {
+        node: NodeName,
+    },
+    /// Pods remain that the pod selector does not match: the node is not empty.
+    UnselectedRemain {
+        node: NodeName,
+        pods: usize,
+    },
+    /// Budgets are not checked for these pods, and would block some of them; none if budgets are not known.
+    BudgetsIgnored {
+        pods: usize,
+        blocked: Option<usize>,
+    },
+    /// The node ends cordoned, with pods on it that cannot leave.
+    DrainIncomplete {
+        node: NodeName,
+        pods: usize,
+    },
+    /// From the drain of this node on, replacements stay Pending.
+    CapacityExhausted {
+        node: NodeName,
+        pod: Key,
+        why: Name,
+    },
+    /// A quota refuses replacements at first, or for as long as nothing else changes.
+    QuotaExceeded {
+        quota: Key,
+        /// As `pods 10 of 10 used`.
+        numbers: String,
+        /// The replacements, and those of them that are created once pods are gone.
+        pods: usize,
+        admitted: usize,
+    },
+    /// The numbers in the status of a budget do not follow from its pods.
+    StatusDiffers {
+        budget: Key,
+        computed: [i32; 4],
+        reported: [i32; 4],
+    },
+    /// The taint lets the pods of a node that is not ready be removed by force, and its volumes be detached.
+    OutOfService {
+        node: NodeName,
+    },
+    /// The node lifecycle controller adds and removes this taint: a manual change does not last.
+    ControllersTaint {
+        node: NodeName,
+        key: Name,
+    },
+    /// The controller that evicts pods by NoExecute taints does not run.
+    TaintsDoNotEvict,
+    /// kordon cordoned the node, and the time for which that was meant is not over.
+    CordonStands {
+        node: NodeName,
+        /// Who, why and until when.
+        note: String,
+    },
+    /// kordon cordoned the node without an end, or until a time that is over.
+    CordonNoted {
+        node: NodeName,
+        note: String,
+    },
+    /// An operation claims the node for a drain; `active` as long as its claim is renewed.
+    Claimed {
+        node: NodeName,
+        by: String,
+        operation: OperationId,
+        renewed: Timestamp,
+        active: bool,
+    },
+}
+
+impl Warning {
+    pub fn status_differs(budget: &Key, computed: BudgetNumbers, reported: BudgetNumbers) -> Self {
+        let row =
+            |numbers: BudgetNumbers| [numbers.expected, numbers.desired, numbers.healthy, numbers.allowed];
+        Self::StatusDiffers { budget: budget.clone(), computed: row(computed), reported: row(reported) }
+    }
+
+    /// A stable word for it.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "unknown",
+            Self::ZoneLosesLastReady { .. } => "zoneLosesLastReady",
+            Self::NoSchedulableNode => "noSchedulableNode",
+            Self::ControlPlane { .. } => "controlPlane",
+            Self::KubeletDown { .. } => "kubeletDown",
+            Self::UnselectedRemain { .. } => "unselectedRemain",
+            Self::BudgetsIgnored { .. } => "budgetsIgnored",
+            Self::DrainIncomplete { .. } => "partlyDrained",
+            Self::CapacityExhausted { .. } => "capacityExhausted",
+            Self::QuotaExceeded { .. } => "quotaExceeded",
+            Self::StatusDiffers { .. } => "statusDiffers",
+            Self::OutOfService { .. } => "outOfService",
+            Self::ControllersTaint { .. } => "controllersTaint",
+            Self::TaintsDoNotEvict => "taintsDoNotEvict",
+            Self::CordonStands { .. } => "cordonStands",
+            Self::CordonNoted { .. } => "cordonNoted",
+            Self::Claimed { .. } => "claimedByOther",
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(gap) => write!(f, "{gap}"),
+            Self::ZoneLosesLastReady { zone } => {
+                write!(f, "zone {zone} loses its last Ready, schedulable node")
+            }
+            Self::NoSchedulableNode => f.write_str("no Ready, schedulable node is left in the cluster"),
+            Self::ControlPlane { node } => write!(f, "{node} is a control plane node"),
+            Self::KubeletDown { node } => {
+                write!(f, "the kubelet of {node} is down: pods deleted there stay Terminating")
+            }
+            Self::UnselectedRemain { node, pods } => {
+                let pods = counted(*pods, "unselected pod remains", "unselected pods remain");
+                write!(f, "{node} is not empty: {pods}")
+            }
+            Self::BudgetsIgnored { pods, blocked } => {
+                let pods = counted(*pods, "pod", "pods");
+                match blocked {
+                    Some(blocked) => {
+                        write!(f, "budgets are ignored: they would block {blocked} of {pods}")
+                    }
+                    None => write!(f, "budgets are ignored: how many of {pods} they would block is unknown"),
+                }
+            }
+            Self::DrainIncomplete { node, pods } => {
+                let pods = counted(*pods, "pod", "pods");
+                write!(f, "{node} ends cordoned with {pods} that cannot leave")
+            }
+            Self::CapacityExhausted { node, pod, why } => write!(
+                f,
+                "capacity is exhausted when {node} is drained: the replacement of {pod} stays Pending ({why})"
+            ),
+            Self::QuotaExceeded { quota, numbers, pods, admitted } => {
+                let refused = counted(*pods, "replacement is refused", "replacements are refused");
+                write!(f, "quota {quota}: {numbers}: {refused}")?;
+                match pods - admitted {
+                    0 => f.write_str(" until old pods are gone"),
+                    never if never == *pods => f.write_str(", and nothing in this plan makes room"),
+                    never => write!(f, " until old pods are gone, {never} of them for longer than this plan"),
+                }
+            }
+            Self::StatusDiffers { budget, computed, reported } => write!(
+                f,
+                "the status of {budget} (expected, desired, healthy, allowed: {reported:?}) does not follow from its \
+                 pods ({computed:?}); the lower number of allowed disruptions counts"
+            ),
+            Self::OutOfService { node } => write!(
+                f,
+                "out-of-service lets the pods of {node} be removed by force and its volumes be detached once it is not \
+                 ready: only for a machine that is certainly off"
+            ),
+            Self::ControllersTaint { node, key } => write!(
+                f,
+                "the node lifecycle controller adds and removes {key} on {node}: this change does not last"
+            ),
+            Self::TaintsDoNotEvict => f.write_str(
+                "NoExecute taints evict no pods here: the controller for it does not run (settings enable-taint-manager \
+                 and controllers)",
+            ),
+            Self::CordonStands { node, note } => {
+                write!(f, "the cordon of {node} is meant to stand: {note}")
+            }
+            Self::CordonNoted { node, note } => write!(f, "{node} was cordoned {note}"),
+            Self::Claimed { node, by, operation, active: true, .. } => {
+                write!(f, "{node} is being drained by {by} (operation {operation})")
+            }
+            Self::Claimed { node, by, operation, renewed, active: false } => write!(
+                f,
+                "{node} is claimed for a drain by {by} (operation {operation}), not renewed since {}",
+                renewed.to_time()
+            ),
+        }
+    }
+}
+
+/// The priority of system-cluster-critical.
+const CRITICAL: i32 = 2_000_000_000;
+
+/// The key of the taint that mirrors a cordon.
+pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+
+/// Whether a pod has the priority of a system pod.
+pub fn is_critical(pod: &Pod) -> bool {
+    pod.priority >= CRITICAL
+}
+
+/// The warnings about a pod that is removed. `leaving` are all pods that leave.
+pub fn of_pod(
+    cluster: &Cluster,
+    pod: &Pod,
+    leaving: &BTreeSet<Key>,
+    unprotected: bool,
+) -> BTreeSet<PodWarning> {
+    let mut found = BTreeSet::new();
+    let mut warn_if = |holds: bool, warning| {
+        if holds {
+            found.insert(warning);
+        }
+    };
+    let runs = !pod.is_finished();
+    warn_if(runs && pod.storage.has(LocalVolume::EmptyDir), PodWarning::EmptyDirData);
+    warn_if(runs && pod.storage.has(LocalVolume::Memory), PodWarning::MemoryData);
+    warn_if(runs && pod.storage.has(LocalVolume::HostPath), PodWarning::HostPathData);
+    warn_if(pod.storage.has(LocalVolume::Ephemeral), PodWarning::EphemeralVolume);
+    warn_if(runs && is_critical(pod), PodWarning::Critical);
+    warn_if(is_held(pod), PodWarning::HeldByFinalizer);
+    warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
+    warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);
+    if let Some(workload) = owner::workload(cluster, pod).filter(|_| runs && pod.is_ready()) {
+        let is_scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
+        if is_scaled && workload.replicas == Some(1) {
+            warn_if(true, PodWarning::SingleReplica);
+        } else {
+            let is_last = is_scaled && unprotected && all_ready_leave(cluster, pod, leaving);
+            warn_if(is_last, PodWarning::LastReady);
+        }
+    }
+    found
+}
+
+/// Whether a finalizer holds the object once its containers have ended.
+pub fn is_held(pod: &Pod) -> bool {
+    // The Job controller removes its own finalizer then.
+    pod.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
+}
+
+/// Whether all Ready pods of the pod's owner leave; not if they are not all known.
+fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
+    let Some(owner) = &pod.owner else { return false };
+    if !owner::knows_pods(cluster, &pod.key.namespace, owner) {
+        return false;
+    }
+    let stays = |pod: &Arc<Pod>| pod.is_ready() && pod.termination.is_none() && !leaving.contains(&pod.key);
+    !cluster.pods_owned_by(&owner.uid).any(stays)
+}
+
+/// Whether its replacement may land on the same node although that is cordoned.
+fn may_return(cluster: &Cluster, pod: &Pod) -> bool {
+    let cordon = Taint { key: UNSCHEDULABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
+    match owner::recreation(cluster, pod) {
+        Recreation::OnSameNode => true,
+        Recreation::Immediately | Recreation::WhenGone => {
+            pod.tolerations.iter().any(|toleration| toleration.tolerates(&cordon))
+        }
+        Recreation::Never(_) => false,
+    }
+}
+
+/// Whether the pod has an identity that a replacement takes over.
+pub fn has_identity(pod: &Pod) -> bool {
+    pod.owner.as_ref().is_some_and(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::StatefulSet))
+}
+
+/// Whether the pod is managed by a DaemonSet that exists.
+pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
+    let Some(owner) = &pod.owner else { return false };
+    owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet)
+        && owner::find(cluster, &pod.key.namespace, owner) != OwnerLookup::Gone
+}
+
+impl Warning {
+    /// Whether it is about a node's claim by this operation.
+    pub fn is_claim_of(&self, id: &OperationId) -> bool {
+        matches!(self, Self::Claimed { operation, .. } if operation == id)
+    }
+}
+
+/// The claims on these nodes, including those that are no longer renewed.
+pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
+    let claimed = nodes.iter().filter_map(|node| Some((node, node.drain_claim.as_ref()?)));
+    claimed.map(move |(node, claim)| Warning::Claimed {
+        node: node.name.clone(),
+        by: claim.by.clone(),
+        operation: claim.operation.clone(),
+        renewed: claim.renewed,
+        active: claim.is_fresh(now),
+    })
+}
+
+/// The cordons of these nodes, as far as kordon made them.
+pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
+    let noted = nodes.iter().filter_map(|node| Some((node, node.cordon()?)));
+    noted.map(move |(node, cordon)| {
+        let (name, note) = (node.name.clone(), cordon.text(now));
+        if cordon.until.is_some_and(|_| !cordon.is_expired(now)) {
+            Warning::CordonStands { node: name, note }
+        } else {
+            Warning::CordonNoted { node: name, note }
+        }
+    })
+}
+
+/// What it means for zones and the cluster that these nodes are cordoned.
+pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
+    let closing: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
+    let is_open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;
+    let stays = |node: &&Arc<Node>| is_open(node) && !closing.contains(&node.name);
+    let mut warnings = Vec::new();
+    if cluster.known(FeedKind::Nodes).is_known() && nodes.iter().any(|node| is_open(&node)) {
+        if !cluster.nodes().iter().any(|node| stays(&node)) {
+            warnings.push(Warning::NoSchedulableNode);
+        }
+        let zones: BTreeSet<ZoneKey> = nodes
+            .iter()
+            .filter(is_open)
+            .map(|node| node.zone())
+            .filter(|zone| *zone != ZoneKey::default())
+            .collect();
+        let loses = |zone: &ZoneKey| !cluster.nodes().iter().any(|node| stays(&node) && node.zone() == *zone);
+        warnings.extend(zones.into_iter().filter(loses).map(|zone| Warning::ZoneLosesLastReady { zone }));
+    }
+    let control_plane = nodes.iter().filter(|node| {
+        let mut roles = node.roles();
+        roles.any(|role| ["control-plane", "master"].contains(&role))
+    });
+    warnings.extend(control_plane.map(|node| Warning::ControlPlane { node: node.name.clone() }));
+    warnings
+}

@@ -1,0 +1,43 @@
+//! What a set of flags means: how long it takes from a node's death until its pods run elsewhere, what its heartbeats cost
+//! the API server, and which outages of the network evict pods.
+//!
+//! The times and the risk are found by running the engine on a virtual clock over a synthetic cluster, at several phases
+//! of heartbeats and passes. They equal the tables of docs/upstream/node-lifecycle.md#11.2 and #11.3.
+
+mod blip;
+mod death;
+mod load;
+mod profile;
+mod synthetic;
+
+pub use blip::{Blip, BlipRisk, BlipScope, CountRange, Harmless};
+pub use death::{DeathPhase, DeathTimes, Milestones, TimingRange, milestones};
+pub use load::{ApiLoad, COMPACTION, LEASE_BYTES, NODE_BYTES, STATUS_TRIES};
+pub use profile::{HeartbeatKind, KubeletFlags, PROFILE_NAMES, TimingProfile};
+pub use synthetic::{ClusterSize, PassDuration};
+
+use kordon_time::Span;
+
+/// Everything about one profile.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    pub profile: TimingProfile,
+    pub death: DeathTimes,
+    pub load: ApiLoad,
+    pub harmless: Harmless,
+    /// For each blip that was asked about, what it does to one node, to a zone and to all nodes.
+    pub risks: Vec<BlipRisk>,
+}
+
+impl Timing {
+    /// Runs the engine over the profile, in a cluster of this size, with blips of these lengths.
+    pub fn of(profile: TimingProfile, size: ClusterSize, blips: &[Span]) -> Self {
+        Self {
+            death: DeathTimes::of(&profile, size),
+            load: ApiLoad::of(&profile, size.nodes),
+            harmless: Harmless::of(&profile, size),
+            risks: BlipRisk::all(&profile, size, blips),
+            profile,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The flags that decide how soon the death of a node is noticed.
+
+use crate::engine::{Origin, ServerVersion, Setting, Settings};
+use kordon_time::Span;
+
+/// The names of the profiles of the field, from the default to the slowest.
+pub const PROFILE_NAMES: [&str; 4] = ["default", "fast", "medium", "low"];
+
+/// A set of flags by a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimingProfile {
+    pub name: String,
+    /// The controller's.
+    pub settings: Settings,
+    pub kubelet: KubeletFlags,
+    /// tolerationSeconds of the pods: the API server's `--default-unreachable-toleration-seconds`.
+    pub toleration: Span,
+    /// How long a replacement takes from its creation until it runs. An assumption.
+    pub pod_startup: Span,
+}
+
+/// What a kubelet writes as its heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeartbeatKind {
+    /// The node's status (kubelets up to 1.13).
+    Status,
+    /// Its Lease; the status only when it has changed, or rarely.
+    Lease,
+}
+
+/// The settings of the kubelets that decide when they write heartbeats (docs/upstream/node-lifecycle.md#11.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KubeletFlags {
+    pub heartbeat: HeartbeatKind,
+    /// `--node-status-update-frequency`: how often the status is computed, and with [`HeartbeatKind::Status`] written.
+    pub status_update_frequency: Span,
+    /// nodeStatusReportFrequency: how often an unchanged status is written beside Leases.
+    pub status_report_frequency: Span,
+    /// nodeLeaseDurationSeconds: a kubelet renews its Lease four times as often.
+    pub lease_duration: Span,
+}
+
+impl HeartbeatKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Status => "status",
+            Self::Lease => "lease",
+        }
+    }
+}
+
+impl KubeletFlags {
+    /// Upstream's defaults.
+    pub fn defaults(heartbeat: HeartbeatKind) -> Self {
+        Self {
+            heartbeat,
+            status_update_frequency: Span::from_secs(10),
+            status_report_frequency: Span::from_secs(300),
+            lease_duration: Span::from_secs(40),
+        }
+    }
+
+    /// The flags that matter, with their values.
+    pub fn rows(&self) -> Vec<(&'static str, Span)> {
+        let status = ("node-status-update-frequency", self.status_update_frequency);
+        match self.heartbeat {
+            HeartbeatKind::Status => vec![status],
+            HeartbeatKind::Lease => vec![
+                status,
+                ("node-status-report-frequency", self.status_report_frequency),
+                ("node-lease-duration", self.lease_duration),
+            ],
+        }
+    }
+
+    /// The time between two renewals of the Lease. A kubelet adds up to 4 percent to each.
+    pub fn lease_renewal(&self) -> Span {
+        Span::from_nanos(self.lease_duration.as_nanos() / 4)
+    }
+
+    /// The time between two writes of an unchanged status.
+    pub fn status_interval(&self) -> Span {
+        match self.heartbeat {
+            HeartbeatKind::Status => self.status_update_frequency,
+            HeartbeatKind::Lease => self.status_report_frequency.max(self.status_update_frequency),
+        }
+    }
+
+    /// The time between two heartbeats: the shorter of both.
+    pub fn interval(&self) -> Span {
+        match self.heartbeat {
+            HeartbeatKind::Status => self.status_interval(),
+            HeartbeatKind::Lease => self.status_interval().min(self.lease_renewal()),
+        }
+    }
+}
+
+impl TimingProfile {
+    /// Upstream's defaults for a release.
+    pub fn defaults(version: ServerVersion, heartbeat: HeartbeatKind) -> Self {
+        Self {
+            name: PROFILE_NAMES[0].into(),
+            settings: Settings::defaults(version),
+            kubelet: KubeletFlags::defaults(heartbeat),
+            toleration: Span::from_secs(300),
+            pod_startup: Span::from_secs(10),
+        }
+    }
+
+    /// The [profiles of the field](PROFILE_NAMES) as a change of these flags: those that a profile does not set stay as
+    /// they are (docs/upstream/node-lifecycle.md#11.2).
+    pub fn presets(base: &Self) -> [Self; 4] {
+        let [default, fast, medium, low] =
+            PROFILE_NAMES.map(|name| Self { name: name.into(), ..base.clone() });
+        [
+            default,
+            fast.with_seconds([4, 2, 20, 30]),
+            medium.with_seconds([20, 5, 120, 60]),
+            low.with_seconds([60, 5, 300, 60]),
+        ]
+    }
+
+    fn with_seconds(mut self, seconds: [i64; 4]) -> Self {
+        let [frequency, period, grace, eviction] = seconds.map(Span::from_secs);
+        let given = |value| Setting { value, origin: Origin::Override };
+        self.kubelet.status_update_frequency = frequency;
+        self.settings.node_monitor_period = given(period);
+        self.settings.node_monitor_grace_period = given(grace);
+        self.settings.pod_eviction_timeout = given(eviction);
+        self
+    }
+
+    /// How many heartbeats fit into the grace period.
+    pub fn heartbeats_in_grace(&self) -> i64 {
+        let grace = self.settings.node_monitor_grace_period.value;
+        grace.as_nanos() / self.kubelet.interval().as_nanos().max(1)
+    }
+}

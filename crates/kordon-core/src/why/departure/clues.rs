@@ -1,0 +1,452 @@
+//! What speaks for each kind of departure, one source after the other, and how it is weighed.
+
+use std::{cmp::Reverse, sync::Arc};
+
+use super::{
+    BY_API, BY_COLLECTOR, BY_KUBELET,
+    DepartureCertainty::{self, Certain, Likely, Possible},
+    DepartureEvidence, DepartureKind, EvidenceSource, PodDeparture, PodPresence,
+};
+use crate::{
+    cluster::{
+        Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OUT_OF_SERVICE, OwnerKind, Phase,
+        Pod, Workload, WorkloadKind, WorkloadStage,
+    },
+    engine::{DELETION_BY_TAINT, Tolerance, no_execute, tolerance},
+    plan::owner::{self, OwnerLookup},
+};
+use kordon_time::{ClusterTime, Span};
+
+/// The reasons of the scheduler. The second is that of releases 1.25 and 1.26.
+const BY_SCHEDULER: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
+
+/// How long the condition may be older than the deletion that it announces: after two minutes without one, the disruption
+/// controller takes the condition away.
+const ANNOUNCED: Span = Span::from_secs(120);
+
+/// How much later than its toleration ended a pod may be deleted by its taint: whole seconds, and a busy controller.
+const DELAY: Span = Span::from_secs(15);
+
+/// Something that speaks for a kind.
+#[derive(Clone, Debug)]
+struct Clue {
+    kind: DepartureKind,
+    certainty: DepartureCertainty,
+    source: EvidenceSource,
+    text: String,
+}
+
+/// Everything that speaks for a kind.
+#[derive(Debug, Default)]
+pub(super) struct Clues(Vec<Clue>);
+
+impl Clues {
+    pub(super) fn of(pod: &Pod, presence: PodPresence, cluster: &Cluster, events: &[ClusterEvent]) -> Self {
+        let mut clues = Self::default();
+        let node = pod.node.as_ref().and_then(|name| cluster.node(name));
+        let node = node.map(|node| &**node);
+        clues.read_status(pod);
+        clues.read_events(&pod.key, events);
+        if finished_first(pod) {
+            clues.read_containers(pod);
+            if is_by(pod, BY_KUBELET) {
+                clues.read_condition(pod, node);
+            }
+            return clues;
+        }
+        clues.read_condition(pod, node);
+        clues.read_node(pod, presence, cluster, node);
+        clues.read_owner(pod, cluster);
+        clues.read_drain(pod, cluster, node);
+        clues.add_deletion(pod, presence, cluster);
+        clues
+    }
+
+    pub(super) fn from_events(pod: &Key, events: &[ClusterEvent]) -> Self {
+        let mut clues = Self::default();
+        clues.read_events(pod, events);
+        clues
+    }
+
+    /// The kind that is best supported: the most certain, then that of the most telling source. It is less certain where
+    /// evidence that is as good, or that somebody stated, speaks for another kind.
+    pub(super) fn weigh(mut self) -> Option<PodDeparture> {
+        self.0.sort_by_key(|clue| (Reverse(clue.certainty), clue.source));
+        let best = self.0.first()?.clone();
+        let (agreeing, others): (Vec<Clue>, Vec<Clue>) =
+            self.0.into_iter().partition(|clue| clue.kind == best.kind);
+        let contradicting: Vec<Clue> = others.into_iter().filter(|clue| clue.contradicts(&best)).collect();
+        let certainty = if contradicting.is_empty() { best.certainty } else { best.certainty.lowered() };
+        let evidence = |agrees| move |Clue { source, text, .. }| DepartureEvidence { source, agrees, text };
+        let evidence = agreeing
+            .into_iter()
+            .map(evidence(true))
+            .chain(contradicting.into_iter().map(evidence(false)))
+            .collect();
+        Some(PodDeparture { kind: best.kind, certainty, evidence })
+    }
+
+    fn add(
+        &mut self,
+        kind: DepartureKind,
+        certainty: DepartureCertainty,
+        source: EvidenceSource,
+        text: impl Into<String>,
+    ) {
+        self.0.push(Clue { kind, certainty, source, text: text.into() });
+    }
+
+    /// What the condition DisruptionTarget says: it is set before the pod is deleted.
+    fn read_condition(&mut self, pod: &Pod, node: Option<&Node>) {
+        let Some(reason) = pod.disruption_target.as_deref() else { return };
+        let (kind, mut certainty) = match reason {
+            BY_API => (DepartureKind::ApiEviction, Certain),
+            // The collector then ends what the taint began.
+            DELETION_BY_TAINT if node.is_some_and(is_out_of_service) => {
+                (DepartureKind::TaintEviction, Possible)
+            }
+            DELETION_BY_TAINT => (DepartureKind::TaintEviction, Certain),
+            BY_COLLECTOR => (DepartureKind::GarbageCollection, Certain),
+            BY_KUBELET => match of_status(pod) {
+                Some((kind, _)) => (kind, Certain),
+                // It also ends pods before a shutdown and for critical pods, and then says so in the status.
+                None => (DepartureKind::NodePressure, Likely),
+            },
+            reason if BY_SCHEDULER.contains(&reason) => (DepartureKind::Preemption, Certain),
+            _ => (DepartureKind::Deletion, Possible),
+        };
+        let mut text = format!("condition DisruptionTarget: {reason}");
+        let disrupted = pod.ending.as_ref().and_then(|ending| ending.disrupted);
+        if let Some((disrupted, began)) = disrupted.zip(deletion_began(pod))
+            && began.since(disrupted) > ANNOUNCED
+        {
+            certainty = certainty.lowered();
+            text += &format!(", set {} before the deletion", began.since(disrupted));
+        }
+        self.add(kind, certainty, EvidenceSource::Condition, text);
+    }
+
+    /// What the kubelet says in `status.reason` and `status.message`.
+    fn read_status(&mut self, pod: &Pod) {
+        let Some((kind, certainty)) = of_status(pod) else { return };
+        let message = pod.ending.as_ref().map_or("", |ending| &*ending.message);
+        let text = match (&*pod.reason, message) {
+            ("", message) => format!("status: {message}"),
+            (reason, "") => format!("status {reason}"),
+            (reason, message) => format!("status {reason}: {message}"),
+        };
+        self.add(kind, certainty, EvidenceSource::Status, text.trim_end());
+    }
+
+    /// How the containers of a pod ended that nobody was deleting.
+    fn read_containers(&mut self, pod: &Pod) {
+        let source = EvidenceSource::Container;
+        if pod.phase == Phase::Succeeded {
+            let job = OwnerKind::Workload(WorkloadKind::Job);
+            let (kind, of) = match pod.owner.as_ref().filter(|owner| owner.kind == job) {
+                Some(job) => (DepartureKind::JobCompletion, format!(", pod of Job {}", job.name)),
+                None => (DepartureKind::Completion, String::new()),
+            };
+            return self.add(
+                kind,
+                Certain,
+                source,
+                format!("phase Succeeded: all containers ended with 0{of}"),
+            );
+        }
+        let is_stated = of_status(pod).is_some();
+        let failed: Vec<&ContainerExit> = exits(pod).filter(|exit| exit.code != 0).collect();
+        let killed: Vec<&ContainerExit> = failed.iter().copied().filter(|exit| exit.is_oom_kill()).collect();
+        let (kind, decisive) = if killed.is_empty() {
+            (DepartureKind::Failure, failed)
+        } else {
+            (DepartureKind::OomKill, killed)
+        };
+        for exit in &decisive {
+            // 137 is SIGKILL, by anybody.
+            let is_clear = kind == DepartureKind::OomKill || exit.code != 137;
+            let certainty = if is_clear && !is_stated { Certain } else { Possible };
+            let text =
+                format!("container {} ended with {}, exit code {}", exit.container, exit.reason, exit.code);
+            self.add(kind, certainty, source, text);
+        }
+        if !is_stated && decisive.is_empty() {
+            self.add(DepartureKind::Failure, Possible, source, "phase Failed, and no container says why");
+        }
+    }
+
+    /// What components reported about the pod, and its owner about it.
+    fn read_events(&mut self, pod: &Key, events: &[ClusterEvent]) {
+        for event in events {
+            let Some((kind, certainty)) = of_event(pod, event) else { continue };
+            let message = event.message.trim_end();
+            let text = format!("Event {} from {}: {message}", event.reason, event.source);
+            self.add(kind, certainty, EvidenceSource::Event, text);
+        }
+    }
+
+    /// A node that is gone or out of service, or whose taint the pod does not tolerate, or no longer.
+    fn read_node(&mut self, pod: &Pod, presence: PodPresence, cluster: &Cluster, node: Option<&Node>) {
+        let (Some(name), source) = (&pod.node, EvidenceSource::Node) else { return };
+        let Some(node) = node else {
+            if cluster.nodes().is_synced() {
+                let certainty = if presence == PodPresence::Present { Possible } else { Likely };
+                let text = format!("node {name} no longer exists");
+                self.add(DepartureKind::GarbageCollection, certainty, source, text);
+            }
+            return;
+        };
+        if is_out_of_service(node) {
+            // Its kubelet does not answer: who set the phase is the collector.
+            let certainty = if pod.phase == Phase::Failed { Certain } else { Likely };
+            let text = format!("node {name} is not Ready and has the taint {OUT_OF_SERVICE}");
+            self.add(DepartureKind::OutOfService, certainty, source, text);
+        }
+        let taints = no_execute(node);
+        let (certainty, text) = match tolerance(&pod.tolerations, &taints) {
+            _ if taints.is_empty() => return,
+            Tolerance::Forever => return,
+            Tolerance::NotTolerated(taint) => {
+                (Likely, format!("node {name} has the taint {taint}, which the pod does not tolerate"))
+            }
+            Tolerance::For { span, taint } => {
+                let ended = taint.time_added.map(|at| at + span);
+                let late = ended.zip(deletion_began(pod)).map(|(ended, began)| began.since(ended));
+                match late {
+                    Some(late) if late.is_negative() && -late > DELAY => return,
+                    Some(late) if late <= DELAY => {
+                        (Likely, format!("its toleration of {taint} on node {name} ended after {span}"))
+                    }
+                    Some(_) | None => {
+                        (Possible, format!("it tolerates {taint} of node {name} for {span} only"))
+                    }
+                }
+            }
+        };
+        self.add(DepartureKind::TaintEviction, certainty, source, text);
+    }
+
+    /// An owner that is gone, finished or has more pods than it wants, or a namespace that is being deleted.
+    fn read_owner(&mut self, pod: &Pod, cluster: &Cluster) {
+        let source = EvidenceSource::Owner;
+        let namespace = &pod.key.namespace;
+        if cluster.namespaces().get(namespace).is_some_and(|known| known.terminating) {
+            let text = format!("namespace {namespace} is being deleted");
+            self.add(DepartureKind::Deletion, Likely, source, text);
+        }
+        let Some(own) = &pod.owner else { return };
+        let name = format!("{} {}", own.kind.as_str(), own.name);
+        let workload = match owner::find(cluster, namespace, own) {
+            OwnerLookup::Found(workload) => workload,
+            OwnerLookup::Gone => {
+                let text = format!("{name} no longer exists: the garbage collector deletes its pods");
+                return self.add(DepartureKind::Deletion, Likely, source, text);
+            }
+            OwnerLookup::Unknown => return,
+        };
+        match workload.stage {
+            WorkloadStage::Deleting => {
+                let text = format!("{name} is being deleted, with its pods");
+                self.add(DepartureKind::Deletion, Likely, source, text);
+            }
+            WorkloadStage::Finished => {
+                self.add(DepartureKind::JobCompletion, Likely, source, format!("{name} is over"));
+            }
+            WorkloadStage::Active => {
+                if let Some((wanted, had)) = surplus(pod, &workload, cluster) {
+                    let rollout = match rolled_out_by(&workload, cluster) {
+                        Some(deployment) => format!(", in a rollout of Deployment {deployment}"),
+                        None => String::new(),
+                    };
+                    let text = format!("{name} wants {wanted} pods and still had {had}{rollout}");
+                    self.add(DepartureKind::ScaleDown, Likely, source, text);
+                } else if workload.kind == WorkloadKind::StatefulSet && owner::is_rolling_out(cluster, pod) {
+                    let text = format!("{name} replaces its pods in a rollout");
+                    self.add(DepartureKind::Deletion, Likely, source, text);
+                }
+            }
+        }
+    }
+
+    /// Who drains the node. The condition says that a drain evicted the pod; without it, the drain may have deleted it.
+    fn read_drain(&mut self, pod: &Pod, cluster: &Cluster, node: Option<&Node>) {
+        let (Some(node), Some(began)) = (node, deletion_began(pod)) else { return };
+        let kind = match pod.disruption_target.as_deref() {
+            Some(BY_API) => DepartureKind::ApiEviction,
+            Some(_) => return,
+            None => DepartureKind::Deletion,
+        };
+        let claim = node.drain_claim.as_ref();
+        if let Some(claim) = claim.filter(|claim| claim.is_fresh(cluster.local(began))) {
+            let text =
+                format!("node {} is drained by {} (operation {})", node.name, claim.by, claim.operation);
+            self.add(kind, Likely, EvidenceSource::Drain, text);
+        } else if node.unschedulable && kind == DepartureKind::ApiEviction {
+            let by = node.cordon().map(|note| format!(" by {}", note.who())).unwrap_or_default();
+            self.add(kind, Possible, EvidenceSource::Drain, format!("node {} is cordoned{by}", node.name));
+        }
+    }
+
+    /// What remains: somebody deleted it through the API.
+    fn add_deletion(&mut self, pod: &Pod, presence: PodPresence, cluster: &Cluster) {
+        let is_explained = !self.0.is_empty();
+        let found = pod.owner.as_ref().map(|own| owner::find(cluster, &pod.key.namespace, own));
+        let is_known = found != Some(OwnerLookup::Unknown);
+        let is_observed = presence != PodPresence::Missed || pod.termination.is_some();
+        let text = match presence {
+            PodPresence::Missed if !is_observed => "missing when the watch of pods was back",
+            PodPresence::Gone if pod.termination.is_none() => "removed without a grace period",
+            PodPresence::Present | PodPresence::Gone | PodPresence::Missed => "deleted through the API",
+        };
+        let (certainty, text) = match (is_explained, is_known) {
+            (false, true) if is_observed => (Likely, format!("{text}, and nothing else explains it")),
+            (false, false) => (Possible, format!("{text}; its owner is not known")),
+            (true | false, _) => (Possible, text.to_owned()),
+        };
+        self.add(DepartureKind::Deletion, certainty, EvidenceSource::Deletion, text);
+    }
+}
+
+impl Clue {
+    /// Whether it makes a kind doubtful that another clue speaks for.
+    fn contradicts(&self, best: &Self) -> bool {
+        use DepartureKind::{GarbageCollection, OutOfService};
+        // These end what something else began.
+        let ends_it = matches!(best.kind, GarbageCollection | OutOfService);
+        let is_stated = match self.source {
+            EvidenceSource::Condition | EvidenceSource::Status | EvidenceSource::Event => true,
+            EvidenceSource::Container
+            | EvidenceSource::Node
+            | EvidenceSource::Owner
+            | EvidenceSource::Drain
+            | EvidenceSource::Deletion => false,
+        };
+        !ends_it && self.certainty >= Likely && (is_stated || self.certainty == best.certainty)
+    }
+}
+
+/// When the deletion of a pod began.
+pub(super) fn deletion_began(pod: &Pod) -> Option<ClusterTime> {
+    pod.termination.as_ref().map(|termination| termination.deadline - termination.grace)
+}
+
+/// When the last container of a finished pod ended.
+pub(super) fn finished_at(pod: &Pod) -> Option<ClusterTime> {
+    exits(pod).filter_map(|exit| exit.at).max()
+}
+
+/// How the containers ended that were not started again.
+fn exits(pod: &Pod) -> impl Iterator<Item = &ContainerExit> {
+    pod.ending.iter().flat_map(|ending| &ending.exits).filter(|exit| !exit.restarted)
+}
+
+/// Whether it finished before anybody deleted it: containers that are stopped end too, and the collector sets the phase
+/// of pods that it removes.
+fn finished_first(pod: &Pod) -> bool {
+    let ended_before = || finished_at(pod).zip(deletion_began(pod)).is_some_and(|(end, began)| end < began);
+    pod.is_finished() && !is_by(pod, BY_COLLECTOR) && (pod.termination.is_none() || ended_before())
+}
+
+fn is_by(pod: &Pod, reason: &str) -> bool {
+    pod.disruption_target.as_deref() == Some(reason)
+}
+
+fn is_out_of_service(node: &Node) -> bool {
+    !node.is_ready() && node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
+}
+
+/// The kind that a kubelet states in `status.reason` and `status.message`; none if it states none.
+fn of_status(pod: &Pod) -> Option<(DepartureKind, DepartureCertainty)> {
+    let message = pod.ending.as_ref().map_or("", |ending| &*ending.message);
+    if message.starts_with("Pod was rejected") || message.starts_with("The node had condition") {
+        return Some((DepartureKind::Rejection, Certain));
+    }
+    Some(match &*pod.reason {
+        "Evicted" if is_storage_limit(message) => (DepartureKind::StorageLimit, Certain),
+        "Evicted" => (DepartureKind::NodePressure, Certain),
+        "Preempting" => (DepartureKind::Preemption, Certain),
+        "Terminated" | "NodeShutdown" | "Shutdown" => (DepartureKind::NodeShutdown, Certain),
+        // Set by controllers without taint-based eviction on pods that they delete from an unreachable node.
+        "NodeLost" => (DepartureKind::TaintEviction, Possible),
+        "DeadlineExceeded" => (DepartureKind::Failure, Certain),
+        "NodeAffinity"
+        | "NodeName"
+        | "NodePorts"
+        | "NodeSelectorMismatching"
+        | "TopologyAffinityError"
+        | "UnexpectedAdmissionError" => (DepartureKind::Rejection, Certain),
+        reason if reason.starts_with("OutOf") => (DepartureKind::Rejection, Certain),
+        _ => return None,
+    })
+}
+
+/// Whether a kubelet evicted a pod for its own use of storage (docs/upstream/placement-and-pressure.md#6.6).
+fn is_storage_limit(message: &str) -> bool {
+    let limits = [
+        "ephemeral local storage usage exceeds",
+        "exceeded its local ephemeral storage limit",
+        "EmptyDir volume",
+    ];
+    limits.iter().any(|limit| message.contains(limit))
+}
+
+/// The kind that an Event speaks for; none if it says nothing of the pod's departure.
+fn of_event(pod: &Key, event: &ClusterEvent) -> Option<(DepartureKind, DepartureCertainty)> {
+    let names_pod = || event.message.split([' ', '/']).any(|word| word == pod.name.as_str());
+    Some(match (&*event.reason, &*event.source) {
+        ("Preempted", _) => (DepartureKind::Preemption, Certain),
+        ("Evicted", "kubelet") if is_storage_limit(&event.message) => (DepartureKind::StorageLimit, Certain),
+        ("Evicted", "kubelet") => (DepartureKind::NodePressure, Certain),
+        // Autoscalers and deschedulers report their use of the Eviction API.
+        ("Evicted", _) => (DepartureKind::ApiEviction, Likely),
+        // It has no uid, and may be about an older pod of the name.
+        ("TaintManagerEviction", _) if event.message.starts_with("Marking for deletion") => {
+            (DepartureKind::TaintEviction, Likely)
+        }
+        ("SuccessfulDelete", "replicaset-controller" | "replication-controller") if names_pod() => {
+            (DepartureKind::ScaleDown, Certain)
+        }
+        ("SuccessfulDelete", "statefulset-controller" | "job-controller") if names_pod() => {
+            (DepartureKind::ScaleDown, Likely)
+        }
+        ("SuccessfulDelete", _) if names_pod() => (DepartureKind::Deletion, Likely),
+        _ => return None,
+    })
+}
+
+/// The Deployment that replaces the pods of this ReplicaSet by those of another one.
+fn rolled_out_by(workload: &Workload, cluster: &Cluster) -> Option<Name> {
+    let deployment = workload.owner.as_ref().filter(|_| workload.kind == WorkloadKind::ReplicaSet)?;
+    let mut siblings = cluster.workloads_in(WorkloadKind::ReplicaSet, &workload.key.namespace);
+    let is_another = |other: &Arc<Workload>| {
+        other.uid != workload.uid
+            && other.replicas.is_some_and(|replicas| replicas > 0)
+            && other.owner.as_ref().is_some_and(|owner| owner.uid == deployment.uid)
+    };
+    siblings.any(is_another).then(|| deployment.name.clone())
+}
+
+/// How many pods the owner wants and how many it had, if that was more. Pods that were created since the deletion began
+/// are replacements, and do not count.
+fn surplus(pod: &Pod, workload: &Workload, cluster: &Cluster) -> Option<(i32, i32)> {
+    let wanted = match workload.kind {
+        WorkloadKind::ReplicaSet
+        | WorkloadKind::ReplicationController
+        | WorkloadKind::StatefulSet
+        | WorkloadKind::Job => workload.replicas?,
+        WorkloadKind::Deployment | WorkloadKind::DaemonSet => return None,
+    };
+    let own = pod.owner.as_ref()?;
+    if !cluster.gaps([FeedKind::Pods]).is_empty() && !owner::knows_pods(cluster, &pod.key.namespace, own) {
+        return None;
+    }
+    let began = deletion_began(pod);
+    let counts = |other: &&Arc<Pod>| {
+        other.uid != pod.uid
+            && other.termination.is_none()
+            && !other.is_finished()
+            && began.is_none_or(|began| other.created < began)
+    };
+    let others = i32::try_from(cluster.pods_owned_by(&own.uid).filter(counts).count()).unwrap_or(i32::MAX);
+    (others >= wanted).then(|| (wanted, others.saturating_add(1)))
+}

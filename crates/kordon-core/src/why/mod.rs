@@ -1,0 +1,687 @@
+//! The explanation of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
+//! not come and why, each with its time.
+
+pub mod departure;
+pub mod needs;
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::{
+        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Scope, Taint, TaintEffect, TaintOwner,
+        WorkloadKind,
+    },
+    engine::{
+        Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
+        ZoneState, ZoneView,
+    },
+    forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
+    plan::{BlockedDrain, EvictionNote, EvictionRules, PodOutcome},
+};
+use kordon_time::{Span, Timestamp};
+
+/// One step of an explanation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// When it was, is or will be; none if it has no time.
+    pub at: Option<Timestamp>,
+    pub tense: StepTime,
+    /// Whether the time is an estimate, or hangs on chance.
+    pub estimated: bool,
+    pub topic: Topic,
+    /// In words, for people. Contains text of the cluster.
+    pub text: String,
+}
+
+/// Whether something has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepTime {
+    /// It has happened.
+    Past,
+    /// It is so now.
+    Holds,
+    /// It will happen if nothing intervenes.
+    Ahead,
+    /// It does not happen, for the stated reason.
+    Not,
+}
+
+/// What a link is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// What our word is worth: are we blind, does a controller run.
+    Confidence,
+    /// The last heartbeat.
+    Sign,
+    /// The controller gave every node a new grace period.
+    Restart,
+    Grace,
+    /// The Ready condition.
+    Ready,
+    /// When pods leave the endpoints of their Services.
+    Endpoints,
+    NoSchedule,
+    /// The zone's queue and its rate.
+    Queue,
+    NoExecute,
+    /// How far the node's eviction has come, in legacy mode.
+    NodeEviction,
+    /// What a pod's tolerations make of the taint.
+    Toleration,
+    /// The deletion of pods.
+    Eviction,
+    /// A deletion that has begun.
+    Termination,
+    /// Who drains the node, and what blocks that.
+    Drain,
+}
+
+impl StepTime {
+    /// Its sign, the same on screen and in tables.
+    pub const fn glyph(self) -> &'static str {
+        match self {
+            Self::Past => "·",
+            Self::Holds => "●",
+            Self::Ahead => "→",
+            Self::Not => "–",
+        }
+    }
+
+    /// The word before the steps of this time.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Past => "past",
+            Self::Holds => "now",
+            Self::Ahead => "expected",
+            Self::Not => "not expected",
+        }
+    }
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Past => "past",
+            Self::Holds => "present",
+            Self::Ahead => "future",
+            Self::Not => "never",
+        }
+    }
+}
+
+impl Topic {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Confidence => "confidence",
+            Self::Sign => "heartbeat",
+            Self::Restart => "restart",
+            Self::Grace => "gracePeriod",
+            Self::Ready => "ready",
+            Self::Endpoints => "endpoints",
+            Self::NoSchedule => "noSchedule",
+            Self::Queue => "queue",
+            Self::NoExecute => "noExecute",
+            Self::NodeEviction => "nodeEviction",
+            Self::Toleration => "toleration",
+            Self::Eviction => "eviction",
+            Self::Termination => "termination",
+            Self::Drain => "drain",
+        }
+    }
+}
+
+/// What explanations are made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Explainer<'a> {
+    pub engine: &'a Engine,
+    pub cluster: &'a Cluster,
+    /// The newest forecast; without one, only what is due already is ahead.
+    pub forecast: Option<&'a Forecast>,
+    /// What becomes of the pods that are evicted; none where that is not worked out.
+    pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
+    pub now: Timestamp,
+}
+
+impl Explainer<'_> {
+    /// The explanation of a node: last heartbeat, grace, Unknown, NoSchedule, queue, NoExecute, evictions.
+    pub fn node(&self, node: &Node) -> Vec<Step> {
+        let mut explanation = self.until_tainted(node);
+        self.explain_drain(node, &mut explanation);
+        self.explain_evictions(node, &mut explanation);
+        in_order(explanation)
+    }
+
+    /// The explanation of a pod: that of its node, then its toleration and its eviction.
+    pub fn pod(&self, pod: &Pod) -> Vec<Step> {
+        let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
+        let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted(node));
+        if let Some(termination) = &pod.termination {
+            let deadline = self.cluster.local(termination.deadline);
+            let over = deadline <= self.now;
+            let silent = node
+                .is_none_or(|node| node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown));
+            let mut text = format!("Terminating, its grace period of {} ends", termination.grace);
+            if over && silent {
+                text = "stuck Terminating: its grace period is over, and its kubelet is down".into();
+            } else if over {
+                text =
+                    "Terminating: its grace period is over, and its kubelet has not confirmed the deletion"
+                        .into();
+            }
+            if !pod.finalizers.is_empty() {
+                let names: Vec<&str> = pod.finalizers.iter().map(|name| name.as_str()).collect();
+                text += &format!("; held by {}", names.join(", "));
+            }
+            let tense = if over { StepTime::Holds } else { StepTime::Ahead };
+            explanation.push(Step::new(tense, Topic::Termination, text).at(deadline));
+            return in_order(explanation);
+        }
+        let Some(node) = node else {
+            let text = match &pod.node {
+                None => "not bound to a node: nothing evicts it".to_owned(),
+                Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
+            };
+            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
+            return in_order(explanation);
+        };
+        self.explain_endpoints(pod, &mut explanation);
+        self.explain_eviction(pod, node, &mut explanation);
+        if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == StepTime::Ahead) {
+            let notes = EvictionNote::of(self.cluster, pod);
+            let note = |note: &EvictionNote| Step::new(StepTime::Ahead, Topic::Eviction, note.to_string());
+            explanation.extend(notes.iter().map(note));
+            self.explain_outcome(pod, &mut explanation);
+        }
+        in_order(explanation)
+    }
+
+    /// What becomes of a pod that is evicted, and why.
+    fn explain_outcome(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let Some(outcome) = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key)) else { return };
+        let texts = [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons());
+        explanation.extend(texts.map(|text| Step::new(StepTime::Ahead, Topic::Eviction, text)));
+    }
+
+    /// Since when a pod is not ready, and so in no endpoints of its Services.
+    fn explain_endpoints(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
+        let at = ready.last_transition.map(|at| self.cluster.local(at));
+        let text = "not ready: it has left the endpoints of its Services".to_owned();
+        explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::Endpoints, text) });
+    }
+
+    fn until_tainted(&self, node: &Node) -> Vec<Step> {
+        let mut explanation = Vec::new();
+        self.explain_confidence(&mut explanation);
+        let Some(health) = self.engine.node_view(node) else {
+            explanation.push(Step::new(
+                StepTime::Ahead,
+                Topic::Sign,
+                "not covered by a monitor pass yet".into(),
+            ));
+            return explanation;
+        };
+        self.explain_life(node, &health, &mut explanation);
+        self.explain_ready(node, &health, &mut explanation);
+        self.explain_no_schedule(node, &mut explanation);
+        self.explain_queue(node, &health, &mut explanation);
+        match health.eviction {
+            None => self.explain_no_execute(node, &health, &mut explanation),
+            Some(status) => self.explain_node_eviction(node, status, &mut explanation),
+        }
+        explanation
+    }
+
+    /// Who drains the node, and what blocks that.
+    fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let Some(claim) = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now)) else { return };
+        let rules = EvictionRules::of(self.engine.settings().version);
+        let blocked = BlockedDrain::find(self.cluster, node, None, &rules, self.now);
+        let step = match blocked {
+            Some(blocked) => {
+                let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
+                let text =
+                    format!("drain by {} blocked by {blocked}: it refuses {}", claim.by, pods.join(", "));
+                Step::new(StepTime::Holds, Topic::Drain, text)
+            }
+            None => Step::new(StepTime::Holds, Topic::Drain, format!("drained by {}", claim.by)),
+        };
+        explanation.push(step);
+    }
+
+    fn explain_confidence(&self, explanation: &mut Vec<Step>) {
+        let (since, text) = match self.engine.confidence(self.now) {
+            Confidence::Live | Confidence::Assumed => return,
+            Confidence::Disconnected { since } => {
+                (since, "disconnected from nodes and Leases: states are frozen")
+            }
+            Confidence::NoController { since } => {
+                (since, "no active kube-controller-manager: no evictions until one renews its Lease")
+            }
+        };
+        explanation.push(Step::new(StepTime::Holds, Topic::Confidence, text.into()).at(since));
+    }
+
+    fn is_firm(&self) -> bool {
+        self.engine.confidence(self.now).allows_predictions()
+    }
+
+    fn is_silent(&self, node: &Node) -> bool {
+        self.engine.is_silent(self.cluster, node, self.now)
+    }
+
+    fn explain_life(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
+        let heartbeat = self.engine.silence(self.cluster, node).heartbeat.min(self.now);
+        let renews = self.cluster.lease(&node.name).is_some_and(|lease| lease.renewed.is_some());
+        let text = match node.ready().and_then(|ready| ready.last_heartbeat) {
+            _ if renews => "last heartbeat: its Lease was renewed",
+            Some(_) => "last heartbeat: its kubelet posted its status",
+            None => "no heartbeat yet: the node was created",
+        };
+        explanation.push(Step::new(StepTime::Past, Topic::Sign, text.into()).at(heartbeat));
+        let restarted = self.explain_restart(health, heartbeat, explanation);
+        let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
+        let unknown = node.ready().filter(|ready| ready.status == ConditionStatus::Unknown);
+        if let Some(unknown) = unknown {
+            let since = unknown.last_transition.map_or(self.now, |at| self.cluster.local(at));
+            return self.explain_ended_grace(flag, health, heartbeat, restarted, since, explanation);
+        }
+        let (grace, expires) = (health.grace, health.expires());
+        let link = if self.is_silent(node) {
+            let tense = if expires < self.now { StepTime::Past } else { StepTime::Ahead };
+            let over = if tense == StepTime::Past { "is over" } else { "ends" };
+            Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
+        } else {
+            let text = format!("{flag} {grace} does not expire while its Lease is renewed");
+            Step::new(StepTime::Not, Topic::Grace, text)
+        };
+        explanation.push(link.at(expires).estimated(health.certainty != Certainty::Observed));
+    }
+
+    /// Why the grace period counts from another time than the last heartbeat; none if it does not.
+    fn explain_restart(
+        &self,
+        health: &NodeView,
+        heartbeat: Timestamp,
+        explanation: &mut Vec<Step>,
+    ) -> Option<Timestamp> {
+        let (by, at) = (health.heartbeat_source, health.probe.min(self.now));
+        if !by.restarts_grace() || at <= heartbeat {
+            return None;
+        }
+        let text = Cause::GraceRestarted { by, at }.to_string();
+        explanation.push(Step::new(StepTime::Past, Topic::Restart, text).at(at));
+        Some(at)
+    }
+
+    /// The grace period that ended before the node became Unknown, as far as what is known now explains it: the node may
+    /// have sent heartbeats since, and the controller may have been restarted since.
+    fn explain_ended_grace(
+        &self,
+        flag: &str,
+        health: &NodeView,
+        heartbeat: Timestamp,
+        restarted: Option<Timestamp>,
+        unknown_since: Timestamp,
+        explanation: &mut Vec<Step>,
+    ) {
+        let counted_from = restarted.filter(|at| *at <= unknown_since).unwrap_or(heartbeat);
+        let ended = counted_from + health.grace;
+        if ended <= unknown_since + ROUNDING {
+            let text = format!("{flag} {} is over", health.grace);
+            let step = Step::new(StepTime::Past, Topic::Grace, text);
+            explanation.push(step.at(ended.min(unknown_since)).estimated(restarted != Some(counted_from)));
+        }
+    }
+
+    fn explain_ready(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
+        let Some(ready) = node.ready() else {
+            explanation.push(Step::new(
+                StepTime::Holds,
+                Topic::Ready,
+                "its kubelet has never posted its status".into(),
+            ));
+            return self.predict_unknown(node, health, explanation);
+        };
+        let since = ready.last_transition.map(|at| self.cluster.local(at));
+        let text = match ready.status {
+            ConditionStatus::True => "Ready".to_owned(),
+            ConditionStatus::Unknown => {
+                format!("the controller set its conditions to Unknown ({})", ready.reason)
+            }
+            ConditionStatus::False | ConditionStatus::Invalid => {
+                format!(
+                    "its kubelet reports Ready={} ({}): no grace period applies",
+                    ready.status.as_str(),
+                    ready.reason
+                )
+            }
+        };
+        let tense = if ready.status == ConditionStatus::True { StepTime::Holds } else { StepTime::Past };
+        explanation.push(Step { at: since, ..Step::new(tense, Topic::Ready, text) });
+        if ready.status != ConditionStatus::Unknown {
+            self.predict_unknown(node, health, explanation);
+        }
+    }
+
+    fn predict_unknown(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
+        if !self.is_silent(node) || !self.is_firm() {
+            return;
+        }
+        let predicted = self.steps(node).find(|step| matches!(step.kind, ForecastKind::Unknown { .. }));
+        let at = predicted.map_or(health.expires(), |step| step.at).max(self.now);
+        let text = "the first monitor pass after that sets its conditions to Unknown";
+        let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
+        explanation.push(link.at(at).estimated(health.certainty != Certainty::Observed));
+        let not_ready = predicted.map_or(0, |step| step.not_ready);
+        if not_ready > 0 {
+            let text = format!("marks its Ready pods not ready: {}", leave_endpoints(not_ready));
+            explanation.push(Step::new(StepTime::Ahead, Topic::Endpoints, text).at(at));
+        }
+        let text = format!("taint {UNREACHABLE}:NoSchedule (immediate, not rate limited)");
+        explanation.push(Step::new(StepTime::Ahead, Topic::NoSchedule, text).at(at));
+    }
+
+    fn explain_no_schedule(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let ours = |taint: &&Taint| {
+            taint.effect == TaintEffect::NoSchedule && taint.key.starts_with("node.kubernetes.io/")
+        };
+        for taint in node.taints.iter().filter(ours) {
+            let at = taint.time_added.map(|at| self.cluster.local(at));
+            let text = format!("{}:NoSchedule: no new pods without a toleration", taint.key);
+            explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoSchedule, text) });
+        }
+    }
+
+    /// Where the node waits, or will; and where its zone's rate is zero, why its turn does not come.
+    fn explain_queue(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
+        let concerned = match health.stage {
+            NodeStage::Queued | NodeStage::Requested => true,
+            NodeStage::Healthy => self.is_silent(node) || !node.is_ready(),
+            NodeStage::Tainted | NodeStage::Evicted => false,
+        };
+        if !concerned || !self.is_firm() {
+            return;
+        }
+        let zones = self.engine.zones(self.now);
+        let Some(zone) = zones.iter().find(|zone| zone.key == health.zone) else { return };
+        let all_down =
+            zones.iter().filter(|zone| zone.size > 0).all(|zone| zone.state == ZoneState::FullDisruption);
+        let rate = rate_words(zone);
+        let (tense, at, text) = if all_down {
+            let text =
+                "all zones down: NoExecute taints removed and evictions paused (master disruption mode)";
+            (StepTime::Not, None, text.to_owned())
+        } else if zone.rate == 0.0 {
+            (StepTime::Not, None, format!("{rate}: no evictions there"))
+        } else if health.stage == NodeStage::Healthy {
+            (StepTime::Ahead, None, rate)
+        } else {
+            let others = zone.queue.iter().filter(|waiting| **waiting != node.name).count();
+            let company = match others {
+                0 => "alone".to_owned(),
+                1 => "with 1 other, in random order".to_owned(),
+                others => format!("with {others} others, in random order"),
+            };
+            (StepTime::Holds, zone.next_token, format!("it waits {company}; {rate}; the next slot comes"))
+        };
+        explanation.push(Step { at, ..Step::new(tense, Topic::Queue, text) });
+    }
+
+    /// Legacy mode knows no NoExecute taints of its own: a node's pods are deleted all at once.
+    fn explain_node_eviction(&self, node: &Node, status: EvictionStatus, explanation: &mut Vec<Step>) {
+        let timeout = self.engine.settings().pod_eviction_timeout.value;
+        let (tense, text) = match status {
+            EvictionStatus::Unmarked if node.is_ready() && !self.is_silent(node) => return,
+            EvictionStatus::Unmarked => (
+                StepTime::Ahead,
+                format!("marked toBeEvicted once it was not ready for pod-eviction-timeout {timeout}"),
+            ),
+            EvictionStatus::ToBeEvicted => {
+                (StepTime::Holds, "marked toBeEvicted: all its pods are deleted when its turn comes".into())
+            }
+            EvictionStatus::Evicted => {
+                (StepTime::Past, "marked evicted: its pods were deleted, and later ones are at once".into())
+            }
+        };
+        explanation.push(Step::new(tense, Topic::NodeEviction, text));
+    }
+
+    fn explain_no_execute(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
+        for taint in node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute) {
+            let at = taint.time_added.map(|at| self.cluster.local(at));
+            let owner = TaintOwner::of(taint);
+            let by = owner.map_or_else(|| "by somebody".to_owned(), |owner| format!("by {}", owner.name));
+            let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);
+            explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoExecute, text) });
+        }
+        self.explain_uncertain_taint(node, explanation);
+        let predicted = self.steps(node).find(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
+        let Some(step) = predicted else { return self.explain_no_taint(node, health, explanation) };
+        let ForecastKind::NoExecute { key, .. } = &step.kind else { return };
+        let estimated =
+            health.certainty != Certainty::Observed || is_by_chance(&step.why, self.engine, self.now);
+        let chance = step.chance.as_ref().map(|chance| format!(", {chance}")).unwrap_or_default();
+        let text = format!("{key}:NoExecute{chance}");
+        explanation.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
+    }
+
+    /// Since 1.34 the taint may come in the very pass that finds the zone disrupted.
+    fn explain_uncertain_taint(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let chances = self.forecast.into_iter().flat_map(|forecast| &forecast.uncertain_taints);
+        for chance in chances.filter(|chance| chance.at > self.now && chance.among.contains(&node.name)) {
+            let (most, among) = (chance.at_most, chance.among.len());
+            let text = format!(
+                "it may get its NoExecute taint in the pass that finds its zone disrupted: up to {most} of {among} waiting \
+                 nodes do, by chance"
+            );
+            explanation
+                .push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(chance.at).estimated(true));
+        }
+    }
+
+    /// A node that is on its way to the taint, and does not get it while the forecast lasts.
+    fn explain_no_taint(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
+        let on_its_way = matches!(health.stage, NodeStage::Queued | NodeStage::Requested);
+        let is_queued =
+            explanation.iter().any(|link| link.topic == Topic::Queue && link.tense == StepTime::Not);
+        let Some(forecast) = self.forecast.filter(|_| on_its_way && !is_queued && self.is_firm()) else {
+            return;
+        };
+        if node.taints.iter().all(|taint| taint.effect != TaintEffect::NoExecute) {
+            let text = "no NoExecute taint before then".to_owned();
+            explanation.push(Step::new(StepTime::Not, Topic::NoExecute, text).at(forecast.until));
+        }
+    }
+
+    /// What becomes of the node's pods, summed up.
+    fn explain_evictions(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let gaps = self.cluster.gaps_in([Scope::PodsOn(node.name.clone())]).unknown();
+        if !gaps.is_empty() {
+            let text = format!("its evictions are unknown: {gaps}");
+            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
+        }
+        let pending = self.engine.evictions_on(self.cluster, node);
+        let mut due: Vec<(Timestamp, bool)> = Vec::new();
+        let mut stay = 0;
+        for eviction in &pending {
+            match eviction.due {
+                Due::At { at, certainty } => due.push((at, certainty != Certainty::Observed)),
+                Due::Never => stay += 1,
+            }
+        }
+        let known: Vec<&Key> = pending.iter().map(|eviction| &eviction.pod).collect();
+        due.extend(self.steps(node).filter_map(|step| match &step.kind {
+            ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. }
+                if !known.contains(&pod) =>
+            {
+                Some((step.at, true))
+            }
+            ForecastKind::Deleted { .. }
+            | ForecastKind::Removed { .. }
+            | ForecastKind::Unknown { .. }
+            | ForecastKind::NoExecute { .. } => None,
+        }));
+        due.sort_unstable();
+        if let (Some(first), Some(last)) = (due.first(), due.last()) {
+            let text = match due.len() {
+                1 => "1 pod is evicted".to_owned(),
+                pods => format!("{pods} pods are evicted, the last {} later", last.0.since(first.0)),
+            };
+            let tense = if first.0 <= self.now { StepTime::Holds } else { StepTime::Ahead };
+            explanation.push(Step::new(tense, Topic::Eviction, text).at(first.0).estimated(first.1));
+        }
+        if stay > 0 {
+            let text =
+                format!("{} the taint: never evicted", counted(stay, "pod tolerates", "pods tolerate"));
+            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
+        }
+        let terminating = self.cluster.load(&node.name).terminating;
+        if terminating > 0 {
+            let text = format!("{} Terminating", counted(terminating, "pod is", "pods are"));
+            explanation.push(Step::new(StepTime::Holds, Topic::Termination, text));
+        }
+    }
+
+    fn explain_eviction(&self, pod: &Pod, node: &Node, explanation: &mut Vec<Step>) {
+        let predicted = self.steps(node).find(|step| match &step.kind {
+            ForecastKind::Deleted { pod: deleted, .. } | ForecastKind::Removed { pod: deleted, .. } => {
+                *deleted == pod.key
+            }
+            ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => false,
+        });
+        let pending =
+            self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
+        match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
+            (Some((Due::At { at, certainty }, why)), _) => {
+                explanation
+                    .extend(toleration(&why).map(|text| Step::new(StepTime::Holds, Topic::Toleration, text)));
+                let (tense, text) = match at <= self.now {
+                    true => (StepTime::Holds, "its eviction is overdue"),
+                    false => (StepTime::Ahead, "it is evicted"),
+                };
+                let link = Step::new(tense, Topic::Eviction, text.into());
+                explanation.push(link.at(at).estimated(certainty != Certainty::Observed));
+            }
+            (Some((Due::Never, _)), _) => {
+                let whose = match &pod.owner {
+                    Some(owner) if owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet) => {
+                        "it tolerates its node's taints, as all pods of its DaemonSet: never evicted"
+                    }
+                    Some(_) | None => "it tolerates its node's taints: never evicted",
+                };
+                explanation.push(Step::new(StepTime::Not, Topic::Eviction, whose.into()));
+            }
+            (None, Some(step)) => {
+                explanation.extend(
+                    toleration(&step.why).map(|text| Step::new(StepTime::Ahead, Topic::Toleration, text)),
+                );
+                let chance = step.chance.as_ref().map(|chance| format!(" ({chance})")).unwrap_or_default();
+                let link = Step::new(StepTime::Ahead, Topic::Eviction, format!("it is evicted{chance}"));
+                explanation.push(link.at(step.at).estimated(true));
+            }
+            (None, None) => explanation.push(self.not_evicted(node)),
+        }
+    }
+
+    fn not_evicted(&self, node: &Node) -> Step {
+        let taint_comes = self.steps(node).any(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
+        let link = |text: &str| Step::new(StepTime::Not, Topic::Eviction, text.into());
+        match self.forecast {
+            Some(forecast) if taint_comes => {
+                link("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
+            }
+            _ => link("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
+        }
+    }
+
+    /// What is predicted for the node from now on.
+    fn steps(&self, node: &Node) -> impl Iterator<Item = &ForecastStep> {
+        let name: &NodeName = &node.name;
+        let now = self.now;
+        self.forecast
+            .into_iter()
+            .flat_map(move |forecast| forecast.of_node(name))
+            .filter(move |step| step.at > now)
+    }
+}
+
+impl Step {
+    fn new(tense: StepTime, topic: Topic, text: String) -> Self {
+        Self { at: None, tense, estimated: false, topic, text }
+    }
+
+    fn at(self, at: Timestamp) -> Self {
+        Self { at: Some(at), ..self }
+    }
+
+    fn estimated(self, estimated: bool) -> Self {
+        Self { estimated, ..self }
+    }
+}
+
+/// How much earlier than it was a time may be written: whole seconds, and clocks that are measured by them.
+const ROUNDING: Span = Span::from_secs(2);
+
+/// Sorts an explanation that was made cause by cause: what has happened, what applies, what will happen and what will
+/// not; what has happened and what will by time. A step without a time stays behind its cause.
+fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
+    let mut latest = [Timestamp::EPOCH; 4];
+    let mut order: Vec<(usize, Timestamp, usize)> = Vec::with_capacity(steps.len());
+    for (place, step) in steps.iter_mut().enumerate() {
+        let group = match step.tense {
+            StepTime::Past => 0,
+            StepTime::Holds => 1,
+            StepTime::Ahead => 2,
+            StepTime::Not => 3,
+        };
+        // An effect whose time was rounded is not earlier than its cause.
+        if let Some(at) = &mut step.at
+            && *at < latest[group]
+            && latest[group].since(*at) <= ROUNDING
+        {
+            *at = latest[group];
+        }
+        let at = step.at.unwrap_or(latest[group]);
+        latest[group] = latest[group].max(at);
+        let by_time = matches!(step.tense, StepTime::Past | StepTime::Ahead);
+        order.push((group, if by_time { at } else { Timestamp::EPOCH }, place));
+    }
+    order.sort_unstable();
+    let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|(_, _, place)| steps[place].take()).collect()
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn grace_flag(why: Why) -> Option<&'static str> {
+    why.0.into_iter().find_map(|cause| match cause {
+        Cause::Grace { flag, .. } => Some(flag),
+        _ => None,
+    })
+}
+
+/// The toleration that decided, in words.
+fn toleration(why: &Why) -> Option<String> {
+    why.0.iter().find_map(|cause| match cause {
+        Cause::Tolerated { .. } | Cause::NotTolerated { .. } => Some(cause.to_string()),
+        _ => None,
+    })
+}
+
+/// Whether a predicted taint depends on which node gets the next token.
+fn is_by_chance(why: &Why, engine: &Engine, now: Timestamp) -> bool {
+    let zone = why.0.iter().find_map(|cause| match cause {
+        Cause::Token { zone } => Some(zone),
+        _ => None,
+    });
+    zone.is_some_and(|key| engine.zones(now).iter().any(|zone| zone.key == *key && zone.queue.len() > 1))
+}
+
+/// `zone a is Normal (5 of 30 not ready): 0.1 nodes a second`
+fn rate_words(zone: &ZoneView) -> String {
+    format!(
+        "zone {} is {} ({} of {} not ready), {} nodes a second",
+        zone.key, zone.state, zone.not_ready, zone.size, zone.rate
+    )
+}

@@ -1,0 +1,264 @@
+//! Where the replacements of a plan's pods are placed: each takes those before it into account, and an unschedulable one
+//! has a reason.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kordon_core::{
+    cluster::{Name, NodeName, Pod, Requests, Resources, WorkloadKind},
+    placement::{Constraint, Reason, Snapshot, SnapshotLease},
+    plan::{
+        Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, OutcomeKind,
+        PlacingEnvironment, Plan, PlanJob, PodPlan, RemovalOptions, TaintEdits, headroom,
+    },
+};
+
+use crate::plan_fixture::{NEWEST, NOW, PlanFixture, of, own, taint};
+
+#[test]
+fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 1)]);
+    replicas(&mut fixture, "web", &["n1", "n1"], 1);
+    let plan = drain(&fixture, &["n1"]);
+    let landed: BTreeSet<&str> = plan.pods.iter().filter_map(node).collect();
+    assert_eq!(landed, ["n2", "n3"].into());
+    assert_eq!((plan.totals.placed, plan.totals.pending), (2, 0));
+    let loads: Vec<_> = plan
+        .receivers
+        .iter()
+        .map(|receiver| {
+            (&*receiver.node, receiver.before.cpu_milli.requested, receiver.after.cpu_milli.requested)
+        })
+        .collect();
+    assert_eq!(loads, [("n2", 0, 1000), ("n3", 0, 1000)]);
+}
+
+#[test]
+fn a_plan_that_was_cancelled_places_nothing_more_and_gives_its_snapshot_back() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 1)]);
+    replicas(&mut fixture, "web", &["n1", "n1"], 1);
+    let work = |cancellation: &Cancellation| {
+        let job = PlanJob {
+            action: Action::Drain { nodes: vec!["n1".into()], options: DrainOptions::default() },
+            cluster: fixture.cluster.clone(),
+            rules: EvictionRules::of(NEWEST),
+            snapshot: Some(SnapshotLease::default()),
+            now: NOW,
+        };
+        let result = job.work_until(cancellation);
+        (result.plan.expect("the node is there").totals.placed, result.snapshot.is_some())
+    };
+    let cancellation = Cancellation::default();
+    assert_eq!(work(&cancellation), (2, true));
+    cancellation.clone().cancel();
+    assert_eq!(work(&cancellation), (0, true));
+}
+
+#[test]
+fn pods_without_a_node_stay_pending_with_reasons_and_what_would_help() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1), ("n3", 4)]);
+    fixture.node("n3", |node| node.taints = [taint("team=x:NoSchedule")].into());
+    replicas(&mut fixture, "web", &["n1"], 2);
+    let plan = drain(&fixture, &["n1"]);
+    let pod = of(&plan, "web-0");
+    assert!(matches!(pod.landing, Some(Landing::Pending { .. })), "{:?}", pod.landing);
+    assert_eq!(pod.ready_again, None);
+    assert_eq!((plan.totals.placed, plan.totals.pending), (0, 1));
+    let judgement = pod.placement.as_ref().expect("it was judged");
+    let counted = [(Reason::Insufficient("cpu".into()), 1), (Reason::Cordoned, 1), (Reason::Taints, 1)];
+    assert_eq!(judgement.reasons, counted.into());
+    let help = judgement.help.as_ref().expect("it is pending");
+    let lifts: Vec<_> = help.lifts.iter().map(|lift| (lift.constraint, names(&lift.nodes))).collect();
+    assert_eq!(lifts, [(Constraint::Taints, vec!["n3"])], "the node that is drained is no help");
+    let nearest = help.nearest.as_ref().expect("n2 lacks nothing but room");
+    assert_eq!((&*nearest.node, &nearest.lacks), ("n2", &vec![("cpu".into(), 1000)]));
+    assert_eq!(
+        help.lines(),
+        [
+            "fits n3 without the taints it does not tolerate",
+            "nearest: n2 lacks 1 CPU",
+            "needs a node with 2 CPU free",
+        ]
+    );
+}
+
+#[test]
+fn a_statefulset_finds_the_room_that_its_pod_left_and_a_replicaset_does_not() {
+    let mut fixture = roomy(&[("n1", 2)]);
+    fixture.owner(WorkloadKind::StatefulSet, "db", 1);
+    fixture.pod("db-0", "n1", |pod| {
+        own(pod, WorkloadKind::StatefulSet, "db");
+        asks(pod, 2);
+    });
+    assert_eq!(node(of(&evict(&fixture, &["db-0"]), "db-0")), Some("n1"));
+
+    let mut fixture = roomy(&[("n1", 2)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    let plan = evict(&fixture, &["web-0"]);
+    assert_eq!(node(of(&plan, "web-0")), None, "the old one still holds its room");
+    assert_eq!(plan.totals.pending, 1);
+}
+
+#[test]
+fn daemons_come_back_where_they_were_and_bare_pods_nowhere() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    fixture.owner(WorkloadKind::DaemonSet, "agent", 2);
+    fixture.pod("agent-0", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
+    fixture.pod("bare", "n1", |_| {});
+    let plan = evict(&fixture, &["agent-0", "bare"]);
+    assert_eq!(node(of(&plan, "agent-0")), Some("n1"));
+    assert_eq!(of(&plan, "bare").landing, None);
+    assert!(of(&plan, "bare").lost.is_some());
+}
+
+#[test]
+fn a_replacement_of_high_priority_preempts_a_pod_whose_replacement_is_in_the_plan() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 2)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    fixture.pod("web-0", "n1", |pod| pod.priority = 1000);
+    replicas(&mut fixture, "batch", &["n2"], 2);
+    let plan = drain(&fixture, &["n1"]);
+    let pod = of(&plan, "web-0");
+    assert_eq!(node(pod), Some("n2"));
+    let judgement = pod.placement.as_ref().expect("it was judged");
+    let [preempted] = judgement.preempts.as_slice() else { panic!("{judgement:?}") };
+    assert_eq!(&*preempted.pod.name, "batch-0");
+    assert!(matches!(preempted.landing, Some(Landing::Pending { .. })), "{preempted}");
+    assert_eq!(plan.totals.preempted, 1);
+}
+
+#[test]
+fn pods_that_a_taint_deletes_land_elsewhere() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1", "n1"], 1);
+    let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
+    let plan = plan(&fixture, Action::Taint { nodes: vec!["n1".into()], edits });
+    assert_eq!(plan.pods.iter().filter_map(node).collect::<Vec<_>>(), ["n2", "n2"]);
+    assert_eq!(plan.receivers[0].after.pods.requested, 2);
+}
+
+#[test]
+fn the_same_snapshot_gives_the_same_landings() {
+    let mut fixture = roomy(&[("n1", 8), ("n2", 4), ("n3", 4), ("n4", 4)]);
+    replicas(&mut fixture, "web", &["n1", "n1", "n1", "n1", "n1"], 1);
+    assert_eq!(drain(&fixture, &["n1"]), drain(&fixture, &["n1"]));
+}
+
+/// Nodes with this many cores, 10 pods each.
+fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
+    let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
+    let mut fixture = PlanFixture::new(&names);
+    for (name, cores) in nodes {
+        let allocatable = Resources { cpu_milli: cores * 1000, memory_bytes: 8 << 30, pods: 10 };
+        fixture.node(name, |node| node.allocatable = allocatable);
+    }
+    fixture
+}
+
+/// A ReplicaSet whose pods ask for this many cores.
+fn replicas(fixture: &mut PlanFixture, name: &str, on: &[&str], cores: i64) {
+    fixture.replica_set(name, i32::try_from(on.len()).expect("few"), on);
+    for (place, node) in on.iter().enumerate() {
+        fixture.pod(&format!("{name}-{place}"), node, |pod| asks(pod, cores));
+    }
+}
+
+fn asks(pod: &mut Pod, cores: i64) {
+    let requests = Requests { cpu_milli: cores * 1000, ..Requests::default() };
+    pod.resources = Arc::new(requests.into());
+}
+
+fn plan(fixture: &PlanFixture, action: Action) -> Plan {
+    let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+    let placing = PlacingEnvironment::new(&fixture.cluster, snapshot, NOW);
+    Plan::new(action, &fixture.cluster, &placing, NEWEST, NOW).expect("everything named is there")
+}
+
+fn drain(fixture: &PlanFixture, nodes: &[&str]) -> Plan {
+    let nodes = nodes.iter().map(|node| NodeName::from(*node)).collect();
+    plan(fixture, Action::Drain { nodes, options: DrainOptions::default() })
+}
+
+fn evict(fixture: &PlanFixture, pods: &[&str]) -> Plan {
+    let pods = pods.iter().map(|pod| kordon_core::cluster::Key::new("default", pod)).collect();
+    plan(fixture, Action::Evict { pods, options: RemovalOptions::default() })
+}
+
+fn node(pod: &PodPlan) -> Option<&str> {
+    match pod.landing.as_ref()? {
+        Landing::Node { node, .. } => Some(node),
+        Landing::Unknown | Landing::Pending { .. } => None,
+    }
+}
+
+fn names(nodes: &[NodeName]) -> Vec<&str> {
+    nodes.iter().map(|node| &**node).collect()
+}
+
+#[test]
+fn an_uncordon_names_the_pending_pods_that_it_places() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1)]);
+    fixture.node("n1", |node| {
+        node.unschedulable = true;
+        node.taints = [taint("node.kubernetes.io/unschedulable:NoSchedule")].into();
+    });
+    for (name, cores, priority) in [("large", 3, 9), ("first", 2, 5), ("second", 2, 1), ("small", 1, 0)] {
+        fixture.pod(name, "", |pod| {
+            pod.node = None;
+            pod.priority = priority;
+            asks(pod, cores);
+        });
+    }
+    let plan = plan(&fixture, Action::Uncordon { nodes: vec!["n1".into()] });
+    let arrivals: Vec<_> = plan.arrivals.iter().map(|arrival| (&*arrival.pod.name, &*arrival.node)).collect();
+    // Nothing takes the large one, the second comes too late, and the small one would not have needed this node.
+    assert_eq!(arrivals, [("first", "n1")]);
+    let taken: Vec<_> =
+        plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.after.cpu_milli.requested)).collect();
+    assert_eq!(taken, [("n1", 2000)]);
+}
+
+#[test]
+fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 1)]);
+    for (node, zone) in [("n1", "a"), ("n2", "b"), ("n3", "b")] {
+        let zone = (Name::from("topology.kubernetes.io/zone"), Name::from(zone));
+        fixture.node(node, |node| node.labels = [zone].into());
+    }
+    replicas(&mut fixture, "web", &["n1", "n1", "n1"], 1);
+    assert_eq!(reported(&fixture), "N-1 ok: nodes, zones");
+
+    replicas(&mut fixture, "api", &["n2", "n2"], 1);
+    let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+    let found = headroom(&fixture.cluster, &snapshot, || true).expect("it went on");
+    let (nodes, zones) = (&found.nodes, &found.zones);
+    assert_eq!((nodes.tried, nodes.short), (3, 0), "three of n1 fit beside two on n2 and one on n3");
+    assert_eq!((zones.tried, zones.short), (2, 1));
+    let worst = zones.worst.as_ref().expect("n1 has room for one of zone b's two");
+    assert_eq!((worst.outcomes.of(OutcomeKind::Pending), worst.outcomes.nowhere(), worst.pods), (1, 1, 2));
+    assert!(!found.is_enough());
+    assert_eq!(words(&found), "N-1 ok: nodes; losing zone b would leave 1 pod Pending");
+
+    // Beside it, one of a StatefulSet, which stays with its node, and one that nobody recreates.
+    fixture.owner(WorkloadKind::StatefulSet, "db", 1);
+    fixture.pod("db-0", "n2", |pod| own(pod, WorkloadKind::StatefulSet, "db"));
+    fixture.pod("bare", "n2", |_| {});
+    assert_eq!(
+        reported(&fixture),
+        "N-1: losing n2 would strand 2 pods (1 lost, 1 stuck), losing zone b 3 pods"
+    );
+}
+
+#[test]
+fn headroom_stops_when_it_is_cancelled() {
+    let fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    assert_eq!(headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), || false), None);
+}
+
+fn reported(fixture: &PlanFixture) -> String {
+    let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+    words(&headroom(&fixture.cluster, &snapshot, || true).expect("it went on"))
+}
+
+fn words(headroom: &Headroom) -> String {
+    headroom.clause(None, NOW, ToString::to_string).expect("there is something to lose").text
+}

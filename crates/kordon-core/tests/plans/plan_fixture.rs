@@ -1,0 +1,324 @@
+//! A small cluster for plans, built step by step, with all kinds listed and the status of budgets computed.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kordon_core::{
+    cluster::{
+        Budget, Change, Cluster, Condition, ConditionStatus, FeedKind, IntOrPercent, Key, Known, Name,
+        NamespaceObject, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Quota,
+        QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector, SelectorOperator, TableObject,
+        Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
+    },
+    engine::ServerVersion,
+    plan::{
+        Action, DrainOptions, Environment, Estimate, EvictionRules, Landing, Plan, PodPlan, RemovalOptions,
+        budget,
+    },
+};
+use kordon_time::{ClusterTime, Span, Timestamp};
+
+/// When every plan here is made.
+pub const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
+
+/// The release that answers unless a test says otherwise.
+pub const NEWEST: ServerVersion = ServerVersion::new(1, 36);
+
+/// The cluster, and what happens in it while a plan is applied.
+#[derive(Clone)]
+pub struct PlanFixture {
+    pub cluster: Cluster,
+    pub version: ServerVersion,
+    pub environment: FixedEnvironment,
+    writes: u64,
+}
+
+/// What others do: every pod takes as long to end and to be replaced.
+#[derive(Clone, Debug)]
+pub struct FixedEnvironment {
+    pub stop: Span,
+    /// None: replacements never become Ready.
+    pub ready: Option<Span>,
+    /// How many replacements find a node.
+    pub room: usize,
+}
+
+impl Environment for FixedEnvironment {
+    fn time_to_terminate(&self, _pod: &Pod, grace: Span) -> Estimate {
+        Estimate::exactly(self.stop.min(grace))
+    }
+
+    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
+        if self.room == 0 {
+            return Landing::Pending { why: "insufficient cpu".into() };
+        }
+        self.room -= 1;
+        Landing::Node { node: "elsewhere".into(), why: "the only one with room".into() }
+    }
+
+    fn time_to_ready(&self, _pod: &Pod, _landing: &Landing) -> Estimate {
+        self.ready.map_or(Estimate::NEVER, Estimate::exactly)
+    }
+}
+
+impl PlanFixture {
+    /// Nodes that are Ready, and nothing on them.
+    pub fn new(nodes: &[&str]) -> Self {
+        let environment = FixedEnvironment {
+            stop: Span::from_secs(30),
+            ready: Some(Span::from_secs(10)),
+            room: usize::MAX,
+        };
+        let mut fixture = Self { cluster: Cluster::default(), version: NEWEST, environment, writes: 0 };
+        fixture.list(Change::Node);
+        fixture.list(Change::Pod);
+        fixture.list(Change::Budget);
+        fixture.list(Change::Namespace);
+        fixture.list(Change::Service);
+        fixture.list(Change::Claim);
+        fixture.list(Change::Volume);
+        fixture.list(Change::StorageClass);
+        fixture.list(Change::CsiNode);
+        fixture.list(Change::Quota);
+        for kind in WorkloadKind::ALL {
+            fixture.list(|event| Change::Workload(kind, event));
+        }
+        for node in nodes {
+            fixture.node(node, |_| {});
+        }
+        fixture.namespace("default", false);
+        fixture
+    }
+
+    fn list<T: TableObject>(&mut self, of: impl Fn(ObjectEvent<T>) -> Change) {
+        self.apply(of(ObjectEvent::ListStarted));
+        self.apply(of(ObjectEvent::ListDone));
+    }
+
+    fn apply(&mut self, change: Change) {
+        self.cluster.apply(change, &mut Vec::new());
+    }
+
+    fn next_version(&mut self) -> Version {
+        self.writes += 1;
+        Version(self.writes)
+    }
+
+    pub fn node(&mut self, name: &str, make: impl FnOnce(&mut Node)) -> &mut Self {
+        let ready = Condition { kind: READY.into(), status: ConditionStatus::True, ..Condition::default() };
+        let mut node = match self.cluster.node(&name.into()) {
+            Some(node) => (**node).clone(),
+            None => Node {
+                name: name.into(),
+                uid: uid("Node", name),
+                conditions: [ready].into(),
+                ..Node::default()
+            },
+        };
+        make(&mut node);
+        node.version = self.next_version();
+        self.apply(Change::Node(ObjectEvent::Applied(node)));
+        self
+    }
+
+    pub fn namespace(&mut self, name: &str, terminating: bool) -> &mut Self {
+        let version = self.next_version();
+        let record =
+            NamespaceObject { name: name.into(), version, terminating, ..NamespaceObject::default() };
+        self.apply(Change::Namespace(ObjectEvent::Applied(record)));
+        self
+    }
+
+    pub fn owner(&mut self, kind: WorkloadKind, name: &str, replicas: i32) -> &mut Self {
+        let workload = Workload {
+            kind,
+            key: Key::new("default", name),
+            uid: uid(kind.as_str(), name),
+            version: self.next_version(),
+            replicas: Some(replicas),
+            selector: None,
+            owner: None,
+            replaces_only_failed: false,
+            stage: WorkloadStage::Active,
+        };
+        self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));
+        self
+    }
+
+    /// A ReplicaSet with this scale and ready pods of it, `name-0` onwards, on these nodes.
+    pub fn replica_set(&mut self, name: &str, replicas: i32, on: &[&str]) -> &mut Self {
+        self.owner(WorkloadKind::ReplicaSet, name, replicas);
+        for (place, node) in on.iter().enumerate() {
+            self.pod(&format!("{name}-{place}"), node, |pod| own(pod, WorkloadKind::ReplicaSet, name));
+        }
+        self
+    }
+
+    /// A pod that is Ready, has no owner and a grace of 30 s, and what else is made of it.
+    pub fn pod(&mut self, name: &str, node: &str, make: impl FnOnce(&mut Pod)) -> &mut Self {
+        let mut pod = match self.cluster.pod(&Key::new("default", name)) {
+            Some(pod) => (**pod).clone(),
+            None => Pod {
+                key: Key::new("default", name),
+                uid: uid("Pod", name),
+                created: ClusterTime::new(NOW),
+                node: Some(node.into()),
+                grace: Span::from_secs(30),
+                phase: Phase::Running,
+                ready: Some(PodReady {
+                    status: ConditionStatus::True,
+                    last_transition: Some(ClusterTime::new(NOW)),
+                }),
+                ..Pod::default()
+            },
+        };
+        make(&mut pod);
+        pod.version = self.next_version();
+        self.apply(Change::Pod(ObjectEvent::Applied(pod)));
+        self
+    }
+
+    /// A budget over the pods labelled `app=NAME`, its status not yet worked out.
+    pub fn budget(&mut self, name: &str, make: impl FnOnce(&mut Budget)) -> &mut Self {
+        let app = Requirement { key: "app".into(), operator: SelectorOperator::In(vec![name.into()]) };
+        let mut budget = match self.cluster.budgets().get(&Key::new("default", name)) {
+            Some(budget) => (**budget).clone(),
+            None => Budget {
+                key: Key::new("default", name),
+                uid: uid("PodDisruptionBudget", name),
+                generation: 1,
+                selector: Some(Selector { requirements: vec![app] }),
+                ..Budget::default()
+            },
+        };
+        make(&mut budget);
+        budget.version = self.next_version();
+        self.apply(Change::Budget(ObjectEvent::Applied(budget)));
+        self
+    }
+
+    /// A quota with these limits (resource, hard, used; cpu in thousandths) and scopes.
+    pub fn quota(&mut self, name: &str, limits: &[(&str, i64, i64)], scopes: &[&str]) -> &mut Self {
+        let limit = |(resource, hard, used): &(&str, i64, i64)| QuotaLimit {
+            resource: (*resource).into(),
+            counts: QuotaCount::of(resource).expect("pods use it"),
+            hard: *hard,
+            used: *used,
+        };
+        let quota = Quota {
+            key: Key::new("default", name),
+            version: self.next_version(),
+            scopes: scopes.iter().map(|scope| QuotaScope::parse(scope, "", Box::default())).collect(),
+            limits: limits.iter().map(limit).collect(),
+        };
+        self.apply(Change::Quota(ObjectEvent::Applied(quota)));
+        self
+    }
+
+    /// A kind may not be listed.
+    pub fn forbid(&mut self, kind: FeedKind) -> &mut Self {
+        self.apply(Change::Known(kind, Known::Forbidden { error: "no".into() }));
+        self
+    }
+
+    /// The disruption controller sees everything.
+    pub fn sync(&mut self) -> &mut Self {
+        let rules = self.rules();
+        let budgets: Vec<Arc<Budget>> = self.cluster.budgets().iter().cloned().collect();
+        for known in budgets {
+            let status = budget::synced_status(&self.cluster, &known, &rules, NOW);
+            self.budget(&known.key.name, |budget| budget.status = status);
+        }
+        self
+    }
+
+    pub fn rules(&self) -> EvictionRules {
+        EvictionRules::of(self.version)
+    }
+
+    /// The numbers of a budget's status: expected, desired, healthy, allowed.
+    pub fn status(&self, budget: &str) -> [i32; 4] {
+        let status = &self.cluster.budgets().get(&Key::new("default", budget)).expect("a budget").status;
+        [status.expected_pods, status.desired_healthy, status.current_healthy, status.disruptions_allowed]
+    }
+
+    /// What eviction answers over a pod as everything is: the code, and the cause's message.
+    pub fn evict(&self, pod: &str) -> (u16, Option<String>) {
+        let pod = self.cluster.pod(&Key::new("default", pod)).expect("a pod");
+        let answer = kordon_core::plan::eviction::answer(&self.cluster, pod, &self.rules(), NOW);
+        let message = answer.message.filter(|_| answer.cause.is_none());
+        (answer.code, answer.cause.map(|cause| cause.message).or(message))
+    }
+
+    pub fn plan(&self, action: Action) -> Plan {
+        Plan::new(action, &self.cluster, &self.environment, self.version, NOW)
+            .expect("everything named is there")
+    }
+
+    pub fn drain(&self, nodes: &[&str], options: DrainOptions) -> Plan {
+        self.plan(Action::Drain { nodes: nodes.iter().map(|node| NodeName::from(*node)).collect(), options })
+    }
+
+    pub fn evictions(&self, pods: &[&str]) -> Plan {
+        let pods = pods.iter().map(|pod| Key::new("default", pod)).collect();
+        self.plan(Action::Evict { pods, options: RemovalOptions::default() })
+    }
+}
+
+/// An object's uid: stages have one object of a name.
+pub fn uid(kind: &str, name: &str) -> Uid {
+    Uid::from(&*format!("{kind}/{name}"))
+}
+
+/// Makes the pod one of an owner's, with the label `app=OWNER`.
+pub fn own(pod: &mut Pod, kind: WorkloadKind, name: &str) {
+    let owner = Owner { kind: OwnerKind::Workload(kind), name: name.into(), uid: uid(kind.as_str(), name) };
+    pod.owner = Some(owner.into());
+    pod.labels = [(Name::from("app"), Name::from(name))].into();
+}
+
+/// It has been there for an hour, and is not expected to be Ready again.
+pub fn not_ready(pod: &mut Pod) {
+    starting(pod, 3600);
+}
+
+/// It was created so many seconds ago, and is not Ready yet.
+pub fn starting(pod: &mut Pod, age: i64) {
+    pod.created = ClusterTime::new(NOW - Span::from_secs(age));
+    pod.ready =
+        Some(PodReady { status: ConditionStatus::False, last_transition: Some(ClusterTime::new(NOW)) });
+}
+
+/// Its deletion began, and its grace ends this many seconds from now.
+pub fn terminating(pod: &mut Pod, seconds_left: i64) {
+    let deadline = ClusterTime::new(NOW + Span::from_secs(seconds_left));
+    pod.termination = Some(Termination { deadline, grace: pod.grace }.into());
+}
+
+pub fn tolerates(pod: &mut Pod, key: &str, seconds: Option<i64>) {
+    let toleration = Toleration { key: key.into(), seconds, ..Toleration::default() };
+    pod.tolerations =
+        [Toleration { operator: kordon_core::cluster::TolerationOperator::Exists, ..toleration }].into();
+}
+
+pub fn taint(text: &str) -> Taint {
+    let edits = kordon_core::plan::TaintEdits::parse([text], false).expect("a taint");
+    edits.add[0].clone()
+}
+
+pub const fn least(number: i32) -> Option<IntOrPercent> {
+    Some(IntOrPercent::Int(number))
+}
+
+pub const fn percent(number: i32) -> Option<IntOrPercent> {
+    Some(IntOrPercent::Percent(number))
+}
+
+/// The row of a pod.
+pub fn of<'a>(plan: &'a Plan, pod: &str) -> &'a PodPlan {
+    plan.pods.iter().find(|row| *row.pod.name == *pod).expect("a pod of the plan")
+}
+
+/// How many seconds after its making something of a plan happens.
+pub fn at(time: Option<Timestamp>) -> Option<i64> {
+    time.map(|time| time.since(NOW).as_secs())
+}

@@ -1,0 +1,284 @@
+//! The explanation of a node or pod before, during and after a failure, on a simulated cluster: past steps, future steps,
+//! and steps that will not happen.
+
+use kordon_core::{
+    cluster::{ConditionStatus, Key, Node, NodeName},
+    engine::{Origin, ServerVersion, Settings},
+    forecast::Forecast,
+    why::{Explainer, Step, StepTime, Topic},
+};
+use kordon_time::{Span, Timestamp};
+
+use proptest::prelude::*;
+
+use crate::sim::Sim;
+
+/// Two zones of six nodes with a pod each that stays for five minutes, and one on the first node that stays forever.
+fn peaceful(settings: &Settings) -> Sim {
+    let mut sim = Sim::new();
+    for number in 0..12 {
+        let node = format!("n{number:02}");
+        sim.add_node(&node, ["a", "b"][number % 2], Span::from_millis(700));
+        sim.add_pod(&format!("p{number:02}"), &node, Some(300));
+    }
+    sim.add_pod("stays", "n00", None);
+    sim.start_controller(settings.clone(), Span::from_millis(300));
+    sim.attach_shadow(settings.clone());
+    sim.run(Span::from_secs(60));
+    sim
+}
+
+fn modern() -> Settings {
+    Settings::defaults(ServerVersion::new(1, 36))
+}
+
+fn tell(sim: &Sim, of: impl Fn(&Explainer<'_>) -> Vec<Step>) -> Vec<Step> {
+    let engine = sim.shadow.as_ref().expect("attached");
+    let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(1800));
+    let (cluster, forecast) = (&sim.cluster, Some(&forecast));
+    of(&Explainer { engine, cluster, forecast, outcomes: None, now: sim.now })
+}
+
+fn of_node(sim: &Sim, node: &str) -> Vec<Step> {
+    tell(sim, |teller| teller.node(sim.cluster.node(&NodeName::from(node)).expect("a node")))
+}
+
+fn of_pod(sim: &Sim, pod: &Key) -> Vec<Step> {
+    tell(sim, |teller| teller.pod(sim.cluster.pod(pod).expect("a pod")))
+}
+
+fn tense(story: &[Step], topic: Topic) -> Option<StepTime> {
+    story.iter().find(|link| link.topic == topic).map(|link| link.tense)
+}
+
+/// The key of the pod with this name, wherever the simulation puts it.
+fn key(sim: &Sim, name: &str) -> Key {
+    sim.cluster.pods().iter().find(|pod| pod.key.name == *name).expect("a pod").key.clone()
+}
+
+#[test]
+fn a_node_that_lives_has_nothing_ahead() {
+    let story = of_node(&peaceful(&modern()), "n00");
+    assert_eq!(tense(&story, Topic::Grace), Some(StepTime::Not), "its grace does not run out: {story:?}");
+    assert!(story.iter().all(|link| link.tense != StepTime::Ahead), "{story:?}");
+}
+
+#[test]
+fn predicted_steps_happen_in_their_order_and_at_their_time() {
+    let mut sim = peaceful(&modern());
+    sim.fail("n00");
+    sim.run(Span::from_secs(26));
+    let reported = of_node(&sim, "n00");
+    let order = [
+        Topic::Grace,
+        Topic::Ready,
+        Topic::Endpoints,
+        Topic::NoSchedule,
+        Topic::Queue,
+        Topic::NoExecute,
+        Topic::Eviction,
+    ];
+    let ahead: Vec<Topic> =
+        reported.iter().filter(|link| link.tense == StepTime::Ahead).map(|link| link.topic).collect();
+    assert_eq!(ahead, order, "{reported:?}");
+    let at = |story: &[Step], topic: Topic, tense: StepTime| {
+        let link = story.iter().find(|link| (link.topic, link.tense) == (topic, tense));
+        link.and_then(|link| link.at).unwrap_or_else(|| panic!("no {topic:?} {tense:?} in {story:?}"))
+    };
+    sim.run(Span::from_secs(60));
+    let happened = of_node(&sim, "n00");
+    for topic in [Topic::Grace, Topic::NoSchedule, Topic::NoExecute] {
+        let (reported, happened) =
+            (at(&reported, topic, StepTime::Ahead), at(&happened, topic, StepTime::Past));
+        let off = happened.since(reported).as_secs_f64().abs();
+        assert!(off <= 6.0, "{topic:?} reported for {reported}, was {happened}");
+    }
+    let pod = of_pod(&sim, &key(&sim, "p00"));
+    assert_eq!(tense(&pod, Topic::Toleration), Some(StepTime::Holds), "{pod:?}");
+    assert_eq!(tense(&pod, Topic::Eviction), Some(StepTime::Ahead), "{pod:?}");
+    let stays = of_pod(&sim, &key(&sim, "stays"));
+    assert_eq!(tense(&stays, Topic::Eviction), Some(StepTime::Not), "{stays:?}");
+    assert!(stays.iter().any(|link| link.text.contains("never evicted")), "{stays:?}");
+}
+
+#[test]
+fn a_paused_zone_is_given_as_the_reason_why_nothing_happens() {
+    let mut sim = peaceful(&modern());
+    for node in ["n00", "n02", "n04", "n06"] {
+        sim.fail(node);
+    }
+    sim.run(Span::from_secs(70));
+    let story = of_node(&sim, "n06");
+    let queue = story.iter().find(|link| link.topic == Topic::Queue).expect("it waits");
+    assert_eq!(queue.tense, StepTime::Not, "{story:?}");
+    assert!(queue.text.contains("PartialDisruption (4 of 6 not ready)"), "{}", queue.text);
+    for number in 0..12 {
+        sim.fail(&format!("n{number:02}"));
+    }
+    sim.run(Span::from_secs(70));
+    let story = of_node(&sim, "n06");
+    let queue = story.iter().find(|link| link.topic == Topic::Queue).expect("it waits");
+    assert!(queue.tense == StepTime::Not && queue.text.contains("all zones down"), "{story:?}");
+}
+
+#[test]
+fn in_legacy_mode_a_node_eviction_takes_the_place_of_the_taint() {
+    let mut legacy = Settings::defaults(ServerVersion::new(1, 23));
+    legacy.set("enable-taint-manager", "false", Origin::Override).expect("a flag of 1.23");
+    let mut sim = peaceful(&legacy);
+    sim.fail("n00");
+    sim.run(Span::from_secs(70));
+    let story = of_node(&sim, "n00");
+    assert_eq!(tense(&story, Topic::NodeEviction), Some(StepTime::Ahead), "{story:?}");
+    assert_eq!(tense(&story, Topic::NoExecute), None, "{story:?}");
+    assert_eq!(tense(&story, Topic::Eviction), Some(StepTime::Ahead), "{story:?}");
+    sim.run(Span::from_secs(330));
+    let story = of_node(&sim, "n00");
+    assert_eq!(tense(&story, Topic::NodeEviction), Some(StepTime::Past), "{story:?}");
+}
+
+#[test]
+fn pending_events_of_a_node_are_those_of_it_among_all() {
+    let mut legacy = Settings::defaults(ServerVersion::new(1, 23));
+    legacy.set("enable-taint-manager", "false", Origin::Override).expect("a flag of 1.23");
+    for settings in [modern(), legacy] {
+        let mut sim = peaceful(&settings);
+        for node in ["n00", "n01"] {
+            sim.fail(node);
+        }
+        sim.run(Span::from_secs(90));
+        let engine = sim.shadow.as_ref().expect("attached");
+        let all = engine.evictions(&sim.cluster);
+        assert!(!all.is_empty());
+        for node in sim.cluster.nodes().iter() {
+            let mut among: Vec<_> =
+                all.iter().filter(|eviction| eviction.node == node.name).cloned().collect();
+            among.sort_by(|a, b| a.pod.cmp(&b.pod));
+            let mut on = engine.evictions_on(&sim.cluster, node);
+            on.sort_by(|a, b| a.pod.cmp(&b.pod));
+            assert_eq!(on, among, "{}", node.name);
+        }
+    }
+}
+
+/// What happens to a cluster: which nodes fall silent or are back, and when the controller is restarted.
+#[derive(Clone, Debug)]
+struct History {
+    silent: Vec<(i64, usize)>,
+    back: Vec<(i64, usize)>,
+    restarts: Vec<i64>,
+    attach: i64,
+}
+
+/// How many seconds a history takes.
+const LENGTH: i64 = 500;
+
+fn histories() -> impl Strategy<Value = History> {
+    let events = || prop::collection::vec((0..LENGTH, 0_usize..12), 0..6);
+    let restarts = prop::collection::vec(0..LENGTH, 0..3);
+    (events(), events(), restarts, 0..LENGTH).prop_map(|(silent, back, restarts, attach)| History {
+        silent,
+        back,
+        restarts,
+        attach,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// What has happened comes first, then what applies, then what will happen, by time; the last heartbeat is the
+    /// renewal of the Lease; and nothing stands before its cause, whenever the controller was restarted.
+    #[test]
+    fn no_effect_stands_before_its_cause(history in histories()) {
+        let settings = modern();
+        let mut sim = Sim::new();
+        for number in 0..12 {
+            let node = format!("n{number:02}");
+            sim.add_node(&node, ["a", "b"][number % 2], Span::from_millis(700 * number as i64));
+            sim.add_pod(&format!("p{number:02}"), &node, Some(60));
+        }
+        sim.start_controller(settings.clone(), Span::from_millis(300));
+        let (mut holder, mut acquired) = ("first".to_owned(), sim.now);
+        for second in 0..LENGTH {
+            if history.restarts.contains(&second) {
+                (holder, acquired) = (format!("holder-{second}"), sim.now);
+                sim.start_controller(settings.clone(), Span::from_millis(300));
+            }
+            sim.lead(&holder, acquired);
+            if second == history.attach {
+                sim.attach_shadow(settings.clone());
+            }
+            let at = |(when, _): &&(i64, usize)| *when == second;
+            history.silent.iter().filter(at).for_each(|(_, node)| sim.silence(&format!("n{node:02}")));
+            history.back.iter().filter(at).for_each(|(_, node)| sim.wake(&format!("n{node:02}")));
+            sim.run(Span::from_secs(1));
+            if second < history.attach || second % 20 != 0 {
+                continue;
+            }
+            for node in sim.cluster.nodes().iter() {
+                let steps = of_node(&sim, &node.name);
+                check_order(&steps, &sim, node)?;
+            }
+        }
+    }
+}
+
+fn check_order(steps: &[Step], sim: &Sim, node: &Node) -> Result<(), TestCaseError> {
+    let group = |step: &Step| match step.tense {
+        StepTime::Past => 0,
+        StepTime::Holds => 1,
+        StepTime::Ahead => 2,
+        StepTime::Not => 3,
+    };
+    prop_assert!(steps.windows(2).all(|pair| group(&pair[0]) <= group(&pair[1])), "{steps:#?}");
+    for tense in [StepTime::Past, StepTime::Ahead] {
+        let times: Vec<_> =
+            steps.iter().filter(|step| step.tense == tense).filter_map(|step| step.at).collect();
+        prop_assert!(times.is_sorted(), "{steps:#?}");
+        let in_time = |at: &Timestamp| if tense == StepTime::Past { *at <= sim.now } else { *at >= sim.now };
+        prop_assert!(times.iter().all(in_time), "now {}: {steps:#?}", sim.now);
+    }
+    let place = |topic| steps.iter().position(|step| step.topic == topic && step.tense == StepTime::Past);
+    let heartbeat = place(Topic::Sign).and_then(|place| steps[place].at);
+    let renewed = sim.cluster.lease(&node.name).and_then(|lease| lease.renewed);
+    prop_assert_eq!(heartbeat, renewed.map(|at| sim.cluster.local(at)));
+    if node.ready().is_none_or(|ready| ready.status != ConditionStatus::Unknown) {
+        return Ok(());
+    }
+    let unknown = place(Topic::Ready);
+    for (cause, effect) in [
+        (place(Topic::Grace), unknown),
+        (unknown, place(Topic::NoSchedule)),
+        (unknown, place(Topic::NoExecute)),
+        (
+            place(Topic::Sign).filter(|sign| steps[*sign].at < unknown.and_then(|place| steps[place].at)),
+            unknown,
+        ),
+    ] {
+        if let (Some(cause), Some(effect)) = (cause, effect) {
+            prop_assert!(cause < effect, "{steps:#?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_restart_of_the_controller_is_a_cause_of_its_own() {
+    let mut sim = peaceful(&modern());
+    let last = sim.now;
+    sim.fail("n00");
+    sim.run(Span::from_secs(200));
+    sim.start_controller(modern(), Span::from_millis(300));
+    sim.lead("second", sim.now);
+    let restarted = sim.now;
+    sim.attach_shadow(modern());
+    sim.run(Span::from_secs(10));
+    let steps = of_node(&sim, "n00");
+    let topics: Vec<(Topic, Option<Timestamp>)> =
+        steps.iter().filter(|step| step.tense == StepTime::Past).map(|step| (step.topic, step.at)).collect();
+    assert_eq!(topics[0], (Topic::Sign, Some(last)));
+    assert!(topics.contains(&(Topic::Restart, Some(restarted))), "{steps:#?}");
+    let restart = steps.iter().find(|step| step.topic == Topic::Restart).expect("it is in the chain");
+    assert!(restart.text.ends_with("grace period started again"), "{}", restart.text);
+}

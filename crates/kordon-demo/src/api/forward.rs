@@ -1,0 +1,165 @@
+//! Requests that the API server passes on to other servers: to a kubelet (`nodes/NAME/proxy/…`), and to the metrics
+//! server (metrics.k8s.io).
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Api,
+    kinds::{self, METRICS_GROUP, Subresource},
+    object::ObjectKey,
+    refusal::Refusal,
+    reply::{self, Reply},
+    request::{ApiRequest, Resource, Verb},
+    selector::Selection,
+};
+use kordon_time::Span;
+
+/// A request for another server.
+#[derive(Debug)]
+pub struct ForwardedRequest {
+    pub target: ForwardTarget,
+    /// The body of the response as JSON.
+    pub reply: oneshot::Sender<Result<Value, ForwardFailure>>,
+}
+
+/// What a forwarded request is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForwardTarget {
+    /// A path of a node's kubelet, such as `/stats/summary`.
+    Kubelet { node: String, path: String },
+    /// The NodeMetrics of those of these nodes that have any.
+    NodeMetrics(Vec<String>),
+    /// The PodMetrics of those of these pods, by namespace and name, that have any.
+    PodMetrics(Vec<(String, String)>),
+}
+
+/// Why another server gave no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardFailure {
+    /// It has nothing at this path.
+    NoSuchPath,
+    /// Nothing answers at its address.
+    Unreachable,
+}
+
+/// After how long the network reports that there is no route to a machine.
+const NO_ROUTE_AFTER: Span = Span::from_secs(3);
+
+/// Whether another server answers requests for a resource.
+pub fn is_forwarded(resource: &Resource) -> bool {
+    resource.kind.group == METRICS_GROUP || resource.subresource == Some(Subresource::Proxy)
+}
+
+impl Api {
+    /// Sets the server that answers for kubelets and metrics. Without one, no kubelet is reachable, and metrics.k8s.io
+    /// does not exist. Only the first call has an effect.
+    pub fn forward_to(&self, server: mpsc::Sender<ForwardedRequest>) {
+        // A server keeps what it started with.
+        let _ = self.inner.forward.set(server);
+    }
+
+    /// Handles a request for a forwarded resource.
+    pub(super) async fn forward(&self, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
+        match (request.verb, resource.subresource) {
+            (Verb::Get, Some(Subresource::Proxy)) => self.proxy(request, resource).await,
+            _ if self.inner.forward.get().is_none() => Err(Refusal::no_such_path()),
+            (Verb::Get, None) => self.metrics_of(resource).await,
+            (Verb::List, None) => self.list_metrics(request, resource).await,
+            _ => Err(Refusal::no_such_method()),
+        }
+    }
+
+    /// A GET of a kubelet.
+    async fn proxy(&self, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
+        let key = resource.key()?;
+        let node = kubelet_node(&key.name);
+        let path = request.path.split_once("/proxy").map_or("", |(_, path)| path).to_owned();
+        let address = {
+            let state = self.state();
+            let object = state.store.object(resource.kind, &ObjectKey::new("", node));
+            internal_address(&object.ok_or_else(|| Refusal::not_found(resource.kind, node))?.value())
+        };
+        match self.send(ForwardTarget::Kubelet { node: node.to_owned(), path }).await {
+            Ok(body) => Ok(reply::json(200, &body)),
+            Err(ForwardFailure::NoSuchPath) => {
+                Ok(reply::bytes(404, "text/plain; charset=utf-8", "404 page not found\n".into()))
+            }
+            Err(ForwardFailure::Unreachable) => {
+                self.inner.clock.sleep(NO_ROUTE_AFTER).await;
+                let dialled = format!("dial tcp {address}:10250: connect: no route to host");
+                let message = format!("error trying to reach service: {dialled}");
+                Err(Refusal::new(503, "ServiceUnavailable", message))
+            }
+        }
+    }
+
+    async fn metrics_of(&self, resource: &Resource) -> Result<Reply, Refusal> {
+        let key = resource.key()?;
+        let found = self.metrics(resource, vec![key.clone()]).await?;
+        let first = found.as_array().and_then(|items| items.first());
+        let item = first.ok_or_else(|| Refusal::not_found(resource.kind, &key.name))?;
+        Ok(reply::json(200, item))
+    }
+
+    async fn list_metrics(&self, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
+        let kind = resource.kind;
+        let core = kinds::named(kind.plural);
+        let (labels, fields) = (request.query.text("labelSelector"), request.query.text("fieldSelector"));
+        let selection = Selection::parse(core, &resource.namespace, labels, fields)?;
+        let keys = self.state().store.objects_of(core).select(&selection).map(|o| o.key.clone()).collect();
+        let items = self.metrics(resource, keys).await?;
+        let list = json!({"kind": format!("{}List", kind.name), "apiVersion": kind.api_version(),
+            "metadata": {}, "items": items});
+        Ok(reply::json(200, &list))
+    }
+
+    /// The metrics of these nodes or pods, as a list.
+    async fn metrics(&self, resource: &Resource, keys: Vec<ObjectKey>) -> Result<Value, Refusal> {
+        let target = if resource.kind.is_namespaced() {
+            let pair = |key: ObjectKey| (key.namespace.to_string(), key.name.to_string());
+            ForwardTarget::PodMetrics(keys.into_iter().map(pair).collect())
+        } else {
+            ForwardTarget::NodeMetrics(keys.into_iter().map(|key| key.name.to_string()).collect())
+        };
+        self.send(target).await.map_err(|_| {
+            let message = "the server is currently unable to handle the request";
+            Refusal::new(503, "ServiceUnavailable", message)
+        })
+    }
+
+    async fn send(&self, target: ForwardTarget) -> Result<Value, ForwardFailure> {
+        let server = self.inner.forward.get().ok_or(ForwardFailure::Unreachable)?;
+        let (reply, answer) = oneshot::channel();
+        // A server that has stopped is unreachable.
+        server.send(ForwardedRequest { target, reply }).await.map_err(|_| ForwardFailure::Unreachable)?;
+        answer.await.unwrap_or(Err(ForwardFailure::Unreachable))
+    }
+}
+
+/// The node in the name of a proxy request: `NODE`, `NODE:PORT` or `SCHEME:NODE:PORT`.
+fn kubelet_node(name: &str) -> &str {
+    match name.split(':').collect::<Vec<_>>().as_slice() {
+        [node] | [node, _] | [_, node, _] => node,
+        _ => name,
+    }
+}
+
+fn internal_address(node: &Value) -> String {
+    let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
+    let mut internal = addresses.filter(|address| address["type"] == "InternalIP");
+    let address = internal.next().and_then(|address| address["address"].as_str());
+    address.unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxied_kubelet_is_named_with_or_without_scheme_and_port() {
+        for name in ["n1", "n1:10250", "https:n1:10250", "https:n1:"] {
+            assert_eq!(kubelet_node(name), "n1", "{name}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The quota controller: what the pods of a namespace use of its ResourceQuotas.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{WorkItem, Workloads};
+use crate::{
+    feed::ObjectChange,
+    objects::{Key, Pod, QuotaObject},
+    quota,
+    writer::{WriteError, path},
+};
+use kordon_time::Span;
+
+/// How often quotas are counted again without a change.
+const RESYNC: Span = Span::from_secs(300);
+
+impl Workloads {
+    /// Something became free if a pod is gone or has finished.
+    pub(super) fn on_pod_counted(&mut self, change: &ObjectChange<Pod>) {
+        let is_free = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| pod.is_finished());
+        if is_free(&change.after) && !is_free(&change.before) {
+            let namespace = change.key().namespace;
+            let quotas = self.quotas.within(&namespace).map(|(key, _)| WorkItem::Quota(key.clone()));
+            self.queue.extend(quotas);
+        }
+    }
+
+    pub(super) async fn sync_quota(&mut self, key: &Key) -> Result<(), WriteError> {
+        let Some(found) = self.quotas.object(key).cloned() else { return Ok(()) };
+        let now = self.clock.now();
+        let pods: Vec<&Pod> = self.pods.within(&key.namespace).map(|(_, pod)| &**pod).collect();
+        let used = quota::used(&found.spec, &pods, now);
+        let status = json!({"hard": found.spec["hard"], "used": used});
+        if status == found.status {
+            return Ok(());
+        }
+        // Admission counts up meanwhile: the precondition keeps its newer writes.
+        let revision = found.metadata.resource_version.clone();
+        let patch = json!({"metadata": {"resourceVersion": revision}, "status": status});
+        let written: QuotaObject = self.patch(&format!("{}/status", path::quota(key)), &patch).await?;
+        self.quotas.record(Arc::new(written));
+        Ok(())
+    }
+
+    /// Counts all quotas again: terminating pods stop to count without a change of theirs.
+    pub(super) fn resync_quotas(&mut self) {
+        let quotas = self.quotas.all().map(|(key, _)| WorkItem::Quota(key.clone()));
+        self.queue.extend(quotas);
+        self.delayed.insert((self.clock.now() + RESYNC, WorkItem::QuotaResync));
+    }
+
+    /// When a sync that was refused is tried again: after 5 ms, and after twice as long each time.
+    pub(super) fn after_refusal(&mut self, item: &WorkItem) -> Span {
+        let refusals = self.refusals.entry(item.clone()).or_insert(0);
+        *refusals += 1;
+        Span::from_millis(5_i64 << (*refusals - 1).min(17)).min(Span::from_secs(1000))
+    }
+}
