@@ -5,7 +5,6 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -13,13 +12,13 @@ use clap::ValueEnum;
 use futures::future::join_all;
 use http::{Request, header::CONTENT_TYPE};
 use http_body_util::BodyExt;
-use kordon::k8s::{transport, watch_thread::REST_IN_LIST};
+use kordon::k8s::transport;
 use kube::{
     Client, Config,
     client::Body,
     config::{KubeConfigOptions, Kubeconfig},
 };
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
 /// With this the benchmark is this client.
 pub const ARGUMENT: &str = "bare-client";
@@ -32,15 +31,6 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub enum Format {
     Json,
     Protobuf,
-}
-
-/// When what has come is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Reading {
-    /// As soon as something has.
-    AtOnce,
-    /// As kordon does it: once in a while, so that the server does not wake the client for each object.
-    InTurns,
 }
 
 /// Which lists are streamed, at the same time.
@@ -65,15 +55,10 @@ pub struct Unsupported;
 
 impl Bare {
     /// Runs it in a process of its own.
-    pub fn measure(
-        kubeconfig: &Path,
-        format: Format,
-        reading: Reading,
-        lists: Lists,
-    ) -> Result<Self, Unsupported> {
+    pub fn measure(kubeconfig: &Path, format: Format, lists: Lists) -> Result<Self, Unsupported> {
         let begun = Instant::now();
         let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args([ARGUMENT, &name_of(format), &name_of(reading), &name_of(lists)])
+            .args([ARGUMENT, &name_of(format), &name_of(lists)])
             .arg(kubeconfig)
             .stdout(Stdio::piped())
             .spawn()
@@ -110,14 +95,8 @@ fn name_of(value: impl ValueEnum) -> String {
 }
 
 /// Is the client: prints when the first bytes have come, and kind, objects and bytes of each list at its end.
-pub fn run(format: Format, reading: Reading, lists: Lists, kubeconfig: &Path) {
-    let runtime = match reading {
-        Reading::AtOnce => Runtime::new(),
-        Reading::InTurns => {
-            Builder::new_current_thread().enable_all().on_thread_park(|| thread::sleep(REST_IN_LIST)).build()
-        }
-    };
-    runtime.expect("threads").block_on(async {
+pub fn run(format: Format, lists: Lists, kubeconfig: &Path) {
+    Runtime::new().expect("threads").block_on(async {
         let client = connect(kubeconfig).await;
         let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
         let lists: &[(&str, &str)] = match lists {

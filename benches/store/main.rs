@@ -78,7 +78,7 @@ enum Part {
 #[command(no_binary_name = true)]
 enum Helper {
     #[command(name = bare::ARGUMENT)]
-    Bare { format: bare::Format, reading: bare::Reading, lists: bare::Lists, kubeconfig: PathBuf },
+    Bare { format: bare::Format, lists: bare::Lists, kubeconfig: PathBuf },
     #[command(name = cluster::SERVER_ARGUMENT)]
     Server(large_cluster::Arguments),
     #[command(name = cluster::CHURN_ARGUMENT)]
@@ -91,9 +91,7 @@ fn main() {
     let helpers = [bare::ARGUMENT, cluster::SERVER_ARGUMENT, cluster::CHURN_ARGUMENT];
     if arguments.get(1).is_some_and(|first| helpers.contains(&first.as_str())) {
         return match Helper::parse_from(&arguments[1..]) {
-            Helper::Bare { format, reading, lists, kubeconfig } => {
-                bare::run(format, reading, lists, &kubeconfig);
-            }
+            Helper::Bare { format, lists, kubeconfig } => bare::run(format, lists, &kubeconfig),
             Helper::Server(arguments) => cluster::run_server(arguments),
             Helper::Churn(arguments) => cluster::run_churn(&arguments),
         };

@@ -15,7 +15,6 @@ use super::{
     kubeconfig::{self, ClusterTarget, KubeEnvironment},
     transport,
 };
-use crate::k8s::watch_thread::WatchThread;
 use kordon_core::engine::ServerVersion;
 
 /// A cluster that was reached.
@@ -25,10 +24,6 @@ pub struct Connection {
     pub client: Client,
     /// For writes. It retries nothing: every refusal is handled.
     pub writer: Client,
-    /// For watches, which have connections of their own: a connection is read by the thread that has opened it.
-    pub watcher: Client,
-    /// Where watches run.
-    pub watch_thread: WatchThread,
     /// The context of the kubeconfig, `in-cluster`, or the name of the embedded cluster.
     pub context: String,
     pub server: String,
@@ -90,12 +85,10 @@ pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectErr
     let server = error::server_address(&config.cluster_url);
     let namespace = config.default_namespace.clone();
     let impersonated = config.auth_info.impersonate.clone();
-    let [client, watcher] = clients(config, &server).await?;
+    let client = client(config, &server).await?;
     Ok(OpenConnection(Connection {
         writer: client.clone(),
         client,
-        watcher,
-        watch_thread: WatchThread::own(),
         context,
         server,
         identity: Identity {
@@ -123,17 +116,16 @@ impl OpenConnection {
     pub async fn confirm(self) -> Result<Connection, ConnectError> {
         let Self(mut connection) = self;
         // Both at once: each takes a round trip, and a second one where the connection is new.
-        let release = connection.watch_thread.ask(check(connection.clone()));
-        let (release, user) = futures::try_join!(release, async { Ok(connection.confirmed_user().await) })?;
+        let user = async { Ok(connection.confirmed_user().await) };
+        let (release, user) = futures::try_join!(check(&connection), user)?;
         (connection.version, connection.release) = release;
         connection.identity = user.unwrap_or(connection.identity);
         Ok(connection)
     }
 }
 
-/// Builds the client for everything and the one for watches. A credential plugin runs here, once, before anything is on the
-/// screen.
-async fn clients(mut config: Config, server: &str) -> Result<[Client; 2], ConnectError> {
+/// Builds the client. A credential plugin runs here, once, before anything is on the screen.
+async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError> {
     let Some(exec) = config.auth_info.exec.take() else { return build(config, server).await };
     let plugin = Plugin::new(&exec, exec.cluster.as_ref());
     let credential = plugin.run().await?;
@@ -143,22 +135,20 @@ async fn clients(mut config: Config, server: &str) -> Result<[Client; 2], Connec
         config.auth_info.client_certificate_data = Some(BASE64_STANDARD.encode(&certificate));
         config.auth_info.client_key_data = Some(BASE64_STANDARD.encode(&key).into());
     }
-    let clients = build(config, server).await?;
+    let client = build(config, server).await?;
     if credential.token.is_none() {
-        return Ok(clients);
+        return Ok(client);
     }
-    let token = Arc::new(Token::new(plugin, credential));
-    Ok(clients.map(|client| token.clone().carried_by(client)))
+    Ok(Arc::new(Token::new(plugin, credential)).carried_by(client))
 }
 
-/// Two clients that share no connections.
-async fn build(config: Config, server: &str) -> Result<[Client; 2], ConnectError> {
+async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
     // This reads files and, for old kinds of credentials, runs programs: not on a worker of the runtime.
     let built = tokio::task::spawn_blocking({
         let handle = tokio::runtime::Handle::current();
         move || {
             let _runtime = handle.enter();
-            Ok([transport::client(config.clone())?, transport::client(config)?])
+            transport::client(config)
         }
     });
     let built = built.await.map_err(|error| ConnectError::Credentials { why: plain(&error.to_string()) })?;
@@ -189,13 +179,13 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 ///
 /// # Errors
 /// The server was not reached, or it refused the request.
-async fn check(connection: Connection) -> Result<(ServerVersion, String), ConnectError> {
+async fn check(connection: &Connection) -> Result<(ServerVersion, String), ConnectError> {
     let limit = connection.request_timeout.unwrap_or(FIRST_ANSWER);
     let request = Request::get("/version").body(Vec::new()).expect("a constant path");
     let server = || connection.server.clone();
-    let info: Value = match timeout(limit, connection.watcher.request(request)).await {
+    let info: Value = match timeout(limit, connection.client.request(request)).await {
         Ok(Ok(info)) => info,
-        Ok(Err(error)) => return Err(refused(&error, &connection)),
+        Ok(Err(error)) => return Err(refused(&error, connection)),
         Err(_) => return Err(ConnectError::Timeout { server: server(), seconds: limit.as_secs() }),
     };
     let field = |name: &str| info[name].as_str().unwrap_or_default().to_owned();
@@ -266,8 +256,6 @@ impl Connection {
     pub fn embedded(client: Client, name: &str) -> Self {
         Self {
             writer: client.clone(),
-            watcher: client.clone(),
-            watch_thread: WatchThread::Callers,
             namespace: client.default_namespace().into(),
             client,
             context: name.into(),

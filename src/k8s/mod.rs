@@ -18,5 +18,4 @@ pub mod settings;
 pub mod transport;
 pub mod validation;
 pub mod watch;
-pub mod watch_thread;
 pub mod write;

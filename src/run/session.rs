@@ -224,7 +224,7 @@ pub fn watch_scopes(
     let (reports, feeds) = mpsc::channel(EVENTS);
     let (scopes, wanted) = watch::channel(BTreeSet::new());
     let options = watch_options(connection, &FeedKind::ALL, false);
-    k8s::watch::spawn_scopes(connection.watcher.clone(), options, wanted, clock, reports, cancel);
+    k8s::watch::spawn_scopes(connection.client.clone(), options, wanted, clock, reports, cancel);
     (scopes, feeds)
 }
 
@@ -234,8 +234,8 @@ fn nothing_wanted() -> watch::Receiver<BTreeSet<Scope>> {
 }
 
 fn watch_options(connection: &Connection, kinds: &'static [FeedKind], no_pods: bool) -> WatchOptions {
-    let Connection { version, request_timeout, ref watch_thread, .. } = *connection;
-    WatchOptions { version, kinds, no_pods, request_timeout, thread: watch_thread.clone() }
+    let Connection { version, request_timeout, .. } = *connection;
+    WatchOptions { version, kinds, no_pods, request_timeout }
 }
 
 fn watch_into(
@@ -248,5 +248,5 @@ fn watch_into(
     cancel: CancellationToken,
 ) {
     let options = watch_options(connection, kinds, no_pods);
-    k8s::watch::spawn(connection.watcher.clone(), options, wanted, clock, reports, cancel);
+    k8s::watch::spawn(connection.client.clone(), options, wanted, clock, reports, cancel);
 }

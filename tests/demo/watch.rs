@@ -16,7 +16,6 @@ use kordon::k8s::{
     decode::kinds::decoder_of,
     feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     watch::{self, WatchOptions, read_scope},
-    watch_thread::WatchThread,
 };
 use kordon_clock::Clock;
 use kordon_core::{
@@ -356,13 +355,7 @@ async fn a_watched_scope_has_its_objects_alone_and_is_listed_again_after_a_gap()
     let (wanted, scopes) = tokio::sync::watch::channel(BTreeSet::new());
     let (cancel, clock) = (CancellationToken::new(), clock());
     let version = ServerVersion::new(1, 36);
-    let options = WatchOptions {
-        version,
-        kinds: &FeedKind::ALL,
-        no_pods: false,
-        request_timeout: None,
-        thread: WatchThread::Callers,
-    };
+    let options = WatchOptions { version, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
     let task = watch::spawn_scopes(api.client(), options, scopes, clock, sender, cancel.clone());
     let mut session = Session::receiving(events, task, cancel);
     let scope = Scope::PodsOn("n0".into());
@@ -449,13 +442,7 @@ impl Session {
     fn of(client: kube::Client, version: ServerVersion, no_pods: bool) -> Self {
         let (sender, events) = mpsc::channel(16);
         let (cancel, clock) = (CancellationToken::new(), clock());
-        let options = WatchOptions {
-            version,
-            kinds: &FeedKind::ALL,
-            no_pods,
-            request_timeout: None,
-            thread: WatchThread::Callers,
-        };
+        let options = WatchOptions { version, kinds: &FeedKind::ALL, no_pods, request_timeout: None };
         let wanted = tokio::sync::watch::Sender::default();
         let task = watch::spawn(client, options, wanted.subscribe(), clock, sender, cancel.clone());
         Self { wanted, ..Self::receiving(events, task, cancel) }

@@ -15,7 +15,6 @@ use kordon::{
     k8s::{
         feed::{FeedEvent, FeedKind, FeedState},
         watch::{self, WatchOptions},
-        watch_thread::WatchThread,
     },
     model::{Model, ModelOptions},
     run::operation::OperationRun,
@@ -193,13 +192,8 @@ impl Town {
         clock.sleep(Span::from_secs(60)).await;
         // When full, a watch waits.
         let (heard, feeds) = mpsc::channel(64);
-        let options = WatchOptions {
-            version: VERSION,
-            kinds: &FeedKind::ALL,
-            no_pods: false,
-            request_timeout: None,
-            thread: WatchThread::Callers,
-        };
+        let options =
+            WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
         watch::spawn(
             api.client_as("kordon"),
             options,

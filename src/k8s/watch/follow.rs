@@ -1,14 +1,12 @@
 //! Follows one kind, or a part of it: lists it, watches it, resumes a watch that ended, and lists again when it cannot be resumed.
 
 use std::{
-    future::{pending, poll_fn},
+    future::pending,
     sync::{Arc, atomic::Ordering},
-    task::Poll,
     time::Duration,
 };
 
 use bytes::Bytes;
-use futures::FutureExt;
 use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::{
@@ -32,7 +30,6 @@ use crate::k8s::{
         kinds::{AnyDecoder, decoder_of, decoder_without_images},
     },
     feed::{FeedKind, FeedState},
-    watch_thread::{self, WatchThread},
 };
 use kordon_core::cluster::{Change, Key, Node, NodeName, ObjectEvent, ReadBy, Scope, ScopeRead, Version};
 use kordon_time::ClusterTime;
@@ -52,8 +49,11 @@ const COUNTING: Duration = Duration::from_secs(2);
 /// How long a list may pause: the server may have to read it from disk.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
 
-/// After this time without data, what a watch had is read, where it does not have a thread that knows.
+/// Idle time of a watch before a batch is flushed.
 const LULL: Duration = Duration::from_millis(1);
+
+/// Pause of a watch after each batch: hundreds of events a second become at most thirty batches.
+const PAUSE: Duration = Duration::from_millis(30);
 
 /// A watch that ends sooner than this is opened again only after a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(5);
@@ -355,9 +355,6 @@ impl Follower {
             match self.next_piece(&mut body, phase.is_listing()).await? {
                 Piece::Bytes(bytes) => {
                     self.on_bytes(&bytes, &mut framing, &mut phase).await?;
-                    if phase.is_listing() {
-                        self.has_read();
-                    }
                 }
                 Piece::End => break,
                 Piece::Silence => return self.on_silence(&phase).await,
@@ -387,11 +384,11 @@ impl Follower {
     /// Waits for the next piece of the body, and meanwhile sends what the reporter has due.
     async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
         if !listing && self.report.has_changes() {
-            if let Some(frame) = self.arrived(body).await {
+            if let Ok(frame) = timeout(LULL, body.frame()).await {
                 return self.piece(frame).await;
             }
             self.report.flush().await?;
-            self.rest().await;
+            sleep(PAUSE).await;
         }
         let limit = if listing { LIST_SILENCE } else { self.silence_limit() };
         let deadline = Instant::now() + limit;
@@ -414,28 +411,6 @@ impl Follower {
                 }
             }
         }
-    }
-
-    /// The next frame, if it has come already.
-    async fn arrived(&mut self, body: &mut Body) -> Option<Option<FrameRead>> {
-        match self.shared.options.thread {
-            WatchThread::Own(_) => handed_over(body).await,
-            WatchThread::Callers => timeout(LULL, body.frame()).await.ok(),
-        }
-    }
-
-    /// All that has come was read: leaves the connection alone for a while.
-    async fn rest(&mut self) {
-        self.has_read();
-        if let WatchThread::Callers = self.shared.options.thread {
-            sleep(watch_thread::REST).await;
-        }
-    }
-
-    /// Lets the thread rest when it has nothing more to do: not for long while a list is read, this one or another.
-    fn has_read(&self) {
-        let rest = if self.shared.is_listing() { watch_thread::REST_IN_LIST } else { watch_thread::REST };
-        self.shared.options.thread.has_read(rest);
     }
 
     async fn piece(&mut self, frame: Option<FrameRead>) -> Result<Piece, Stop> {
@@ -699,30 +674,6 @@ async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Opt
     let expected = asked.await.ok().flatten();
     *counting = None;
     expected
-}
-
-/// The next frame, if its connection has it: it hands over one at a time, on request, and has its turn in between.
-async fn handed_over(body: &mut Body) -> Option<Option<FrameRead>> {
-    match body.frame().now_or_never() {
-        Some(frame) => Some(frame),
-        None => {
-            others_first().await;
-            body.frame().now_or_never()
-        }
-    }
-}
-
-/// Gives the tasks that are ready their turn. Tokio's own way looks for news from all connections too.
-async fn others_first() {
-    let mut had_turn = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut had_turn, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// How many seconds a watch should last: some minutes, at random.

@@ -41,10 +41,7 @@ pub(in crate::k8s) use paths::CollectionQuery;
 pub use scope::{count_pods, read_scope};
 
 use self::{follow::Follower, prefetch::Prefetch, reporter::FeedReporter};
-use super::{
-    feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    watch_thread::WatchThread,
-};
+use super::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use kordon_clock::Clock;
 use kordon_core::{
     cluster::{NodeName, Scope},
@@ -61,8 +58,6 @@ pub struct WatchOptions {
     pub no_pods: bool,
     /// How long one request that is not a watch may take; none: a minute.
     pub request_timeout: Option<Duration>,
-    /// Where the watches run. Others that share connections with a thread of their own wait while it rests.
-    pub thread: WatchThread,
 }
 
 /// Lists in flight at once; the others wait for their turn.
@@ -88,7 +83,7 @@ pub fn spawn(
 ) -> JoinHandle<()> {
     let (not_ready, asked) = mpsc::channel(PREFETCHES);
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
-    run(supervise(shared.clone(), asked, wanted), events, cancel, &shared.options.thread)
+    run(supervise(shared, asked, wanted), events, cancel)
 }
 
 /// The same for scopes. Those that come to stand in `wanted` are watched from then on.
@@ -108,16 +103,15 @@ pub fn spawn_scopes(
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
     shared.nodes_known.send_replace(true);
     shared.leases_known.send_replace(true);
-    run(supervise_scopes(shared.clone(), wanted), events, cancel, &shared.options.thread)
+    run(supervise_scopes(shared, wanted), events, cancel)
 }
 
 fn run(
     watches: impl Future<Output = ()> + Send + 'static,
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
-    thread: &WatchThread,
 ) -> JoinHandle<()> {
-    thread.run(async move {
+    tokio::spawn(async move {
         tokio::select! {
             () = cancel.cancelled() => {}
             () = events.closed() => {}
@@ -243,11 +237,6 @@ impl Shared {
             extra: ExtraTraffic::default(),
             options,
         }
-    }
-
-    /// Whether a list is being read.
-    fn is_listing(&self) -> bool {
-        self.lists.available_permits() < LISTS_AT_ONCE
     }
 
     fn streams(&self) -> bool {

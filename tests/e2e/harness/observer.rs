@@ -7,7 +7,6 @@ use kordon::{
     k8s::{
         feed::{FeedEvent, FeedKind},
         watch::{self as k8s_watch, WatchOptions},
-        watch_thread::WatchThread,
     },
     model::{ConnectionInfo, ControllerRole, Model, ModelOptions},
 };
@@ -78,7 +77,6 @@ impl Observer {
             kinds: &FeedKind::ALL,
             no_pods: false,
             request_timeout: None,
-            thread: WatchThread::Callers,
         };
         k8s_watch::spawn(client, options, watch::Sender::default().subscribe(), clock, send, cancel.clone());
         let (connection, role) = (ConnectionInfo::default(), ControllerRole::Shadow);

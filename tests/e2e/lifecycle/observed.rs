@@ -5,7 +5,6 @@ use k8s_openapi::api::core::v1::Event;
 use kordon::k8s::{
     feed::FeedEvent,
     watch::{self as k8s_watch, WatchOptions},
-    watch_thread::WatchThread,
 };
 use kordon_clock::Clock;
 use kordon_core::cluster::{Applied, Cluster, FeedKind};
@@ -42,7 +41,6 @@ impl Watching {
             kinds: &[FeedKind::Nodes, FeedKind::Pods],
             no_pods: false,
             request_timeout: None,
-            thread: WatchThread::Callers,
         };
         k8s_watch::spawn(client, options, watch::Sender::default().subscribe(), clock, send, cancel.clone());
         let task = tokio::spawn(record(feeds, clock, cancel.clone()));

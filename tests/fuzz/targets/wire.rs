@@ -18,7 +18,6 @@ use kordon::k8s::{
     feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
     settings,
     watch::{self, WatchOptions},
-    watch_thread::WatchThread,
 };
 use kordon_clock::Clock;
 use kordon_core::{
@@ -169,13 +168,7 @@ impl Served {
         let cancel = CancellationToken::new();
         let clock = Clock::new(Timestamp::from_secs(1_800_000_000), 1.0);
         let version = ServerVersion::new(1, minor);
-        let options = WatchOptions {
-            version,
-            kinds,
-            no_pods: false,
-            request_timeout: None,
-            thread: WatchThread::Callers,
-        };
+        let options = WatchOptions { version, kinds, no_pods: false, request_timeout: None };
         let task = watch::spawn(
             client,
             options,
