@@ -70,7 +70,7 @@ pub fn measure(
     }
     let mean = Figure::Percent(share(&cpu));
     let worst = cpu.windows(WINDOW).map(share).fold(0.0, f64::max);
-    report.add("CPU, any 30 s window", Figure::Percent(worst), Budget::AtMost(8.0), format!("mean {mean}"));
+    report.add("CPU, any 30 s window", Figure::Percent(worst), Budget::AtMost(15.0), format!("mean {mean}"));
 
     // How long kordon takes is what counts. An API server on the same two cores, whose garbage collector takes both for tens of
     // milliseconds, would be measured with it.
@@ -142,7 +142,7 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     let of_threads = by_thread.iter().map(|(thread, used)| format!("{thread} {}", share(*used)));
     let of_threads = of_threads.collect::<Vec<_>>().join(", ");
     let note = format!("of a core: {of_threads}; of each window: {}", windows.join(", "));
-    report.add("CPU", share(by_thread.values().sum()), Budget::AtMost(0.3), note);
+    report.add("CPU", share(by_thread.values().sum()), Budget::AtMost(1.0), note);
 }
 
 /// The CPU time of each second.
@@ -178,5 +178,5 @@ fn key_delays(dashboard: &mut Dashboard, view: &str, report: &mut Report) {
     let waited = quantile(&waits, 0.99);
     let note =
         format!("median {median:.1?}, longest {longest:.1?}; the loop waited for a core: p99 {waited:.1?}");
-    report.add(format!("key to frame, p99: {view}"), Figure::millis(p99), Budget::AtMost(8.0), note);
+    report.add(format!("key to frame, p99: {view}"), Figure::millis(p99), Budget::AtMost(16.0), note);
 }

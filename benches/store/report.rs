@@ -23,7 +23,7 @@ impl ClusterSize {
 
     /// What the dashboard may take.
     pub fn memory_mib(self) -> f64 {
-        if self.is_larger() { 1024.0 } else { 250.0 }
+        if self.is_larger() { 1331.0 } else { 320.0 }
     }
 }
 
