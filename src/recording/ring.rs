@@ -71,13 +71,6 @@ pub struct SegmentKeyframe {
     written: SegmentFile,
 }
 
-/// Calls something between two blocks.
-struct InSteps<W, F> {
-    out: W,
-    between_blocks: F,
-    is_after_block: bool,
-}
-
 impl Ring {
     /// An empty ring, whose files will be made in a folder.
     pub const fn new(folder: PathBuf, start: RecordingStart, limits: RingLimits) -> Self {
@@ -228,24 +221,9 @@ impl SegmentKeyframe {
         self.at
     }
 
-    /// What it is written to. `between_blocks` is called before each block but the first.
-    pub fn in_steps(&mut self, between_blocks: impl FnMut() -> io::Result<()>) -> impl Write {
-        InSteps { out: &mut self.written, between_blocks, is_after_block: false }
-    }
-}
-
-impl<W: Write, F: FnMut() -> io::Result<()>> Write for InSteps<W, F> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if std::mem::take(&mut self.is_after_block) {
-            (self.between_blocks)()?;
-        }
-        self.out.write(bytes)
-    }
-
-    /// At the end of a block.
-    fn flush(&mut self) -> io::Result<()> {
-        self.is_after_block = true;
-        self.out.flush()
+    /// What it is written to.
+    pub const fn out(&mut self) -> &mut impl Write {
+        &mut self.written
     }
 }
 
@@ -345,7 +323,7 @@ mod tests {
         fn complete(&mut self, mut keyframe: SegmentKeyframe) {
             let (cluster, health) = (Cluster::default(), []);
             let source = KeyframeSource { cluster, health: &health, clock_difference: Some(Span::ZERO) };
-            keyframe.write(source, || Ok(())).expect("the disk has room");
+            keyframe.write(source).expect("the disk has room");
             self.writer.complete_segment(keyframe);
         }
 

@@ -118,18 +118,14 @@ impl RecordingWriter<Ring> {
 }
 
 impl SegmentKeyframe {
-    /// Writes it, and calls `between_blocks` before each block but the first; its errors end it.
+    /// Writes it.
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn write(
-        &mut self,
-        source: KeyframeSource<'_>,
-        between_blocks: impl FnMut() -> std::io::Result<()>,
-    ) -> Result<(), RecordingError> {
+    pub fn write(&mut self, source: KeyframeSource<'_>) -> Result<(), RecordingError> {
         let at = self.at();
         let dictionary = Dictionary::remembering(RING_REMEMBERS);
-        let mut blocks = BlockWriter::new(self.in_steps(between_blocks), RING_LEVEL, dictionary, at)?;
+        let mut blocks = BlockWriter::new(self.out(), RING_LEVEL, dictionary, at)?;
         keyframe::write(source, at, &mut blocks).map(drop)
     }
 }

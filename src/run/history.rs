@@ -9,35 +9,34 @@ use std::{
     fs::{self, OpenOptions},
     io::{self, BufReader},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    panic,
     path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
-    thread,
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
-use tokio::{
-    sync::{oneshot, watch},
-    time::Instant,
-};
+use tokio::sync::{oneshot, watch};
 
 use super::{
     background::give_way,
-    keyframe_job::{KeyframeJob, KnownState},
     player::{AnyReplay, Player, RecordingSource},
+    record::keyframe_of,
     replay::Replay,
 };
 use crate::{
     k8s::feed::FeedEvent,
-    model::Model,
+    model::{Feeds, Model},
     recording::{
         RecordingError, RecordingReader, RecordingStart, RecordingWriter, Ring, RingLimits, RingReader,
+        SegmentKeyframe,
     },
 };
-use kordon_core::engine::Settings;
+use kordon_core::{cluster::Cluster, engine::Settings};
 use kordon_time::{Span, Timestamp};
 
 /// How many keyframes there are in the time that is kept, unless that would be one more often than every [`KEYFRAMES`].0 or
@@ -115,6 +114,16 @@ struct EventBatch {
     /// How many changes they have; a message counts as one at least.
     changes: usize,
 }
+
+/// What is known when a keyframe is made.
+#[derive(Debug)]
+struct KnownState {
+    cluster: Cluster,
+    feeds: Feeds,
+}
+
+/// A keyframe that a thread of its own writes: that of 600,000 pods takes some seconds.
+type KeyframeJob = JoinHandle<Result<SegmentKeyframe, RecordingError>>;
 
 /// What is handed over to the thread.
 enum HistoryMessage {
@@ -264,8 +273,6 @@ struct HistoryThread<'a> {
     awaits_keyframe: bool,
     /// The keyframe that is being written, of the last segment.
     keyframe: Option<KeyframeJob>,
-    /// No keyframe is asked for before.
-    rests_until: Instant,
 }
 
 impl<'a> HistoryThread<'a> {
@@ -277,14 +284,7 @@ impl<'a> HistoryThread<'a> {
         let created = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         created.map_err(RecordingError::Write)?;
         let writer = RecordingWriter::into_ring(ring)?;
-        Ok(Self {
-            writer,
-            reporter,
-            wanted: 0,
-            awaits_keyframe: false,
-            keyframe: None,
-            rests_until: Instant::now(),
-        })
+        Ok(Self { writer, reporter, wanted: 0, awaits_keyframe: false, keyframe: None })
     }
 
     fn run(
@@ -310,7 +310,7 @@ impl<'a> HistoryThread<'a> {
                 }
                 None => {}
             }
-            if self.keyframe.as_ref().is_some_and(KeyframeJob::is_finished) {
+            if self.keyframe.as_ref().is_some_and(JoinHandle::is_finished) {
                 self.end_keyframe()?;
             }
             self.report();
@@ -336,7 +336,7 @@ impl<'a> HistoryThread<'a> {
     /// Asks the loop for what is known, if it is time for a keyframe.
     fn ask_for_keyframe(&mut self, now: Timestamp) {
         let may_ask = !self.awaits_keyframe && self.keyframe.is_none();
-        if may_ask && self.writer.is_segment_due(now) && Instant::now() >= self.rests_until {
+        if may_ask && self.writer.is_segment_due(now) {
             self.awaits_keyframe = true;
             self.wanted += 1;
         }
@@ -353,17 +353,15 @@ impl<'a> HistoryThread<'a> {
             return Ok(());
         }
         let keyframe = self.writer.begin_segment(now)?;
-        self.keyframe = Some(KeyframeJob::start(keyframe, state).map_err(RecordingError::Write)?);
+        self.keyframe = Some(start_keyframe(keyframe, state).map_err(RecordingError::Write)?);
         Ok(())
     }
 
     /// Waits for the keyframe that is being written, if one is.
     fn end_keyframe(&mut self) -> Result<(), RecordingError> {
         if let Some(keyframe) = self.keyframe.take() {
-            let begun = keyframe.begun();
-            self.writer.complete_segment(keyframe.finish()?);
-            // There is none for as long as this one took: one of 600,000 pods is written for five to ten minutes.
-            self.rests_until = Instant::now() + begun.elapsed();
+            let written = keyframe.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked));
+            self.writer.complete_segment(written?);
         }
         Ok(())
     }
@@ -390,6 +388,17 @@ impl<'a> HistoryThread<'a> {
             is_news
         });
     }
+}
+
+fn start_keyframe(mut keyframe: SegmentKeyframe, state: KnownState) -> io::Result<KeyframeJob> {
+    let write = move || {
+        give_way();
+        let KnownState { cluster, feeds } = state;
+        let health: Vec<_> = feeds.iter().collect();
+        keyframe.write(keyframe_of(cluster, &feeds, &health))?;
+        Ok(keyframe)
+    };
+    thread::Builder::new().name("keyframe".into()).spawn(write)
 }
 
 /// How many changes a message has; each message counts as one at least.

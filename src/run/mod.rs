@@ -8,7 +8,6 @@ pub mod controller;
 pub mod dashboard;
 pub mod events;
 pub mod history;
-mod keyframe_job;
 mod kubelets;
 pub mod moment_search;
 pub mod operation;
