@@ -11,9 +11,8 @@ use kordon_core::plan::Cancellation;
 ///
 /// The owner calls [`Background::start`] when there is something to compute and [`Background::is_due`], and awaits
 /// [`Background::finished`] beside its other events. Work that waits instead of computing is started with
-/// [`Background::start_waiting`]. Between two pieces of work it leaves at least its pace, and
-/// [`COST`] times what the last piece took, so that on a very large cluster it uses less than a twentieth of a core. Work that can
-/// be interrupted and goes on later is done in slices ([`Slice`]). What runs is cancelled with its owner, and where nobody needs
+/// [`Background::start_waiting`]. Between two pieces it pauses for its pace, and on a very large cluster for longer, so that it
+/// keeps to [`BESIDE`]. Work that can be interrupted and goes on later is done in slices ([`Slice`]). What runs is cancelled with its owner, and where nobody needs
 /// its result any more ([`Background::supersede`]).
 pub struct Background<T> {
     task: Option<JoinHandle<T>>,
@@ -24,8 +23,23 @@ pub struct Background<T> {
     cancellation: Cancellation,
 }
 
-/// Work that repeats leaves this many times its own cost before it runs again.
-pub const COST: u32 = 20;
+/// Share of one core that repeated work may use.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreShare(u32);
+
+/// Share of each kind of work beside the loop: less than 5 %.
+pub const BESIDE: CoreShare = CoreShare::one_in(20);
+
+impl CoreShare {
+    pub const fn one_in(parts: u32) -> Self {
+        Self(parts)
+    }
+
+    /// Pause after a piece of work that took this long.
+    pub fn pause_after(self, took: Duration) -> Duration {
+        took * self.0
+    }
+}
 
 /// How long a slice lasts, but for the step that it ends with.
 const SLICE: Duration = Duration::from_millis(50);
@@ -77,7 +91,7 @@ impl<T: Send + 'static> Background<T> {
     }
 
     fn has_stopped(&mut self) {
-        self.next = Instant::now() + self.pace.max(self.started.elapsed() * COST);
+        self.next = Instant::now() + self.pace.max(BESIDE.pause_after(self.started.elapsed()));
     }
 
     /// Starts a piece of work that waits for others: the disk, or the API server.
@@ -203,8 +217,9 @@ mod tests {
             slice
         });
         background.finished().await.expect("it does not panic");
-        assert!(SLICE.as_secs_f64() / (SLICE * (COST + 1)).as_secs_f64() < 0.05, "5 % of a core");
-        tokio::time::advance(SLICE * (COST - 1)).await;
+        let pause = BESIDE.pause_after(SLICE);
+        assert!(SLICE.as_secs_f64() / (SLICE + pause).as_secs_f64() < 0.05, "5 % of a core");
+        tokio::time::advance(pause - SLICE).await;
         assert!(!background.is_due());
         tokio::time::advance(SLICE).await;
         assert!(background.is_due());

@@ -23,7 +23,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    background::{Background, COST, Failed, drop_in_background},
+    background::{BESIDE, Background, CoreShare, Failed, drop_in_background},
     events::ShownEvents,
     history::History,
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
@@ -75,9 +75,9 @@ const SECOND: Duration = Duration::from_secs(1);
 /// with each frame.
 const REFRESH: Duration = Duration::from_millis(250);
 
-/// To follow the watches on the screen uses less than a hundredth of a core: views are refreshed less often where that and drawing them
-/// takes long, but at least this often.
-const REFRESH_COST: u32 = 150;
+/// Share of refreshing and drawing views: they are refreshed less often where that takes long, but at least every
+/// [`SLOWEST_REFRESH`].
+const REFRESHING: CoreShare = CoreShare::one_in(150);
 const SLOWEST_REFRESH: Duration = SECOND;
 
 /// Forecasts are made, and an open plan follows the cluster, at most this often.
@@ -642,11 +642,11 @@ impl Loop {
     fn refreshed_since(&mut self, started: Instant) {
         let cost = started.elapsed();
         let pace = if self.app.model.engine.is_some() {
-            ((cost + self.draw_cost) * REFRESH_COST).clamp(REFRESH, SLOWEST_REFRESH)
+            REFRESHING.pause_after(cost + self.draw_cost).clamp(REFRESH, SLOWEST_REFRESH)
         } else {
             FRAME
         };
-        self.next_refresh = Instant::now() + pace.max(cost * COST);
+        self.next_refresh = Instant::now() + pace.max(BESIDE.pause_after(cost));
     }
 
     fn on_subject_report(&mut self, subject: &EventSubject, report: SubjectReport) {
