@@ -82,6 +82,19 @@ impl Terminal {
         }
     }
 
+    /// Types keys whose action needs all lists, again and again until it is no longer refused for one that is missing.
+    pub fn type_once_listed(&mut self, keys: &str) {
+        const REFUSED: &str = "not listed yet";
+        loop {
+            self.type_in(keys);
+            self.wait_until("no answer", |screen| assent(screen).is_some() || screen.contains(REFUSED));
+            if assent(&self.text()).is_some() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// Answers every question with yes until a plan is applied.
     pub fn agree(&mut self) {
         loop {
