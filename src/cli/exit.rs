@@ -12,7 +12,6 @@ use std::{
 use clap::error::ErrorKind;
 use serde::Serialize;
 use serde_json::json;
-use serde_transcode::Transcoder;
 
 use super::config::ConfigError;
 use crate::{
@@ -264,14 +263,7 @@ pub fn to_json_line<T: Serialize>(report: &T) -> String {
 
 /// A report as YAML; characters that a terminal obeys and invisible ones are replaced.
 pub fn to_yaml<T: Serialize>(report: &T) -> String {
-    yaml_of(&serde_json::to_string(report).expect("a report is plain data"))
-}
-
-/// JSON as YAML. By way of JSON, the code that writes YAML is compiled once and not for each type of a report.
-fn yaml_of(json: &str) -> String {
-    let mut json = serde_json::Deserializer::from_str(json);
-    let yaml = serde_saphyr::to_string(&Transcoder::new(&mut json));
-    visible::lines(&yaml.expect("JSON is plain data"))
+    visible::lines(&serde_saphyr::to_string(report).expect("a report is plain data"))
 }
 
 /// How errors are reported: always to standard error, and with `-o json` or `-o yaml` also as a report.
