@@ -11,7 +11,6 @@ mod repository;
 mod scenarios;
 mod source;
 mod test_index;
-mod words;
 
 fn expect_none(wrong: impl IntoIterator<Item = String>) {
     let wrong: Vec<String> = wrong.into_iter().collect();
