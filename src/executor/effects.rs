@@ -28,24 +28,24 @@ pub type EffectLink = Link<Effect>;
 #[derive(Clone, Debug)]
 pub struct EffectWriter {
     pub target: EffectTarget,
-    /// Dates new taints and events.
+    /// Clock that dates new taints and events.
     pub clock: Clock,
-    /// Where each write stands before it is sent. None for the demo's own controller.
+    /// Journal that has each write before it is sent; none for the demo's own controller.
     pub journal: Option<EffectJournal>,
-    /// Who writes events, with limits; none: each is created at once.
+    /// Recorder that writes events with limits. Without one, each event is created at once.
     pub events: Option<EventRecorder>,
-    /// who is informed of each effect once it has an outcome. When it is full, they are not informed.
+    /// Channel that receives each effect with its outcome. When it is full, the effect is not reported.
     pub reported: Option<mpsc::Sender<ExecutedEffect>>,
-    /// Once it is cancelled, no effect is executed any more.
+    /// Cancelled when the controller stops or has lost its Lease. No effect is sent after that.
     pub stopping: CancellationToken,
-    /// Counts the executor as running until it has finished what is in flight.
+    /// Counts the executor as running until its effects in flight have finished.
     pub running: Option<TaskTrackerToken>,
 }
 
 /// Where effects go.
 #[derive(Clone)]
 pub enum EffectTarget {
-    /// Nowhere: every effect is recorded.
+    /// Nowhere: every effect has the outcome [`Outcome::Recorded`].
     Recorded,
     Cluster(Client),
 }
@@ -59,7 +59,7 @@ impl fmt::Debug for EffectTarget {
     }
 }
 
-/// The journal of one term of a controller.
+/// The journal of a controller for one term as leader.
 #[derive(Clone, Debug)]
 pub struct EffectJournal {
     pub writer: JournalWriter,
@@ -75,7 +75,7 @@ pub struct ExecutedEffect {
 }
 
 impl EffectWriter {
-    /// Executes effects without a journal.
+    /// Returns a writer without a journal, an event recorder or reports.
     pub fn new(target: EffectTarget, clock: Clock) -> Self {
         Self {
             target,
@@ -126,14 +126,14 @@ impl WorkItem for Effect {
     type Outcome = Outcome;
     type Lane = String;
     type Writer = EffectWriter;
-    /// As many writes at once as upstream has workers for them.
+    /// `in_flight` is the number of workers that upstream has for these writes.
     const LIMITS: Limits = Limits { sent: 256, accepted: 1024, in_flight: 8, outcomes: 256 };
 
     fn id(&self) -> EffectId {
         self.id
     }
 
-    /// The object. Its events have a lane of their own: nothing waits for them.
+    /// The object that is written. Events of an object have a separate lane: no other write waits for them.
     fn lane(&self) -> String {
         match &self.write {
             Write::RecordEvent(event) => format!("event/{}", event.object),
@@ -152,7 +152,7 @@ impl WorkItem for Effect {
 
     async fn write(self, writer: &EffectWriter) -> Outcome {
         let outcome = writer.execute(&self).await;
-        // A shadow's events only repeat what another effect does, with every pass.
+        // A shadow's events are not reported: every pass repeats them, and each says only what another effect does.
         let repeats = matches!((&self.write, &outcome), (Write::RecordEvent(_), Outcome::Recorded));
         if let Some(reported) = writer.reported.as_ref().filter(|_| !repeats) {
             // A reader that is too slow must not delay writes.

@@ -1,5 +1,5 @@
-//! Records the engine's Events in a task of its own, with client-go's limits: the same event is counted on the Event that
-//! there is, many similar ones are combined, and one object cannot fill the API server with events.
+//! Records the engine's Events in a separate task, with client-go's limits: a repeated event raises the count of the
+//! existing Event, many similar events are combined, and one object cannot fill the API server with events.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,17 +11,18 @@ use kordon_clock::Clock;
 use kordon_core::engine::RecordedEvent;
 use kordon_time::{Span, Timestamp};
 
-/// Events that wait to be written. When it is full, further ones are dropped: nothing depends on them.
+/// Capacity of the queue of events to write. When it is full, further events are dropped: nothing depends on them.
 const WAITING: usize = 1000;
 
-/// How many objects and events are remembered (client-go's `maxLruCacheEntries`).
+/// Number of objects and events that are remembered (client-go's `maxLruCacheEntries`).
 const REMEMBERED: usize = 4096;
 
-/// Events of one object that may be written at once, and after how long each of them may be written again.
+/// Number of events that one object may have at once (`BURST`), and the time after which it may have one more
+/// (`REFILL`).
 const BURST: i64 = 25;
 const REFILL: Span = Span::from_secs(300);
 
-/// More events than this that differ only in their message, within this time, are combined.
+/// More than `SIMILAR` events that differ only in their message are combined if they arrive within `SIMILAR_WITHIN`.
 const SIMILAR: usize = 10;
 const SIMILAR_WITHIN: Span = Span::from_secs(600);
 
@@ -49,10 +50,10 @@ impl EventRecorder {
         Self { events }
     }
 
-    /// Records an event soon.
+    /// Queues an event to be recorded.
     ///
     /// # Errors
-    /// There is no room for it.
+    /// The queue is full.
     pub fn record(&self, event: RecordedEvent) -> Result<(), TooManyEvents> {
         self.events.try_send(event).map_err(|_| TooManyEvents)
     }
@@ -66,7 +67,7 @@ async fn write(client: &Client, correlator: &mut EventCorrelator, event: Recorde
         EventAction::Repeat { event, name, count } => {
             match repeat_event(client, &event, &name, count, now).await {
                 Ok(()) => return,
-                // It has expired: it is created again.
+                // The Event has expired, so it is created again.
                 Err(None) => (event, None),
                 Err(Some(error)) => (event, Some(error)),
             }
@@ -84,11 +85,11 @@ async fn write(client: &Client, correlator: &mut EventCorrelator, event: Recorde
     }
 }
 
-/// What to do about an event.
+/// What to do with an event.
 #[derive(Clone, Debug, PartialEq)]
 enum EventAction {
     Create(RecordedEvent),
-    /// Count it on the Event with this name.
+    /// Sets the count of the Event with this name.
     Repeat {
         event: RecordedEvent,
         name: String,
@@ -97,14 +98,14 @@ enum EventAction {
     Drop,
 }
 
-/// Decides what is written of the events.
+/// Decides whether an event is created, counted, combined with others, or dropped.
 #[derive(Debug, Default)]
 struct EventCorrelator {
-    /// When an object's events would all be allowed again, by source and object.
+    /// When an object may have a whole burst of events again, by source and object.
     spent: BTreeMap<String, Timestamp>,
-    /// When events came that are alike but for their message.
+    /// Times and messages of recent events, grouped by everything but the message.
     similar: BTreeMap<String, VecDeque<(Timestamp, String)>>,
-    /// The Events that were created, and how often each happened.
+    /// Name and count of each Event that was created.
     known: BTreeMap<String, (String, u32)>,
 }
 
@@ -134,7 +135,7 @@ impl EventCorrelator {
         self.known.insert(identity(event), (name, 1));
     }
 
-    /// Takes a token of the object's, if it has one.
+    /// Takes one of the object's tokens. Returns false if it has none.
     fn is_allowed(&mut self, event: &RecordedEvent, now: Timestamp) -> bool {
         let spent = self.spent.entry(format!("{} {}", event.source, event.object)).or_insert(now);
         let after = (*spent).max(now) + REFILL;
@@ -145,7 +146,7 @@ impl EventCorrelator {
         is_allowed
     }
 
-    /// Drops what does not matter any more, and everything when it is too much.
+    /// Removes outdated entries from full tables, and clears tables that are still full.
     fn forget(&mut self, now: Timestamp) {
         if self.spent.len() >= REMEMBERED {
             self.spent.retain(|_, until| *until > now);
@@ -166,12 +167,13 @@ impl EventCorrelator {
     }
 }
 
-/// What combined events have in common: all but the message.
+/// Key of events that may be combined: everything but the message.
 fn group(event: &RecordedEvent) -> String {
     format!("{} {} {} {}", event.source, event.object, event.warning, event.reason)
 }
 
-/// What events have in common that are counted on one Event. Combined ones count together, whatever their messages.
+/// Key of events that are counted on one Event. All combined events of a group have the same key, whatever their
+/// messages.
 fn identity(event: &RecordedEvent) -> String {
     let combined = event.message.starts_with("(combined from similar events)");
     format!("{} {}", group(event), if combined { "(combined)" } else { &event.message })

@@ -1,4 +1,4 @@
-//! The file of guard rails.
+//! Reads the file of guard rails.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use kordon_core::{cluster::Selector, operation::Guards};
 
-/// Why the guard rails are unknown. Nothing is written to the cluster then.
+/// Why the guard rails are unknown. While they are unknown, nothing is written to the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardsError {
     #[error("cannot read the guard rails {}: {error}", path.display())]
@@ -63,7 +63,7 @@ fn default_file() -> Option<PathBuf> {
     configuration_folder().map(|folder| folder.join("guards.toml"))
 }
 
-/// The folder of the files by which kordon is configured; none without a home.
+/// kordon's configuration folder; none if neither `XDG_CONFIG_HOME` nor `HOME` is an absolute path.
 pub fn configuration_folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = set("XDG_CONFIG_HOME").or_else(|| Some(set("HOME")?.join(".config")))?;

@@ -1,12 +1,12 @@
-//! Items in lanes.
+//! A queue with lanes: items of one lane are executed one after the other.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Items that wait, by lane. Of each lane one item is in flight at a time.
+/// Waiting items by lane. One item of each lane is in flight at a time.
 pub(super) struct Lanes<L, I> {
-    /// The items of each lane that wait. A lane is here while any item of it waits or is in flight.
+    /// Waiting items of each lane. A lane has an entry while one of its items waits or is in flight.
     lanes: BTreeMap<L, VecDeque<I>>,
-    /// The lanes with items that wait and none in flight, the one that has waited longest first.
+    /// Lanes with waiting items and none in flight; the lane that has waited longest is first.
     ready: VecDeque<L>,
     waiting: usize,
 }
@@ -18,7 +18,7 @@ impl<L, I> Default for Lanes<L, I> {
 }
 
 impl<L: Clone + Ord, I> Lanes<L, I> {
-    /// The number of items that wait.
+    /// Number of waiting items.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -32,7 +32,7 @@ impl<L: Clone + Ord, I> Lanes<L, I> {
         }
     }
 
-    /// The next item to start, and its lane.
+    /// Removes and returns the next item to start, with its lane.
     pub fn next(&mut self) -> Option<(L, I)> {
         let lane = self.ready.pop_front()?;
         let item = self.lanes.get_mut(&lane)?.pop_front()?;
@@ -40,7 +40,7 @@ impl<L: Clone + Ord, I> Lanes<L, I> {
         Some((lane, item))
     }
 
-    /// The item of this lane that was in flight is finished.
+    /// Records that the item in flight of this lane has finished.
     pub fn finished(&mut self, lane: &L) {
         match self.lanes.get(lane) {
             Some(waiting) if !waiting.is_empty() => self.ready.push_back(lane.clone()),

@@ -28,11 +28,11 @@ pub struct RequestWriter {
 impl WorkItem for Request {
     type Id = RequestId;
     type Outcome = RequestOutcome;
-    /// Requests do not wait for each other: an operation asks for nothing that depends on an unfinished request.
+    /// Each request has its own lane: an operation sends no request that depends on an unfinished one.
     type Lane = RequestId;
     type Writer = RequestWriter;
-    /// Few are accepted: the operation can take back only those that were not sent. More are in flight than an
-    /// operation has evictions, so that claims are renewed while evictions hang.
+    /// `sent` and `accepted` are small because an operation can withdraw only requests that it has not sent.
+    /// `in_flight` is larger than the number of parallel evictions, so that claims are renewed while evictions hang.
     const LIMITS: Limits = Limits { sent: 1, accepted: 12, in_flight: 12, outcomes: 64 };
 
     fn id(&self) -> RequestId {

@@ -1,7 +1,7 @@
-//! What it takes to write to a cluster: its client, its journal, and who we are.
+//! What is needed to write to a cluster: a client, the journal, and the name of the user.
 //!
-//! The command line and the dashboard use the same: they check permissions, record how an operation starts and ends,
-//! lock it meanwhile, and resume one that was interrupted.
+//! The command line and the dashboard share this code. It checks permissions, locks an operation while it runs, records
+//! its start and end, and resumes interrupted operations.
 
 use std::{fmt, io};
 
@@ -26,18 +26,18 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// A cluster that may be written to.
+/// Access to a cluster that may be written to.
 #[derive(Clone)]
 pub struct WriteContext {
     pub client: Client,
     pub journal: Journal,
-    /// The context of the kubeconfig.
+    /// Name of the kubeconfig context.
     pub kube_context: String,
     pub server: String,
-    /// Who we are, as others should see it.
+    /// Name of this user, as others see it: `user@host`, or the host if the user is unknown.
     pub by: String,
     pub clock: Clock,
-    /// What the operator should know of the journal.
+    /// Something that the operator should know about the journal.
     pub notice: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl fmt::Debug for WriteContext {
 }
 
 impl WriteContext {
-    /// Asks the server which cluster it is, for its journal.
+    /// Asks the server for the id of its cluster, and opens access with that cluster's journal.
     ///
     /// # Errors
     /// There is no folder for the journal, or the server does not say which cluster it is.
@@ -100,18 +100,19 @@ impl WriteContext {
         id.parse().expect("a word, digits and letters")
     }
 
-    /// The permissions that we do not have.
+    /// Returns the permissions that this user does not have.
     ///
     /// # Errors
-    /// The server did not say, in words.
+    /// The server did not answer; the text says why.
     pub async fn missing_permissions(&self, wanted: &[Permission]) -> Result<Vec<Permission>, String> {
         access::missing(&self.client, wanted).await
     }
 
-    /// Writes the start of an operation to the journal, under its lock. Nothing of it is written to the cluster before.
+    /// Locks an operation and records in the journal that it starts or resumes, before anything is written to the
+    /// cluster. Nothing is recorded yet for an undo.
     ///
     /// # Errors
-    /// Another process has the operation, or the journal cannot be read or written.
+    /// Another process runs the operation, or the journal cannot be read or written.
     pub async fn start(&self, request: StartRequest) -> Result<(Started, OperationLock), NotStarted> {
         match request {
             StartRequest::Apply { plan, options, overrides } => {
@@ -145,7 +146,7 @@ impl WriteContext {
         Ok((Started { id, by, prior: Some(prior) }, lock))
     }
 
-    /// The undo has an id of its own; the lock is that of the operation that it undoes.
+    /// Starts an undo. It has its own id, but holds the lock of the operation that it undoes.
     async fn start_undo(&self, undone: OperationId) -> Result<(Started, OperationLock), NotStarted> {
         let (file, prior) = self.lock_beside(&undone).await?;
         let id = self.new_id("undo");
@@ -153,12 +154,12 @@ impl WriteContext {
         Ok((Started { id, by: self.by.clone(), prior: Some(prior) }, lock))
     }
 
-    /// Opens the journal for an operation, and writes nothing yet.
+    /// Opens the journal for an operation. Writes nothing yet.
     fn open(&self, file: OperationLockFile, id: &OperationId) -> Result<OperationLock, WriteContextError> {
         Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _file: file })
     }
 
-    /// An operation of the journal that no process runs.
+    /// Reads an operation from the journal. No process may be running it.
     ///
     /// # Errors
     /// Another process has locked it, or it is not in the journal, or the journal cannot be read.
@@ -174,7 +175,8 @@ impl WriteContext {
         Ok(self.journal.interrupted()?.iter().map(JournaledOperation::prior).collect())
     }
 
-    /// The operation with this id. Without one, the last operation that changed something and that no process runs.
+    /// Returns the operation with this id. Without an id: the last operation that changed something, was not undone,
+    /// and is not running.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -193,7 +195,8 @@ impl WriteContext {
         self.journal.lock(id)?.ok_or_else(|| WriteContextError::Locked(id.clone()))
     }
 
-    /// Locks an operation of the journal and reads it, in this order: nobody else can change it any more.
+    /// Locks an operation, then reads it from the journal. In this order, no other process can change it after it was
+    /// read.
     fn lock(&self, id: &OperationId) -> Result<(OperationLockFile, PriorOperation), WriteContextError> {
         let file = self.lock_file(id)?;
         match operations(&self.journal.lines()?).into_iter().find(|past| past.id == *id) {
@@ -205,7 +208,7 @@ impl WriteContext {
         }
     }
 
-    /// The same on another thread: reading the journal may take a while.
+    /// Calls `lock` on a blocking thread, because reading the journal may take a while.
     async fn lock_beside(
         &self,
         id: &OperationId,
@@ -215,7 +218,7 @@ impl WriteContext {
         locked.unwrap_or_else(|error| Err(WriteContextError::Write(io::Error::other(error))))
     }
 
-    /// Starts to execute the requests of an operation.
+    /// Starts an executor for the requests of an operation.
     pub fn start_executor(&self, lock: &OperationLock) -> RequestLink {
         let writer = RequestWriter {
             client: self.client.clone(),
@@ -293,7 +296,7 @@ impl OperationLock {
     }
 }
 
-/// The lines of the journal that say that an operation was undone by another.
+/// Journal lines that record that operation `by` undid another.
 pub fn undone_lines(by: &OperationId, undone: &PriorOperation, now: Timestamp) -> Vec<JournalLine> {
     let line = |kind| JournalLine { at: now, operation: undone.id.clone(), kind };
     let mut lines = vec![line(LineKind::Undone { by: by.clone() })];
@@ -313,7 +316,7 @@ impl From<WriteContextError> for NotStarted {
     }
 }
 
-/// Who we are, as others should see it.
+/// Name of this user, as others see it: `user@host`, or the host if the user is unknown.
 fn whoami(user: &str) -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     if user.is_empty() { host } else { format!("{user}@{host}") }
