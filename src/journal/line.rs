@@ -26,7 +26,7 @@ pub struct JournalLine {
 #[derive(Clone, Debug, PartialEq)]
 pub enum LineKind {
     Started(Box<OperationStart>),
-    /// It was interrupted, and somebody resumed it.
+    /// The interrupted operation was resumed.
     Resumed {
         by: String,
     },
@@ -52,12 +52,12 @@ pub enum LineKind {
         subject: String,
         text: String,
     },
-    /// How it ended, and a summary.
+    /// The operation ended: how, and a summary.
     Ended {
         end: String,
         text: String,
     },
-    /// Another operation undid its changes.
+    /// Another operation undid the changes of this one.
     Undone {
         by: OperationId,
     },
@@ -82,7 +82,7 @@ pub struct OperationStart {
     pub pods: Vec<(Key, PriorPod)>,
     /// The guard rails and checks that were overridden.
     pub overrides: Vec<String>,
-    /// What the operator was asked; none in journals of older versions.
+    /// The confirmation that was required; none in journals of older versions.
     pub confirmation: Option<Confirmation>,
 }
 
@@ -103,7 +103,8 @@ impl LineKind {
         }
     }
 
-    /// A write of the node lifecycle controller. What it changes is undone by the controller itself, as nodes recover.
+    /// A write of the node lifecycle controller. It has no undo: the controller reverses its own writes as nodes
+    /// recover.
     pub fn effect(effect: &Effect) -> Self {
         let (method, path) = k8s::write::call(&effect.write);
         Self::Request {
@@ -264,7 +265,7 @@ fn drain_value(options: &DrainOptions) -> Value {
     })
 }
 
-/// None unless every option is there: a drain is resumed only with the options it started with.
+/// Returns `None` if a required option is missing: a drain is resumed only with the options it started with.
 fn parse_drain(value: &Value) -> Option<DrainOptions> {
     let given = |field: &str| value[field].as_bool();
     let span = |field: &str| value[field].as_i64().map(Span::from_nanos);

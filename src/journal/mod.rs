@@ -24,13 +24,14 @@ use kordon_core::cluster::OperationId;
 pub use line::{JournalLine, LineKind, OperationStart};
 pub use unfinished::{JournaledOperation, operations};
 
-/// The size at which a file is rotated.
+/// Size in bytes at which a file is rotated.
 const LARGE: u64 = 8 << 20;
 
-/// How many older files are kept.
+/// Number of rotated files that are kept.
 const KEPT: usize = 4;
 
-/// Lines that wait to be written. When full, the sender waits, and so does the request that it records.
+/// Capacity of the queue of lines to write. When it is full, senders wait, and so do the requests whose lines they
+/// send.
 const QUEUED: usize = 256;
 
 /// The journal of one cluster.
@@ -71,7 +72,8 @@ impl Journal {
         Ok(Self::within(&folder().ok_or(JournalError::NoFolder)?, cluster.as_str()))
     }
 
-    /// The journal of kordon as a cluster's controller, beside those of operations: `kordon/controller` in the state folder.
+    /// Journal of kordon as a cluster's controller, separate from the journals of operations. Its folder is
+    /// `kordon/controller` in the state folder.
     ///
     /// # Errors
     /// There is no state folder.
@@ -109,7 +111,7 @@ impl Journal {
         let mut stems = BTreeSet::new();
         for entry in entries {
             let name = entry.map_err(failed)?.file_name();
-            // Older files have a number before the end.
+            // Rotated files have a number before the extension, as in `prod.1.jsonl`.
             let stem = name.to_str().and_then(|name| name.strip_suffix(".jsonl")?.split('.').next());
             stems.extend(stem.map(str::to_owned));
         }
@@ -120,7 +122,7 @@ impl Journal {
         self.folder.join(format!("{}.jsonl", self.stem))
     }
 
-    /// An older file: 1 is the one before the current file.
+    /// Path of a rotated file. The newest one has age 1.
     fn older(&self, age: usize) -> PathBuf {
         self.folder.join(format!("{}.{age}.jsonl", self.stem))
     }
@@ -144,7 +146,8 @@ impl Journal {
                 while let Ok(entry) = written.try_recv() {
                     entries.push(entry);
                 }
-                // A disk may be slow. A thread that waited for lines there would stop the paused time of tests.
+                // The disk may be slow, so each batch is written by a blocking task of its own. A single blocking task
+                // that waits for lines would stop the paused time of tests.
                 let writing = tokio::task::spawn_blocking(move || {
                     pen.write(entries);
                     pen
@@ -197,7 +200,7 @@ impl Journal {
         Ok(operations)
     }
 
-    /// Locks an operation; none while another process has locked it.
+    /// Locks an operation. Returns none while another process holds the lock.
     ///
     /// # Errors
     /// The lock file cannot be created.
@@ -209,7 +212,7 @@ impl Journal {
 }
 
 impl OperationLockFile {
-    /// Locks the file at the path; none while somebody else has locked it.
+    /// Locks the file at the path. Returns none while another process holds the lock.
     fn lock(path: &Path) -> io::Result<Option<Self>> {
         loop {
             match LockAttempt::new(Self::open(path)?, path)? {
@@ -228,9 +231,9 @@ impl OperationLockFile {
 /// The result of locking a file that was opened at a path.
 enum LockAttempt {
     Locked(OperationLockFile),
-    /// Somebody else has locked it.
+    /// Another process holds the lock.
     Taken,
-    /// The last owner removed the file after it was opened. A lock on it excludes nobody.
+    /// The last owner removed the file after it was opened. A lock on a removed file excludes no other process.
     Removed,
 }
 
@@ -259,14 +262,14 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for OperationLockFile {
     fn drop(&mut self) {
-        // Removed while it is locked: a process that has opened it and locks it next sees that it is gone. A file that
-        // stays behind after a crash is not locked.
+        // The file is removed while it is locked: a process that has already opened it and locks it next sees that it
+        // is gone. A file left behind by a crash is not locked.
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }
 }
 
-/// Writes lines. Copies write to the same file.
+/// Appends lines to a journal. Clones append to the same file.
 #[derive(Clone, Debug)]
 pub struct JournalWriter {
     lines: mpsc::Sender<Entry>,
@@ -316,7 +319,7 @@ impl Pen {
         }
     }
 
-    /// Starts a new file when this one is large. If another process has done that, this file is an older one now.
+    /// Starts a new file when the open one is large. If another process has already rotated it, only opens the new one.
     fn rotate(&mut self) -> io::Result<()> {
         if self.file.metadata()?.len() < LARGE {
             return Ok(());
@@ -336,7 +339,7 @@ impl Pen {
     }
 }
 
-/// Ends the last line, if a crash left only its start: what is written next must not become a part of it.
+/// Appends a newline if a crash cut the last line short, so that the next line does not become a part of it.
 fn end_cut_line(file: &mut File) -> io::Result<()> {
     let length = file.metadata()?.len();
     let mut last = [b'\n'];
@@ -353,7 +356,7 @@ fn folder() -> Option<PathBuf> {
     Some(state.join("kordon/journal"))
 }
 
-/// A name as part of a file name. A name that had to be changed gets its hash, to stay unique.
+/// Turns a name into a part of a file name. A name that has to be changed gets its hash as a suffix, to stay unique.
 fn stem(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let mut stem: String = name.chars().map(|c| if plain(c) { c } else { '_' }).take(100).collect();

@@ -1,4 +1,4 @@
-//! The operations of a journal: which are not finished, what they may have written, and what would undo that.
+//! Operations read from a journal: which are unfinished, what they may have written, and how to undo it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// An operation as the journal has it.
+/// An operation as read from the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournaledOperation {
     pub id: OperationId,
@@ -28,14 +28,14 @@ pub struct JournaledOperation {
     pub ended: Option<String>,
     /// Whether another operation undid its changes.
     pub undone: bool,
-    /// What would undo the writes that may have been made, in their order: those that succeeded, and those without
-    /// an answer.
+    /// Undo of each write that may have been made, in the order of the writes: those that succeeded, and those without
+    /// a response.
     undos: Vec<NodeUndo>,
-    /// The nodes on which a write of it succeeded.
+    /// Nodes on which a write of this operation succeeded.
     claimed: BTreeSet<NodeName>,
 }
 
-/// All operations of the lines, oldest first.
+/// Returns the operations that the lines describe, oldest first.
 pub fn operations(lines: &[JournalLine]) -> Vec<JournaledOperation> {
     let mut found: BTreeMap<&OperationId, Reader> = BTreeMap::new();
     for line in lines {
@@ -54,7 +54,7 @@ pub fn operations(lines: &[JournalLine]) -> Vec<JournaledOperation> {
 /// Reads the lines of one operation.
 struct Reader<'a> {
     found: JournaledOperation,
-    /// Requests without an outcome: the object, and what would undo the request.
+    /// Object and undo of each request without an outcome, by id.
     in_flight: BTreeMap<u64, (&'a str, Option<&'a NodeUndo>)>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
             LineKind::Outcome { id, outcome, .. } => self.on_outcome(*id, outcome),
             LineKind::Resumed { .. } => {
                 self.found.ended = None;
-                // Ids are counted from the start again: there will be no outcomes for the old ones.
+                // A resumed operation counts request ids from the start again. Outcomes no longer refer to the old ids.
                 self.in_flight.clear();
             }
             LineKind::Ended { end, .. } => self.found.ended = Some(end.clone()),
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         let Some((object, undo)) = self.in_flight.remove(&id) else { return };
         match outcome {
             "done" => self.found.claimed.extend(object.strip_prefix("node/").map(NodeName::from)),
-            // Without an answer it may have been written.
+            // Without a response, the write may have been made.
             "noResponse" | "unreachable" => {}
             _ => {
                 let of_this = |known: &NodeUndo| Some(known) == undo;
@@ -114,7 +114,8 @@ impl JournaledOperation {
         self.ended.is_none() && self.start.drain.is_some()
     }
 
-    /// What may have to be undone. Of several changes of one thing, the first one knows its original state.
+    /// Undo of all writes that may have been made, in their order and without duplicates. Of several changes of one
+    /// thing, the first one knows its original state.
     pub fn undo(&self) -> Undo {
         let mut nodes: Vec<NodeUndo> = Vec::new();
         for undo in &self.undos {
@@ -138,7 +139,7 @@ impl JournaledOperation {
         self.undos.iter().filter(cordons).map(|undo| &undo.node)
     }
 
-    /// What a resume or an undo has to know about this one.
+    /// What a resume or an undo has to know about this operation.
     pub fn prior(&self) -> PriorOperation {
         let OperationStart { by, why, until, drain, nodes, pods, confirmation, .. } = self.start.clone();
         PriorOperation {
@@ -158,7 +159,7 @@ impl JournaledOperation {
         }
     }
 
-    /// As in `drain n1, n2`.
+    /// Title, such as `drain n1, n2`.
     fn title(&self) -> String {
         let OperationStart { action, nodes, pods, .. } = &self.start;
         let nodes = nodes.iter().map(|(node, _)| node.to_string());
