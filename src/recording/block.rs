@@ -14,34 +14,35 @@ use std::io::{self, Read};
 use super::{FORMAT_VERSION, RecordingError};
 use kordon_time::Timestamp;
 
-/// How a recording begins. The first byte is no text, and the last would be changed by a transfer as text.
+/// First bytes of a recording. The first byte is not ASCII, and a transfer in text mode would change the last one.
 pub const MAGIC: [u8; 8] = *b"\x89kordon\n";
 
-/// The bytes of a header.
+/// Size of a header in bytes.
 pub const HEADER: usize = 36;
 
-/// The most bytes that a block may decompress to: what is read is not trusted.
+/// Limit of the decompressed size of a block, in bytes, because files that are read are not trusted.
 pub const MAX_RAW: usize = 4 << 20;
 
-/// The most bytes of a payload in the file: what does not compress becomes a little larger.
+/// Limit of the compressed size of a payload, in bytes: data that does not compress becomes a little larger.
 const MAX_PAYLOAD: usize = MAX_RAW + (64 << 10);
 
 /// What a block contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
-    /// What a model starts with; the first block.
+    /// The first block: what a model starts with.
     Start = 1,
-    /// The first or only part of a keyframe: entries that repeat all that is known.
+    /// The first or only part of a keyframe: entries that repeat everything that is known.
     Keyframe = 2,
     /// A further part of a keyframe.
     KeyframePart = 3,
-    /// The last part of a keyframe: without it the keyframe is not whole.
+    /// The last part of a keyframe. Without it the keyframe is incomplete.
     KeyframeEnd = 4,
     /// What the watches reported.
     Entries = 5,
-    /// The recording ended as it should.
+    /// The recording ended normally.
     End = 6,
-    /// What the watches reported, and the dictionary is empty before it: it can be read with the keyframe before it and without.
+    /// What the watches reported, starting with an empty dictionary. It can be read with or without the keyframe before
+    /// it.
     FirstEntries = 7,
 }
 
@@ -61,9 +62,9 @@ impl BlockKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHeader {
     pub kind: BlockKind,
-    /// The bytes of the payload in the file.
+    /// Size of the payload in the file, in bytes.
     pub length: u32,
-    /// The bytes of the payload after decompression.
+    /// Size of the payload after decompression, in bytes.
     pub raw_length: u32,
     /// The times of its first and last entry.
     pub from: Timestamp,
@@ -97,7 +98,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// Parses a header; none if it is not one, or of a kind that is not known.
+    /// Parses a header; none if the bytes are not a valid header or have an unknown kind.
     pub fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
         let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let eight =
@@ -113,7 +114,7 @@ impl BlockHeader {
     /// Decompresses a payload.
     ///
     /// # Errors
-    /// It is not what was written.
+    /// The payload is not what was written.
     pub fn decompress(&self, payload: &[u8]) -> Result<Vec<u8>, String> {
         if crc32fast::hash(payload) != self.checksum {
             return Err("its checksum is wrong".into());
@@ -124,7 +125,7 @@ impl BlockHeader {
     }
 }
 
-/// A whole block, with its header.
+/// Returns a whole block, with its header.
 ///
 /// # Errors
 /// There is no memory to compress it.
@@ -135,7 +136,7 @@ pub fn block(kind: BlockKind, raw: &[u8], times: (Timestamp, Timestamp)) -> Resu
     Ok([&header.to_bytes()[..], &payload].concat())
 }
 
-/// How a file begins.
+/// The first bytes of a file: the magic bytes and the format version.
 pub fn file_header() -> [u8; 10] {
     let mut bytes = [0; 10];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -143,10 +144,10 @@ pub fn file_header() -> [u8; 10] {
     bytes
 }
 
-/// Reads how a file begins.
+/// Reads and checks the first bytes of a file.
 ///
 /// # Errors
-/// It is no recording, or of a newer format.
+/// The source is not a recording, or has a newer format.
 pub fn read_file_header(source: &mut impl Read) -> Result<(), RecordingError> {
     let mut bytes = [0; 10];
     read_whole(source, &mut bytes)?.then_some(()).ok_or(RecordingError::NotARecording)?;
@@ -160,7 +161,7 @@ pub fn read_file_header(source: &mut impl Read) -> Result<(), RecordingError> {
     }
 }
 
-/// Fills `bytes`. Returns whether there were that many.
+/// Fills `bytes`. Returns false if the source ends before they are full.
 ///
 /// # Errors
 /// The source failed.

@@ -15,32 +15,32 @@ use super::{
 use kordon_core::cluster::encoding::Dictionary;
 use kordon_time::{Span, Timestamp};
 
-/// A block that has become as large as this is written at once.
+/// Size in bytes, before compression, at which a block is written.
 const BLOCK: usize = 512 << 10;
 
-/// Fills blocks with entries, and writes each once it is large enough or its owner wants it.
+/// Fills blocks with entries. Writes each block once it is large enough or the caller asks for it.
 pub struct BlockWriter<W> {
     pub out: W,
     compressor: Compressor<'static>,
     dictionary: Dictionary,
-    /// The block that is being filled: its entries, and the times of the first and last one.
+    /// Entries of the block that is being filled. `from` and `last` are the times of its first and last entry.
     bytes: Vec<u8>,
     kind: BlockKind,
     from: Timestamp,
     last: Timestamp,
-    /// What the last block was compressed to: the next one needs no other memory.
+    /// Compressed payload of the last block. The next block reuses its memory.
     payload: Vec<u8>,
-    /// What the blocks that were written since the beginning, or since a keyframe, decompress to.
+    /// Decompressed size in bytes of the blocks written since the beginning or the last keyframe.
     raw_bytes: usize,
-    /// The size of all that was written.
+    /// Total size in bytes of what was written.
     written: u64,
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// Begins with blocks of entries, at a time.
+    /// Returns a writer whose first block has entries and begins at `at`.
     ///
     /// # Errors
-    /// There is no memory to compress them.
+    /// There is no memory for the compressor.
     pub fn new(
         out: W,
         level: i32,
@@ -62,11 +62,11 @@ impl<W: Write> BlockWriter<W> {
         })
     }
 
-    /// Writes what waits. The next block is of this kind, begins now or with the last entry, and names nothing that was
-    /// written before. Returns its time.
+    /// Writes the waiting entries. Then begins a block of this kind, with an empty dictionary. Returns its time: `now`,
+    /// or the time of the last entry if that is later.
     ///
     /// # Errors
-    /// What waits cannot be written.
+    /// The waiting entries cannot be written.
     pub fn begin(&mut self, kind: BlockKind, now: Timestamp) -> Result<Timestamp, RecordingError> {
         self.write_waiting()?;
         let now = now.max(self.last);
@@ -77,22 +77,22 @@ impl<W: Write> BlockWriter<W> {
         Ok(now)
     }
 
-    /// The time of the first entry that waits to be written; none if none does.
+    /// Time of the first waiting entry; none if no entry waits.
     pub fn waits_from(&self) -> Option<Timestamp> {
         (!self.bytes.is_empty()).then_some(self.from)
     }
 
-    /// What the blocks since the last beginning, or since a keyframe, decompress to.
+    /// Decompressed size in bytes of the blocks written since the last [`begin`](Self::begin) or the last keyframe.
     pub const fn raw_bytes(&self) -> usize {
         self.raw_bytes
     }
 
-    /// The size of all that was written.
+    /// Total size in bytes of what was written.
     pub const fn written(&self) -> u64 {
         self.written
     }
 
-    /// Puts changes into blocks, each encoded by `write`.
+    /// Puts changes into blocks. `write` encodes each change.
     ///
     /// # Errors
     /// They cannot be encoded or written.
@@ -136,7 +136,7 @@ impl<W: Write> BlockWriter<W> {
         if self.bytes.len() >= BLOCK { self.write_block() } else { Ok(()) }
     }
 
-    /// Writes the entries that wait, if any do.
+    /// Writes the waiting entries, if there are any.
     ///
     /// # Errors
     /// They cannot be written.
@@ -144,7 +144,8 @@ impl<W: Write> BlockWriter<W> {
         if self.bytes.is_empty() { Ok(()) } else { self.write_block() }
     }
 
-    /// Writes the entries that wait, or none, as a block that lasts until now, or its last entry. Returns that time.
+    /// Writes a block with the waiting entries, even if there are none. Returns the time at which the block ends:
+    /// `now`, or the time of its last entry if that is later.
     ///
     /// # Errors
     /// They cannot be written.
@@ -157,10 +158,11 @@ impl<W: Write> BlockWriter<W> {
         Ok(self.last)
     }
 
-    /// Writes an empty block that says that something has ended, now or with the last entry.
+    /// Writes the waiting entries, then an empty block that marks an end. Its time is `now`, or the time of the last
+    /// entry if that is later.
     ///
     /// # Errors
-    /// It, or what waits, cannot be written.
+    /// One of the blocks cannot be written.
     pub fn write_end(&mut self, kind: BlockKind, now: Timestamp) -> Result<(), RecordingError> {
         self.write_waiting()?;
         self.kind = kind;

@@ -9,7 +9,7 @@
 //! change = [kind, event (0 to 5), object, its key, or nothing]
 //! ```
 //!
-//! An entry with another number is left out by a reader that does not know it.
+//! A reader skips an entry with a number that it does not know.
 
 use std::iter::Peekable;
 
@@ -25,7 +25,7 @@ use kordon_time::Span;
 
 type ReadError = minicbor::decode::Error;
 
-/// About how large an entry may become: the list of a large cluster is one message, and is divided.
+/// Approximate limit of the size of an entry, in bytes. The list of a large cluster is one message, which is split.
 const ENTRY: usize = 256 << 10;
 
 const CHANGES: u8 = 0;
@@ -34,7 +34,7 @@ const CLOCK_DIFFERENCE: u8 = 2;
 const TROUBLE: u8 = 3;
 const GAP: u8 = 4;
 
-/// Appends changes as one entry, as many as fit into it. Each is written by `write`.
+/// Appends one entry with as many changes as fit into it. `write` encodes each change.
 ///
 /// # Errors
 /// An object cannot be encoded.
@@ -92,24 +92,24 @@ pub enum PlainMessage<'a> {
     Health(FeedKind, &'a FeedHealth),
     ClockDifference(Span),
     Trouble(&'a str),
-    /// Nothing was recorded in the time of the block, and why.
+    /// Why nothing was recorded in the time range of the block.
     Gap(&'a str),
 }
 
-/// What an entry says.
+/// Content of an entry.
 #[derive(Debug)]
 pub enum EntryContent {
     Message(FeedEvent),
-    /// Why nothing was recorded in the time of the block.
+    /// Why nothing was recorded in the time range of the block.
     Gap(String),
-    /// Something that this kordon does not know.
+    /// An entry of a kind that this version of kordon does not know.
     Unknown,
 }
 
-/// Reads the next entry: its distance from the one before, and what it says.
+/// Reads the next entry: the time since the entry before, and its content.
 ///
 /// # Errors
-/// It is not what [`write`] writes.
+/// The bytes are not an entry as [`write`] writes it.
 pub fn read(
     decoder: &mut Decoder<'_>,
     dictionary: &mut Dictionary,
@@ -145,8 +145,8 @@ fn start(bytes: &mut Vec<u8>, since_last: Span, kind: u8) -> Result<(), Recordin
     encoder.array(3).and_then(|encoder| encoder.u64(nanos)?.u8(kind)?.ok()).map_err(encoding)
 }
 
-/// Whether a watch of a whole kind reports it. What was read beside the watches, for somebody who looks at it, is no part of a
-/// recording, and what is known of kinds follows from the health of their watches.
+/// Whether a change is recorded: only if a watch of a whole kind reported it. Objects that were read for display are
+/// not recorded. How well a kind is known is not recorded, because it follows from the health of its watch.
 pub fn is_recorded(change: &Change) -> bool {
     !matches!(change, Change::Known(..) | Change::Read(_) | Change::KnownIn(..))
 }
@@ -186,7 +186,7 @@ const PREFETCHED: u8 = 3;
 const APPLIED: u8 = 4;
 const DELETED: u8 = 5;
 
-/// Appends one change of an entry: what was reported about a kind.
+/// Appends one change of an entry: an event about objects of a kind.
 ///
 /// # Errors
 /// An object cannot be encoded.

@@ -24,14 +24,14 @@ pub enum RecordingError {
     Damaged {
         offset: u64,
         what: String,
-        /// What it said lies between these times.
+        /// Time range of the entries in the block.
         from: Timestamp,
         until: Timestamp,
     },
     #[error("nothing was recorded: {why}")]
     Gap {
         why: String,
-        /// Between these times.
+        /// Time range of the gap.
         from: Timestamp,
         until: Timestamp,
     },
@@ -42,7 +42,7 @@ pub enum RecordingError {
 }
 
 impl RecordingError {
-    /// The time of which nothing is known, where reading goes on after that.
+    /// Time range that is lost, for the errors after which reading continues.
     pub const fn lost(&self) -> Option<(Timestamp, Timestamp)> {
         match self {
             Self::Damaged { from, until, .. } | Self::Gap { from, until, .. } => Some((*from, *until)),

@@ -1,4 +1,4 @@
-//! Keyframes: all that is known, as the lists that it would be read from.
+//! Keyframes: all objects that are known, written as a list of each kind.
 
 use std::{io::Write, sync::Arc};
 
@@ -16,10 +16,10 @@ use kordon_core::cluster::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What a keyframe repeats.
+/// Everything that a keyframe repeats.
 #[derive(Clone, Debug)]
 pub struct KeyframeSource<'a> {
-    /// A copy. Pods that have changed since are freed as they are written.
+    /// A copy of the cluster. Pods that have changed since it was made are freed as they are written.
     pub cluster: Cluster,
     /// The state of the watches.
     pub health: &'a [(FeedKind, &'a FeedHealth)],
@@ -27,7 +27,7 @@ pub struct KeyframeSource<'a> {
     pub clock_difference: Option<Span>,
 }
 
-/// Writes a keyframe of now, or of the last entry. Returns its time.
+/// Writes a keyframe. Returns its time: `now`, or the time of the last entry if that is later.
 ///
 /// # Errors
 /// It cannot be written.
@@ -41,7 +41,8 @@ pub fn write<W: Write>(
     if let Some(difference) = clock_difference {
         blocks.put(&PlainMessage::ClockDifference(difference), now)?;
     }
-    // A model starts its engine once nodes, leases and the leader are known: that comes last, when all others are.
+    // The leader is written last. A model starts its engine once nodes, Leases and the leader are known, and then all
+    // other kinds are known too.
     let (leader, others): (Vec<_>, Vec<_>) =
         health.iter().copied().partition(|(kind, _)| *kind == FeedKind::Leader);
     for (kind, health) in others.into_iter().chain(leader) {
@@ -79,7 +80,7 @@ fn put_objects<W: Write>(
     }
 }
 
-/// Writes a table as the list that it would be read from.
+/// Writes a table as a list of its kind. The list has no end if the table is not synced.
 fn put_table<T, W: Write>(
     kind: FeedKind,
     table: Table<T>,

@@ -1,10 +1,10 @@
-//! What the watches of a cluster reported, into a file and back: incidents that can be looked at again.
+//! Recordings: writes what the watches of a cluster report to a file and reads it back, to look at an incident again.
 //!
-//! A recording is a sequence of blocks (`block`), each compressed and checksummed, and only ever appended to: a file that
-//! ends anywhere is good up to its last whole block. It begins with what a model starts with ([`RecordingStart`]), and then
-//! has every message of the watches with the time at which it was received (`entry`). Every few minutes a keyframe repeats
-//! all objects, so that reading can begin there. Objects are the slim ones of [`kordon_core::cluster`], in their own encoding
-//! ([`kordon_core::cluster::encoding`]).
+//! A recording is a sequence of blocks (`block`), each compressed and checksummed. Blocks are only appended, so a
+//! truncated file can be read up to its last whole block. The first block has what a model starts with
+//! ([`RecordingStart`]). The next blocks have every message of the watches with the time at which it was received
+//! (`entry`). Every few minutes a keyframe repeats all objects, so that reading can begin there. Objects have only the
+//! fields of [`kordon_core::cluster`], in their own encoding ([`kordon_core::cluster::encoding`]).
 //!
 //! docs/recording.md has the format.
 

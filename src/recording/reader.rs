@@ -19,35 +19,35 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// What blocks that share texts may decompress to: what they share is kept while they are read. A keyframe of 600,000 pods takes
-/// 235 MiB, and what follows it in a file up to 128 MiB.
+/// Limit of the decompressed size, in bytes, of blocks that share a dictionary, which is in memory while they are read.
+/// A keyframe of 600,000 pods takes 235 MiB, and the blocks after it in a file take up to 128 MiB.
 const MAX_SEGMENT: u64 = 1 << 30;
 
 /// A recording that is read entry by entry.
 ///
-/// After an error, reading goes on at the next keyframe, which then says what there is.
+/// After an error, reading continues at the next keyframe, which has all objects.
 pub struct RecordingReader<R> {
     source: R,
     start: RecordingStart,
     blocks: Vec<Block>,
-    /// The blocks at which reading can begin, in order.
+    /// Indexes of the blocks at which reading can begin, in order.
     segments: Vec<usize>,
     end: RecordingEnd,
     next_block: usize,
     entries: VecDeque<RecordedEntry>,
     dictionary: Dictionary,
-    /// What the blocks that were read since the last beginning decompress to.
+    /// Decompressed size in bytes of the blocks read since the dictionary was last emptied.
     segment_bytes: u64,
 }
 
-/// A block, and where its payload is.
+/// Header of a block, and the byte offset of its payload.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     header: BlockHeader,
     payload: u64,
 }
 
-/// A place between two blocks, from which any reader of the recording can go on.
+/// A position between two blocks, from which any reader of the same recording can continue.
 #[derive(Clone, Debug)]
 pub struct ReadPosition {
     next_block: usize,
@@ -58,11 +58,11 @@ pub struct ReadPosition {
 /// How a recording ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingEnd {
-    /// As it should.
+    /// The recording ended normally.
     Whole,
-    /// In the middle, as after a crash, or because it is still being written.
+    /// The last block is incomplete or missing: the recorder crashed, or is still writing.
     Truncated,
-    /// What follows the block that ends at this byte cannot be read.
+    /// The bytes from this offset on cannot be read.
     DamagedAt(u64),
 }
 
@@ -79,7 +79,7 @@ pub struct RecordedEntry {
 pub enum EntrySource {
     /// A watch reported it.
     Watch,
-    /// A keyframe repeats it: it is news only to a reader that begins there.
+    /// A keyframe repeats it, for readers that begin there.
     Keyframe,
 }
 
@@ -97,7 +97,7 @@ impl<R: Read + Seek> RecordingReader<R> {
     /// Opens a recording: reads its start, and the headers of its blocks.
     ///
     /// # Errors
-    /// It is none, it is of a newer kordon, or it ends before its first block does.
+    /// The source is not a recording, has a newer format, or ends within its first block.
     pub fn open(mut source: R) -> Result<Self, RecordingError> {
         let file_length = source.seek(SeekFrom::End(0)).map_err(RecordingError::Read)?;
         source.rewind().map_err(RecordingError::Read)?;
@@ -134,22 +134,23 @@ impl<R: Read + Seek> RecordingReader<R> {
         &self.start
     }
 
-    /// How it ends.
+    /// How the recording ends.
     pub fn end(&self) -> RecordingEnd {
         self.end
     }
 
-    /// The time of the last entry, or of its end.
+    /// Time of the last entry, or of the end of the recording.
     pub fn until(&self) -> Timestamp {
         self.blocks.last().map_or(self.start.at, |block| block.header.until)
     }
 
-    /// The times of its keyframes, in order.
+    /// Times of the keyframes, in order.
     pub fn keyframes(&self) -> impl Iterator<Item = Timestamp> {
         self.segments.iter().map(|block| self.blocks[*block].header.from)
     }
 
-    /// Whether there is nothing before its first keyframe: that says what there was, and repeats nothing.
+    /// Whether the recording has no entries before its first keyframe. Then that keyframe is new information and
+    /// repeats nothing.
     pub fn begins_with_keyframe(&self) -> bool {
         self.segments.first() == Some(&1)
     }
@@ -159,13 +160,14 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.begin_at(1);
     }
 
-    /// Goes to the last keyframe that is not after `at`; to the start, if there is none.
+    /// Goes to the last keyframe that is not after `at`, or to the start if there is none.
     pub fn seek(&mut self, at: Timestamp) {
         let later = self.segments.partition_point(|block| self.blocks[*block].header.from <= at);
         self.begin_at(later.checked_sub(1).map_or(1, |place| self.segments[place]));
     }
 
-    /// Whether all entries of the blocks so far were taken, and what the watches reported is next: a good place to go on from.
+    /// Whether all entries of the blocks read so far were returned and the next block has entries of the watches. This
+    /// is a good position to continue from.
     pub fn is_between_blocks(&self) -> bool {
         let next = self.blocks.get(self.next_block);
         let is_reported =
@@ -173,13 +175,13 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.entries.is_empty() && next.is_some_and(is_reported)
     }
 
-    /// Where it stands between blocks.
+    /// Returns the current position between two blocks.
     pub fn position(&mut self) -> ReadPosition {
         let (next_block, segment_bytes) = (self.next_block, self.segment_bytes);
         ReadPosition { next_block, segment_bytes, dictionary: self.dictionary.mark() }
     }
 
-    /// Goes on from a position in the same recording.
+    /// Continues from a position in the same recording.
     pub fn resume(&mut self, position: &ReadPosition) {
         self.entries.clear();
         (self.next_block, self.segment_bytes) = (position.next_block, position.segment_bytes);
@@ -259,7 +261,7 @@ impl<R: Read + Seek> RecordingReader<R> {
 impl Block {
     fn read(&self, source: &mut (impl Read + Seek)) -> Result<Vec<u8>, RecordingError> {
         source.seek(SeekFrom::Start(self.payload)).map_err(RecordingError::Read)?;
-        // The file had as many bytes when it was opened.
+        // The allocation is bounded: the file had at least this many bytes when it was opened.
         let mut payload = vec![0; self.header.length as usize];
         if !block::read_whole(source, &mut payload)? {
             return Err(self.damaged("the file has become shorter".into()));
@@ -273,7 +275,7 @@ impl Block {
     }
 }
 
-/// Reads the headers of all whole blocks, from the first on.
+/// Reads the headers of all whole blocks, beginning with the first.
 fn read_headers(
     source: &mut (impl Read + Seek),
     file_length: u64,
@@ -304,7 +306,7 @@ fn read_headers(
     }
 }
 
-/// Leaves out the keyframe at the end that was not completed.
+/// Removes an incomplete keyframe from the end of the blocks.
 fn drop_open_keyframe(blocks: &mut Vec<Block>, segments: &[usize]) {
     let is_first_part = |block: &Block| block.header.kind == BlockKind::Keyframe;
     if let Some(last) = blocks.iter().rposition(is_first_part)
@@ -314,7 +316,7 @@ fn drop_open_keyframe(blocks: &mut Vec<Block>, segments: &[usize]) {
     }
 }
 
-/// The blocks at which whole keyframes begin.
+/// Returns the indexes of the blocks at which complete keyframes begin.
 fn segments(blocks: &[Block]) -> Vec<usize> {
     let is_whole = |from: &usize| {
         let parts = &blocks[from + 1..];

@@ -1,15 +1,15 @@
-//! Recordings that can be given away: every text is hashed but the words of Kubernetes itself.
+//! Redaction of recordings that are passed on: hashes every text except Kubernetes' own words.
 
 use std::hash::{BuildHasher, RandomState};
 
 use kordon_core::cluster::encoding::Redaction;
 
-/// Hashes texts, with a key that is different each time and kept nowhere: equal texts have equal hashes in one recording, and
-/// nobody can find a name by hashing what it may be.
+/// Hashes texts with a random key that is not stored. Equal texts have equal hashes in one recording, and nobody can
+/// find a name by hashing guesses.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor(RandomState);
 
-/// Texts that are kept: what Kubernetes itself means something by.
+/// Texts that are kept because they have a meaning in Kubernetes itself.
 const KEPT: &[&str] = &[
     // Conditions of nodes, and their reasons.
     "Ready",
@@ -87,19 +87,19 @@ const KEPT: &[&str] = &[
     "0.0.0.0",
 ];
 
-/// Labels whose last part names something of the cluster's owner.
+/// Prefixes of label keys whose last part is chosen by the owner of the cluster.
 const OWN_SUFFIX: [&str; 2] = ["node-role.kubernetes.io/", "node-restriction.kubernetes.io/"];
 
-/// Those that do not.
+/// Last parts of such keys that are common to many clusters, and are kept.
 const ROLES: [&str; 3] = ["control-plane", "master", "worker"];
 
 impl Redactor {
-    /// What stands for a text; a valid name wherever the text was one.
+    /// Returns the hash of a text: `r` and 16 hexadecimal digits, which is a valid name in Kubernetes.
     pub fn hash(&self, text: &str) -> String {
         format!("r{:016x}", self.0.hash_one(text))
     }
 
-    /// How texts are replaced as they are written.
+    /// Returns the function that replaces texts as they are written.
     pub fn redaction(&self) -> Redaction {
         let redactor = self.clone();
         Box::new(move |text| redactor.replace(text))
@@ -119,7 +119,7 @@ impl Redactor {
     }
 }
 
-/// Whether it is a key in a domain of Kubernetes, such as `topology.kubernetes.io/zone`.
+/// Whether a text is a key in a domain of Kubernetes, such as `topology.kubernetes.io/zone`.
 fn is_of_kubernetes(text: &str) -> bool {
     let is_plain =
         |part: &str| part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
@@ -131,7 +131,7 @@ fn is_of_kubernetes(text: &str) -> bool {
     })
 }
 
-/// Whether it is a release such as `v1.36.2`.
+/// Whether a text is a release such as `v1.36.2`.
 fn is_release(text: &str) -> bool {
     let digits = text.strip_prefix('v');
     digits.is_some_and(|rest| {

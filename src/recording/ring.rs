@@ -1,11 +1,11 @@
 //! The last hours of a session on disk, as a ring of segments: the oldest are dropped by age and by size.
 //!
-//! A segment is two files, one for its keyframe and one for what was reported after that, so that both can be written at the
-//! same time: the keyframe of a large cluster takes a minute. Until it is complete, what was reported is read after that of the
-//! segment before.
+//! A segment is two files: one for its keyframe, and one for the entries reported after the time of the keyframe. Both
+//! can be written at the same time, because the keyframe of a large cluster takes a minute. Until it is complete, the
+//! entries are read as a continuation of the segment before.
 //!
-//! The files have no names: nobody else can open them, and they are gone with the process, however that ends. How the recording
-//! begins is not on disk but made when it is read: then it begins with the oldest keyframe that is left.
+//! The files have no names: no other process can open them, and they disappear with the process, however it ends. The
+//! start of the recording is not on disk. It is made for each reader, with the time of the oldest segment.
 
 use std::{
     collections::VecDeque,
@@ -22,38 +22,38 @@ use super::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// A segment is full once what follows its keyframe has this part of all that may be kept: with the oldest one, so much is
-/// dropped at once.
+/// A segment is full once its entries take one part in `SEGMENTS` of the size limit. A segment is dropped as a whole,
+/// so this is also how much is dropped at once.
 const SEGMENTS: u64 = 8;
 
 /// How much a [`Ring`] keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingLimits {
-    /// What is older may be dropped; up to a segment more is kept.
+    /// Age at which entries may be dropped. Up to one segment more is kept.
     pub span: Span,
-    /// In bytes. The newest segment is kept in any case.
+    /// Size limit in bytes. The newest segment is always kept.
     pub size: u64,
 }
 
-/// A recording of which the last part is kept. It is written by a [`super::RecordingWriter`], whose owner has the keyframe of
-/// each segment written.
+/// A recording of which only the last part is kept. A [`super::RecordingWriter`] writes it. The owner of the writer has
+/// to write the keyframe of each segment.
 #[derive(Debug)]
 pub struct Ring {
     folder: PathBuf,
     start: RecordingStart,
     limits: RingLimits,
-    /// The oldest first; what is reported goes to the last one.
+    /// Oldest segment first; entries are appended to the last one.
     segments: VecDeque<Segment>,
-    /// Whether nothing was recorded before the segment that comes next.
+    /// Whether the next segment follows a gap, or nothing.
     is_interrupted: bool,
 }
 
 #[derive(Debug)]
 struct Segment {
     from: Timestamp,
-    /// Whether it cannot be read after the one before, which is missing or ends earlier.
+    /// Whether the segment before is missing or ends earlier, so that this one cannot be read as its continuation.
     is_alone: bool,
-    /// None until it is complete.
+    /// None until the keyframe is complete.
     keyframe: Option<SegmentFile>,
     reported: SegmentFile,
 }
@@ -64,7 +64,7 @@ struct SegmentFile {
     bytes: u64,
 }
 
-/// The keyframe of a segment of a [`Ring`], which is written once.
+/// The keyframe of one segment of a [`Ring`]. It is written once.
 #[derive(Debug)]
 pub struct SegmentKeyframe {
     at: Timestamp,
@@ -72,7 +72,7 @@ pub struct SegmentKeyframe {
 }
 
 impl Ring {
-    /// An empty ring, whose files will be made in a folder.
+    /// Returns an empty ring, which will create its files in `folder`.
     pub const fn new(folder: PathBuf, start: RecordingStart, limits: RingLimits) -> Self {
         Self { folder, start, limits, segments: VecDeque::new(), is_interrupted: true }
     }
@@ -81,11 +81,13 @@ impl Ring {
         &self.start
     }
 
-    /// Makes the files of the next segment. Returns its keyframe, which has to be written. That of the segment before is
-    /// complete, and what has to go to have room for another one like it is dropped.
+    /// Creates the files of the next segment. Returns its keyframe, which has to be written.
+    ///
+    /// The keyframe of the segment before has to be complete. The oldest segments are dropped until there is room for
+    /// another keyframe of its size.
     ///
     /// # Errors
-    /// They cannot be made.
+    /// The files cannot be created.
     pub fn begin_segment(&mut self, now: Timestamp) -> Result<SegmentKeyframe, RecordingError> {
         let [reported, keyframe] =
             [SegmentFile::in_folder(&self.folder)?, SegmentFile::in_folder(&self.folder)?];
@@ -97,12 +99,13 @@ impl Ring {
         Ok(SegmentKeyframe { at: now, written: keyframe })
     }
 
-    /// Nothing is recorded until the next segment.
+    /// Marks that nothing is recorded until the next segment.
     pub const fn interrupt(&mut self) {
         self.is_interrupted = true;
     }
 
-    /// The keyframe of a segment was written. What has become too old, or too much, is dropped.
+    /// Adds a keyframe that was written to its segment. Drops the oldest segments that exceed the limits of age or
+    /// size.
     pub fn complete_segment(&mut self, keyframe: SegmentKeyframe) {
         let SegmentKeyframe { at, written } = keyframe;
         if let Some(segment) = self.segments.iter_mut().rfind(|segment| segment.from == at) {
@@ -112,7 +115,8 @@ impl Ring {
         self.drop_oldest(|ring, second| second.from <= oldest || ring.bytes() > ring.limits.size);
     }
 
-    /// Drops the oldest segment as long as this says so of the ring and the next one, with which it would begin.
+    /// Drops the oldest segment while `is_enough` returns true for the ring and its second segment, which becomes the
+    /// first.
     fn drop_oldest(&mut self, is_enough: impl Fn(&Self, &Segment) -> bool) {
         while let Some(second) = self.segments.get(1)
             && second.keyframe.is_some()
@@ -122,41 +126,42 @@ impl Ring {
         }
     }
 
-    /// Whether a keyframe is missing without which what was reported last cannot be read.
+    /// Whether the entries of the last segment cannot be read because its keyframe is missing.
     pub fn needs_keyframe(&self) -> bool {
         self.segments.back().is_some_and(|last| last.is_alone && last.keyframe.is_none())
     }
 
-    /// Whether the last segment has become so large that another one should begin.
+    /// Whether the last segment is so large that another one should begin.
     pub fn is_segment_full(&self) -> bool {
         let full = |segment: &Segment| {
             let keyframe = segment.keyframe.as_ref()?;
-            // At most half of what is kept are keyframes.
+            // The entries become at least as large as the keyframe, so that keyframes take at most half of the space.
             Some(segment.reported.bytes > keyframe.bytes.max(self.limits.size / SEGMENTS))
         };
         self.segments.back().and_then(full).unwrap_or(false)
     }
 
-    /// When what is kept begins; none while nothing is.
+    /// Time at which the oldest segment begins; none if there are no segments.
     pub fn from(&self) -> Option<Timestamp> {
         self.segments.front().map(|segment| segment.from)
     }
 
-    /// The size of what is kept.
+    /// Total size of the segments in bytes.
     pub fn bytes(&self) -> u64 {
         self.segments.iter().flat_map(Segment::files).map(|file| file.bytes).sum()
     }
 
-    /// The most bytes that are to be kept.
+    /// Size limit in bytes.
     pub const fn limit(&self) -> u64 {
         self.limits.size
     }
 
-    /// What is kept now, as a whole recording that ends at `until`, which is not before its last block. It stays readable when
-    /// its segments are dropped from the ring. The last one has its keyframe, or [needs none](Ring::needs_keyframe).
+    /// Returns the kept segments as a whole recording that ends at `until`, which must not be before the last block. It
+    /// stays readable when its segments are dropped from the ring. The last segment must have its keyframe, or [need
+    /// none](Ring::needs_keyframe).
     ///
     /// # Errors
-    /// Its start or its end cannot be encoded.
+    /// The start or the end of the recording cannot be encoded.
     pub fn reader(&self, until: Timestamp) -> Result<RingReader, RecordingError> {
         let mut start = self.start.clone();
         start.at = self.from().unwrap_or(start.at);
@@ -177,7 +182,7 @@ impl Ring {
 }
 
 impl Write for Ring {
-    /// Appends to the last segment, and drops the oldest where that becomes too much.
+    /// Appends to the last segment. Drops the oldest segments if the ring becomes too large.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let last = self.segments.back_mut().ok_or(io::ErrorKind::NotFound)?;
         let written = last.reported.write(bytes)?;
@@ -216,7 +221,7 @@ impl Write for SegmentFile {
 }
 
 impl SegmentKeyframe {
-    /// The time of which it says what was known.
+    /// Time of the keyframe: it has what was known then.
     pub const fn at(&self) -> Timestamp {
         self.at
     }
@@ -227,14 +232,14 @@ impl SegmentKeyframe {
     }
 }
 
-/// What a [`Ring`] kept when this was opened, from its first byte to its last. Copies read the same.
+/// Reads what a [`Ring`] kept when the reader was created. Clones read the same bytes, each at its own position.
 #[derive(Clone, Debug)]
 pub struct RingReader {
     parts: Arc<[RingPart]>,
     position: u64,
 }
 
-/// A part of a recording, and where in that it is.
+/// A part of a recording, with its byte range in the recording.
 #[derive(Debug)]
 struct RingPart {
     begins: u64,
@@ -296,7 +301,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// A ring with a segment a minute, each with one message.
+    /// A ring with one segment a minute and one message in each.
     struct Fixture {
         writer: RecordingWriter<Ring>,
         _folder: tempfile::TempDir,
@@ -405,7 +410,7 @@ mod tests {
         let mut ring = Fixture::with(RingLimits { span: Span::from_secs(86_400), size });
         let mut random = fastrand::Rng::with_seed(1);
         for number in 0..30 {
-            // It does not compress well.
+            // Random text does not compress well.
             let text: String = std::iter::repeat_with(|| random.alphanumeric()).take(5000).collect();
             ring.segment(format!("{number} {text}"));
             drop(ring.reader());

@@ -1,4 +1,4 @@
-//! What a model starts with, as a recording has it.
+//! The start of a recording: what a model starts with.
 
 use minicbor::{Decode, Encode};
 
@@ -12,14 +12,14 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What a model starts with, and what is said of the recording itself.
+/// What a model starts with, and metadata of the recording itself.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct RecordingStart {
     /// The version of kordon that recorded.
     #[cbor(n(0), with = "encoding::text")]
     pub kordon: String,
-    /// When it started, by the recorder's clock.
+    /// Time at which the recording started, by the recorder's clock.
     #[n(1)]
     pub at: Timestamp,
     /// The kubeconfig context, or `demo`.
@@ -40,7 +40,7 @@ pub struct RecordingStart {
     /// The controller's settings by their flags.
     #[n(7)]
     flags: Vec<RecordedFlag>,
-    /// From one keyframe to the next.
+    /// Interval between keyframes.
     #[n(8)]
     pub keyframe_every: Span,
     /// Whether names were hashed.
@@ -54,7 +54,7 @@ pub struct RecordingStart {
 struct RecordedFlag {
     #[cbor(n(0), with = "encoding::text")]
     flag: String,
-    /// As [`Settings::set`] reads it.
+    /// Value in the form that [`Settings::set`] reads.
     #[cbor(n(1), with = "encoding::text")]
     value: String,
     #[n(2)]
@@ -62,7 +62,8 @@ struct RecordedFlag {
 }
 
 impl RecordingStart {
-    /// The start of a recording at a time, with these settings of the controller. The rest is empty.
+    /// Returns the start of a recording at `at`, with these settings of the controller. What names the cluster is
+    /// empty.
     pub fn new(settings: &Settings, keyframe_every: Span, at: Timestamp) -> Self {
         let flag =
             |(flag, value, origin): (&str, String, Origin)| RecordedFlag { flag: flag.into(), value, origin };
@@ -80,33 +81,33 @@ impl RecordingStart {
         }
     }
 
-    /// The first bytes of the recording: the header of the file, and the first block.
+    /// Returns the first bytes of the recording: the header of the file, and the first block.
     ///
     /// # Errors
     /// It cannot be encoded or compressed.
     pub fn head(&self) -> Result<Vec<u8>, RecordingError> {
         let mut raw = Vec::new();
-        // Its own texts are not those of the cluster.
+        // This dictionary redacts nothing: names of the cluster are removed with `redacted`.
         encoding::encode_into(self, &mut raw, &mut Dictionary::default())
             .map_err(|error| RecordingError::Encoding(error.to_string()))?;
         let block = block::block(BlockKind::Start, &raw, (self.at, self.at))?;
         Ok([&block::file_header()[..], &block].concat())
     }
 
-    /// The same without names of the cluster.
+    /// Returns the same start without names: the context is hashed, the server and the user are empty.
     #[must_use]
     pub fn redacted(self, redactor: &Redactor) -> Self {
         let context = redactor.hash(&self.context);
         Self { context, server: String::new(), identity: String::new(), redacted: true, ..self }
     }
 
-    /// The controller's settings, with the origin of each. A flag that this kordon does not know, or whose value it refuses,
-    /// has its default.
+    /// Returns the controller's settings, with the origin of each. A flag keeps its default if this version of kordon
+    /// does not know it or refuses its value.
     pub fn settings(&self) -> Settings {
         let (major, minor) = self.release;
         let mut settings = Settings::defaults(ServerVersion::new(major, minor));
         for RecordedFlag { flag, value, origin } in &self.flags {
-            // The recording may be of another kordon.
+            // The recording may come from another version of kordon.
             let _ = settings.set(flag, value, *origin);
         }
         settings

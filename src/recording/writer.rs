@@ -13,23 +13,24 @@ use crate::k8s::feed::{FeedEvent, FeedState};
 use kordon_core::cluster::{Change, FeedKind, ObjectEvent, TableObject, encoding::Dictionary};
 use kordon_time::{Span, Timestamp};
 
-/// How long an entry waits before it is written: what a crash of the recorder costs.
+/// Longest time that an entry waits before it is written. A crash of the recorder loses up to this much.
 const WRITE_AFTER: Span = Span::from_secs(5);
 
-/// A keyframe is due once the blocks after the last one decompress to this much: a reader keeps what they share. That of a large
-/// cluster takes more itself.
+/// A keyframe is due once the blocks after the last keyframe decompress to this many bytes, because a reader keeps the
+/// texts that they share in memory. The keyframe itself does not count: for a large cluster it is larger than this.
 const SEGMENT: usize = 128 << 20;
 
-/// What the blocks of a file are compressed with: more costs far more time and saves little.
+/// Zstandard compression level of a file. Higher levels take far more time and save little.
 const LEVEL: i32 = 5;
 
-/// What the blocks of a ring are compressed with: nobody asked for it, so it has to be cheap.
+/// Zstandard compression level of a ring. The ring is written without being asked for, so it has to be cheap.
 const RING_LEVEL: i32 = 1;
 
-/// How many texts and parts that were written the writer of a ring remembers: some MiB. That of a file remembers all.
+/// Number of written texts and parts of objects that the writer of a ring remembers, which takes a few MiB. The writer
+/// of a file remembers all.
 const RING_REMEMBERS: usize = 10_000;
 
-/// Writes a recording: what the watches report, as it comes, and from time to time a keyframe.
+/// Writes a recording: what the watches report, as it is received, and a keyframe from time to time.
 ///
 /// Its owner passes in every message with [`RecordingWriter::event`], a keyframe when [`RecordingWriter::is_keyframe_due`],
 /// and calls [`RecordingWriter::on_timeout`] at [`RecordingWriter::poll_timeout`]. After an error nothing more can be written.
@@ -37,14 +38,15 @@ pub struct RecordingWriter<W> {
     blocks: BlockWriter<W>,
     keyframe_every: Span,
     next_keyframe: Timestamp,
-    /// The lists that have started and are not complete: a keyframe in between would not tell what is gone after them.
+    /// Kinds whose list has started and is not complete. No keyframe is written then: a reader that begins there would
+    /// not know which objects are missing from the list.
     open_lists: BTreeSet<FeedKind>,
     messages: u64,
     changes: u64,
     keyframes: u64,
 }
 
-/// What was recorded.
+/// Totals of what was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingTotals {
     /// Messages of the watches.
@@ -66,7 +68,8 @@ impl<W> std::fmt::Debug for RecordingWriter<W> {
 }
 
 impl RecordingWriter<Ring> {
-    /// Starts a recording of which a ring keeps the last part. It begins with a segment.
+    /// Starts a recording of which a ring keeps the last part. The first call has to be
+    /// [`RecordingWriter::begin_segment`].
     ///
     /// # Errors
     /// There is no memory for it.
@@ -75,29 +78,30 @@ impl RecordingWriter<Ring> {
         Self::new(ring, &start, RING_LEVEL, Dictionary::remembering(RING_REMEMBERS))
     }
 
-    /// Begins another segment, which has what is reported from now on. Its keyframe, of what is known now, can be written
-    /// beside that, and then belongs to it with [`RecordingWriter::complete_segment`].
+    /// Begins another segment, for what is reported from now on. Its keyframe, of what is known now, can be written at
+    /// the same time. [`RecordingWriter::complete_segment`] then adds it to the segment.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn begin_segment(&mut self, now: Timestamp) -> Result<SegmentKeyframe, RecordingError> {
         let now = self.blocks.begin(BlockKind::FirstEntries, now)?;
         self.next_keyframe = now + self.keyframe_every;
         self.blocks.out.begin_segment(now)
     }
 
-    /// The keyframe of a segment was written.
+    /// Adds a keyframe that was written to its segment.
     pub fn complete_segment(&mut self, keyframe: SegmentKeyframe) {
         self.keyframes += 1;
         self.blocks.out.complete_segment(keyframe);
     }
 
-    /// Says that nothing was recorded from a time until now, and why. A segment has to be next.
+    /// Records that nothing was recorded between `from` and `now`, and why. The next call has to be
+    /// [`RecordingWriter::begin_segment`].
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn gap(&mut self, from: Timestamp, why: &str, now: Timestamp) -> Result<(), RecordingError> {
-        // Of lists that were open then nobody knows whether they still are.
+        // It is unknown whether the lists that were open before the gap still are.
         self.open_lists.clear();
         self.blocks.write_until(from)?;
         self.blocks.put(&PlainMessage::Gap(why), from)?;
@@ -106,8 +110,8 @@ impl RecordingWriter<Ring> {
         Ok(())
     }
 
-    /// Whether the next thing to write is a segment, as [`RecordingWriter::is_keyframe_due`] says, or because the last one is
-    /// full.
+    /// Whether another segment should begin: a keyframe is due ([`RecordingWriter::is_keyframe_due`]), or the last
+    /// segment is full and no list is open.
     pub fn is_segment_due(&self, now: Timestamp) -> bool {
         self.is_keyframe_due(now) || (self.blocks.out.is_segment_full() && self.open_lists.is_empty())
     }
@@ -134,7 +138,7 @@ impl<W: Write> RecordingWriter<W> {
     /// Starts a recording. Names are hashed if there is a redactor.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn start(out: W, start: RecordingStart, redactor: Option<&Redactor>) -> Result<Self, RecordingError> {
         let dictionary =
             redactor.map_or_else(Dictionary::default, |redactor| Dictionary::redacting(redactor.redaction()));
@@ -165,7 +169,7 @@ impl<W: Write> RecordingWriter<W> {
     /// Records a message of the watches that was received now.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn event(&mut self, event: &FeedEvent, now: Timestamp) -> Result<(), RecordingError> {
         self.messages += 1;
         match event {
@@ -185,20 +189,20 @@ impl<W: Write> RecordingWriter<W> {
                 self.blocks.put(&PlainMessage::ClockDifference(*difference), now)
             }
             FeedEvent::Trouble(text) => self.blocks.put(&PlainMessage::Trouble(text), now),
-            // Watches of parts are for somebody who looks at them.
+            // Watches of a part of a kind serve only the screen.
             FeedEvent::ScopeState(..) => Ok(()),
         }
     }
 
-    /// Whether the next thing to write is a keyframe. It waits for lists that are not complete.
+    /// Whether a keyframe should be written next. It waits until the open lists are complete.
     pub fn is_keyframe_due(&self, now: Timestamp) -> bool {
         (now >= self.next_keyframe || self.blocks.raw_bytes() > SEGMENT) && self.open_lists.is_empty()
     }
 
-    /// Repeats all that is known.
+    /// Writes a keyframe, which repeats everything that is known.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn keyframe(&mut self, source: KeyframeSource<'_>, now: Timestamp) -> Result<(), RecordingError> {
         let at = keyframe::write(source, now, &mut self.blocks)?;
         self.next_keyframe = at + self.keyframe_every;
@@ -211,18 +215,19 @@ impl<W: Write> RecordingWriter<W> {
         self.blocks.waits_from().map(|from| from + WRITE_AFTER)
     }
 
-    /// Writes what has waited long enough.
+    /// Writes the waiting entries if the first one has waited long enough.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn on_timeout(&mut self, now: Timestamp) -> Result<(), RecordingError> {
         if self.poll_timeout().is_some_and(|due| due <= now) { self.blocks.write_waiting() } else { Ok(()) }
     }
 
-    /// Writes what waits. Returns until when the recording then is: until now, or its last entry.
+    /// Writes the waiting entries. Returns the time at which the recording then ends: `now`, or the time of its last
+    /// entry if that is later.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn write_until(&mut self, now: Timestamp) -> Result<Timestamp, RecordingError> {
         self.blocks.write_until(now)
     }
@@ -230,7 +235,7 @@ impl<W: Write> RecordingWriter<W> {
     /// Ends the recording.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Writing fails.
     pub fn finish(mut self, now: Timestamp) -> Result<RecordingTotals, RecordingError> {
         self.blocks.write_end(BlockKind::End, now)?;
         Ok(self.totals())
@@ -252,7 +257,7 @@ impl<W: Write> RecordingWriter<W> {
     }
 }
 
-/// Whether a change starts a list of a kind, or completes it.
+/// Returns the kind of the list that a change starts (`true`) or completes (`false`).
 fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
     fn boundary<T: TableObject>(kind: FeedKind, event: &ObjectEvent<T>) -> Option<(FeedKind, bool)> {
         match event {
