@@ -1,4 +1,4 @@
-//! The command line's driver of an approval, and what the dashboard's has in common with it.
+//! The command line's driver of an approval, and functions that the dashboard's driver shares.
 
 use crate::executor::write_context::WriteContext;
 use kordon_core::{
@@ -10,31 +10,31 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// What an approval is driven with: a cluster, and an operator.
+/// The cluster and the operator that an approval needs.
 #[expect(async_fn_in_trait, reason = "it is driven on the task that implements it")]
 pub trait ApprovalHost {
-    /// The newest state.
+    /// Returns the newest state.
     fn situation(&self) -> Situation<'_>;
 
     fn now(&self) -> Timestamp;
 
-    /// Makes a plan over the newest state.
+    /// Makes a plan for the newest state.
     async fn plan(&mut self, action: Action) -> Result<Box<Plan>, String>;
 
-    /// Asks which permissions are missing, and reads the guard rails.
+    /// Asks the API server which permissions are missing, and reads the guard rails.
     async fn check(&mut self, permissions: Vec<Permission>) -> Result<Checks, String>;
 
-    /// Shows what would be done, and asks.
+    /// Shows what would be done, and asks the operator.
     async fn ask(&mut self, approval: &Approval, question: &Question) -> Answer;
 
-    /// Writes the start to the journal.
+    /// Writes the start of the operation to the journal.
     async fn start(&mut self, request: StartRequest) -> Result<Started, NotStarted>;
 
     /// Shows a notice.
     fn tell(&mut self, notice: &OperationNotice);
 }
 
-/// Does what the approval needs until it has ended.
+/// Serves the needs of an approval until it has ended.
 pub async fn decide(approval: &mut Approval, host: &mut impl ApprovalHost) {
     loop {
         while let Some(notice) = approval.poll_notice() {
@@ -65,19 +65,19 @@ pub async fn decide(approval: &mut Approval, host: &mut impl ApprovalHost) {
 /// Makes a plan on another thread.
 ///
 /// # Errors
-/// What the plan names does not exist, in words.
+/// Something that the plan names does not exist; the text says what.
 pub async fn make_plan(job: PlanJob) -> Result<Box<Plan>, String> {
-    // The snapshot is large: it is dropped on that thread too.
+    // The snapshot is large, so it is also dropped on that thread.
     match tokio::task::spawn_blocking(move || job.work().plan).await {
         Ok(plan) => plan.map_err(|error| error.to_string()),
         Err(_) => Err("making the plan failed: this is a fault of kordon".into()),
     }
 }
 
-/// Asks which permissions are missing.
+/// Asks the API server which permissions are missing.
 ///
 /// # Errors
-/// The server did not say, in words.
+/// The server did not answer; the text says why.
 pub async fn checks(
     context: &WriteContext,
     guards: Guards,

@@ -1,4 +1,5 @@
-//! Work beside the loop: forecasts, plans, headroom, and what operations ask of the journal and the API server.
+//! Background work, on other threads than the loop's: forecasts, plans, headroom, and what operations need from the
+//! journal and the API server.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use tokio::{task::JoinHandle, time::Instant};
 
 use kordon_core::plan::Cancellation;
 
-/// Work of one kind that runs beside the loop, one piece at a time and at a pace.
+/// Background work of one kind: one piece at a time, at a limited pace.
 ///
 /// The owner calls [`Background::start`] when there is something to compute and [`Background::is_due`], and awaits
 /// [`Background::finished`] beside its other events. Work that waits instead of computing is started with
@@ -19,7 +20,7 @@ pub struct Background<T> {
     pace: Duration,
     started: Instant,
     next: Instant,
-    /// Of the piece that was started last.
+    /// Cancels the piece that was started last.
     cancellation: Cancellation,
 }
 
@@ -41,10 +42,10 @@ impl CoreShare {
     }
 }
 
-/// How long a slice lasts, but for the step that it ends with.
+/// Duration of a slice. The step in progress at its end is completed.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Lets long work stop early once its result is not needed any more.
+/// Lets long work stop early once its result is no longer needed.
 #[derive(Clone, Debug)]
 pub struct Cancelled(Cancellation);
 
@@ -73,7 +74,7 @@ impl<T: Send + 'static> Background<T> {
         (!self.is_running()).then_some(self.next)
     }
 
-    /// Starts a piece of work on another thread; `work` may ask now and then whether it is cancelled.
+    /// Starts a piece of work on another thread. `work` may check from time to time whether it is cancelled.
     pub fn start(&mut self, work: impl FnOnce(&Cancelled) -> T + Send + 'static) {
         self.cancellation = Cancellation::default();
         let cancelled = Cancelled(self.cancellation.clone());
@@ -81,8 +82,8 @@ impl<T: Send + 'static> Background<T> {
         self.task = Some(beside(move || work(&cancelled)));
     }
 
-    /// Cancels the piece of work that runs, and drops its result wherever it is by then: nobody needs it any more. The next
-    /// may start at once.
+    /// Cancels the running piece of work and drops its result, because it is no longer needed. The next piece may start
+    /// at once.
     pub fn supersede(&mut self) {
         self.cancellation.cancel();
         if self.task.take().is_some() {
@@ -94,13 +95,13 @@ impl<T: Send + 'static> Background<T> {
         self.next = Instant::now() + self.pace.max(BESIDE.pause_after(self.started.elapsed()));
     }
 
-    /// Starts a piece of work that waits for others: the disk, or the API server.
+    /// Starts a piece of work that waits for the disk or the API server.
     pub fn start_waiting(&mut self, work: impl Future<Output = T> + Send + 'static) {
         self.started = Instant::now();
         self.task = Some(tokio::spawn(work));
     }
 
-    /// Waits for the result of the work that runs; forever where none runs. May be dropped and awaited again.
+    /// Waits for the result of the running work, forever if none runs. May be dropped and awaited again.
     pub async fn finished(&mut self) -> Result<T, Failed> {
         let Some(task) = &mut self.task else { return std::future::pending().await };
         let result = task.await.map_err(|_| Failed);
@@ -116,8 +117,8 @@ impl<T> Drop for Background<T> {
     }
 }
 
-/// Waits for the first of several pieces of work to finish, and removes it; forever where there is none. May be dropped
-/// and awaited again.
+/// Waits for the first of several pieces of work to finish, and removes it. Waits forever if there are none. May be
+/// dropped and awaited again.
 pub async fn first_finished<T: Send + 'static>(pieces: &mut Vec<Background<T>>) -> Result<T, Failed> {
     if pieces.is_empty() {
         return std::future::pending().await;
@@ -133,12 +134,12 @@ impl Cancelled {
         self.0.is_cancelled()
     }
 
-    /// For work that knows no slices.
+    /// The cancellation, for work that is not done in slices.
     pub const fn cancellation(&self) -> &Cancellation {
         &self.0
     }
 
-    /// A slice that starts now and ends early where this is cancelled.
+    /// A slice that starts now, and ends early if the work is cancelled.
     pub fn slice(&self) -> Slice {
         Slice { cancelled: self.clone(), started: Instant::now() }
     }
@@ -158,12 +159,13 @@ impl Slice {
     }
 }
 
-/// Runs work on another thread, which gives way to the loop.
+/// Runs work on another thread, with a lower priority than the loop.
 fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     run_beside(Box::new(work))
 }
 
-/// The same for work in a box: tokio's part of it is compiled once for each result.
+/// Runs boxed work on another thread. The box lets tokio's code be compiled once for each type of result, not for each
+/// closure.
 fn run_beside<T: Send + 'static>(work: Box<dyn FnOnce() -> T + Send>) -> JoinHandle<T> {
     tokio::task::spawn_blocking(|| {
         give_way();
@@ -171,18 +173,18 @@ fn run_beside<T: Send + 'static>(work: Box<dyn FnOnce() -> T + Send>) -> JoinHan
     })
 }
 
-/// From now on this thread gets a core after those of the loop and its keys, where there is not one for each. Only Linux knows
-/// threads whose priority is their own.
+/// Lowers the priority of this thread, so that the threads of the loop and of its keys get a core first if there are
+/// too few cores. Only on Linux, where a thread can have its own priority.
 pub fn give_way() {
     #[cfg(target_os = "linux")]
     {
         const NICE: i32 = 10;
-        // Where it is refused, all are equal.
+        // If the system refuses, all threads have the same priority.
         let _ = rustix::process::setpriority_process(None, NICE);
     }
 }
 
-/// Drops something large on another thread, so that keys do not wait for it.
+/// Drops something large on another thread, so that keys are not delayed.
 pub fn drop_in_background<T: Send + 'static>(value: T) {
     drop(beside(move || drop(value)));
 }

@@ -1,10 +1,10 @@
 //! The loop of the dashboard.
 //!
-//! Keys come first and are drawn at once. What the watches report is applied as a whole; where it shows in a row on screen
-//! (`app/on_screen.rs`) it is drawn with the next frame, at most 30 times a second. Views and lists follow at most four times
-//! a second, and are drawn where they have changed ([`Revision`](crate::model::Revision)). The engine is woken when it asks
-//! for it. While something counts down there is a tick once a second, which always draws; when nothing arrives and nothing
-//! counts down, nothing is drawn. A frozen screen is drawn for keys only.
+//! Keys have priority and are drawn at once. All messages of the watches are applied. If one changes a row on screen
+//! (`app/on_screen.rs`), the next frame draws it, at most 30 times a second. Views and lists are refreshed at most four
+//! times a second, and drawn if they have changed ([`Revision`](crate::model::Revision)). The engine is woken at the
+//! time that it asks for. While something counts down, a tick once a second always draws. If nothing arrives and
+//! nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
 mod beside;
 mod keeping;
@@ -65,14 +65,14 @@ use keeping::Keeping;
 pub use playing::{VirtualTyping, replay_frame};
 use playing::{finish_work, next_played};
 
-/// Between two draws for data: about 30 a second.
+/// Shortest interval between two draws for data: about 30 a second.
 const FRAME: Duration = Duration::from_millis(33);
 
-/// Between two ticks.
+/// Interval between ticks.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Views are refreshed at most this often, however much arrives. Until the first list of nodes is complete they are refreshed
-/// with each frame.
+/// Shortest interval between two refreshes of the views, however much arrives. Until the engine has started, they are
+/// refreshed with each frame.
 const REFRESH: Duration = Duration::from_millis(250);
 
 /// Share of refreshing and drawing views: they are refreshed less often where that takes long, but at least every
@@ -80,39 +80,39 @@ const REFRESH: Duration = Duration::from_millis(250);
 const REFRESHING: CoreShare = CoreShare::one_in(150);
 const SLOWEST_REFRESH: Duration = SECOND;
 
-/// Forecasts are made, and an open plan follows the cluster, at most this often.
+/// Shortest interval between two forecasts, and between two updates of an open plan.
 const FORECAST: Duration = SECOND;
 
-/// Between two slices of headroom, at least: it is worked out after a change that it depends on.
+/// Shortest interval between two slices of headroom, which is computed after a change that it depends on.
 const HEADROOM: Duration = SECOND;
 
-/// What becomes of the pods that are evicted, and what would help those that are Pending, is worked out at most this often,
-/// and only after a change that it depends on.
+/// Shortest interval between two predictions of what becomes of evicted pods, and of what would help Pending pods. They
+/// are made only after a change that they depend on.
 const OUTCOMES: Duration = SECOND;
 
-/// Operations look at what has changed at most this often: a large cluster reports hundreds of changes a second.
+/// Shortest interval at which operations look at changes: a large cluster reports hundreds of changes a second.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long watch events are applied before keys get their turn again.
+/// How long watch events are applied before keys are handled again.
 const TURN: Duration = Duration::from_millis(1);
 
 /// The dashboard before it is shown.
 #[derive(Debug)]
 pub struct Dashboard {
     pub app: App,
-    /// None of a recording.
+    /// None if a recording is shown.
     pub links: Option<Links>,
     pub clock: Clock,
-    /// Where operations write; none if they cannot.
+    /// Access to the cluster for operations; none if they cannot write.
     pub context: Option<WriteContext>,
-    /// What plays the recording that is shown; none of a cluster.
+    /// Player of the recording that is shown; none if a cluster is shown.
     pub player: Option<Player>,
-    /// What the session keeps to look back at; none if nothing.
+    /// History that the session keeps; none if it keeps none.
     pub history: Option<History>,
 }
 
 impl Dashboard {
-    /// Puts a screen over a session.
+    /// Returns a dashboard that shows a session.
     pub fn over(session: Session, options: AppOptions, context: Option<WriteContext>) -> Self {
         let Session { model, links, clock, passes: _ } = session;
         Self {
@@ -125,7 +125,7 @@ impl Dashboard {
         }
     }
 
-    /// The same, and what the watches report is kept; or it is not, for that reason.
+    /// Sets the history to keep, or the reason why none is kept.
     #[must_use]
     pub fn keeping(mut self, history: Result<History, String>) -> Self {
         match history {
@@ -138,7 +138,8 @@ impl Dashboard {
         self
     }
 
-    /// A screen over a recording. There is no cluster: nothing is asked, and nothing can be written.
+    /// Returns a dashboard that shows a recording. There is no cluster: nothing is read from an API server, and nothing
+    /// can be written.
     pub fn of_recording(playback: Playback, player: Player, options: AppOptions, clock: Clock) -> Self {
         let mut app = App::new(player.first_model(), options);
         app.playback = Some(playback);
@@ -158,8 +159,8 @@ pub enum RunError {
     Keys(#[source] io::Error),
 }
 
-/// Shows the dashboard on the terminal until the user quits or the process is terminated. The terminal is restored on every
-/// way out.
+/// Shows the dashboard on the terminal until the user quits or the process is terminated. The terminal is always
+/// restored.
 ///
 /// # Errors
 /// The terminal cannot be set up, written to or read from.
@@ -177,11 +178,11 @@ pub async fn terminal(dashboard: Dashboard) -> Result<(), RunError> {
     }
 }
 
-/// Keys that were read and wait for the loop. When it is full, reading waits, and the terminal keeps what is typed.
+/// Capacity of the queue of keys for the loop. When it is full, reading waits, and the terminal keeps what is typed.
 const KEYS: usize = 64;
 
-/// The same events, read in a task of their own. Asking crossterm takes a lock that its own thread holds while it waits, and
-/// the loop asks whenever a watch reports something: hundreds of times a second.
+/// Returns the same events, read in a separate task. Polling crossterm takes a lock that its thread holds while it
+/// waits, and the loop polls whenever a watch reports something: hundreds of times a second.
 fn read_beside<S>(mut events: S) -> impl Stream<Item = S::Item> + Unpin
 where
     S: Stream<Item: Send> + Send + Unpin + 'static,
@@ -195,13 +196,13 @@ where
         }
     }));
     stream::poll_fn(move |context| {
-        // The stream owns its reader.
+        // The stream owns the task that reads.
         let _ = &reading;
         read.poll_recv(context)
     })
 }
 
-/// The loop, over any surface and source of keys. When the keys end, so does it.
+/// Runs the loop with any surface and source of keys. The loop ends when the keys end.
 ///
 /// # Errors
 /// The surface cannot be drawn on, or reading keys fails.
@@ -213,8 +214,7 @@ pub async fn run_dashboard(
     Loop::new(dashboard).run(surface, keys, std::future::pending()).await.map(drop)
 }
 
-/// Runs the same loop without a terminal until `until`, and draws one frame then. `keys` are typed on the way, at
-/// their times.
+/// Runs the same loop without a terminal until `until`, then draws one frame. Each key is typed at its time.
 ///
 /// # Errors
 /// As [`run_dashboard`].
@@ -241,16 +241,17 @@ pub async fn headless(
     Ok(screen.backend().buffer().clone())
 }
 
-/// The loop's own state, beside the app.
+/// State of the loop.
 struct Loop {
     app: App,
     feeds: Option<mpsc::Receiver<FeedEvent>>,
     effects: Option<mpsc::Sender<Effect>>,
     outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
-    /// What is to be read for the open plan.
+    /// Scopes to read for what is open on the screen, such as a plan.
     wanted: watch::Sender<BTreeSet<Scope>>,
     clock: Clock,
-    /// Whether the app has changed since the last draw, and since the last refresh and forecast.
+    /// Whether the app has changed since the last draw (`undrawn`), refresh (`unrefreshed`) and forecast
+    /// (`forecast_is_old`).
     undrawn: bool,
     unrefreshed: bool,
     forecast_is_old: bool,
@@ -261,32 +262,32 @@ struct Loop {
     next_tick: Instant,
     forecast: Background<Forecast>,
     outlook: Background<Forecast>,
-    /// What runs, or ran last, looks so far ahead.
+    /// Horizon of the running or latest `outlook`.
     looks_ahead: Option<Horizon>,
     plan: Background<PreviewResult>,
-    /// What runs, or ran last, is of this request.
+    /// Request of the running or latest `plan`.
     planned: Option<PlanRequest>,
     detail: Background<DetailResult>,
-    /// What runs, or ran last, is about this.
+    /// Subject of the running or latest `detail`.
     detailed: Option<DetailSubject>,
     events: ShownEvents,
     kubelets: KubeletReader,
     headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
-    /// Its work so far, while none of it runs.
+    /// Progress of the headroom, while no slice runs.
     headroom_progress: HeadroomProgress,
-    /// Whether its last slice left more to do.
+    /// Whether the last slice of headroom left more to do.
     headroom_goes_on: bool,
     leaving: Background<CountedLeaving>,
     eviction_outcomes: Background<EvictionOutcomes>,
     pending_pods: Background<PendingPods>,
     timing: Background<TimingResult>,
-    /// What plays the recording or history that is shown.
+    /// Player of the recording or history that is shown.
     player: Option<Player>,
     keeping: Keeping,
     operations: OperationsDriver,
-    /// When operations may look at what has changed again.
+    /// When operations may next look at changes.
     next_look: Instant,
-    /// When the program next writes about itself to the log.
+    /// When figures about the program are next written to the log.
     next_vitals: Instant,
 }
 
@@ -350,7 +351,7 @@ impl Loop {
         }
     }
 
-    /// Runs until the user leaves, the keys end, or `end` comes; gives the app back as it is then.
+    /// Runs until the user quits, the keys end, or `end` is ready. Returns the app as it is then.
     async fn run(
         mut self,
         surface: &mut impl Surface,
@@ -475,7 +476,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Applies what the watches have reported, all of it unless that takes so long that keys would wait.
+    /// Applies all waiting messages of the watches, or as many as fit into `TURN`, so that keys do not wait.
     fn on_feed(&mut self, message: Option<FeedEvent>) {
         let Some(message) = message else {
             self.feeds = None;
@@ -500,7 +501,8 @@ impl Loop {
         }
     }
 
-    /// Applies a message. Returns whether it says more than when a watch was last heard from, which shows with the next tick.
+    /// Applies a message. Returns false if it has only a new time at which a watch was last heard from, which the next
+    /// tick shows.
     fn apply(&mut self, message: FeedEvent) -> bool {
         let now = self.clock.now();
         self.keep(&message, now);
@@ -520,7 +522,7 @@ impl Loop {
             self.next_frame = Instant::now();
         }
         if !had_engine && self.app.model.engine.is_some() {
-            // Views were brought up to date with it.
+            // The views were refreshed when the engine started.
             self.refreshed_since(started);
         }
         has_news
@@ -559,9 +561,9 @@ impl Loop {
     }
 
     fn on_waking(&mut self, asked: Option<Timestamp>) {
-        // Rounding between the two clocks must not wake the engine before its time, again and again.
+        // Rounding between the two clocks must not wake the engine before its time over and over.
         let now = self.now();
-        // A pass that finds nothing new shows nothing new: the next tick will do.
+        // After a pass that finds nothing new, drawing can wait for the next tick.
         if self.app.on_timeout(asked.map_or(now, |asked| asked.max(now))) {
             self.changed();
         }
@@ -569,7 +571,7 @@ impl Loop {
 
     fn on_tick(&mut self) {
         self.next_tick = Instant::now() + SECOND;
-        // A node may have fallen silent by nothing but time.
+        // A node may have become silent merely because time passed.
         self.forecast_is_old |= self.app.model.forecast.is_none();
         self.undrawn = !self.app.is_frozen() || self.app.is_in_history();
         self.refresh();
@@ -580,17 +582,17 @@ impl Loop {
         vitals::log(&self.app.model, self.now());
     }
 
-    /// Work beside the loop panicked.
+    /// Reports that background work panicked.
     fn report_fault(&mut self, what: &str) {
         let text = format!("{what}: this is a fault of kordon");
         self.app.model.journal.trouble(self.now(), "", &text);
         self.changed();
     }
 
-    /// What was worked out of what is shown is to be drawn.
+    /// Schedules a draw for a new result about what is shown.
     fn show_result(&mut self) {
         if self.app.playback.is_some() {
-            // No tick comes to arrange it.
+            // A recording has no ticks that would arrange the lists.
             self.app.arrange(self.now());
             self.undrawn = true;
         } else {
@@ -598,23 +600,23 @@ impl Loop {
         }
     }
 
-    /// The model that results are of, and its time.
+    /// Returns the model that background work is about, and its time.
     fn worked_on(&mut self) -> (&mut Model, Timestamp) {
         self.app.worked_on(self.clock.now())
     }
 
-    /// The time of what is shown: of a recording, its own.
+    /// Returns the time of what is shown; for a recording, its own time.
     fn now(&self) -> Timestamp {
         self.app.model_time(self.clock.now())
     }
 
-    /// Something has come in that may show.
+    /// Marks that something has arrived that may be visible.
     fn changed(&mut self) {
         self.undrawn = !self.app.is_frozen();
         self.outdated();
     }
 
-    /// Something has come in that views and forecasts are to follow.
+    /// Marks that views and forecasts are out of date.
     const fn outdated(&mut self) {
         self.unrefreshed = true;
         self.forecast_is_old = true;
@@ -638,7 +640,7 @@ impl Loop {
         self.refreshed_since(started);
     }
 
-    /// Views are up to date; that was begun at this moment.
+    /// Sets the time of the next refresh, after a refresh that began at `started`.
     fn refreshed_since(&mut self, started: Instant) {
         let cost = started.elapsed();
         let pace = if self.app.model.engine.is_some() {
@@ -654,7 +656,7 @@ impl Loop {
         self.undrawn = true;
     }
 
-    /// Asks the kubelet of the node that is shown, and those of nodes that report pressure.
+    /// Sends requests to the kubelets of the node that is shown and of nodes that report pressure.
     fn ask_kubelets(&mut self) {
         let shown = self.app.shown_node();
         let model = &self.app.model;
@@ -697,7 +699,7 @@ impl Loop {
         self.changed();
     }
 
-    /// Sends a request of an operation.
+    /// Sends a request of the operation whose channel has room.
     fn on_request_room(&mut self, room: Option<(OperationId, mpsc::OwnedPermit<Request>)>) {
         if let Some((id, room)) = room
             && let Some(request) = self.app.next_request(&id)
@@ -706,7 +708,7 @@ impl Loop {
         }
     }
 
-    /// Lets operations see what has changed.
+    /// Lets operations look at what has changed.
     fn show_changes(&mut self) {
         self.next_look = Instant::now() + LOOK;
         self.app.show_changes(self.now());
@@ -714,14 +716,14 @@ impl Loop {
     }
 }
 
-/// Whether a list has become complete that somebody waits for: that is shown at once.
+/// Whether a list that the user waits for is now complete, which is shown at once.
 fn ends_awaited_list(kind: FeedKind, before: Option<&FeedState>, now: &FeedState) -> bool {
     matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods)
         && matches!(before, Some(FeedState::Listing { .. }))
         && *now == FeedState::Live
 }
 
-/// Sleeps until the moment; forever where there is none.
+/// Sleeps until the moment, forever if there is none.
 async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
@@ -729,7 +731,7 @@ async fn at(moment: Option<Instant>) {
     }
 }
 
-/// The next message; forever none once the channel has been closed.
+/// Waits for the next message; none when the channel closes. Waits forever if there is no channel.
 async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
     match channel {
         Some(channel) => channel.recv().await,
@@ -737,7 +739,8 @@ async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
     }
 }
 
-/// Waits for room in the channel, where there is something to send; false once the receiver is gone.
+/// Waits for room in the channel, forever if there is no channel or nothing to send. Returns false if the receiver is
+/// gone.
 async fn room_for_effect(channel: Option<&mpsc::Sender<Effect>>, wanted: bool) -> bool {
     match channel {
         Some(channel) if wanted => channel.reserve().await.is_ok(),

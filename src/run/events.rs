@@ -1,4 +1,4 @@
-//! Follows the Events about the object whose detail is shown, and the object itself, and no other.
+//! Watches the Events about the object whose detail is shown, and that object itself. No others are followed.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::{
 };
 use kordon_core::cluster::{EventSubject, ObjectEvents, ObjectRead, Version};
 
-/// Reports of a kind that wait to be shown. When it is full, who reports waits: each report has all there is.
+/// Capacity of each queue of reports. When it is full, the sender waits; each report has the full state.
 const REPORTS: usize = 4;
 
-/// A server that is asked for Events and objects.
+/// An API server from which Events and objects are read.
 #[derive(Clone)]
 pub struct EventServer(pub(super) Client);
 
@@ -27,15 +27,15 @@ impl fmt::Debug for EventServer {
 
 /// Follows one object at a time, and the Events about it.
 pub struct ShownEvents {
-    /// None where there is no server to ask.
+    /// None if there is no API server.
     server: Option<EventServer>,
     following: Option<Following>,
 }
 
-/// What is followed. It ends when this is dropped.
+/// The object that is followed. Following ends when this is dropped.
 struct Following {
     subject: EventSubject,
-    /// Each version of the object that the watches have reported.
+    /// Sends each version of the object that the watches have reported.
     versions: watch::Sender<Version>,
     events: mpsc::Receiver<ObjectEvents>,
     objects: mpsc::Receiver<ObjectRead>,
@@ -47,7 +47,7 @@ impl ShownEvents {
         Self { server, following: None }
     }
 
-    /// Follows this object from now on, and no other one.
+    /// Follows this object from now on, and no other.
     pub fn follow(&mut self, wanted: Option<ShownObject>) {
         match (&self.following, &wanted) {
             (Some(following), Some(wanted)) if following.subject == wanted.subject => {
@@ -64,7 +64,7 @@ impl ShownEvents {
         }
     }
 
-    /// The next report; forever none while nothing is followed. May be dropped and awaited again.
+    /// Waits for the next report, forever if nothing is followed. May be dropped and awaited again.
     pub async fn next(&mut self) -> (EventSubject, SubjectReport) {
         let Some(following) = &mut self.following else { return std::future::pending().await };
         let report = tokio::select! {
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// The note of the next report about the object, and why there is none.
+    /// Note in the next report about the object, or why there is none.
     async fn next_object(shown: &mut ShownEvents) -> (Option<String>, Option<String>) {
         loop {
             let report = timeout(Duration::from_secs(90), shown.next()).await.expect("a report");

@@ -1,8 +1,8 @@
-//! The history of the dashboard: what its watches report goes into a ring on disk, on a thread of its own.
+//! The history of the dashboard: a separate thread writes what the watches report to a ring on disk.
 //!
-//! The loop hands over each message as it comes, and a copy of what is known for each keyframe, which is written on another
-//! thread meanwhile. It never waits: where the thread does not keep up, nothing is handed over until it has, and the history has
-//! a gap.
+//! The loop sends each message to the thread, and a copy of what is known for each keyframe. Another thread writes the
+//! keyframe at the same time. The loop never waits: if the thread does not keep up, the loop sends nothing until the
+//! thread has caught up, and the history has a gap.
 
 use std::{
     env,
@@ -39,31 +39,32 @@ use crate::{
 use kordon_core::{cluster::Cluster, engine::Settings};
 use kordon_time::{Span, Timestamp};
 
-/// How many keyframes there are in the time that is kept, unless that would be one more often than every [`KEYFRAMES`].0 or
-/// less often than every [`KEYFRAMES`].1: each costs as much as some hundred thousand changes.
+/// Number of keyframes in the time that is kept. The interval between them is at least [`KEYFRAMES`].0 and at most
+/// [`KEYFRAMES`].1, because a keyframe costs as much as some hundred thousand changes.
 const KEYFRAMES_KEPT: i64 = 12;
 const KEYFRAMES: (Span, Span) = (Span::from_secs(60), Span::from_secs(600));
 
-/// How many changes are handed over at once: waking the thread costs more than encoding one.
+/// Number of changes that are sent to the thread at once: waking it costs more than encoding a change.
 const BATCH: usize = 100;
 
-/// The most that waits for the thread: batches, and changes in them. With more of them there is a gap. 20,000 pods are some 30 MiB.
+/// Limits of what waits for the thread: batches, and changes in them. Beyond either limit there is a gap. 20,000 pods
+/// take about 30 MiB.
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
 
-/// How often is looked whether a keyframe is written, when no message comes.
+/// How often the thread checks whether a keyframe is finished, when no message arrives.
 const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);
 
-/// Why there is a gap.
+/// Reason that is recorded with a gap.
 const TOO_MUCH: &str = "the watches reported more than the history could keep up with";
 
-/// What is kept, and where.
+/// How much is kept, and where.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
-    /// The folder of its files; none if there is no home.
+    /// Folder of the files; none if there is no home folder.
     pub folder: Option<PathBuf>,
     pub limits: RingLimits,
-    /// What a replay of it starts with.
+    /// What a replay of the history starts with.
     pub start: RecordingStart,
 }
 
@@ -72,46 +73,46 @@ pub struct HistoryOptions {
 pub struct History {
     inbox: mpsc::SyncSender<HistoryMessage>,
     batch: EventBatch,
-    /// The changes that wait in the inbox.
+    /// Number of changes that wait in the inbox.
     waiting: Arc<AtomicUsize>,
     reports: watch::Receiver<HistoryReport>,
     phase: HistoryPhase,
-    /// How many keyframes were handed over because the thread asked for them.
+    /// Value of `HistoryReport::wanted` at the last keyframe that was sent.
     answered: u64,
 }
 
-/// What is handed over.
+/// What the loop sends to the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HistoryPhase {
-    /// Nothing, until the first lists are complete: loading comes first.
+    /// Nothing until the first lists are complete: loading has priority.
     Loading,
-    /// All of it.
+    /// All messages.
     Recording,
-    /// Nothing since then, until the thread has caught up.
+    /// Nothing since this time, until the thread has caught up.
     Behind(Timestamp),
-    /// Nothing any more.
+    /// Nothing: the thread has ended.
     Ended,
 }
 
-/// What the thread says of the history.
+/// State of the history, as the thread reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryReport {
-    /// When it begins; none while nothing is kept.
+    /// Time at which the history begins; none while nothing is kept.
     pub from: Option<Timestamp>,
-    /// Its size on disk, and the most that it may become.
+    /// Size on disk, and its limit, in bytes.
     pub bytes: u64,
     pub limit: u64,
-    /// How many keyframes the thread has asked for.
+    /// Number of keyframes that the thread has requested.
     wanted: u64,
-    /// Why it has ended, if so.
+    /// Why the history has ended; none if it has not.
     pub failure: Option<String>,
 }
 
-/// Messages of the watches that are handed over together.
+/// Messages of the watches that are sent to the thread together.
 #[derive(Debug, Default)]
 struct EventBatch {
     events: Vec<(FeedEvent, Timestamp)>,
-    /// How many changes they have; a message counts as one at least.
+    /// Number of changes in them; each message counts as at least one.
     changes: usize,
 }
 
@@ -129,15 +130,15 @@ type KeyframeJob = JoinHandle<Result<SegmentKeyframe, RecordingError>>;
 enum HistoryMessage {
     Events(EventBatch),
     Keyframe(Box<KnownState>, KeyframeTimes),
-    /// Wants to read what is kept.
+    /// Requests a reader of what is kept until this time.
     Read(Timestamp, oneshot::Sender<RingReader>),
 }
 
-/// When a keyframe is made.
+/// Time of a keyframe, and the gap before it.
 #[derive(Clone, Copy, Debug)]
 struct KeyframeTimes {
     now: Timestamp,
-    /// Since when nothing was handed over, if so.
+    /// Start of the gap before the keyframe, if there is one.
     gap: Option<Timestamp>,
 }
 
@@ -145,7 +146,7 @@ impl History {
     /// Starts the thread. Nothing is written before the first lists are complete.
     ///
     /// # Errors
-    /// There can be no thread, or there is no folder.
+    /// The thread cannot be started, or there is no folder.
     pub fn start(options: HistoryOptions) -> io::Result<Self> {
         let HistoryOptions { folder, limits, start } = options;
         let folder = folder.ok_or_else(|| io::Error::other("set XDG_CACHE_HOME or HOME"))?;
@@ -171,7 +172,7 @@ impl History {
         Ok(Self { inbox, batch, waiting, reports, phase, answered: 0 })
     }
 
-    /// Hands over a message of the watches.
+    /// Sends a message of the watches to the thread, as part of a batch.
     pub fn on_event(&mut self, event: &FeedEvent, now: Timestamp) {
         if self.phase != HistoryPhase::Recording {
             return;
@@ -183,7 +184,7 @@ impl History {
         }
     }
 
-    /// Hands over what is known if it is time for a keyframe: the model has all that was handed over.
+    /// Sends a copy of what is known if a keyframe is due. The model must have applied all messages that were sent.
     pub fn on_applied(&mut self, model: &Model, now: Timestamp) {
         let wanted = self.reports.borrow().wanted;
         let (is_due, gap) = match self.phase {
@@ -204,7 +205,7 @@ impl History {
         }
     }
 
-    /// Hands over the batch, unless too much waits already.
+    /// Sends the batch to the thread, unless too many changes wait already.
     fn send_batch(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         let Some((_, since)) = batch.events.first() else { return };
@@ -224,7 +225,7 @@ impl History {
         }
     }
 
-    /// There is no room for a message.
+    /// Handles a message for which the inbox has no room.
     fn on_full(&mut self, message: HistoryMessage) {
         match message {
             HistoryMessage::Events(EventBatch { events, changes }) => {
@@ -236,17 +237,17 @@ impl History {
             HistoryMessage::Keyframe(_, KeyframeTimes { now, gap }) => {
                 self.phase = HistoryPhase::Behind(gap.unwrap_or(now));
             }
-            // Its sender is dropped: that is the answer.
+            // The sender of the answer is dropped, so the reader gets an error.
             HistoryMessage::Read(..) => {}
         }
     }
 
-    /// What the thread says next of the history; forever nothing once it has ended. May be dropped and awaited again.
+    /// Waits for the next report of the thread, forever once the history has ended. May be dropped and awaited again.
     pub async fn next_report(&mut self) -> HistoryReport {
         if self.reports.changed().await.is_ok() {
             return self.reports.borrow_and_update().clone();
         }
-        // The thread has ended, and has said why, or it panicked.
+        // The thread has reported why it ended, or it panicked.
         if self.reports.borrow().failure.is_some() || self.phase == HistoryPhase::Ended {
             return std::future::pending().await;
         }
@@ -255,7 +256,8 @@ impl History {
         HistoryReport { failure, ..HistoryReport::default() }
     }
 
-    /// Asks for what is kept until now. What comes back waits for it, and is called beside the loop.
+    /// Requests what is kept until now. The returned function waits for the answer, so it must be called on another
+    /// thread than the loop's.
     pub fn read(&mut self, now: Timestamp) -> impl FnOnce() -> Result<RingReader, HistoryError> + use<> {
         let (answer, answered) = oneshot::channel();
         self.send_batch();
@@ -264,14 +266,14 @@ impl History {
     }
 }
 
-/// What the thread has.
+/// State of the thread.
 struct HistoryThread<'a> {
     writer: RecordingWriter<Ring>,
     reporter: &'a watch::Sender<HistoryReport>,
     wanted: u64,
-    /// Whether a keyframe was asked for that has not come.
+    /// Whether a keyframe was requested and has not arrived yet.
     awaits_keyframe: bool,
-    /// The keyframe that is being written, of the last segment.
+    /// The keyframe of the last segment, while it is being written.
     keyframe: Option<KeyframeJob>,
 }
 
@@ -303,7 +305,7 @@ impl<'a> HistoryThread<'a> {
                 }
                 Some(HistoryMessage::Keyframe(state, times)) => self.begin_keyframe(*state, times)?,
                 Some(HistoryMessage::Read(now, answer)) => {
-                    // The loop may not need it any more.
+                    // The receiver may be gone.
                     if let Some(kept) = self.read(now)? {
                         let _ = answer.send(kept);
                     }
@@ -318,7 +320,7 @@ impl<'a> HistoryThread<'a> {
         Ok(())
     }
 
-    /// Waits for a message; none if it is time to look whether the keyframe is written.
+    /// Waits for a message; none if it is time to check whether the keyframe is finished.
     fn next_message(
         &self,
         messages: &mpsc::Receiver<HistoryMessage>,
@@ -333,7 +335,7 @@ impl<'a> HistoryThread<'a> {
         }
     }
 
-    /// Asks the loop for what is known, if it is time for a keyframe.
+    /// Requests what is known from the loop, if a keyframe is due.
     fn ask_for_keyframe(&mut self, now: Timestamp) {
         let may_ask = !self.awaits_keyframe && self.keyframe.is_none();
         if may_ask && self.writer.is_segment_due(now) {
@@ -349,7 +351,7 @@ impl<'a> HistoryThread<'a> {
             self.end_keyframe()?;
             self.writer.gap(since, TOO_MUCH, now)?;
         } else if is_wanted && !self.writer.is_segment_due(now) {
-            // A list has started since it was asked for.
+            // A list has started since the keyframe was requested.
             return Ok(());
         }
         let keyframe = self.writer.begin_segment(now)?;
@@ -357,7 +359,7 @@ impl<'a> HistoryThread<'a> {
         Ok(())
     }
 
-    /// Waits for the keyframe that is being written, if one is.
+    /// Waits until the keyframe in progress, if there is one, is written.
     fn end_keyframe(&mut self) -> Result<(), RecordingError> {
         if let Some(keyframe) = self.keyframe.take() {
             let written = keyframe.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked));
@@ -366,7 +368,7 @@ impl<'a> HistoryThread<'a> {
         Ok(())
     }
 
-    /// What is kept; none while nothing is.
+    /// Returns a reader of what is kept; none while nothing is kept.
     fn read(&mut self, now: Timestamp) -> Result<Option<RingReader>, RecordingError> {
         if self.writer.ring().needs_keyframe() {
             self.end_keyframe()?;
@@ -412,13 +414,13 @@ fn changes(event: &FeedEvent) -> usize {
     }
 }
 
-/// Whether no list is being read, and a model that begins here has an engine at once. Watches that have reported nothing yet are
-/// those of kinds that follow the nodes.
+/// Whether the model has an engine and no list is being read, so that a model that starts from this state has an engine
+/// at once. Watches without a report so far are of kinds that are listed after the nodes.
 fn is_listed(model: &Model) -> bool {
     model.engine.is_some() && model.feeds.iter().all(|(kind, _)| model.feeds.has_answered(kind))
 }
 
-/// Why it cannot be looked at, or saved.
+/// Why the history cannot be shown or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     #[error("it cannot be read now: try again")]
@@ -433,7 +435,7 @@ pub enum HistoryError {
     },
 }
 
-/// What the user is shown.
+/// Text for the user.
 fn why_ended(error: &RecordingError, folder: &Path) -> String {
     let folder = folder.display();
     match error {
@@ -442,10 +444,11 @@ fn why_ended(error: &RecordingError, folder: &Path) -> String {
     }
 }
 
-/// A player of what a history keeps of a cluster whose controller has these settings.
+/// Returns a player of what a history keeps, with these settings of the cluster's controller, and the start and end of
+/// the recording.
 ///
 /// # Errors
-/// It cannot be read.
+/// What is kept cannot be read.
 pub fn player_of(
     kept: &RingReader,
     settings: &Settings,
@@ -459,27 +462,27 @@ pub fn player_of(
     Ok((Player::new(played, searched), whole))
 }
 
-/// Writes what a history keeps into a new file, a recording like any other. Returns its size.
+/// Writes what a history keeps to a new file, which is an ordinary recording. Returns its size in bytes.
 ///
 /// # Errors
 /// The file exists or cannot be written.
 pub fn save(mut kept: RingReader, file: &Path) -> Result<u64, HistoryError> {
     let failed = |error| HistoryError::Save { file: file.display().to_string(), error };
-    // Only its owner may read it: it names what runs in the cluster.
+    // Only the owner of the file may read it, because it has the names of what runs in the cluster.
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     let mut saved = opened.map_err(failed)?;
     let size = io::copy(&mut kept, &mut saved).map_err(failed)?;
     Ok(size)
 }
 
-/// The folder of the files; none without a home.
+/// The folder of the files; none if there is no home folder.
 pub fn folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(cache.join("kordon"))
 }
 
-/// From one keyframe to the next, where so much is kept.
+/// Interval between keyframes if this much time is kept.
 pub fn keyframe_interval(kept: Span) -> Span {
     Span::from_secs(kept.as_secs() / KEYFRAMES_KEPT).clamp(KEYFRAMES.0, KEYFRAMES.1)
 }
@@ -498,7 +501,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// Of a cluster without nodes.
+    /// A model of a cluster without nodes, whose lists are complete.
     fn listed_model() -> Model {
         let observer = ModelOptions::observer(ServerVersion::new(1, 36));
         let mut model = Model::new(ModelOptions { role: ControllerRole::Shadow, ..observer }, START);
@@ -533,7 +536,7 @@ mod tests {
         history.on_event(&message("before the first keyframe"), at(0));
         history.on_applied(&model, at(1));
         history.on_event(&message("kept"), at(2));
-        // The thread works on these for as long as it takes to hand over many more.
+        // The thread works on these changes long enough to send many more messages.
         let changes = (0..300_000)
             .map(|number| Change::Node(ObjectEvent::Deleted(NodeName::from(format!("n{number}").as_str()))));
         history.on_event(&FeedEvent::Changes(changes.collect()), at(3));

@@ -1,5 +1,5 @@
-//! Asks the kubelets of nodes that somebody looks at, or that report pressure, what they measure; no others. And
-//! metrics.k8s.io while its columns are shown.
+//! Reads measurements from the kubelets of nodes that the user looks at or that report pressure, and from no others.
+//! Reads metrics.k8s.io while its columns are shown.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,16 +17,16 @@ use kordon_core::{
     pressure::UsageMetric,
 };
 
-/// How often a kubelet is asked: it measures every ten seconds.
+/// Interval between requests to a kubelet, which measures every ten seconds.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// How often metrics.k8s.io is asked: it has a new value about every 15 to 60 seconds.
+/// Interval between requests to metrics.k8s.io, which has a new value about every 15 to 60 seconds.
 const METRICS_AGAIN: Duration = Duration::from_secs(30);
 
-/// The same while it does not answer: most clusters that have none will not get one now.
+/// Interval while metrics.k8s.io does not answer: most clusters without it will not get it soon.
 const WITHOUT_METRICS: Duration = Duration::from_secs(300);
 
-/// How many kubelets are asked at the same time. The others wait for the next round.
+/// Limit of requests in flight. Kubelets beyond it wait for the next round.
 const AT_ONCE: usize = 8;
 
 /// A node whose kubelet is asked, and the pods on it.
@@ -36,7 +36,7 @@ pub struct WantedKubelet {
     pub pods: BTreeSet<Key>,
 }
 
-/// What an answer is about.
+/// An answer of a kubelet or of metrics.k8s.io.
 #[derive(Debug)]
 pub enum UsageAnswer {
     Kubelet(NodeName, Box<KubeletReport>),
@@ -44,7 +44,7 @@ pub enum UsageAnswer {
     Nodes(Result<BTreeMap<NodeName, UsageMetric>, String>),
 }
 
-/// What somebody looks at.
+/// What the user looks at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookedAt {
     /// The node whose detail is shown.
@@ -53,17 +53,17 @@ pub struct LookedAt {
     pub usage: bool,
 }
 
-/// Asks kubelets and metrics.k8s.io, each at most once in a while.
+/// Sends requests to kubelets and metrics.k8s.io, at most one to each per interval.
 pub struct KubeletReader {
-    /// None where there is no server to ask.
+    /// None if there is no API server.
     server: Option<EventServer>,
     clock: Clock,
     asking: JoinSet<UsageAnswer>,
-    /// When each was asked last.
+    /// Time of the last request to the kubelet of each node.
     asked: BTreeMap<NodeName, Instant>,
     metrics_due: Instant,
     looked_at: LookedAt,
-    /// When to look for nodes to ask again.
+    /// When [`KubeletReader::ask`] should be called next.
     pub due: Instant,
 }
 
@@ -81,7 +81,7 @@ impl KubeletReader {
         }
     }
 
-    /// Has what is newly looked at asked at once.
+    /// Sets what the user looks at. If that has changed, the next requests are due at once.
     pub fn look_at(&mut self, looked_at: LookedAt) {
         if self.looked_at != looked_at {
             self.due = Instant::now();
@@ -89,7 +89,7 @@ impl KubeletReader {
         }
     }
 
-    /// Asks those that were not asked recently.
+    /// Sends requests to the wanted kubelets that had none recently, and to metrics.k8s.io if it is due.
     pub fn ask(&mut self, wanted: Vec<WantedKubelet>) {
         let now = Instant::now();
         self.due = now + AGAIN;
@@ -113,7 +113,7 @@ impl KubeletReader {
         }
     }
 
-    /// The next answer; forever none while nobody is asked. May be dropped and awaited again.
+    /// Waits for the next answer, forever if no request is in flight. May be dropped and awaited again.
     pub async fn next(&mut self) -> UsageAnswer {
         loop {
             match self.asking.join_next().await {
@@ -123,7 +123,7 @@ impl KubeletReader {
                     }
                     return answer;
                 }
-                // It was cancelled: the program ends.
+                // The task was cancelled because the program ends.
                 Some(Err(_)) => {}
                 None => return std::future::pending().await,
             }

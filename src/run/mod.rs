@@ -1,6 +1,6 @@
-//! The loops: of the dashboard, of sessions without a screen, and of an operation that the command line started.
+//! Event loops: of the dashboard, of sessions without a screen, and of an operation that the command line started.
 //!
-//! Each is one task that owns its state; there are no locks. What takes long runs beside the loop ([`background`]).
+//! Each loop is one task that owns its state; there are no locks. Long work runs on other threads ([`background`]).
 
 pub mod approval;
 pub mod background;

@@ -1,5 +1,5 @@
-//! Searches a recording for its notable moments, in slices beside the loop. On the way it leaves what is known every few seconds, from
-//! which a replay goes on.
+//! Searches a recording for its notable moments, in slices on another thread. On the way it makes checkpoints, from
+//! which a replay can continue.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use kordon_time::Timestamp;
 pub struct MomentSearch<R> {
     replay: Replay<R>,
     finder: MomentFinder,
-    /// The damaged stretches that are among the moments.
+    /// Starts of the damaged stretches that are already among the moments.
     damaged: BTreeSet<Timestamp>,
     is_done: bool,
 }
@@ -28,20 +28,21 @@ pub struct MomentSearch<R> {
 #[derive(Debug, Default)]
 pub struct SearchProgress {
     pub moments: Arc<Vec<Moment>>,
-    /// How far the recording was searched.
+    /// Time up to which the recording was searched.
     pub until: Timestamp,
     pub is_done: bool,
-    /// What the last slice left to go on from.
+    /// Checkpoints that the last slice made.
     pub checkpoints: Checkpoints,
 }
 
 impl<R: Read + Seek> MomentSearch<R> {
-    /// A search of a recording from its start.
+    /// Returns a search of a recording from its start.
     pub fn new(replay: Replay<R>) -> Self {
         Self { replay, finder: MomentFinder::default(), damaged: BTreeSet::new(), is_done: false }
     }
 
-    /// Searches on until the end, or until `is_over` between two seconds of the recording.
+    /// Continues the search to the end of the recording, or until `is_over`, which is checked after each second of the
+    /// recording.
     pub fn advance(&mut self, is_over: impl Fn() -> bool) -> SearchProgress {
         let until = self.replay.reader().until();
         while !self.is_done && !is_over() {
@@ -72,7 +73,7 @@ impl<R: Read + Seek> MomentSearch<R> {
         }
     }
 
-    /// Notes why nothing more can be read. Returns whether that is so.
+    /// Notes why nothing more can be read, if there was an error. Returns whether there was one.
     fn note_error(&mut self, played: Result<(), RecordingError>) -> bool {
         let Err(error) = played else { return false };
         let (at, text) = (self.replay.at(), error.to_string());
@@ -81,7 +82,7 @@ impl<R: Read + Seek> MomentSearch<R> {
     }
 }
 
-/// What is to be said of how a recording ends; none where it ends as it should.
+/// Text on how a recording ends; none if it ended normally.
 pub fn end_note(end: RecordingEnd) -> Option<&'static str> {
     match end {
         RecordingEnd::Whole => None,

@@ -19,10 +19,10 @@ use kordon_core::{
     operation::{Operation, OperationNotice},
 };
 
-/// An operation in progress, and all that it is connected to.
+/// An operation in progress, with its connections to the cluster, the executor and the journal.
 pub struct OperationRun {
     pub operation: Operation,
-    /// What the watches report; without an engine.
+    /// Model of what the watches report, without an engine.
     pub model: Model,
     pub feeds: mpsc::Receiver<FeedEvent>,
     pub link: RequestLink,
@@ -31,7 +31,7 @@ pub struct OperationRun {
     pub clock: Clock,
 }
 
-/// What the operator asks for while it is in progress.
+/// Input of the operator while an operation is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorInput {
     Pause,
@@ -39,14 +39,14 @@ pub enum OperatorInput {
     Cancel,
 }
 
-/// How often the operator hears how far it is.
+/// How often the operator sees the progress.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// The operation looks at changes at most this often: a large cluster reports hundreds a second.
+/// Shortest interval at which the operation looks at changes: a large cluster reports hundreds of changes a second.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl OperationRun {
-    /// Runs the operation to its end. `tell` receives what the operator should know. `input` may end before.
+    /// Runs the operation to its end. `tell` receives notices for the operator. `input` may end before the operation.
     pub async fn run(
         &mut self,
         input: &mut mpsc::Receiver<OperatorInput>,
@@ -102,7 +102,7 @@ impl OperationRun {
         }
     }
 
-    /// How far it is, and when what is left of it ends.
+    /// Passes on the progress, and when the rest of the operation will likely end.
     fn tell_progress(&self, tell: &mut impl FnMut(&OperationNotice)) {
         let now = self.clock.now();
         if let Some(left) = self.operation.time_left(&self.model.cluster, now) {
@@ -120,7 +120,7 @@ impl OperationRun {
         }
     }
 
-    /// Applies what a watch reported. Returns whether that changed the cluster.
+    /// Applies a message of a watch. Returns whether it changed the cluster.
     fn on_watch_event(&mut self, event: FeedEvent, tell: &mut impl FnMut(&OperationNotice)) -> bool {
         let broken = match &event {
             FeedEvent::Health(kind, FeedHealth { state: FeedState::Broken { error, .. }, .. }) => {
@@ -143,7 +143,7 @@ impl OperationRun {
         tell(&OperationNotice { at: self.clock.now(), level, subject: String::new(), text });
     }
 
-    /// Passes notices on, and writes them to the journal.
+    /// Passes on the notices of the operation, and writes them to the journal.
     async fn write_notices(&mut self, tell: &mut impl FnMut(&OperationNotice)) {
         while let Some(notice) = self.operation.poll_notice() {
             tell(&notice);

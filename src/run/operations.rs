@@ -1,5 +1,5 @@
-//! The dashboard's driver of operations: does the app's jobs, sends the requests of operations, and writes their journal.
-//! It decides nothing.
+//! The dashboard's driver of operations: runs the app's jobs, sends the requests of operations, and writes their
+//! journal. It makes no decisions.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -36,30 +36,30 @@ use kordon_core::{
     plan::Permission,
 };
 
-/// What operations of the dashboard are connected to.
+/// Connects the operations of the dashboard to the cluster and the journal.
 pub struct OperationsDriver {
     /// None if nothing can be written.
     context: Option<WriteContext>,
-    /// The jobs of the app that are being done, several at once: one of a dialog that was closed may take long.
+    /// Jobs of the app in progress. Several run at once, because a job of a closed dialog may take long.
     jobs: Vec<Background<DoneJob>>,
     running: BTreeMap<OperationId, RunningOperation>,
 }
 
-/// What the app has to know of a job, and the lock of the operation that the job started.
+/// Result of a job for the app, and the lock of the operation if the job started one.
 struct DoneJob {
     result: JobResult,
     lock: Option<OperationLock>,
 }
 
-/// An operation whose lock we have.
+/// An operation that this process has locked.
 struct RunningOperation {
     lock: OperationLock,
-    /// When it is full, requests wait in their operation. None once the operation has ended.
+    /// Channel to the executor. When it is full, requests wait in their operation. None once the operation has ended.
     requests: Option<mpsc::Sender<Request>>,
     outcomes: mpsc::Receiver<(RequestId, RequestOutcome)>,
     /// Lines to be written, in their order.
     lines: VecDeque<JournalLine>,
-    /// Writes a batch of lines at a time, so that their order stays.
+    /// Writes one batch of lines at a time, so that the lines keep their order.
     journal: Background<std::io::Result<()>>,
 }
 
@@ -93,7 +93,7 @@ impl OperationsDriver {
                 self.end(&id);
             }
             Job::FindInterrupted => {
-                // Where nothing can be written, nothing was interrupted.
+                // Without a context nothing can be written, so no operation was interrupted.
                 if self.context.is_some() {
                     self.spawn_in_context(
                         |context| blocking(move || context.interrupted()),
@@ -136,7 +136,7 @@ impl OperationsDriver {
         self.spawn_job(async move { DoneJob { result: work.await, lock: None } });
     }
 
-    /// The same for what needs a cluster that may be written to.
+    /// Starts a job that needs a cluster that may be written to. Without one, the result is an error.
     fn spawn_in_context<T, W>(
         &mut self,
         work: impl FnOnce(WriteContext) -> W,
@@ -154,7 +154,7 @@ impl OperationsDriver {
         });
     }
 
-    /// Waits for the next result that the app has to know; forever where nothing runs. May be dropped and awaited again.
+    /// Waits for the next result for the app, forever if nothing runs. May be dropped and awaited again.
     ///
     /// # Errors
     /// A job panicked.
@@ -174,7 +174,7 @@ impl OperationsDriver {
         Ok(result)
     }
 
-    /// Starts to execute the requests of an operation.
+    /// Starts an executor for the requests of an operation.
     fn start_executor(&mut self, lock: OperationLock) {
         let Some(context) = &self.context else { return };
         let RequestLink { items, outcomes } = context.start_executor(&lock);
@@ -190,14 +190,14 @@ impl OperationsDriver {
         }
     }
 
-    /// Sends no more requests. The lock is released once the last line is in the journal.
+    /// Ends the requests of an operation. Its lock is released once the last line is in the journal.
     fn end(&mut self, id: &OperationId) {
         if let Some(running) = self.running.get_mut(id) {
             running.requests = None;
         }
     }
 
-    /// The channels for requests of these operations.
+    /// Returns the channels for requests of these operations.
     pub fn channels<'a>(
         &self,
         operations: impl Iterator<Item = &'a OperationId>,
@@ -208,7 +208,7 @@ impl OperationsDriver {
 }
 
 impl RunningOperation {
-    /// Waits for the next result that the app has to know. May be dropped and awaited again.
+    /// Waits for the next result for the app. May be dropped and awaited again.
     async fn next_result(&mut self) -> JobResult {
         loop {
             tokio::select! {
@@ -231,7 +231,7 @@ impl RunningOperation {
         }
     }
 
-    /// Writes the lines that wait, unless others are being written.
+    /// Writes the waiting lines, unless others are being written.
     fn write_lines(&mut self) {
         if self.journal.is_running() || self.lines.is_empty() {
             return;
@@ -241,7 +241,7 @@ impl RunningOperation {
     }
 }
 
-/// The next result of any operation; forever none if there is no operation.
+/// Waits for the next result of any operation, forever if there is no operation.
 async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> JobResult {
     let results: Vec<_> = running.map(|running| Box::pin(running.next_result())).collect();
     if results.is_empty() {
@@ -252,13 +252,13 @@ async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> Jo
 
 const NO_CONTEXT: &str = "nothing can be applied here";
 
-/// Asks which permissions are missing, and reads the guard rails.
+/// Asks the API server which permissions are missing, and reads the guard rails.
 async fn check(context: &WriteContext, permissions: &[Permission]) -> Result<Checks, String> {
     let guards = guards::read(None).map_err(|error| error.to_string())?;
     checks(context, guards, permissions).await
 }
 
-/// Runs blocking work, with its error in words.
+/// Runs blocking work on another thread. Returns its error as text.
 async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, String>
 where
     T: Send + 'static,
@@ -270,7 +270,7 @@ where
     }
 }
 
-/// Waits until one of the channels has room for a request; forever where there is none.
+/// Waits until one of the channels has room for a request, forever if there are no channels.
 pub async fn room(
     channels: Vec<(OperationId, mpsc::Sender<Request>)>,
 ) -> Option<(OperationId, mpsc::OwnedPermit<Request>)> {

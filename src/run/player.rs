@@ -1,4 +1,4 @@
-//! Plays a recording beside the loop: the model of each moment that is shown is made on another thread.
+//! Plays a recording: another thread makes the model of each moment that is shown.
 
 use std::{
     fmt,
@@ -21,10 +21,10 @@ use crate::{
 use kordon_core::forecast::Forecast;
 use kordon_time::{Span, Timestamp};
 
-/// While a recording plays, the next moment is shown after this.
+/// Interval at which the next moment is shown while a recording plays.
 const STEP: Duration = Duration::from_millis(200);
 
-/// What recordings are read from: files, and memory in tests.
+/// A source from which a recording is read: a file, or memory in tests.
 pub trait RecordingSource: Read + Seek + Send {}
 
 impl<S: Read + Seek + Send> RecordingSource for S {}
@@ -32,26 +32,26 @@ impl<S: Read + Seek + Send> RecordingSource for S {}
 /// A replay of a recording.
 pub type AnyReplay = Replay<Box<dyn RecordingSource>>;
 
-/// A search in a recording, wherever that is.
+/// A search in a recording from any source.
 type AnySearch = Box<MomentSearch<Box<dyn RecordingSource>>>;
 
 /// Plays a recording, and searches it for notable moments.
 pub struct Player {
-    /// None while it plays.
+    /// None while another thread makes a moment.
     replay: Option<Box<AnyReplay>>,
     step: Background<StepResult>,
-    /// None while it searches.
+    /// None while another thread searches.
     search: Option<AnySearch>,
     searching: Background<(AnySearch, SearchProgress)>,
     number: MomentNumber,
-    /// What the search found to go on from, and until when, while it plays.
+    /// Checkpoints of the search, kept until the replay is back. The recording was searched until `searched`.
     checkpoints: Checkpoints,
     searched: Timestamp,
-    /// When the moment that is shown, or on its way, was asked for.
+    /// When the latest moment was requested, whether it is shown or still being made.
     asked: Instant,
 }
 
-/// A moment that was made, and what made it.
+/// A moment that was made, and the replay that made it.
 pub struct StepResult {
     replay: Box<AnyReplay>,
     number: MomentNumber,
@@ -64,11 +64,12 @@ pub struct PlayedMoment {
     pub at: Timestamp,
     pub model: Result<Box<Model>, RecordingError>,
     pub kind: StepKind,
-    /// Since when what happened is known, if more is known once the search has passed the moment: then it is shown again.
+    /// Time since which events are known, if more will be known once the search has passed the moment. Then the moment
+    /// is shown again.
     pub known_from: Option<Timestamp>,
 }
 
-/// What was worked out beside the loop.
+/// A result of another thread.
 pub enum PlayerEvent {
     Step(Result<StepResult, Failed>),
     Found(Result<SearchProgress, Failed>),
@@ -85,13 +86,14 @@ impl fmt::Debug for Player {
 pub enum StepKind {
     /// Time has passed.
     Continued,
-    /// It is another place of the recording, or more is known of what happened before it.
+    /// The moment is another place in the recording, or more is known of what happened before it.
     Jumped,
 }
 
 impl Player {
-    /// A player of one recording, of which it has two replays: one plays, and the other searches. Of a place that was not searched
-    /// yet only the time since the last keyframe is played, and the rest is known once the search has passed there.
+    /// Returns a player of one recording with two replays of it: one plays, the other searches. At a place that was not
+    /// searched yet, only the time since the last keyframe is played. The rest is known once the search has passed the
+    /// place.
     pub fn new(replay: AnyReplay, search: AnyReplay) -> Self {
         Self {
             replay: Some(Box::new(replay.without_run_up())),
@@ -105,12 +107,12 @@ impl Player {
         }
     }
 
-    /// The model of where it stands before anything was played.
+    /// Returns the model before anything was played.
     pub fn first_model(&self) -> Model {
         self.replay.as_ref().expect("nothing plays yet").model().clone()
     }
 
-    /// When the next moment is to be shown; none while one is on its way, and while nothing changes.
+    /// When the next moment should be made; none while one is being made, and while nothing changes.
     pub fn due(&self, playback: &Playback) -> Option<Instant> {
         let replay = self.replay.as_ref()?;
         match playback.target {
@@ -120,19 +122,20 @@ impl Player {
         }
     }
 
-    /// Time has not passed for the recording until now.
+    /// Restarts the clock of the recording: the time before now does not count.
     pub fn restart_clock(&mut self) {
         self.asked = Instant::now();
     }
 
-    /// Starts to make the next moment: the one that is wanted, or where time is now. `before` is shown now.
+    /// Starts to make the next moment: the one that the user wants, or the one that the passing time has reached.
+    /// `before` is the model that is shown now.
     pub fn start(&mut self, playback: &Playback, before: &Model) {
         let elapsed = self.asked.elapsed();
         self.asked = Instant::now();
         self.start_after(elapsed, playback, before);
     }
 
-    /// The same where this much time has passed.
+    /// Starts to make the next moment as if this much time had passed.
     pub fn start_after(&mut self, elapsed: Duration, playback: &Playback, before: &Model) {
         let Some(replay) = self.replay.take() else { return };
         let (to, kind) = match playback.target {
@@ -150,7 +153,7 @@ impl Player {
         self.step.start(move |_| make_moment(replay, before, number, to));
     }
 
-    /// What was worked out next; forever none while nothing runs. May be dropped and awaited again.
+    /// Waits for the next result, forever if nothing runs. May be dropped and awaited again.
     pub async fn next(&mut self) -> PlayerEvent {
         tokio::select! {
             step = self.step.finished() => PlayerEvent::Step(step),
@@ -161,12 +164,12 @@ impl Player {
         }
     }
 
-    /// The next moment.
+    /// Waits for the moment that is being made.
     pub async fn next_step(&mut self) -> Result<StepResult, Failed> {
         self.step.finished().await
     }
 
-    /// Takes back what played. Returns the moment.
+    /// Keeps the replay of a step for the next one. Returns the moment.
     pub fn on_step(&mut self, step: StepResult) -> PlayedMoment {
         let StepResult { replay, number, moment } = step;
         self.number = number;
@@ -174,7 +177,7 @@ impl Player {
         moment
     }
 
-    /// Searches on, if there is more to search and nothing searches.
+    /// Starts the next slice of the search, if there is more to search and none runs.
     pub fn start_search(&mut self) {
         if let Some(mut search) = self.search.take_if(|search| !search.is_done()) {
             self.searching.start(move |cancelled| {
@@ -189,14 +192,14 @@ impl Player {
         self.searching.is_running()
     }
 
-    /// What the search has found; forever none while nothing searches. May be dropped and awaited again.
+    /// Waits for the progress of the search, forever if no search runs. May be dropped and awaited again.
     pub async fn next_found(&mut self) -> Result<SearchProgress, Failed> {
         let (search, progress) = self.searching.finished().await?;
         self.search = Some(search);
         Ok(progress)
     }
 
-    /// Takes what the search found to go on from until then.
+    /// Adds checkpoints of the search, which has come as far as `searched`.
     pub fn add_checkpoints(&mut self, checkpoints: Checkpoints, searched: Timestamp) {
         self.searched = searched;
         match &mut self.replay {
@@ -206,7 +209,7 @@ impl Player {
     }
 }
 
-/// Goes to a moment. `before` is shown if only time has passed since then.
+/// Goes to a moment. `before` is the model that is shown, if only time has passed since then.
 fn make_moment(
     mut replay: Box<AnyReplay>,
     before: Option<Model>,
@@ -215,7 +218,7 @@ fn make_moment(
 ) -> StepResult {
     let (was_continued, known_from) = (before.is_some(), replay.known_from());
     let sought = if was_continued { replay.seek(at) } else { replay.jump(at) };
-    // A model that knows of other events counts differently.
+    // Counts of a model that knows of other events cannot be continued.
     let before = before.filter(|_| replay.known_from() == known_from);
     let kind = if before.is_some() { StepKind::Continued } else { StepKind::Jumped };
     number.jump += u64::from(was_continued && kind == StepKind::Jumped);
@@ -224,7 +227,7 @@ fn make_moment(
     StepResult { replay, number, moment }
 }
 
-/// The model of a moment with its forecast, ready to be shown.
+/// Returns the model of a moment with its forecast, ready to be shown.
 fn moment(replayed: &Model, before: Option<&Model>, number: MomentNumber, at: Timestamp) -> Model {
     let mut model = replayed.clone();
     model.number(number);

@@ -15,9 +15,10 @@ use kordon_core::cluster::{Change, Known, Scope, Version};
 /// Requests in flight at once.
 const AT_ONCE: usize = 10;
 
-/// Reads what `needs` names, and asks it again until it names nothing new. What may not be read stays unknown.
+/// Reads the scopes that `needs` returns, and calls it again until it returns no new ones. Scopes that may not be read
+/// stay unknown.
 ///
-/// Everything is read once in a call: a second call brings what is known up to date.
+/// Each call reads a scope once. A second call brings the model up to date.
 pub async fn read_needed(
     connection: &Connection,
     model: &mut Model,
@@ -39,7 +40,8 @@ pub async fn read_needed(
     }
 }
 
-/// Whether what is needed next depends on a scope. On all nodes, the longest list of most plans, it does not.
+/// Whether the objects of a scope decide which scopes are needed next. The list of all nodes, the longest of most
+/// plans, does not.
 const fn leads_on(scope: &Scope) -> bool {
     !matches!(
         scope,
@@ -47,7 +49,7 @@ const fn leads_on(scope: &Scope) -> bool {
     )
 }
 
-/// Reads scopes. What may not be read stays unknown.
+/// Reads scopes. Scopes that may not be read stay unknown.
 pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Clock, scopes: Vec<Scope>) {
     let mut reads = Reads::over(connection);
     reads.waiting.extend(scopes);
@@ -56,12 +58,12 @@ pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Cloc
     }
 }
 
-/// Scopes that are read, some at once.
+/// Reads of scopes, up to `AT_ONCE` in flight.
 struct Reads<'a> {
     connection: &'a Connection,
     waiting: VecDeque<Scope>,
     running: FuturesUnordered<LocalBoxFuture<'a, (Scope, Vec<Change>)>>,
-    /// When each kind was first read: what is read of it later need not be newer.
+    /// Version of the first read of each kind. Later reads of the kind need not be newer.
     versions: BTreeMap<FeedKind, Version>,
 }
 
@@ -75,7 +77,7 @@ impl<'a> Reads<'a> {
         }
     }
 
-    /// The next scope that was read, with what it has; none once all are.
+    /// Returns the next scope that was read, with its changes; none once all are read.
     async fn next(&mut self) -> Option<(Scope, Vec<Change>)> {
         let free = AT_ONCE.saturating_sub(self.running.len()).min(self.waiting.len());
         for scope in self.waiting.drain(..free) {
@@ -90,7 +92,7 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// Reads a scope. Nothing is placed over parts of a cluster: images are left out.
+/// Reads a scope without images. Only placement needs images, and it does not run on parts of a cluster.
 async fn read(
     connection: &Connection,
     scope: Scope,

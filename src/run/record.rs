@@ -1,4 +1,4 @@
-//! Records what the watches of a cluster report, until it is stopped.
+//! Records what the watches of a cluster report, until stopped.
 
 use std::io::Write;
 
@@ -14,11 +14,11 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What was recorded, and of what.
+/// Result of a recording: totals, errors, and the cluster at the end.
 #[derive(Clone, Debug)]
 pub struct RecordingResult {
     pub totals: RecordingTotals,
-    /// When it ended.
+    /// Time at which the recording ended.
     pub until: Timestamp,
     /// Errors that the watches reported.
     pub watch_errors: u64,
@@ -63,10 +63,10 @@ pub async fn record<W: Write>(
     Ok(RecordingResult { totals, until, watch_errors, model: session.model })
 }
 
-/// Writes a keyframe of what a model knows if one is due. The model has all that was recorded.
+/// Writes a keyframe of what a model knows, if one is due. The model must have applied all messages that were recorded.
 ///
 /// # Errors
-/// It cannot be written.
+/// The keyframe cannot be written.
 pub fn write_keyframe_if_due<W: Write>(
     writer: &mut RecordingWriter<W>,
     model: &Model,
@@ -79,7 +79,7 @@ pub fn write_keyframe_if_due<W: Write>(
     writer.keyframe(keyframe_of(model.cluster.clone(), &model.feeds, &health), now)
 }
 
-/// A keyframe of what is known. `health` is that of the feeds.
+/// Content of a keyframe of a cluster. `health` is the state of the watches in `feeds`.
 pub const fn keyframe_of<'a>(
     cluster: Cluster,
     feeds: &Feeds,
@@ -103,7 +103,7 @@ pub fn recording_start(
     start
 }
 
-/// In the server's words, why nodes may not be listed, without which there is nothing to record.
+/// Error of the server that forbids to list nodes, if it does. Without nodes there is nothing to record.
 pub fn nodes_forbidden(model: &Model) -> Option<&str> {
     match model.feeds.state(FeedKind::Nodes) {
         Some(FeedState::Forbidden { error }) => Some(error),

@@ -1,5 +1,5 @@
-//! A recording, played back: the model that a kordon had which watched the cluster at the time; or would have had with other
-//! settings of the controller.
+//! Plays a recording back into a model: the model that kordon had when it watched the cluster, or the one that it would
+//! have had with other settings of the controller.
 
 use std::{
     collections::BTreeMap,
@@ -19,77 +19,79 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How far before a moment playing begins, if the recording goes back as far: what happened earlier is known from the objects
-/// only, as to a kordon that was started then.
+/// Run-up: time that is played before a moment, if the recording goes back that far. What happened earlier is known
+/// only from the objects, as if kordon had been started then.
 const HISTORY: Span = Span::from_secs(3600);
 
-/// Forward it plays through this much in any case, so that time that passes fast loses no knowledge; and this much to show another
-/// place, which is waited for.
+/// Time that is always played through, instead of starting at a later keyframe, which would lose knowledge:
+/// `PLAYED_THROUGH` when time passes, `PLAYED_TO_JUMP` when the user waits for another place.
 const PLAYED_THROUGH: Span = Span::from_secs(300);
 const PLAYED_TO_JUMP: Span = Span::from_secs(30);
 
-/// From one checkpoint to the next: what is played after it takes some hundredths of a second.
+/// Interval between checkpoints. Playing this much takes some hundredths of a second.
 const CHECKPOINT_EVERY: Span = Span::from_secs(15);
 
-/// Of a long recording, and of one of a large cluster, there are fewer checkpoints: so many pods they may have in all, which is about
-/// 150 MiB, and there are at least and at most so many of them. A node counts as this many pods: its heartbeats are in each checkpoint,
-/// and pods that have not changed are shared.
+/// Limits of the checkpoints of long recordings and large clusters. All checkpoints together may have `CHECKPOINT_PODS`
+/// pods, which take about 150 MiB. Their number is between `CHECKPOINTS.0` and `CHECKPOINTS.1`. A node counts as
+/// `PODS_PER_NODE` pods, because its heartbeats are in each checkpoint, while pods that have not changed are shared.
 const CHECKPOINT_PODS: usize = 2_000_000;
 const CHECKPOINTS: (usize, usize) = (16, 512);
 const PODS_PER_NODE: usize = 20;
 
-/// How often the model's views are brought up to date while it plays: what a state changed to and back in between is not
-/// recorded. Where the knowledge is to be completed, only the views of the moment are made: they take a third of the time.
+/// Interval at which the model's views are refreshed while it plays. A state that changes and changes back within it is
+/// not seen. If the moment will be completed later, views are refreshed only at its end, because refreshing takes a
+/// third of the time.
 const LOOK: Span = Span::from_secs(1);
 
-/// A recording without any message for this long was interrupted, for example because the machine slept: what is due meanwhile
-/// is done at its end.
+/// A recording without any message for this long was interrupted, for example because the machine slept. What is due in
+/// this time is done at its end.
 const SILENCE: Span = Span::from_secs(600);
 
-/// A recording, and the model at a moment of it. The model is a shadow, as that of every kordon that only watches; time passes
-/// for it as the recording says.
+/// A recording, and the model at one moment of it. The model is a shadow, as in every kordon that only watches. Its
+/// time is the recording's.
 #[derive(Debug)]
 pub struct Replay<R> {
     reader: RecordingReader<R>,
     settings: Settings,
-    /// How far before a moment playing begins where what happened earlier is not known.
+    /// Run-up: time that is played before a moment, if no state closer to it is known.
     run_up: Span,
-    /// The keyframe with which the knowledge begins, if more is known once the recording was searched until the moment.
+    /// Time of the keyframe at which playing began, if more will be known once the recording was searched up to the
+    /// moment.
     known_from: Option<Timestamp>,
-    /// How far the recording was searched: the checkpoints until then are all there.
+    /// Time up to which the recording was searched, so that all checkpoints up to it exist.
     searched: Timestamp,
-    /// The other settings that are asked about.
+    /// Other settings of the controller to replay with, if there are any.
     alternative: Option<Alternative>,
     state: ReplayState,
     at: Timestamp,
-    /// The next entry, if it was read.
+    /// The next entry, if it was read already.
     next: Option<RecordedEntry>,
-    /// Whether the objects of the next keyframe are news: at the beginning, and after a damaged block.
+    /// Whether the objects of the next keyframe must be applied: at the beginning, and after a damaged block.
     needs_keyframe: bool,
-    /// When the views are brought up to date next.
+    /// When the views are refreshed next.
     next_look: Timestamp,
     checkpoints: Checkpoints,
     /// The time of the last checkpoint that was made, and whether there was a keyframe since then.
     last_checkpoint: Option<Timestamp>,
     passed_keyframe: bool,
-    /// The stretches that could not be read, by their start: until when, and why.
+    /// Stretches that could not be read: start, end and reason.
     damaged: BTreeMap<Timestamp, (Timestamp, String)>,
 }
 
-/// What is known at some moments of a recording.
+/// Checkpoints of a recording, by time.
 pub type Checkpoints = BTreeMap<Timestamp, Checkpoint>;
 
-/// What is known at a moment of a recording from all that happened before it, and where what follows is read.
+/// What is known at a moment of a recording from everything before it, and the position at which reading continues.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     state: ReplayState,
     position: ReadPosition,
 }
 
-/// What a moment is played from.
+/// Where playing to a moment begins.
 #[derive(Clone, Copy, Debug)]
 enum ReplayBase {
-    /// What is known where the replay stands.
+    /// The current state of the replay.
     Here,
     Checkpoint(Timestamp),
     Keyframe(Timestamp),
@@ -98,12 +100,13 @@ enum ReplayBase {
 }
 
 impl<R: Read + Seek> Replay<R> {
-    /// A replay that stands at the start. Its shadow has the settings of the controller that were recorded, or others.
+    /// Returns a replay at the start of the recording. `settings` are those of its shadow: the recorded ones, or
+    /// others.
     pub fn new(reader: RecordingReader<R>, settings: Settings) -> Self {
         Self::of(reader, settings, None)
     }
 
-    /// A replay of what would have happened with other settings.
+    /// Returns a replay of what would have happened with other settings.
     pub fn under(reader: RecordingReader<R>, alternative: Alternative) -> Self {
         Self::of(reader, alternative.settings.clone(), Some(alternative))
     }
@@ -132,30 +135,30 @@ impl<R: Read + Seek> Replay<R> {
         replay
     }
 
-    /// The same that begins at the last keyframe before a moment, and has to play no more than the time since then: what happened
-    /// earlier is known once a search has passed the moment ([`Replay::add_checkpoints`]), and then the moment can be
-    /// [completed](Replay::can_complete).
+    /// Returns the replay without a run-up: playing to a moment begins at the last keyframe before it. What happened
+    /// before the keyframe is known once a search has passed the moment ([`Replay::add_checkpoints`]). Then the moment
+    /// can be [completed](Replay::can_complete).
     #[must_use]
     pub fn without_run_up(self) -> Self {
         Self { run_up: Span::ZERO, ..self }
     }
 
-    /// The model at the moment at which the replay stands.
+    /// Returns the model at the current moment.
     pub fn model(&self) -> &Model {
         &self.state.model
     }
 
-    /// What other settings did until that moment; none if none are asked about.
+    /// Returns what other settings did up to the current moment; none if the replay has no other settings.
     pub fn counterfactual(&self) -> Option<&Counterfactual> {
         self.state.counterfactual.as_ref()
     }
 
-    /// The model alone.
+    /// Returns the model, without the rest of the replay.
     pub fn into_model(self) -> Model {
         self.state.model
     }
 
-    /// The moment at which the replay stands.
+    /// Returns the current moment.
     pub fn at(&self) -> Timestamp {
         self.at
     }
@@ -164,7 +167,7 @@ impl<R: Read + Seek> Replay<R> {
         &self.reader
     }
 
-    /// Goes to a moment, or to the nearest that was recorded.
+    /// Goes to a moment, or to the nearest one that was recorded.
     ///
     /// # Errors
     /// The recording cannot be read. A block that is damaged is no error: the model loses its connection for that time.
@@ -172,8 +175,8 @@ impl<R: Read + Seek> Replay<R> {
         self.go_to(to, PLAYED_THROUGH)
     }
 
-    /// The same where somebody waits for another place: without a run-up less is played, and more is to be
-    /// [completed](Replay::can_complete).
+    /// Goes to a moment that the user waits for. Without a run-up, less is played than by [`Replay::seek`], so that
+    /// more is left to be [completed](Replay::can_complete).
     ///
     /// # Errors
     /// As [`Replay::seek`].
@@ -192,17 +195,17 @@ impl<R: Read + Seek> Replay<R> {
         self.play(to)
     }
 
-    /// The keyframe with which the knowledge of the moment begins; none where nothing is missing that this replay can know.
+    /// Returns the time of the keyframe at which playing began; none if nothing is missing that this replay can know.
     pub fn known_from(&self) -> Option<Timestamp> {
         self.known_from
     }
 
-    /// Whether the moment at which the replay stands is known better after another [`Replay::seek`].
+    /// Whether more is known of the current moment after another [`Replay::seek`].
     pub fn can_complete(&self) -> bool {
         self.known_from.is_some() && self.at <= self.searched
     }
 
-    /// Makes the forecast of the moment, if there is anything to predict. Later events are compared with it.
+    /// Makes a forecast at the current moment, if there is anything to predict. Later events are compared with it.
     pub fn run_forecast(&mut self) {
         let model = &mut self.state.model;
         if !model.is_abnormal() {
@@ -213,29 +216,31 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Predicts what becomes of the pods that are to leave at that moment. What really becomes of them is compared with it later.
+    /// Predicts what becomes of the pods that are about to leave at the current moment. The prediction is later
+    /// compared with what really becomes of them.
     pub fn run_outcomes(&mut self) {
         self.state.model.refresh(self.at);
         self.state.model.run_outcomes(self.at);
     }
 
-    /// The stretches that could not be read so far: from when until when, and why.
+    /// Returns the stretches that could not be read so far: start, end and reason.
     pub fn damaged(&self) -> impl Iterator<Item = (Timestamp, Timestamp, &str)> {
         self.damaged.iter().map(|(from, (until, why))| (*from, *until, why.as_str()))
     }
 
-    /// The checkpoints that were made since the last call, for another replay of the same recording.
+    /// Returns the checkpoints that were made since the last call, for another replay of the same recording.
     pub fn take_checkpoints(&mut self) -> Checkpoints {
         std::mem::take(&mut self.checkpoints)
     }
 
-    /// Takes all checkpoints of another replay of the same recording, which was played from its start until `searched`.
+    /// Adds all checkpoints of another replay of the same recording, which was played from the start up to `searched`.
     pub fn add_checkpoints(&mut self, checkpoints: Checkpoints, searched: Timestamp) {
         self.checkpoints.extend(checkpoints);
         self.searched = self.searched.max(searched);
     }
 
-    /// What `to` is played from: what is known of all that happened before, unless that takes long and is not worked out yet.
+    /// Decides where playing to `to` begins: at a state that knows everything before it, unless playing from there
+    /// takes long and no checkpoint is near.
     fn base_for(&self, to: Timestamp, patience: Span) -> ReplayBase {
         let is_ahead = self.at <= to;
         let here = Some(self.at).filter(|_| is_ahead && self.known_from.is_none());
@@ -250,7 +255,7 @@ impl<R: Read + Seek> Replay<R> {
         }
         match self.keyframe_for(to).filter(|keyframe| *keyframe > known_at) {
             None => known,
-            // What is missing here is missing there too.
+            // What is missing in the current state is missing in the keyframe too.
             Some(keyframe) if is_ahead && (self.at >= keyframe || to.since(self.at) <= patience) => {
                 ReplayBase::Here
             }
@@ -258,15 +263,15 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// The keyframe at which playing begins for `to`; none if that is the start. What other settings did depends on everything
-    /// before: that begins at the start.
+    /// Returns the keyframe at which playing to `to` begins; none for the start of the recording. With other settings,
+    /// playing always begins at the start, because their result depends on everything before.
     fn keyframe_for(&self, to: Timestamp) -> Option<Timestamp> {
         let wanted = to - self.run_up;
         let is_known = |at: &Timestamp| self.alternative.is_none() && *at <= wanted;
         self.reader.keyframes().take_while(is_known).last()
     }
 
-    /// Begins again, at a keyframe or at the start.
+    /// Resets the replay to a keyframe, or to the start.
     fn begin(&mut self, keyframe: Option<Timestamp>) {
         let began = keyframe.unwrap_or(self.reader.start().at);
         self.needs_keyframe = keyframe.is_some() || self.reader.begins_with_keyframe();
@@ -307,7 +312,7 @@ impl<R: Read + Seek> Replay<R> {
         Ok(())
     }
 
-    /// Reads the next entry. If that is damaged, the model has lost its connection.
+    /// Reads the next entry. At a damaged block the model loses its connection.
     fn read_ahead(&mut self) -> Result<(), RecordingError> {
         while self.next.is_none() {
             match self.reader.next_entry() {
@@ -340,8 +345,8 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Keeps what is known between two blocks, if it is time for that: just after a keyframe sooner, as from there nothing of the
-    /// keyframe has to be read.
+    /// Makes a checkpoint between two blocks, if one is due. It is due sooner just after a keyframe, because then
+    /// nothing of the keyframe has to be read again.
     fn keep_checkpoint(&mut self) {
         let is_between = self.next.is_none() && self.reader.is_between_blocks();
         if !is_between || self.needs_keyframe || self.known_from.is_some() {
@@ -368,7 +373,7 @@ impl<R: Read + Seek> Replay<R> {
         CHECKPOINT_EVERY.max(Span::from_nanos(length.as_nanos() / most))
     }
 
-    /// Does what is due until then.
+    /// Lets time pass up to `to`, and does what is due until then.
     fn pass_time(&mut self, to: Timestamp) {
         if self.known_from.is_some() {
             self.next_look = look_after(to);
@@ -396,7 +401,8 @@ impl<R: Read + Seek> Replay<R> {
     }
 }
 
-/// The first full second after a time: looks are at the same times wherever playing began.
+/// Returns the first full second after a time. Views are refreshed at full seconds, so at the same times wherever
+/// playing began.
 pub fn look_after(at: Timestamp) -> Timestamp {
     let second = LOOK.as_nanos();
     Timestamp::from_nanos((at.as_nanos().div_euclid(second) + 1) * second)

@@ -1,4 +1,4 @@
-//! What is known at a moment of a recording: the model, and what stands between the recording and it.
+//! What is known at a moment of a recording: the model, and the counterfactual that changes its input.
 
 use crate::{
     k8s::feed::{FeedEvent, FeedState},
@@ -16,12 +16,12 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct ReplayState {
     pub model: Model,
-    /// What stands between the recording and the model with other settings.
+    /// Translates recorded changes for a model with other settings; none if the recorded settings are used.
     pub counterfactual: Option<Counterfactual>,
 }
 
 impl ReplayState {
-    /// What is known before anything was heard.
+    /// Returns what is known before the first message.
     pub fn new(
         start: &RecordingStart,
         settings: &Settings,
@@ -51,7 +51,7 @@ impl ReplayState {
         }
     }
 
-    /// What a change was in the recording is another to a cluster whose controller has other settings.
+    /// Applies a recorded change as it would be in a cluster whose controller has other settings.
     fn on_recorded_change(&mut self, change: Change, at: Timestamp) {
         let Some(counterfactual) = &mut self.counterfactual else { return };
         let mut changes = counterfactual.on_change(change, &self.model.cluster, at);
@@ -86,8 +86,8 @@ impl ReplayState {
         }
     }
 
-    /// Records the effects of the shadow, as a dry run does. With other settings its controller has them too, and at once does what
-    /// the shadow predicts.
+    /// Records the effects of the shadow, as a dry run does. With other settings, the effects are also applied to the
+    /// model at once, as that cluster's controller would write them.
     fn answer_effects(&mut self, at: Timestamp) {
         while let Some(effect) = self.model.next_effect() {
             self.model.on_outcome(effect.id, Outcome::Recorded, at);
@@ -99,7 +99,7 @@ impl ReplayState {
     }
 }
 
-/// What a model knows before it has heard anything.
+/// Returns a model before its first message.
 fn model(start: &RecordingStart, settings: &Settings, at: Timestamp) -> Model {
     let connection = ConnectionInfo {
         context: start.context.clone(),

@@ -1,5 +1,5 @@
-//! Goes through a recording from one moment to another and collects what a postmortem needs: what happened, who was affected, and how
-//! right predictions were.
+//! Plays a part of a recording and collects what a postmortem needs: what happened, what was affected, and how accurate
+//! predictions were.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,13 +21,13 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How often a forecast is made and workloads are counted, in the recording's time.
+/// Interval at which a forecast is made and workloads are counted, in the recording's time.
 const EVERY: Span = Span::from_secs(5);
 
-/// A workload that lacked pods for less than this was only starting or replacing some.
+/// Shortest outage of a workload that is reported. In less time a workload only starts or replaces pods.
 const LEAST: Span = Span::from_secs(10);
 
-/// What a stretch of a recording shows.
+/// What happened in a part of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct IncidentReview {
     pub from: Timestamp,
@@ -37,29 +37,30 @@ pub struct IncidentReview {
     pub workloads: Vec<WorkloadOutage>,
     pub evictions: Vec<ReviewedEviction>,
     pub accuracy: AccuracyReport,
-    /// When most nodes were down, or silent if none was ever down; none if none was silent either.
+    /// Time at which most nodes were down, or most were silent if none was down; none if no node was silent either.
     pub peak: Option<Timestamp>,
 }
 
-/// A stretch of time in which a node was silent or not ready: from its last heartbeat, or from when it posted that it is not ready,
-/// until it was Ready and its heartbeats arrived.
+/// Time range in which a node was silent or not ready. It begins with the node's last heartbeat, or when the node
+/// reported that it is not ready. It ends when the node was Ready and its heartbeats arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeOutage {
     pub node: NodeName,
     pub zone: String,
     pub from: Timestamp,
-    /// When it was declared Unknown or reported that it is not ready, and when it was tainted; none if it was not.
+    /// When the node was declared Unknown or reported that it is not ready (`down`), and when it was tainted
+    /// (`evicting`); none if it was not.
     pub down: Option<Timestamp>,
     pub evicting: Option<Timestamp>,
-    /// When it was Ready again, or deleted; none if it was not Ready at the end.
+    /// When the node was Ready again, or deleted; none if neither happened.
     pub until: Option<Timestamp>,
     pub worst: NodeState,
-    /// Why, as was known when it was at its worst: the chain of causes in words.
+    /// Chain of causes as text, as known when the node was in its worst state.
     pub why: Vec<String>,
     pub evicted: usize,
 }
 
-/// A stretch of time in which a workload had fewer ready pods than it wants.
+/// Time range in which a workload had fewer ready pods than it wants.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadOutage {
     pub kind: WorkloadKind,
@@ -67,9 +68,9 @@ pub struct WorkloadOutage {
     pub from: Timestamp,
     pub until: Option<Timestamp>,
     pub desired: usize,
-    /// The fewest ready pods that it had.
+    /// Lowest number of ready pods in that time.
     pub least_ready: usize,
-    /// The time that pods were missing, summed over pods.
+    /// Time in which pods were missing, summed over the missing pods.
     pub missing: Span,
 }
 
@@ -78,11 +79,11 @@ pub struct WorkloadOutage {
 pub struct ReviewedEviction {
     pub at: Timestamp,
     pub entry: DepartureEntry,
-    /// How long after it the node was Ready again; none if it never was.
+    /// Time from the eviction until the node was Ready again; none if it never was.
     pub back_after: Option<Span>,
 }
 
-/// Collects while it plays.
+/// Collects the review while the recording plays.
 struct Collector {
     finder: MomentFinder,
     nodes: BTreeMap<NodeName, NodeOutage>,
@@ -90,15 +91,15 @@ struct Collector {
     counted: BTreeSet<DepartureId>,
     departures_revision: u64,
     review: IncidentReview,
-    /// How many nodes were down at the peak, and how many silent or down.
+    /// Number of nodes that were down at the peak, and number that were silent or down.
     most_failing: (usize, usize),
 }
 
 impl IncidentReview {
-    /// Goes through a recording.
+    /// Reviews a part of a recording.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The recording cannot be read.
     pub fn of<R: Read + Seek>(
         replay: &mut Replay<R>,
         (from, until): (Timestamp, Timestamp),
@@ -130,8 +131,8 @@ impl IncidentReview {
         Ok(collector.finish(replay.model()))
     }
 
-    /// The evictions by a taint whose node was well again within this time: with longer tolerations they would not have been
-    /// necessary.
+    /// Returns the evictions by a taint whose node was Ready again within this time. Longer tolerations would have
+    /// avoided them.
     pub fn unnecessary(&self, within: Span) -> impl Iterator<Item = &ReviewedEviction> {
         let is_by_taint =
             |eviction: &&ReviewedEviction| eviction.entry.departure.kind == DepartureKind::TaintEviction;
@@ -280,13 +281,13 @@ impl Collector {
     }
 }
 
-/// Since when a node fails: since its last heartbeat, where that is what is missing.
+/// Time since which a node fails: that of its last heartbeat, if heartbeats are missing.
 fn began(model: &Model, name: &NodeName, at: Timestamp) -> Timestamp {
     let status = model.cluster.node(name).and_then(|node| model.node_status(node));
     status.and_then(|status| status.since).map_or(at, |since| since.min(at))
 }
 
-/// The causes that have happened or hold, in order of time.
+/// Returns the causes that have happened or hold, in order of time.
 fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
     let Some(explainer) = model.explainer(at) else { return Vec::new() };
     let steps = model.cluster.node(name).map(|node| explainer.node(node)).unwrap_or_default();
@@ -298,7 +299,8 @@ fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
     steps.iter().filter(has_happened).map(words).collect()
 }
 
-/// How many pods each workload wants, and how many of them are ready. DaemonSets are left out: a node that is gone wants none.
+/// Returns the number of pods that each workload wants, and the number that are ready. DaemonSets are left out: they
+/// want no pod for a node that is gone.
 fn readiness(cluster: &Cluster) -> Vec<((WorkloadKind, Key), usize, usize)> {
     let mut ready_of: BTreeMap<&Uid, usize> = BTreeMap::new();
     for pod in cluster.pods().iter() {

@@ -1,5 +1,5 @@
-//! kordon as the scheduler of the embedded cluster: watches it, places one pod after the other, and reports why a pod fits
-//! nowhere.
+//! kordon as the scheduler of the embedded cluster: watches the cluster, places one pod after the other, and reports
+//! why a pod fits nowhere.
 //!
 //! It uses the API as any scheduler does: bindings, the condition PodScheduled, nominations, deletion of preempted pods.
 //! `placement` decides where a pod goes, so that pods land where plans predict; among equally good nodes it takes the
@@ -36,7 +36,7 @@ pub struct PlacementScheduler {
     pub clock: Clock,
 }
 
-/// The kinds it reads: everything that placement depends on.
+/// Kinds that the scheduler reads: everything that placement depends on.
 const READS: &[FeedKind] = &[
     FeedKind::Nodes,
     FeedKind::Pods,
@@ -74,20 +74,20 @@ impl PlacementScheduler {
     }
 }
 
-/// What the scheduler knows and works on.
+/// State of the scheduler.
 struct Work {
     connection: Connection,
     clock: Clock,
-    /// What the watches report; without an engine.
+    /// Model of what the watches report, without an engine.
     model: Model,
     /// None until everything has been listed.
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
-    /// Pods that were bound, until the watch reports it: older reports of them are out of date.
+    /// Pods that were bound, until the watch reports the binding. Reports without it are out of date.
     assumed: BTreeMap<Key, (Uid, NodeName)>,
-    /// Requests that fitted nowhere since something last made room, and why: equal ones are not tried.
+    /// Requests that have fitted nowhere since something last made room, and the reason. Equal requests are not tried.
     unschedulable: Vec<(SchedulingRequest, String)>,
-    /// The reasons that were written to pods that fit nowhere.
+    /// Reasons that were written to pods that fit nowhere.
     reported: BTreeMap<Key, String>,
 }
 
@@ -131,7 +131,7 @@ impl Work {
         }
     }
 
-    /// Whether everything that it reads has been listed.
+    /// Whether all kinds that the scheduler reads have been listed.
     fn knows_all(&self) -> bool {
         READS.iter().all(|kind| match kind {
             FeedKind::Nodes => self.model.cluster.nodes().is_synced(),
@@ -148,7 +148,7 @@ impl Work {
         })
     }
 
-    /// Puts a pod that was bound on its node, if the watch does not know yet.
+    /// Sets the node of a pod that was bound, if the watch does not report the binding yet.
     fn assume(&mut self, change: &mut Change) {
         match change {
             Change::Pod(
@@ -165,13 +165,13 @@ impl Work {
         }
     }
 
-    /// Applies a change of its own before the watch reports it.
+    /// Applies a change that the scheduler made, before the watch reports it.
     fn apply(&mut self, change: Change) {
         let changes = self.model.apply(vec![change], self.clock.now());
         self.follow(&changes);
     }
 
-    /// Brings snapshot and queue up to what changed in the cluster.
+    /// Updates the snapshot and the queue for changes of the cluster.
     fn follow(&mut self, changes: &[AppliedChange]) {
         if let Some(snapshot) = &mut self.snapshot {
             snapshot.follow(changes.iter().map(|change| &change.applied), &self.model.cluster);
@@ -199,7 +199,7 @@ impl Work {
         }
     }
 
-    /// Queues a pod that waits for a node, and removes one that does not.
+    /// Queues a pod that waits for a node, and removes a pod that does not.
     fn follow_pod(&mut self, delta: &Delta<Pod>) {
         match (&delta.old, &delta.new) {
             (_, Some(pod)) if waits(pod) => self.queue.offer(&pod.key, pod.priority, self.clock.now()),
@@ -213,7 +213,7 @@ impl Work {
         self.reported.remove(pod);
     }
 
-    /// Places a pod, or reports on it why it fits nowhere.
+    /// Places a pod, or reports in its condition why it fits nowhere.
     async fn schedule(&mut self, pod: &Key) {
         let Some(pod) = self.model.cluster.pod(pod).filter(|pod| waits(pod)).cloned() else {
             return self.let_go(pod);
@@ -237,7 +237,7 @@ impl Work {
                 }
                 self.refuse(&pod, why, None).await;
             }
-            // Another scheduler's, or gated: its next change queues it again.
+            // The pod belongs to another scheduler or is gated. Its next change queues it again.
             placement::SchedulingOutcome::NotTried(_) => self.let_go(&pod.key),
         }
     }
@@ -245,7 +245,7 @@ impl Work {
     async fn bind(&mut self, pod: &Arc<Pod>, node: &NodeName) {
         let bound = schedule::bind(&self.connection.writer, &pod.key, &pod.uid, node).await;
         if self.is_done("bind", &pod.key, bound) {
-            // Applied at once, so that the next pod sees it.
+            // The binding is applied at once, so that the next pod is placed with it.
             self.assumed.insert(pod.key.clone(), (pod.uid.clone(), node.clone()));
             let there = Pod { node: Some(node.clone()), nominated: None, ..(**pod).clone() };
             self.apply(Change::Pod(ObjectEvent::Applied(there)));
@@ -271,7 +271,7 @@ impl Work {
         self.apply(Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() })));
     }
 
-    /// Reports on a pod why it fits nowhere, unless its condition has that reason, and sets it aside.
+    /// Reports in a pod's condition why it fits nowhere, unless the condition has that reason already. Parks the pod.
     async fn refuse(&mut self, pod: &Arc<Pod>, why: String, room_on: Option<&NodeName>) {
         let now = self.clock.now();
         if room_on.is_some() || self.reported.get(&pod.key) != Some(&why) {
@@ -284,7 +284,7 @@ impl Work {
         self.queue.park(&pod.key, now);
     }
 
-    /// Whether a write was done. The watch reports what is gone or has changed in the meantime.
+    /// Returns whether a write succeeded. The watch reports objects that are gone or have changed in the meantime.
     fn is_done(&self, what: &str, pod: &Key, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Done => return true,
@@ -300,25 +300,26 @@ fn waits(pod: &Pod) -> bool {
     pod.node.is_none() && pod.termination.is_none() && !pod.is_finished()
 }
 
-/// The node whose resources a pod uses.
+/// Returns the node whose resources a pod uses.
 fn takes_room_on(pod: &Option<Arc<Pod>>) -> Option<&NodeName> {
     pod.as_ref().filter(|pod| !pod.is_finished()).and_then(|pod| pod.node.as_ref())
 }
 
-/// Whether other pods may fit after this change that did not before.
+/// Whether a change of a pod may let other pods fit.
 fn makes_room(delta: &Delta<Pod>) -> bool {
     let leaves = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.termination.is_some());
     let before = takes_room_on(&delta.old);
     before.is_some() && (before != takes_room_on(&delta.new) || leaves(&delta.old) != leaves(&delta.new))
 }
 
-/// Whether a pod is on another node, or looks different to pods that select it by labels.
+/// Whether a pod has moved to another node, or its labels have changed, which matters to pods that select it.
 fn is_elsewhere(delta: &Delta<Pod>) -> bool {
     let labels = |pod: &Option<Arc<Pod>>| pod.as_ref().map(|pod| pod.labels.clone());
     takes_room_on(&delta.old) != takes_room_on(&delta.new) || labels(&delta.old) != labels(&delta.new)
 }
 
-/// `0/30 nodes are available: 12 not enough cpu, 1 cordoned. Preemption: 30 no pods of lower priority.`
+/// Message of the condition, such as `0/30 nodes are available: 12 not enough cpu, 1 cordoned. Preemption: 30 no pods
+/// of lower priority.`
 fn message(refused: &Unschedulable, nodes: usize) -> String {
     let preemption = match &refused.preemption {
         Preemption::Possible(_) => String::new(),

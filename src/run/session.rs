@@ -23,8 +23,8 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// A model and everything that it is connected to. The dashboard shows one; a controller and one-shot commands run one
-/// unattended.
+/// A model and everything that it is connected to. The dashboard shows a session; a controller and one-shot commands
+/// run one without a screen.
 #[derive(Debug)]
 pub struct Session {
     pub model: Model,
@@ -34,29 +34,29 @@ pub struct Session {
     pub passes: PassDurations,
 }
 
-/// What a model's input comes from and its effects go to.
+/// Channels of a model's input and effects.
 #[derive(Debug)]
 pub struct Links {
-    /// What the watches report. When it ends, the model stays as it is.
+    /// What the watches report. When the channel closes, the model no longer changes.
     pub feeds: mpsc::Receiver<FeedEvent>,
     /// Effects for the executor. While it is full, effects wait in the model; nothing else waits.
     pub effects: mpsc::Sender<Effect>,
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
-    /// What somebody looks at: it is read before the whole list, and, where its kind is not watched, again while it
-    /// stands here.
+    /// Scopes that the user looks at. They are read before the whole list of their kind. If the kind is not watched,
+    /// they are read again while they are in this set.
     pub wanted: watch::Sender<BTreeSet<Scope>>,
-    /// Who is asked for Events; none where there is no server.
+    /// Server from which Events are read; none if there is no server.
     pub events: Option<EventServer>,
 }
 
 /// Counts the engine's passes over all nodes by how long they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PassDurations {
-    /// The number of passes up to each of [`PassDurations::BOUNDS`] and above the one before.
+    /// Number of passes in each bucket: up to its bound in [`PassDurations::BOUNDS`] and above the bound before.
     pub counts: [u64; PassDurations::BOUNDS.len()],
-    /// The number of all passes.
+    /// Number of all passes.
     pub count: u64,
-    /// In seconds.
+    /// Sum of the durations, in seconds.
     pub sum: f64,
 }
 
@@ -77,24 +77,25 @@ impl PassDurations {
 /// How an unattended session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// What was waited for has arrived.
+    /// The condition that was waited for holds.
     Arrived,
     /// The watches or the executor have ended; nothing more will happen.
     Abandoned,
 }
 
-/// Watches that run, before there is a model that takes in what they report: until then they wait once they have read a little.
+/// Watches that were started before there is a model. Their reports wait in a channel. When it is full, the watches
+/// wait.
 #[derive(Debug)]
 pub struct RunningWatches {
     feeds: mpsc::Receiver<FeedEvent>,
     wanted: watch::Sender<BTreeSet<Scope>>,
 }
 
-/// Watch events that wait to be applied. When it is full, the watches wait.
+/// Capacity of the queue of watch events to apply. When it is full, the watches wait.
 const EVENTS: usize = 32;
 
 impl RunningWatches {
-    /// Starts to watch some kinds, until `cancel` or the end of what takes their reports.
+    /// Starts to watch these kinds, until `cancel` or until the receiver of the reports is gone.
     pub fn start(
         kinds: &'static [FeedKind],
         connection: &Connection,
@@ -128,7 +129,7 @@ impl Session {
         Self::watching(&FeedKind::ALL, connection, options, no_pods, executor, clock, cancel)
     }
 
-    /// The same for some kinds.
+    /// Starts to watch these kinds of a cluster, until `cancel` or the end of the session.
     pub fn watching(
         kinds: &'static [FeedKind],
         connection: &Connection,
@@ -147,7 +148,7 @@ impl Session {
         )
     }
 
-    /// A session over watches that were started before.
+    /// Returns a session with watches that were started before.
     pub fn over(
         watches: RunningWatches,
         connection: &Connection,
@@ -168,7 +169,7 @@ impl Session {
 
     /// Applies what the watches report, wakes the engine and passes its effects on until `arrived`.
     ///
-    /// It may be dropped at any time and called again: nothing is lost in between.
+    /// May be dropped at any time and called again: nothing is lost.
     pub async fn run_until(&mut self, arrived: impl Fn(&Model) -> bool) -> Ended {
         let Self { model, links, clock, passes } = self;
         while !arrived(model) {
@@ -215,7 +216,7 @@ pub(super) fn watch_kinds(
     feeds
 }
 
-/// Watches the scopes that come to stand in the first channel, until `cancel`. The watches report on the second.
+/// Watches the scopes that are sent on the first channel, until `cancel`. The watches report on the second channel.
 pub fn watch_scopes(
     connection: &Connection,
     clock: Clock,
@@ -228,7 +229,7 @@ pub fn watch_scopes(
     (scopes, feeds)
 }
 
-/// For sessions that nobody looks at.
+/// Returns an empty set of wanted scopes, for sessions without a screen.
 fn nothing_wanted() -> watch::Receiver<BTreeSet<Scope>> {
     watch::Sender::default().subscribe()
 }

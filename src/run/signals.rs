@@ -10,7 +10,7 @@ use tokio::{
 
 use super::operation::OperatorInput;
 
-/// Signals that come sooner than this after the first are the same request: GNU timeout sends SIGTERM to the process and to
+/// Signals within this time after the first count as the same request: GNU timeout sends SIGTERM to the process and to
 /// its group.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
@@ -23,11 +23,11 @@ pub struct SignalRequests {
 /// Listens for signals from now on.
 ///
 /// # Errors
-/// The system does not let it.
+/// The system refuses to register a signal handler.
 pub fn listen() -> io::Result<SignalRequests> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    // When it is full, further signals say nothing new.
+    // The capacity is one because further signals add nothing to one that waits.
     let (sender, signals) = mpsc::channel(1);
     tokio::spawn(async move {
         loop {
@@ -44,7 +44,7 @@ pub fn listen() -> io::Result<SignalRequests> {
 }
 
 fn requests(mut signals: mpsc::Receiver<()>) -> SignalRequests {
-    // One is enough: the program ends at the second request.
+    // The capacity is one because the program ends at the second request.
     let (cancel, input) = mpsc::channel(1);
     let (second, stop) = oneshot::channel();
     tokio::spawn(async move {
@@ -52,7 +52,7 @@ fn requests(mut signals: mpsc::Receiver<()>) -> SignalRequests {
             return;
         }
         let first = Instant::now();
-        // Fails when the operation has just ended.
+        // Sending fails if the operation has just ended.
         let _ = cancel.send(OperatorInput::Cancel).await;
         while first.elapsed() < SAME_REQUEST {
             if signals.recv().await.is_none() {
@@ -60,7 +60,7 @@ fn requests(mut signals: mpsc::Receiver<()>) -> SignalRequests {
             }
         }
         let _ = second.send(());
-        // The input stays open.
+        // Keeps the sender alive, so that the input stays open.
         cancel.closed().await;
     });
     SignalRequests { input, stop }

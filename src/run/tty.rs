@@ -1,4 +1,4 @@
-//! The terminal: entered, drawn on without flicker, and restored on every way out.
+//! The terminal: enters raw mode, draws without flicker, and always restores the terminal at the end.
 
 use std::{
     io::{self, BufWriter, IsTerminal, Stdout, Write},
@@ -26,14 +26,16 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// A frame of a large terminal in truecolour; bare stdout would write every KiB.
+/// Size in bytes of a frame of a large terminal in truecolour. Without this buffer, stdout would be written every KiB.
 const BUFFER: usize = 1 << 17;
 
-/// The terminal's title is put on its stack of titles, and taken back (XTWINOPS); terminals without one ignore both.
+/// Escape sequences that push the title on the terminal's stack of titles, and pop it (XTWINOPS). Terminals without
+/// such a stack ignore both.
 const SAVE_TITLE: &str = "\x1b[22;0t";
 const RESTORE_TITLE: &str = "\x1b[23;0t";
 
-/// Without a shell that could continue it, the program is not stopped at all, and continues after this.
+/// How long to wait for SIGCONT after SIGTSTP. Without a shell that could continue the program, it is not stopped at
+/// all, and goes on after this time.
 const NOT_STOPPED: Duration = Duration::from_millis(200);
 
 /// The terminal in raw mode on its alternate screen; dropping it restores the terminal.
@@ -45,17 +47,18 @@ pub struct Tty {
 }
 
 impl Tty {
-    /// Takes the terminal over. A panic restores it before it is reported.
+    /// Takes over the terminal. A panic restores the terminal before the panic is reported.
     ///
     /// # Errors
     /// There is no terminal, or it cannot be written to.
     pub fn enter() -> io::Result<Self> {
-        // The mode would be that of the terminal in which the user waits, and the screen would go elsewhere.
+        // Otherwise raw mode would be set on the terminal in which the user waits, and the screen would be written
+        // elsewhere.
         if !io::stdout().is_terminal() {
             return Err(io::Error::other("standard output is not a terminal"));
         }
-        // With NO_COLOR, crossterm sends a reset for each colour, which takes bold and reverse away as well. The
-        // themes for that case have no colours.
+        // With NO_COLOR, crossterm sends a reset for each colour, which also resets bold and reverse. The themes for
+        // that case have no colours.
         crossterm::style::force_color_output(true);
         restore_on_panic();
         take()?;
@@ -89,7 +92,8 @@ impl Surface for Tty {
         Ok(drawn)
     }
 
-    /// Not `Terminal::clear`, which asks the terminal where the cursor is and may wait two seconds for it.
+    /// Does not use `Terminal::clear`, which queries the position of the cursor and may wait two seconds for the
+    /// answer.
     fn repaint(&mut self) -> io::Result<()> {
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
@@ -98,8 +102,9 @@ impl Surface for Tty {
     async fn suspend(&mut self) -> io::Result<()> {
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
-        // The whole group, as when a terminal turns Ctrl-Z into a signal. With several threads it may stop us a
-        // moment after this call: the terminal must not be taken back before that.
+        // The signal goes to the whole process group, as when a terminal turns Ctrl-Z into a signal. With several
+        // threads, the process may stop a moment after this call. The terminal must not be taken over again before
+        // that.
         let stopped = rustix::process::kill_current_process_group(Signal::TSTP);
         let _ = tokio::time::timeout(NOT_STOPPED, continued.recv()).await;
         take()?;
@@ -113,7 +118,7 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), Print(SAVE_TITLE), EnterAlternateScreen)
 }
 
-/// Failures are left alone: nothing is drawn on the terminal after it.
+/// Ignores failures, because nothing is drawn on the terminal afterwards.
 fn restore() {
     let mut out = io::stdout();
     let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show, Print(RESTORE_TITLE));
@@ -121,7 +126,7 @@ fn restore() {
     let _ = terminal::disable_raw_mode();
 }
 
-/// Puts the restoring before the report of a panic, so that the report is read on the normal screen.
+/// Installs a panic hook that restores the terminal first, so that the report of the panic is on the normal screen.
 fn restore_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -15,7 +15,7 @@ use kordon_core::counterfactual::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What is counted.
+/// Time range and thresholds of what is counted.
 #[derive(Clone, Copy, Debug)]
 pub struct TuningScope {
     pub from: Timestamp,
@@ -26,17 +26,17 @@ pub struct TuningScope {
     pub blip: Span,
 }
 
-/// What settings would have done.
+/// What one set of settings would have done.
 #[derive(Clone, Debug)]
 pub struct SettingsTrial {
     pub alternative: Alternative,
     pub totals: ActsTotals,
     pub uncertain: Uncertainties,
-    /// What people would have paid for the outages.
+    /// Cost of the outages with these settings.
     pub paid: Paid,
     /// What the recorded controllers did: the same for all settings.
     pub happened: ActsTotals,
-    /// What people paid for the same outages.
+    /// Cost of the same outages as recorded.
     pub happened_paid: Paid,
     /// How long a replacement takes until it is Ready.
     pub start: Span,
@@ -46,7 +46,7 @@ impl SettingsTrial {
     /// Plays a recording under these settings.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The recording cannot be read.
     pub fn run<R: Read + Seek>(
         reader: RecordingReader<R>,
         alternative: Alternative,
@@ -76,8 +76,8 @@ impl SettingsTrial {
         Ok(Self { alternative, totals, uncertain, paid, happened, happened_paid, start })
     }
 
-    /// The same for several settings, over the same outages, on as many threads as there are processors. The trials come in the order
-    /// of the settings.
+    /// Plays the recording under each of several settings, over the same outages, on as many threads as there are
+    /// processors. Returns the trials in the order of the settings.
     ///
     /// # Errors
     /// The recording cannot be opened or read.
@@ -91,7 +91,7 @@ impl SettingsTrial {
         let alternatives: Vec<Alternative> =
             alternatives.iter().map(|one| Alternative { least_silence: least, ..one.clone() }).collect();
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(alternatives.len());
-        // Never more than the trials, so no bound is needed.
+        // Unbounded: there are never more messages than trials.
         let ((send, trials), next) = (mpsc::channel(), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..workers {

@@ -1,5 +1,5 @@
-//! What the dashboard writes about itself to the log: tasks, objects and watches. Numbers that only grow show a leak, an
-//! age that only grows shows a watch that was lost.
+//! Writes figures about the dashboard itself to the log: tasks, objects and watches. A number that only grows shows a
+//! leak. An age that only grows shows a watch that was lost.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use crate::model::Model;
 use kordon_time::Timestamp;
 
-/// How often they are written.
+/// Interval between two writes to the log.
 pub const EVERY: Duration = Duration::from_secs(30);
 
 /// Writes one line about the program and one for each watch.

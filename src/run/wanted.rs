@@ -1,5 +1,5 @@
-//! Reads scopes for as long as somebody wants them, where their kind is not watched: the pods of the nodes of an open
-//! plan, with `--no-pods`.
+//! Reads scopes again and again while they are wanted and their kind is not watched. With `--no-pods`, these are for
+//! example the pods of the nodes of an open plan.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,10 +19,10 @@ use kordon_time::Timestamp;
 /// How often a scope is read again while it is wanted.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// How long a read may take. After that, what was read last is old.
+/// Timeout of a read. After it, the result of the last read counts as stale.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads what is wanted until nobody can want anything any more.
+/// Reads the wanted scopes until the other end of one of its channels is closed.
 pub struct WantedReader {
     pub connection: Connection,
     pub wanted: watch::Receiver<BTreeSet<Scope>>,
@@ -32,7 +32,7 @@ pub struct WantedReader {
 
 impl WantedReader {
     pub async fn run(mut self) {
-        // What was read, and when.
+        // Time of the last successful read of each scope.
         let mut read: BTreeMap<Scope, Timestamp> = BTreeMap::new();
         loop {
             let wanted = self.wanted.borrow_and_update().clone();
@@ -72,7 +72,7 @@ impl WantedReader {
     }
 }
 
-/// Removes what was read: nobody keeps it up to date.
+/// Returns changes that remove what was read of a scope, because nothing keeps it up to date any more.
 fn forget(scope: Scope) -> Vec<Change> {
     let nothing = ScopeRead {
         scope: scope.clone(),

@@ -1,6 +1,6 @@
 //! `/metrics`, `/healthz`, `/livez` and `/readyz` over HTTP.
 //!
-//! Each request is answered by the loop that owns the model: an answer shows that the loop works.
+//! The loop that owns the model answers each request, so an answer shows that the loop works.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -17,13 +17,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What can be asked for.
+/// An endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     Metrics,
     /// Whether the process works: `/healthz` and `/livez`.
     Live,
-    /// Whether it knows the cluster as it is now.
+    /// Whether the process knows the cluster as it is now: `/readyz`.
     Ready,
 }
 
@@ -45,26 +45,26 @@ pub struct EndpointRequest {
     pub answer: oneshot::Sender<EndpointAnswer>,
 }
 
-/// What the loop says.
+/// The loop's answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointAnswer {
     pub is_ok: bool,
     pub text: String,
 }
 
-/// Requests that wait for the loop. When it is full, further ones wait, and time out.
+/// Capacity of the queue of requests for the loop. When it is full, further requests wait, until they time out.
 pub const WAITING: usize = 16;
 
-/// Connections at once. Further ones are closed.
+/// Limit of open connections. Further ones are closed.
 const CONNECTIONS: usize = 64;
 
-/// How long the loop may take for an answer: then it hangs.
+/// Time after which a loop that does not answer counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a client may take for the head of a request.
+/// How long a client may take to send the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// Serves the endpoints until `stop`; then closes all connections.
+/// Serves the endpoints until `stop`, then closes all connections.
 pub async fn serve(listener: TcpListener, asked: mpsc::Sender<EndpointRequest>, stop: CancellationToken) {
     let mut connections = JoinSet::new();
     loop {
@@ -83,7 +83,7 @@ pub async fn serve(listener: TcpListener, asked: mpsc::Sender<EndpointRequest>, 
                     });
                 }
                 Ok(_) => {}
-                // For example no file descriptors: a later attempt may succeed.
+                // There may be no file descriptors, for example. A later attempt may succeed.
                 Err(_) => sleep(Duration::from_millis(50)).await,
             },
         }

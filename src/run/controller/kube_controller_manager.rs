@@ -1,4 +1,5 @@
-//! Whether kube-controller-manager runs the same controllers: then kordon waits, for two of them would fight.
+//! Detects whether kube-controller-manager runs the same controllers. If it does, kordon waits, because two instances
+//! of a controller must not write at the same time.
 
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -16,11 +17,11 @@ use kordon_clock::Clock;
 use kordon_core::engine::Controllers;
 use kordon_time::{Span, Timestamp};
 
-/// Whether this process may hold its Lease, and what that rests on.
+/// Whether this process may hold its Lease, and why.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MayLead {
     pub is_allowed: bool,
-    /// What was found, and what to do if it may not.
+    /// What was found, and what the operator can do if the process may not hold the Lease.
     pub text: String,
 }
 
@@ -38,31 +39,32 @@ pub enum ManagerControllers {
     },
 }
 
-/// Whether a controller manager holds its Lease while it acts.
+/// Whether a controller manager uses leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elects {
     Yes,
-    /// `--leader-elect=false`: it acts no matter who holds the Lease.
+    /// `--leader-elect=false`: the controllers run no matter who holds the Lease.
     No,
 }
 
 /// What the Lease of the controller managers shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManagerActivity {
-    /// Renewed within its duration, as far as was seen.
+    /// The Lease was renewed within its duration, as far as this process has seen.
     Active {
         holder: String,
     },
-    /// Its renewTime says that it has expired, but it has not been watched for its duration: the clocks may differ.
+    /// The Lease has expired according to its renewTime, but this process has not watched it for its duration yet, and
+    /// the clocks may differ.
     Expired {
         holder: String,
         renewed: Timestamp,
         duration: Span,
     },
-    /// It has no holder, or its holder was not seen to renew it for its duration.
+    /// The Lease has no holder, or it was watched for its duration and not renewed.
     Quiet,
     NoLease,
-    /// It may not be read.
+    /// This process may not read the Lease.
     Unreadable {
         why: String,
     },
@@ -116,25 +118,25 @@ pub fn may_lead(ours: Controllers, theirs: &ManagerControllers, activity: &Manag
 pub struct ManagerWatch {
     pub client: Client,
     pub clock: Clock,
-    /// From one look at the Lease to the next.
+    /// Interval between two reads of the Lease.
     pub every: Span,
-    /// What kordon runs.
+    /// Controllers that kordon runs.
     pub ours: Controllers,
-    /// What kube-controller-manager runs, as the operator states it.
+    /// Controllers that kube-controller-manager runs, if the operator states them.
     pub stated: Option<Controllers>,
 }
 
-/// How often the command line is read again: it changes with the static pod's manifest.
+/// Interval at which the command line is read again. It changes with the manifest of the static pod.
 const FLAGS_EVERY: Span = Span::from_secs(30);
 
-/// How long the answer about the Lease may take.
+/// Timeout of a read of the Lease.
 const PATIENCE: Span = Span::from_secs(5);
 
-/// When a Lease that says nothing else expires.
+/// Duration of a Lease that specifies none.
 const LEASE_DURATION: Span = Span::from_secs(15);
 
 impl ManagerWatch {
-    /// Tells whether this process may lead, whenever that changes, until nobody listens.
+    /// Reports whether this process may lead, whenever that changes. Does not return.
     pub async fn run(self, reported: watch::Sender<MayLead>, allowed: watch::Sender<bool>) {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), MANAGER_LEASE.0);
         let mut seen: Option<(LeaseSpec, Timestamp)> = None;
@@ -152,7 +154,7 @@ impl ManagerWatch {
                 Some(Err(kube::Error::Api(status))) if status.is_forbidden() => {
                     Some(ManagerActivity::Unreadable { why: status.message })
                 }
-                // Nothing is known that was not known before; this process cannot renew its own Lease either.
+                // The last answer remains valid. This process cannot renew its own Lease either.
                 Some(Err(error)) => {
                     tracing::warn!(error = words(&error), "cannot read the lease of kube-controller-manager");
                     None
@@ -188,7 +190,7 @@ impl ManagerWatch {
     }
 }
 
-/// What a command line says.
+/// Reads the controllers and the use of leader election from a command line.
 fn of_flags(found: ControllerFlags) -> ManagerControllers {
     if found.flags.is_empty() {
         return ManagerControllers::Unknown { why: found.note };
@@ -202,7 +204,7 @@ fn of_flags(found: ControllerFlags) -> ManagerControllers {
     }
 }
 
-/// What the Lease shows now; its expiry counts from when this state of it was first seen.
+/// Returns what the Lease shows now. Its duration counts from the time at which this state of the Lease was first seen.
 fn activity(
     spec: Option<LeaseSpec>,
     seen: &mut Option<(LeaseSpec, Timestamp)>,

@@ -1,4 +1,4 @@
-//! What the controller says of itself: one line for each decision, message and change of leadership.
+//! Output of the controller: one line for each decision, message and change of leadership.
 
 use serde::Serialize;
 use tokio::sync::mpsc;
@@ -8,7 +8,7 @@ use crate::{executor::effects::ExecutedEffect, model::JournalEntry};
 use kordon_core::engine::Severity;
 use kordon_time::Timestamp;
 
-/// Something that the controller says (`docs/controller.md`). Every field is always present.
+/// A line of the controller's output (`docs/controller.md`). Every field is always present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerLine {
@@ -19,12 +19,12 @@ pub struct ControllerLine {
     pub kind: &'static str,
     /// `info`, `warning` or `error`.
     pub level: &'static str,
-    /// As kubectl writes it: `node/a`, `pod/shop/web-1`; empty for a line that is about none.
+    /// Object in kubectl's notation, such as `node/a` or `pod/shop/web-1`; empty if the line is not about an object.
     pub object: String,
     pub text: String,
-    /// Why an effect was decided; else empty.
+    /// Why an effect was decided; otherwise empty.
     pub why: String,
-    /// Of an effect: `recorded` (not written), `done`, `conflict`, `gone` or `failed`; else empty.
+    /// Outcome of an effect: `recorded` (not written), `done`, `conflict`, `gone` or `failed`; otherwise empty.
     pub outcome: &'static str,
 }
 
@@ -123,18 +123,18 @@ impl ControllerLine {
     }
 }
 
-/// Where lines go. A reader that is too slow loses lines; it never delays the controller.
+/// Sends lines to a [`LineReader`]. A reader that is too slow loses lines; it never delays the controller.
 #[derive(Clone, Debug)]
 pub struct LineWriter {
     lines: mpsc::Sender<ControllerLine>,
     effects: mpsc::Sender<ExecutedEffect>,
 }
 
-/// Lines that wait for their reader.
+/// Capacity of each queue to the reader.
 const WAITING: usize = 4096;
 
 impl LineWriter {
-    /// The writer, and where its lines are read.
+    /// Returns a writer, and the reader of its lines.
     pub fn new() -> (Self, LineReader) {
         let (lines, read_lines) = mpsc::channel(WAITING);
         let (effects, read_effects) = mpsc::channel(WAITING);
@@ -145,13 +145,13 @@ impl LineWriter {
         let _ = self.lines.try_send(line);
     }
 
-    /// Where executed effects are reported.
+    /// Returns the channel on which executed effects are reported.
     pub fn effects(&self) -> mpsc::Sender<ExecutedEffect> {
         self.effects.clone()
     }
 }
 
-/// Where lines are read.
+/// Receives the lines of a [`LineWriter`].
 #[derive(Debug)]
 pub struct LineReader {
     lines: mpsc::Receiver<ControllerLine>,
@@ -159,7 +159,7 @@ pub struct LineReader {
 }
 
 impl LineReader {
-    /// The next line; none once all writers are gone.
+    /// Waits for the next line; none once all writers are gone.
     pub async fn next(&mut self) -> Option<ControllerLine> {
         tokio::select! {
             biased;

@@ -1,6 +1,6 @@
-//! What `/metrics` says, in the OpenMetrics text format (`docs/metrics.md`).
+//! Metrics that `/metrics` exports, in the OpenMetrics text format (`docs/metrics.md`).
 //!
-//! Metrics that kube-controller-manager has too have its names, labels and buckets. The others begin with `kordon_`.
+//! Metrics that kube-controller-manager also has use its names, labels and buckets. The others begin with `kordon_`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +38,7 @@ pub struct Metric {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Only grows, but for restarts of the controller; its samples end in `_total`.
+    /// Only grows, except when the controller restarts. The names of its samples end in `_total`.
     Counter,
     Gauge,
     Histogram,
@@ -55,7 +55,7 @@ impl MetricKind {
 }
 
 impl Metric {
-    /// The name as queries have it; that of a histogram without its suffix.
+    /// Name of the samples in queries. The name of a histogram is without the suffixes of its samples.
     pub fn sample_name(&self) -> String {
         match self.kind {
             MetricKind::Counter => format!("{}_total", self.name),
@@ -212,14 +212,14 @@ pub const METRICS: &[Metric] = &[
     gauge(BUILD, &["version"], "1, with the version of kordon"),
 ];
 
-/// What the exposition is made from.
+/// Everything that the exposition is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricsView<'a> {
     pub model: &'a Model,
     pub passes: &'a PassDurations,
-    /// The Lease, with --enforce.
+    /// Options and state of the Lease; none without --enforce.
     pub lease: Option<(&'a ElectionOptions, &'a LeaseState)>,
-    /// Whether it may hold its Lease, with --enforce.
+    /// Whether this process may hold its Lease; none without --enforce.
     pub may_lead: Option<&'a MayLead>,
     pub now: Timestamp,
 }
@@ -230,7 +230,7 @@ impl MetricsView<'_> {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self.samples()));
         let mut text = String::new();
-        // A String takes everything.
+        // Writing to a `String` cannot fail.
         let _ = text::encode(&mut text, &registry);
         text
     }
@@ -244,7 +244,7 @@ impl MetricsView<'_> {
         samples
     }
 
-    /// What kube-controller-manager has too.
+    /// Adds the samples about the controllers, most of which kube-controller-manager also has.
     fn controllers(&self, samples: &mut Samples) {
         let Self { model, passes, .. } = self;
         let Some(engine) = &model.engine else { return };
@@ -370,7 +370,7 @@ impl MetricsView<'_> {
     }
 }
 
-/// The health checks that readiness depends on: each with its name and whether it is met, in words if not.
+/// Returns the health checks that readiness depends on: the name of each, and the reason if it fails.
 pub fn watch_checks(model: &Model) -> Vec<(String, Result<(), String>)> {
     use kordon_core::cluster::FeedKind;
     let check = |kind: FeedKind| {
@@ -417,7 +417,7 @@ impl Samples {
         self.0.entry(name).or_default().push((labels, Value::Count(number)));
     }
 
-    /// A histogram whose counts are those between two bounds.
+    /// Adds a histogram. Each count is for one bucket and not cumulative.
     fn buckets(&mut self, name: &'static str, bounds: &[f64], counts: &[u64], count: u64, sum: f64) {
         let beyond = count - counts.iter().sum::<u64>().min(count);
         let bounded = bounds.iter().copied().zip(counts.iter().copied());
@@ -457,7 +457,7 @@ fn count(number: usize) -> f64 {
     number as f64
 }
 
-/// The number that was meant: 0.1, and not the nearest one that a short number can hold.
+/// Converts a rate to its shortest decimal: 0.1 instead of the exact value of the nearest `f32`.
 fn rate(rate: f32) -> f64 {
     rate.to_string().parse().unwrap_or_else(|_| f64::from(rate))
 }

@@ -1,6 +1,6 @@
-//! kordon as the controller: acquires the lease, watches, decides and writes, until it is stopped.
+//! kordon as the controller: acquires the Lease, watches, decides and writes, until it is stopped.
 //!
-//! [`Controller`] is the demo's own; [`process`] is the one that `kordon controller` runs.
+//! [`Controller`] is the controller of the demo; [`process`] is the one that `kordon controller` runs.
 
 pub mod endpoints;
 pub mod line;
@@ -28,16 +28,17 @@ pub struct Controller {
     pub connection: Connection,
     pub settings: Settings,
     pub clock: Clock,
-    /// The holder in the Lease while it acts.
+    /// Holder identity in the Lease.
     pub identity: String,
 }
 
 impl Controller {
-    /// Acts while it holds the Lease, each time from the start, until `cancel`.
+    /// Runs until `cancel`. Each time it acquires the Lease, it acts as the controller in a new session, until it loses
+    /// the Lease.
     pub async fn run(self, cancel: CancellationToken) {
         let mut leadership = LeaderElector::new(
             self.connection.writer.clone(),
-            // The demo is the same for the same seed.
+            // Without jitter, the demo is the same for the same seed.
             ElectionOptions { jitter: 0.0, ..ElectionOptions::of_manager() },
             self.identity.clone(),
             self.clock,
@@ -53,7 +54,7 @@ impl Controller {
                 () = cancel.cancelled() => false,
                 () = leadership.keep() => true,
                 ended = session.run_until(|_| false) => {
-                    // At the end of the program everything ends at once.
+                    // At the end of the program the watches end too, which is not an error.
                     if !cancel.is_cancelled() {
                         tracing::error!(?ended, "the watches of the controller ended");
                     }
@@ -74,7 +75,8 @@ impl Controller {
         }
     }
 
-    /// Acts until this long after the start, then dies without a word; its successor starts this long after the start.
+    /// Runs for `dies`, then stops without releasing the Lease. The successor starts when `starts` has passed since the
+    /// call.
     pub async fn run_until_replaced(
         self,
         successor: Self,

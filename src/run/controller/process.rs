@@ -1,7 +1,8 @@
-//! kordon as a controller of its own: watches, decides, and either records (shadow) or, while it holds its Lease, writes.
+//! The process of `kordon controller`: watches and decides. As a shadow it only records its decisions. With enforcement
+//! it writes them while it holds its Lease.
 //!
-//! One task owns the model. Beside it run the candidate for the Lease, the look at kube-controller-manager, and the
-//! endpoints; they know of each other through channels.
+//! One task owns the model. Other tasks run the candidate for the Lease, the watch of kube-controller-manager, and the
+//! endpoints. They communicate through channels.
 
 use std::{future::Future, time::Duration};
 
@@ -50,35 +51,35 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// kordon as a controller of its own.
+/// The process of `kordon controller`.
 pub struct ControllerProcess {
     pub connection: Connection,
     pub info: ConnectionInfo,
-    /// Those of the cluster's controller, for a shadow; of kordon itself, where it enforces.
+    /// Settings of the cluster's controller for a shadow; settings of kordon itself if it enforces.
     pub settings: Settings,
     pub clock: Clock,
-    /// None: it writes nothing.
+    /// What writing needs; none if the process writes nothing.
     pub enforcement: Option<Enforcement>,
     pub lines: LineWriter,
-    /// What the endpoints ask.
+    /// Requests from the endpoints.
     pub asked: mpsc::Receiver<EndpointRequest>,
 }
 
-/// What writing needs.
+/// What is needed to write to the cluster.
 #[derive(Clone, Debug)]
 pub struct Enforcement {
     pub election: ElectionOptions,
-    /// The holder in the Lease; no other process has the same.
+    /// Holder identity in the Lease, unique to this process.
     pub identity: String,
     pub rate: RequestRate,
     pub journal: Journal,
-    /// At most so many evictions a minute and zone.
+    /// Limit of evictions per minute and zone.
     pub evictions_per_minute: Option<usize>,
-    /// What kube-controller-manager runs, where the operator states it.
+    /// Controllers that kube-controller-manager runs, if the operator states them.
     pub manager_controllers: Option<Controllers>,
 }
 
-/// Why the controller ended without being reported to.
+/// Why the controller ended without being asked to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
     #[error("the watches of the cluster have ended")]
@@ -87,26 +88,26 @@ pub enum ControllerError {
     Journal(String),
 }
 
-/// How often views are refreshed, forecasts made, and messages reported.
+/// Interval at which views are refreshed, due background work is started, and messages are reported.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Forecasts and headroom are worked out at most this often.
+/// Shortest interval between two forecasts, and between two slices of headroom.
 const FORECAST: Duration = Duration::from_secs(5);
 
 /// How long writes in flight may take when the controller is asked to stop.
 const LAST_WRITES: Duration = Duration::from_millis(500);
 
-/// How long releasing the Lease may take then.
+/// How long releasing the Lease may take when the controller is asked to stop.
 const LAST_RELEASE: Duration = Duration::from_millis(400);
 
 /// How long the Lease may have been expired before the process counts as dead (client-go's health check takes 20 s).
 const UNRENEWED: Span = Span::from_secs(20);
 
-/// What a controller reads. N-1 and other predictions need more.
+/// Kinds that a controller watches. Headroom (N-1) and other predictions need more kinds.
 const OWN_KINDS: [FeedKind; 4] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods, FeedKind::Leader];
 
 impl ControllerProcess {
-    /// Runs until `stop`; then the Lease is released, and writes in flight get a moment to finish.
+    /// Runs until `stop`. Then it waits a moment for writes in flight, and releases the Lease.
     ///
     /// # Errors
     /// See [`ControllerError`].
@@ -152,15 +153,15 @@ impl ControllerProcess {
         ModelOptions { connection: self.info.clone(), settings: self.settings.clone(), role }
     }
 
-    /// A term as a shadow: everything is decided, and nothing written.
+    /// Starts a term as a shadow: the engine decides, and nothing is written.
     fn shadow(&self) -> Term {
         let writer = EffectWriter::new(EffectTarget::Recorded, self.clock);
-        // A standby knows what it will need; an exporter knows everything.
+        // A standby watches the kinds that it needs as the controller. Without enforcement, all kinds are watched.
         let kinds = if self.enforcement.is_some() { &OWN_KINDS[..] } else { &FeedKind::ALL[..] };
         Term::start(self, ControllerRole::Shadow, kinds, writer, None)
     }
 
-    /// A term as the controller.
+    /// Starts a term as the controller.
     async fn lead(&self, candidate: &Candidate) -> Result<Term, ControllerError> {
         let failed = |error: String| ControllerError::Journal(error);
         let Enforcement { journal, rate, evictions_per_minute, identity, .. } = &candidate.enforcement;
@@ -224,11 +225,12 @@ impl ControllerProcess {
                 checks(&watch_checks(&term.session.model), &[role])
             }
         };
-        // Who asked may be gone.
+        // The receiver may be gone.
         let _ = answer.send(reported);
     }
 
-    /// As client-go's health check of leader election: a leader that cannot renew and has not noticed is dead.
+    /// Health check of leader election, as client-go's: fails for a leader that has not renewed its Lease for too long
+    /// without noticing it.
     fn renews(&self, candidate: Option<&Candidate>, state: Option<&LeaseState>) -> Result<(), String> {
         let (Some(candidate), Some(state)) = (candidate, state) else { return Ok(()) };
         let Some(renewed) = state.renewed.filter(|_| state.is_held()) else { return Ok(()) };
@@ -238,7 +240,7 @@ impl ControllerProcess {
     }
 }
 
-/// Lists checks as Kubernetes components do.
+/// Formats checks as Kubernetes components do.
 fn checks(checks: &[(String, Result<(), String>)], notes: &[String]) -> EndpointAnswer {
     let mut text = String::new();
     for (name, state) in checks {
@@ -254,12 +256,12 @@ fn checks(checks: &[(String, Result<(), String>)], notes: &[String]) -> Endpoint
     EndpointAnswer { is_ok, text: text + if is_ok { "check passed\n" } else { "check failed\n" } }
 }
 
-/// A candidate for the Lease, in tasks of its own.
+/// A candidate for the Lease, which runs in separate tasks.
 struct Candidate {
     enforcement: Enforcement,
     state: watch::Receiver<LeaseState>,
     may_lead: watch::Receiver<MayLead>,
-    /// What was reported last of who leads.
+    /// Whether this process leads, and who holds the Lease, as last reported.
     reported: (bool, String),
     stop: CancellationToken,
     elector: JoinHandle<()>,
@@ -276,7 +278,7 @@ impl Candidate {
         if election.is_of_manager() {
             let text = "--take-over: replaces kube-controller-manager".into();
             may_sender.send_replace(MayLead { is_allowed: true, text });
-            // Nothing changes that: the candidate waits for no other answer.
+            // With --take-over, the permission to lead never changes. This task only keeps the senders alive.
             tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
                 let _kept = (may_sender, allowed);
                 std::future::pending::<()>().await;
@@ -299,7 +301,7 @@ impl Candidate {
         Self { enforcement, state, may_lead, reported, stop, elector, _ends_with_us }
     }
 
-    /// Waits until something is to be reported of the Lease, and says it. May be dropped and awaited again.
+    /// Waits for the next change of leadership to report, and returns its line. May be dropped and awaited again.
     async fn changed(&mut self) -> ControllerLine {
         let ElectionOptions { namespace, name, .. } = &self.enforcement.election;
         loop {
@@ -342,18 +344,18 @@ impl Candidate {
     }
 }
 
-/// The time from one change of roles to the next.
+/// The time between two changes of the role: shadow or controller.
 struct Term {
     session: Session,
     clock: Clock,
-    /// Reported to write nothing more.
+    /// Cancelled when no more writes may start.
     stopping: CancellationToken,
-    /// Done when the executor has finished what was in flight.
+    /// Tracks the executor until its writes in flight have finished.
     running: TaskTracker,
     journal: Option<EffectJournal>,
     next_tick: Instant,
     beside: BesideWork,
-    /// The number of the first message that was not reported.
+    /// Number of the first message of the journal that was not reported yet.
     untold: usize,
     _watches: DropGuard,
 }
@@ -396,7 +398,7 @@ impl Term {
         self.session.model.role == ControllerRole::Controller
     }
 
-    /// Refreshes views, starts what is worked out beside the loop, and tells what is new.
+    /// Refreshes views, starts background work that is due, and reports new messages.
     fn tick(&mut self, lines: &LineWriter, clock: Clock) {
         self.next_tick = Instant::now() + TICK;
         let now = clock.now();
@@ -441,7 +443,7 @@ impl Term {
         self.tell(lines);
     }
 
-    /// Tells warnings and errors that are new. What became of effects is reported when it happens.
+    /// Reports new warnings and errors. Outcomes of effects are reported when they arrive.
     fn tell(&mut self, lines: &LineWriter) {
         let mut untold = self.untold;
         for (number, entry) in
@@ -455,7 +457,7 @@ impl Term {
         self.untold = untold;
     }
 
-    /// Takes a result of what was worked out beside the loop.
+    /// Stores a result of background work.
     fn apply(&mut self, result: Result<BesideResult, Failed>) {
         let model = &mut self.session.model;
         match result {
@@ -473,7 +475,7 @@ impl Term {
         }
     }
 
-    /// Starts no more writes, and waits a moment for those in flight. Returns how it ended, in words.
+    /// Starts no more writes, and waits a moment for those in flight. Returns a text on how the writes ended.
     async fn end(self) -> String {
         self.stopping.cancel();
         let Self { session, running, journal, clock, .. } = self;
@@ -482,7 +484,7 @@ impl Term {
         let crate::run::Links { effects, mut outcomes, .. } = links;
         drop(effects);
         let finished = timeout(LAST_WRITES, async {
-            // Outcomes are received, or the executor would wait.
+            // Outcomes must be received, or the executor would wait for room.
             while outcomes.recv().await.is_some() {}
             running.wait().await;
         });
@@ -501,13 +503,13 @@ impl Term {
     }
 }
 
-/// What is worked out beside the loop.
+/// Background work of a term.
 struct BesideWork {
     forecast: Background<Forecast>,
     leaving: Background<CountedLeaving>,
     outcomes: Background<EvictionOutcomes>,
     headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
-    /// Of the headroom, while none of it is worked out.
+    /// Progress of the headroom, while no slice runs.
     progress: HeadroomProgress,
 }
 

@@ -1,9 +1,9 @@
-//! What is worked out beside the dashboard's loop: what starts it, and where its results go.
+//! Background work of the dashboard: starts it and stores its results.
 
 use super::*;
 
 impl Loop {
-    /// Starts what is worked out beside the loop about the model that is shown, as far as it is needed.
+    /// Starts the background work that the shown model needs.
     pub(super) fn start_jobs(&mut self) {
         self.start_outlook();
         self.start_plan();
@@ -13,8 +13,8 @@ impl Loop {
         self.start_timing();
     }
 
-    /// Starts what places pods: from the state that headroom has, so it waits for the end of a slice, and of the slice that
-    /// makes the first state.
+    /// Starts the work that places pods. It uses the placement state of headroom, so it waits until the running slice
+    /// has ended and the first state is made.
     pub(super) fn start_placing_jobs(&mut self) {
         if !self.headroom.is_running() && !self.headroom_progress.is_starting() {
             self.start_eviction_outcomes();
@@ -22,13 +22,13 @@ impl Loop {
         }
     }
 
-    /// Whether there is something to place.
+    /// Whether there are pods to place.
     fn awaits_placing(&mut self) -> bool {
         let (model, now) = self.worked_on();
         model.next_outcomes_job(now).is_some() || model.next_pending_job().is_some()
     }
 
-    /// Starts a forecast on copies, where something has changed and something is wrong.
+    /// Starts a forecast on copies, if something has changed and a node is abnormal.
     pub(super) fn start_forecast(&mut self) {
         if self.forecast.is_running() && !self.app.model.is_abnormal() {
             self.forecast.supersede();
@@ -47,8 +47,8 @@ impl Loop {
             .start(move |cancelled| forecast(&engine, &cluster, now, HORIZON, cancelled.cancellation()));
     }
 
-    /// Starts a forecast that looks as far ahead as the chart: a new horizon is served at once, a changed cluster at the
-    /// pace of forecasts.
+    /// Starts a forecast with the horizon of the chart: at once for a new horizon, at the pace of forecasts for a
+    /// changed cluster.
     pub(super) fn start_outlook(&mut self) {
         let horizon = self.app.screen.forecast.horizon;
         if self.outlook.is_running() && self.looks_ahead != Some(horizon) {
@@ -74,8 +74,8 @@ impl Loop {
         self.looks_ahead = Some(horizon);
     }
 
-    /// Starts to work out the open plan where it is behind. A changed request is served at once, a changed cluster at the
-    /// pace of forecasts.
+    /// Starts to compute the open plan if it is out of date: at once for a changed request, at the pace of forecasts
+    /// for a changed cluster.
     pub(super) fn start_plan(&mut self) {
         let request = self.app.screen.overlays.plan().map(|preview| &preview.request);
         if self.plan.is_running() && self.planned.as_ref() != request {
@@ -106,7 +106,7 @@ impl Loop {
         self.start_plan();
     }
 
-    /// Starts to work out the timing sheet, where it is open and behind.
+    /// Starts to compute the timing sheet if it is open and out of date.
     pub(super) fn start_timing(&mut self) {
         if self.timing.is_due()
             && let Some(job) = self.app.next_timing_job()
@@ -123,7 +123,7 @@ impl Loop {
         self.undrawn = true;
     }
 
-    /// Starts to work out what leaves: so much that keys would wait.
+    /// Starts to compute which pods leave. On the loop's thread, so many pods would delay keys.
     pub(super) fn start_leaving(&mut self) {
         if !self.leaving.is_due() {
             return;
@@ -142,7 +142,8 @@ impl Loop {
                     self.app.arrange(self.now());
                     self.undrawn = true;
                 }
-                // The list on screen has had their keys until now: to free tens of thousands takes some milliseconds.
+                // The list on screen shared their keys until now. Freeing tens of thousands of them takes some
+                // milliseconds.
                 if let Some(before) = before {
                     drop_in_background(before);
                 }
@@ -166,8 +167,8 @@ impl Loop {
         }
     }
 
-    /// Starts to work out what can be done about the subject of the open detail: another state of it is served at once, a
-    /// changed cluster at the pace of forecasts.
+    /// Starts to compute what can be done about the subject of the open detail: at once for a new state of the subject,
+    /// at the pace of forecasts for a changed cluster.
     pub(super) fn start_detail(&mut self) {
         let now = self.now();
         let subject = self.app.screen.overlays.detail().map(|detail| &detail.subject);
@@ -185,7 +186,7 @@ impl Loop {
 
     pub(super) fn on_forecast(&mut self, forecast: Result<Forecast, Failed>) {
         match forecast {
-            // The next refresh shows it; a tick is never far while there is something to predict.
+            // The next refresh shows it. There is a tick every second while there is something to predict.
             Ok(forecast) => drop_in_background(self.app.model.set_forecast(forecast)),
             Err(Failed) => self.report_fault("the forecast failed, predicted times may be missing"),
         }
@@ -204,7 +205,7 @@ impl Loop {
         }
     }
 
-    /// The next draw shows it.
+    /// Stores the result of a slice of headroom. The next draw shows it.
     pub(super) fn on_headroom(
         &mut self,
         headroom: Result<(HeadroomProgress, Option<HeadroomSnapshot>), Failed>,
@@ -228,7 +229,7 @@ impl Loop {
         }
     }
 
-    /// The next draw shows it; a tick is never far while pods leave.
+    /// Stores what becomes of evicted pods. The next draw shows it.
     pub(super) fn on_eviction_outcomes(&mut self, outcomes: Result<EvictionOutcomes, Failed>) {
         match outcomes {
             Ok(outcomes) => {
@@ -241,7 +242,7 @@ impl Loop {
         }
     }
 
-    /// The next draw shows it.
+    /// Stores what would help Pending pods. The next draw shows it.
     pub(super) fn on_pending_pods(&mut self, pending: Result<PendingPods, Failed>) {
         match pending {
             Ok(pending) => {
@@ -295,7 +296,7 @@ impl Loop {
     }
 }
 
-/// A forecast of what is known now, with its chart; something of no use once it is cancelled.
+/// Returns a forecast of what is known now, with its chart. If cancelled, the result is of no use.
 fn forecast(
     engine: &Engine,
     cluster: &Cluster,
@@ -308,7 +309,7 @@ fn forecast(
     forecast.with_chart(engine, cluster)
 }
 
-/// The guard rails of this user.
+/// Reads the guard rails of this user.
 pub(super) fn own_guards() -> Guarding {
     guards::read(None).map_err(|error| error.to_string())
 }

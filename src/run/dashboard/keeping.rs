@@ -1,4 +1,4 @@
-//! What the dashboard's loop does to keep a history, to open it, and to save it.
+//! The part of the dashboard's loop that keeps, opens and saves the history.
 
 use super::*;
 use crate::{
@@ -7,15 +7,15 @@ use crate::{
     ui::text,
 };
 
-/// The history that is kept, and the work on it beside the loop.
+/// The history that is kept, and the background work on it.
 pub(super) struct Keeping {
-    /// None if none is kept.
+    /// None if no history is kept.
     pub history: Option<History>,
     opening: Background<Result<OpenedHistory, HistoryError>>,
     saving: Background<Result<SavedHistory, HistoryError>>,
 }
 
-/// What there is to play.
+/// A history that can be played.
 pub(super) struct OpenedHistory {
     player: Player,
     from: Timestamp,
@@ -28,7 +28,7 @@ pub(super) struct SavedHistory {
     bytes: u64,
 }
 
-/// What has happened with the history.
+/// An event of the history.
 pub(super) enum HistoryEvent {
     Report(HistoryReport),
     Opened(Result<Result<OpenedHistory, HistoryError>, Failed>),
@@ -41,7 +41,7 @@ impl Keeping {
         Self { history, opening, saving }
     }
 
-    /// What happens next with the history; forever nothing where there is none. May be dropped and awaited again.
+    /// Waits for the next event of the history, forever if there is none. May be dropped and awaited again.
     pub(super) async fn next(&mut self) -> HistoryEvent {
         let Some(history) = &mut self.history else { return std::future::pending().await };
         tokio::select! {
@@ -82,14 +82,14 @@ impl Loop {
         };
     }
 
-    /// Hands over a message of the watches, before it is applied.
+    /// Sends a message of the watches to the history, before it is applied.
     pub(super) fn keep(&mut self, message: &FeedEvent, now: Timestamp) {
         if let Some(history) = &mut self.keeping.history {
             history.on_event(message, now);
         }
     }
 
-    /// Hands over what is known, if it is time for that. All messages were applied.
+    /// Sends what is known to the history, if a keyframe is due. All messages must have been applied.
     pub(super) fn keep_state(&mut self) {
         let now = self.clock.now();
         if let Some(history) = &mut self.keeping.history {
@@ -97,10 +97,10 @@ impl Loop {
         }
     }
 
-    /// Opens the history if the user has begun to look back, and saves it if that was asked for.
+    /// Opens the history if the user has begun to look back, and saves it if the user has asked for that.
     pub(super) fn follow_history(&mut self) {
         let is_open = self.player.is_some() || self.keeping.opening.is_running();
-        // One that cannot be read is not tried again.
+        // A history that cannot be read is not tried again.
         let is_wanted = self.app.playback.as_ref().is_some_and(|playback| playback.fault.is_none());
         if self.app.is_in_history() && is_wanted && !is_open {
             self.open_history();
@@ -129,9 +129,9 @@ impl Loop {
         self.undrawn = true;
     }
 
-    /// Nobody looks at the history any more.
+    /// Closes the history, because the user does not look at it any more.
     pub(super) fn close_history(&mut self) {
-        // It has a hundred copies of the model and more.
+        // The player has a hundred copies of the model and more.
         drop_in_background(self.player.take());
         self.keeping.opening = Background::new(Duration::ZERO);
         self.drop_work();
@@ -149,7 +149,7 @@ impl Loop {
         });
     }
 
-    /// Answers what the user asked for.
+    /// Shows a message to the user.
     fn say(&mut self, text: String) {
         self.app.screen.message = Some(text);
         self.undrawn = true;

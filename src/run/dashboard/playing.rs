@@ -1,17 +1,18 @@
-//! What the dashboard's loop does while a recording, or the history, is played.
+//! The part of the dashboard's loop that plays a recording or the history.
 
 use super::{beside::own_guards, *};
 
-/// A frame of a recording: what is typed on the way, and when it is drawn.
+/// Input for one frame of a recording: the keys to type, and when to draw.
 #[derive(Debug)]
 pub struct VirtualTyping {
-    /// Keys, and how long after the start each is typed.
+    /// Keys, each with the time after the start at which it is typed.
     pub keys: Vec<(Span, KeyEvent)>,
-    /// How long after the start the frame is drawn.
+    /// Time after the start at which the frame is drawn.
     pub until: Span,
 }
 
-/// Plays a recording without a terminal and without waiting: the viewer's time is virtual too. Draws one frame at the end.
+/// Plays a recording without a terminal and without waiting, because the viewer's time is virtual too. Draws one frame
+/// at the end.
 ///
 /// # Errors
 /// As [`run_dashboard`].
@@ -40,7 +41,7 @@ pub async fn replay_frame(
     Ok(screen.backend().buffer().clone())
 }
 
-/// Works out at once what is shown of what is worked out beside the loop.
+/// Computes at once, on this thread, the results of background work that are shown.
 pub(super) fn finish_work(app: &mut App, now: Timestamp) {
     if let Some(job) = app.next_plan(now) {
         app.planned(job.work(), now);
@@ -63,17 +64,17 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
 }
 
 impl Loop {
-    /// When the engine must be woken; never by a recording, which has its own times.
+    /// When the engine must be woken; none for a recording, which wakes its engine itself.
     pub(super) fn waking(&self) -> Option<Timestamp> {
         if self.app.is_replay() { None } else { self.app.poll_timeout() }
     }
 
-    /// When the next moment of what is played is to be shown.
+    /// When the next moment should be made; none if nothing is played.
     pub(super) fn step_due(&self) -> Option<Instant> {
         self.player.as_ref()?.due(self.app.playback.as_ref()?)
     }
 
-    /// Whether a moment that the user asked for is not shown yet.
+    /// Whether a moment that the user wants is not shown yet.
     pub(super) fn is_seeking(&self) -> bool {
         self.app.playback.as_ref().is_some_and(|playback| playback.target.is_some())
     }
@@ -108,7 +109,7 @@ impl Loop {
             Ok(model) => *model,
             Err(error) => return self.end_playback(&error.to_string()),
         };
-        // The user may have gone elsewhere meanwhile; that comes next.
+        // The user may have gone to another place in the meantime, which is shown next.
         if kind == StepKind::Continued && self.is_seeking() {
             return drop_in_background(model);
         }
@@ -137,7 +138,7 @@ impl Loop {
         }
     }
 
-    /// The screen shows the present again.
+    /// Closes the history when the screen shows the present again.
     pub(super) fn on_thaw(&mut self, before: Box<Model>) {
         drop_in_background(before);
         if self.app.playback.take().is_some() {
@@ -145,7 +146,7 @@ impl Loop {
         }
     }
 
-    /// Nothing more can be played: says why, and stays where it is.
+    /// Ends playing because of an error. Shows why, and keeps the current moment.
     pub(super) fn end_playback(&mut self, why: &str) {
         if let Some(playback) = &mut self.app.playback {
             (playback.is_paused, playback.target) = (true, None);
@@ -155,7 +156,7 @@ impl Loop {
         self.undrawn = true;
     }
 
-    /// Starts what is worked out beside the loop about the moment that is shown.
+    /// Starts the background work about the moment that is shown.
     fn start_work(&mut self) {
         if self.worked_on().0.leaves_many() {
             self.start_leaving();
@@ -163,7 +164,7 @@ impl Loop {
         self.start_jobs();
     }
 
-    /// Results of another moment are of no use.
+    /// Cancels background work about another moment, whose results are of no use.
     pub(super) fn drop_work(&mut self) {
         self.outlook = Background::new(FORECAST);
         self.plan = Background::new(FORECAST);
@@ -176,7 +177,7 @@ impl Loop {
         self.timing = Background::new(OUTCOMES);
     }
 
-    /// Finds all notable moments.
+    /// Searches the whole recording for notable moments.
     async fn search_all(&mut self) {
         self.start_search();
         while let Some(player) = self.player.as_mut().filter(|player| player.is_searching()) {
@@ -187,7 +188,7 @@ impl Loop {
         self.show_target().await;
     }
 
-    /// Shows the moment that is wanted.
+    /// Shows the moment that the user wants.
     async fn show_target(&mut self) {
         while self.is_seeking() {
             self.start_step();
@@ -209,7 +210,7 @@ impl Loop {
     }
 }
 
-/// What was worked out of what is played; forever none where nothing is.
+/// Waits for the next result of the player, forever if nothing is played.
 pub(super) async fn next_played(player: &mut Option<Player>) -> PlayerEvent {
     match player {
         Some(player) => player.next().await,

@@ -1,4 +1,5 @@
-//! Which pod is tried next: the highest priority first, then the one that has waited longest; a pod that fits nowhere backs off.
+//! Queue of pods to schedule: highest priority first, then longest wait. A pod that fits nowhere is retried with a
+//! backoff.
 
 use std::{
     cmp::Reverse,
@@ -14,40 +15,40 @@ pub struct SchedulingQueue {
     pods: BTreeMap<Key, Waiting>,
     /// Pods to try.
     active: BTreeSet<Turn>,
-    /// When pods that fit nowhere are tried again.
+    /// Pods that fit nowhere, by the time of their next try.
     parked: BTreeSet<(Timestamp, Key)>,
 }
 
-/// When a pod is tried among others.
+/// Sort key of a pod that is to be tried.
 type Turn = (Reverse<i32>, Timestamp, Key);
 
 #[derive(Debug)]
 struct Waiting {
     priority: i32,
-    /// How often it fitted nowhere.
+    /// Number of tries in which the pod fitted nowhere.
     tries: u32,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Since when.
+    /// The pod is to be tried; it has waited since this time.
     Active(Timestamp),
-    /// It is being tried.
+    /// The pod is being tried.
     Out,
-    /// It fits nowhere for now.
+    /// The pod fits nowhere for now.
     Parked {
-        /// It is not tried before that.
+        /// Time before which the pod is not tried: the end of its backoff.
         earliest: Timestamp,
-        /// It is tried at that time.
+        /// Time at which the pod is tried.
         again: Timestamp,
     },
 }
 
-/// The first backoff of a pod that fits nowhere; it doubles each time, up to the maximum.
+/// First backoff of a pod that fits nowhere. It doubles each time, up to the maximum.
 const BACK_OFF: Span = Span::from_secs(1);
 const MAX_BACK_OFF: Span = Span::from_secs(10);
-/// After this it is tried even if nothing seems to have changed.
+/// Time after which a pod is tried even if nothing seems to have changed.
 const AT_LATEST: Span = Span::from_secs(300);
 
 impl SchedulingQueue {
@@ -80,7 +81,7 @@ impl SchedulingQueue {
         Some(pod)
     }
 
-    /// Sets a pod aside that fits nowhere.
+    /// Parks a pod that fits nowhere.
     pub fn park(&mut self, pod: &Key, now: Timestamp) {
         let Some(waiting) = self.pods.get_mut(pod).filter(|waiting| waiting.state == State::Out) else {
             return;
@@ -92,7 +93,7 @@ impl SchedulingQueue {
         self.parked.insert((again, pod.clone()));
     }
 
-    /// After a change that may let some pods fit: they are tried as soon as their backoff allows.
+    /// Schedules parked pods for the end of their backoff, after a change that may let them fit.
     pub fn retry(&mut self, which: impl Fn(&Key) -> bool) {
         for (pod, waiting) in self.pods.iter_mut().filter(|(pod, _)| which(pod)) {
             if let State::Parked { earliest, again } = &mut waiting.state
@@ -105,7 +106,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// Moves pods whose time has come back to those to try.
+    /// Moves parked pods whose time has come to the pods to try.
     pub fn wake(&mut self, now: Timestamp) {
         while let Some((again, pod)) = self.parked.first().filter(|(again, _)| *again <= now).cloned() {
             self.parked.remove(&(again, pod.clone()));
@@ -116,7 +117,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// When [`SchedulingQueue::wake`] must be called; none if no pod is set aside.
+    /// When [`SchedulingQueue::wake`] must be called; none if no pod is parked.
     pub fn wakes_at(&self) -> Option<Timestamp> {
         self.parked.first().map(|(again, _)| *again)
     }
