@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use kordon_time::{Span, Timestamp};
 
-/// What time it is: wall-clock time at the start, carried on by the monotonic clock.
+/// The current time: the wall-clock time at the start, advanced by the monotonic clock.
 ///
-/// A step of the system's clock does not disturb it, tokio's paused time does move it, and the demo runs it
-/// faster than real time. Copies agree with each other.
+/// Steps of the system's clock do not affect it. Tokio's paused time does, and the demo runs it faster than real time.
+/// All copies of a clock show the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     started: Instant,
@@ -25,7 +25,7 @@ impl Clock {
         Self::new(wall(), 1.0)
     }
 
-    /// A clock that shows `epoch` now and runs `speed` times as fast as the machine's (finite, above zero).
+    /// A clock that shows `epoch` now and runs at `speed` times real time (finite, above zero).
     pub fn new(epoch: Timestamp, speed: f64) -> Self {
         Self { started: Instant::now(), epoch, speed }
     }
@@ -34,7 +34,7 @@ impl Clock {
         self.epoch + Span::from_secs_f64(self.started.elapsed().as_secs_f64() * self.speed)
     }
 
-    /// When, on tokio's clock, this clock shows `at`. A time too far away becomes one in a year.
+    /// The instant on tokio's clock at which this clock shows `at`, at most a year ahead.
     pub fn instant(&self, at: Timestamp) -> Instant {
         const FAR: Span = Span::from_secs(365 * 86_400);
         let ahead = at.since(self.epoch).or_zero().min(FAR);
@@ -46,13 +46,14 @@ impl Clock {
         tokio::time::sleep_until(self.instant(at)).await;
     }
 
-    /// Sleeps for `span` as this clock counts it.
+    /// Sleeps for `span` on this clock.
     pub async fn sleep(&self, span: Span) {
         self.sleep_until(self.now() + span).await;
     }
 }
 
-/// What the machine's own clock shows, steps and sleep included. For comparison only: [`Clock`] tells the time.
+/// The machine's wall-clock time, including clock steps and suspended time. For comparison only: use [`Clock`] for the
+/// time.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub fn wall() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
