@@ -1,4 +1,4 @@
-//! What a controller did: nodes declared Unknown and pods evicted, with when the nodes were back.
+//! Acts of a controller: nodes declared Unknown and pods evicted, with the time at which each node came back.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What a controller did, in order of time.
+/// Acts of a controller, in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Acts {
     pub unreachable: Vec<UnreachableNode>,
     pub evicted: Vec<EvictedPod>,
-    /// The nodes that were not back since.
+    /// Nodes with acts that have not come back since.
     open: BTreeSet<NodeName>,
 }
 
@@ -22,9 +22,9 @@ pub struct Acts {
 pub struct UnreachableNode {
     pub node: NodeName,
     pub at: Timestamp,
-    /// When it was last heard from before that.
+    /// The last heartbeat before the node was declared Unknown.
     pub silent_since: Timestamp,
-    /// When it was heard from again and was well; none if it never was.
+    /// The first heartbeat since with the node Ready; `None` if there was none.
     pub back: Option<Timestamp>,
 }
 
@@ -35,23 +35,24 @@ pub struct EvictedPod {
     pub uid: Uid,
     pub node: NodeName,
     pub at: Timestamp,
-    /// When its node was last heard from before that.
+    /// The last heartbeat of its node before the eviction.
     pub silent_since: Timestamp,
-    /// When its node was heard from again and was well; none if it never was.
+    /// The first heartbeat of its node since with the node Ready; `None` if there was none.
     pub back: Option<Timestamp>,
     /// Whether and when its owner recreates it.
     pub recreation: Recreation,
 }
 
 impl UnreachableNode {
-    /// How long it was silent until it was declared Unknown.
+    /// The time from the last heartbeat until the node was declared Unknown.
     pub const fn detection(&self) -> Span {
         self.at.since(self.silent_since)
     }
 }
 
 impl EvictedPod {
-    /// Whether its node was back within this time: with more patience it would have stayed.
+    /// Whether its node came back within this time after the eviction. With a longer grace period or toleration, the
+    /// pod would have stayed.
     pub fn is_unnecessary(&self, within: Span) -> bool {
         self.back.is_some_and(|back| back.since(self.at) <= within)
     }
@@ -68,7 +69,7 @@ impl Acts {
         self.evicted.push(act);
     }
 
-    /// A node is back. Returns of how many pods the eviction came just before that, at most `close`.
+    /// Handles the return of a node. Returns the number of its pods that were evicted at most `close` before.
     pub(super) fn on_back(&mut self, node: &NodeName, at: Timestamp, close: Span) -> usize {
         if !self.open.remove(node) {
             return 0;
@@ -84,7 +85,7 @@ impl Acts {
         just_before
     }
 
-    /// Those of a stretch of time.
+    /// Returns the acts within a time range, both ends included.
     #[must_use]
     pub fn within(&self, from: Timestamp, until: Timestamp) -> Self {
         let is_in = |at: Timestamp| from <= at && at <= until;
@@ -96,22 +97,23 @@ impl Acts {
     }
 }
 
-/// What a controller did, in numbers.
+/// Acts of a controller, as numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ActsTotals {
     pub unreachable: usize,
     pub evicted: usize,
-    /// Evictions from nodes that were back within a time.
+    /// Unnecessary evictions: the node came back within the time given to [`Acts::totals`].
     pub unnecessary: usize,
-    /// Evictions from nodes that have been silent since, for less than that time: whether they were necessary is open.
+    /// Evictions from nodes that were still silent at the end of the recording, if the end came before that time was
+    /// over. It is open whether they were necessary.
     pub open: usize,
-    /// From the last heartbeat until a node was declared Unknown; none without any.
+    /// The time from the last heartbeat until a node was declared Unknown; `None` if no node was.
     pub detection: Option<Spread>,
-    /// From the last heartbeat until the eviction of a pod from a node that did not come back in that time.
+    /// The time from the last heartbeat until the eviction. Unnecessary evictions are left out.
     pub eviction: Option<Spread>,
 }
 
-/// The middle and the last of several times.
+/// Median and maximum of several times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     pub median: Span,
@@ -119,7 +121,8 @@ pub struct Spread {
 }
 
 impl Acts {
-    /// What was done, by the end of the recording: nodes that are back `within` this time did not have to be evicted.
+    /// Returns the totals at the end of the recording. An eviction is unnecessary if its node came back `within` this
+    /// time after it.
     pub fn totals(&self, within: Span, end: Timestamp) -> ActsTotals {
         let (unnecessary, others): (Vec<_>, Vec<_>) =
             self.evicted.iter().partition(|pod| pod.is_unnecessary(within));

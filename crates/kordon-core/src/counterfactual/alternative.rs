@@ -1,4 +1,4 @@
-//! Settings in place of those that were in force.
+//! Settings to try in place of the recorded ones.
 
 use crate::{
     cluster::{SharedList, TaintEffect, Toleration, TolerationOperator},
@@ -6,21 +6,21 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// The toleration that the API server gives to pods without one of their own by default.
+/// Default toleration that the API server gives to pods without one of their own: 300 s.
 pub const DEFAULT_TOLERATION: Span = Span::from_secs(300);
 
-/// The settings of a controller, and the tolerations that the API server gives to pods.
+/// Settings of a controller, and the default tolerations of the API server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
     pub settings: Settings,
     pub tolerations: DefaultTolerations,
-    /// A longer silence of a node is an outage, also for settings under which nothing follows from it: the shortest grace period of those
-    /// that are compared.
+    /// The shortest grace period of all compared settings. A longer silence of a node counts as an outage under all of
+    /// them, also under settings that do not react to it.
     pub least_silence: Span,
 }
 
-/// How long pods tolerate the taints of a node that is not ready, if they have the toleration that the admission plugin
-/// DefaultTolerationSeconds sets. None: as recorded.
+/// How long pods tolerate the taints of a node that is not ready or unreachable. Applies to pods whose toleration was
+/// set by the admission plugin DefaultTolerationSeconds. `None` keeps the recorded toleration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DefaultTolerations {
     /// `--default-not-ready-toleration-seconds`
@@ -29,7 +29,7 @@ pub struct DefaultTolerations {
     pub unreachable: Option<i64>,
 }
 
-/// A setting that cannot be replaced.
+/// Error of a setting that cannot be replaced.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum BadAlternative {
     #[error("{0} is not KEY=VALUE, as node-monitor-grace-period=20s")]
@@ -49,16 +49,16 @@ const NOT_READY_FLAG: &str = "default-not-ready-toleration-seconds";
 const UNREACHABLE_FLAG: &str = "default-unreachable-toleration-seconds";
 
 impl Alternative {
-    /// The settings as they are.
+    /// The given settings, unchanged.
     pub fn new(settings: Settings) -> Self {
         let least_silence = settings.node_monitor_grace_period.value;
         Self { settings, tolerations: DefaultTolerations::default(), least_silence }
     }
 
-    /// Replaces a setting: `node-monitor-grace-period=20s`, also with the dashes of a flag.
+    /// Replaces a setting, for example `node-monitor-grace-period=20s`. Leading dashes are ignored.
     ///
     /// # Errors
-    /// There is no such setting, or it cannot have the value.
+    /// The setting does not exist, or does not exist in this release, or cannot have this value.
     pub fn set(&mut self, text: &str) -> Result<(), BadAlternative> {
         let bare = text.trim_start_matches('-');
         let (flag, value) = bare.split_once('=').ok_or_else(|| BadAlternative::NoValue(text.into()))?;
@@ -82,7 +82,7 @@ impl Alternative {
         Ok(())
     }
 
-    /// The same with both default tolerations.
+    /// Sets both default tolerations.
     #[must_use]
     pub fn with_toleration(mut self, toleration: Span) -> Self {
         let seconds = Some(toleration.as_secs());
@@ -90,19 +90,19 @@ impl Alternative {
         self
     }
 
-    /// The same with a grace period.
+    /// Sets the grace period.
     #[must_use]
     pub fn with_grace(mut self, grace: Span) -> Self {
         self.settings.node_monitor_grace_period.value = grace;
         self
     }
 
-    /// How long pods with the default toleration tolerate an unreachable node.
+    /// The time for which pods with the default toleration tolerate an unreachable node.
     pub fn toleration(&self) -> Span {
         self.tolerations.unreachable.map_or(DEFAULT_TOLERATION, Span::from_secs)
     }
 
-    /// What differs from other settings: `node-monitor-grace-period=20s`. Empty if nothing does.
+    /// The settings that differ from others, for example `node-monitor-grace-period=20s`; empty if none differ.
     pub fn differences(&self, from: &Self) -> Vec<String> {
         let before = from.settings.flags();
         let flags = self.settings.flags().into_iter().zip(before);
@@ -116,14 +116,14 @@ impl Alternative {
             let seconds = seconds.unwrap_or(default);
             (seconds != before.unwrap_or(default)).then(|| format!("{flag}={seconds}"))
         });
-        // As it can be typed again: 1m30s.
+        // Without spaces, so that the value can be typed again: 1m30s.
         let changed = changed.map(|((flag, value, _), _)| format!("{flag}={}", value.replace(' ', "")));
         changed.chain(tolerations).collect()
     }
 }
 
 impl DefaultTolerations {
-    /// A pod's tolerations with these in place of the default ones. Shared with the given ones if nothing changes.
+    /// Replaces the default tolerations among a pod's tolerations. Returns the same shared list if nothing changes.
     pub fn replace(self, tolerations: &SharedList<Toleration>) -> SharedList<Toleration> {
         let is_replaced = |toleration: &Toleration| {
             self.seconds_for(toleration).is_some_and(|seconds| toleration.seconds != Some(seconds))
@@ -138,7 +138,8 @@ impl DefaultTolerations {
         tolerations.iter().map(replaced).collect()
     }
 
-    /// How long a toleration is to last, if it is one that the admission plugin sets.
+    /// The new duration in seconds of a toleration set by the admission plugin; `None` for other tolerations, or if the
+    /// duration stays.
     fn seconds_for(self, toleration: &Toleration) -> Option<i64> {
         let is_default = toleration.operator == TolerationOperator::Exists
             && toleration.effect == Some(TaintEffect::NoExecute)

@@ -1,8 +1,9 @@
-//! What other settings would have done over the heartbeats that were recorded.
+//! What other settings would have done with the recorded heartbeats.
 //!
-//! A recording has what kubelets, people and other controllers did, and what the node lifecycle and taint eviction controllers did
-//! in reaction. [`Counterfactual`] stands between a recording and the cluster of a model. It passes the former on, and takes the
-//! latter out; in its place come the effects of the model's engine, which runs with other settings.
+//! A recording has the acts of kubelets, people and other controllers, and the reactions of the node lifecycle and
+//! taint eviction controllers to them. [`Counterfactual`] filters the recorded changes on their way to the cluster of a
+//! model: it passes the acts on and removes the reactions. The reactions come instead from the model's engine, which
+//! runs with other settings.
 //!
 //! ```text
 //!  recorded change --> [ Counterfactual ] --> change --> Cluster of the model --> Engine
@@ -11,15 +12,15 @@
 //!                recorded Cluster
 //! ```
 //!
-//! What is taken out: conditions that became Unknown, the taints that the node lifecycle controller maintains, pods that were
-//! marked not ready with their node, and evictions by taints. What follows from that is adapted:
+//! It removes conditions set to Unknown, the taints that the node lifecycle controller maintains, the marks on pods as
+//! not ready with their node, and evictions by taints. It adapts the consequences:
 //!
-//! - A pod that was evicted in the recording stays until the engine evicts it. The pod that replaced it is left out for as long.
-//! - A pod that the engine evicts and the recording does not ends when its kubelet is back, at the end of its grace period. Nobody
+//! - A pod that was evicted in the recording stays until the engine evicts it. Its replacement is left out until then.
+//! - A pod that only the engine evicts ends after its grace period, which starts once its kubelet is not silent. Nobody
 //!   replaces it.
-//! - A kubelet whose node was marked Unknown here and not in the recording posts its status with its next heartbeat.
+//! - A kubelet whose node only the engine marked Unknown posts its status with its next heartbeat.
 //!
-//! Where that makes a result uncertain it is counted ([`Uncertainty`]).
+//! Cases in which this makes a result uncertain are counted ([`Uncertainty`]).
 
 mod acts;
 mod alternative;
@@ -50,33 +51,33 @@ use kordon_time::{Span, Timestamp};
 use outages::{OutageStart, OutageTracker};
 use replacements::Replacements;
 
-/// How long a leader's Lease is valid if it does not say so.
+/// Validity of a leader's Lease that does not state one.
 const LEADER_DURATION: Span = Span::from_secs(15);
 
-/// Replaces the reaction of the recorded controllers by that of an engine. Its owner passes in each recorded change, and each write
-/// of the engine before it is applied.
+/// Replaces the reactions of the recorded controllers with those of an engine. The caller passes in each recorded
+/// change, and each write of the engine before it is applied.
 #[derive(Clone, Debug)]
 pub struct Counterfactual {
     settings: Settings,
     tolerations: DefaultTolerations,
-    /// A longer silence of a node is an outage.
+    /// A longer silence of a node counts as an outage.
     least_silence: Span,
-    /// The nodes, Leases and pods as they were recorded.
+    /// The nodes, Leases and pods as recorded.
     recorded: Cluster,
-    /// The last status of Ready that each kubelet posted, by node.
+    /// The status of the Ready condition that each kubelet posted last, by node.
     posted: BTreeMap<NodeName, ConditionStatus>,
-    /// When each node was last heard from.
+    /// The last heartbeat of each node.
     heard: BTreeMap<NodeName, Timestamp>,
     /// The pods that the engine marked not ready, as they were before.
     marked: BTreeMap<Key, Arc<Pod>>,
-    /// The pods that the engine evicted: when their kubelet has ended them.
+    /// The pods that the engine evicted, with the time at which their kubelet ends them.
     ending: BTreeMap<Key, Timestamp>,
-    /// Those whose node is silent, by node: their kubelet ends them once it is back.
+    /// The evicted pods on silent nodes, by node. The kubelet ends them after it is back.
     held: BTreeMap<NodeName, BTreeSet<Key>>,
     replacements: Replacements,
-    /// The pods that the engine evicted and the recorded controller has not, and when.
+    /// The pods that only the engine evicted so far, with the time of the eviction.
     evicted_here: BTreeMap<Key, Timestamp>,
-    /// How often the leader renews its Lease.
+    /// Interval between renewals of the leader's Lease.
     leader_renews_every: Option<Span>,
     outages: OutageTracker,
     happened: Acts,
@@ -106,24 +107,24 @@ impl Counterfactual {
         }
     }
 
-    /// What the recorded controllers did.
+    /// The acts of the recorded controllers.
     pub fn happened(&self) -> &Acts {
         &self.happened
     }
 
-    /// What the engine did in their place.
+    /// The acts of the engine in their place.
     pub fn would(&self) -> &Acts {
         &self.would
     }
 
-    /// What makes that uncertain.
+    /// The reasons why the acts of the engine are uncertain.
     pub fn uncertain(&self) -> Uncertainties {
         let mut uncertain = self.uncertain.clone();
         uncertain.add(Uncertainty::ReplacementMissing, self.evicted_here.len());
         uncertain
     }
 
-    /// The outages until the end of the recording, in which the cluster of the model is given.
+    /// The outages up to the end of the recording. `cluster` is the model's cluster at the end.
     pub fn outages(&self, cluster: &Cluster, end: Timestamp) -> Vec<RecordedOutage> {
         let heard = self.heard.iter().map(|(node, heard)| (node, *heard));
         let open = self.outages.open(heard, end, self.least_silence);
@@ -131,12 +132,12 @@ impl Counterfactual {
         self.outages.ended().iter().cloned().chain(open).collect()
     }
 
-    /// How long pods took until they were Ready: the median; none if none was observed.
+    /// Median time from the creation of a pod until it is Ready; `None` if none was observed.
     pub fn start(&self) -> Option<Span> {
         self.outages.start()
     }
 
-    /// What a recorded change is to the cluster of the model, which is given as it is before it.
+    /// Converts a recorded change for the model's cluster. `cluster` is that cluster before the change.
     pub fn on_change(&mut self, change: Change, cluster: &Cluster, now: Timestamp) -> Vec<Change> {
         match change {
             Change::Node(event) => self.on_node_event(event, cluster, now),
@@ -147,7 +148,7 @@ impl Counterfactual {
         }
     }
 
-    /// The engine writes this to the cluster, which is given as it is before it.
+    /// Handles a write of the engine. `cluster` is the model's cluster before the write.
     pub fn on_write(&mut self, write: &Write, cluster: &Cluster, now: Timestamp) {
         match write {
             Write::MarkUnknown { node, .. } => self.on_engine_unknown(node, cluster, now),
@@ -169,25 +170,25 @@ impl Counterfactual {
         }
     }
 
-    /// What follows from what was written and changed, for the cluster as it is then: replacements that are not left out any more.
+    /// Returns the changes that follow from the writes and changes so far: replacements that are no longer left out.
     pub fn settle(&mut self, cluster: &Cluster) -> Vec<Change> {
         let released = self.replacements.release(|key| cluster.pod(key).is_none());
         let pods = released.into_iter().filter_map(|key| self.recorded.pod(&key).cloned());
         pods.map(|pod| Change::Pod(ObjectEvent::Applied(self.as_created(&pod, cluster)))).collect()
     }
 
-    /// The recording has a gap: what happened then is not known.
+    /// Handles a gap in the recording, whose content is unknown.
     pub fn on_gap(&mut self, now: Timestamp) {
         self.uncertain.add(Uncertainty::Gap, 1);
         self.outages.on_gap(now);
     }
 
-    /// When [`Counterfactual::on_timeout`] must be called next.
+    /// The time of the next [`Counterfactual::on_timeout`].
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         self.ending.values().min().copied()
     }
 
-    /// What is due: kubelets end pods.
+    /// Handles what is due: kubelets end evicted pods.
     pub fn on_timeout(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<Change> {
         let due: Vec<Key> =
             self.ending.iter().filter(|(_, end)| **end <= now).map(|(key, _)| key.clone()).collect();
@@ -195,7 +196,7 @@ impl Counterfactual {
         for key in due {
             self.ending.remove(&key);
             let Some(pod) = cluster.pod(&key).filter(|pod| pod.termination.is_some()) else { continue };
-            // The end of a pod that was evicted in the recording too is in the recording.
+            // If the recording evicted the pod too, it also has the pod's end.
             let recorded = self.recorded.pod(&key).filter(|recorded| recorded.uid == pod.uid);
             if recorded.is_none_or(|recorded| recorded.termination.is_none()) {
                 self.forget_pod(&key);
@@ -224,8 +225,8 @@ impl Counterfactual {
         changes
     }
 
-    /// The leader's Lease, such that it expires soon after its last renewal: a controller that is gone does nothing more, though
-    /// its Lease is valid for some time.
+    /// Returns the leader's Lease with a shorter duration, so that it expires soon after the last renewal. A controller
+    /// that is gone does nothing, although its Lease stays valid for a while.
     fn on_leader(&mut self, leader: LeaderLease) -> LeaderLease {
         for applied in self.record(Change::Leader(Some(leader.clone()))) {
             let Applied::Leader(Some(before), Some(_)) = applied else { continue };
@@ -241,7 +242,7 @@ impl Counterfactual {
         LeaderLease { duration: Some(soon.map_or(duration, |soon| soon.min(duration))), ..leader }
     }
 
-    /// A kubelet was heard from: with its Lease or its status.
+    /// Handles a heartbeat of a kubelet: a renewal of its Lease or a node status.
     fn on_heartbeat(&mut self, name: &NodeName, at: Timestamp, cluster: &Cluster, now: Timestamp) {
         let before = self.heard.get(name).copied();
         if before.is_some_and(|before| at <= before) {
@@ -266,7 +267,7 @@ impl Counterfactual {
         }
     }
 
-    /// The node is heard from and well.
+    /// Handles a heartbeat of a node that is Ready.
     fn on_back(&mut self, name: &NodeName, at: Timestamp, cluster: &Cluster, now: Timestamp) {
         let passes = self.passes();
         self.happened.on_back(name, at, passes);
@@ -274,7 +275,7 @@ impl Counterfactual {
         self.uncertain.add(Uncertainty::NearDeadline, close + self.nearly_evicted(name, cluster, now));
     }
 
-    /// The node is deleted. What is heard later under its name is heard from a new node.
+    /// Handles the deletion of a node. Later heartbeats under its name are those of a new node.
     fn on_node_gone(&mut self, name: &NodeName, cluster: &Cluster, now: Timestamp) {
         self.posted.remove(name);
         let heard = self.heard.remove(name).filter(|_| cluster.leases().is_synced());
@@ -284,7 +285,7 @@ impl Counterfactual {
         }
     }
 
-    /// The node was heard from, last before that at `before`, if that is known.
+    /// Handles a heartbeat at `at`. `before` is the heartbeat before it, if known.
     fn observe_outage(
         &mut self,
         name: &NodeName,
@@ -303,31 +304,31 @@ impl Counterfactual {
         outages::outage(what, (&self.recorded, cluster), &self.happened)
     }
 
-    /// The longest time by which a decision depends on when the controller's passes are.
+    /// Maximum shift of a decision by the phase of the controller's passes: two monitor periods.
     fn passes(&self) -> Span {
         self.settings.node_monitor_period.value * 2
     }
 
-    /// Applies a change to what was recorded.
+    /// Applies a change to the recorded cluster.
     fn record(&mut self, change: Change) -> Vec<Applied> {
         let mut applied = Vec::new();
         self.recorded.apply(change, &mut applied);
         applied
     }
 
-    /// Where the node was last heard from, or else when it was created.
+    /// The last heartbeat of the node; without one, its creation.
     fn silent_since(&self, node: &NodeName, cluster: &Cluster, now: Timestamp) -> Timestamp {
         let created = || cluster.node(node).map(|node| cluster.local(node.created));
         self.heard.get(node).copied().or_else(created).unwrap_or(now).min(now)
     }
 }
 
-/// What a recorded event is to a list. The first list is passed on as one, later lists as what they change.
+/// The relation of a recorded event to a list. The first list is passed on as a list, later lists as changes.
 enum ListStage {
     Started,
     Listed,
     Done,
-    /// Beside a list.
+    /// Not part of a list.
     Changed,
 }
 
@@ -342,12 +343,12 @@ impl ListStage {
     }
 }
 
-/// A version that is newer than the one that is known.
+/// A version newer than the known object's.
 fn next_version<T: TableObject>(object: &T, known: &T) -> Version {
     Version(object.version().0.max(known.version().0 + 1))
 }
 
-/// The object, if the other is the same and not one of the same name.
+/// The node, if it has the same uid as the other.
 fn same_node<'a>(node: Option<&'a Arc<Node>>, other: &Node) -> Option<&'a Arc<Node>> {
     node.filter(|node| node.uid == other.uid)
 }
@@ -369,7 +370,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// The cluster of a model, and what stands before it.
+    /// The model's cluster with the filter before it.
     struct Fixture {
         layer: Counterfactual,
         cluster: Cluster,
@@ -392,7 +393,7 @@ mod tests {
         assert_eq!(fixture.layer.happened().unreachable.len(), 1);
         let totals = fixture.layer.uncertain().count(Uncertainty::NodeRemoved);
         assert_eq!(totals, 0, "it was cordoned at the moment at which it was Unknown, not after");
-        // Its kubelet is back: here it was never away, so its status has been the same since the start.
+        // Its kubelet is back. In the model's cluster it was never away, so its status has not changed since the start.
         fixture.record(Change::Node(ObjectEvent::Applied(node(ConditionStatus::True, 90))), 90);
         let ready = fixture.node().ready().cloned().expect("posted");
         assert_eq!((ready.last_heartbeat, ready.last_transition), (Some(at(90)), Some(at(0))));
@@ -411,7 +412,7 @@ mod tests {
         fixture.write(&fixture.eviction("web-1"), 200);
         assert!(fixture.cluster.pod(&key("web-1")).is_some_and(|pod| pod.termination.is_some()));
         assert!(fixture.cluster.pod(&key("web-2")).is_some(), "it replaces it now");
-        // Its node is silent, so it ends 30 s after that is back.
+        // Its node is silent, so the pod ends 30 s after the node is back.
         assert_eq!(fixture.layer.poll_timeout(), None);
         fixture.record(renewal(300), 300);
         assert_eq!(fixture.layer.poll_timeout(), Some(START + Span::from_secs(330)));
@@ -477,7 +478,7 @@ mod tests {
     }
 
     impl Fixture {
-        /// A node that is Ready, with a pod of a ReplicaSet.
+        /// A Ready node with a pod of a ReplicaSet.
         fn new() -> Self {
             let mut settings = Settings::defaults(ServerVersion::new(1, 36));
             settings.set("node-monitor-grace-period", "40s", Origin::Override).expect("a duration");
@@ -497,7 +498,7 @@ mod tests {
             fixture
         }
 
-        /// Something happens in the recording.
+        /// Passes a recorded change through the filter.
         fn record(&mut self, mut change: Change, secs: i64) {
             self.version += 1;
             match &mut change {
@@ -573,7 +574,7 @@ mod tests {
         Taint { key: key.into(), effect, time_added: Some(at(60)), ..Taint::default() }
     }
 
-    /// The node as its kubelet posted it then, or with Unknown as the controller marked it.
+    /// The node as its kubelet posted it at that time; with Unknown, as the controller marked it.
     fn node(status: ConditionStatus, posted: i64) -> Node {
         let reason = if status == ConditionStatus::Unknown { "NodeStatusUnknown" } else { "Kubelet" };
         let ready = Condition {

@@ -1,4 +1,4 @@
-//! Nodes: what kubelets and people wrote, with the conditions and taints of the engine.
+//! Nodes: what kubelets and people wrote, with conditions and taints of the engine.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// The reasons that the node lifecycle controller gives a condition which it makes Unknown.
+/// Reasons that the node lifecycle controller gives a condition that it sets to Unknown.
 const CONTROLLERS_REASONS: [&str; 2] = ["NodeStatusUnknown", "NodeStatusNeverUpdated"];
 
 impl Counterfactual {
@@ -36,7 +36,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => nodes.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => nodes.push(ObjectEvent::ListDone),
-                // It was read before its list.
+                // The node was read before the list.
                 ListStage::Listed if nodes.is_empty() => {
                     nodes.extend(listed.map(|node| ObjectEvent::Listed((*node).clone())));
                 }
@@ -77,7 +77,7 @@ impl Counterfactual {
             self.posted.insert(new.name.clone(), status);
             let at = cluster.local(at).min(now);
             self.on_heartbeat(&new.name, at, cluster, now);
-            // It may be no later than a renewal of its Lease.
+            // The status may be no later than the last renewal of the node's Lease.
             self.observe_outage(&new.name, None, at, cluster);
         }
         if merged.is_ready() && known.is_some_and(|known| !known.is_ready()) {
@@ -86,7 +86,7 @@ impl Counterfactual {
         if cluster.nodes().is_synced() { ObjectEvent::Applied(merged) } else { ObjectEvent::Listed(merged) }
     }
 
-    /// Takes note of what the recorded controller did to the node.
+    /// Records what the recorded controller did to the node.
     fn observe_controller(&mut self, old: Option<&Arc<Node>>, new: &Node, cluster: &Cluster, now: Timestamp) {
         match old {
             None => {
@@ -105,14 +105,15 @@ impl Counterfactual {
         }
     }
 
-    /// The engine marks the node Unknown.
+    /// Records that the engine marks the node Unknown.
     pub(super) fn on_engine_unknown(&mut self, node: &NodeName, cluster: &Cluster, now: Timestamp) {
         let silent_since = self.silent_since(node, cluster, now);
         let act = UnreachableNode { node: node.clone(), at: now, silent_since, back: None };
         self.would.on_unreachable(act);
     }
 
-    /// Somebody deletes or cordons the node. They may have done so because of its state.
+    /// Somebody deletes or cordons the node, perhaps because of its recorded state. If its state differs here, this
+    /// counts as an uncertainty.
     fn on_intervention(&mut self, recorded: &Node, cluster: &Cluster) {
         let differs = same_node(cluster.node(&recorded.name), recorded).is_some_and(|known| {
             is_marked(known) != is_marked(recorded)
@@ -121,7 +122,8 @@ impl Counterfactual {
         self.uncertain.add(Uncertainty::NodeRemoved, usize::from(differs));
     }
 
-    /// The status that a kubelet posts as it finds its node Unknown: where only the engine marked it so, the recording has none.
+    /// The status that a kubelet posts when it finds its node Unknown. If only the engine marked the node, the
+    /// recording does not have that status.
     pub(super) fn assumed_post(&mut self, name: &NodeName, cluster: &Cluster, now: Timestamp) -> Vec<Change> {
         let (Some(recorded), Some(known)) = (self.recorded.node(name), cluster.node(name)) else {
             return Vec::new();
@@ -150,7 +152,7 @@ impl Counterfactual {
         changes
     }
 
-    /// How many pods of a node that is back would have been evicted soon: within what depends on passes.
+    /// The number of pods on a returned node that would have been evicted so soon that the phase of the passes decides.
     pub(super) fn nearly_evicted(&self, name: &NodeName, cluster: &Cluster, now: Timestamp) -> usize {
         let Some(node) = cluster.node(name) else { return 0 };
         let taints: Vec<Taint> = controllers_own(node).cloned().collect();
@@ -164,7 +166,7 @@ impl Counterfactual {
     }
 }
 
-/// The recorded node `new`, with what the controller maintains as it is known.
+/// The recorded node `new`, with conditions and taints maintained by the controller taken from `known`.
 fn merged(old: &Node, new: &Node, known: &Node) -> Node {
     Node {
         version: next_version(new, known),
@@ -174,7 +176,7 @@ fn merged(old: &Node, new: &Node, known: &Node) -> Node {
     }
 }
 
-/// What kubelets and others posted since `old`, and everything else as it is known.
+/// Conditions posted by kubelets and others since `old`; all other conditions are taken from `known`.
 fn conditions(old: &Node, new: &Node, known: &Node) -> Arc<[Condition]> {
     let merged = new.conditions.iter().filter_map(|condition| {
         let known = known.condition(&condition.kind);
@@ -196,7 +198,7 @@ fn conditions(old: &Node, new: &Node, known: &Node) -> Arc<[Condition]> {
     if merged == *known.conditions { known.conditions.clone() } else { merged.into() }
 }
 
-/// The taints of others as recorded, and the controller's as they are known.
+/// The taints of others from `new`, and the controller's taints from `known`.
 fn taints(new: &Node, known: &Node) -> Arc<[Taint]> {
     let of_others = new.taints.iter().filter(|taint| !is_maintained(taint));
     let own = known.taints.iter().filter(|taint| is_maintained(taint));
@@ -206,14 +208,14 @@ fn taints(new: &Node, known: &Node) -> Arc<[Taint]> {
     if is_same { known.taints.clone() } else { merged.into() }
 }
 
-/// When the kubelet posted the status with which the node is recorded, if it was not known before.
+/// The heartbeat time of a Ready condition that the kubelet has posted since `old`; `None` if there is no new one.
 fn posted(old: Option<&Arc<Node>>, new: &Node) -> Option<ClusterTime> {
     let ready = new.ready().filter(|ready| !is_controllers(ready))?;
     let before = old.and_then(|old| old.ready());
     ready.last_heartbeat.filter(|_| before != Some(ready))
 }
 
-/// Whether the node lifecycle controller made the node Unknown.
+/// Whether the node lifecycle controller has set the node's Ready condition to Unknown.
 fn is_marked(node: &Node) -> bool {
     node.ready().is_some_and(is_controllers)
 }

@@ -1,5 +1,5 @@
-//! Outages of nodes, and what people pay for them: the same outages and the same pods whatever the settings, each pod with what the
-//! recorded controller did to it and what the engine did.
+//! Outages of nodes and their cost. Outages and pods are the same for all settings; each pod has what the recorded
+//! controller did to it and what the engine did.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,52 +10,53 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How long a replacement takes until it is Ready, where the recording has none that became Ready.
+/// Assumed time until a replacement is Ready, if no pod of the recording became Ready.
 pub const START: Span = Span::from_secs(10);
 
-/// A stretch of time in which a node was silent, or said that it is not ready.
+/// A period in which a node was silent or reported that it is not ready.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedOutage {
     pub node: NodeName,
-    /// Its last heartbeat before that, or when it said that it is not ready.
+    /// Its last heartbeat before the period, or the time at which it reported that it is not ready.
     pub from: Timestamp,
     pub end: OutageEnd,
-    /// Whether its kubelet was silent, and ended no pod meanwhile.
+    /// Whether its kubelet was silent, and so ended no pod during the outage.
     is_silent: bool,
-    /// The pods that ran on it when it began, without those of DaemonSets and static pods, which run on no other node.
+    /// The pods that ran on it at the start. Static pods and pods of DaemonSets are left out, because they run on no
+    /// other node.
     pub pods: Vec<AffectedPod>,
 }
 
 /// How an outage ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageEnd {
-    /// The node was heard from and well.
+    /// A heartbeat came, and the node was Ready.
     Back(Timestamp),
     /// The node was deleted.
     Deleted(Timestamp),
-    /// It had not ended when the recording did.
+    /// The outage was still open at the end of the recording.
     Open(Timestamp),
 }
 
-/// A pod on a node that had an outage.
+/// A pod on a node with an outage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AffectedPod {
     pub pod: Key,
     pub uid: Uid,
     /// Whether and when its owner recreates it.
     recreation: Recreation,
-    /// Whether the engine's cluster had it.
+    /// Whether the engine's cluster has it.
     is_here: bool,
 }
 
-/// What people paid for outages.
+/// The cost of outages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Paid {
-    /// The outages that ended because the node was back.
+    /// The outages that ended with the return of the node.
     pub ended: OutageCost,
-    /// Those of them that were shorter than a blip.
+    /// The blips among the ended outages.
     pub blips: OutageCost,
-    /// The outages whose node did not come back before it was deleted, or the recording ended.
+    /// The outages in which the node was deleted or still away at the end of the recording.
     pub not_ended: OutageCost,
 }
 
@@ -63,50 +64,51 @@ pub struct Paid {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OutageCost {
     pub outages: usize,
-    /// The pods on their nodes; one counts in every outage.
+    /// The pods on the nodes; a pod counts once for each outage.
     pub pods: usize,
-    /// The time in which those ran nowhere, summed over pods.
+    /// The time in which those pods ran nowhere, summed over pods.
     pub nowhere: Span,
-    /// How many of them were evicted.
+    /// The number of those pods that were evicted.
     pub moves: usize,
 }
 
-/// Whose evictions are meant.
+/// The controller whose evictions count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Whose<'a> {
-    /// The recorded controller's.
+    /// The recorded controller.
     Recorded(&'a Acts),
-    /// The engine's.
+    /// The engine.
     Engine(&'a Acts),
 }
 
-/// How the cost of outages is counted.
+/// Rules for counting the cost of outages.
 #[derive(Clone, Copy, Debug)]
 pub struct CostScope {
-    /// Outages that overlap this time count, of nodes with pods.
+    /// Start of the period. An outage counts if it overlaps the period and its node had pods.
     pub from: Timestamp,
     pub until: Timestamp,
     /// Outages shorter than this are blips.
     pub blip: Span,
-    /// An eviction may come this long after the end of the outage: the controller's passes are apart.
+    /// Time after the end of an outage in which an eviction still belongs to it, because the controller works in
+    /// passes.
     pub passes: Span,
-    /// How long a replacement takes until it is Ready.
+    /// The time that a replacement takes until it is Ready.
     pub start: Span,
     /// The end of the recording.
     pub end: Timestamp,
 }
 
-/// Follows the outages of nodes through what is recorded of them.
+/// Derives the outages of nodes from the recorded heartbeats.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OutageTracker {
     ended: Vec<RecordedOutage>,
-    /// The nodes that were heard from and are not well, with the starts of their outages.
+    /// Nodes with heartbeats that are not Ready, with the start of their outage.
     not_well: BTreeMap<NodeName, OutageStart>,
-    /// The end of the last gap of the recording: heartbeats before the gap are known, those within it are not.
+    /// End of the last gap in the recording. Heartbeats before the gap are known, those in the gap are not.
     gap: Option<Timestamp>,
-    /// The pods that were created and not Ready yet.
+    /// Pods that were created and are not Ready yet.
     starting: BTreeSet<Uid>,
-    /// How long pods took from their creation until they were Ready.
+    /// Times from the creation of a pod until it was Ready.
     starts: Vec<Span>,
 }
 
@@ -118,7 +120,7 @@ pub(super) struct OutageStart {
 }
 
 impl RecordedOutage {
-    /// How long it lasted, or had lasted when the recording ended.
+    /// The length of the outage, up to the end of the recording if it is open.
     pub const fn length(&self) -> Span {
         self.end.at().since(self.from)
     }
@@ -133,8 +135,9 @@ impl OutageEnd {
 }
 
 impl OutageTracker {
-    /// A node was heard from, last before that at `before`; a longer silence than `least` is an outage. `posted` is the last status of
-    /// Ready that its kubelet posted. Returns the start of the outage that ends with it.
+    /// Handles a heartbeat of a node at `at`, the previous one at `before`. A silence longer than `least` is an outage.
+    /// `posted` is the status of the Ready condition that the kubelet posted last. Returns the start of the outage that
+    /// ends with this heartbeat.
     pub fn on_heard(
         &mut self,
         node: &NodeName,
@@ -162,14 +165,14 @@ impl OutageTracker {
         }
     }
 
-    /// The outage that a silence is, unless it is a gap of the recording.
+    /// The outage that a silence means, unless a gap in the recording explains the silence.
     fn silence(&self, before: Option<Timestamp>, at: Timestamp, least: Span) -> Option<OutageStart> {
         let from = before.filter(|before| at.since(*before) > least)?;
         let is_gap = |gap: Timestamp| from <= gap && gap <= at && gap.since(from) <= least;
         (!self.gap.is_some_and(is_gap)).then_some(OutageStart { from, is_silent: true })
     }
 
-    /// The node is gone. Returns the start of the outage that ends with it.
+    /// Handles the deletion of a node. Returns the start of the outage that ends with it.
     pub fn on_gone(
         &mut self,
         node: &NodeName,
@@ -189,7 +192,7 @@ impl OutageTracker {
         self.starting.insert(pod.clone());
     }
 
-    /// A pod is Ready, so long after its creation.
+    /// Records that a pod became Ready, with the time since its creation.
     pub fn on_pod_ready(&mut self, pod: &Uid, after: Span) {
         if self.starting.remove(pod) {
             self.starts.push(after);
@@ -208,7 +211,7 @@ impl OutageTracker {
         &self.ended
     }
 
-    /// The nodes whose outage has not ended, with its start: of all that were heard from, and when last.
+    /// The open outages, with their starts. `heard` has the last heartbeat of each node.
     pub fn open<'a>(
         &'a self,
         heard: impl Iterator<Item = (&'a NodeName, Timestamp)> + 'a,
@@ -221,7 +224,7 @@ impl OutageTracker {
         })
     }
 
-    /// The median time that a pod took from its creation until it was Ready; none if none was observed.
+    /// The median time from the creation of a pod until it was Ready; `None` if none was observed.
     pub fn start(&self) -> Option<Span> {
         let mut starts = self.starts.clone();
         starts.sort_unstable();
@@ -229,7 +232,7 @@ impl OutageTracker {
     }
 }
 
-/// The outage of a node whose pods are recorded.
+/// The outage of a node, with its pods from the recorded cluster.
 pub(super) fn outage(
     (node, start, end): (&NodeName, OutageStart, OutageEnd),
     (recorded, cluster): (&Cluster, &Cluster),
@@ -246,7 +249,7 @@ pub(super) fn outage(
             (recreation != Recreation::OnSameNode).then_some(AffectedPod { pod, uid, recreation, is_here })
         })
         .collect();
-    // What was evicted may be gone already.
+    // Evicted pods may already be gone from the cluster.
     let evicted = happened.evicted.iter().rev().take_while(|act| act.at >= from);
     for act in evicted.filter(|act| act.node == *node && act.recreation != Recreation::OnSameNode) {
         if !pods.iter().any(|pod| pod.uid == act.uid) {
@@ -259,7 +262,8 @@ pub(super) fn outage(
 }
 
 impl Paid {
-    /// What outages cost with the evictions of the recorded controller, or with those of the engine.
+    /// Computes the cost of outages. `whose` selects the evictions that count: those of the recorded controller or of
+    /// the engine.
     pub fn of<'a>(
         outages: impl Iterator<Item = &'a RecordedOutage>,
         whose: Whose<'_>,
@@ -277,7 +281,7 @@ impl Paid {
                 let at = evicted.get(&pod.uid).copied();
                 let is_of_it = |at: &Timestamp| outage.from <= *at && *at <= outage.end.at() + scope.passes;
                 let moved = at.filter(is_of_it);
-                // It left the node before, or never was on it.
+                // The pod left the node before the outage, or was never on it.
                 let is_elsewhere = moved.is_none()
                     && (at.is_some_and(|at| at < outage.from)
                         || matches!(whose, Whose::Engine(_)) && at.is_none() && !pod.is_here);
@@ -301,7 +305,7 @@ impl Paid {
     }
 }
 
-/// When a pod, or what replaces it, runs again. `moved` is when it was evicted.
+/// The time at which a pod or its replacement runs again. `moved` is the time of its eviction.
 fn runs_again(
     outage: &RecordedOutage,
     pod: &AffectedPod,
@@ -309,13 +313,13 @@ fn runs_again(
     scope: &CostScope,
 ) -> Timestamp {
     let end = outage.end.at();
-    // When its object is gone.
+    // The time at which its object is gone.
     let gone = match (moved, outage.end) {
         (None, OutageEnd::Back(_)) => return end,
         (None, OutageEnd::Open(_)) => return scope.end,
         (None, OutageEnd::Deleted(_)) => end,
         (Some(moved), _) if pod.recreation == Recreation::Immediately || !outage.is_silent => moved,
-        // Its kubelet ends it once it is back, or its object goes with the node.
+        // The kubelet ends the pod after it is back, or the object is deleted with the node.
         (Some(_), OutageEnd::Back(_) | OutageEnd::Deleted(_)) => end,
         (Some(_), OutageEnd::Open(_)) => return scope.end,
     };

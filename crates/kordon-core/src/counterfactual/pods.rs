@@ -33,7 +33,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => pods.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => pods.push(ObjectEvent::ListDone),
-                // It was read before its list.
+                // The pod was read before the list.
                 ListStage::Listed if pods.is_empty() => {
                     pods.extend(listed.map(|pod| ObjectEvent::Listed((*pod).clone())));
                 }
@@ -47,7 +47,7 @@ impl Counterfactual {
         match (&delta.old, &delta.new) {
             (Some(old), Some(new)) if old.uid == new.uid => self.on_pod_changed(old, new, cluster, now),
             (old, Some(new)) => {
-                // Another of the same name: that the first is gone was not reported.
+                // A new pod of the same name. The deletion of the first was not reported.
                 let gone = old.as_ref().and_then(|old| self.on_pod_gone(old, cluster, now));
                 match self.on_pod_created(new, cluster) {
                     Some(created) => Some(created),
@@ -59,7 +59,8 @@ impl Counterfactual {
         }
     }
 
-    /// Takes note of how long a pod takes until it is Ready. Those of DaemonSets and static pods replace none that is evicted.
+    /// Records how long a pod takes until it is Ready. Static pods and pods of DaemonSets are left out, because they
+    /// are not replacements of evicted pods.
     fn observe_start(&mut self, delta: &Delta<Pod>, cluster: &Cluster, now: Timestamp) {
         let before = |new: &Pod| delta.old.as_ref().filter(|old| old.uid == new.uid).cloned();
         match &delta.new {
@@ -90,7 +91,7 @@ impl Counterfactual {
         Some(if is_listed { ObjectEvent::Listed(created) } else { ObjectEvent::Applied(created) })
     }
 
-    /// A recorded pod that appears.
+    /// A new recorded pod, with the replaced default tolerations.
     pub(super) fn as_created(&self, pod: &Pod, cluster: &Cluster) -> Pod {
         let version = cluster.pod(&pod.key).map_or(pod.version, |known| next_version(pod, known));
         Pod { version, tolerations: self.tolerations.replace(&pod.tolerations), ..pod.clone() }
@@ -107,14 +108,14 @@ impl Counterfactual {
         if begins && self.is_evicted(new, PodPresence::Present) {
             self.on_recorded_eviction(new, cluster, now);
         } else if begins && let Some(at) = self.evicted_here.get(&new.key) {
-            // Somebody else deleted it, perhaps just before it would have been evicted.
+            // Somebody else deleted it, perhaps just before the engine would have evicted it.
             self.uncertain.add(Uncertainty::NearDeadline, usize::from(now.since(*at) <= self.passes()));
         }
         if self.replacements.is_left_out(&new.key) {
             return None;
         }
         let known = cluster.pod(&new.key).filter(|known| known.uid == new.uid)?;
-        // Nothing that the recording says of an evicted pod is so while it stays.
+        // The recorded state of an evicted pod does not apply while the pod stays.
         if self.replacements.stays(&new.key) {
             return None;
         }
@@ -126,7 +127,7 @@ impl Counterfactual {
         })
     }
 
-    /// The recorded pod `new`, with what the controllers wrote as it is known.
+    /// The recorded pod `new`, with fields written by the controllers taken from `known`.
     fn merged(&self, old: &Pod, new: &Pod, known: &Pod) -> Pod {
         let mut merged = Pod { version: next_version(new, known), ..new.clone() };
         merged.tolerations = match old.tolerations == new.tolerations {
@@ -149,7 +150,7 @@ impl Counterfactual {
         merged
     }
 
-    /// Whether the controller made the pod not ready with its node.
+    /// Whether the controller marked the pod not ready because its node is.
     fn is_marked_not_ready(&self, old: &Pod, new: &Pod) -> bool {
         let is_down = new
             .node
@@ -179,7 +180,7 @@ impl Counterfactual {
         Some(ObjectEvent::Deleted(old.key.clone()))
     }
 
-    /// Whether the recorded pod left because of a taint.
+    /// Whether the recorded pod was deleted because of a taint.
     fn is_evicted(&self, pod: &Pod, presence: PodPresence) -> bool {
         if self.settings.rules().marks_disruption_target {
             return is_by_taint(pod);
@@ -188,7 +189,7 @@ impl Counterfactual {
             .is_some_and(|departure| departure.kind == DepartureKind::TaintEviction)
     }
 
-    /// The recorded controller evicts the pod. It stays, unless the engine has evicted it before.
+    /// Handles an eviction by the recorded controller. The pod stays, unless the engine has already evicted it.
     fn on_recorded_eviction(&mut self, pod: &Pod, cluster: &Cluster, now: Timestamp) {
         let tainted = pod.node.as_ref().and_then(|node| self.recorded.node(node));
         if let Some(node) = tainted.filter(|node| controllers_own(node).next().is_some()) {
@@ -204,7 +205,7 @@ impl Counterfactual {
         }
     }
 
-    /// The engine evicts the pod, or collects it.
+    /// Handles a deletion by the engine: an eviction, or a collection by pod garbage collection.
     pub(super) fn on_engine_deletion(
         &mut self,
         pod: &Arc<Pod>,
@@ -225,7 +226,7 @@ impl Counterfactual {
                     self.evicted_here.insert(pod.key.clone(), now);
                 }
             }
-            // A kubelet that is silent ends nothing until it is back.
+            // A silent kubelet ends no pod until it is back.
             let is_silent = node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown);
             if is_silent {
                 self.held.entry(node.name.clone()).or_default().insert(pod.key.clone());
@@ -252,7 +253,8 @@ impl Counterfactual {
         }
     }
 
-    /// The kubelet of a node that is Ready again posts that its pods are ready, which the engine had marked.
+    /// Returns the changes by which the kubelet of a node that is Ready again posts its pods as ready. The engine had
+    /// marked them not ready.
     pub(super) fn restore_pods(&mut self, node: &NodeName, cluster: &Cluster) -> Vec<Change> {
         let is_on = |pod: &Pod| pod.node.as_ref() == Some(node);
         let marked: Vec<Arc<Pod>> = self.marked.values().filter(|pod| is_on(pod)).cloned().collect();

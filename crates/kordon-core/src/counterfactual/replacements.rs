@@ -1,10 +1,10 @@
-//! Which recorded pods replace one that stays: they are left out for as long.
+//! Recorded pods that replace a pod which stays. They are left out as long as it stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cluster::{Key, Uid};
 
-/// Pods that stay though they were evicted in the recording, and those that replace them there, by owner.
+/// Pods that stay although the recording evicted them, and their recorded replacements, by owner.
 #[derive(Clone, Debug, Default)]
 pub struct Replacements {
     by_owner: BTreeMap<Uid, Replaced>,
@@ -19,18 +19,18 @@ struct Replaced {
 }
 
 impl Replacements {
-    /// The pod was evicted in the recording, and stays.
+    /// Records that a pod stays although the recording evicted it.
     pub fn on_stays(&mut self, pod: &Key, owner: &Uid) {
         self.owner_of.insert(pod.clone(), owner.clone());
         self.by_owner.entry(owner.clone()).or_default().stay.insert(pod.clone());
     }
 
-    /// Whether the pod stays though it was evicted in the recording.
+    /// Whether the pod stays although the recording evicted it.
     pub fn stays(&self, pod: &Key) -> bool {
         self.owner_of.contains_key(pod)
     }
 
-    /// The pod stays no longer: it was evicted, or somebody else deleted it.
+    /// Records that the pod no longer stays: the engine evicted it, or somebody else deleted it.
     pub fn on_left(&mut self, pod: &Key) {
         let Some(owner) = self.owner_of.remove(pod) else { return };
         if let Some(replaced) = self.by_owner.get_mut(&owner) {
@@ -38,7 +38,8 @@ impl Replacements {
         }
     }
 
-    /// A pod was created. Returns whether it is left out: it replaces one that stays, or has its name.
+    /// Handles the creation of a pod. Returns whether it is left out, because it replaces a pod that stays or has its
+    /// name.
     pub fn leaves_out(&mut self, pod: &Key, owner: Option<&Uid>) -> bool {
         let Some(owner) = owner else { return false };
         let Some(replaced) = self.by_owner.get_mut(owner) else { return false };
@@ -54,7 +55,7 @@ impl Replacements {
         self.left_out.contains_key(pod)
     }
 
-    /// A pod that was left out is gone.
+    /// Records that a pod which was left out is gone.
     pub fn on_gone(&mut self, pod: &Key) {
         let Some(owner) = self.left_out.remove(pod) else { return };
         if let Some(replaced) = self.by_owner.get_mut(&owner) {
@@ -62,7 +63,7 @@ impl Replacements {
         }
     }
 
-    /// The pods that are not left out any more because fewer stay. One whose name is not free waits.
+    /// Returns the pods that are no longer left out, because fewer pods stay. A pod whose name is still in use waits.
     pub fn release(&mut self, is_free: impl Fn(&Key) -> bool) -> Vec<Key> {
         let mut released = Vec::new();
         if self.left_out.is_empty() {

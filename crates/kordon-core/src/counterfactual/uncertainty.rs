@@ -1,24 +1,24 @@
-//! What makes the result of other settings uncertain.
+//! Reasons why the result of other settings is uncertain.
 
 use std::collections::BTreeMap;
 
-/// Why something might have been different with these settings.
+/// A reason why the cluster might have behaved differently with these settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Uncertainty {
-    /// A heartbeat, the return of a node, or the deletion of a pod by somebody else was so close to a deadline that the phase of the
-    /// controller's passes decides.
+    /// A heartbeat, the return of a node, or a deletion by somebody else was so close to a deadline that the phase of
+    /// the controller's passes decides.
     NearDeadline,
-    /// A node was marked Unknown here and not in the recording: when its kubelet would have posted its status is assumed.
+    /// Only the engine marked a node Unknown, so the time at which its kubelet posts its status is assumed.
     PostAssumed,
-    /// A pod was created to replace one that stays here: it is left out.
+    /// A recorded pod replaced a pod that stays here, and is left out.
     ReplacementLeftOut,
-    /// A pod was evicted here and not in the recording: where its replacement would have been is not known.
+    /// Only the engine evicted a pod, so it is unknown where its replacement would have run.
     ReplacementMissing,
-    /// A node was deleted or cordoned while it was Unknown in the recording and not here, or the other way round.
+    /// A node was deleted or cordoned while it was Unknown either only in the recording or only here.
     NodeRemoved,
     /// A node was not Ready before the recording began.
     DownAtStart,
-    /// A pod was evicted and its node is still silent at the end: whether that was necessary is open.
+    /// A pod was evicted, and its node is still silent at the end. It is open whether the eviction was necessary.
     OpenAtEnd,
     /// The recording has a gap.
     Gap,
@@ -36,7 +36,7 @@ impl Uncertainty {
         Self::Gap,
     ];
 
-    /// The stable word.
+    /// Stable identifier of the reason.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NearDeadline => "nearDeadline",
@@ -50,7 +50,7 @@ impl Uncertainty {
         }
     }
 
-    /// What it means, for people.
+    /// The meaning of the reason, for people.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::NearDeadline => {
