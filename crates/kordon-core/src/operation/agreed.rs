@@ -1,7 +1,7 @@
-//! What the operator has agreed to, and what a plan that is made again does beyond it.
+//! What the operator has agreed to, and how a newer plan of the same action exceeds it.
 //!
-//! Pods come and go while a plan is read, and one more pod that its controller recreates is no reason to ask again. What
-//! was agreed to is: these nodes, what is written to them, and the kinds of risk that the plan showed.
+//! Pods come and go while the operator reads a plan. One more pod that its controller recreates is no reason to ask
+//! again. An agreement covers the nodes, the writes to them, and the kinds of risk that the plan showed.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -11,31 +11,31 @@ use crate::{
     plan::{Action, NodeChange, Plan, PodPlan},
 };
 
-/// What the operator has agreed to, with every plan that was confirmed so far: nothing of it is asked about again.
+/// Everything that the operator has confirmed so far, over all plans of an operation. None of it is asked again.
 #[derive(Clone, Debug, Default)]
 pub struct Agreed {
     nodes: BTreeSet<(NodeName, Uid)>,
-    /// What is written to each node, in words.
+    /// The change of each node, in words.
     changes: BTreeSet<(NodeName, String)>,
-    /// The pods that the action names; none of an action on nodes.
+    /// The pods that the action names; empty for an action on nodes.
     pods: BTreeSet<(Key, Uid)>,
     risks: BTreeSet<Risk>,
     confirmation: Option<Confirmation>,
 }
 
-/// One difference that matters.
+/// A difference between the agreement and a newer plan that makes the operator decide again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drift {
-    /// What would be written to the node is not what was shown.
+    /// The node, or what would be written to it, differs from what was shown.
     Node { node: NodeName },
-    /// Another pod has the name of one that the action names.
+    /// Another pod now has the name of a pod that the action names.
     Pod { pod: Key },
-    /// A pod with a kind of risk that the plan did not have.
+    /// A pod has a kind of risk that no confirmed plan had.
     Risk { pod: Key, risk: Risk, verdict: String },
 }
 
 impl Agreed {
-    /// The operator agrees to this plan too.
+    /// Adds a plan to the agreement.
     pub fn add(&mut self, plan: &Plan) {
         for node in &plan.nodes {
             self.nodes.insert((node.node.clone(), node.uid.clone()));
@@ -46,7 +46,7 @@ impl Agreed {
         self.confirmation = self.confirmation.max(Some(Confirmation::to(plan)));
     }
 
-    /// What a plan of the same action does beyond what was agreed to.
+    /// Returns the differences between the agreement and a newer plan of the same action.
     pub fn drifts(&self, plan: &Plan) -> Vec<Drift> {
         let is_new = |node: &NodeName, uid: &Uid, change: &NodeChange| {
             let is_written = !matches!(change, NodeChange::Unchanged { .. });
@@ -63,14 +63,14 @@ impl Agreed {
         nodes.chain(pods.map(|pod| Drift::Pod { pod: pod.pod.clone() })).chain(risks).collect()
     }
 
-    /// Whether a plan takes a graver confirmation than those before.
+    /// Whether a plan needs a stronger confirmation than the plans agreed to so far.
     pub fn is_graver(&self, plan: &Plan) -> bool {
         Some(Confirmation::to(plan)) > self.confirmation
     }
 }
 
 impl Drift {
-    /// In words, one line each; of many, the first few and how many more there are.
+    /// Returns the differences in words, one line each: the first 20, then the number of the rest.
     pub fn lines(drifts: &[Self]) -> Vec<String> {
         const SHOWN: usize = 20;
         let mut lines: Vec<String> = drifts.iter().take(SHOWN).map(ToString::to_string).collect();
@@ -81,7 +81,7 @@ impl Drift {
     }
 }
 
-/// The pods of a plan whose action names pods.
+/// The pods that the plan's action names; none for an action on nodes.
 fn named(plan: &Plan) -> impl Iterator<Item = &PodPlan> {
     let pods = match &plan.action {
         Action::Evict { .. } | Action::Delete { .. } => &plan.pods[..],

@@ -1,4 +1,4 @@
-//! What has to hold, be known and be confirmed before a plan is applied.
+//! What a plan needs before it is applied: overrides, a confirmation, permissions.
 
 use std::collections::BTreeSet;
 
@@ -9,47 +9,47 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// The checks that the operator overrides. Each of them is in the journal.
+/// Checks that the operator has overridden. The journal records each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Guard rails that may be broken, by name ([`Breach::GUARDS`]).
     pub guards: Vec<String>,
-    /// Take over nodes that somebody else is draining.
+    /// Whether to take over nodes that somebody else is draining.
     pub take_over: bool,
-    /// Begin even where something can never go.
+    /// Whether to start even if a pod can never leave.
     pub try_blocked: bool,
 }
 
 /// What the operator types to confirm a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confirmation {
-    /// It writes nothing.
+    /// Nothing: the plan writes nothing.
     Needless,
     /// A yes.
     Plain,
-    /// The name of the context: it is more than a single node's or pod's business, or something is lost.
+    /// The name of the context: the plan changes more than one object, ignores budgets or loses something.
     Grave,
 }
 
 impl Overrides {
-    /// As the journal names them.
+    /// The names of the overrides in the journal.
     pub fn words(&self) -> Vec<String> {
         let given = [(self.take_over, "take-over"), (self.try_blocked, "try-blocked")];
         let given = given.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
         self.guards.iter().cloned().chain(given).collect()
     }
 
-    /// Whether a plan with this prospect may begin at all.
+    /// Whether a plan with this prospect may start.
     pub const fn allow(&self, prospect: Prospect) -> bool {
         match prospect {
-            // The server checks the budgets that are not known here.
+            // If budgets are unknown here, the API server checks them.
             Prospect::Completes | Prospect::Unknown | Prospect::Stalls => true,
             Prospect::Blocked => self.try_blocked,
             Prospect::Refused => false,
         }
     }
 
-    /// The guard rails that the plan would break, and that are not waived.
+    /// The guard rails that the plan would break and that are not overridden.
     pub fn standing(&self, guards: &Guards, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
         let mut breaches = guards.breaches(plan, cluster);
         breaches.retain(|breach| !self.guards.iter().any(|name| name == breach.guard()));
@@ -58,7 +58,7 @@ impl Overrides {
 }
 
 impl Confirmation {
-    /// As the journal has it.
+    /// The name in the journal.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Needless => "needless",
@@ -71,7 +71,7 @@ impl Confirmation {
         [Self::Needless, Self::Plain, Self::Grave].into_iter().find(|each| each.as_str() == text)
     }
 
-    /// What a plan takes: the more, the graver it is.
+    /// The confirmation that a plan needs.
     pub fn to(plan: &Plan) -> Self {
         if is_idle(plan) {
             Self::Needless
@@ -83,10 +83,10 @@ impl Confirmation {
     }
 }
 
-/// The permissions that applying the plan takes, its reads included.
+/// The permissions that applying the plan needs, reads included.
 pub fn permissions(plan: &Plan) -> Vec<Permission> {
     let mut wanted = plan.permissions.clone();
-    // Nodes are looked at before they are written to, and pods listed to see that none is left.
+    // Nodes are read before they are written to; pods are listed to verify that none is left.
     wanted.extend(plan.nodes.iter().map(|node| Permission::on_node("get", &node.node)));
     if matches!(plan.action, Action::Drain { .. }) {
         wanted.push(Permission::on_pods("list", "", &Namespace::default()));
@@ -95,7 +95,7 @@ pub fn permissions(plan: &Plan) -> Vec<Permission> {
     wanted.into_iter().collect()
 }
 
-/// The first few pods that keep a plan from completing, in words.
+/// The first five pods that keep a plan from completing, in words, then the number of the rest.
 pub fn stuck(plan: &Plan) -> Vec<String> {
     const SHOWN: usize = 5;
     let keeps = |verdict: &Verdict| {
@@ -121,7 +121,7 @@ fn is_idle(plan: &Plan) -> bool {
     plan.steps.is_empty() && plan.nodes.iter().all(|node| matches!(node.change, NodeChange::Unchanged { .. }))
 }
 
-/// Whether anything of a plan is more than a single node's or pod's business.
+/// Whether a plan changes more than one object, ignores budgets or loses something.
 fn is_grave(plan: &Plan) -> bool {
     let ignores_budgets = match &plan.action {
         Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),

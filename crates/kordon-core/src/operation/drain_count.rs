@@ -1,13 +1,14 @@
-//! How far a drain is: one count for everything that shows it.
+//! Progress of a drain: the same count for every view that shows it.
 
 use std::fmt;
 
 use crate::cluster::{Cluster, DrainClaim, NodeName, Pod, Scope};
 
-/// How many of the pods that a drain removes are in each of its parts. Pods that stay are not counted.
+/// The pods that a drain removes, counted by their part. Pods that stay are not counted.
 ///
-/// A drain that runs here counts by what it knows of each pod ([`OperationProgress::count`]); of one that runs elsewhere the
-/// claim on its node tells the total ([`DrainCount::of_claim`]). Both count a pod by the state in which the cluster shows it.
+/// A drain of this process counts from what it knows of each pod ([`OperationProgress::count`]). For the drain of
+/// another process, the claim on its node has the total ([`DrainCount::of_claim`]). Both derive a pod's part from the
+/// pod's state in the cluster.
 ///
 /// [`OperationProgress::count`]: super::OperationProgress::count
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,22 +20,23 @@ pub struct DrainCount {
     pub finished: usize,
 }
 
-/// Where a pod is that a drain removes.
+/// The part of a drain's count that a pod is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainPart {
     /// Deleted.
     Gone,
     Terminating,
-    /// Its eviction was refused, or it cannot be removed. Only the drain itself knows that; for others it waits.
+    /// Its eviction was refused, or it cannot be removed. Only the draining process knows that; others count it as
+    /// waiting.
     Blocked,
     /// Not evicted yet.
     Waiting,
-    /// It finished before it was evicted: nothing runs in it, and the object is left to be deleted.
+    /// Finished before it was evicted: nothing runs in it, and the object is left to be deleted.
     Finished,
 }
 
 impl DrainPart {
-    /// Where a pod is that exists, as far as its object tells.
+    /// The part of an existing pod, as far as the object shows it.
     pub fn of(pod: &Pod) -> Self {
         if pod.termination.is_some() {
             Self::Terminating
@@ -57,7 +59,7 @@ impl DrainPart {
 }
 
 impl DrainCount {
-    /// The count of a drain by its claim and the pods on the node; none if either is not known.
+    /// The count of a drain from its claim and the pods on the node; `None` if either is unknown.
     pub fn of_claim(claim: &DrainClaim, node: &NodeName, cluster: &Cluster) -> Option<Self> {
         let total = claim.pods?;
         if !cluster.knows(&Scope::PodsOn(node.clone())) {
@@ -73,12 +75,12 @@ impl DrainCount {
         self.gone + self.left()
     }
 
-    /// How many are not gone.
+    /// The number of pods that are not gone.
     pub const fn left(&self) -> usize {
         self.terminating + self.blocked + self.waiting + self.finished
     }
 
-    /// The parts that any pod is in, apart from those that are gone; what keeps the drain from its end first.
+    /// The non-empty parts apart from `Gone`. Those that delay the drain most come first.
     pub fn parts_left(&self) -> impl Iterator<Item = (DrainPart, usize)> {
         let parts = [
             (DrainPart::Blocked, self.blocked),
@@ -89,7 +91,7 @@ impl DrainCount {
         parts.into_iter().filter(|(_, pods)| *pods > 0)
     }
 
-    /// As in `5 of 7 pods gone (1 terminating, 1 waiting)`.
+    /// The count in words, for example `5 of 7 pods gone (1 terminating, 1 waiting)`.
     pub fn text(&self) -> String {
         let parts: Vec<String> =
             self.parts_left().map(|(part, pods)| format!("{pods} {}", part.word())).collect();
@@ -116,7 +118,7 @@ impl FromIterator<DrainPart> for DrainCount {
 }
 
 impl fmt::Display for DrainCount {
-    /// As in `5/7`.
+    /// The pods gone of the total, for example `5/7`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.gone, self.total())
     }

@@ -1,4 +1,4 @@
-//! Guard rails: what a plan must not do unless it is overridden explicitly.
+//! Guard rails: limits that a plan must not break unless the operator overrides them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,20 +13,20 @@ use crate::{
 /// The limits in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guards {
-    /// Nodes that one plan may take out of service.
+    /// Maximum number of nodes that one plan may take out of service.
     pub max_nodes: Option<usize>,
-    /// The share of a zone's nodes, in percent, that may be out of service when the plan is done.
+    /// Maximum share of a zone's nodes that may be out of service after the plan, in percent.
     pub max_zone_percent: Option<u8>,
-    /// Whether a zone may not lose its last ready, schedulable node.
+    /// Whether each zone must keep its last ready, schedulable node.
     pub keep_last_ready: bool,
-    /// Namespaces whose pods are not removed.
+    /// Namespaces whose pods must not be removed.
     pub protected_namespaces: BTreeSet<Namespace>,
-    /// Pods with these labels are not removed.
+    /// Label selectors of pods that must not be removed.
     pub protected_pods: Vec<Selector>,
 }
 
 impl Default for Guards {
-    /// No limit but that no zone is left without a node.
+    /// Only `keep_last_ready` is set.
     fn default() -> Self {
         Self {
             max_nodes: None,
@@ -60,14 +60,15 @@ pub enum Breach {
     ProtectedPod {
         pod: Key,
     },
-    /// Pods are deleted, not evicted, and which budgets protect them is not known: the server does not check them.
+    /// The plan deletes pods instead of evicting them, and it is unknown which budgets protect them. The server does
+    /// not check budgets on deletion.
     UnknownBudgets {
         gaps: Gaps,
     },
 }
 
 impl Breach {
-    /// The name by which it is overridden.
+    /// The name that overrides it.
     pub const fn guard(&self) -> &'static str {
         match self {
             Self::TooManyNodes { .. } => "max-nodes",
@@ -79,7 +80,7 @@ impl Breach {
         }
     }
 
-    /// Every name there is.
+    /// All names of guard rails.
     pub const GUARDS: [&'static str; 6] = [
         "max-nodes",
         "max-zone-percent",
@@ -91,12 +92,12 @@ impl Breach {
 }
 
 impl Guards {
-    /// What the plan would break.
+    /// Returns the limits that the plan would break.
     pub fn breaches(&self, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
         self.breaches_of(plan, cluster, &BTreeSet::new())
     }
 
-    /// The same, as if these nodes were not cordoned yet.
+    /// Like [`Guards::breaches`], but counts the nodes in `cordoned` as not cordoned yet.
     pub fn breaches_of(&self, plan: &Plan, cluster: &Cluster, cordoned: &BTreeSet<NodeName>) -> Vec<Breach> {
         let mut breaches = self.of_nodes(plan, cluster, cordoned);
         let leaves = plan.pods.iter().filter(|pod| {
@@ -159,19 +160,19 @@ impl Guards {
     }
 }
 
-/// Counts of a zone.
+/// Node counts of a zone.
 #[derive(Clone, Copy, Debug, Default)]
 struct Zone {
     nodes: usize,
-    /// Not ready, cordoned, or about to be.
+    /// Nodes that are not ready, are cordoned, or are closed by the plan.
     out: usize,
-    /// Of the plan.
+    /// Nodes that the plan closes.
     closing: usize,
-    /// Of the plan, and taking pods until now.
+    /// Nodes that the plan closes and that were ready and schedulable before.
     lost: usize,
 }
 
-/// The nodes that take no pods any more once the plan is done.
+/// The nodes that the plan closes: drained, cordoned, or with a NoExecute taint after it.
 fn closed(plan: &Plan) -> BTreeSet<NodeName> {
     let closes = |change: &NodeChange| match (&plan.action, change) {
         (Action::Drain { .. } | Action::Cordon { .. }, _) => true,

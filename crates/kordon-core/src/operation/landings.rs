@@ -1,4 +1,4 @@
-//! Where the replacements of the pods that an operation removed have landed.
+//! Where the replacements of removed pods have landed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,21 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Creation times are whole seconds.
+/// Resolution of creation times: whole seconds.
 const ROUNDING: Span = Span::from_secs(1);
 
-/// The pod that came for one that was removed.
+/// The replacement of a removed pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LandedReplacement {
     pub pod: Key,
-    /// None while it is Pending.
+    /// `None` while the pod is Pending.
     pub node: Option<NodeName>,
     pub is_ready: bool,
 }
 
-/// By removed pod. Of a StatefulSet the replacement has the name; of others the pods that their owner has created since the
-/// operation started are assigned in order of time, because nothing says which came for which.
+/// Returns the replacement of each removed pod, by removed pod. A pod with the same name, as in a StatefulSet, is its
+/// replacement. The other pods that the owner has created since the operation started are assigned in order of
+/// creation, because nothing records which pod replaces which.
 pub fn landings(
     progress: &OperationProgress,
     planned: &[PodPlan],
@@ -64,7 +65,7 @@ pub fn landings(
     landings
 }
 
-/// The pods of the same owner that were created since.
+/// The pods of the same owner created since then.
 fn created_since<'a>(pod: &PodPlan, cluster: &'a Cluster, since: Timestamp) -> Vec<&'a Pod> {
     let Some((OwnerKind::Workload(kind), name)) = &pod.owner else { return Vec::new() };
     let mut workloads = cluster.workloads_in(*kind, &pod.pod.namespace);

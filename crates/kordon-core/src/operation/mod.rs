@@ -1,12 +1,13 @@
-//! Applies a plan: decides what to ask and write next, from the outcomes so far.
+//! Applies a plan: decides from the outcomes so far what to read and write next.
 //!
-//! Pure, as the engine is. [`Operation::start`] takes a plan; `handle_*` takes what happens, `poll_*` returns what is
-//! wanted. After each `handle_*`, drain [`Operation::poll_request`] and [`Operation::poll_notice`], then arm
-//! [`Operation::poll_timeout`]. Whether requests are sent or only recorded is not decided here.
+//! A state machine without clock and IO, like the engine. [`Operation::start`] takes a plan, `handle_*` take inputs,
+//! and `poll_*` return outputs. After each `handle_*`, drain [`Operation::poll_request`] and
+//! [`Operation::poll_notice`], then arm a timer for [`Operation::poll_timeout`]. The caller decides whether requests
+//! are sent or only recorded.
 //!
-//! Order of work: every node is read, cordoned and claimed; only when all of them are, pods are evicted or deleted, node
-//! by node, a number of nodes at a time. A node is drained when a fresh list of its pods shows none that should leave;
-//! then the claims are removed. A pod is identified by its uid: a later one of the same name is left alone.
+//! Order of work: every node is read, cordoned and claimed. Only then are pods evicted or deleted, node by node, a
+//! limited number of nodes at a time. A node is drained when a new list of its pods shows none that should leave. At
+//! the end the claims are removed. Pods are identified by uid: a later pod of the same name is left alone.
 
 pub mod agreed;
 pub mod approval;
@@ -53,7 +54,7 @@ use tasks::Tasks;
 pub struct Operation {
     options: OperationOptions,
     rules: EvictionRules,
-    /// Decides which late pods are removed, and how.
+    /// Options that decide which late pods are removed, and how.
     drain: DrainOptions,
     mode: RemovalMode,
     started_at: Timestamp,
@@ -65,7 +66,7 @@ pub struct Operation {
     nodes: Tasks<NodeTask>,
     groups: Tasks<PodGroup>,
     pods: Tasks<PodTask>,
-    /// How many retries a version of a budget has triggered.
+    /// Retries that the current version of each budget has triggered.
     woken: BTreeMap<Key, (Version, i32)>,
     /// Requests without an outcome yet.
     in_flight: BTreeMap<RequestId, Subject>,
@@ -78,29 +79,29 @@ pub struct Operation {
 /// Who applies the plan, and under which conditions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationOptions {
-    /// In the annotations of nodes and in the journal.
+    /// Id of the operation, in annotations of nodes and in the journal.
     pub id: OperationId,
-    /// Who we are, as others should see it.
+    /// Name of the user, as other users see it.
     pub by: String,
-    /// Why, in the operator's words; may be empty.
+    /// The operator's reason, in words; may be empty.
     pub why: String,
-    /// Until when the cordon is meant to stand.
+    /// Intended end of the cordon.
     pub until: Option<Timestamp>,
-    /// Take over nodes that somebody else is draining.
+    /// Whether to take over nodes that somebody else is draining.
     pub take_over: bool,
-    /// How long all of it may take.
+    /// Time limit of the whole operation.
     pub total_timeout: Option<Span>,
-    /// The operation that is undone; none if this is no undo.
+    /// The operation that is undone; `None` unless this is an undo.
     pub undoes: Option<OperationId>,
     pub prior: PriorRun,
 }
 
-/// What an operation did before it was interrupted; it is resumed now.
+/// What an operation had done before it was interrupted; used to resume it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorRun {
-    /// Nodes that it is known to have cordoned, or to have found cordoned.
+    /// Nodes that it is known to have cordoned or to have found cordoned.
     pub cordoned: BTreeSet<NodeName>,
-    /// The pods that it was to remove. One of the same name with another uid replaces them.
+    /// The pods that it was to remove. A pod of the same name with another uid is a replacement.
     pub pods: BTreeMap<Key, PriorPod>,
 }
 
@@ -108,16 +109,16 @@ pub struct PriorRun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorPod {
     pub uid: Uid,
-    /// None if pods were named, and in journals of older versions.
+    /// `None` if the action named pods, and in journals of older versions.
     pub node: Option<NodeName>,
 }
 
-/// Something that an operator should know.
+/// A message for the operator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationNotice {
     pub at: Timestamp,
     pub level: Severity,
-    /// The object, in kubectl's notation; empty if it is about none.
+    /// The object in kubectl's notation; empty for a message about no object.
     pub subject: String,
     pub text: String,
 }
@@ -126,7 +127,7 @@ pub struct OperationNotice {
 enum Phase {
     Nodes,
     Pods,
-    /// Claims are removed; requests without an outcome by then are given up.
+    /// Claims are being removed. At `until`, requests without an outcome are given up.
     Closing {
         until: Timestamp,
     },
@@ -142,11 +143,11 @@ enum Subject {
     PodList(GroupIndex),
 }
 
-/// How long the end waits for outstanding requests.
+/// Longest wait for outstanding requests at the end.
 const CLOSING: Span = Span::from_secs(10);
 
 impl Operation {
-    /// Starts to apply a plan to the cluster that it was made of.
+    /// Starts to apply a plan to the cluster that it was made from.
     pub fn start(plan: &Plan, options: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
         let (drain, mode) = removal(&plan.action);
         let mut operation = Self::blank(options, EvictionRules::of(plan.version), drain, mode, now);
@@ -173,7 +174,7 @@ impl Operation {
         operation
     }
 
-    /// Starts to undo what a plan changed.
+    /// Starts to undo what an operation changed on nodes.
     pub fn undo(
         undo: &Undo,
         options: OperationOptions,
@@ -220,7 +221,7 @@ impl Operation {
         }
     }
 
-    /// Adds a task for each pod that the plan removes, in its order.
+    /// Adds a task for each pod of the plan, in the plan's order.
     fn add_pods(&mut self, plan: &Plan) {
         let places = match &plan.action {
             Action::Drain { .. } => self.nodes.indices().map(Some).collect(),
@@ -264,7 +265,7 @@ impl Operation {
         }
     }
 
-    /// Notes for the claims how many workload pods each node keeps.
+    /// Counts the workload pods that each node keeps, for the claims.
     fn count_staying(&mut self, cluster: &Cluster) {
         for group in self.groups.indices() {
             let Some(node) = self.groups[group].node else { continue };
@@ -277,20 +278,20 @@ impl Operation {
         }
     }
 
-    /// Whether a pod replaces one of the same name that this operation removed or was to remove.
+    /// Whether the pod replaces a pod of the same name that this operation removed or was to remove.
     fn follows_a_removed(&self, pod: &Key, uid: &Uid) -> bool {
         let before = |task: &PodTask| task.key == *pod && task.uid != *uid;
         self.options.prior.pods.get(pod).is_some_and(|known| known.uid != *uid)
             || self.pods.iter().any(before)
     }
 
-    /// Reacts to a change of the cluster. Pods that terminate are followed after the end, too.
+    /// Handles a change of the cluster. Terminating pods are followed even after the operation has ended.
     pub fn handle_change(&mut self, cluster: &Cluster, now: Timestamp) {
         self.observe_all(cluster, now);
         self.advance(cluster, now);
     }
 
-    /// Applies the outcome of a request.
+    /// Handles the outcome of a request.
     pub fn handle_outcome(
         &mut self,
         cluster: &Cluster,
@@ -309,7 +310,7 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Does what is due. Calls that come too early do nothing.
+    /// Does what is due. Calling it too early has no effect.
     pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
         self.advance(cluster, now);
     }
@@ -323,7 +324,7 @@ impl Operation {
         }
     }
 
-    /// Resumes after a pause; time limits move by its length.
+    /// Resumes after a pause. Time limits are extended by its length.
     pub fn resume(&mut self, cluster: &Cluster, now: Timestamp) {
         let Some(since) = self.paused.take() else { return };
         let away = now.since(since).or_zero();
@@ -335,7 +336,7 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Starts nothing more. Requests in flight are awaited for a short while; nodes stay as they are.
+    /// Cancels: nothing more is started. Requests in flight are awaited for up to 10 seconds. Nodes stay as they are.
     pub fn cancel(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.cancelled || self.ended.is_some() {
             return;
@@ -350,7 +351,7 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// The next request; its outcome has to come back through [`Operation::handle_outcome`].
+    /// Returns the next request. Its outcome must be passed to [`Operation::handle_outcome`].
     pub fn poll_request(&mut self) -> Option<Request> {
         self.outbox.pop_front()
     }
@@ -363,7 +364,7 @@ impl Operation {
         self.notices.pop_front()
     }
 
-    /// When [`Operation::handle_timeout`] must be called next.
+    /// The time of the next [`Operation::handle_timeout`].
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         if self.ended.is_some() {
             return None;
@@ -382,7 +383,7 @@ impl Operation {
         renewals.chain(self.deadline).chain(nodes).chain(groups).chain(pods).min()
     }
 
-    /// How it ended; none while it runs.
+    /// How the operation ended; `None` while it runs.
     pub fn ended(&self) -> Option<OperationEnd> {
         self.ended.map(|(_, end)| end)
     }
@@ -395,7 +396,7 @@ impl Operation {
         &self.options
     }
 
-    /// The progress of everything so far.
+    /// The progress of all nodes and pods.
     pub fn progress(&self) -> OperationProgress {
         let node = |task: &NodeTask| NodeProgress {
             node: task.node.clone(),
@@ -420,12 +421,13 @@ impl Operation {
         }
     }
 
-    /// Whether pods still terminate that it removed, although it has ended.
+    /// Whether the operation has ended while pods that it removed still terminate.
     pub fn is_followed_up(&self) -> bool {
         self.ended.is_some() && self.pods.iter().any(|task| task.part() == Some(DrainPart::Terminating))
     }
 
-    /// When what is left of it ends, its total timeout included; none where it removes no pods, is paused or has ended.
+    /// When the rest of the operation ends, its total timeout included; `None` if it removes no pods, is paused or has
+    /// ended.
     pub fn time_left(&self, cluster: &Cluster, now: Timestamp) -> Option<TimeLeft> {
         if self.groups.iter().next().is_none() || self.paused.is_some() || self.ended.is_some() {
             return None;
@@ -471,7 +473,8 @@ impl Operation {
         }
     }
 
-    /// No pod is evicted unless every node of a drain was cordoned and claimed.
+    /// Starts to remove pods if every node of a drain is cordoned and claimed. Otherwise ends the operation, and no pod
+    /// is evicted.
     fn on_nodes_done(&mut self, now: Timestamp) {
         let claims = self.groups.iter().any(|group| group.node.is_some());
         if claims && self.nodes.iter().any(NodeTask::is_stopped) {
@@ -552,7 +555,7 @@ impl Operation {
         }
     }
 
-    /// Withdraws the requests that were not sent yet, except those that renew and remove claims.
+    /// Withdraws requests that are not sent yet, except those that renew or remove claims.
     fn withdraw_requests(&mut self) {
         let waiting = std::mem::take(&mut self.outbox);
         for request in waiting {
@@ -594,7 +597,7 @@ impl Operation {
     }
 }
 
-/// How an action removes pods, as options of a drain.
+/// The drain options and the mode with which an action removes pods.
 fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
     match action {
         Action::Drain { options, .. } => {
@@ -621,7 +624,7 @@ fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
     }
 }
 
-/// The wait after this many tries.
+/// Backoff after this many tries: 500 ms, doubled up to six times.
 fn backoff(tries: u32) -> Span {
     Span::from_millis(500) * (1_i64 << tries.min(6))
 }

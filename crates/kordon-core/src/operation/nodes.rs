@@ -1,4 +1,4 @@
-//! Writes to nodes: each node is read first, and the write is bound to what was read.
+//! Writes to nodes. Each node is read first, and the write depends on what was read.
 
 use super::{
     NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationOptions, RequestKind, RequestOutcome,
@@ -16,29 +16,29 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// A node and its goal.
+/// The work on one node.
 #[derive(Clone, Debug)]
 pub(super) struct NodeTask {
     pub(super) node: NodeName,
     uid: Uid,
     goal: NodeGoal,
     stage: Stage,
-    /// As the report shows it.
+    /// The stage that the report shows.
     pub(super) shown: NodeProgressStage,
     tries: u32,
-    /// Whether this operation cordoned it.
+    /// Whether this operation has cordoned the node.
     pub(super) cordoned: bool,
-    /// Whether the write in flight cordons it.
+    /// Whether the write in flight cordons the node.
     cordons: bool,
-    /// Whether it carries our claim.
+    /// Whether the node has our claim.
     pub(super) claimed: bool,
-    /// When the claim is renewed next; none while a renewal is in flight.
+    /// The next renewal of the claim; `None` while a renewal is in flight, and without a claim.
     renew_at: Option<Timestamp>,
-    /// How many of its workload pods the drain leaves there.
+    /// The number of workload pods that the drain leaves on the node.
     pub(super) stay: usize,
     releasing: bool,
     releases: u32,
-    /// The taints last sent: if a read after a request without a response shows them, they were written.
+    /// The taints sent last. If the response was lost and the next read shows these taints, the write succeeded.
     sent: Option<Vec<Taint>>,
 }
 
@@ -58,7 +58,7 @@ pub(super) enum NodeGoal {
         edits: LabelEdits,
     },
     Undo(NodeUndo),
-    /// The plan refuses it.
+    /// Nothing: the plan refuses the node.
     Nothing {
         refused: String,
     },
@@ -72,7 +72,7 @@ enum Stage {
     Done,
 }
 
-/// What to do after a node was read.
+/// What to do with a node that was read.
 enum NodeDecision {
     GiveUp(NodeIncomplete),
     Unchanged,
@@ -81,10 +81,10 @@ enum NodeDecision {
 
 pub(super) type NodeIndex = TaskIndex<NodeTask>;
 
-/// Attempts on a node before it is given up.
+/// Maximum number of attempts on a node.
 const TRIES: u32 = 10;
 
-/// Attempts to remove a claim.
+/// Maximum number of attempts to remove a claim.
 const RELEASES: u32 = 3;
 
 impl NodeTask {
@@ -129,7 +129,7 @@ impl NodeTask {
         self.stage = Stage::Waiting { until };
     }
 
-    /// When it is read next.
+    /// The next read of the node.
     pub(super) fn reads_at(&self) -> Option<Timestamp> {
         match self.stage {
             Stage::Waiting { until } => Some(until),
@@ -137,12 +137,12 @@ impl NodeTask {
         }
     }
 
-    /// Renews its claim at once, where it has one: it does not say what is so any more.
+    /// Renews the claim at once, if the node has one, because the counts in it are outdated.
     pub(super) fn renew_now(&mut self, now: Timestamp) {
         self.renew_at = self.renew_at.map(|at| at.min(now));
     }
 
-    /// When its claim is renewed next.
+    /// The next renewal of the claim.
     pub(super) const fn renews_at(&self) -> Option<Timestamp> {
         self.renew_at
     }
@@ -172,7 +172,7 @@ impl Operation {
         }
     }
 
-    /// Handles the outcome of a read of a node, or of a write to it.
+    /// Handles the outcome of a read of a node or of a write to it.
     pub(super) fn on_node(
         &mut self,
         cluster: &Cluster,
@@ -182,7 +182,7 @@ impl Operation {
     ) {
         let node = &mut self.nodes[place];
         if node.stage == Stage::Done {
-            // Given up meanwhile; what was written stays known.
+            // The node was given up before the response. What was written is still recorded.
             if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim) {
                 node.claimed = true;
                 node.cordoned = node.cordons;
@@ -192,7 +192,7 @@ impl Operation {
         let is_read = node.stage == Stage::Reading;
         match outcome {
             RequestOutcome::Node(seen) => self.on_node_read(place, &seen, now),
-            // In a dry-run the node is as the watch last reported it.
+            // A dry run uses the node as the watch last reported it.
             RequestOutcome::Recorded if is_read => match cluster.node(&node.node) {
                 Some(known) => {
                     let known = known.clone();
@@ -229,7 +229,7 @@ impl Operation {
         let node = &mut self.nodes[place];
         node.cordoned = node.cordons;
         match node.goal {
-            // There may be more to undo.
+            // There may be further steps to undo.
             NodeGoal::Undo(_) => node.wait(now),
             NodeGoal::Claim => {
                 node.claimed = true;
@@ -329,8 +329,8 @@ impl Operation {
         }
     }
 
-    /// Whether somebody else has a fresh claim on the node that we do not take over. An operation that was killed leaves its
-    /// claim: that is no obstacle to its own undo.
+    /// Whether another operation has a fresh claim on the node, and we do not take it over. For an undo, a claim left
+    /// by the operation that it undoes is no obstacle.
     fn claimed_by_other(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
         let OperationOptions { id, undoes, .. } = &self.options;
         let is_ours = |operation: &OperationId| operation == id || Some(operation) == undoes.as_ref();
@@ -350,7 +350,8 @@ impl Operation {
         None
     }
 
-    /// Cordons and claims in one write bound to the version that was read: of two concurrent attempts, one gets a conflict.
+    /// Cordons and claims in one write, bound to the version that was read. Of two concurrent claims, one gets a
+    /// conflict.
     fn claim(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> NodeDecision {
         let node = seen;
         if self.options.prior.cordoned.contains(&node.name) && !node.unschedulable {
@@ -376,7 +377,8 @@ impl Operation {
         NodeDecision::Write(RequestKind::Patch(patch), undo)
     }
 
-    /// Bound to the uid alone: heartbeats change the version all the time, and nothing else of the node matters.
+    /// Cordons or uncordons. The write is bound to the uid only: heartbeats change the version all the time, and no
+    /// other field of the node matters.
     fn cordon(&self, seen: &Node, on: bool, now: Timestamp) -> NodeDecision {
         let node = seen;
         if node.unschedulable == on {
@@ -399,7 +401,7 @@ impl Operation {
         )
     }
 
-    /// Computes the list again from the node as it was just read.
+    /// Computes the taints from the node as it was just read.
     fn taint(
         &mut self,
         place: NodeIndex,
@@ -409,7 +411,7 @@ impl Operation {
         now: Timestamp,
     ) -> NodeDecision {
         if self.nodes[place].sent.as_deref() == Some(&node.taints[..]) {
-            // The response was lost, the write was not.
+            // The write succeeded, and its response was lost.
             return NodeDecision::Unchanged;
         }
         let after = match edits.over(node) {
@@ -431,9 +433,9 @@ impl Operation {
         NodeDecision::Write(RequestKind::Write(step), NodeUndo::of(name, uid, &change))
     }
 
-    /// One step of an undo, unless somebody has changed the node since.
+    /// Next step of an undo. Skips what somebody has changed since.
     fn undo_step(&mut self, place: NodeIndex, undo: &NodeUndo, seen: &Node, now: Timestamp) -> NodeDecision {
-        // Only what the undone operation itself cordoned is uncordoned.
+        // Uncordons only if the undone operation had set the cordon.
         let noted = seen.cordon_note.as_ref().and_then(|note| note.operation.as_ref());
         let ours = noted.is_some() && noted == self.options.undoes.as_ref();
         let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;
@@ -459,7 +461,7 @@ impl Operation {
                 if is_left {
                     notes.push((DRAIN, None));
                 }
-                // A claim goes only while it is the one that was read.
+                // The claim is removed only if the node is unchanged since it was read.
                 let version = is_left.then_some(seen.version);
                 let patch = NodePatch { node, uid, version, unschedulable: Some(on), notes };
                 NodeDecision::Write(RequestKind::Patch(patch), None)
@@ -468,7 +470,7 @@ impl Operation {
         }
     }
 
-    /// Renews the claims that are due. Each node is read first: somebody may have taken it over.
+    /// Renews the claims that are due. Each node is read first, because somebody may have taken it over.
     pub(super) fn renew(&mut self, now: Timestamp) {
         if matches!(self.phase, super::Phase::Closing { .. } | super::Phase::Ended) {
             return;
@@ -528,7 +530,7 @@ impl Operation {
         self.send(Subject::Renewal(place), RequestKind::Patch(patch), why, None, now);
     }
 
-    /// The node is not ours any more: from now on neither it nor its pods are touched.
+    /// Gives up a node that is no longer ours. Neither the node nor its pods are touched any more.
     fn lose_node(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
         self.nodes[place].claimed = false;
         self.abandon(place, stop, now);
@@ -542,7 +544,7 @@ impl Operation {
         self.stop_node(place, stop, now);
     }
 
-    /// Removes our claims. A node that is drained gets a note of it.
+    /// Removes our claims. Adds a note to nodes that are drained.
     pub(super) fn release(&mut self, now: Timestamp) {
         for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
@@ -578,7 +580,7 @@ impl Operation {
         }
     }
 
-    /// Our claim on a node.
+    /// The claim to write to a node.
     fn new_claim(&self, place: NodeIndex, now: Timestamp) -> DrainClaim {
         let (by, operation) = (self.options.by.clone(), self.options.id.clone());
         let node = &self.nodes[place];
@@ -612,7 +614,7 @@ impl Operation {
     }
 }
 
-/// Removes the note of an earlier drain, where there is one: a cordon that begins or ends is not that drain's.
+/// Removes the note of an earlier drain, if there is one: it does not apply to a cordon set or removed since.
 fn forget_drained(node: &Node) -> Option<(&'static str, Option<String>)> {
     node.drained.as_ref().map(|_| (DRAINED, None))
 }

@@ -1,5 +1,5 @@
-//! Evicts and deletes pods: each request is retried as long as its budget, the server or the timeout allows, and the pod is
-//! watched until it is deleted.
+//! Evicts and deletes pods. Each request is retried as long as its budget, the server and the timeout allow, and the
+//! pod is watched until it is deleted.
 
 use super::{
     DrainCount, DrainPart, NodeIncomplete, NodeProgressStage, Operation, PodEnd, PodProgressStage,
@@ -19,27 +19,27 @@ pub(super) struct PodTask {
     pub(super) uid: Uid,
     pub(super) group: GroupIndex,
     pub(super) stage: PodProgressStage,
-    /// Where it is, by its object when that was seen last.
+    /// The part that the object showed when it was last seen.
     seen: DrainPart,
     pub(super) tries: u32,
     /// Consecutive server errors.
     failures: u32,
-    /// The version of its budget at the last refusal: a later version that allows disruptions triggers a retry.
+    /// The budget's version at the last refusal. A later version that allows disruptions triggers a retry.
     refused_at: Version,
-    /// Whether it bound to the node after the plan was made.
+    /// Whether it was bound to the node after the plan was made.
     pub(super) late: bool,
 }
 
-/// Pods that are removed together: those of a node, or those that were named.
+/// Pods that are removed together: those of a node, or those that the action names.
 #[derive(Clone, Debug)]
 pub(super) struct PodGroup {
-    /// The index of its node; none if pods were named.
+    /// The node of the group; `None` for pods that the action names.
     pub(super) node: Option<NodeIndex>,
     pods: Vec<PodIndex>,
     state: State,
-    /// When its timeout expires.
+    /// When the timeout of the group expires.
     deadline: Option<Timestamp>,
-    /// How often late pods were found.
+    /// Number of lists that found late pods.
     rounds: u32,
 }
 
@@ -47,9 +47,9 @@ pub(super) struct PodGroup {
 enum State {
     Waiting,
     Running,
-    /// A list is in flight that shows whether any pod is left.
+    /// Waits for a list of the node's pods, which shows whether any is left.
     Listing,
-    /// The list is repeated at that time.
+    /// Waits to list again at that time.
     ListAgain {
         at: Timestamp,
     },
@@ -59,19 +59,19 @@ enum State {
 pub(super) type PodIndex = TaskIndex<PodTask>;
 pub(super) type GroupIndex = TaskIndex<PodGroup>;
 
-/// Evictions in flight at most, so that their order matters and a cancel takes effect.
+/// Maximum number of evictions in flight. The limit keeps evictions in order and lets a cancel take effect.
 const AT_ONCE: usize = 8;
 
 /// Consecutive server errors after which a pod is given up.
 const FAILURES: u32 = 10;
 
-/// How often late pods may be found on a node before it is given up.
+/// Maximum number of lists that may find late pods on a node before the node is given up.
 const ROUNDS: u32 = 5;
 
-/// The wait for a stale budget where the server names none.
+/// Retry delay for a stale budget if the server names none.
 const STALE: Span = Span::from_secs(10);
 
-/// The wait before a list is repeated that showed a pod which the watch has not reported.
+/// Delay before the next list if a list showed a pod that the watch has not reported.
 const LOOK_AGAIN: Span = Span::from_secs(1);
 
 impl PodTask {
@@ -80,7 +80,7 @@ impl PodTask {
         Self { key, uid, group, stage, seen, tries: 0, failures: 0, refused_at: Version(0), late: false }
     }
 
-    /// The part of the drain's count that it is in; none if it stays.
+    /// The part of the drain's count that the pod is in; `None` if it stays.
     pub(super) fn part(&self) -> Option<DrainPart> {
         Some(match (&self.stage, self.seen) {
             (PodProgressStage::Ended(PodEnd::Stays(_)), _) => return None,
@@ -167,13 +167,13 @@ impl Operation {
         for place in self.groups.indices() {
             self.advance_group(cluster, place, now);
         }
-        // A group that has just ended makes room for others.
+        // Groups that have just ended make room for others.
         if self.start_groups(now) {
             self.advance_pods(cluster, now);
         }
     }
 
-    /// Starts as many groups as may run at a time. Returns whether any started.
+    /// Starts waiting groups up to the limit of parallel groups. Returns whether any started.
     fn start_groups(&mut self, now: Timestamp) -> bool {
         if self.paused.is_some() {
             return false;
@@ -227,20 +227,20 @@ impl Operation {
         }
     }
 
-    /// Handles what the watch reported of all pods, also of those whose turn has not come.
+    /// Handles what the watch reported for all pods, including those of groups that have not started.
     pub(super) fn observe_all(&mut self, cluster: &Cluster, now: Timestamp) {
         for pod in self.pods.indices() {
             self.observe(cluster, pod, now);
         }
     }
 
-    /// How far the pods of a node are.
+    /// Progress of the pods on a node.
     pub(super) fn count_on(&self, node: NodeIndex) -> DrainCount {
         let group = self.groups.position(|group| group.node == Some(node));
         self.pods.iter().filter(|task| Some(task.group) == group).filter_map(PodTask::part).collect()
     }
 
-    /// Handles what the watch reported of a pod.
+    /// Handles what the watch reported for a pod.
     fn observe(&mut self, cluster: &Cluster, place: PodIndex, now: Timestamp) {
         let task = &self.pods[place];
         let is_followed = match task.part() {
@@ -272,7 +272,7 @@ impl Operation {
                     if self.drain.skip_wait_for_delete.is_some_and(|limit| overdue > limit) {
                         PodProgressStage::Ended(PodEnd::Stays(Skip::LongTerminating))
                     } else if matches!(stage, PodProgressStage::Waiting | PodProgressStage::Blocked { .. }) {
-                        // Somebody else deleted it, or we did and the response was lost.
+                        // Somebody else deleted it, or our request did and its response was lost.
                         PodProgressStage::Terminating { since: now }
                     } else {
                         return;
@@ -287,7 +287,7 @@ impl Operation {
         }
     }
 
-    /// Whether a pod that is not there does not exist.
+    /// Whether the watch or a read covers this pod, so that a pod missing from the cluster does not exist.
     fn knows(&self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let scope = match self.groups[task.group].node {
@@ -297,7 +297,7 @@ impl Operation {
         cluster.knows(&scope)
     }
 
-    /// The pods that are still to leave, as their groups.
+    /// The pods still to be removed, by group.
     pub(super) fn groups_left(&self, cluster: &Cluster) -> Vec<RemovalGroup> {
         let left = |place: &PodIndex| {
             let task = Some(&self.pods[*place]).filter(|task| !task.is_done())?;
@@ -310,13 +310,13 @@ impl Operation {
         self.groups.iter().filter(|group| !group.is_done()).map(group).collect()
     }
 
-    /// The nodes whose pods it watches.
+    /// The nodes whose pods the operation watches.
     pub fn watched_nodes(&self) -> impl Iterator<Item = &NodeName> {
         let open = self.groups.iter().filter(|group| !group.is_done());
         open.filter_map(|group| Some(&self.nodes[group.node?].node))
     }
 
-    /// Requests the removal of the pods that are due, in their order.
+    /// Requests the removal of the pods that are due, in order.
     fn request_removals(&mut self, cluster: &Cluster, members: &[PodIndex], now: Timestamp) {
         let mut requested = self.requested();
         for &place in members {
@@ -350,8 +350,8 @@ impl Operation {
         self.requested() >= AT_ONCE
     }
 
-    /// Whether the budget that refused a pod allows it now. One version of a budget triggers no more retries than it
-    /// allows.
+    /// Whether the budget that refused a pod now allows it. One version of a budget triggers at most as many retries as
+    /// the disruptions it allows.
     fn has_recovered(&mut self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let Some(budget) = budget_of(cluster, &task.key) else { return false };
@@ -396,7 +396,7 @@ impl Operation {
     ) {
         let task = &mut self.pods[place];
         if task.stage != PodProgressStage::Requested {
-            // It was given up, or seen terminating, before the response came.
+            // The pod was given up or seen terminating before the response.
             return;
         }
         let tries = task.tries;
@@ -404,7 +404,7 @@ impl Operation {
             Retry::Every(span) => span,
             Retry::Kubectl | Retry::OnRecovery => Span::from_secs(5),
         };
-        // Spreads the retries of requests that were refused at the same time.
+        // Spreads the retries of requests refused at the same time.
         let spread = Span::from_millis(37 * i64::try_from(place.number() % 32).unwrap_or(0));
         let blocked = |by, wait: Span| PodProgressStage::Blocked { by, until: now + wait };
         let stage = match outcome {
@@ -443,7 +443,7 @@ impl Operation {
         };
         let is_stopped = self.cancelled || self.groups[task.group].is_done();
         let stage = match stage {
-            // It is not retried.
+            // The group or the operation was stopped, so there is no retry.
             PodProgressStage::Blocked { .. } if is_stopped => PodProgressStage::Ended(PodEnd::Cancelled),
             stage => stage,
         };
@@ -481,7 +481,7 @@ impl Operation {
         self.notify(now, level, self.pods[place].subject(), text);
     }
 
-    /// No pod of the group is left to remove.
+    /// Handles a group whose pods have all ended: lists the node again, or ends the group.
     fn on_group_empty(&mut self, place: GroupIndex, now: Timestamp) {
         let group = &self.groups[place];
         let bad = group.pods.iter().filter(
@@ -506,7 +506,7 @@ impl Operation {
         }
     }
 
-    /// Lists the pods of the node: new ones may have been bound since the plan was made.
+    /// Lists the pods of the node, because new ones may have been bound since the plan was made.
     fn list(&mut self, place: GroupIndex, now: Timestamp) {
         let Some(node) = self.groups[place].node else { return };
         self.groups[place].state = State::Listing;
@@ -552,7 +552,7 @@ impl Operation {
             let known = self.pods.position(|task| task.key == *key && task.uid == *uid);
             match known.map(|known| &self.pods[known].stage) {
                 Some(PodProgressStage::Ended(PodEnd::Stays(_))) => stay += 1,
-                // List and watch differ: one is older than the other. The next list decides.
+                // The list and the watch differ, and one of them is older. The next list decides.
                 Some(_) => unseen = true,
                 None => match self.add_late_pod(cluster, place, key, uid, now) {
                     Late::ToRemove => added += 1,
@@ -584,7 +584,7 @@ impl Operation {
         }
     }
 
-    /// Decides on a pod that was bound after the plan was made, as the plan would have.
+    /// Adds a pod that was bound after the plan was made. The plan's filters decide whether it leaves.
     fn add_late_pod(
         &mut self,
         cluster: &Cluster,
@@ -634,7 +634,7 @@ impl Operation {
         self.groups[place].finish();
     }
 
-    /// Ends the pods of a group, or all pods, that are not finished. Terminating pods terminate anyway.
+    /// Ends the unfinished pods of a group, or of all groups. Terminating pods end only on a timeout.
     pub(super) fn stop_pods(&mut self, group: Option<GroupIndex>, end: &PodEnd) {
         for pod in self.pods.iter_mut() {
             if group.is_some_and(|group| group != pod.group) {
@@ -644,7 +644,7 @@ impl Operation {
                 PodProgressStage::Waiting | PodProgressStage::Blocked { .. } => {
                     pod.stage = PodProgressStage::Ended(end.clone())
                 }
-                // A timeout gives them up; a cancelled operation only stops sending requests.
+                // On a timeout they are given up. A cancel only stops new requests.
                 PodProgressStage::Terminating { .. } if *end == PodEnd::TimedOut => {
                     pod.stage = PodProgressStage::Ended(end.clone());
                 }
@@ -674,11 +674,11 @@ impl Operation {
 enum Late {
     ToRemove,
     Stays,
-    /// The watch has not reported it yet.
+    /// Unknown: the watch has not reported it yet.
     Unknown,
 }
 
-/// The budget that protects a pod, where there is one and no more.
+/// The only budget of a pod; `None` if it has none or several.
 fn budget_of<'a>(cluster: &'a Cluster, pod: &Key) -> Option<&'a Budget> {
     let pod = cluster.pod(pod)?;
     let mut budgets = cluster.budgets_of(pod);

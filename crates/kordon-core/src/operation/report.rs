@@ -1,4 +1,4 @@
-//! The progress and the result of an operation: for the screen, the command line and the journal.
+//! Progress and result of an operation, for the screen, the command line and the journal.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ use kordon_time::Timestamp;
 pub enum OperationEnd {
     /// Everything was done, and the cluster shows it.
     Done,
-    /// A dry-run: everything was recorded, nothing written.
+    /// Dry run: everything was recorded, nothing written.
     Recorded,
-    /// Some of it could not be done.
+    /// Something could not be done.
     Partly,
     TimedOut,
     /// A permission is missing.
@@ -40,35 +40,35 @@ impl OperationEnd {
     }
 }
 
-/// The progress of everything so far.
+/// The progress of all nodes and pods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperationProgress {
     pub id: OperationId,
     pub started_at: Timestamp,
-    /// None while it is in progress.
+    /// `None` while the operation is in progress.
     pub ended: Option<(Timestamp, OperationEnd)>,
     pub nodes: Vec<NodeProgress>,
     pub pods: Vec<PodProgress>,
 }
 
 impl OperationProgress {
-    /// How far the pods are that it removes.
+    /// Progress of all pods that the operation removes.
     pub fn count(&self) -> DrainCount {
         self.pods.iter().filter_map(|pod| pod.part).collect()
     }
 
-    /// The same of the pods of one node.
+    /// Progress of the pods of one node.
     pub fn count_on(&self, node: &NodeName) -> DrainCount {
         let of_node = self.pods.iter().filter(|pod| pod.node.as_ref() == Some(node));
         of_node.filter_map(|pod| pod.part).collect()
     }
 
-    /// How many pods stay.
+    /// The number of pods that stay.
     pub fn stay(&self) -> usize {
         self.pods.iter().filter(|pod| pod.part.is_none()).count()
     }
 
-    /// The pods that wait for a budget.
+    /// The pods that are waiting for a budget.
     pub fn blocked_by_budgets(&self) -> Vec<Key> {
         let is_blocked = |pod: &&PodProgress| {
             let by_budget = |by: &BlockedBy| matches!(by, BlockedBy::Budget(_) | BlockedBy::StaleBudget(_));
@@ -77,7 +77,7 @@ impl OperationProgress {
         self.pods.iter().filter(is_blocked).map(|pod| pod.pod.clone()).collect()
     }
 
-    /// Counts, in one line.
+    /// Summary in one line.
     pub fn in_short(&self) -> String {
         let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage.word() == stage).count();
         let counted = [
@@ -101,29 +101,29 @@ impl OperationProgress {
     }
 }
 
-/// A node and how far it is.
+/// The progress of one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeProgress {
     pub node: NodeName,
     pub stage: NodeProgressStage,
-    /// Whether this operation cordoned it.
+    /// Whether this operation cordoned the node.
     pub cordoned: bool,
 }
 
-/// How far a node is.
+/// Stage of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeProgressStage {
     Waiting,
-    /// Written to. A node to be drained waits for its turn.
+    /// Written to. If the node is to be drained, it waits for its turn.
     Written,
-    /// It was in the desired state already.
+    /// Already in the desired state.
     Unchanged,
     Draining {
         since: Timestamp,
     },
-    /// Its pods are listed once more, to see that none is left.
+    /// Its pods are listed again to verify that none is left.
     Verifying,
-    /// No pod is left on it that should leave; this many pods stay.
+    /// No pod that should leave is left. `stay` pods stay.
     Drained {
         stay: usize,
     },
@@ -136,23 +136,23 @@ pub enum NodeProgressStage {
 pub enum NodeIncomplete {
     /// The node does not exist.
     Gone,
-    /// Another node has its name now.
+    /// Another node now has this name.
     OtherNode,
-    /// Somebody else drains it.
+    /// Another operation is draining the node.
     ClaimedByOther {
         by: String,
         operation: OperationId,
     },
-    /// Somebody uncordoned it since.
+    /// Somebody uncordoned the node during the drain.
     Uncordoned,
     Forbidden(String),
-    /// The server refused the request, or it failed too often.
+    /// The server refused the request, or the request failed too often.
     Failed(String),
-    /// Pods are left on it that were refused or blocked, or that did not terminate.
+    /// Pods are left that were refused or blocked, or that did not terminate.
     PodsLeft {
         pods: usize,
     },
-    /// Pods keep coming, so it is never empty.
+    /// New pods keep being bound to the node.
     KeepsFilling,
     TimedOut,
     Cancelled,
@@ -160,27 +160,27 @@ pub enum NodeIncomplete {
     NotStarted,
 }
 
-/// A pod and how far it is.
+/// The progress of one pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodProgress {
     pub pod: Key,
     pub uid: Uid,
     pub node: Option<NodeName>,
     pub stage: PodProgressStage,
-    /// The part of the drain's count that it is in; none if it stays.
+    /// The part of the drain's count that the pod is in; `None` if it stays.
     pub part: Option<DrainPart>,
     pub tries: u32,
-    /// Whether it came to the node after the plan was made.
+    /// Whether it was bound to the node after the plan was made.
     pub late: bool,
 }
 
-/// How far a pod is.
+/// Stage of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodProgressStage {
     Waiting,
     /// Its eviction or deletion was requested, and there is no response yet.
     Requested,
-    /// Its eviction was refused, and is retried at that time.
+    /// Its eviction was refused. The retry is at `until`.
     Blocked {
         by: BlockedBy,
         until: Timestamp,
@@ -198,20 +198,20 @@ pub enum BlockedBy {
     StaleBudget(String),
     Overload,
     NamespaceTerminating,
-    /// The server or the way to it fails.
+    /// Errors of the server or of the connection to it.
     Trouble(String),
 }
 
-/// How a pod ended.
+/// Final stage of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodEnd {
     Gone,
-    /// Another pod has its name now, and is left alone.
+    /// Another pod now has its name and is left alone.
     Replaced,
     Recorded,
     /// It was skipped.
     Stays(Skip),
-    /// It may not be removed without another option.
+    /// It may not be removed without a further option.
     Refused(String),
     /// It replaces a pod of the same name that this operation removed, and is left alone.
     Successor,
@@ -222,7 +222,7 @@ pub enum PodEnd {
 }
 
 impl PodEnd {
-    /// Whether it needs no further attention.
+    /// Whether the pod needs no further attention.
     pub const fn is_success(&self) -> bool {
         match self {
             Self::Gone | Self::Replaced | Self::Recorded | Self::Stays(_) => true,
@@ -235,7 +235,7 @@ impl PodEnd {
         }
     }
 
-    /// A stable word for it.
+    /// Stable identifier of the variant.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Gone => "gone",

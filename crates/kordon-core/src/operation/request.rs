@@ -1,4 +1,4 @@
-//! The requests of an operation, and their outcomes.
+//! Requests of an operation, and their outcomes.
 
 use std::fmt;
 
@@ -10,34 +10,34 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Identifies a request among those of one operation.
+/// Identifier of a request within one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// One read or write. Its outcome comes back by its id.
+/// One read or write. Its outcome is returned with its id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     pub id: RequestId,
     pub at: Timestamp,
     pub task: RequestKind,
-    /// In words fit for the screen and the journal.
+    /// The reason in words, for the screen and the journal.
     pub why: String,
-    /// What would undo it; none if there is nothing to undo.
+    /// The steps that undo it; `None` if nothing can be undone.
     pub undo: Option<NodeUndo>,
 }
 
-/// What a request does.
+/// The read or write of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestKind {
     /// Reads a node from the server, not from the last watch event.
     ReadNode {
         node: NodeName,
     },
-    /// Lists the pods bound to a node as the server has them now.
+    /// Lists the pods bound to a node from the server.
     ListPods {
         node: NodeName,
     },
-    /// Cordons, uncordons, claims: anything in one patch of a node.
+    /// Cordons, uncordons or claims a node, in one patch.
     Patch(NodePatch),
     Write(PlanStep),
 }
@@ -47,16 +47,16 @@ pub enum RequestKind {
 pub struct NodePatch {
     pub node: NodeName,
     pub uid: Uid,
-    /// The `resourceVersion` that the write depends on; none if it depends on none.
+    /// The `resourceVersion` that the write requires; `None` to accept any.
     pub version: Option<Version>,
-    /// `spec.unschedulable`; none leaves it alone.
+    /// `spec.unschedulable`; `None` leaves it unchanged.
     pub unschedulable: Option<bool>,
-    /// Annotations to set; without a value they are removed.
+    /// Annotations to set; `None` removes one.
     pub notes: Vec<(&'static str, Option<String>)>,
 }
 
 impl RequestKind {
-    /// The API call of a write; none for a read.
+    /// The API call of a write; `None` for a read.
     pub fn call(&self) -> Option<Call> {
         match self {
             Self::ReadNode { .. } | Self::ListPods { .. } => None,
@@ -65,7 +65,7 @@ impl RequestKind {
         }
     }
 
-    /// The object, in kubectl's notation.
+    /// The object in kubectl's notation.
     pub fn object(&self) -> String {
         match self {
             Self::ReadNode { node } | Self::ListPods { node } | Self::Patch(NodePatch { node, .. }) => {
@@ -82,7 +82,7 @@ impl RequestKind {
 }
 
 impl fmt::Display for RequestKind {
-    /// What is done to the object, as in "evict".
+    /// The verb, for example "evict".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::ReadNode { .. } => "read",
@@ -130,43 +130,43 @@ impl NodePatch {
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestOutcome {
-    /// A dry-run: nothing was sent.
+    /// Dry run: nothing was sent.
     Recorded,
     Done,
     Node(Box<Node>),
     Pods(Vec<(Key, Uid)>),
     /// The object does not exist.
     Gone,
-    /// Another object has its name now.
+    /// Another object now has its name.
     OtherObject,
     /// The object has changed since it was read.
     Conflict,
-    /// The budget allows no disruption now; in the server's words, with its numbers.
+    /// The budget allows no disruption now. Has the server's message with the numbers.
     BudgetExhausted(String),
     /// The disruption controller has not seen the budget's latest spec.
     BudgetStale {
         retry_after: Option<Span>,
         text: String,
     },
-    /// 429 without a budget: the server is overloaded.
+    /// Status 429 not caused by a budget: the server is overloaded.
     Overloaded {
         retry_after: Option<Span>,
     },
-    /// The pod's namespace is being deleted, and the pod with it.
+    /// The namespace of the pod is being deleted, and the pod with it.
     NamespaceTerminating,
     Forbidden(String),
-    /// An error that stays however often the request is retried.
+    /// An error that a retry does not change.
     Refused(String),
-    /// An error of the server, or of a webhook behind it.
+    /// An error of the server, or of a webhook that it calls.
     Failed(String),
     /// The server could not be reached.
     Unreachable(String),
-    /// No response in time: it may have taken effect.
+    /// No response in time. The request may have taken effect.
     NoResponse,
 }
 
 impl RequestOutcome {
-    /// A stable word for it.
+    /// Stable identifier of the variant.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Recorded => "recorded",

@@ -1,21 +1,21 @@
-//! What a plan may cost, beyond the eviction of pods that their controllers recreate elsewhere.
+//! Costs that a plan may have, beyond evicting pods that their controllers recreate elsewhere.
 
 use std::collections::BTreeSet;
 
 use crate::plan::{Plan, PodPlan, PodWarning, Verdict};
 
-/// A kind of risk of a plan. Agreeing to a plan covers the kinds that it has, whichever pods have them.
+/// A kind of risk of a plan. Agreeing to a plan covers its kinds of risk, for any pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
     /// No controller recreates the pod.
     Lost,
-    /// Data of the pod is lost with it.
+    /// Data of the pod is lost.
     DataLost,
     /// Two pods may have the same identity for a while.
     DuplicateIdentity,
-    /// A taint deletes the pod: no budget prevents that.
+    /// A taint deletes the pod, and no budget prevents that.
     BudgetIgnored,
-    /// The pod leaves only once its budget, its namespace or the disruption controller lets it, or that is not known.
+    /// The pod waits for its budget, its namespace or the disruption controller, or it is unknown whether it waits.
     Waits,
     /// The pod can never leave.
     Blocked,
@@ -27,7 +27,7 @@ impl Risk {
         plan.pods.iter().flat_map(Self::of_pod).collect()
     }
 
-    /// The kinds of risk that a pod adds to its plan; none of a pod that stays.
+    /// The kinds of risk that a pod adds to its plan; empty for a pod that stays.
     pub fn of_pod(pod: &PodPlan) -> BTreeSet<Self> {
         let of_removal = match pod.verdict.as_if_granted() {
             Verdict::Skipped(_)
@@ -55,11 +55,11 @@ impl Risk {
         of_removal.into_iter().chain(others).collect()
     }
 
-    /// Whether a plan with it is confirmed with the name of the context.
+    /// Whether a plan with this risk needs the name of the context as confirmation.
     pub const fn is_grave(self) -> bool {
         match self {
             Self::Lost | Self::DataLost | Self::BudgetIgnored => true,
-            // They are known by the options of the plan, or have words of their own.
+            // The plan's options show these risks, or an override has its own words for them.
             Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,
         }
     }

@@ -7,11 +7,11 @@ use std::{
     slice,
 };
 
-/// Tasks that are only added to, so that an index stays valid.
+/// A list of tasks that never shrinks, so indices stay valid.
 #[derive(Clone, Debug)]
 pub(super) struct Tasks<T>(Vec<T>);
 
-/// The place of one task in its list.
+/// Index of a task in its list.
 pub(super) struct TaskIndex<T>(usize, PhantomData<fn() -> T>);
 
 impl<T> TaskIndex<T> {
@@ -30,7 +30,7 @@ impl<T> Tasks<T> {
         TaskIndex(self.0.len() - 1, PhantomData)
     }
 
-    /// The indices of all tasks that are there now.
+    /// The indices of all current tasks.
     pub(super) fn indices(&self) -> impl Iterator<Item = TaskIndex<T>> + use<T> {
         (0..self.0.len()).map(|number| TaskIndex(number, PhantomData))
     }

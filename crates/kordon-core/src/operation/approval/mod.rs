@@ -26,13 +26,13 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// The way from a proposal (a plan, a resume, an undo) to an operation that has started, or to a refusal.
+/// The steps from a proposal (a plan, a resume, an undo) to a started operation or a refusal.
 ///
-/// Pure, as [`Operation`] is. The command line and the dashboard both drive it. They decide nothing themselves, and
-/// every question and refusal is worded here.
+/// A state machine without IO, like [`Operation`]. The command line and the dashboard both drive it. They decide
+/// nothing themselves, and all questions and refusals are worded here.
 ///
 /// After the constructor and after each `handle_*`, call [`Approval::poll_need`] and [`Approval::poll_notice`] until
-/// both return none. Each need is returned once and answered by one `handle_*`:
+/// both return `None`. Each need is returned once and answered by one `handle_*`:
 ///
 /// | need | answer |
 /// | --- | --- |
@@ -41,47 +41,46 @@ use kordon_time::Timestamp;
 /// | [`Need::Answer`] | [`Approval::handle_answer`] |
 /// | [`Need::Start`] | [`Approval::handle_started`] |
 ///
-/// An answer that no need asked for is ignored. When there is no need, [`Approval::decision`] says how it ended.
+/// An answer without a pending need is ignored. When no need is left, [`Approval::decision`] is the result.
 ///
 /// The rules, in this order:
 ///
-/// 1. Somebody can be asked, or agreed in advance.
-/// 2. Writing is unlocked, and the watches that the action depends on are live. This is looked at when the proposal is
-///    made, after the operator has agreed, and before the start: a watch that breaks while a question is open stops
-///    the operation once the question is answered. The question itself stays, because most watches are back in
-///    seconds.
-/// 3. The plan is not refused by a filter, and changes something.
-/// 4. The permissions are there; for an undo too.
-/// 5. What speaks against it (something can never leave, a guard rail, a node that somebody else is draining) is
-///    overridden: in advance, or by the words that are typed. Nobody can type where the operator agreed in advance,
-///    so there it is a refusal.
+/// 1. The operator can be asked, or has agreed in advance.
+/// 2. Writing is unlocked, and the watches that the action depends on are live. This is checked when the proposal is
+///   made, after the operator has agreed, and before the start: if a watch breaks while a question is open, the
+///   operation is refused once the question is answered. The question stays open, because most watches recover within
+///   seconds.
+/// 3. No filter refuses the plan, and the plan changes something.
+/// 4. The operator has the permissions, for an undo too.
+/// 5. All objections (something can never leave, a guard rail, a node that somebody else is draining) are overridden,
+///   in advance or by typing words. An operator who agreed in advance cannot type, so an objection is then a refusal.
 /// 6. The operator agrees. For more than one node the name of the context has to be typed, for an undo too.
-/// 7. The plan is made again over the newest state. If it does more than was agreed to, rules 4 to 6 apply again. Agreed
-///    to are the nodes, what is written to them, and the kinds of risk that the plan showed ([`Agreed`]): nothing of them
-///    is asked about twice, so that this ends.
-/// 8. The start is in the journal.
+/// 7. The plan is made again from the newest state. If it does more than was agreed to, rules 4 to 6 apply again. The
+///   agreement ([`Agreed`]) covers the nodes, what is written to them, and the kinds of risk that the plan showed.
+///   Nothing in it is asked twice, so the loop ends.
+/// 8. The journal has the start of the operation.
 #[derive(Clone, Debug)]
 pub struct Approval {
     subject: Subject,
     terms: Terms,
-    /// Overrides that hold: those given in advance, and those agreed to by the last answer.
+    /// The overrides in force: those given in advance, and those of the last answer.
     overrides: Overrides,
     guards: Guards,
     /// What the operator has agreed to so far.
     agreed: Agreed,
-    /// What the plan does beyond what was agreed to.
+    /// How the newest plan exceeds the agreement.
     drifts: Vec<Drift>,
     stage: Stage,
     need: Option<Need>,
     notices: VecDeque<OperationNotice>,
 }
 
-/// Conditions under which an approval is asked for.
+/// The conditions of an approval.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// Name of the context that is written to.
+    /// Name of the kubeconfig context that is written to.
     pub context: String,
-    /// Options of the operation. Its id and user are set when it starts.
+    /// Options of the operation. Its id and user are set at the start.
     pub options: OperationOptions,
     /// Overrides given in advance.
     pub overrides: Overrides,
@@ -93,25 +92,25 @@ pub struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     Present,
-    /// Agreed to whatever the plan is, but to no override that was not given with it.
+    /// Agreed in advance to any plan, but only to the overrides given in advance.
     AgreedInAdvance,
     Absent,
 }
 
-/// What the driver has to do next.
+/// The next task of the driver.
 #[derive(Clone, Debug)]
 pub enum Need {
-    /// Make a plan of this action over the newest state.
+    /// Make a plan of this action from the newest state.
     Plan(Action),
-    /// Ask which of these permissions are missing, and read the guard rails.
+    /// Check which of these permissions are missing, and read the guard rails.
     Checks(Vec<Permission>),
     /// Ask the operator.
     Answer(Question),
-    /// Write the start to the journal, under the lock of the operation.
+    /// Write the start of the operation to the journal, under the operation lock.
     Start(Box<StartRequest>),
 }
 
-/// An operation to be started in the journal.
+/// The operation whose start the journal records.
 #[derive(Clone, Debug)]
 pub enum StartRequest {
     Apply { plan: Box<Plan>, options: OperationOptions, overrides: Overrides },
@@ -119,7 +118,7 @@ pub enum StartRequest {
     Undo(OperationId),
 }
 
-/// Guard rails, and the permissions that are missing.
+/// Guard rails and missing permissions.
 #[derive(Clone, Debug, Default)]
 pub struct Checks {
     pub guards: Guards,
@@ -130,9 +129,9 @@ pub struct Checks {
 #[derive(Clone, Debug)]
 pub struct Started {
     pub id: OperationId,
-    /// The user in whose name it runs.
+    /// The user that runs the operation.
     pub by: String,
-    /// The operation that is resumed or undone, as the journal has it under its lock.
+    /// The operation that is resumed or undone, as read from the journal under the operation lock.
     pub prior: Option<PriorOperation>,
 }
 
@@ -141,33 +140,33 @@ pub struct Started {
 pub enum Decision {
     Approved(Box<Approved>),
     Refused(ApprovalRefusal),
-    /// Nothing would change.
+    /// The operation would change nothing.
     NothingToDo(String),
-    /// The operator said no.
+    /// The operator answered no.
     Declined,
 }
 
 /// An operation that has started.
 #[derive(Clone, Debug)]
 pub struct Approved {
-    /// As in `drain n1`.
+    /// Title of the operation, for example `drain n1`.
     pub title: String,
     pub operation: Operation,
-    /// None of an undo.
+    /// The plan that is applied; `None` for an undo.
     pub plan: Option<Box<Plan>>,
-    /// The operation that is undone.
+    /// The operation that is undone; `None` unless this is an undo.
     pub undoes: Option<PriorOperation>,
 }
 
-/// What an approval waits for.
+/// What an approval is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     Plan,
     Checks,
     Answer,
-    /// The plan again, after the operator agreed.
+    /// The renewed plan, after the operator has agreed.
     PlanAgain,
-    /// The journal. It is too late to cancel.
+    /// The write of the start to the journal. It is too late to cancel.
     Start,
 }
 
@@ -177,11 +176,11 @@ enum Subject {
     Undo(UndoProposal),
 }
 
-/// A plan that is to be applied.
+/// A plan to be applied.
 #[derive(Clone, Debug)]
 struct Proposal {
     action: Action,
-    /// The newest plan; none until one is made.
+    /// The newest plan; `None` until one is made.
     plan: Option<Box<Plan>>,
     resumes: Option<PriorOperation>,
 }
@@ -194,7 +193,7 @@ enum Stage {
 }
 
 impl Decision {
-    /// Why nothing was started, in words, one line each; nothing where it was.
+    /// Returns why nothing was started, one line each; empty for an approval.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Approved(_) => Vec::new(),
@@ -206,12 +205,12 @@ impl Decision {
 }
 
 impl Approval {
-    /// Proposes to apply an action. `plan` is the plan that the operator looks at; none to make one.
+    /// Proposes to apply an action. `plan` is the plan that the operator sees; without one, the approval asks for it.
     pub fn apply(action: Action, plan: Option<Box<Plan>>, terms: Terms, situation: &Situation<'_>) -> Self {
         Self::new(Subject::Plan(Proposal { action, plan, resumes: None }), terms).opened(situation)
     }
 
-    /// Proposes to resume a drain that was interrupted, with its own options, on those of its nodes that still exist.
+    /// Proposes to resume an interrupted drain with its recorded options, on those of its nodes that still exist.
     pub fn resume(
         prior: PriorOperation,
         mut terms: Terms,
@@ -264,7 +263,7 @@ impl Approval {
         self
     }
 
-    /// Whether it is worth while to ask anything at all.
+    /// Whether anything can be asked at all. If not, refuses the proposal.
     fn can_open(&mut self, situation: &Situation<'_>) -> bool {
         let absent = (self.terms.operator == Operator::Absent).then_some(ApprovalRefusal::NobodyToAsk);
         match absent.or_else(|| self.obstacle(situation)) {
@@ -274,7 +273,7 @@ impl Approval {
         false
     }
 
-    /// The plan that was asked for, or why there is none.
+    /// Takes the requested plan, or the reason why there is none.
     pub fn handle_plan(
         &mut self,
         plan: Result<Box<Plan>, String>,
@@ -301,7 +300,7 @@ impl Approval {
         }
     }
 
-    /// Permissions and guard rails, or why they are not known.
+    /// Takes missing permissions and guard rails, or the reason why they are unknown.
     pub fn handle_checks(
         &mut self,
         checks: Result<Checks, String>,
@@ -327,7 +326,7 @@ impl Approval {
         }
     }
 
-    /// The operator's answer to the open question.
+    /// Takes the operator's answer to the open question.
     pub fn handle_answer(&mut self, answer: Answer, situation: &Situation<'_>, now: Timestamp) {
         let Stage::Asking(question) = &self.stage else { return };
         if answer == Answer::No {
@@ -337,7 +336,7 @@ impl Approval {
         self.on_agreed(situation, now);
     }
 
-    /// The start is in the journal, or why it is not.
+    /// Takes the operation that the journal has started, or the reason why it has not.
     pub fn handle_started(
         &mut self,
         started: Result<Started, NotStarted>,
@@ -351,24 +350,24 @@ impl Approval {
         }
     }
 
-    /// Writing was locked. What has not reached the journal is refused.
+    /// Writing was locked. Refuses an approval whose start is not yet being written to the journal.
     pub fn handle_lock(&mut self, why: &str) {
         if self.can_be_cancelled() {
             self.refuse(ApprovalRefusal::Locked(format!("{why}: nothing was written")));
         }
     }
 
-    /// The next thing that the driver has to do.
+    /// Returns the next task of the driver.
     pub fn poll_need(&mut self) -> Option<Need> {
         self.need.take()
     }
 
-    /// The next thing that the operator should know and that no question shows.
+    /// Returns the next notice for the operator that no question shows.
     pub fn poll_notice(&mut self) -> Option<OperationNotice> {
         self.notices.pop_front()
     }
 
-    /// How it ended; none while it is open.
+    /// Returns how the approval ended; `None` while it is open.
     pub fn decision(&self) -> Option<&Decision> {
         match &self.stage {
             Stage::Ended(decision) => Some(decision),
@@ -376,7 +375,7 @@ impl Approval {
         }
     }
 
-    /// The same, when the approval is not needed any more.
+    /// Consumes the approval and returns how it ended; `None` if it is open.
     pub fn into_decision(self) -> Option<Decision> {
         match self.stage {
             Stage::Ended(decision) => Some(decision),
@@ -392,7 +391,7 @@ impl Approval {
         }
     }
 
-    /// What it waits for; none once it has ended.
+    /// Returns what the approval is waiting for; `None` once it has ended.
     pub fn waits_for(&self) -> Option<Wait> {
         match self.stage {
             Stage::Waiting(wait) => Some(wait),
@@ -401,12 +400,13 @@ impl Approval {
         }
     }
 
-    /// Whether it may be dropped: from the moment in which the journal is written it must be driven to its end.
+    /// Whether the approval may be dropped. Once its start is being written to the journal, it must be driven to the
+    /// end.
     pub fn can_be_cancelled(&self) -> bool {
         !matches!(self.stage, Stage::Waiting(Wait::Start) | Stage::Ended(_))
     }
 
-    /// The newest plan; none of an undo, and none before it is made.
+    /// The newest plan; `None` for an undo, and before the first plan is made.
     pub fn plan(&self) -> Option<&Plan> {
         match &self.subject {
             Subject::Plan(proposal) => proposal.plan.as_deref(),
@@ -414,7 +414,7 @@ impl Approval {
         }
     }
 
-    /// The operation that is resumed.
+    /// The operation that is resumed; `None` if none is.
     pub fn resumes(&self) -> Option<&PriorOperation> {
         match &self.subject {
             Subject::Plan(proposal) => proposal.resumes.as_ref(),
@@ -422,7 +422,7 @@ impl Approval {
         }
     }
 
-    /// What would be undone.
+    /// The proposed undo; `None` for a plan.
     pub fn undo_proposal(&self) -> Option<&UndoProposal> {
         match &self.subject {
             Subject::Plan(_) => None,
@@ -435,7 +435,7 @@ impl Approval {
         &self.terms.options
     }
 
-    /// As in `drain n1`, `undo of drain n1`.
+    /// Title of the operation, for example `drain n1` or `undo of drain n1`.
     pub fn title(&self) -> String {
         match &self.subject {
             Subject::Plan(Proposal { plan: Some(plan), .. }) => plan_title(plan),
@@ -445,7 +445,7 @@ impl Approval {
         }
     }
 
-    /// Keeps of an interrupted drain the nodes that still exist.
+    /// Reduces the nodes of an interrupted drain to those that still exist.
     fn keep_existing_nodes(&mut self, situation: &Situation<'_>, now: Timestamp) {
         let Subject::Plan(Proposal { action: Action::Drain { nodes, .. }, resumes: Some(prior), .. }) =
             &mut self.subject
@@ -474,7 +474,7 @@ impl Approval {
         self.assess();
     }
 
-    /// Rules 2 and 3: continues with the checks, or asks for the plan.
+    /// Applies rules 2 and 3, then asks for the permission checks or for the plan.
     fn assess(&mut self) {
         let permissions = match &self.subject {
             Subject::Undo(proposal) if proposal.is_done() => {
@@ -509,7 +509,7 @@ impl Approval {
         self.stage = Stage::Asking(question);
     }
 
-    /// What has to be answered: the graver it is, the more has to be typed.
+    /// Returns what the operator has to answer. More serious plans need more typing.
     fn prompt(&self, objections: &[Objection]) -> Prompt {
         let mut words = Vec::new();
         if self.confirmation() == Confirmation::Grave {
@@ -546,7 +546,7 @@ impl Approval {
         }
     }
 
-    /// Rule 7: what was agreed to may be old.
+    /// Rule 7: checks again, because the state may have changed since the agreed plan was made.
     fn on_agreed(&mut self, situation: &Situation<'_>, now: Timestamp) {
         if let Some(refusal) = self.obstacle(situation) {
             return self.refuse(refusal);
@@ -578,7 +578,8 @@ impl Approval {
         self.start_or_ask_again(situation, now);
     }
 
-    /// Starts what is as it was agreed to. An operator who agreed in advance gets a notice of what is not.
+    /// Starts if nothing exceeds the agreement, else asks again. An operator who agreed in advance gets notices of the
+    /// differences instead.
     fn start_or_ask_again(&mut self, situation: &Situation<'_>, now: Timestamp) {
         let objections = self.objections(&self.overrides, situation, now);
         match self.terms.operator {
@@ -646,12 +647,12 @@ impl Approval {
         self.end(Decision::Approved(Box::new(approved)));
     }
 
-    /// Rule 2.
+    /// Rule 2: the reason why nothing may be written now.
     fn obstacle(&self, situation: &Situation<'_>) -> Option<ApprovalRefusal> {
         situation.obstacle(self.removable(situation.cluster))
     }
 
-    /// The pods that it may remove: its outcome rests on them.
+    /// Scopes of the pods that the operation may remove. Its outcome depends on them, so they must be known.
     pub fn removable(&self, cluster: &Cluster) -> BTreeSet<Scope> {
         match &self.subject {
             Subject::Plan(proposal) => needs::removable(&proposal.action, cluster),
@@ -659,7 +660,7 @@ impl Approval {
         }
     }
 
-    /// Rule 5: what speaks against it and is not overridden.
+    /// Rule 5: the objections that are not overridden.
     fn objections(&self, overrides: &Overrides, situation: &Situation<'_>, now: Timestamp) -> Vec<Objection> {
         let cluster = situation.cluster;
         let ours = |id: &OperationId| match &self.subject {
@@ -682,7 +683,7 @@ impl Approval {
         objections
     }
 
-    /// The nodes that it is about.
+    /// The nodes of the operation.
     pub fn targets(&self) -> Vec<&NodeName> {
         match &self.subject {
             Subject::Plan(_) => self.nodes(),
@@ -690,7 +691,7 @@ impl Approval {
         }
     }
 
-    /// The nodes that are written to.
+    /// The nodes that the operation writes to.
     fn nodes(&self) -> Vec<&NodeName> {
         match &self.subject {
             Subject::Plan(proposal) => {
@@ -715,7 +716,7 @@ impl Approval {
     }
 }
 
-/// Whether an action may make pods leave.
+/// Whether an action may remove pods.
 const fn touches_pods(action: &Action) -> bool {
     match action {
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
@@ -723,13 +724,14 @@ const fn touches_pods(action: &Action) -> bool {
     }
 }
 
-/// The plan that [`Need::Plan`] asks for, to be made on another thread. It says where pods land where some may leave.
+/// Job for the plan that [`Need::Plan`] asks for; it runs on another thread. If the action may remove pods, the plan
+/// says where they land.
 pub fn plan_job(action: Action, cluster: Cluster, rules: EvictionRules, now: Timestamp) -> PlanJob {
     let snapshot = touches_pods(&action).then(SnapshotLease::default);
     PlanJob { action, cluster, rules, snapshot, now }
 }
 
-/// As in `drain general-1a-02`.
+/// Title of a plan, for example `drain general-1a-02`.
 pub fn plan_title(plan: &Plan) -> String {
     let names: Vec<String> = match &plan.action {
         Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
@@ -744,7 +746,7 @@ pub fn plan_title(plan: &Plan) -> String {
     title(plan.action.word(), &names)
 }
 
-/// The action and the first two of its targets, as in `drain a, b and 3 more`.
+/// Title of an action with its first two targets, for example `drain a, b and 3 more`.
 pub fn title(word: &str, names: &[String]) -> String {
     let names = match names {
         [] => "nothing".into(),

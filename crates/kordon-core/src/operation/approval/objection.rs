@@ -1,4 +1,4 @@
-//! What speaks against an operation, and how it is overridden.
+//! Objections to an operation, and how they are overridden.
 
 use super::super::{Breach, Overrides, confirmation};
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     plan::{Plan, Prospect},
 };
 
-/// Something that the operator has to override.
+/// A reason against an operation that the operator can override.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Objection {
-    /// Something can never leave: the plan in short, and these pods.
+    /// A pod can never leave. Has a summary of the plan, and the pods.
     Blocked {
         summary: String,
         pods: Vec<String>,
@@ -23,7 +23,7 @@ pub enum Objection {
 }
 
 impl Objection {
-    /// What speaks against a plan that would break these guard rails, apart from claims.
+    /// Returns the objections to a plan with these broken guard rails. Claims are not among them.
     pub fn to_plan(plan: &Plan, breaches: Vec<Breach>) -> Vec<Self> {
         let blocked = (plan.prospect() == Prospect::Blocked)
             .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::stuck(plan) });
@@ -38,7 +38,7 @@ impl Objection {
         }
     }
 
-    /// The flag of the command line that overrides it.
+    /// The command-line flag that overrides the objection.
     pub fn flag(&self) -> String {
         match self {
             Self::Blocked { .. } => "--try-blocked".into(),
@@ -47,7 +47,7 @@ impl Objection {
         }
     }
 
-    /// In words, one line each, beside the plan.
+    /// The objection in words, one line each, to be shown beside the plan.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Blocked { summary, pods } if pods.is_empty() => vec![summary.clone()],
@@ -57,7 +57,7 @@ impl Objection {
         }
     }
 
-    /// The same where there is no plan beside it, with the flag that overrides it.
+    /// The objection in words for a refusal without a plan beside it; names the flag that overrides it.
     pub(super) fn as_refusal(&self) -> Vec<String> {
         let (first, rest) = match self {
             Self::Blocked { summary, pods } => (summary.clone(), pods.clone()),
@@ -67,7 +67,7 @@ impl Objection {
     }
 }
 
-/// What has to be typed to override these.
+/// The words to type to override these objections.
 pub(super) fn words(objections: &[Objection]) -> Vec<String> {
     let needed = Overrides::default().with(objections);
     let lead = (!needed.guards.is_empty()).then(|| "override".to_owned());
@@ -75,7 +75,7 @@ pub(super) fn words(objections: &[Objection]) -> Vec<String> {
 }
 
 impl Overrides {
-    /// These, and what overrides the objections.
+    /// Returns these overrides and those that the objections need.
     pub(super) fn with(&self, objections: &[Objection]) -> Self {
         let mut overrides = self.clone();
         for objection in objections {

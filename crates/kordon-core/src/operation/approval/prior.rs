@@ -1,4 +1,4 @@
-//! An operation of the journal that is resumed or undone.
+//! An earlier operation from the journal that is resumed or undone.
 
 use std::collections::BTreeSet;
 
@@ -13,32 +13,33 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// What the journal knows of an operation.
+/// An operation as the journal recorded it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriorOperation {
     pub id: OperationId,
-    /// As in `drain n1`.
+    /// Title of the operation, for example `drain n1`.
     pub title: String,
     pub started_at: Timestamp,
     pub by: String,
     pub reason: String,
-    /// Until when its cordons are meant to stand.
+    /// Intended end of its cordons.
     pub until: Option<Timestamp>,
-    /// How it ended; none if it was interrupted, or is in progress.
+    /// How it ended; `None` if it was interrupted or is in progress.
     pub end: Option<String>,
     pub undone: bool,
-    /// Its options, where it is a drain.
+    /// Its options, if it is a drain.
     pub drain: Option<DrainOptions>,
     pub nodes: Vec<(NodeName, Uid)>,
-    /// What the operator was asked; none if the journal does not tell.
+    /// The confirmation that the operator gave; `None` if the journal does not record it.
     pub confirmation: Option<Confirmation>,
-    /// What it may have changed on nodes.
+    /// The steps that reverse what it may have changed on nodes.
     pub undo: Undo,
     pub run: PriorRun,
 }
 
 impl PriorOperation {
-    /// What a resume asks at least: the same as the start of it. Where the journal does not tell, more than one node is grave.
+    /// Minimum confirmation of a resume: that of the original start. If the journal does not record it, more than one
+    /// node is grave.
     pub(super) fn confirmation(&self) -> Confirmation {
         let by_nodes = if self.nodes.len() > 1 { Confirmation::Grave } else { Confirmation::Plain };
         self.confirmation.unwrap_or(by_nodes)
@@ -50,18 +51,18 @@ impl PriorOperation {
         self.undo.nodes.iter().filter(cordons).map(|undo| undo.node.clone()).collect()
     }
 
-    /// Whether it is a drain that was interrupted, or is still in progress.
+    /// Whether it is a drain without a recorded end: interrupted or still in progress.
     pub const fn is_unfinished(&self) -> bool {
         self.end.is_none() && self.drain.is_some()
     }
 }
 
-/// What would be undone, over the newest state.
+/// The undo of an operation, computed from the newest state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UndoProposal {
     pub prior: PriorOperation,
     pub steps: Vec<PlanStep>,
-    /// What is left as it is.
+    /// What the undo leaves as it is.
     pub kept: Vec<NotUndone>,
 }
 
@@ -71,12 +72,12 @@ impl UndoProposal {
         Self { prior, steps, kept }
     }
 
-    /// The writes, in words.
+    /// The writes in words, one line each.
     pub fn writes(&self) -> Vec<String> {
         self.steps.iter().map(words).collect()
     }
 
-    /// Whether it was undone, and nothing of it came back.
+    /// Whether the operation was undone and nothing is left to undo.
     pub(super) fn is_done(&self) -> bool {
         self.prior.undone && self.steps.is_empty()
     }
@@ -86,17 +87,17 @@ impl UndoProposal {
         of_steps(&self.steps).into_iter().chain(looks).collect()
     }
 
-    /// The nodes that are written to.
+    /// The nodes that the undo writes to.
     pub(super) fn nodes(&self) -> BTreeSet<&NodeName> {
         self.steps.iter().filter_map(node_of).collect()
     }
 
-    /// More than one node is grave, as for a plan.
+    /// The confirmation that the undo needs. More than one node is grave, as for a plan.
     pub(super) fn confirmation(&self) -> Confirmation {
         if self.nodes().len() > 1 { Confirmation::Grave } else { Confirmation::Plain }
     }
 
-    /// Works it out again. Returns the nodes to which more would be written than was agreed to.
+    /// Computes the undo again from the newest state. Returns the nodes whose writes were not agreed to.
     pub(super) fn renew(&mut self, cluster: &Cluster) -> Vec<Drift> {
         let newest = Self::new(self.prior.clone(), cluster);
         let agreed = std::mem::replace(self, newest).steps;
@@ -106,7 +107,7 @@ impl UndoProposal {
     }
 }
 
-/// The node that a step writes to.
+/// The node that a step writes to; `None` for a step on a pod.
 fn node_of(step: &PlanStep) -> Option<&NodeName> {
     match step {
         PlanStep::Cordon { node, .. }
@@ -116,7 +117,7 @@ fn node_of(step: &PlanStep) -> Option<&NodeName> {
     }
 }
 
-/// Whether two steps differ in nothing but the version of the object that they were decided on.
+/// Whether two steps write the same. The versions of the objects may differ.
 fn writes_the_same(one: &PlanStep, other: &PlanStep) -> bool {
     match (one, other) {
         (
@@ -127,7 +128,7 @@ fn writes_the_same(one: &PlanStep, other: &PlanStep) -> bool {
     }
 }
 
-/// A write in a few words.
+/// The write in a few words.
 fn words(step: &PlanStep) -> String {
     let list = |items: Vec<String>| if items.is_empty() { "none".into() } else { items.join(", ") };
     match step {

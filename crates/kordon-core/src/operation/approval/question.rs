@@ -1,27 +1,27 @@
-//! What the operator is asked.
+//! The question that the operator is asked.
 
 use super::{Drift, Objection};
 
-/// A question, besides what would be done: the plan or the undo is shown with it.
+/// A question to the operator. It is shown with the plan or the undo.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// What has changed since the operator agreed.
+    /// Differences since the operator agreed.
     pub drifts: Vec<Drift>,
-    /// What agreeing overrides.
+    /// The objections that a yes overrides.
     pub objections: Vec<Objection>,
     pub prompt: Prompt,
 }
 
-/// What agreeing takes.
+/// The input that confirms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// A yes, with what is agreed to in words, as in `Yes, drain`.
+    /// A yes. Has the label of the button, for example `Yes, drain`.
     Yes(&'static str),
-    /// Exactly these words.
+    /// Exactly these words, typed.
     Words(String),
 }
 
-/// What the operator said.
+/// The operator's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Yes,
@@ -29,7 +29,7 @@ pub enum Answer {
 }
 
 impl Prompt {
-    /// What has to be typed where nothing can be chosen.
+    /// The text to type where there are no buttons.
     pub fn words(&self) -> &str {
         match self {
             Self::Yes(_) => "yes",
@@ -37,13 +37,13 @@ impl Prompt {
         }
     }
 
-    /// What was typed means yes only where it is what was asked for.
+    /// Whether the typed text is the requested confirmation. Anything else means no.
     pub fn accepts(&self, typed: &str) -> bool {
         typed.trim() == self.words()
     }
 }
 
-/// The name of a context as it is typed; `yes` for a name that cannot be.
+/// The name of a context to be typed; `yes` if the name is empty or has control characters.
 pub(super) fn word_for(context: &str) -> &str {
     let can_be_typed = !context.trim().is_empty() && !context.chars().any(char::is_control);
     if can_be_typed { context.trim() } else { "yes" }

@@ -1,4 +1,4 @@
-//! Why an operation does not start.
+//! Reasons why an operation does not start.
 
 use super::Objection;
 use crate::{
@@ -6,50 +6,50 @@ use crate::{
     plan::Permission,
 };
 
-/// Why nothing was written.
+/// The reason why nothing was written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ApprovalRefusal {
-    /// The operator can neither be asked nor agreed in advance.
+    /// The operator cannot be asked and has not agreed in advance.
     NobodyToAsk,
-    /// Writing is locked, in words.
+    /// Writing is locked. Has the reason in words.
     Locked(String),
     /// The watch of this kind is not live.
     Stale(&'static str),
-    /// Objects of this kind were never listed.
+    /// Objects of this kind have not been listed yet.
     Unlisted(String),
-    /// The outcome rests on objects that are not known.
+    /// The outcome depends on objects that are unknown.
     Unknown(Gaps),
-    /// The plan cannot be made, in words.
+    /// The plan cannot be made. Has the reason in words.
     NoPlan(String),
-    /// The plan is refused by a filter: the plan in short, and these pods.
+    /// A filter refuses the plan. Has a summary of the plan, and the pods.
     PlanRefused {
         summary: String,
         pods: Vec<String>,
     },
-    /// None of the nodes of an interrupted drain exists any more.
+    /// No node of the interrupted drain exists any more.
     NoNodesLeft,
-    /// Permissions or guard rails are not known, in words.
+    /// Permissions or guard rails could not be checked. Has the reason in words.
     NotChecked(String),
     /// These permissions are missing.
     Permissions(Vec<Permission>),
-    /// Nobody can override these: the operator agreed in advance.
+    /// Objections that nobody can override: the operator agreed in advance, without these overrides.
     Objections(Vec<Objection>),
     NotStarted(NotStarted),
 }
 
-/// Why an operation is not in the journal.
+/// The reason why the journal did not start an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotStarted {
-    /// Another process on this machine has it.
+    /// Another process on this machine is running the operation.
     InProgress(OperationId),
-    /// It has ended, or is no drain.
+    /// The operation has ended, or is not a drain.
     Over(OperationId),
-    /// The journal fails, in words.
+    /// The journal failed. Has the error in words.
     Journal(String),
 }
 
 impl ApprovalRefusal {
-    /// In words, one line each. The first says what it is.
+    /// The refusal in words, one line each. The first line is the reason.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::NobodyToAsk => {

@@ -1,17 +1,17 @@
-//! What an approval looks at.
+//! The state of cluster and watches that an approval decides from.
 
 use std::collections::BTreeSet;
 
 use super::ApprovalRefusal;
 use crate::cluster::{Cluster, FeedKind, Gaps, Known, Scope};
 
-/// The newest state, and what forbids writing now.
+/// The newest state, and whether it may be written to.
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
     pub cluster: &'a Cluster,
     /// The watches that the cluster comes from.
     pub watches: Watches,
-    /// Why nothing may be written, as in dry-run mode; none if it may be.
+    /// Why nothing may be written, for example in dry-run mode; `None` if writing is allowed.
     pub locked: Option<String>,
 }
 
@@ -20,12 +20,12 @@ pub struct Situation<'a> {
 pub struct Watches {
     pub nodes_live: bool,
     pub pods_live: bool,
-    /// A kind that is still being listed for the first time.
+    /// The kind that is still being listed for the first time, if any.
     pub unlisted: Option<String>,
 }
 
 impl Watches {
-    /// Whether the watches of these scopes are good enough to act on. What a plan needs besides was read for it.
+    /// Whether the watches of these scopes are live. Other objects that a plan needs are read for the plan itself.
     pub fn of(scopes: &BTreeSet<Scope>, cluster: &Cluster) -> Self {
         let live = |kind: FeedKind| {
             let mut of_kind = scopes.iter().filter(|scope| scope.kind() == kind);
@@ -36,7 +36,7 @@ impl Watches {
 }
 
 impl Situation<'_> {
-    /// Why an operation that may remove these pods may not start now; none if it may.
+    /// Why an operation that may remove the pods in these scopes may not start now; `None` if it may.
     pub(super) fn obstacle(&self, pods: BTreeSet<Scope>) -> Option<ApprovalRefusal> {
         let Watches { nodes_live, unlisted, .. } = &self.watches;
         if let Some(why) = &self.locked {
@@ -50,17 +50,18 @@ impl Situation<'_> {
         } else if !self.are_live(&pods) {
             Some(ApprovalRefusal::Stale("pods"))
         } else {
-            // What may not be listed is no obstacle: the plan says what it does not know.
+            // A kind that may not be listed does not block the start: the plan says what it does not know.
             unlisted.clone().map(ApprovalRefusal::Unlisted)
         }
     }
 
-    /// What is missing of these pods; none if they are known.
+    /// Which of these pods are unknown; `None` if all are known.
     fn unknown(&self, pods: &BTreeSet<Scope>) -> Option<Gaps> {
         Some(self.gaps(pods).unknown()).filter(|gaps| !gaps.is_empty())
     }
 
-    /// Whether these pods are known as they are now: by the watch of all pods, or because they are read by themselves.
+    /// Whether these pods are known as they are now: from a live watch of all pods, or, without such a watch, from
+    /// reads of these scopes.
     fn are_live(&self, pods: &BTreeSet<Scope>) -> bool {
         let is_watched = self.cluster.known(FeedKind::Pods).is_known();
         self.watches.pods_live || !is_watched && self.gaps(pods).is_empty()
