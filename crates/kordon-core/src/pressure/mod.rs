@@ -2,9 +2,9 @@
 //! (docs/upstream/placement-and-pressure.md#6).
 //!
 //! A kubelet reads [`NodeStats`] every ten seconds and compares each [`EvictionSignal`] with the [`Threshold`]s of its
-//! [`EvictionSettings`]. [`EvictionManager`] says what it does about that in one pass, [`rank`] which pod goes first, and
-//! [`reclaim`] how many go until the node has enough again. [`oom_score_adj`] is about something else: which process the
-//! kernel kills when memory runs out faster than the kubelet looks.
+//! [`EvictionSettings`]. [`EvictionManager`] decides what one pass does, [`rank`] which pod is evicted first, and
+//! [`reclaim`] how many pods are evicted before the node has enough again. [`oom_score_adj`] is a separate mechanism:
+//! it decides which process the kernel kills when memory runs out faster than the kubelet looks.
 
 mod oom;
 mod order;

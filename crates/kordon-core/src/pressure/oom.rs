@@ -1,15 +1,15 @@
-//! Whose processes the kernel kills first when memory runs out (docs/upstream/placement-and-pressure.md#6.8).
+//! The order in which the kernel kills processes when memory runs out (docs/upstream/placement-and-pressure.md#6.8).
 
 use super::{ranking::is_critical, rules::KubeletRules};
 use crate::cluster::{ContainerResources, ContainerRole, Pod, QosClass};
 
-/// The `oom_score_adj` of a pod's containers that must survive.
+/// The `oom_score_adj` of containers that are killed last.
 const PROTECTED: i64 = -997;
-/// That of containers without any request.
+/// The `oom_score_adj` of containers without any request.
 const FIRST: i64 = 1000;
 
-/// The `oom_score_adj` that a kubelet gives a container of a pod (`qos.GetContainerOOMScoreAdjust`), on a node with so
-/// much memory in bytes. The higher, the sooner it is killed.
+/// Returns the `oom_score_adj` that a kubelet gives a container of a pod (`qos.GetContainerOOMScoreAdjust`).
+/// `memory_capacity` is the node's, in bytes. Containers with a higher score are killed sooner.
 pub fn oom_score_adj(
     pod: &Pod,
     container: &ContainerResources,
@@ -26,13 +26,14 @@ pub fn oom_score_adj(
             let request = counted_request(pod, container, rules);
             let share = i128::from(request) * 1000 / i128::from(memory_capacity.max(1));
             let score = FIRST - i64::try_from(share).unwrap_or(i64::MAX);
-            // Between the protected and those without any request.
+            // Between the scores of protected containers and of containers without any request.
             score.clamp(FIRST + PROTECTED, FIRST - 1)
         }
     }
 }
 
-/// The memory request that counts for a container. A sidecar is not killed before the container that it serves.
+/// The memory request that counts for a container. A sidecar counts with at least the smallest request of the app
+/// containers, so it is not killed before the container that it serves.
 fn counted_request(pod: &Pod, container: &ContainerResources, rules: KubeletRules) -> i64 {
     let own = container.memory_request_bytes;
     if container.role != ContainerRole::Sidecar || !rules.sidecars_share_oom_scores {

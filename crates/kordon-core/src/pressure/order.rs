@@ -1,4 +1,4 @@
-//! What a kubelet would do about one signal of its node: which pods it evicts, in which order, and how far that gets.
+//! What a kubelet would do about one signal of its node: which pods it evicts, in which order, and with what effect.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::{
 };
 use crate::cluster::{Key, Node, Pod};
 
-/// The evictions that pressure on one signal brings.
+/// The evictions that pressure on one signal causes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionOrder {
     pub signal: EvictionSignal,
-    /// None where the signal is not measured.
+    /// `None` if the signal is not measured.
     pub level: Option<SignalLevel>,
-    /// The threshold that is met first: the highest of the signal. None if it has none, so that nothing is evicted.
+    /// The highest threshold of the signal, which is met first. `None` if there is none, and then nothing is evicted.
     pub threshold: Option<Threshold>,
-    /// Whether it is met now; otherwise `reclaim` begins where it is just met.
+    /// Whether the threshold is met now. If not, `reclaim` assumes a level just below it.
     pub is_met: bool,
-    /// What the kubelet frees on the node itself before any pod is evicted.
+    /// What the kubelet frees on the node before it evicts any pod.
     pub node_reclaim: &'static [NodeReclaim],
-    /// The bytes of unused images, at least; zero where images are not reclaimed for this signal.
+    /// Minimum total size of unused images, in bytes; zero if images are not reclaimed for this signal.
     pub unused_image_bytes: i64,
-    /// All pods that the kubelet has accepted, the first to be evicted first.
+    /// The pods that the kubelet has accepted, in order of eviction.
     pub ranking: Vec<RankedPod>,
-    /// None without a level or a threshold.
+    /// `None` without a level or a threshold.
     pub reclaim: Option<Reclaim>,
 }
 
@@ -42,7 +42,7 @@ impl EvictionOrder {
         let (layout, level) = (stats.layout(), stats.level(signal));
         let capacity = level.map_or(0, |level| level.capacity);
         let threshold = settings.of(signal).max_by_key(|threshold| threshold.level(capacity)).cloned();
-        // A pod that the kubelet has not accepted yet is none of those that it ranks: under pressure it may be rejected.
+        // A pod that the kubelet has not accepted yet is not ranked. Under pressure it may be rejected.
         let is_accepted = |pod: &&'a Arc<Pod>| pod.started.is_some() || stats.pods.contains_key(&pod.key);
         let ranking = rank(pods.clone().into_iter().filter(is_accepted), stats, signal, layout);
         let node_reclaim = node_reclaim(signal, layout);
@@ -67,18 +67,19 @@ impl EvictionOrder {
         }
     }
 
-    /// The pods that are evicted, the first first.
+    /// The evicted pods, in order.
     pub fn evicted(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions).map(|eviction| &eviction.pod.pod)
     }
 
-    /// The level of the signal after the eviction of a pod; none if it is not evicted.
+    /// The level of the signal after the eviction of a pod; `None` if the pod is not evicted.
     pub fn available_after(&self, pod: &Key) -> Option<i64> {
         let mut evictions = self.reclaim.iter().flat_map(|reclaim| &reclaim.evictions);
         evictions.find(|eviction| eviction.pod.pod.key == *pod).map(|eviction| eviction.available)
     }
 
-    /// What is freed on the node first: `dead containers and unused images (at least 343Mi)`; none for memory and pids.
+    /// What is freed on the node first, for example `dead containers and unused images (at least 343Mi)`; `None` for
+    /// memory and process ids.
     pub fn node_reclaim_words(&self) -> Option<String> {
         let kinds: Vec<&str> = self.node_reclaim.iter().map(|kind| kind.as_str()).collect();
         let size = match self.unused_image_bytes {
@@ -88,7 +89,8 @@ impl EvictionOrder {
         (!kinds.is_empty()).then(|| format!("{}{size}", kinds.join(" and ")))
     }
 
-    /// `if memory.available falls below 512Mi: 2 pods evicted, until 512Mi is available`
+    /// The order in one line, for example `if memory.available falls below 512Mi: 2 pods evicted, until 512Mi is
+    /// available`.
     pub fn summary(&self) -> String {
         let Self { signal, threshold, reclaim, is_met, .. } = self;
         let Some(threshold) = threshold else {

@@ -9,34 +9,34 @@ use super::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What a kubelet remembers from pass to pass.
+/// State that a kubelet keeps from pass to pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionManager {
-    /// Since when each threshold is met, or has been evicting, as far as was seen: a kubelet may have seen it earlier. How long
-    /// its node has had the condition does not tell, for that stays True for a while after each time.
+    /// The time at which each threshold was first seen met. The kubelet may have seen it earlier. The node's condition
+    /// does not show since when, because it stays True for the transition period after a threshold was last met.
     met_since: BTreeMap<ThresholdId, Timestamp>,
-    /// The thresholds that have started to evict and have not got enough back yet.
+    /// Thresholds that have started to evict and have not reached their target yet.
     unresolved: BTreeSet<ThresholdId>,
-    /// When each condition had a threshold that was met.
+    /// The time at which a threshold of each condition was last met.
     last_met: BTreeMap<PressureCondition, Timestamp>,
 }
 
-/// Which threshold of a node: a signal has at most one of each kind.
+/// Identifier of a threshold of a node. A signal has at most one threshold of each kind.
 type ThresholdId = (EvictionSignal, ThresholdKind);
 
-/// What one pass decides.
+/// The result of one pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PressurePass {
-    /// The conditions that are True after it.
+    /// The conditions that are True after the pass.
     pub conditions: BTreeSet<PressureCondition>,
     /// The thresholds that are met, each with the time at which it evicts.
     pub met: Vec<(Threshold, Timestamp)>,
-    /// The threshold for which a pod is evicted now.
+    /// The threshold for which the pass evicts a pod.
     pub evicts: Option<Threshold>,
 }
 
 impl EvictionManager {
-    /// One pass: compares the measurements with the thresholds. Thresholds of memory are served before all others.
+    /// Runs one pass: compares the measurements with the thresholds. If several thresholds evict, memory comes first.
     pub fn pass(&mut self, settings: &EvictionSettings, stats: &NodeStats, now: Timestamp) -> PressurePass {
         let mut met = Vec::new();
         for threshold in &settings.thresholds {
@@ -67,7 +67,7 @@ impl EvictionManager {
         }
     }
 
-    /// The conditions that are True: those met within the transition period.
+    /// The conditions that are True: those with a threshold met within the transition period.
     fn conditions(&self, transition: Span, now: Timestamp) -> BTreeSet<PressureCondition> {
         let recent = self.last_met.iter().filter(|(_, met)| now.since(**met) < transition || **met == now);
         recent.map(|(condition, _)| *condition).collect()
@@ -99,7 +99,7 @@ mod tests {
         NodeStats { memory: Some(level), ..NodeStats::default() }
     }
 
-    /// Which kind of threshold evicts, and whether the node has MemoryPressure.
+    /// Runs one pass. Returns whether it evicts, and whether the node then has MemoryPressure.
     fn after(manager: &mut EvictionManager, settings: &EvictionSettings, mebi: i64, at: i64) -> (bool, bool) {
         let pass = manager.pass(settings, &memory(mebi), Timestamp::from_secs(at));
         (pass.evicts.is_some(), pass.conditions.contains(&PressureCondition::Memory))

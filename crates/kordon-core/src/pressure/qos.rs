@@ -1,9 +1,9 @@
-//! The quality of service class of a pod (`qos.ComputePodQOS`).
+//! The quality of service (QoS) class of a pod (`qos.ComputePodQOS`).
 
 use crate::cluster::{ContainerResources, QosClass};
 
-/// The class that a server gives a pod with these containers, whatever their role. Only CPU and memory count, and only
-/// amounts above zero.
+/// Returns the class that an API server gives a pod with these containers. The role of a container does not matter.
+/// Only CPU and memory above zero count.
 pub fn qos_class(containers: &[ContainerResources]) -> QosClass {
     let requests =
         |container: &ContainerResources| [container.cpu_request_milli, container.memory_request_bytes];

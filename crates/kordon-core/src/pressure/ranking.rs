@@ -1,4 +1,4 @@
-//! Which pod a kubelet evicts first (docs/upstream/placement-and-pressure.md#6.7; `eviction.rank…Pressure`).
+//! The order in which a kubelet evicts pods (docs/upstream/placement-and-pressure.md#6.7; `eviction.rank…Pressure`).
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::cluster::Pod;
 
-/// From this priority on a pod is critical: `system-cluster-critical`.
+/// Lowest priority of a critical pod: that of `system-cluster-critical`.
 const CRITICAL_PRIORITY: i32 = 2_000_000_000;
 
-/// The pods of a node in the order in which they would be evicted for a signal, those that are never evicted among them.
+/// Returns the pods of a node in order of eviction for a signal, including pods that are never evicted.
 ///
-/// Which of equal pods goes first is chance; they have the same place, and are listed by name.
+/// The order of equal pods is random in a kubelet. Here they share a place and are listed by name.
 pub fn rank<'a>(
     pods: impl IntoIterator<Item = &'a Arc<Pod>>,
     stats: &NodeStats,
@@ -35,46 +35,46 @@ pub fn rank<'a>(
     ranked
 }
 
-/// A pod's place in the order of eviction, and what puts it there.
+/// The place of a pod in the order of eviction, with the reasons.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RankedPod {
     pub pod: Arc<Pod>,
     pub signal: EvictionSignal,
-    /// From 1; equal pods share a place.
+    /// Place, counted from 1. Equal pods share a place.
     pub place: usize,
     pub standing: Standing,
-    /// What counts for the signal: bytes, inodes or processes; none if it is not measured.
+    /// Usage that counts for the signal, in bytes, inodes or processes; `None` if it is not measured.
     pub usage: Option<i64>,
-    /// What the pod requests of it, in bytes; zero where there are no such requests.
+    /// Request that counts for the signal, in bytes; zero if the signal has no requests.
     pub request: i64,
-    /// Why it is never evicted.
+    /// The reason why the pod is never evicted, if it is not.
     pub exemption: Option<Exemption>,
-    /// What the third comparison looks at: how far it is above its request.
+    /// The third criterion: usage above the request.
     excess: Option<i64>,
 }
 
-/// Compares a pod's usage with its request.
+/// Relation of a pod's usage to its request; the first criterion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Its usage is not known: such pods come first.
+    /// Usage unknown. Such pods are evicted first.
     NotMeasured,
     AboveRequest,
     WithinRequest,
-    /// Nothing is requested of this kind (process ids).
+    /// The signal has no requests (process ids).
     NotCompared,
 }
 
-/// Why a kubelet never evicts a pod.
+/// The reason why a kubelet never evicts a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exemption {
     /// The mirror pod of a static pod.
     Static,
-    /// Its priority is that of system-cluster-critical or more.
+    /// Priority of `system-cluster-critical` or higher.
     Critical,
 }
 
 impl Exemption {
-    /// Why a pod is exempt, if it is (`kubelettypes.IsCriticalPod`).
+    /// The exemption of a pod, if any (`kubelettypes.IsCriticalPod`).
     pub fn of(pod: &Pod) -> Option<Self> {
         if pod.mirror {
             Some(Self::Static)
@@ -93,7 +93,7 @@ impl Exemption {
     }
 }
 
-/// Whether its priority makes it critical (`kubelettypes.IsCriticalPodBasedOnPriority`).
+/// Whether the pod's priority makes it critical (`kubelettypes.IsCriticalPodBasedOnPriority`).
 pub fn is_critical(pod: &Pod) -> bool {
     pod.priority >= CRITICAL_PRIORITY
 }
@@ -118,17 +118,17 @@ impl RankedPod {
         }
     }
 
-    /// The three comparisons: what is less is evicted first.
+    /// Sort key with the three criteria. Pods with a smaller key are evicted first.
     fn key(&self) -> (Standing, i32, Option<Reverse<i64>>) {
         (self.standing, self.pod.priority, self.excess.map(Reverse))
     }
 
-    /// How far it is above its request; below it if negative.
+    /// Usage minus request; `None` if the usage is unknown.
     pub fn above_request(&self) -> Option<i64> {
         Some(self.usage?.saturating_sub(self.request))
     }
 
-    /// Why it has its place, in words.
+    /// The reason for the pod's place, in words.
     pub fn reason(&self) -> String {
         let amount = |amount: i64| self.signal.amount(amount);
         let used = self.usage.map(amount);
@@ -146,12 +146,12 @@ impl RankedPod {
     }
 }
 
-/// What a signal compares of one pod.
+/// The values of one pod that a signal compares.
 struct Measured {
     usage: Option<i64>,
     request: i64,
     excess: Option<i64>,
-    /// Whether usage is compared with a request first.
+    /// Whether the signal compares usage with a request.
     compared: bool,
 }
 
@@ -173,7 +173,7 @@ impl Measured {
             EvictionSignal::NodefsBytes | EvictionSignal::ImagefsBytes | EvictionSignal::ContainerfsBytes => {
                 compared_with(spec.ephemeral_request_bytes, disk().map(|disk| disk.bytes))
             }
-            // Nobody requests inodes; upstream subtracts the request of bytes all the same.
+            // Pods do not request inodes. Upstream subtracts the request for bytes all the same.
             EvictionSignal::NodefsInodes
             | EvictionSignal::ImagefsInodes
             | EvictionSignal::ContainerfsInodes => {

@@ -1,4 +1,4 @@
-//! What a kubelet reclaims for a signal, in its order, and how far that gets.
+//! What a kubelet reclaims for a signal, in order, and with what effect.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::cluster::{Node, Pod};
 
-/// What a kubelet frees on the node itself before it evicts a pod (docs/upstream/placement-and-pressure.md#6.5).
+/// Something that a kubelet frees on the node before it evicts a pod (docs/upstream/placement-and-pressure.md#6.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeReclaim {
     DeadContainers,
@@ -26,7 +26,7 @@ impl NodeReclaim {
     }
 }
 
-/// What is freed on the node itself for a signal, in order; nothing for memory and process ids.
+/// What is freed on the node for a signal, in order; nothing for memory and process ids.
 pub fn node_reclaim(signal: EvictionSignal, layout: FilesystemLayout) -> &'static [NodeReclaim] {
     use EvictionSignal as Signal;
     const BOTH: &[NodeReclaim] = &[NodeReclaim::DeadContainers, NodeReclaim::UnusedImages];
@@ -42,7 +42,8 @@ pub fn node_reclaim(signal: EvictionSignal, layout: FilesystemLayout) -> &'stati
     }
 }
 
-/// The bytes of the images on a node that none of its pods uses. A kubelet lists at most 50 images, so there may be more.
+/// Total size in bytes of the node's images that none of its pods uses. There may be more, because a kubelet lists at
+/// most 50 images.
 pub fn unused_images<'a>(node: &Node, pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> i64 {
     let mut used = BTreeSet::new();
     for pod in pods.into_iter().filter(|pod| !pod.is_finished()) {
@@ -53,26 +54,26 @@ pub fn unused_images<'a>(node: &Node, pods: impl IntoIterator<Item = &'a Arc<Pod
     unused.fold(0, |sum, image| sum.saturating_add(image.size_bytes))
 }
 
-/// The evictions for one threshold, the first first.
+/// The evictions for one threshold, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reclaim {
-    /// The level at which they stop: the threshold and its minimum reclaim.
+    /// The level at which evictions stop: the threshold plus its minimum reclaim.
     pub target: i64,
     pub evictions: Vec<PodReclaim>,
-    /// Whether the target is reached; otherwise all pods that may be evicted are, and it is not enough.
+    /// Whether the target is reached. If not, all pods that may be evicted are, and that is not enough.
     pub reaches_target: bool,
 }
 
-/// One eviction, one pass of the kubelet.
+/// One eviction, made by one pass of the kubelet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodReclaim {
     pub pod: RankedPod,
-    /// The level of the signal after it.
+    /// The level of the signal after the eviction.
     pub available: i64,
 }
 
-/// Evicts pods in the order of their ranking until the level reaches the threshold with its minimum reclaim. A pod that is
-/// exempt is passed over; one whose usage is not known frees nothing.
+/// Evicts pods in the order of the ranking until the level reaches the threshold plus its minimum reclaim. Exempt pods
+/// are skipped. Pods with unknown usage free nothing.
 pub fn reclaim(threshold: &Threshold, level: SignalLevel, ranking: &[RankedPod]) -> Reclaim {
     let target = threshold.target(level.capacity);
     let mut available = level.available;
@@ -96,7 +97,7 @@ mod tests {
         pressure::{DiskUsage, NodeStats, PodDisk, PodUsage, Standing, ThresholdKind, ThresholdValue, rank},
     };
 
-    /// A pod in brief: its priority, whether it is a mirror pod, its requests, and what it uses if that is known.
+    /// A pod of the tests: its priority, whether it is a mirror pod, its request, and its usage if known.
     type BriefPod = (i32, bool, i64, Option<(i64, i64)>);
 
     fn a_pod() -> impl Strategy<Value = BriefPod> {

@@ -5,9 +5,9 @@ use crate::engine::ServerVersion;
 /// The rules of node-pressure eviction of one release (docs/upstream/placement-and-pressure.md#6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KubeletRules {
-    /// `imagefs.inodesFree` has a default threshold (1.30).
+    /// Whether `imagefs.inodesFree` has a default threshold (since 1.30).
     pub inodes_of_images_have_a_default: bool,
-    /// A sidecar's OOM score counts at least the smallest request of the app containers (1.33).
+    /// Whether a sidecar's OOM score counts with at least the smallest request of the app containers (since 1.33).
     pub sidecars_share_oom_scores: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The thresholds of a kubelet: its defaults, and what its configuration says.
+//! The thresholds of a kubelet: defaults and configuration.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,19 +6,19 @@ use super::{rules::KubeletRules, signal::EvictionSignal, stats::SignalLevel};
 use crate::cluster::quantity;
 use kordon_time::Span;
 
-/// The part of a kubelet's configuration that is about node-pressure eviction.
+/// The fields of a kubelet's configuration for node-pressure eviction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionSettings {
     pub thresholds: Vec<Threshold>,
     /// How long a pressure condition stays True after its threshold was last met.
     pub transition_period: Span,
-    /// The longest grace period of a pod that a soft threshold evicts.
+    /// Longest grace period of pods that a soft threshold evicts.
     pub max_pod_grace: Span,
-    /// Thresholds that could not be read, as written.
+    /// Thresholds that could not be parsed, as written.
     pub ignored: Vec<String>,
 }
 
-/// The defaults of `evictionHard`; the last from 1.30 on.
+/// The defaults of `evictionHard`. The last applies since 1.30.
 const DEFAULT_HARD: [(EvictionSignal, &str); 5] = [
     (EvictionSignal::Memory, "100Mi"),
     (EvictionSignal::NodefsBytes, "10%"),
@@ -31,7 +31,7 @@ const DEFAULT_HARD: [(EvictionSignal, &str); 5] = [
 const DEFAULT_TRANSITION: Span = Span::from_secs(300);
 
 impl EvictionSettings {
-    /// What holds if nothing is configured (docs/upstream/placement-and-pressure.md#6.2).
+    /// The settings of a kubelet without configuration (docs/upstream/placement-and-pressure.md#6.2).
     pub fn defaults(rules: KubeletRules) -> Self {
         let has_default =
             |signal| signal != EvictionSignal::ImagefsInodes || rules.inodes_of_images_have_a_default;
@@ -40,7 +40,7 @@ impl EvictionSettings {
         Self::parse(&EvictionSettingsText { hard, pods_are_limited: true, ..EvictionSettingsText::default() })
     }
 
-    /// Reads the effective configuration of a kubelet. What it does not say has no threshold.
+    /// Parses the effective configuration of a kubelet. Signals that it does not name have no threshold.
     pub fn parse(text: &EvictionSettingsText) -> Self {
         let mut settings = Self {
             thresholds: Vec::new(),
@@ -68,7 +68,8 @@ impl EvictionSettings {
         settings
     }
 
-    /// Adds one threshold, unless it is turned off. A soft one without a grace period cannot be.
+    /// Adds a threshold, unless it is turned off. A soft threshold without a grace period is ignored, as are values
+    /// that cannot be parsed.
     fn add(&mut self, text: &EvictionSettingsText, name: &str, value: &str, kind: Option<ThresholdKind>) {
         let signal = EvictionSignal::parse(name);
         let parsed = (signal, ThresholdValue::parse(value), kind);
@@ -82,7 +83,7 @@ impl EvictionSettings {
         }
     }
 
-    /// The thresholds of one signal, the hard one first.
+    /// The thresholds of a signal, the hard one first.
     pub fn of(&self, signal: EvictionSignal) -> impl Iterator<Item = &Threshold> {
         self.thresholds.iter().filter(move |threshold| threshold.signal == signal)
     }
@@ -103,22 +104,23 @@ pub struct EvictionSettingsText {
     pub transition_period: Option<Span>,
     /// `evictionMaxPodGracePeriod`.
     pub max_pod_grace: Option<Span>,
-    /// Whether `enforceNodeAllocatable` has `pods`: the hard threshold of memory holds for the pods' cgroup too.
+    /// Whether `enforceNodeAllocatable` contains `pods`. The hard memory threshold then also applies to the pods'
+    /// cgroup.
     pub pods_are_limited: bool,
 }
 
-/// Below which level of a signal a kubelet evicts pods.
+/// The level of a signal below which a kubelet evicts pods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Threshold {
     pub signal: EvictionSignal,
     pub kind: ThresholdKind,
     pub value: ThresholdValue,
-    /// How much above the threshold the level must be for evictions to stop, once they have started.
+    /// Amount above the threshold that the level must reach for evictions to stop, once they have started.
     pub minimum_reclaim: Option<ThresholdValue>,
 }
 
 impl Threshold {
-    /// The level below which it is met.
+    /// The level below which the threshold is met.
     pub fn level(&self, capacity: i64) -> i64 {
         self.value.of(capacity)
     }
@@ -129,17 +131,17 @@ impl Threshold {
         self.level(capacity).saturating_add(more)
     }
 
-    /// Whether it is met now.
+    /// Whether the threshold is met at this level.
     pub fn is_met(&self, level: SignalLevel) -> bool {
         level.available < self.level(level.capacity)
     }
 
-    /// Whether evictions for it, once started, go on.
+    /// Whether evictions that have started continue at this level.
     pub fn is_unresolved(&self, level: SignalLevel) -> bool {
         level.available < self.target(level.capacity)
     }
 
-    /// How long it must be met before it evicts.
+    /// The time for which the threshold must be met before it evicts.
     pub const fn grace(&self) -> Span {
         match self.kind {
             ThresholdKind::Hard => Span::ZERO,
@@ -154,12 +156,12 @@ impl fmt::Display for Threshold {
     }
 }
 
-/// Whether a threshold evicts at once.
+/// Kind of threshold: evicts at once, or after a grace period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ThresholdKind {
     Hard,
     Soft {
-        /// How long it must be met.
+        /// The time for which the threshold must be met.
         grace: Span,
     },
 }
@@ -178,12 +180,12 @@ impl ThresholdKind {
 pub enum ThresholdValue {
     /// In bytes, inodes or processes.
     Amount(i64),
-    /// 0.1 is 10 %.
+    /// A share of the capacity: 0.1 is 10 %.
     Share(f32),
 }
 
 impl ThresholdValue {
-    /// Reads `100Mi` or `10%`; none if it is neither, negative or more than everything.
+    /// Parses `100Mi` or `10%`; `None` for anything else, negative values, and shares above 100 %.
     pub fn parse(text: &str) -> Option<Self> {
         match text.strip_suffix('%') {
             Some(percent) => {
@@ -194,7 +196,7 @@ impl ThresholdValue {
         }
     }
 
-    /// The amount that it stands for.
+    /// The amount, in the unit of the capacity.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -207,16 +209,16 @@ impl ThresholdValue {
         }
     }
 
-    /// 0 % and 100 % turn a threshold off.
+    /// Whether the value turns its threshold off: 0 % and 100 % do.
     fn is_off(self) -> bool {
         matches!(self, Self::Share(share) if share <= 0.0 || share >= 1.0)
     }
 
-    /// As it is written in a configuration.
+    /// The value as written in a configuration.
     pub fn words(self, signal: EvictionSignal) -> String {
         match self {
             Self::Amount(amount) => signal.amount(amount),
-            // Without the digits that a 32-bit fraction cannot hold.
+            // Rounded to the digits that a 32-bit float can hold.
             Self::Share(share) => format!("{}%", (f64::from(share) * 1e5).round() / 1e3),
         }
     }

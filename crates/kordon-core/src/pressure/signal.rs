@@ -1,4 +1,4 @@
-//! Eviction signals, and the condition that each of them sets (docs/upstream/placement-and-pressure.md#6.1).
+//! Eviction signals and the node conditions that they set (docs/upstream/placement-and-pressure.md#6.1).
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use crate::{
     engine::condition_taint_key,
 };
 
-/// Something that a kubelet measures and compares with thresholds.
+/// A quantity that a kubelet measures and compares with thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EvictionSignal {
     /// Memory of the node.
     Memory,
-    /// Memory of the cgroup that all pods share.
+    /// Memory of the cgroup of all pods.
     AllocatableMemory,
     /// Disk of the kubelet's directory.
     NodefsBytes,
     NodefsInodes,
-    /// Disk of the image store, where that is another one.
+    /// Disk of the image store, if it is a separate filesystem.
     ImagefsBytes,
     ImagefsInodes,
-    /// Disk of the containers' writable layers, where that is apart from the images.
+    /// Disk of the containers' writable layers, if it is separate from that of the images.
     ContainerfsBytes,
     ContainerfsInodes,
     /// Process ids.
@@ -28,7 +28,7 @@ pub enum EvictionSignal {
 }
 
 impl EvictionSignal {
-    /// All of them, in the order in which they are listed. Those of memory come first, as a kubelet acts on them first.
+    /// All signals, in display order. The memory signals come first, because a kubelet acts on them first.
     pub const ALL: [Self; 9] = [
         Self::Memory,
         Self::AllocatableMemory,
@@ -41,7 +41,7 @@ impl EvictionSignal {
         Self::Pids,
     ];
 
-    /// The signal of a name such as `memory.available`.
+    /// Parses the name of a signal, for example `memory.available`.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|signal| signal.as_str() == name)
     }
@@ -60,7 +60,7 @@ impl EvictionSignal {
         }
     }
 
-    /// The condition that is True while a threshold of the signal is met.
+    /// The node condition that is True while a threshold of the signal is met.
     pub const fn condition(self) -> PressureCondition {
         match self {
             Self::Memory | Self::AllocatableMemory => PressureCondition::Memory,
@@ -74,7 +74,7 @@ impl EvictionSignal {
         }
     }
 
-    /// Whether it is measured in bytes; otherwise it counts inodes or process ids.
+    /// Whether the signal is measured in bytes. Other signals count inodes or process ids.
     pub const fn is_in_bytes(self) -> bool {
         match self {
             Self::Memory
@@ -86,7 +86,7 @@ impl EvictionSignal {
         }
     }
 
-    /// An amount of what it measures, for people: `512Mi`, `5476531`.
+    /// An amount of the signal for display, for example `512Mi` or `5476531`.
     pub fn amount(self, amount: i64) -> String {
         if self.is_in_bytes() { quantity::amount("memory", amount) } else { amount.to_string() }
     }
@@ -98,7 +98,7 @@ impl fmt::Display for EvictionSignal {
     }
 }
 
-/// A condition of a node that a kubelet sets under pressure.
+/// A node condition that a kubelet sets under pressure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PressureCondition {
     Memory,
@@ -109,7 +109,7 @@ pub enum PressureCondition {
 impl PressureCondition {
     pub const ALL: [Self; 3] = [Self::Memory, Self::Disk, Self::Pid];
 
-    /// The type of the condition.
+    /// The type of the condition, for example `MemoryPressure`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Memory => "MemoryPressure",
@@ -118,7 +118,7 @@ impl PressureCondition {
         }
     }
 
-    /// The condition that a kubelet's message about an evicted pod tells of: `The node was low on resource: memory. …`
+    /// The condition named in a kubelet's message about an evicted pod: `The node was low on resource: memory. …`
     /// (upstream's `signalToResource`).
     pub fn from_message(message: &str) -> Option<Self> {
         let resource = message.strip_prefix("The node was low on resource: ")?;

@@ -1,4 +1,4 @@
-//! What a kubelet measures: the levels of its node, and what each pod uses.
+//! Measurements of a kubelet: the levels of its node, and the usage of each pod.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::signal::EvictionSignal;
 use crate::cluster::{Key, Name};
 use kordon_time::ClusterTime;
 
-/// The measurements of one node at one time. What is none was not reported.
+/// The measurements of one node at one time. A value that was not reported is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeStats {
-    /// When the kubelet measured the memory of the node.
+    /// The time at which the kubelet measured the node's memory.
     pub measured: Option<ClusterTime>,
     pub memory: Option<SignalLevel>,
-    /// Of the cgroup of all pods.
+    /// Memory of the cgroup of all pods.
     pub allocatable_memory: Option<SignalLevel>,
     /// The filesystem of the kubelet's directory.
     pub nodefs: Option<Filesystem>,
@@ -45,8 +45,8 @@ impl NodeStats {
         EvictionSignal::ALL.into_iter().filter_map(|signal| Some((signal, self.level(signal)?)))
     }
 
-    /// Which filesystems are apart. A kubelet knows their devices; its report has only their sizes, so that two of equal
-    /// size and use count as one.
+    /// Returns which filesystems are separate. A kubelet compares their devices. Its report has only their sizes, so
+    /// two filesystems of equal size and usage count as one.
     pub fn layout(&self) -> FilesystemLayout {
         let (Some(nodefs), Some(imagefs)) = (self.nodefs, self.imagefs) else {
             return FilesystemLayout::Shared;
@@ -59,10 +59,10 @@ impl NodeStats {
     }
 }
 
-/// How much is left of how much.
+/// The available part of a capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalLevel {
-    /// In bytes, inodes or process ids.
+    /// In bytes, inodes or process ids; so is the capacity.
     pub available: i64,
     pub capacity: i64,
 }
@@ -75,7 +75,8 @@ pub struct Filesystem {
 }
 
 impl Filesystem {
-    /// Whether both reports can be of one filesystem: of the same size, and read seconds apart.
+    /// Whether both reports can be of one filesystem: equal capacities, and available amounts that differ by at most 1
+    /// % of the capacity, because the reports are read seconds apart.
     fn is_same(self, other: Self) -> bool {
         let is_close = |own: Option<SignalLevel>, other: Option<SignalLevel>| match (own, other) {
             (Some(own), Some(other)) => {
@@ -89,28 +90,28 @@ impl Filesystem {
     }
 }
 
-/// Which of a node's filesystems are apart (docs/upstream/placement-and-pressure.md#6.7).
+/// Which filesystems of a node are separate (docs/upstream/placement-and-pressure.md#6.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilesystemLayout {
-    /// One for everything.
+    /// One filesystem for everything.
     Shared,
-    /// Images and writable layers have their own.
+    /// One filesystem for images and writable layers, another for the rest.
     DedicatedImages,
-    /// Images have their own, writable layers are with the rest.
+    /// One filesystem for images, another for writable layers and the rest.
     Split,
 }
 
-/// What one pod uses.
+/// The usage of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodUsage {
-    /// The working set, summed over its containers, in bytes.
+    /// The working set of its containers, in bytes.
     pub memory_bytes: Option<i64>,
-    /// None where only metrics.k8s.io was asked.
+    /// `None` if only metrics.k8s.io was read.
     pub disk: Option<PodDisk>,
     pub processes: Option<i64>,
 }
 
-/// What metrics.k8s.io says of a node or pod: an average over some seconds.
+/// Usage of a node or pod from metrics.k8s.io: an average over some seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UsageMetric {
     pub cpu_milli: i64,
@@ -119,19 +120,19 @@ pub struct UsageMetric {
     pub measured: Option<ClusterTime>,
 }
 
-/// What one pod uses of the node's disks.
+/// Disk usage of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodDisk {
     /// The writable layers of its containers.
     pub writable: DiskUsage,
-    /// Their logs.
+    /// The logs of its containers.
     pub logs: DiskUsage,
-    /// Its volumes by name, as far as they are measured.
+    /// Its measured volumes, by name.
     pub volumes: BTreeMap<Name, DiskUsage>,
 }
 
 impl PodDisk {
-    /// What counts for a signal of disk: that of its filesystem. Volumes count if they are among the local ones.
+    /// The usage that counts for a disk signal: that of the signal's filesystem. Only local volumes count.
     pub fn measured(
         &self,
         signal: EvictionSignal,

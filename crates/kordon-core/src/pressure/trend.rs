@@ -1,18 +1,18 @@
-//! How a level changes, and when it will be used up at that rate.
+//! Trend of a level, and when the level is used up at that rate.
 
 use kordon_time::{Span, Timestamp};
 
-/// A straight line through measurements of one level.
+/// A line fitted to measurements of one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
-    /// Per second; negative where the level falls.
+    /// Change per second; negative if the level falls.
     pub slope: f64,
-    /// How long the measurements go back.
+    /// Time from the first to the last measurement.
     pub over: Span,
 }
 
 impl Trend {
-    /// The line that fits best (least squares); none for fewer than three measurements or no time between them.
+    /// Fits the line by least squares; `None` for fewer than three measurements, or if all have the same time.
     #[expect(clippy::cast_precision_loss, reason = "levels are far below 2^53")]
     pub fn of(samples: impl IntoIterator<Item = (Timestamp, i64)>) -> Option<Self> {
         let samples: Vec<(Timestamp, i64)> = samples.into_iter().collect();
@@ -26,7 +26,7 @@ impl Trend {
         (variance > 0.0).then(|| Self { slope: covariance / variance, over: last.since(first) })
     }
 
-    /// When the level falls to another one at this rate; none if it does not fall, or not within a day.
+    /// The time until the level falls from one value to another; `None` if it does not fall or needs more than a day.
     #[expect(clippy::cast_precision_loss, reason = "levels are far below 2^53")]
     pub fn reaches(self, from: i64, to: i64) -> Option<Span> {
         const LONGEST: f64 = 24.0 * 3600.0;
