@@ -1,4 +1,4 @@
-//! A blip: an outage of the network between nodes and API server that ends. What it does, and how long it may last.
+//! Blips: outages of the network between nodes and API server that end. What they do, and how long they may last.
 
 use super::{
     ClusterSize, PassDuration, TimingProfile,
@@ -12,7 +12,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlipScope {
     Node,
-    /// One of the zones.
+    /// Every node of one zone.
     Zone,
     AllNodes,
 }
@@ -29,42 +29,42 @@ impl BlipScope {
     }
 }
 
-/// How many, over all phases.
+/// Least and greatest count over all phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountRange {
     pub least: usize,
     pub most: usize,
 }
 
-/// What a blip does.
+/// The effects of a blip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blip {
-    /// How many nodes become Unknown.
+    /// Nodes that become Unknown.
     pub unknown: CountRange,
-    /// How many pods are marked not ready, and leave the endpoints of their Services.
+    /// Pods that are marked not ready and leave the endpoints of their Services.
     pub not_ready: CountRange,
-    /// How many pods are evicted.
+    /// Pods that are evicted.
     pub evicted: CountRange,
 }
 
-/// What a blip of one length does to one node, to a zone, and to all nodes.
+/// The effects of a blip of one length on one node, on one zone, and on all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlipRisk {
     pub lasts: Span,
     pub blips: Vec<(BlipScope, Blip)>,
 }
 
-/// How long one node may be without network, in whole seconds, whatever the phase.
+/// The longest blips of one node without an effect, in whole seconds, at any phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Harmless {
-    /// It does not become Unknown, if it is back after this time. None: it never does.
+    /// Longest blip after which the node has not become Unknown; `None` if no blip makes it Unknown.
     pub without_unknown: Option<Span>,
-    /// None of its pods is evicted, if it is back after this time. None: none ever is.
+    /// Longest blip after which no pod of the node was evicted; `None` if no blip evicts any.
     pub without_eviction: Option<Span>,
 }
 
-/// Where the heartbeats of the nodes fall, in hundredths of an interval before the blip, and how soon a pass notices the
-/// last ones.
+/// Phase of a run: the age of the heartbeats at the start of the blip, in hundredths of their interval, and how soon a
+/// monitor pass notices the last heartbeats.
 #[derive(Clone, Copy)]
 struct BlipPhase {
     heartbeat: i64,
@@ -77,23 +77,24 @@ enum Noticed {
     PeriodLater,
 }
 
-/// What a node sends that is back.
+/// A message that a node sends after it is back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
     Heartbeat,
     Status,
 }
 
-/// How far apart the heartbeats of two nodes in a row are, in hundredths of an interval: spreads any number evenly.
+/// Difference in phase between the heartbeats of successive nodes, in hundredths of an interval. With 62, the phases of
+/// any number of nodes are spread evenly.
 const SPREAD: i64 = 62;
 
-/// One node: from a heartbeat just before the blip to one that is an interval old.
+/// Phases for a single node: its last heartbeat is just sent, half an interval old, or almost an interval old.
 const NODE_PHASES: [i64; 3] = [1, 50, 99];
 
-/// Many nodes have all phases.
+/// One phase is enough for many nodes, because their heartbeats have all phases.
 const CLUSTER_PHASES: [i64; 1] = [1];
 
-/// How one run ended.
+/// The counts of one run.
 #[derive(Clone, Copy)]
 struct Counts {
     unknown: usize,
@@ -102,7 +103,7 @@ struct Counts {
 }
 
 impl BlipRisk {
-    /// Runs the engine over blips of these lengths.
+    /// Simulates blips of these lengths with the engine.
     pub fn all(profile: &TimingProfile, size: ClusterSize, lengths: &[Span]) -> Vec<Self> {
         let mut lengths = lengths.to_vec();
         lengths.sort_unstable();
@@ -130,7 +131,7 @@ fn nodes(synthetic: &SyntheticCluster, size: ClusterSize, scope: BlipScope) -> V
     synthetic.nodes.iter().step_by(every).cloned().collect()
 }
 
-/// What blips of these lengths, in ascending order, do to these nodes.
+/// The effects on these nodes of blips of these lengths, in ascending order.
 fn blips(
     synthetic: &SyntheticCluster,
     profile: &TimingProfile,
@@ -161,7 +162,7 @@ fn phases(nodes: &[NodeName]) -> impl Iterator<Item = BlipPhase> {
         .flat_map(move |heartbeat| both.map(|noticed| BlipPhase { heartbeat: *heartbeat, noticed }))
 }
 
-/// One outage, which ends after each of these times in turn.
+/// Simulates one outage. Returns the counts for an end after each of these lengths.
 fn at_phase(
     synthetic: &SyntheticCluster,
     profile: &TimingProfile,
@@ -189,7 +190,7 @@ fn at_phase(
     lengths.iter().map(ended_after).collect()
 }
 
-/// When nodes send heartbeats before and after a blip.
+/// The times at which nodes send heartbeats before and after a blip.
 struct Schedule<'a> {
     profile: &'a TimingProfile,
     begins: Timestamp,
@@ -197,7 +198,7 @@ struct Schedule<'a> {
 }
 
 impl Schedule<'_> {
-    /// The first time not before `from` at which a node does what it does once every `interval`.
+    /// The first time, at or after `from`, of an action that a node repeats every `interval`.
     fn next(&self, place: usize, interval: Span, from: Timestamp) -> Timestamp {
         let hundredths =
             i64::try_from(place).unwrap_or(0).wrapping_mul(SPREAD).wrapping_add(self.phase).rem_euclid(100);
@@ -214,7 +215,7 @@ impl Schedule<'_> {
         LastHeartbeat { node: node.clone(), at }
     }
 
-    /// The nodes are back: each sends its next heartbeat when that is due, and its status when it next computes that.
+    /// Ends the outage. Each node sends its next heartbeat and its next computed status when they are due.
     fn recover(&self, outage: &mut Outage, nodes: &[NodeName], ends: Timestamp) {
         let kubelet = &self.profile.kubelet;
         let mut signs: Vec<(Timestamp, Sign, &NodeName)> = Vec::new();
@@ -233,7 +234,7 @@ impl Schedule<'_> {
                 Sign::Status => outage.recover(node, *at),
             }
         }
-        // The taints are removed in the next pass.
+        // The next pass removes the taints.
         let until = signs.last().map_or(ends, |(at, ..)| *at);
         outage.run_until(until + self.profile.settings.node_monitor_period.value * 2);
     }
@@ -253,7 +254,7 @@ impl Counts {
 }
 
 impl Harmless {
-    /// Runs the engine over blips of one node until the longest is found that does nothing.
+    /// Searches for the longest blips of one node without an effect, by simulation with the engine.
     pub fn of(profile: &TimingProfile, size: ClusterSize) -> Self {
         let synthetic = SyntheticCluster::new(profile, one_pod_each(size));
         let node: Vec<NodeName> = synthetic.nodes.iter().take(1).cloned().collect();

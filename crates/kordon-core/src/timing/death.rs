@@ -1,4 +1,4 @@
-//! The death of one node: when the controller marks it Unknown, taints it, and deletes its pods.
+//! The death of a node: when the controller marks it Unknown, taints it, and deletes its pods.
 
 use super::{
     ClusterSize, TimingProfile,
@@ -7,25 +7,25 @@ use super::{
 use crate::forecast::ForecastKind;
 use kordon_time::Span;
 
-/// Where the last heartbeat falls between two passes, and how the passes follow each other.
+/// Phase of the last heartbeat between two monitor passes, and the distance of the passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeathPhase {
-    /// How long after the last heartbeat a pass notices it: above zero, and one monitor period at most.
+    /// Time from the last heartbeat until a pass notices it: above zero, at most one monitor period.
     pub noticed_after: Span,
     pub passes: PassDuration,
 }
 
-/// What happens after the last heartbeat of a node, and how long after it. None: it does not happen.
+/// Times from the last heartbeat of a node until each event; `None` if the event does not happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Milestones {
     pub unknown: Option<Span>,
-    /// It gets the NoExecute taint; never in legacy mode.
+    /// The node gets its NoExecute taint; `None` in legacy mode.
     pub tainted: Option<Span>,
-    /// Its first pod is deleted.
+    /// The first pod of the node is deleted.
     pub deleted: Option<Span>,
 }
 
-/// The shortest, the median and the longest of a time over all phases.
+/// Shortest, median and longest time over all phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimingRange {
     pub best: Span,
@@ -33,26 +33,27 @@ pub struct TimingRange {
     pub worst: Span,
 }
 
-/// Times from a node's death. None: it does not happen, in some phase at least.
+/// Times from a node's death until each event; `None` if the event does not happen in every phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeathTimes {
     pub unknown: Option<TimingRange>,
     pub tainted: Option<TimingRange>,
     pub deleted: Option<TimingRange>,
-    /// A replacement runs on another node. Pods of a StatefulSet are not replaced while their node is down.
+    /// The replacement of a pod runs on another node. Pods of a StatefulSet are not replaced while their node is down.
     pub replaced: Option<TimingRange>,
 }
 
-/// The parts into which a monitor period and a heartbeat interval are divided for phases.
+/// Number of steps into which a monitor period and a heartbeat interval are divided to get the phases.
 const PARTS: i64 = 8;
 
-/// A heartbeat that is noticed at once.
+/// Delay until a pass, if the pass notices a heartbeat at once.
 pub(super) const AT_ONCE: Span = Span::from_millis(1);
 
-/// The death of one node is the same in any larger cluster, as long as others go on.
+/// Maximum number of simulated nodes. In a larger cluster the death of one node is the same, because the other nodes go
+/// on.
 const ENOUGH_NODES: usize = 12;
 
-/// Runs the engine over the death of one node of a cluster of this size.
+/// Simulates the death of one node, in a cluster of this size, with the engine.
 pub fn milestones(profile: &TimingProfile, size: ClusterSize, phase: DeathPhase) -> Milestones {
     of_node(&SyntheticCluster::new(profile, one_pod_each(size)), profile, phase)
 }
@@ -74,7 +75,7 @@ fn of_node(synthetic: &SyntheticCluster, profile: &TimingProfile, phase: DeathPh
     }
 }
 
-/// By then everything has happened to a node that will.
+/// Time after which nothing more happens to a dead node.
 pub(super) fn longest(profile: &TimingProfile) -> Span {
     let settings = &profile.settings;
     let stays = profile.toleration.max(settings.pod_eviction_timeout.value);
@@ -84,19 +85,19 @@ pub(super) fn longest(profile: &TimingProfile) -> Span {
         + Span::from_secs(1)
 }
 
-/// A cluster that is enough for what happens to one node.
+/// A cluster that is large enough to simulate one node: at most 12 nodes with one pod each.
 pub(super) fn one_pod_each(size: ClusterSize) -> ClusterSize {
     ClusterSize { nodes: size.nodes.min(ENOUGH_NODES), pods_per_node: 1, ..size }
 }
 
-/// `whole` in [`PARTS`] steps, from nothing to all of it.
+/// The times from zero to `whole` in [`PARTS`] equal steps.
 fn steps(whole: Span) -> impl Iterator<Item = Span> {
     (0..=PARTS).map(move |part| Span::from_nanos(whole.as_nanos() / PARTS * part))
 }
 
 impl DeathTimes {
-    /// Runs the engine over the death of one node at every phase. The node dies at any time before its next heartbeat would
-    /// be due: what happens after the last heartbeat is the same then.
+    /// Simulates the death of one node at every phase. The node dies at any time between its last heartbeat and the
+    /// next one; the controller cannot tell the difference.
     pub fn of(profile: &TimingProfile, size: ClusterSize) -> Self {
         let synthetic = SyntheticCluster::new(profile, one_pod_each(size));
         let at_phases = |passes| -> Vec<Milestones> {
@@ -119,7 +120,7 @@ impl DeathTimes {
 }
 
 impl TimingRange {
-    /// The range of a time from a node's death. Passes as they usually are decide what is typical.
+    /// The range of the time from a node's death. The typical time is the median over passes at their usual distance.
     fn of(
         exact: &[Milestones],
         usual: &[Milestones],

@@ -1,32 +1,33 @@
-//! What the heartbeats of a cluster cost the API server and etcd.
+//! The load that heartbeats of a cluster put on the API server and etcd.
 
 use super::{HeartbeatKind, TimingProfile};
 use kordon_time::Span;
 
-/// The size of a node object in etcd that is assumed: one of a small cloud node, with its images.
+/// Assumed size of a node object in etcd, in bytes: that of a small cloud node with its images.
 pub const NODE_BYTES: f64 = 10_240.0;
 
-/// The size of a Lease in etcd that is assumed.
+/// Assumed size of a Lease in etcd, in bytes.
 pub const LEASE_BYTES: f64 = 400.0;
 
-/// The API server has etcd compacted this often, down to what is as old: etcd holds the writes of once to twice this time.
+/// Interval at which the API server compacts etcd, and the age of the writes that each compaction keeps. So etcd holds
+/// the writes of one to two intervals.
 pub const COMPACTION: Span = Span::from_secs(300);
 
-/// How often a kubelet tries to write one heartbeat (upstream `nodeStatusUpdateRetry`).
+/// Attempts of a kubelet to write one heartbeat (upstream `nodeStatusUpdateRetry`).
 pub const STATUS_TRIES: i64 = 5;
 
-/// A kubelet adds up to this share to the time between two renewals of its Lease.
+/// Largest jitter of Lease renewals, as a share of the interval.
 const RENEWAL_JITTER: f64 = 0.04;
 
-/// Writes of all kubelets together, while nothing changes.
+/// Writes of all kubelets together in a steady state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ApiLoad {
     pub status_writes_per_minute: f64,
-    /// With all the jitter that kubelets add, and without any.
+    /// Renewals with the largest jitter, and without jitter.
     pub lease_writes_per_minute: [f64; 2],
-    /// What etcd grows by, at most: writes times the size of the object.
+    /// Greatest growth of etcd: writes times object size.
     pub etcd_bytes_per_minute: f64,
-    /// What of that etcd holds at most, before it is [compacted](COMPACTION).
+    /// Maximum amount of it that etcd holds at a time, before it is [compacted](COMPACTION).
     pub etcd_bytes_kept: f64,
 }
 

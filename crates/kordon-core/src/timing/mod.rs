@@ -1,7 +1,7 @@
-//! What a set of flags means: how long it takes from a node's death until its pods run elsewhere, what its heartbeats cost
-//! the API server, and which outages of the network evict pods.
+//! Effect of a set of flags: how long it takes from a node's death until its pods run elsewhere, the load of heartbeats
+//! on the API server, and which outages of the network evict pods.
 //!
-//! The times and the risk are found by running the engine on a virtual clock over a synthetic cluster, at several phases
+//! The times and the risks come from running the engine on a virtual clock over a synthetic cluster, at several phases
 //! of heartbeats and passes. They equal the tables of docs/upstream/node-lifecycle.md#11.2 and #11.3.
 
 mod blip;
@@ -18,19 +18,19 @@ pub use synthetic::{ClusterSize, PassDuration};
 
 use kordon_time::Span;
 
-/// Everything about one profile.
+/// All results for one profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timing {
     pub profile: TimingProfile,
     pub death: DeathTimes,
     pub load: ApiLoad,
     pub harmless: Harmless,
-    /// For each blip that was asked about, what it does to one node, to a zone and to all nodes.
+    /// The effects of each requested blip on one node, on one zone and on all nodes.
     pub risks: Vec<BlipRisk>,
 }
 
 impl Timing {
-    /// Runs the engine over the profile, in a cluster of this size, with blips of these lengths.
+    /// Computes everything for a profile, in a cluster of this size, with blips of these lengths.
     pub fn of(profile: TimingProfile, size: ClusterSize, blips: &[Span]) -> Self {
         Self {
             death: DeathTimes::of(&profile, size),

@@ -3,28 +3,28 @@
 use crate::engine::{Origin, ServerVersion, Setting, Settings};
 use kordon_time::Span;
 
-/// The names of the profiles of the field, from the default to the slowest.
+/// Names of the four standard profiles (docs/upstream/node-lifecycle.md#11.2). `low` reacts slowest.
 pub const PROFILE_NAMES: [&str; 4] = ["default", "fast", "medium", "low"];
 
-/// A set of flags by a name.
+/// A named set of flags.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimingProfile {
     pub name: String,
-    /// The controller's.
+    /// Flags of the controller.
     pub settings: Settings,
     pub kubelet: KubeletFlags,
     /// tolerationSeconds of the pods: the API server's `--default-unreachable-toleration-seconds`.
     pub toleration: Span,
-    /// How long a replacement takes from its creation until it runs. An assumption.
+    /// Assumed time from the creation of a replacement until it runs.
     pub pod_startup: Span,
 }
 
-/// What a kubelet writes as its heartbeat.
+/// The object that a kubelet writes as its heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeartbeatKind {
     /// The node's status (kubelets up to 1.13).
     Status,
-    /// Its Lease; the status only when it has changed, or rarely.
+    /// The node's Lease. The status is written only when it changes, or rarely.
     Lease,
 }
 
@@ -32,11 +32,12 @@ pub enum HeartbeatKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KubeletFlags {
     pub heartbeat: HeartbeatKind,
-    /// `--node-status-update-frequency`: how often the status is computed, and with [`HeartbeatKind::Status`] written.
+    /// `--node-status-update-frequency`: interval at which the status is computed and, with [`HeartbeatKind::Status`],
+    /// written.
     pub status_update_frequency: Span,
-    /// nodeStatusReportFrequency: how often an unchanged status is written beside Leases.
+    /// `nodeStatusReportFrequency`: interval at which an unchanged status is written if Leases are the heartbeat.
     pub status_report_frequency: Span,
-    /// nodeLeaseDurationSeconds: a kubelet renews its Lease four times as often.
+    /// `nodeLeaseDurationSeconds`. A kubelet renews its Lease four times within this period.
     pub lease_duration: Span,
 }
 
@@ -60,7 +61,7 @@ impl KubeletFlags {
         }
     }
 
-    /// The flags that matter, with their values.
+    /// The flags that affect the heartbeat, with their values.
     pub fn rows(&self) -> Vec<(&'static str, Span)> {
         let status = ("node-status-update-frequency", self.status_update_frequency);
         match self.heartbeat {
@@ -73,7 +74,7 @@ impl KubeletFlags {
         }
     }
 
-    /// The time between two renewals of the Lease. A kubelet adds up to 4 percent to each.
+    /// The time between two renewals of the Lease. A kubelet adds up to 4 percent of jitter to it.
     pub fn lease_renewal(&self) -> Span {
         Span::from_nanos(self.lease_duration.as_nanos() / 4)
     }
@@ -86,7 +87,7 @@ impl KubeletFlags {
         }
     }
 
-    /// The time between two heartbeats: the shorter of both.
+    /// The time between two heartbeats: the shorter of the two intervals.
     pub fn interval(&self) -> Span {
         match self.heartbeat {
             HeartbeatKind::Status => self.status_interval(),
@@ -107,8 +108,8 @@ impl TimingProfile {
         }
     }
 
-    /// The [profiles of the field](PROFILE_NAMES) as a change of these flags: those that a profile does not set stay as
-    /// they are (docs/upstream/node-lifecycle.md#11.2).
+    /// The [standard profiles](PROFILE_NAMES), made from these flags. Flags that a profile does not set keep their
+    /// values (docs/upstream/node-lifecycle.md#11.2).
     pub fn presets(base: &Self) -> [Self; 4] {
         let [default, fast, medium, low] =
             PROFILE_NAMES.map(|name| Self { name: name.into(), ..base.clone() });
@@ -130,7 +131,7 @@ impl TimingProfile {
         self
     }
 
-    /// How many heartbeats fit into the grace period.
+    /// The number of heartbeats within the grace period.
     pub fn heartbeats_in_grace(&self) -> i64 {
         let grace = self.settings.node_monitor_grace_period.value;
         grace.as_nanos() / self.kubelet.interval().as_nanos().max(1)

@@ -1,4 +1,4 @@
-//! A synthetic cluster, and the engine over it on a virtual clock.
+//! A synthetic cluster, and runs of the engine over it on a virtual clock.
 
 use std::collections::BTreeSet;
 
@@ -13,22 +13,23 @@ use crate::{
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// How large a synthetic cluster is.
+/// The size of a synthetic cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterSize {
     pub nodes: usize,
     pub pods_per_node: usize,
-    /// The nodes are spread evenly over them.
+    /// Number of zones. The nodes are spread evenly over them.
     pub zones: usize,
 }
 
-/// How long a pass takes. The next one starts a monitor period after its end.
+/// Duration of a monitor pass. The next pass starts a monitor period after its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassDuration {
-    /// No time that counts: passes start exactly a period apart. One that falls on the end of the grace period misses it,
-    /// and the next one finds it over.
+    /// Zero: passes start exactly a period apart. A pass exactly at the end of the grace period does not find it
+    /// expired yet; the next pass does.
     WithinPeriod,
-    /// A moment: a pass that would fall on the end of the grace period is a little later, and finds it over.
+    /// Short: each pass is a little later than a period after the previous one, so a pass at the end of the grace
+    /// period finds it expired.
     AfterPeriod,
 }
 
@@ -36,20 +37,20 @@ impl PassDuration {
     pub const ALL: [Self; 2] = [Self::WithinPeriod, Self::AfterPeriod];
 }
 
-/// When everything begins. Any time would do.
+/// Start of the virtual clock. The value does not matter.
 const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// Passes before the first of the last heartbeats.
+/// Monitor passes before the earliest last heartbeat.
 const WARM_UP: i64 = 2;
 
-/// A node that sends its last heartbeat before something happens to it.
+/// The last heartbeat of a node before an outage.
 #[derive(Clone, Debug)]
 pub struct LastHeartbeat {
     pub node: NodeName,
     pub at: Timestamp,
 }
 
-/// Ready nodes with Ready pods, and how they are watched.
+/// A cluster of Ready nodes with Ready pods.
 pub struct SyntheticCluster<'a> {
     profile: &'a TimingProfile,
     pub nodes: Vec<NodeName>,
@@ -89,13 +90,13 @@ impl<'a> SyntheticCluster<'a> {
         }
     }
 
-    /// When the last heartbeats may begin: the controller knows the nodes by then.
+    /// The earliest allowed time of a last heartbeat. By then the controller knows the nodes.
     pub fn warm_from(&self) -> Timestamp {
         START + self.profile.settings.node_monitor_period.value * (WARM_UP + 1)
     }
 
-    /// Runs the engine until the last heartbeats of these nodes, in order of time; the others go on to send heartbeats.
-    /// One of its passes is at `pass`.
+    /// Runs the engine until these nodes have sent their last heartbeats, given in order of time. Other nodes continue
+    /// to send heartbeats. One of the monitor passes is at `pass`.
     pub fn outage(&self, last: &[LastHeartbeat], pass: Timestamp, duration: PassDuration) -> Outage<'a> {
         let settings = settings(self.profile, duration);
         let period = settings.node_monitor_period.value + PASS_TAKES;
@@ -110,12 +111,12 @@ impl<'a> SyntheticCluster<'a> {
     }
 }
 
-/// A run of the engine in which nodes have sent their last heartbeat.
+/// A run of the engine after nodes have sent their last heartbeat.
 #[derive(Clone)]
 pub struct Outage<'a> {
     profile: &'a TimingProfile,
     run: Run,
-    /// What has happened.
+    /// The steps so far.
     pub steps: Vec<ForecastStep>,
     version: u64,
 }
@@ -125,7 +126,7 @@ impl Outage<'_> {
         self.run.run_until(until, &Assumptions::default(), &mut self.steps);
     }
 
-    /// Until then the node sends heartbeats, and this is the last one. The next pass notices it.
+    /// Lets a node fail right after its last heartbeat, which the next pass notices.
     fn fail(&mut self, last: &LastHeartbeat) {
         let LastHeartbeat { node, at } = last;
         self.run_until(*at);
@@ -133,7 +134,7 @@ impl Outage<'_> {
         self.heartbeat(node, *at);
     }
 
-    /// The kubelet writes its heartbeat then.
+    /// Writes a heartbeat of the node's kubelet at this time.
     pub fn heartbeat(&mut self, node: &NodeName, at: Timestamp) {
         self.run_until(at);
         self.version += 1;
@@ -146,14 +147,15 @@ impl Outage<'_> {
         }
     }
 
-    /// The kubelet posts that the node is Ready, and goes on to send heartbeats.
+    /// Lets the kubelet post that the node is Ready and continue its heartbeats.
     pub fn recover(&mut self, node: &NodeName, at: Timestamp) {
         self.run_until(at);
         self.run.apply_incident(&Incident { at, node: node.clone(), kind: IncidentKind::Recovers });
     }
 }
 
-/// The controller's settings, with the period so that passes of this duration start a period apart, or a little more.
+/// The controller's settings, with a monitor period that makes passes of this duration start a period apart, or a
+/// little more.
 fn settings(profile: &TimingProfile, duration: PassDuration) -> Settings {
     let mut settings = profile.settings.clone();
     settings.controllers.value.pod_gc = false;
