@@ -1,22 +1,21 @@
-//! Text from outside, made harmless: every character is visible, and stands where it was written.
+//! Sanitizes text from outside for display: every character is visible and stays where it was written.
 //!
-//! Servers, files, programs and users write what they like into messages, annotations, names and errors: escape sequences
-//! that a terminal obeys, overrides that turn text around, characters that nobody sees. Nothing of it reaches a screen, a
-//! table, a log, a file or a prompt: whatever prints text from outside uses one of these functions, and there is no other
-//! rule.
+//! Messages, annotations, names and errors come from servers, files, programs and users. They may contain escape
+//! sequences, bidirectional overrides and invisible characters. None of these may reach a screen, table, log, file or
+//! prompt, so all code that prints text from outside uses the functions of this module.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// Replaces a character that is invisible or changes how others are shown.
+/// Replaces characters that are invisible or change how others are displayed.
 const REPLACEMENT: char = '\u{FFFD}';
 
-/// Marks without width (accents) that a character may have; more of them would pile up over other lines.
+/// Maximum number of combining marks (accents) per character. More would pile up over other lines.
 const MARKS: usize = 2;
 
-/// The text with all characters visible, in one line: control characters become their pictures (`␛`), bidirectional
-/// overrides, zero-width characters and the like become `�`.
+/// Makes all characters visible, in one line. Control characters become their pictures (`␛`); bidirectional overrides,
+/// zero-width characters and the like become `�`.
 pub fn text(raw: &str) -> Cow<'_, str> {
     if is_plain(raw) {
         return Cow::Borrowed(raw);
@@ -38,12 +37,12 @@ pub fn text(raw: &str) -> Cow<'_, str> {
     Cow::Owned(visible.collect())
 }
 
-/// The same for text of several lines, which stay lines.
+/// Makes all characters visible and keeps line breaks.
 pub fn lines(raw: &str) -> String {
     raw.split('\n').map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// Text from outside in one line of at most so many characters; line breaks and tabs become spaces.
+/// Makes text visible in one line of at most `longest` characters. Line breaks and tabs become spaces.
 pub fn one_line(raw: &str, longest: usize) -> String {
     let raw = raw.trim_end();
     let cut = raw.char_indices().nth(longest).map(|(end, _)| end);
@@ -52,9 +51,9 @@ pub fn one_line(raw: &str, longest: usize) -> String {
     format!("{}{end}", text(&spaced))
 }
 
-/// JSON in which strings name such characters by number (`\u001b`): it means the same as before.
+/// Escapes invisible characters in JSON strings (`\u001b`). The JSON keeps its meaning.
 pub fn json(raw: &str) -> Cow<'_, str> {
-    // Outside of strings JSON has nothing but ASCII, and no control characters but white space.
+    // Outside strings, JSON has only ASCII, and no control characters but white space.
     if !raw.chars().any(is_hidden_in_json) {
         return Cow::Borrowed(raw);
     }
@@ -72,25 +71,25 @@ pub fn json(raw: &str) -> Cow<'_, str> {
     Cow::Owned(visible)
 }
 
-/// Whether a character of JSON is one that has to be escaped; serializers escape those below a space.
+/// Whether a character has to be escaped in JSON. Characters below the space are already escaped by serializers.
 fn is_hidden_in_json(letter: char) -> bool {
     letter >= '\u{7F}' && is_deceptive(letter)
 }
 
-/// Whether a text consists of such characters as nearly all text on screen does: each is visible, takes one cell, and stands
-/// for itself whatever is beside it.
+/// Whether a text has only plain characters, as nearly all text on screen does. Plain characters are visible, take one
+/// cell, and look the same next to any other.
 pub fn is_plain(text: &str) -> bool {
     text.chars().all(is_plain_letter)
 }
 
-/// ASCII, arrows, mathematical signs, boxes, blocks, shapes, ticks, crosses, and the marks between facts.
+/// Whether a character is ASCII, an arrow, mathematical sign, box, block, shape, tick, cross, or one of `·`, `–`, `…`.
 const fn is_plain_letter(letter: char) -> bool {
     matches!(letter,
         ' '..='~' | '·' | '–' | '…'
         | '\u{2190}'..='\u{22FF}' | '\u{2500}'..='\u{25FC}' | '\u{2713}'..='\u{2718}')
 }
 
-/// Whether a character is invisible or moves others about.
+/// Whether a character is invisible or changes where others appear.
 fn is_deceptive(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
