@@ -1,4 +1,4 @@
-//! Who removed a pod, and why: what its status, Events, its node and its owner say of it, weighed
+//! Who removed a pod, and why: weighs the evidence in its status, its Events, its node and its owner
 //! (docs/departures.md).
 
 mod clues;
@@ -12,110 +12,110 @@ use clues::Clues;
 use crate::cluster::{Cluster, ClusterEvent, Key, Pod};
 use kordon_time::{ClusterTime, Timestamp};
 
-/// Reasons of the condition DisruptionTarget, apart from those of taint eviction and of the scheduler.
+/// Reasons of the condition DisruptionTarget. Those of taint eviction and of the scheduler are defined elsewhere.
 pub const BY_API: &str = "EvictionByEvictionAPI";
 pub const BY_COLLECTOR: &str = "DeletionByPodGC";
 pub const BY_KUBELET: &str = "TerminationByKubelet";
 
-/// The way in which a pod left, or began to.
+/// The way in which a pod left or is leaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DepartureKind {
     /// Its kubelet evicted it: the node was short of a resource.
     NodePressure,
-    /// The kernel killed a container for memory. That is no eviction: unless the pod is Failed, it stays on its node.
+    /// The kernel killed a container for memory. This is no eviction: unless the pod is Failed, it stays on its node.
     OomKill,
     /// Its kubelet evicted it: it used more storage than its limit.
     StorageLimit,
     /// Its kubelet did not admit it.
     Rejection,
-    /// By a NoExecute taint of its node.
+    /// A NoExecute taint of its node evicted it.
     TaintEviction,
-    /// In favour of a pod of higher priority.
+    /// It made room for a pod of higher priority.
     Preemption,
     /// Its node no longer exists.
     GarbageCollection,
-    /// By force, from a node with the out-of-service taint.
+    /// It was deleted by force from a node with the out-of-service taint.
     OutOfService,
     /// Its kubelet ended it before the machine was shut down.
     NodeShutdown,
-    /// A container failed, or its time was over.
+    /// A container failed, or the pod exceeded its active deadline.
     Failure,
-    /// By the Eviction API, as drains do.
+    /// It was evicted by the Eviction API, as drains do.
     ApiEviction,
-    /// Its owner had more pods than it wants.
+    /// Its owner had more pods than wanted.
     ScaleDown,
-    /// By a user or a controller.
+    /// A user or a controller deleted it.
     Deletion,
-    /// A pod of a Job that succeeded, or whose Job is over.
+    /// A pod of a Job that succeeded, or whose Job has finished.
     JobCompletion,
-    /// Another pod whose containers all succeeded.
+    /// Any other pod whose containers all succeeded.
     Completion,
 }
 
-/// How far the evidence supports a kind.
+/// How well the evidence supports a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DepartureCertainty {
-    /// Nothing but circumstances speaks for it, or other evidence as good speaks against it.
+    /// Only circumstances support it, or equally good evidence contradicts it.
     Possible,
-    /// Circumstances explain it well, or evidence is contradicted.
+    /// Circumstances explain it well, or stated evidence is contradicted.
     Likely,
-    /// Who removed it has said so.
+    /// The component that removed the pod has said so.
     Certain,
 }
 
-/// Where evidence comes from, the most telling first.
+/// Source of evidence, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EvidenceSource {
     /// The condition DisruptionTarget.
     Condition,
-    /// Phase, reason and message of the status.
+    /// Phase, reason and message of the pod's status.
     Status,
-    /// How its containers ended.
+    /// Exit codes and reasons of its containers.
     Container,
     Event,
-    /// Taints of its node, or that the node is gone.
+    /// The taints of its node, or that the node no longer exists.
     Node,
     /// Its owner or namespace.
     Owner,
-    /// Who claims the node for a drain.
+    /// A drain of its node.
     Drain,
-    /// That it was deleted, and nothing else.
+    /// Only the deletion itself.
     Deletion,
 }
 
-/// Something that speaks for a kind, or against it.
+/// Evidence for or against a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepartureEvidence {
     pub source: EvidenceSource,
-    /// Whether it speaks for the kind; otherwise it speaks for another one.
+    /// Whether it supports the kind. Other evidence supports another kind.
     pub agrees: bool,
-    /// In words. Contains text of the cluster.
+    /// The evidence in words. Contains text from the cluster.
     pub text: String,
 }
 
-/// Who removed a pod, why, and how that is known.
+/// Who removed a pod and why, with the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodDeparture {
     pub kind: DepartureKind,
     pub certainty: DepartureCertainty,
-    /// The most telling first; what contradicts comes last. Never empty.
+    /// The strongest evidence first, contradicting evidence last. Never empty.
     pub evidence: Vec<DepartureEvidence>,
 }
 
-/// Whether the object of a pod is still there.
+/// Whether the pod's object still exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodPresence {
     Present,
-    /// It was removed; what is known of it is as of then.
+    /// The watch reported its deletion. Its last state is known.
     Gone,
-    /// It was missing when a broken watch was back: nobody saw its deletion.
+    /// It was missing after a broken watch was restored. Nobody saw its deletion.
     Missed,
 }
 
 impl PodDeparture {
-    /// Classifies a pod that is terminating, finished or gone; none for one that stays.
+    /// Classifies a pod that is terminating, finished or gone; `None` for a pod that stays.
     ///
-    /// `events` are those about the pod, and those of its owner.
+    /// `events` are the Events about the pod and about its owner.
     pub fn of(pod: &Pod, presence: PodPresence, cluster: &Cluster, events: &[ClusterEvent]) -> Option<Self> {
         if pod.termination.is_none() && !pod.is_finished() && presence == PodPresence::Present {
             return None;
@@ -123,13 +123,13 @@ impl PodDeparture {
         Clues::of(pod, presence, cluster, events).weigh()
     }
 
-    /// Classifies a pod of which nothing but Events is left; none if they do not tell.
+    /// Classifies a pod of which only Events are left; `None` if they do not explain it.
     pub fn from_events(pod: &Key, events: &[ClusterEvent]) -> Option<Self> {
         Clues::from_events(pod, events).weigh()
     }
 
-    /// A container of a running pod that the kernel killed for memory and that is started again: no departure, but often
-    /// taken for an eviction.
+    /// The latest OOM kill of a container in a running pod, with its time. The container restarts, so the pod does not
+    /// leave, but this is often mistaken for an eviction.
     pub fn oom_kill(pod: &Pod) -> Option<(Self, Option<ClusterTime>)> {
         if pod.termination.is_some() || pod.is_finished() {
             return None;
@@ -148,13 +148,13 @@ impl PodDeparture {
         Some((Self { kind, certainty, evidence: vec![evidence] }, last.at))
     }
 
-    /// The most telling evidence.
+    /// The strongest evidence in words.
     pub fn reason(&self) -> &str {
         self.evidence.first().map_or("", |evidence| &evidence.text)
     }
 }
 
-/// When a pod left: when its deletion began, or when it finished before that; none if that is not known.
+/// The time at which a pod left: the start of its deletion, or its end if that was earlier; `None` if unknown.
 pub fn departed_at(pod: &Pod, cluster: &Cluster) -> Option<Timestamp> {
     let deleted = clues::deletion_began(pod);
     let finished = clues::finished_at(pod).or(pod.ending.as_ref().and_then(|ending| ending.disrupted));
@@ -163,7 +163,7 @@ pub fn departed_at(pod: &Pod, cluster: &Cluster) -> Option<Timestamp> {
 }
 
 impl DepartureKind {
-    /// Those that need attention first.
+    /// All kinds, those that need attention first.
     pub const ALL: [Self; 15] = [
         Self::NodePressure,
         Self::OomKill,
@@ -182,7 +182,7 @@ impl DepartureKind {
         Self::Completion,
     ];
 
-    /// Its stable word.
+    /// Stable identifier of the kind.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NodePressure => "nodePressureEviction",
@@ -203,7 +203,7 @@ impl DepartureKind {
         }
     }
 
-    /// Its name for people, as the Kubernetes documentation has it.
+    /// Name for display, as used in the Kubernetes documentation.
     pub const fn title(self) -> &'static str {
         match self {
             Self::NodePressure => "node-pressure eviction",
@@ -240,7 +240,7 @@ impl DepartureCertainty {
         }
     }
 
-    /// One step down.
+    /// The next lower certainty.
     const fn lowered(self) -> Self {
         match self {
             Self::Certain => Self::Likely,

@@ -1,5 +1,5 @@
-//! The explanation of a node or a pod: the chain of causes that led to where it stands, what comes next, and what does
-//! not come and why, each with its time.
+//! Explains a node or a pod step by step: the causes of its state, what happens next, and what does not happen and why,
+//! each with its time.
 
 pub mod departure;
 pub mod needs;
@@ -23,33 +23,33 @@ use kordon_time::{Span, Timestamp};
 /// One step of an explanation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// When it was, is or will be; none if it has no time.
+    /// The time of the step; `None` if it has none.
     pub at: Option<Timestamp>,
     pub tense: StepTime,
-    /// Whether the time is an estimate, or hangs on chance.
+    /// Whether the time is an estimate or depends on chance.
     pub estimated: bool,
     pub topic: Topic,
-    /// In words, for people. Contains text of the cluster.
+    /// The step in words. Contains text from the cluster.
     pub text: String,
 }
 
-/// Whether something has happened.
+/// Whether a step is past, present, future or ruled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepTime {
     /// It has happened.
     Past,
-    /// It is so now.
+    /// It applies now.
     Holds,
-    /// It will happen if nothing intervenes.
+    /// It will happen unless something intervenes.
     Ahead,
-    /// It does not happen, for the stated reason.
+    /// It does not happen, for the reason given.
     Not,
 }
 
-/// What a link is about.
+/// The subject of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// What our word is worth: are we blind, does a controller run.
+    /// How far the explanation can be trusted: whether watches are connected, and whether a controller runs.
     Confidence,
     /// The last heartbeat.
     Sign,
@@ -64,20 +64,20 @@ pub enum Topic {
     /// The zone's queue and its rate.
     Queue,
     NoExecute,
-    /// How far the node's eviction has come, in legacy mode.
+    /// Progress of the node's eviction in legacy mode.
     NodeEviction,
-    /// What a pod's tolerations make of the taint.
+    /// How long a pod tolerates the taint.
     Toleration,
     /// The deletion of pods.
     Eviction,
     /// A deletion that has begun.
     Termination,
-    /// Who drains the node, and what blocks that.
+    /// The drain of the node, and what blocks it.
     Drain,
 }
 
 impl StepTime {
-    /// Its sign, the same on screen and in tables.
+    /// The symbol of the step, on screen and in tables.
     pub const fn glyph(self) -> &'static str {
         match self {
             Self::Past => "·",
@@ -87,7 +87,7 @@ impl StepTime {
         }
     }
 
-    /// The word before the steps of this time.
+    /// The heading of the steps of this kind.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Past => "past",
@@ -128,20 +128,20 @@ impl Topic {
     }
 }
 
-/// What explanations are made from.
+/// Data that explanations are made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Explainer<'a> {
     pub engine: &'a Engine,
     pub cluster: &'a Cluster,
-    /// The newest forecast; without one, only what is due already is ahead.
+    /// The newest forecast. Without it, only what is already due is ahead.
     pub forecast: Option<&'a Forecast>,
-    /// What becomes of the pods that are evicted; none where that is not worked out.
+    /// The outcomes of evicted pods; `None` if they are not computed.
     pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
     pub now: Timestamp,
 }
 
 impl Explainer<'_> {
-    /// The explanation of a node: last heartbeat, grace, Unknown, NoSchedule, queue, NoExecute, evictions.
+    /// Explains a node: last heartbeat, grace period, Unknown, NoSchedule, queue, NoExecute, evictions.
     pub fn node(&self, node: &Node) -> Vec<Step> {
         let mut explanation = self.until_tainted(node);
         self.explain_drain(node, &mut explanation);
@@ -149,7 +149,7 @@ impl Explainer<'_> {
         in_order(explanation)
     }
 
-    /// The explanation of a pod: that of its node, then its toleration and its eviction.
+    /// Explains a pod: first its node, then its toleration and its eviction.
     pub fn pod(&self, pod: &Pod) -> Vec<Step> {
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
         let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted(node));
@@ -193,14 +193,14 @@ impl Explainer<'_> {
         in_order(explanation)
     }
 
-    /// What becomes of a pod that is evicted, and why.
+    /// Adds the outcome of the pod's eviction, with reasons.
     fn explain_outcome(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let Some(outcome) = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key)) else { return };
         let texts = [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons());
         explanation.extend(texts.map(|text| Step::new(StepTime::Ahead, Topic::Eviction, text)));
     }
 
-    /// Since when a pod is not ready, and so in no endpoints of its Services.
+    /// Adds the time since when a pod is not ready, and so not in the endpoints of its Services.
     fn explain_endpoints(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
         let at = ready.last_transition.map(|at| self.cluster.local(at));
@@ -230,7 +230,7 @@ impl Explainer<'_> {
         explanation
     }
 
-    /// Who drains the node, and what blocks that.
+    /// Adds the drain of the node, and what blocks it.
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(claim) = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now)) else { return };
         let rules = EvictionRules::of(self.engine.settings().version);
@@ -296,7 +296,8 @@ impl Explainer<'_> {
         explanation.push(link.at(expires).estimated(health.certainty != Certainty::Observed));
     }
 
-    /// Why the grace period counts from another time than the last heartbeat; none if it does not.
+    /// Adds why the grace period counts from a later time than the last heartbeat. Returns that time; `None` if it
+    /// counts from the heartbeat.
     fn explain_restart(
         &self,
         health: &NodeView,
@@ -312,8 +313,8 @@ impl Explainer<'_> {
         Some(at)
     }
 
-    /// The grace period that ended before the node became Unknown, as far as what is known now explains it: the node may
-    /// have sent heartbeats since, and the controller may have been restarted since.
+    /// Adds the grace period that ended before the node became Unknown, if the present data explain it. Since then the
+    /// node may have sent heartbeats, and the controller may have been restarted.
     fn explain_ended_grace(
         &self,
         flag: &str,
@@ -391,7 +392,8 @@ impl Explainer<'_> {
         }
     }
 
-    /// Where the node waits, or will; and where its zone's rate is zero, why its turn does not come.
+    /// Adds the queue in which the node waits or will wait. If the rate of its zone is zero, adds why it is not
+    /// evicted.
     fn explain_queue(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let concerned = match health.stage {
             NodeStage::Queued | NodeStage::Requested => true,
@@ -426,7 +428,8 @@ impl Explainer<'_> {
         explanation.push(Step { at, ..Step::new(tense, Topic::Queue, text) });
     }
 
-    /// Legacy mode knows no NoExecute taints of its own: a node's pods are deleted all at once.
+    /// Adds the node's eviction in legacy mode, which has no NoExecute taints: the pods of a node are deleted all at
+    /// once.
     fn explain_node_eviction(&self, node: &Node, status: EvictionStatus, explanation: &mut Vec<Step>) {
         let timeout = self.engine.settings().pod_eviction_timeout.value;
         let (tense, text) = match status {
@@ -464,7 +467,7 @@ impl Explainer<'_> {
         explanation.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
     }
 
-    /// Since 1.34 the taint may come in the very pass that finds the zone disrupted.
+    /// Adds that the node may get the taint in the same pass that finds its zone disrupted (since 1.34).
     fn explain_uncertain_taint(&self, node: &Node, explanation: &mut Vec<Step>) {
         let chances = self.forecast.into_iter().flat_map(|forecast| &forecast.uncertain_taints);
         for chance in chances.filter(|chance| chance.at > self.now && chance.among.contains(&node.name)) {
@@ -478,7 +481,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// A node that is on its way to the taint, and does not get it while the forecast lasts.
+    /// Adds that a queued node does not get its taint before the forecast ends.
     fn explain_no_taint(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let on_its_way = matches!(health.stage, NodeStage::Queued | NodeStage::Requested);
         let is_queued =
@@ -492,7 +495,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// What becomes of the node's pods, summed up.
+    /// Adds a summary of the evictions from the node.
     fn explain_evictions(&self, node: &Node, explanation: &mut Vec<Step>) {
         let gaps = self.cluster.gaps_in([Scope::PodsOn(node.name.clone())]).unknown();
         if !gaps.is_empty() {
@@ -593,7 +596,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// What is predicted for the node from now on.
+    /// The predicted steps of the node that are still ahead.
     fn steps(&self, node: &Node) -> impl Iterator<Item = &ForecastStep> {
         let name: &NodeName = &node.name;
         let now = self.now;
@@ -618,11 +621,11 @@ impl Step {
     }
 }
 
-/// How much earlier than it was a time may be written: whole seconds, and clocks that are measured by them.
+/// Largest error of a time caused by rounding: times are whole seconds, and clock offsets are measured from them.
 const ROUNDING: Span = Span::from_secs(2);
 
-/// Sorts an explanation that was made cause by cause: what has happened, what applies, what will happen and what will
-/// not; what has happened and what will by time. A step without a time stays behind its cause.
+/// Sorts the steps of an explanation: past, present, future, then ruled out. Past and future steps are ordered by time.
+/// A step without a time stays after its cause.
 fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
     let mut latest = [Timestamp::EPOCH; 4];
     let mut order: Vec<(usize, Timestamp, usize)> = Vec::with_capacity(steps.len());
@@ -633,7 +636,7 @@ fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
             StepTime::Ahead => 2,
             StepTime::Not => 3,
         };
-        // An effect whose time was rounded is not earlier than its cause.
+        // Rounding may move an effect before its cause; it then gets the time of the cause.
         if let Some(at) = &mut step.at
             && *at < latest[group]
             && latest[group].since(*at) <= ROUNDING
@@ -661,7 +664,7 @@ fn grace_flag(why: Why) -> Option<&'static str> {
     })
 }
 
-/// The toleration that decided, in words.
+/// The decisive toleration, in words.
 fn toleration(why: &Why) -> Option<String> {
     why.0.iter().find_map(|cause| match cause {
         Cause::Tolerated { .. } | Cause::NotTolerated { .. } => Some(cause.to_string()),
@@ -669,7 +672,7 @@ fn toleration(why: &Why) -> Option<String> {
     })
 }
 
-/// Whether a predicted taint depends on which node gets the next token.
+/// Whether a predicted taint depends on which queued node gets the next token.
 fn is_by_chance(why: &Why, engine: &Engine, now: Timestamp) -> bool {
     let zone = why.0.iter().find_map(|cause| match cause {
         Cause::Token { zone } => Some(zone),
@@ -678,7 +681,7 @@ fn is_by_chance(why: &Why, engine: &Engine, now: Timestamp) -> bool {
     zone.is_some_and(|key| engine.zones(now).iter().any(|zone| zone.key == *key && zone.queue.len() > 1))
 }
 
-/// `zone a is Normal (5 of 30 not ready): 0.1 nodes a second`
+/// The state and rate of a zone, for example `zone a is Normal (5 of 30 not ready): 0.1 nodes a second`.
 fn rate_words(zone: &ZoneView) -> String {
     format!(
         "zone {} is {} ({} of {} not ready), {} nodes a second",

@@ -1,16 +1,15 @@
-//! What an explanation rests on: the parts of the cluster that have to be read for it, apart from nodes, Leases and the
-//! controller's own Lease.
+//! Scopes that must be known for an explanation, besides nodes, Leases and the controller's Lease.
 //!
-//! | scope | what for |
+//! | scope | needed for |
 //! | --- | --- |
-//! | pods of the node | its evictions; how many pods leave endpoints when it becomes Unknown |
-//! | finished pods | whether the pod garbage collector removes a finished pod: it keeps a number of them |
-//! | the pod; its budgets, owner and volumes | its eviction, and what that ignores |
-//! | budgets of the pods of a node that is drained | what blocks the drain |
-//! | pods of a budget that refuses, their owners | how it would allow an eviction |
-//! | all pods, DaemonSets | legacy mode: which nodes are marked evicted is seen from their pods |
+//! | pods of the node | its evictions, and the number of pods that leave endpoints when it becomes Unknown |
+//! | finished pods | whether pod garbage collection removes a finished pod: it keeps a fixed number of them |
+//! | the pod; its budgets, owner and volumes | its eviction, and what the eviction ignores |
+//! | budgets of the pods on a node that is drained | what blocks the drain |
+//! | pods of a budget that refuses, their owners | how the budget would allow an eviction |
+//! | all pods, DaemonSets | legacy mode: nodes marked evicted are recognized by their pods |
 //!
-//! Read what is not [known](Cluster::knows), and ask again until everything is.
+//! Read the scopes that are not [known](Cluster::knows), and ask again until all are.
 
 use std::collections::BTreeSet;
 
@@ -44,7 +43,7 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
     needs.extend(pod.node.iter().flat_map(|node| of_its_pods(node, settings)));
     needs.extend(EvictionNote::needs(cluster, pod));
     needs.extend(plan::needs::of_refusals(cluster, std::iter::once(&**pod)));
-    // A Ready pod that is removed before does not leave endpoints when the node becomes Unknown.
+    // A Ready pod that is removed first does not leave endpoints when the node becomes Unknown.
     let neighbours = pod.node.iter().flat_map(|node| cluster.pods_on(node)).map(|pod| &**pod);
     let mut decided_by_number = neighbours.filter(|pod| pod.is_ready()).chain([&**pod]);
     if decided_by_number.any(|pod| is_kept_by_number(pod, settings)) {
@@ -64,7 +63,7 @@ fn in_legacy_mode() -> BTreeSet<Scope> {
     [Scope::Pods, Scope::Workloads(WorkloadKind::DaemonSet)].into()
 }
 
-/// Whether the pod garbage collector removes the pod once too many have finished.
+/// Whether pod garbage collection removes the pod once too many pods have finished.
 fn is_kept_by_number(pod: &Pod, settings: &Settings) -> bool {
     let collects = settings.controllers.value.pod_gc && settings.terminated_pod_gc_threshold.value > 0;
     collects && pod.is_finished()

@@ -1,4 +1,4 @@
-//! What speaks for each kind of departure, one source after the other, and how it is weighed.
+//! Clues for each kind of departure, by source, and how they are weighed.
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -17,17 +17,18 @@ use crate::{
 };
 use kordon_time::{ClusterTime, Span};
 
-/// The reasons of the scheduler. The second is that of releases 1.25 and 1.26.
+/// The scheduler's reasons. The second was used by releases 1.25 and 1.26.
 const BY_SCHEDULER: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
 
-/// How long the condition may be older than the deletion that it announces: after two minutes without one, the disruption
-/// controller takes the condition away.
+/// Greatest age of the condition at the start of the deletion that it announces. The disruption controller removes the
+/// condition if no deletion follows within two minutes.
 const ANNOUNCED: Span = Span::from_secs(120);
 
-/// How much later than its toleration ended a pod may be deleted by its taint: whole seconds, and a busy controller.
+/// Greatest delay of a deletion by taint after the toleration has ended. Times are whole seconds, and the controller
+/// may be busy.
 const DELAY: Span = Span::from_secs(15);
 
-/// Something that speaks for a kind.
+/// A piece of evidence for one kind.
 #[derive(Clone, Debug)]
 struct Clue {
     kind: DepartureKind,
@@ -36,7 +37,7 @@ struct Clue {
     text: String,
 }
 
-/// Everything that speaks for a kind.
+/// All clues about a pod.
 #[derive(Debug, Default)]
 pub(super) struct Clues(Vec<Clue>);
 
@@ -68,8 +69,8 @@ impl Clues {
         clues
     }
 
-    /// The kind that is best supported: the most certain, then that of the most telling source. It is less certain where
-    /// evidence that is as good, or that somebody stated, speaks for another kind.
+    /// Returns the best supported kind: the most certain one, then the one with the strongest source. Its certainty is
+    /// lowered if a contradicting clue is equally certain, or was stated by a component and is at least likely.
     pub(super) fn weigh(mut self) -> Option<PodDeparture> {
         self.0.sort_by_key(|clue| (Reverse(clue.certainty), clue.source));
         let best = self.0.first()?.clone();
@@ -96,12 +97,12 @@ impl Clues {
         self.0.push(Clue { kind, certainty, source, text: text.into() });
     }
 
-    /// What the condition DisruptionTarget says: it is set before the pod is deleted.
+    /// Reads the condition DisruptionTarget, which is set before the pod is deleted.
     fn read_condition(&mut self, pod: &Pod, node: Option<&Node>) {
         let Some(reason) = pod.disruption_target.as_deref() else { return };
         let (kind, mut certainty) = match reason {
             BY_API => (DepartureKind::ApiEviction, Certain),
-            // The collector then ends what the taint began.
+            // The taint evicted the pod first, and pod garbage collection then deletes it.
             DELETION_BY_TAINT if node.is_some_and(is_out_of_service) => {
                 (DepartureKind::TaintEviction, Possible)
             }
@@ -109,7 +110,7 @@ impl Clues {
             BY_COLLECTOR => (DepartureKind::GarbageCollection, Certain),
             BY_KUBELET => match of_status(pod) {
                 Some((kind, _)) => (kind, Certain),
-                // It also ends pods before a shutdown and for critical pods, and then says so in the status.
+                // The kubelet also ends pods before a shutdown and for critical pods, but then the status says so.
                 None => (DepartureKind::NodePressure, Likely),
             },
             reason if BY_SCHEDULER.contains(&reason) => (DepartureKind::Preemption, Certain),
@@ -126,7 +127,7 @@ impl Clues {
         self.add(kind, certainty, EvidenceSource::Condition, text);
     }
 
-    /// What the kubelet says in `status.reason` and `status.message`.
+    /// Reads the kubelet's `status.reason` and `status.message`.
     fn read_status(&mut self, pod: &Pod) {
         let Some((kind, certainty)) = of_status(pod) else { return };
         let message = pod.ending.as_ref().map_or("", |ending| &*ending.message);
@@ -138,7 +139,7 @@ impl Clues {
         self.add(kind, certainty, EvidenceSource::Status, text.trim_end());
     }
 
-    /// How the containers of a pod ended that nobody was deleting.
+    /// Reads the container exits of a pod that finished before it was deleted.
     fn read_containers(&mut self, pod: &Pod) {
         let source = EvidenceSource::Container;
         if pod.phase == Phase::Succeeded {
@@ -163,7 +164,7 @@ impl Clues {
             (DepartureKind::OomKill, killed)
         };
         for exit in &decisive {
-            // 137 is SIGKILL, by anybody.
+            // 137 means SIGKILL, which anybody may have sent.
             let is_clear = kind == DepartureKind::OomKill || exit.code != 137;
             let certainty = if is_clear && !is_stated { Certain } else { Possible };
             let text =
@@ -175,7 +176,7 @@ impl Clues {
         }
     }
 
-    /// What components reported about the pod, and its owner about it.
+    /// Reads the Events of components about the pod, and those about its owner that name the pod.
     fn read_events(&mut self, pod: &Key, events: &[ClusterEvent]) {
         for event in events {
             let Some((kind, certainty)) = of_event(pod, event) else { continue };
@@ -185,7 +186,8 @@ impl Clues {
         }
     }
 
-    /// A node that is gone or out of service, or whose taint the pod does not tolerate, or no longer.
+    /// Reads the node: whether it no longer exists, is out of service, or has a taint that the pod does not tolerate
+    /// (any more).
     fn read_node(&mut self, pod: &Pod, presence: PodPresence, cluster: &Cluster, node: Option<&Node>) {
         let (Some(name), source) = (&pod.node, EvidenceSource::Node) else { return };
         let Some(node) = node else {
@@ -197,7 +199,7 @@ impl Clues {
             return;
         };
         if is_out_of_service(node) {
-            // Its kubelet does not answer: who set the phase is the collector.
+            // The kubelet does not respond, so pod garbage collection has set the phase.
             let certainty = if pod.phase == Phase::Failed { Certain } else { Likely };
             let text = format!("node {name} is not Ready and has the taint {OUT_OF_SERVICE}");
             self.add(DepartureKind::OutOfService, certainty, source, text);
@@ -226,7 +228,8 @@ impl Clues {
         self.add(DepartureKind::TaintEviction, certainty, source, text);
     }
 
-    /// An owner that is gone, finished or has more pods than it wants, or a namespace that is being deleted.
+    /// Reads owner and namespace: whether one of them is being deleted, or the owner is gone, finished or has more pods
+    /// than wanted.
     fn read_owner(&mut self, pod: &Pod, cluster: &Cluster) {
         let source = EvidenceSource::Owner;
         let namespace = &pod.key.namespace;
@@ -268,7 +271,8 @@ impl Clues {
         }
     }
 
-    /// Who drains the node. The condition says that a drain evicted the pod; without it, the drain may have deleted it.
+    /// Reads the drain of the node. With the condition, the drain evicted the pod; without it, the drain may have
+    /// deleted it.
     fn read_drain(&mut self, pod: &Pod, cluster: &Cluster, node: Option<&Node>) {
         let (Some(node), Some(began)) = (node, deletion_began(pod)) else { return };
         let kind = match pod.disruption_target.as_deref() {
@@ -287,7 +291,7 @@ impl Clues {
         }
     }
 
-    /// What remains: somebody deleted it through the API.
+    /// Adds the kind that is always possible: somebody deleted the pod through the API.
     fn add_deletion(&mut self, pod: &Pod, presence: PodPresence, cluster: &Cluster) {
         let is_explained = !self.0.is_empty();
         let found = pod.owner.as_ref().map(|own| owner::find(cluster, &pod.key.namespace, own));
@@ -308,10 +312,10 @@ impl Clues {
 }
 
 impl Clue {
-    /// Whether it makes a kind doubtful that another clue speaks for.
+    /// Whether this clue makes the kind of the best clue doubtful.
     fn contradicts(&self, best: &Self) -> bool {
         use DepartureKind::{GarbageCollection, OutOfService};
-        // These end what something else began.
+        // These kinds only complete a departure that has another cause.
         let ends_it = matches!(best.kind, GarbageCollection | OutOfService);
         let is_stated = match self.source {
             EvidenceSource::Condition | EvidenceSource::Status | EvidenceSource::Event => true,
@@ -335,13 +339,13 @@ pub(super) fn finished_at(pod: &Pod) -> Option<ClusterTime> {
     exits(pod).filter_map(|exit| exit.at).max()
 }
 
-/// How the containers ended that were not started again.
+/// The exits of containers that were not restarted.
 fn exits(pod: &Pod) -> impl Iterator<Item = &ContainerExit> {
     pod.ending.iter().flat_map(|ending| &ending.exits).filter(|exit| !exit.restarted)
 }
 
-/// Whether it finished before anybody deleted it: containers that are stopped end too, and the collector sets the phase
-/// of pods that it removes.
+/// Whether the pod finished before it was deleted. A deletion also ends containers, and pod garbage collection sets the
+/// phase of pods that it removes, so the phase alone does not show this.
 fn finished_first(pod: &Pod) -> bool {
     let ended_before = || finished_at(pod).zip(deletion_began(pod)).is_some_and(|(end, began)| end < began);
     pod.is_finished() && !is_by(pod, BY_COLLECTOR) && (pod.termination.is_none() || ended_before())
@@ -355,7 +359,7 @@ fn is_out_of_service(node: &Node) -> bool {
     !node.is_ready() && node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
 }
 
-/// The kind that a kubelet states in `status.reason` and `status.message`; none if it states none.
+/// The kind that the kubelet states in `status.reason` and `status.message`; `None` if it states none.
 fn of_status(pod: &Pod) -> Option<(DepartureKind, DepartureCertainty)> {
     let message = pod.ending.as_ref().map_or("", |ending| &*ending.message);
     if message.starts_with("Pod was rejected") || message.starts_with("The node had condition") {
@@ -366,7 +370,7 @@ fn of_status(pod: &Pod) -> Option<(DepartureKind, DepartureCertainty)> {
         "Evicted" => (DepartureKind::NodePressure, Certain),
         "Preempting" => (DepartureKind::Preemption, Certain),
         "Terminated" | "NodeShutdown" | "Shutdown" => (DepartureKind::NodeShutdown, Certain),
-        // Set by controllers without taint-based eviction on pods that they delete from an unreachable node.
+        // Controllers without taint-based eviction set this on pods that they delete from an unreachable node.
         "NodeLost" => (DepartureKind::TaintEviction, Possible),
         "DeadlineExceeded" => (DepartureKind::Failure, Certain),
         "NodeAffinity"
@@ -380,7 +384,8 @@ fn of_status(pod: &Pod) -> Option<(DepartureKind, DepartureCertainty)> {
     })
 }
 
-/// Whether a kubelet evicted a pod for its own use of storage (docs/upstream/placement-and-pressure.md#6.6).
+/// Whether the message says that a kubelet evicted the pod for its own storage usage
+/// (docs/upstream/placement-and-pressure.md#6.6).
 fn is_storage_limit(message: &str) -> bool {
     let limits = [
         "ephemeral local storage usage exceeds",
@@ -390,16 +395,16 @@ fn is_storage_limit(message: &str) -> bool {
     limits.iter().any(|limit| message.contains(limit))
 }
 
-/// The kind that an Event speaks for; none if it says nothing of the pod's departure.
+/// The kind that an Event supports; `None` if it is not about the pod's departure.
 fn of_event(pod: &Key, event: &ClusterEvent) -> Option<(DepartureKind, DepartureCertainty)> {
     let names_pod = || event.message.split([' ', '/']).any(|word| word == pod.name.as_str());
     Some(match (&*event.reason, &*event.source) {
         ("Preempted", _) => (DepartureKind::Preemption, Certain),
         ("Evicted", "kubelet") if is_storage_limit(&event.message) => (DepartureKind::StorageLimit, Certain),
         ("Evicted", "kubelet") => (DepartureKind::NodePressure, Certain),
-        // Autoscalers and deschedulers report their use of the Eviction API.
+        // Autoscalers and deschedulers report evictions through the Eviction API this way.
         ("Evicted", _) => (DepartureKind::ApiEviction, Likely),
-        // It has no uid, and may be about an older pod of the name.
+        // This Event has no uid, so it may be about an earlier pod of the same name.
         ("TaintManagerEviction", _) if event.message.starts_with("Marking for deletion") => {
             (DepartureKind::TaintEviction, Likely)
         }
@@ -414,7 +419,7 @@ fn of_event(pod: &Key, event: &ClusterEvent) -> Option<(DepartureKind, Departure
     })
 }
 
-/// The Deployment that replaces the pods of this ReplicaSet by those of another one.
+/// The Deployment that is replacing the pods of this ReplicaSet with those of another.
 fn rolled_out_by(workload: &Workload, cluster: &Cluster) -> Option<Name> {
     let deployment = workload.owner.as_ref().filter(|_| workload.kind == WorkloadKind::ReplicaSet)?;
     let mut siblings = cluster.workloads_in(WorkloadKind::ReplicaSet, &workload.key.namespace);
@@ -426,8 +431,8 @@ fn rolled_out_by(workload: &Workload, cluster: &Cluster) -> Option<Name> {
     siblings.any(is_another).then(|| deployment.name.clone())
 }
 
-/// How many pods the owner wants and how many it had, if that was more. Pods that were created since the deletion began
-/// are replacements, and do not count.
+/// The number of pods that the owner wants and the number that it had; `None` unless it had more. Pods created after
+/// the deletion began are replacements and do not count.
 fn surplus(pod: &Pod, workload: &Workload, cluster: &Cluster) -> Option<(i32, i32)> {
     let wanted = match workload.kind {
         WorkloadKind::ReplicaSet

@@ -1,4 +1,4 @@
-//! Each kind by each of its evidence, in the order in which evidence counts, and what is uncertain.
+//! Each kind with each of its sources of evidence, in order of strength, and uncertain cases.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// When the deletion of the pod began.
+/// Start of the pod's deletion, in seconds relative to `NOW`.
 const DELETED: i64 = -20;
 
 fn at(secs: i64) -> ClusterTime {
     ClusterTime::new(NOW + Span::from_secs(secs))
 }
 
-/// A pod, and the cluster that it was in.
+/// A pod and its cluster.
 struct Case {
     pod: Pod,
     node: Option<Node>,
@@ -201,7 +201,7 @@ fn workload(kind: WorkloadKind, name: &str, replicas: i32) -> Workload {
     }
 }
 
-/// Checks the kind, how certain it is, and where the most telling evidence comes from.
+/// Checks the kind, its certainty, and the source of the strongest evidence.
 fn check(cases: Vec<(&str, Case, DepartureKind, DepartureCertainty, EvidenceSource)>) {
     for (name, case, kind, certainty, source) in cases {
         let departure = case.departure().unwrap_or_else(|| panic!("{name}: no departure"));
