@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use kordon_clock::Clock;
 use kordon_time::Timestamp;
 
-/// A failed action of an agent. The agent retries by itself.
+/// A failed action of an agent. The agent retries on its own.
 #[derive(Clone, Debug)]
 pub struct AgentError {
     pub at: Timestamp,
@@ -16,14 +16,14 @@ pub struct AgentError {
     pub text: String,
 }
 
-/// Takes the agents' errors.
+/// Sends the agents' errors to the channel.
 #[derive(Clone, Debug)]
 pub struct ErrorReporter {
     clock: Clock,
     sender: mpsc::Sender<AgentError>,
 }
 
-/// The bound of the channel. When it is full, later errors are dropped: the first ones show the cause.
+/// Capacity of the channel. When it is full, later errors are dropped, because the first ones show the cause.
 const KEPT: usize = 256;
 
 impl ErrorReporter {
@@ -34,7 +34,7 @@ impl ErrorReporter {
 
     pub fn report(&self, agent: impl Into<String>, trouble: &dyn fmt::Display) {
         let trouble = AgentError { at: self.clock.now(), agent: agent.into(), text: trouble.to_string() };
-        // Full, or without a receiver: see KEPT.
+        // Fails if the channel is full (see KEPT) or has no receiver.
         let _ = self.sender.try_send(trouble);
     }
 }

@@ -1,4 +1,4 @@
-//! Watches shared by the agents, and the objects that an agent knows.
+//! Watches that agents share, and the objects that an agent knows.
 
 use std::{collections::BTreeMap, fmt::Debug, ops::Bound, sync::Arc, time::Duration};
 
@@ -14,13 +14,13 @@ use super::{
     objects::{Key, Object},
 };
 
-/// After a list or a watch that failed.
+/// Pause after a failed list or watch.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After this the server ends a watch, and the next one begins.
+/// Timeout of a watch. The server then ends it, and the next one starts.
 const WATCH_SECONDS: u32 = 290;
 
-/// One watch for any number of agents; each object is decoded once.
+/// One watch that serves any number of agents. Each object is decoded once.
 pub struct Feed<K> {
     inboxes: Vec<Inbox<K>>,
 }
@@ -30,7 +30,7 @@ type Inbox<K> = Box<dyn Fn(FeedChange<K>) -> BoxFuture<'static, ()> + Send + Syn
 /// A change reported by a watch.
 #[derive(Debug)]
 pub enum FeedChange<K> {
-    /// All objects; any other is gone.
+    /// All objects. Any other object no longer exists.
     Listed(Vec<Arc<K>>),
     Applied(Arc<K>),
     Deleted(Arc<K>),
@@ -54,8 +54,8 @@ where
         Self { inboxes: Vec::new() }
     }
 
-    /// Delivers to one more agent, as its own message type. While its inbox is full, the watch waits; after too long a
-    /// wait it starts again with a list.
+    /// Also delivers to this agent, wrapped in its message type. While the inbox is full, the watch waits. If it waits
+    /// too long, it starts again with a list.
     pub fn deliver<M: Send + 'static>(
         mut self,
         inbox: &mpsc::Sender<M>,
@@ -65,14 +65,14 @@ where
         self.inboxes.push(Box::new(move |change| {
             let (inbox, message) = (inbox.clone(), wrap(change));
             Box::pin(async move {
-                // A stopped agent needs no messages.
+                // A stopped agent has no receiver and needs no messages.
                 let _ = inbox.send(message).await;
             })
         }));
         self
     }
 
-    /// Watches the objects under `path` until cancelled. After an error it starts again with a list.
+    /// Watches the objects under `path` until cancelled. Starts again with a list after an error.
     pub async fn run(self, client: Client, path: String, errors: ErrorReporter, cancel: CancellationToken) {
         let follow = async {
             loop {
@@ -85,7 +85,7 @@ where
         cancel.run_until_cancelled(follow).await;
     }
 
-    /// Lists all objects, and then watches from the version of the list for as long as nothing fails.
+    /// Lists all objects, then watches from the version of the list until something fails.
     async fn list_and_watch(&self, client: &Client, path: &str) -> kube::Result<()> {
         let get = |uri: &str| Request::get(uri).body(Vec::new()).map_err(kube::Error::HttpError);
         let list: List<K> = client.request(get(path)?).await?;
@@ -116,7 +116,7 @@ where
     }
 }
 
-/// What a list says of itself, and a bookmark of the watch.
+/// Metadata of a list and of a bookmark.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ListMetadata {
@@ -131,15 +131,15 @@ struct List<K> {
 
 /// An event of a watch.
 enum Event<K> {
-    /// With the version of the object.
+    /// A change, with the version of the object.
     Change(Option<String>, FeedChange<K>),
-    /// All that happened up to this version has been reported.
+    /// All changes up to this version have been reported.
     Bookmark(String),
     Error(Box<Status>),
 }
 
 impl<K: Object + DeserializeOwned> Event<K> {
-    /// Reads a line: first what it says of its object, and then the object.
+    /// Parses a line: first the type of the event, then its object.
     fn read(line: &str) -> kube::Result<Self> {
         #[derive(Deserialize)]
         struct Header<'a> {
@@ -180,16 +180,16 @@ fn read<'a, T: Deserialize<'a>>(json: &'a str) -> kube::Result<T> {
     serde_json::from_str(json).map_err(kube::Error::SerdeError)
 }
 
-/// All objects of a kind that an agent knows, from a feed and from the responses to its own writes.
+/// All objects of a kind that an agent knows, from a feed and from responses to its own writes.
 ///
-/// An agent records the response to its own write and does not wait for the watch, so that it never does a thing
-/// twice. An older version that arrives late is ignored.
+/// An agent records the response to its own write instead of waiting for the watch, so it never does anything twice.
+/// Older versions that arrive late are ignored.
 #[derive(Debug)]
 pub struct KnownObjects<K> {
     objects: BTreeMap<Key, Arc<K>>,
 }
 
-/// One object before and after a change; at least one is Some.
+/// An object before and after a change. At least one of the two is Some.
 #[derive(Debug)]
 pub struct ObjectChange<K> {
     pub before: Option<Arc<K>>,
@@ -220,7 +220,7 @@ impl<K: Object> KnownObjects<K> {
         self.objects.len()
     }
 
-    /// All objects, those after `key` first.
+    /// All objects, starting with those after `key`.
     pub fn after(&self, key: &Key) -> impl Iterator<Item = (&Key, &Arc<K>)> {
         let later = self.objects.range((Bound::Excluded(key), Bound::Unbounded));
         later.chain(self.objects.range(..=key))
@@ -251,7 +251,7 @@ impl<K: Object> KnownObjects<K> {
         Some(ObjectChange { before, after: Some(object) })
     }
 
-    /// Replaces an object by its expected state, until the watch reports it.
+    /// Replaces an object with its expected state, until the watch reports the real one.
     pub fn assume(&mut self, object: Arc<K>) -> ObjectChange<K> {
         let before = self.objects.insert(Key::of(&*object), object.clone());
         ObjectChange { before, after: Some(object) }

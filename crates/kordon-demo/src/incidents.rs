@@ -1,4 +1,4 @@
-//! What happens to the embedded cluster: a scenario's script, and background changes.
+//! Events in the embedded cluster: a scenario's script, and background changes.
 
 use http::Request;
 use kube::Client;
@@ -18,7 +18,7 @@ use super::{
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// An event of a script, this long after the start.
+/// An event of a script, with its time after the start.
 #[derive(Clone, Debug)]
 pub struct ScriptStep {
     pub after: Span,
@@ -28,49 +28,51 @@ pub struct ScriptStep {
 /// An event of a script.
 #[derive(Clone, Debug)]
 pub enum DemoEvent {
-    /// A fault of a node.
+    /// A fault of a node, or its end.
     NodeFault(String, NodeFault),
-    /// An operator drains a node, reboots it with this kernel and uncordons it. It is the `place`th `of` so many.
+    /// An operator drains a node, reboots it with this kernel and uncordons it. The node is number `place` of `of`
+    /// nodes.
     Upgrade { node: String, kernel: &'static str, place: usize, of: usize },
-    /// An operator drains the node of the first pod of a workload, for as long as it takes.
+    /// An operator drains the node of the first pod of a workload, without a time limit.
     DrainNodeOf { namespace: &'static str, workload: &'static str },
-    /// A Deployment gets new pods, as by `kubectl rollout restart`.
+    /// A Deployment recreates its pods, as by `kubectl rollout restart`.
     Rollout { namespace: &'static str, deployment: &'static str },
-    /// The first pod of a workload takes more memory each second, until its node has `leaves_mib` left.
+    /// The first pod of a workload takes more memory each second, until its node has only `leaves_mib` left.
     Leak { namespace: &'static str, workload: &'static str, mib_per_second: i64, leaves_mib: i64 },
     /// Somebody scales a Deployment.
     Scale { namespace: &'static str, deployment: &'static str, replicas: usize },
     /// Somebody deletes the first pod of a workload.
     DeletePod { namespace: &'static str, workload: &'static str },
-    /// The cloud provider's controller deletes the Node object of a machine that is gone.
+    /// The cloud provider's controller deletes the Node object of a machine that no longer exists.
     DeleteNode(String),
     /// Somebody declares a node out of service.
     OutOfService(String),
 }
 
-/// The kernel of the rolling upgrade.
+/// The kernel that the rolling upgrade installs.
 const NEW_KERNEL: &str = "6.1.0-41-cloud-amd64";
-/// How long the operator waits for a drain.
+/// Time limit of a drain by the operator.
 const DRAIN_TIMEOUT: Span = Span::from_secs(180);
 
-/// The annotations in which kordon notes who cordoned and who drains a node (docs/acting.md).
+/// Annotations of kordon that record who cordoned a node and who drains it (docs/acting.md).
 const CORDON: &str = "kordon.dev/cordon";
 const DRAIN: &str = "kordon.dev/drain";
 const DRAINED: &str = "kordon.dev/drained";
 const CLAIM_RENEWAL: Span = Span::from_secs(20);
-/// Who operates, and the name of the operation.
+/// The user who operates, and the id of the operation.
 const OPERATOR: &str = "ops@example.com";
 const DRAIN_NAME: &str = "drain-of-the-demo";
 
-/// A scenario's script for some machines.
+/// Creates the steps of a scenario for its machines.
 pub type Script = fn(&[Machine]) -> Vec<ScriptStep>;
 
 pub fn empty(_: &[Machine]) -> Vec<ScriptStep> {
     Vec::new()
 }
 
-/// Two hours of the default scenario: a rollout every 50 seconds, pressure for 100 seconds, which kubelets report for five
-/// minutes longer, and every ten minutes a node that disconnects for five minutes.
+/// Two hours of the default scenario: a rollout every 50 seconds; every four minutes pressure on a node for 100
+/// seconds, which the kubelet reports for five minutes longer; every ten minutes a node that disconnects for five
+/// minutes.
 pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let node = |round: usize| workers.get(round * 7 % workers.len().max(1));
@@ -99,7 +101,7 @@ pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     steps
 }
 
-/// The Deployments that the tour rolls out, in this order.
+/// The Deployments that the tour rolls out, in order.
 const ROLLED_OUT: [(&str, &str); 6] = [
     ("shop", "frontend"),
     ("search", "query-api"),
@@ -113,7 +115,7 @@ pub fn silent_node(machines: &[Machine]) -> Vec<ScriptStep> {
     workers(machines).first().map(|node| fault(5, node, NodeFault::Disconnect)).into_iter().collect()
 }
 
-/// One node disconnects every 90 seconds; another loses its container runtime for four minutes.
+/// One node disconnects every 90 seconds. Another loses its container runtime for four minutes.
 pub fn flapping(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let [flaps, broken, ..] = workers.as_slice() else { return Vec::new() };
@@ -134,7 +136,7 @@ pub fn zone_outage(machines: &[Machine]) -> Vec<ScriptStep> {
     fall.chain(rise).collect()
 }
 
-/// Two thirds of a large zone, a node every other second.
+/// Two thirds of a large zone disconnect, one node every two seconds.
 pub fn partial_disruption(machines: &[Machine]) -> Vec<ScriptStep> {
     let zone: Vec<_> =
         machines.iter().filter(|machine| machine.zone == 0 && !machine.is_control_plane()).collect();
@@ -161,21 +163,21 @@ pub fn kernel_upgrade(machines: &[Machine]) -> Vec<ScriptStep> {
     workers.into_iter().zip(1..).map(upgrade).collect()
 }
 
-/// A budget needs the only replica of grafana.
+/// Drains the node of grafana, whose budget requires its only replica.
 pub fn blocked_drain(_: &[Machine]) -> Vec<ScriptStep> {
     let what = DemoEvent::DrainNodeOf { namespace: "monitoring", workload: "grafana" };
     vec![ScriptStep { after: secs(5), what }]
 }
 
-/// The pods of payments/api take a minute to end, and count until then.
+/// Drains the node of payments/api, whose pods take a minute to end and count in the quota until then.
 pub fn drain_under_quota(_: &[Machine]) -> Vec<ScriptStep> {
     let what = DemoEvent::DrainNodeOf { namespace: "payments", workload: "api" };
     vec![ScriptStep { after: secs(5), what }]
 }
 
-/// One pod grows until its node has 1200 MiB left, which is below the soft threshold: after its grace period of 90
-/// seconds the kubelet evicts the pods that request nothing and matter least, then the one that grew. Another pod grows
-/// up to its own limit, again and again.
+/// One pod grows until its node has 1200 MiB left, which is below the soft threshold. After a grace period of 90
+/// seconds the kubelet evicts pods without requests and with low priority, then the pod that grew. Another pod grows up
+/// to its own limit, again and again.
 pub fn memory_pressure(_: &[Machine]) -> Vec<ScriptStep> {
     vec![
         step(
@@ -191,12 +193,12 @@ pub fn memory_pressure(_: &[Machine]) -> Vec<ScriptStep> {
     ]
 }
 
-/// Each new pod needs the room of two others.
+/// Scales up a service with high priority. Each new pod needs the resources of two other pods, so it preempts them.
 pub fn preemption(_: &[Machine]) -> Vec<ScriptStep> {
     vec![step(10, DemoEvent::Scale { namespace: "payments", deployment: "risk-model", replicas: 4 })]
 }
 
-/// Pods leave in each of the ways that there are, one after the other. Jobs complete by themselves.
+/// Pods leave in all possible ways, one after another. Jobs complete without a step here.
 pub fn departures(machines: &[Machine]) -> Vec<ScriptStep> {
     let last_of = |pool: &str, zone: usize| {
         let mut found =
@@ -221,7 +223,7 @@ pub fn departures(machines: &[Machine]) -> Vec<ScriptStep> {
         steps.push(fault(40, &gone, NodeFault::Disconnect));
         steps.push(step(45, DemoEvent::DeleteNode(gone)));
     }
-    // It takes as long as its budgets want, so it is the last.
+    // The drain comes last, because it takes as long as its budgets require.
     steps.push(step(245, DemoEvent::DrainNodeOf { namespace: "kube-system", workload: "coredns" }));
     steps.sort_by_key(|step| step.after);
     steps
@@ -239,7 +241,7 @@ fn step(after: i64, what: DemoEvent) -> ScriptStep {
     ScriptStep { after: secs(after), what }
 }
 
-/// Worker nodes that are healthy at the start.
+/// The names of the worker nodes that are healthy at the start.
 fn workers(machines: &[Machine]) -> Vec<String> {
     let is_healthy = |machine: &&Machine| {
         !machine.is_control_plane() && machine.history == super::seed::MachineHistory::Healthy
@@ -257,7 +259,7 @@ pub struct Incidents {
 }
 
 impl Incidents {
-    /// Plays a script in order; a step that takes time delays the next.
+    /// Runs the steps of a script in order. A step that takes time delays the next.
     pub async fn play(self, script: Vec<ScriptStep>, cancel: CancellationToken) {
         let started = self.clock.now();
         for step in script {
@@ -275,7 +277,7 @@ impl Incidents {
     async fn run_event(&self, what: DemoEvent) {
         let task = format!("{what:?}");
         match self.perform(what).await {
-            // A small cluster does not have every workload, and others may have been faster.
+            // A small cluster does not have every workload, and other agents may have changed the object first.
             Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => self.errors.report(task, &error),
         }
@@ -340,7 +342,7 @@ impl Incidents {
     }
 
     async fn inject(&self, node: String, fault: NodeFault) {
-        // The kubelets may have stopped already.
+        // Fails if the kubelets have already stopped.
         let _ = self.kubelets.send(kubelets::KubeletMessage::Fault(node, fault)).await;
     }
 
@@ -349,7 +351,7 @@ impl Incidents {
         self.drain(node, task, Some(end)).await?;
         self.delete_from(node).await?;
         self.end_drain(node).await?;
-        // Long enough to be seen drained.
+        // Keeps the node visible as drained for a while.
         self.clock.sleep(secs(4)).await;
         self.cordon(node, &format!("{task}: rebooting")).await?;
         self.inject(node.to_owned(), NodeFault::Reboot { down: secs(15), kernel: kernel.to_owned() }).await;
@@ -362,8 +364,8 @@ impl Incidents {
         Ok(())
     }
 
-    /// Cordons a node and evicts its pods, until it is empty or the time is over, as `kordon drain` does: with a claim that
-    /// is renewed.
+    /// Cordons a node and evicts its pods until it is empty or `end` is reached. Like `kordon drain`, it claims the
+    /// node and renews the claim.
     async fn drain(&self, node: &str, task: &str, end: Option<Timestamp>) -> Result<(), WriteError> {
         self.cordon(node, task).await?;
         let mut renew = self.clock.now();
@@ -386,7 +388,7 @@ impl Incidents {
         Ok(())
     }
 
-    /// Removes the claim from a node that is drained, and leaves a note of the drain.
+    /// Removes the claim from a drained node, and adds a note of the drain.
     async fn end_drain(&self, node: &str) -> Result<(), WriteError> {
         let now = self.clock.now().to_time();
         let drained = json!({"by": OPERATOR, "operation": DRAIN_NAME, "at": now});
@@ -394,7 +396,7 @@ impl Incidents {
         self.annotate(node, DRAIN, Value::Null).await
     }
 
-    /// Cordons a node, with a note of who and why.
+    /// Cordons a node, with a note that says who did it and why.
     async fn cordon(&self, node: &str, why: &str) -> Result<(), WriteError> {
         let now = self.clock.now().to_time();
         let note = json!({"by": OPERATOR, "why": why, "at": now, "until": null, "operation": DRAIN_NAME});
@@ -408,7 +410,7 @@ impl Incidents {
         self.writer.patch::<IgnoredAny>(&path::node(node), Patch::Merge, &patch).await.map(drop)
     }
 
-    /// Requests the eviction of every pod that a drain evicts; returns how many are still there.
+    /// Requests the eviction of every pod that a drain removes. Returns how many of them still exist.
     async fn evict_from(&self, node: &str) -> Result<usize, WriteError> {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
         let leaving: Vec<&Pod> = pods.iter().filter(|pod| drains(pod)).collect();
@@ -422,7 +424,7 @@ impl Incidents {
             });
             let path = format!("{}/eviction", path::pod(&key));
             match self.writer.create::<IgnoredAny>(&path, &eviction).await {
-                // A budget may allow it later; a pod that is gone or replaced needs no eviction.
+                // A budget may allow the eviction later. A pod that is gone or replaced needs none.
                 Ok(_)
                 | Err(WriteError::TooManyRequests(_) | WriteError::NotFound | WriteError::Conflict(_)) => {}
                 Err(error) => return Err(error),
@@ -431,7 +433,7 @@ impl Incidents {
         Ok(leaving.len())
     }
 
-    /// Deletes the pods that budgets kept from being evicted.
+    /// Deletes the pods that budgets protect from eviction.
     async fn delete_from(&self, node: &str) -> Result<(), WriteError> {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
         for pod in pods.iter().filter(|pod| drains(pod) && !pod.is_deleted()) {
@@ -460,7 +462,7 @@ impl Incidents {
         self.writer.patch::<IgnoredAny>(&path, Patch::Merge, patch).await.map(drop)
     }
 
-    /// Changes an annotation of random pods, this often per second.
+    /// Changes an annotation of random pods, at this rate per second.
     pub async fn run_background_changes(self, a_second: f64, cancel: CancellationToken) {
         if a_second <= 0.0 {
             return;
@@ -504,7 +506,7 @@ async fn list_pods(client: &Client, query: &str) -> Result<Vec<Pod>, WriteError>
     Ok(list.items)
 }
 
-/// Whether a drain evicts a pod: not pods of DaemonSets, nor static pods.
+/// Whether a drain evicts a pod. Pods of DaemonSets and static pods stay.
 fn drains(pod: &Pod) -> bool {
     !pod.controller().is_some_and(|owner| matches!(owner.kind.as_str(), "DaemonSet" | "Node"))
 }

@@ -1,4 +1,4 @@
-//! The objects with the fields that some agent reads.
+//! Kubernetes objects, with the fields that the agents read.
 
 use std::{
     borrow::Cow,
@@ -100,7 +100,7 @@ pub struct PodSpec {
     pub volumes: Vec<MountedVolume>,
 }
 
-/// A volume of a pod, with the sources that pods of the embedded cluster have.
+/// A volume of a pod, with the sources that occur in the embedded cluster.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MountedVolume {
@@ -118,14 +118,14 @@ struct ClaimVolume {
     claim_name: String,
 }
 
-/// Where a volume is.
+/// The source of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeSource<'a> {
     EmptyDir,
     ConfigMap,
     /// A secret, or a projected volume.
     InMemory,
-    /// The name of a PersistentVolumeClaim.
+    /// A PersistentVolumeClaim, by name.
     Claim(&'a str),
     Other,
 }
@@ -157,7 +157,7 @@ pub struct Resources {
     pub limits: BTreeMap<String, String>,
 }
 
-/// The part that DaemonSets use to bind pods to nodes.
+/// The part of a pod's affinity that DaemonSets use to bind pods to nodes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Affinity {
@@ -206,7 +206,7 @@ pub struct ContainerStatus {
     pub image: String,
     pub ready: bool,
     pub restart_count: i64,
-    /// As written, to keep it.
+    /// The last state as written, to be kept unchanged.
     #[serde(default = "empty_object")]
     pub last_state: Value,
     state: ContainerState,
@@ -229,7 +229,7 @@ fn empty_object() -> Value {
 }
 
 impl ContainerStatus {
-    /// When it started; empty while it does not run.
+    /// The start time; empty while the container does not run.
     pub fn started_at(&self) -> &str {
         &self.state.running.started_at
     }
@@ -242,7 +242,7 @@ pub struct Workload {
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: WorkloadSpec,
-    /// As stored, to find out whether it must be written.
+    /// The status as stored; shows whether a write is necessary.
     #[serde(default)]
     pub status: Value,
 }
@@ -257,7 +257,7 @@ pub struct WorkloadSpec {
     pub pod_management_policy: String,
     pub selector: LabelSelector,
     pub template: Arc<Value>,
-    /// The claims of each pod of a StatefulSet.
+    /// Templates of the claims of each pod of a StatefulSet.
     pub volume_claim_templates: Vec<Value>,
 }
 
@@ -296,7 +296,7 @@ pub struct BudgetSpec {
     /// Absent, a number, or a string such as `25%`.
     pub min_available: Value,
     pub max_unavailable: Value,
-    /// None selects nothing.
+    /// None selects no pods.
     pub selector: Option<LabelSelector>,
 }
 
@@ -325,7 +325,7 @@ pub trait Object {
         self.meta().uid.as_deref().unwrap_or_default()
     }
 
-    /// Later versions of one object have larger revisions.
+    /// The version of the object. Later versions have larger numbers.
     fn revision(&self) -> u64 {
         self.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or_default()
     }
@@ -334,7 +334,7 @@ pub trait Object {
         self.meta().deletion_timestamp.is_some()
     }
 
-    /// Its controller.
+    /// The owner that controls the object.
     fn controller(&self) -> Option<&OwnerReference> {
         self.meta().owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
     }
@@ -379,22 +379,22 @@ impl Pod {
         self.condition("Ready").is_some_and(|ready| ready.status == "True")
     }
 
-    /// Without any request or limit.
+    /// Whether the pod has no requests or limits.
     pub fn is_best_effort(&self) -> bool {
         self.status.qos_class == "BestEffort"
     }
 
-    /// Succeeded or Failed.
+    /// Whether the pod has succeeded or failed.
     pub fn is_finished(&self) -> bool {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Neither finished nor terminating: its owner counts it.
+    /// Whether the pod is neither finished nor terminating. Its owner then counts it.
     pub fn is_active(&self) -> bool {
         !self.is_finished() && !self.is_deleted()
     }
 
-    /// The node that a DaemonSet binds it to.
+    /// The node to which a DaemonSet binds the pod, if any.
     pub fn pinned_to(&self) -> Option<&str> {
         let terms = &self.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution;
         let fields = terms.node_selector_terms.iter().flat_map(|term| &term.match_fields);
@@ -410,7 +410,7 @@ impl Pod {
         self.sums(|resources| &resources.requests)
     }
 
-    /// The same of its limits.
+    /// CPU limit in thousandths of a core, and memory limit in KiB.
     pub fn limits(&self) -> (i64, i64) {
         self.sums(|resources| &resources.limits)
     }
@@ -468,7 +468,7 @@ impl WorkloadKind {
     }
 }
 
-/// Whether a selector matches these labels. None matches nothing, an empty one everything.
+/// Whether a selector matches these labels. None matches nothing, an empty selector everything.
 pub fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(selector) = selector else { return false };
     let value = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);
@@ -488,7 +488,7 @@ pub fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String
     equal && expressions
 }
 
-/// `250m` or `2` in thousandths of a core.
+/// Parses CPU such as `250m` or `2`, in thousandths of a core.
 pub fn cpu_milli(text: &str) -> Option<i64> {
     match text.strip_suffix('m') {
         Some(milli) => milli.parse().ok(),
@@ -496,7 +496,7 @@ pub fn cpu_milli(text: &str) -> Option<i64> {
     }
 }
 
-/// A quantity with a binary suffix, or bytes, in KiB.
+/// Parses memory, in bytes or with a binary suffix, as KiB.
 pub fn memory_kib(text: &str) -> Option<i64> {
     let units = [("Ki", 1), ("Mi", 1 << 10), ("Gi", 1 << 20), ("Ti", 1 << 30)];
     match units.iter().find_map(|(suffix, kib)| Some((text.strip_suffix(suffix)?, kib))) {
@@ -505,10 +505,10 @@ pub fn memory_kib(text: &str) -> Option<i64> {
     }
 }
 
-/// Annotations that an agent reads; all others are dropped.
+/// Annotations that an agent reads. All others are dropped.
 const READ_ANNOTATIONS: [&str; 1] = [super::seed::pods::RUN_SECONDS];
 
-/// Metadata without the fields that no agent reads.
+/// Parses metadata without the fields that no agent reads.
 fn thin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]

@@ -1,11 +1,11 @@
-//! ResourceQuotas of the embedded cluster: what they count of pods. Admission and the quota controller both ask here.
+//! ResourceQuotas of the embedded cluster: how pods count. Admission and the quota controller both use this module.
 
 use serde_json::{Map, Value};
 
 use super::objects::{Object, Pod, cpu_milli, memory_kib};
 use kordon_time::{Span, Timestamp};
 
-/// How much a pod uses of a resource; none if pods do not use it.
+/// The amount of a resource that a pod counts with; None if pods do not count for the resource.
 pub fn charge(resource: &str, pod: &Pod) -> Option<i64> {
     let (cpu, memory) = pod.requests();
     let (cpu_limit, memory_limit) = pod.limits();
@@ -19,7 +19,7 @@ pub fn charge(resource: &str, pod: &Pod) -> Option<i64> {
     })
 }
 
-/// An amount of a resource: CPU in thousandths of a core, memory in KiB.
+/// Parses an amount of a resource: CPU in thousandths of a core, memory in KiB.
 pub fn parse(resource: &str, amount: &Value) -> Option<i64> {
     let text = amount.as_str().map_or_else(|| amount.to_string(), str::to_owned);
     match unit(resource) {
@@ -29,7 +29,7 @@ pub fn parse(resource: &str, amount: &Value) -> Option<i64> {
     }
 }
 
-/// The same as text.
+/// Formats an amount of a resource: CPU in thousandths of a core, memory in KiB.
 pub fn text(resource: &str, amount: i64) -> String {
     match unit(resource) {
         Unit::Cpu => format!("{amount}m"),
@@ -54,7 +54,7 @@ fn unit(resource: &str) -> Unit {
     }
 }
 
-/// Whether the scopes of a quota hold for a pod. The priority class is matched with the operator In alone.
+/// Whether a pod matches the scopes of a quota. For priority classes, only the operator In is supported.
 pub fn covers(spec: &Value, pod: &Pod) -> bool {
     let names = spec["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut names = names.map(|name| match name {
@@ -73,19 +73,20 @@ pub fn covers(spec: &Value, pod: &Pod) -> bool {
     names.all(|holds| holds) && classes.all(|holds| holds)
 }
 
-/// Whether a pod counts: it has not finished, and is not terminating for longer than twice its grace period.
+/// Whether a pod counts. Finished pods do not, nor pods that have been terminating for more than twice their grace
+/// period.
 pub fn counts(pod: &Pod, now: Timestamp) -> bool {
     !pod.is_finished() && counts_until(pod).is_none_or(|until| now <= until)
 }
 
-/// When a terminating pod stops to count.
+/// The time at which a terminating pod stops counting.
 pub fn counts_until(pod: &Pod) -> Option<Timestamp> {
     let deadline = Timestamp::parse(&pod.metadata.deletion_timestamp.as_ref()?.0.to_string())?;
     let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
     Some(deadline + Span::from_secs(grace)).filter(|_| pod.is_deleted())
 }
 
-/// What pods use of each limit of a quota.
+/// The amounts that pods use of each limit of a quota.
 pub fn used(spec: &Value, pods: &[&Pod], now: Timestamp) -> Map<String, Value> {
     let limits = spec["hard"].as_object().into_iter().flatten();
     let used = limits.filter_map(|(resource, _)| {

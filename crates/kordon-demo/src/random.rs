@@ -1,12 +1,12 @@
-//! Randomness that does not depend on the order of requests.
+//! Random numbers that do not depend on the order of requests.
 
 use fastrand::Rng;
 
 /// The source of all randomness in the embedded cluster.
 ///
-/// Agents run as tasks and handle events in an order that differs between runs. Each decision therefore has its own
-/// generator, made from the seed and the names of what it decides. So a seed gives the same cluster and the same
-/// incidents in any order.
+/// Agents are tasks, and the order in which they handle events differs between runs. So each decision has its own
+/// generator, made from the seed and from names that identify the decision. A seed then gives the same cluster and the
+/// same incidents in any order.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomSource {
     seed: u64,
@@ -17,7 +17,7 @@ impl RandomSource {
         Self { seed }
     }
 
-    /// The generator for the decision that `words` name.
+    /// The generator of the decision that `words` identify.
     pub fn rng(&self, words: &[&str]) -> Rng {
         let mut hash = Hash::new(self.seed);
         for word in words {
@@ -28,7 +28,7 @@ impl RandomSource {
     }
 }
 
-/// `length` characters of Kubernetes' alphabet for names: no vowels, no similar characters.
+/// A suffix of `length` characters from Kubernetes' alphabet for names: no vowels, no similar characters.
 pub fn suffix(rng: &mut Rng, length: usize) -> String {
     (0..length).map(|_| char::from(ALPHABET[rng.usize(..ALPHABET.len())])).collect()
 }
@@ -40,7 +40,7 @@ pub fn template_hash(template: &serde_json::Value) -> String {
     suffix(&mut Rng::with_seed(hash.value()), 10)
 }
 
-/// A random UUID of version 4, as the API server gives to objects.
+/// A random version 4 UUID, as the API server assigns.
 pub fn uid(rng: &mut Rng) -> String {
     let bits = rng.u128(..) & !(0xf << 76) | (4 << 76);
     let bits = bits & !(0b11 << 62) | (0b10 << 62);
@@ -50,7 +50,8 @@ pub fn uid(rng: &mut Rng) -> String {
 
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// FNV-1a: the same on every machine and in every release, which the standard library's hasher does not promise.
+/// FNV-1a hash. It is the same on all machines and in all releases, which the standard library's hasher does not
+/// guarantee.
 struct Hash(u64);
 
 impl Hash {

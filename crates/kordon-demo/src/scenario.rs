@@ -10,12 +10,12 @@ use super::{
 };
 use kordon_time::Span;
 
-/// A cluster and what happens to it.
+/// A cluster and the events in it.
 #[derive(Debug)]
 pub struct Scenario {
     /// The value of `--scenario`.
     pub name: &'static str,
-    /// What happens, in one line.
+    /// Description in one line.
     pub doc: &'static str,
     /// The default number of nodes.
     pub nodes: usize,
@@ -23,15 +23,15 @@ pub struct Scenario {
     pub pods: usize,
     /// The default rate of background pod changes per second.
     pub pod_changes_per_second: f64,
-    /// What happened before the start.
+    /// The histories of machines before the start.
     pub(super) history: fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
-    /// What happens after the start.
+    /// The script of events after the start.
     pub(super) script: Script,
-    /// Services beside those of every cluster.
+    /// Services in addition to those of every cluster.
     pub(super) services: &'static [CatalogueService],
-    /// Namespaces that have a ResourceQuota of as many pods as they have at the start.
+    /// Namespaces with a ResourceQuota that allows as many pods as there are at the start.
     pub(super) quotas: &'static [&'static str],
-    /// When the node lifecycle controller stops, and when its successor starts.
+    /// Times at which the node lifecycle controller stops and its successor starts, after the start.
     pub controller_away: Option<(Span, Span)>,
 }
 
@@ -161,13 +161,13 @@ fn find(machines: &[Machine], pool: &str, zone: usize) -> Option<usize> {
     machines.iter().position(|machine| machine.pool.name == pool && machine.zone == zone)
 }
 
-/// A node of a pool and zone that became Unknown this many seconds ago.
+/// A node of a pool and zone that became Unknown `seconds` ago.
 fn lost(machines: &[Machine], pool: &str, zone: usize, seconds: i64) -> Vec<(usize, MachineHistory)> {
     let lost = find(machines, pool, zone).into_iter();
     lost.map(|machine| (machine, MachineHistory::UnknownFor(Span::from_secs(seconds)))).collect()
 }
 
-/// A node of a pool and zone whose last heartbeat was this many seconds ago.
+/// A node of a pool and zone whose last heartbeat was `seconds` ago.
 fn disconnected(machines: &[Machine], pool: &str, zone: usize, seconds: i64) -> Vec<(usize, MachineHistory)> {
     let silent = find(machines, pool, zone).into_iter();
     silent.map(|machine| (machine, MachineHistory::DisconnectedFor(Span::from_secs(seconds)))).collect()

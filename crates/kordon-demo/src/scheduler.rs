@@ -1,7 +1,7 @@
 //! The scheduler of the embedded cluster: binds Pending pods to nodes that fit.
 //!
-//! It is a small one: requests, taints, cordons and node selectors; then spread over zones and nodes, then the least
-//! loaded node. It has no preemption, and no affinity except that of DaemonSets.
+//! It checks requests, taints, cordons and node selectors. Then it spreads pods over zones and nodes and prefers the
+//! least loaded node. It has no preemption, and no affinity except that of DaemonSets.
 
 use std::{
     cmp::Reverse,
@@ -23,7 +23,7 @@ use super::{
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// Binds pods one after the other, by priority.
+/// Binds pods one at a time, by priority.
 pub struct SimpleScheduler {
     clock: Clock,
     writer: Writer,
@@ -33,13 +33,13 @@ pub struct SimpleScheduler {
     usage: BTreeMap<String, NodeUsage>,
     /// Pods of each controller (by uid) on each node.
     siblings: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Pods to bind.
+    /// Pods waiting to be bound.
     queue: BTreeSet<(Reverse<i64>, Key)>,
-    /// Pods that fit no node. They are tried again when capacity may be free.
+    /// Pods that fit on no node. They are retried when capacity may have become free.
     unschedulable: BTreeSet<Key>,
-    /// When unschedulable pods are tried again.
+    /// The next retry of unschedulable pods.
     retry_at: Timestamp,
-    /// The node after which the next search starts, in a cluster too large to check every node.
+    /// The node after which the next search starts. In a large cluster, a search does not check every node.
     cursor: String,
     listed: (bool, bool),
 }
@@ -51,7 +51,7 @@ pub enum SchedulerMessage {
     Pods(FeedChange<Pod>),
 }
 
-/// What a node can allocate, and what its pods request.
+/// Allocatable resources of a node, and the requests of its pods.
 #[derive(Clone, Debug, Default)]
 struct NodeUsage {
     zone: String,
@@ -66,13 +66,13 @@ struct Amount {
     pods: i64,
 }
 
-/// Waits for more changes before unschedulable pods are tried again.
+/// Delay of a retry after a change, so that several changes share a retry.
 const RETRY_AFTER_CHANGE: Span = Span::from_secs(1);
-/// When unschedulable pods are tried again without a change.
+/// Interval between retries without a change.
 const RETRY_INTERVAL: Span = Span::from_secs(30);
-/// When a failed binding is tried again.
+/// Delay before a failed binding is retried.
 const RETRY_AFTER_ERROR: Span = Span::from_secs(1);
-/// How many nodes that fit are compared.
+/// Maximum number of nodes compared in one search.
 const MAX_CANDIDATES: usize = 100;
 
 impl SimpleScheduler {
@@ -167,7 +167,7 @@ impl SimpleScheduler {
             self.queue.remove(&(Reverse(before.spec.priority), key.clone()));
         }
         match change.after.as_ref().filter(|pod| pod.spec.node_name.is_empty() && pod.is_active()) {
-            // A new version of an unschedulable pod is mostly our own condition on it.
+            // A change of an unschedulable pod is usually our own condition on it.
             Some(_) if self.unschedulable.contains(&key) => {}
             Some(pod) => drop(self.queue.insert((Reverse(pod.spec.priority), key))),
             None => drop(self.unschedulable.remove(&key)),
@@ -178,7 +178,7 @@ impl SimpleScheduler {
         let node = &pod.spec.node_name;
         let usage = self.usage.entry(node.clone()).or_default();
         usage.requested = usage.requested.with(Amount::requested(pod), sign);
-        // A terminating pod does not count for spreading.
+        // Terminating pods do not count for spreading.
         let Some(owner) = pod.controller().filter(|_| !pod.is_deleted()) else { return };
         let here = self.siblings.entry(owner.uid.clone()).or_default().entry(node.clone()).or_insert(0);
         *here = match sign {
@@ -207,7 +207,7 @@ impl SimpleScheduler {
             None => self.mark_unschedulable(&pod, &key).await,
         };
         match done {
-            // Gone, or bound by somebody else: the watch reports it.
+            // The pod is gone or was bound by somebody else. The watch reports it.
             Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => {
                 self.errors.report(format!("scheduler, pod {}/{}", key.namespace, key.name), &error);
@@ -225,7 +225,7 @@ impl SimpleScheduler {
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         });
         self.writer.create::<IgnoredAny>(&format!("{}/binding", path::pod(key)), &binding).await?;
-        // Recorded immediately, so that the next pod counts it; the watch reports it later.
+        // Recorded immediately, so that the next pod takes it into account. The watch reports it later.
         let mut bound = (**pod).clone();
         bound.spec.node_name = node;
         let change = self.pods.assume(Arc::new(bound));
@@ -233,7 +233,7 @@ impl SimpleScheduler {
         Ok(())
     }
 
-    /// Sets the condition PodScheduled=False once, and keeps the pod until capacity may be free.
+    /// Sets the condition PodScheduled=False if it is not set, and keeps the pod until capacity may be free.
     async fn mark_unschedulable(&mut self, pod: &Pod, key: &Key) -> Result<(), WriteError> {
         self.unschedulable.insert(key.clone());
         self.retry_at = self.retry_at.min(self.clock.now() + RETRY_INTERVAL);
@@ -249,7 +249,7 @@ impl SimpleScheduler {
         self.writer.patch::<IgnoredAny>(&path, Patch::Strategic, &patch).await.map(drop)
     }
 
-    /// Chooses the zone, then the node, with the fewest siblings of the pod, then the least loaded one.
+    /// Chooses the zone and then the node with the fewest pods of the same controller, then the least loaded node.
     fn choose_node(&mut self, pod: &Pod) -> Option<String> {
         if let Some(name) = pod.pinned_to() {
             let node = self.nodes.object(&node_key(name))?;
@@ -313,7 +313,7 @@ enum Sign {
 impl Amount {
     fn allocatable(node: &Node) -> Self {
         let text = |resource: &str| node.status.allocatable.get(resource).map(String::as_str);
-        // An invalid quantity counts as none.
+        // An invalid quantity counts as zero.
         Self {
             cpu_milli: text("cpu").and_then(cpu_milli).unwrap_or(0),
             memory_kib: text("memory").and_then(memory_kib).unwrap_or(0),

@@ -1,4 +1,4 @@
-//! The embedded cluster's contents: seeds it, starts its agents, and plays its scenario.
+//! The contents of the embedded cluster: seeds the API, starts the agents, and runs the scenario.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ use super::{
 use kordon_clock::Clock;
 use kordon_time::Timestamp;
 
-/// The bound of an agent's inbox; when it is full, the watch or request waits.
+/// Capacity of an agent's inbox. While it is full, the sending watch or request waits.
 const INBOX: usize = 1024;
 
 /// The agents of one embedded cluster. They stop when their token is cancelled.
@@ -38,24 +38,24 @@ pub struct World {
 #[derive(Clone, Debug)]
 pub struct WorldOptions {
     pub scenario: &'static Scenario,
-    /// The number of nodes; None for the scenario's.
+    /// Number of nodes; None for the scenario's default.
     pub nodes: Option<usize>,
-    /// The number of pods at the start; None for the scenario's.
+    /// Number of pods at the start; None for the scenario's default.
     pub pods: Option<usize>,
     /// Equal seeds give equal worlds.
     pub seed: u64,
-    /// Background pod changes per second; None for the scenario's.
+    /// Background pod changes per second; None for the scenario's default.
     pub pod_changes_per_second: Option<f64>,
     pub scheduling: Scheduling,
 }
 
-/// Which scheduler binds the pods.
+/// The scheduler that binds pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// The demo's own small scheduler.
+    /// The built-in small scheduler.
     #[default]
     BuiltIn,
-    /// Another one, over the API.
+    /// An external scheduler that uses the API.
     External,
 }
 
@@ -164,7 +164,7 @@ impl World {
 
     /// Injects a fault of a node, in addition to the scenario.
     pub async fn inject(&self, node: &str, fault: NodeFault) {
-        // The kubelets may have stopped already.
+        // Fails if the kubelets have already stopped.
         let _ = self.kubelets.send(kubelets::KubeletMessage::Fault(node.to_owned(), fault)).await;
     }
 
@@ -209,7 +209,7 @@ fn load(api: &Api, object: Value) {
     api.load(kind.plural, object);
 }
 
-/// Starts an agent. Boxed, or all that runs tasks is compiled once for each.
+/// Starts an agent. The future is boxed so that the code that runs tasks is compiled only once.
 fn start_agent(tasks: &TaskTracker, agent: impl Future<Output = ()> + Send + 'static) {
     tasks.spawn(agent.boxed());
 }

@@ -1,4 +1,4 @@
-//! The agents' writes: JSON over a `kube::Client`.
+//! Writes of the agents: JSON over a `kube::Client`.
 
 use http::{Method, Request, header};
 use kube::Client;
@@ -11,7 +11,7 @@ pub struct Writer {
     client: Client,
 }
 
-/// Why a write failed.
+/// The reason why a write failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error("the object does not exist")]
@@ -30,7 +30,7 @@ pub enum WriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patch {
     Merge,
-    /// Lists such as conditions are merged by their key.
+    /// Merges lists such as conditions by key.
     Strategic,
 }
 
@@ -105,7 +105,7 @@ impl WriteError {
 pub mod path {
     use crate::objects::{Key, WorkloadKind};
 
-    /// All objects of a kind; the core group has no name.
+    /// The collection of all objects of a kind. `group` is empty for the core group.
     pub fn all(group: &str, plural: &str) -> String {
         if group.is_empty() { format!("/api/v1/{plural}") } else { format!("/apis/{group}/v1/{plural}") }
     }

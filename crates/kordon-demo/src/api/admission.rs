@@ -35,7 +35,7 @@ pub fn on_create(kind: &Kind, value: &mut Value, options: &ApiOptions, store: &S
     Ok(())
 }
 
-/// Applies what is done on updates too.
+/// Applies the admission plugins that also run on updates.
 pub fn on_update(kind: &Kind, value: &mut Value, options: &ApiOptions) {
     if kind.name == "Pod" {
         add_default_tolerations(value, options);
@@ -43,7 +43,7 @@ pub fn on_update(kind: &Kind, value: &mut Value, options: &ApiOptions) {
     on_write(kind, value);
 }
 
-/// Removes what Go's `omitempty` omits, so that writing the same again changes nothing.
+/// Removes fields that Go's `omitempty` omits, so that writing the same object again changes nothing.
 fn on_write(kind: &Kind, value: &mut Value) {
     drop_nulls(value);
     let metadata = metadata(value);
@@ -146,7 +146,7 @@ fn quality_of_service(spec: &mut Value) -> &'static str {
     }
 }
 
-/// The Priority admission plugin: the value of the class, of the default class, or 0.
+/// The Priority admission plugin: sets the priority to the value of the pod's class, of the default class, or 0.
 fn resolve_priority(pod: &mut Value, store: &Store) -> Result<(), Refusal> {
     let classes = kinds::named("priorityclasses");
     let named = text(pod, "/spec/priorityClassName");
@@ -191,7 +191,8 @@ fn add_default_tolerations(pod: &mut Value, options: &ApiOptions) {
     }
 }
 
-/// The TaintNodesByCondition admission plugin: a new node gets no pods until the controller has found it Ready.
+/// The TaintNodesByCondition admission plugin: taints a new node so that it gets no pods until the controller finds it
+/// Ready.
 fn new_node(node: &mut Value, options: &ApiOptions) {
     if !options.taint_new_nodes {
         return;

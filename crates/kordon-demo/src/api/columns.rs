@@ -6,7 +6,7 @@ use kordon_time::Timestamp;
 
 use super::json::text;
 
-/// One column of a table.
+/// A column of a table.
 #[derive(Debug)]
 pub struct TableColumn {
     pub name: &'static str,
@@ -14,7 +14,7 @@ pub struct TableColumn {
     pub kind: &'static str,
     /// Shown only with `-o wide`.
     pub wide: bool,
-    /// The cell of an object at a time.
+    /// Computes the cell of an object at a time.
     pub cell: fn(&Value, Timestamp) -> Value,
 }
 
@@ -236,7 +236,7 @@ fn pod_ready(pod: &Value) -> String {
     format!("{ready}/{}", pod["spec"]["containers"].as_array().map_or(0, Vec::len))
 }
 
-/// The state of a pod: the reason why it does not run, or else its phase.
+/// The STATUS column of a pod: the reason why the pod does not run, else its phase.
 fn pod_status(pod: &Value) -> String {
     let given = |pointer: &str| Some(text(pod, pointer)).filter(|text| !text.is_empty());
     if given("/metadata/deletionTimestamp").is_some() {
@@ -313,7 +313,7 @@ fn of_containers(object: &Value, field: &str) -> String {
     words.join(",")
 }
 
-/// A label selector in kubectl's notation; a ReplicationController has plain pairs.
+/// A label selector in kubectl's notation. The selector of a ReplicationController has only pairs.
 fn selector(selector: &Value) -> String {
     let structured = selector.get("matchLabels").is_some() || selector.get("matchExpressions").is_some();
     if !structured {
@@ -353,7 +353,7 @@ fn of(part: i64, whole: i64) -> Value {
     format!("{part}/{whole}").into()
 }
 
-/// A number of pods or a percentage.
+/// A number of pods or a percentage; `N/A` if absent.
 fn amount(value: &Value) -> Value {
     match value {
         Value::Null => "N/A".into(),

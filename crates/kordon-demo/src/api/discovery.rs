@@ -18,7 +18,7 @@ pub fn version(options: &ApiOptions) -> Value {
         "compiler": "rustc", "platform": "demo/any"})
 }
 
-/// Answers `/api`, `/apis` and the paths of groups and versions.
+/// Answers `/api`, `/apis` and the paths of groups and versions below them.
 pub fn answer(request: &ApiRequest, has_metrics: bool) -> Result<Reply, Refusal> {
     let metrics = if has_metrics { METRICS_KINDS } else { &[] };
     let kinds: Vec<&Kind> = KINDS.iter().chain(metrics).collect();
@@ -43,7 +43,7 @@ pub fn answer(request: &ApiRequest, has_metrics: bool) -> Result<Reply, Refusal>
     Ok(reply::json(200, &found))
 }
 
-/// The groups other than core with their versions, in the order of the table.
+/// The groups with their versions, without the core group, in the order of the table.
 fn groups(kinds: &[&Kind]) -> Vec<(&'static str, &'static str)> {
     let mut names: Vec<(&str, &str)> = Vec::new();
     for kind in kinds {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-/// The newer group.
+/// The newer API group of Events.
 pub const GROUP: &str = "events.k8s.io";
 
-/// The fields that differ: events.k8s.io, core.
+/// The fields with different names: first in events.k8s.io, then in the core group.
 const FIELDS: &[(&str, &str)] = &[
     ("note", "message"),
     ("regarding", "involvedObject"),

@@ -47,7 +47,7 @@ fn check_shape(eviction: &Value, key: &ObjectKey) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A dry run can be requested in the query or in the body; if both are given, they must agree.
+/// Whether the eviction is a dry run. Query and body can both request one; if both are given, they must agree.
 fn agreed_dry_run(request: &ApiRequest, options: &Value) -> Result<bool, Refusal> {
     let query = request.dry_run()?;
     let body = dry_run_in(options)?;
@@ -84,7 +84,7 @@ fn evict(
             }
         }
         set_disruption_target(transaction, pods, key)?;
-        // The condition made a new version; the client's precondition was about the old one.
+        // Setting the condition made a new version, but the client's precondition is about the old one.
         if options.revision.as_deref() == Some(stored.revision.to_string().as_str()) {
             options.revision = None;
         }
@@ -92,7 +92,7 @@ fn evict(
     Ok(transaction.delete(pods, key, &options)?.object.revision)
 }
 
-/// Whether a pod can be evicted without a budget: it does not run, or is terminating already.
+/// Whether a pod can be evicted without a budget, because it is not running or is terminating.
 fn needs_no_budget(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed" | "Pending")
         || !pod["metadata"]["deletionTimestamp"].is_null()
@@ -114,7 +114,7 @@ fn budgets_of(transaction: &Transaction<'_>, pod_key: &ObjectKey, pod: &Value) -
         .collect()
 }
 
-/// Consumes one disruption of the budget if the pod needs one.
+/// Consumes one disruption of the budget, if the eviction of the pod counts as a disruption.
 fn check_budget(
     transaction: &mut Transaction<'_>,
     budget: &Value,
@@ -161,7 +161,7 @@ fn too_many_requests(cause: String) -> Refusal {
     Refusal::new(429, "TooManyRequests", message).because(vec![cause])
 }
 
-/// The message of an exhausted budget.
+/// The message of a budget that allows no disruptions.
 fn exhausted_message(budget: &Value) -> String {
     let name = text(budget, "/metadata/name");
     let status = |field: &str| budget["status"][field].as_i64().unwrap_or(0);

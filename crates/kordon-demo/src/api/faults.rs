@@ -16,10 +16,10 @@ use super::{
 pub struct Fault {
     /// The user of the requests; None for all users.
     pub user: Option<String>,
-    /// Empty for all verbs.
+    /// Verbs of the requests; empty for all verbs.
     pub verbs: Vec<Verb>,
-    /// A plural, optionally with a subresource (`pods/eviction`); of metrics with the group (`pods.metrics.k8s.io`). None
-    /// for everything, health checks included.
+    /// A plural, optionally with a subresource (`pods/eviction`); for metrics with the group (`pods.metrics.k8s.io`).
+    /// None for all requests, including health checks.
     pub resource: Option<String>,
     /// The share of matching requests that fail, 0 to 1.
     pub share: f64,
@@ -29,11 +29,11 @@ pub struct Fault {
 /// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAnswer {
-    /// 403, and "no" from access reviews: a missing permission.
+    /// 403, and "no" in access reviews: a missing permission.
     Forbidden,
-    /// 429 as from an overloaded server: plain text, no `Status`.
+    /// 429 of an overloaded server: plain text, no `Status`.
     Overloaded {
-        /// For the Retry-After header.
+        /// The value of the Retry-After header.
         retry_after_secs: u32,
     },
     /// 500.
@@ -47,7 +47,7 @@ pub enum FaultAnswer {
 }
 
 impl Fault {
-    /// A fault of every request.
+    /// A fault of all requests.
     pub fn always(answer: FaultAnswer) -> Self {
         Self { user: None, verbs: Vec::new(), resource: None, share: 1.0, answer }
     }
@@ -63,7 +63,7 @@ impl Fault {
         self
     }
 
-    /// Limits the fault to this share of the requests, 0 to 1.
+    /// Limits the fault to a share of the requests, from 0 to 1.
     pub fn share(mut self, share: f64) -> Self {
         self.share = share;
         self
@@ -83,7 +83,7 @@ impl Faults {
         self.0.clear();
     }
 
-    /// The fault of a request; `resource` is None for paths without one.
+    /// The fault that applies to a request. `resource` is None for paths without a resource.
     pub fn matching(
         &self,
         identity: &Requester,
@@ -96,7 +96,7 @@ impl Faults {
         matching.find(|fault| fault.share >= 1.0 || rng.f64() < fault.share).map(|fault| fault.answer)
     }
 
-    /// Whether a permission is always missing, for access reviews.
+    /// Whether a fault takes a permission away from all requests; used by access reviews.
     pub fn forbids(&self, user: &str, verb: Verb, kind: &'static Kind, sub: Option<Subresource>) -> bool {
         let lacking = |fault: &&Fault| fault.answer == FaultAnswer::Forbidden && fault.share >= 1.0;
         self.0.iter().filter(lacking).any(|fault| fault.matches(user, verb, Some((kind, sub))))
@@ -119,7 +119,7 @@ impl Fault {
     }
 }
 
-/// The error for a missing permission, in RBAC's words.
+/// The error for a missing permission, worded as by RBAC.
 pub fn forbidden(identity: &Requester, verb: Verb, resource: &Resource) -> Refusal {
     let kind = resource.kind;
     let sub = resource.subresource.map(|s| format!("/{}", s.name())).unwrap_or_default();
@@ -138,21 +138,21 @@ pub fn forbidden(identity: &Requester, verb: Verb, resource: &Resource) -> Refus
     Refusal::forbidden(kind, resource.name.as_deref().unwrap_or_default(), &why)
 }
 
-/// The state of the server for watches and connections.
+/// The state of the server as watches and connections see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Refuses all requests and closes all connections.
     pub down: bool,
-    /// Watches stay open and send nothing, as over a link that drops packets.
+    /// Watches stay open and send nothing, as on a connection that drops packets.
     pub stalled: bool,
-    /// Counts how often all watches were cut.
+    /// Number of times that all watches were cut.
     pub cuts: u64,
-    /// Counts how often those of a kind were cut, by its plural name.
+    /// Number of times that the watches of a kind were cut, by the plural name of the kind.
     pub cuts_of_kind: BTreeMap<String, u64>,
 }
 
 impl Health {
-    /// How often watches of a kind were cut.
+    /// The number of times that watches of a kind were cut, cuts of all watches included.
     pub fn cuts_of(&self, kind: &str) -> u64 {
         self.cuts + self.cuts_of_kind.get(kind).copied().unwrap_or(0)
     }

@@ -1,5 +1,5 @@
-//! Requests that the API server passes on to other servers: to a kubelet (`nodes/NAME/proxy/…`), and to the metrics
-//! server (metrics.k8s.io).
+//! Requests that the API server forwards: to a kubelet (`nodes/NAME/proxy/…`), or to the metrics server
+//! (metrics.k8s.io).
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -23,30 +23,30 @@ pub struct ForwardedRequest {
     pub reply: oneshot::Sender<Result<Value, ForwardFailure>>,
 }
 
-/// What a forwarded request is for.
+/// The target of a forwarded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardTarget {
     /// A path of a node's kubelet, such as `/stats/summary`.
     Kubelet { node: String, path: String },
-    /// The NodeMetrics of those of these nodes that have any.
+    /// The NodeMetrics of these nodes. Nodes without metrics are left out.
     NodeMetrics(Vec<String>),
-    /// The PodMetrics of those of these pods, by namespace and name, that have any.
+    /// The PodMetrics of these pods, given by namespace and name. Pods without metrics are left out.
     PodMetrics(Vec<(String, String)>),
 }
 
-/// Why another server gave no body.
+/// The reason why another server returned no body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardFailure {
-    /// It has nothing at this path.
+    /// The server has nothing at this path.
     NoSuchPath,
     /// Nothing answers at its address.
     Unreachable,
 }
 
-/// After how long the network reports that there is no route to a machine.
+/// Time after which the network reports that there is no route to a machine.
 const NO_ROUTE_AFTER: Span = Span::from_secs(3);
 
-/// Whether another server answers requests for a resource.
+/// Whether requests for a resource are forwarded.
 pub fn is_forwarded(resource: &Resource) -> bool {
     resource.kind.group == METRICS_GROUP || resource.subresource == Some(Subresource::Proxy)
 }
@@ -55,11 +55,11 @@ impl Api {
     /// Sets the server that answers for kubelets and metrics. Without one, no kubelet is reachable, and metrics.k8s.io
     /// does not exist. Only the first call has an effect.
     pub fn forward_to(&self, server: mpsc::Sender<ForwardedRequest>) {
-        // A server keeps what it started with.
+        // A server that is already set stays.
         let _ = self.inner.forward.set(server);
     }
 
-    /// Handles a request for a forwarded resource.
+    /// Handles a request for a resource that another server answers.
     pub(super) async fn forward(&self, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
         match (request.verb, resource.subresource) {
             (Verb::Get, Some(Subresource::Proxy)) => self.proxy(request, resource).await,
@@ -70,7 +70,7 @@ impl Api {
         }
     }
 
-    /// A GET of a kubelet.
+    /// Forwards a GET to a kubelet.
     async fn proxy(&self, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
         let key = resource.key()?;
         let node = kubelet_node(&key.name);
@@ -114,7 +114,7 @@ impl Api {
         Ok(reply::json(200, &list))
     }
 
-    /// The metrics of these nodes or pods, as a list.
+    /// The metrics of the given nodes or pods, as a list.
     async fn metrics(&self, resource: &Resource, keys: Vec<ObjectKey>) -> Result<Value, Refusal> {
         let target = if resource.kind.is_namespaced() {
             let pair = |key: ObjectKey| (key.namespace.to_string(), key.name.to_string());

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The metadata of an object, created if it is missing or not an object.
+/// The metadata of an object. Creates it if it is missing or is not an object.
 pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -19,7 +19,7 @@ pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Puts a condition into an object's status; it replaces the one of its type.
+/// Sets a condition in an object's status. It replaces the condition of the same type.
 pub fn set_condition(object: &mut Value, condition: Value) {
     if !object["status"]["conditions"].is_array() {
         object["status"]["conditions"] = json!([]);

@@ -1,4 +1,4 @@
-//! The table of the kinds that this API serves. Routes, storage, selectors, discovery and columns come from it.
+//! The table of the kinds that this API serves. Routes, storage, selectors, discovery and columns are derived from it.
 
 use super::columns::{self, TableColumn};
 
@@ -8,21 +8,21 @@ pub struct Kind {
     /// Empty for the core group.
     pub group: &'static str,
     pub version: &'static str,
-    /// As in URLs. Kinds with the same plural share their storage (both Events do).
+    /// The plural name, as in URLs. Kinds with the same plural share their storage (both kinds of Events do).
     pub plural: &'static str,
     pub singular: &'static str,
-    /// As in `kind`.
+    /// The kind, as in the field `kind`.
     pub name: &'static str,
     pub short_names: &'static [&'static str],
-    /// `all` if `kubectl get all` shows it.
+    /// Contains `all` if `kubectl get all` shows the kind.
     pub categories: &'static [&'static str],
     pub scope: ResourceScope,
     pub subresources: &'static [Subresource],
-    /// Field selectors besides metadata.name and metadata.namespace: name, JSON pointer.
+    /// Field selectors besides metadata.name and metadata.namespace, as name and JSON pointer.
     pub selectable: &'static [(&'static str, &'static str)],
     /// Whether metadata.generation counts changes of the spec.
     pub generation: bool,
-    /// What `kubectl get` shows.
+    /// The columns of `kubectl get`.
     pub columns: &'static [TableColumn],
 }
 
@@ -41,22 +41,22 @@ pub enum Subresource {
     Eviction,
     Binding,
     Finalize,
-    /// GET of the node's kubelet.
+    /// Requests to the node's kubelet; only GET is served.
     Proxy,
 }
 
 impl Kind {
-    /// As in error messages: `pods`, `deployments.apps`.
+    /// The name in error messages, for example `pods` or `deployments.apps`.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// The name by which a [`Fault`](super::Fault) means it.
+    /// The name by which a [`Fault`](super::Fault) selects the kind.
     pub fn fault_name(&self) -> String {
         if self.group == METRICS_GROUP { self.resource() } else { self.plural.to_owned() }
     }
 
-    /// As in `apiVersion`.
+    /// The group and version, as in the field `apiVersion`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -101,7 +101,7 @@ pub fn of_object(api_version: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|k| k.name == kind && k.api_version() == api_version)
 }
 
-/// The first kind with this plural. Panics if the table has none: for names in our own code.
+/// The first kind with this plural. Panics if there is none, so use it only with names from our own code.
 pub fn named(plural: &str) -> &'static Kind {
     KINDS.iter().find(|k| k.plural == plural).expect("plurals in our code are in the table")
 }
@@ -125,7 +125,7 @@ const WORKLOAD: &[Subresource] = &[Subresource::Status, Subresource::Scale];
 const STATUS: &[Subresource] = &[Subresource::Status];
 const ALL: &[&str] = &["all"];
 
-/// Every kind, in the order of discovery: the core group first.
+/// All kinds, in the order of discovery: the core group first.
 pub const KINDS: &[Kind] = &[
     Kind {
         plural: "nodes",
@@ -373,7 +373,7 @@ pub const KINDS: &[Kind] = &[
 /// The group of the metrics server.
 pub const METRICS_GROUP: &str = "metrics.k8s.io";
 
-/// The kinds of the metrics server. Nothing of them is stored.
+/// The kinds of the metrics server. Their objects are not stored.
 pub const METRICS_KINDS: &[Kind] = &[
     Kind {
         group: METRICS_GROUP,
@@ -386,7 +386,7 @@ pub const METRICS_KINDS: &[Kind] = &[
     Kind { group: METRICS_GROUP, version: "v1beta1", plural: "pods", name: "PodMetrics", ..PLAIN },
 ];
 
-/// Events are stored in the form of the core group, whichever group they were written to.
+/// Selectable fields of Events. Events are always stored in the form of the core group.
 const EVENT_FIELDS: &[(&str, &str)] = &[
     ("involvedObject.kind", "/involvedObject/kind"),
     ("involvedObject.namespace", "/involvedObject/namespace"),

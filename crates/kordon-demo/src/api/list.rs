@@ -1,4 +1,5 @@
-//! Lists: whole, in pages, or as tables. They are streamed in chunks, as a list of pods may have a gigabyte.
+//! Lists: complete, in pages, or as tables. They are streamed in chunks, because a list of pods may have a size of 1
+//! GB.
 
 use std::sync::Arc;
 
@@ -19,17 +20,17 @@ use super::{
     table, view,
 };
 
-/// The objects of one response, all of the same revision.
+/// The objects of one response, all at the same revision.
 pub struct List {
     kind: &'static Kind,
     objects: Vec<Arc<Stored>>,
     revision: u64,
-    /// The start of the next page; None after the last.
+    /// The start of the next page; None on the last page.
     next: Option<ContinueToken>,
     remaining: Option<usize>,
 }
 
-/// The `continue` parameter: a paged list, and how far it was read.
+/// The `continue` parameter: a paged list and the offset of the next page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContinueToken {
     list: u64,
@@ -37,7 +38,7 @@ struct ContinueToken {
 }
 
 impl List {
-    /// Collects the objects of a list request.
+    /// Reads the objects of a list request.
     pub fn read(
         store: &mut Store,
         kind: &'static Kind,
@@ -101,7 +102,7 @@ impl List {
         })
     }
 
-    /// The response in the requested form.
+    /// Builds the response in the requested form.
     pub fn reply(self, form: View, query: &Query, now: Timestamp) -> Reply {
         match form {
             View::Object => self.stream(View::Object),
@@ -137,7 +138,7 @@ impl List {
         reply::stream("application/json", futures::stream::iter(reply::chunks(pieces).map(Ok)))
     }
 
-    /// The length of all items stands before the first of them.
+    /// Streams the list as protobuf. The envelope has the total length of the items, so all items are encoded first.
     fn stream_protobuf(self) -> Reply {
         let encoded = |object: &Arc<Stored>| view::shown(self.kind, object, View::Protobuf);
         let objects: Vec<Bytes> = self.objects.iter().map(encoded).collect();
@@ -172,7 +173,7 @@ impl ContinueToken {
     }
 }
 
-/// Refuses a list that must have exactly a revision other than the current one.
+/// Refuses a list that requires an exact revision other than the current one.
 fn check_revision(store: &Store, query: &Query) -> Result<(), Refusal> {
     let Some(wanted) = query.number::<u64>("resourceVersion")? else { return Ok(()) };
     let now = store.revision();

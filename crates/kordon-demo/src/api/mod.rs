@@ -1,16 +1,16 @@
-//! The embedded cluster's API server: in process as a `kube::Client`, and over HTTP on loopback.
+//! The API server of the embedded cluster: in process as a `kube::Client`, and over HTTP on loopback.
 //!
 //! It implements what kordon, the demo's agents and kubectl rely on: resourceVersions and conflicts, paged and
 //! streaming lists, watches with bookmarks and 410, three kinds of patches, graceful deletion, evictions under
-//! PodDisruptionBudgets, dry runs, and errors as `Status` objects. It authenticates nobody unless it has tokens. It
-//! has no RBAC except for the permissions that [`Fault`]s take away.
+//! PodDisruptionBudgets, dry runs, and errors as `Status` objects. It does not authenticate unless it has tokens. It
+//! has no RBAC, but [`Fault`]s can take permissions away.
 //!
-//! It passes requests on to kubelets and to a metrics server, if somebody answers for them.
+//! If other servers are set, it forwards requests to kubelets and to a metrics server.
 //!
-//! Not implemented: garbage collection of owned objects, field ownership (an apply is a strategic merge), and
-//! protobuf except for a few small kinds.
+//! Not implemented: garbage collection of owned objects, field ownership (an apply is a strategic merge), and protobuf
+//! for metrics.
 //!
-//! One table describes the kinds ([`kinds`]); one generic implementation serves them.
+//! A table describes the kinds ([`kinds`]), and one generic implementation serves them all.
 
 pub mod faults;
 pub mod forward;
@@ -76,23 +76,23 @@ pub struct Api {
 /// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
-    /// The seed of uids, generated names and random faults.
+    /// Seed of uids, generated names and random faults.
     pub seed: u64,
-    /// How much history each kind keeps, in bytes of objects. A watch that falls further behind gets 410.
+    /// History that each kind keeps, in bytes of objects. A watch that falls further behind gets 410.
     pub history_bytes: usize,
     /// `tolerationSeconds` of new pods for not-ready and unreachable; None disables the admission plugin.
     pub default_toleration_seconds: Option<i64>,
-    /// Whether a new node gets the taint not-ready:NoSchedule, as by the plugin TaintNodesByCondition.
+    /// Whether a new node gets the taint not-ready:NoSchedule, as set by the plugin TaintNodesByCondition.
     pub taint_new_nodes: bool,
-    /// Whether `sendInitialEvents` is supported; servers before 1.32 refuse it.
+    /// Whether `sendInitialEvents` is supported. Servers before 1.32 refuse it.
     pub streaming_lists: bool,
-    /// Whether objects can be had in protobuf; if not, all responses are JSON.
+    /// Whether objects are available in protobuf. If not, all responses are JSON.
     pub protobuf: bool,
     /// The minor version that `/version` reports; the major version is 1.
     pub minor_version: u32,
-    /// Bearer tokens and their users. If there are any, a request over HTTP needs one of them (else 401).
+    /// Bearer tokens and their users. If there are any, each HTTP request needs one of them (else 401).
     pub tokens: BTreeMap<String, String>,
-    /// How many of the latest requests [`Api::log`] keeps.
+    /// Number of latest requests that [`Api::log`] keeps.
     pub log_entries: usize,
 }
 
@@ -115,7 +115,7 @@ impl Default for ApiOptions {
 /// The user and agent of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requester {
-    /// The user's name, such as `system:node:n1`.
+    /// The name of the user, for example `system:node:n1`.
     pub user: String,
     /// The User-Agent.
     pub agent: String,
@@ -139,7 +139,7 @@ struct Inner {
     /// Held for one request at a time and never across an await.
     state: Mutex<State>,
     health: tokio::sync::watch::Sender<Health>,
-    /// Answers for kubelets and metrics.
+    /// The server for kubelets and metrics.
     forward: OnceLock<mpsc::Sender<ForwardedRequest>>,
 }
 
@@ -151,7 +151,7 @@ struct State {
 }
 
 impl Api {
-    /// A server with the namespaces and priority classes that every cluster has.
+    /// Creates a server with the namespaces and priority classes that every cluster has.
     pub fn new(clock: Clock, options: ApiOptions) -> Self {
         let state = State {
             store: Store::new(options.history_bytes),
@@ -177,8 +177,8 @@ impl Api {
         api
     }
 
-    /// Stores an object without checks, to seed a cluster. Missing metadata (uid, creationTimestamp, namespace
-    /// `default`) is filled in. `plural` must be in the table of kinds.
+    /// Stores an object without checks, to seed a cluster. Fills in missing metadata (uid, creationTimestamp, namespace
+    /// `default`). `plural` must be in the table of kinds.
     pub fn load(&self, plural: &str, object: Value) {
         let kind = kinds::named(plural);
         let mut state = self.state();
@@ -219,22 +219,22 @@ impl Api {
         self.inner.health.send_modify(|health| health.stalled = stalled);
     }
 
-    /// Breaks the connections of all open watches; new ones work.
+    /// Breaks the connections of all open watches. New watches work.
     pub fn cut_watches(&self) {
         self.inner.health.send_modify(|health| health.cuts += 1);
     }
 
-    /// The same for the watches of one kind, by its plural name.
+    /// Breaks the connections of the open watches of one kind, given by its plural name.
     pub fn cut_watches_of(&self, kind: &str) {
         self.inner.health.send_modify(|health| *health.cuts_of_kind.entry(kind.into()).or_default() += 1);
     }
 
-    /// Compacts all history: watches and pages from before now get 410.
+    /// Compacts all history. Watches and pages that start before now get 410.
     pub fn compact_history(&self) {
         self.state().store.compact();
     }
 
-    /// Handles one request. An error is a broken connection.
+    /// Handles one request. An error means that the connection breaks.
     async fn answer(&self, head: Parts, body: Bytes, identity: Requester) -> io::Result<Reply> {
         let uri = head.uri.to_string();
         let mut request = ApiRequest::parse(&head, body, identity);
@@ -307,7 +307,7 @@ impl Api {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock leaves consistent state: objects are replaced, never edited.
+        // A panic under the lock leaves a consistent state, because objects are replaced and never edited.
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

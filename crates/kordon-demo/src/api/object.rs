@@ -1,4 +1,5 @@
-//! One stored object: ready-made JSON, protobuf once somebody asks for it, and the few fields that lists and watches select by.
+//! A stored object: JSON that is ready to send, protobuf on demand, and the few fields that lists and watches select
+//! by.
 
 use std::{fmt, sync::OnceLock};
 
@@ -30,21 +31,21 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// One version of an object, never changed once stored.
+/// One version of an object. It never changes once stored.
 ///
-/// The body is encoded once, when it is written, and sent as it is by every list and watch. The parsed fields are
-/// small: 150,000 pods must fit into memory twice during a rolling change.
+/// The body is encoded once, on write, and every list and watch sends these bytes. The parsed fields are kept small:
+/// during a rolling change, 150,000 pods must fit into memory twice.
 #[derive(Debug)]
 pub struct Stored {
     pub key: ObjectKey,
-    /// The revision of the write that made this version: `metadata.resourceVersion`.
+    /// The revision of the write, which is `metadata.resourceVersion`.
     pub revision: u64,
     /// Sorted by key.
     labels: Box<[(CompactString, CompactString)]>,
     /// The values of `Kind::selectable`, in its order.
     fields: Box<[CompactString]>,
     pub body: Bytes,
-    /// Encoded when it is first asked for; empty where the kind has no messages.
+    /// Encoded on demand; empty if the kind has no protobuf message.
     protobuf: OnceLock<Bytes>,
 }
 

@@ -1,4 +1,4 @@
-//! The part of OpenAPI that kubectl reads before it writes: the parameters of each kind's PATCH.
+//! The part of OpenAPI that kubectl reads before a write: the parameters of each kind's PATCH.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::{
     request::ApiRequest,
 };
 
-/// Answers `/openapi/v3` and `/openapi/v3/…`. There is no v2, which newer kubectls do not need.
+/// Answers `/openapi/v3` and the paths below it. There is no v2, because newer kubectls do not need it.
 pub fn answer(request: &ApiRequest) -> Result<Reply, Refusal> {
     let Some(rest) = request.path.strip_prefix("/openapi/v3") else { return Err(Refusal::no_such_path()) };
     let rest = rest.trim_start_matches('/');
@@ -33,7 +33,7 @@ pub fn answer(request: &ApiRequest) -> Result<Reply, Refusal> {
     Ok(reply::json(200, &document))
 }
 
-/// As in `api/v1`, `apis/apps/v1`.
+/// The path of a kind's group and version, for example `api/v1` or `apis/apps/v1`.
 fn root_of(kind: &Kind) -> String {
     if kind.group.is_empty() { "api/v1".to_owned() } else { format!("apis/{}", kind.api_version()) }
 }

@@ -15,7 +15,7 @@ pub fn apply(kind: &Kind, way: PatchType, object: &Value, patch: Value) -> Resul
             let error = "the server rejected our request due to an error in our request";
             json_patch::patch(&mut patched, &patch).map_err(|_| Refusal::new(422, "Invalid", error))?;
         }
-        // Server-side apply without field ownership: fields that the next apply omits stay.
+        // Server-side apply without field ownership: fields that a later apply omits are kept.
         PatchType::Strategic | PatchType::Apply => {
             let Value::Object(patch) = patch else {
                 return Err(Refusal::bad_request("a strategic merge patch must be a JSON object"));
@@ -27,7 +27,7 @@ pub fn apply(kind: &Kind, way: PatchType, object: &Value, patch: Value) -> Resul
     Ok(patched)
 }
 
-/// RFC 7386.
+/// Applies a JSON merge patch (RFC 7386).
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;
@@ -53,7 +53,7 @@ fn as_object(value: &mut Value) -> &mut Map<String, Value> {
 /// How a list is merged.
 #[derive(Clone, Copy)]
 enum ListRule {
-    /// Replaced as a whole, like `spec.taints` and `tolerations`.
+    /// Replaced as a whole, for example `spec.taints` and `tolerations`.
     Atomic,
     /// Merged element by element; this field identifies an element.
     ByKey(&'static str),
@@ -61,8 +61,8 @@ enum ListRule {
     Set,
 }
 
-/// Upstream's `patchStrategy` and `patchMergeKey` by field name. A name means the same in all kinds that are served,
-/// except for `ports`.
+/// Upstream's `patchStrategy` and `patchMergeKey`, by field name. A field name has the same rule in all served kinds,
+/// except `ports`.
 fn list_rule(kind: &Kind, field: &str) -> ListRule {
     match field {
         "conditions" | "addresses" => ListRule::ByKey("type"),
@@ -204,7 +204,7 @@ fn merge_item(kind: &Kind, list: &mut Vec<Value>, item: Value, key: &str) -> Res
     }
 }
 
-/// Sorts the elements that `order` names in its order; all others follow in their own order.
+/// Sorts a list: first the elements that `order` names, in its order, then all others in their own order.
 fn put_in_order(list: &mut [Value], order: &[Value], rule: ListRule) {
     let place = |item: &Value| {
         let same = |wanted: &&Value| match rule {

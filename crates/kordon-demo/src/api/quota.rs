@@ -1,11 +1,11 @@
-//! The ResourceQuota admission plugin: it refuses a pod for which a quota has not enough left, and counts the others.
+//! The ResourceQuota admission plugin. It refuses a pod that exceeds a quota, and counts admitted pods.
 
 use serde_json::Value;
 
 use super::{json::text, kinds, refusal::Refusal};
 use crate::{objects::Pod, quota};
 
-/// One limit that a new pod uses: the resource, the amount, and what is used and allowed.
+/// The use of one limit by a new pod: the resource, the amount needed, and the amounts used and allowed.
 struct Request<'a> {
     resource: &'a str,
     needed: i64,
@@ -13,16 +13,16 @@ struct Request<'a> {
     hard: i64,
 }
 
-/// Admits a new pod by the quotas of its namespace. Returns those that count it, with it counted.
+/// Admits a new pod by the quotas of its namespace. Returns the quotas that count the pod, with it counted.
 ///
 /// # Errors
-/// A quota has not enough left, or the pod cannot be read.
+/// A quota would be exceeded, or the pod cannot be parsed.
 pub fn admit(quotas: &[Value], pod: &Value) -> Result<Vec<Value>, Refusal> {
     if quotas.is_empty() {
         return Ok(Vec::new());
     }
     let name = text(pod, "/metadata/name");
-    // As the agents read it: one reader of JSON is code enough.
+    // Parsed into the agents' type, to avoid a second parser.
     let pod: Pod =
         serde_json::from_str(&pod.to_string()).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let counting: Vec<&Value> = quotas.iter().filter(|found| quota::covers(&found["spec"], &pod)).collect();
@@ -61,7 +61,7 @@ fn message(found: &Value, exceeded: &[Request<'_>]) -> String {
     format!("exceeded quota: {name}, requested: {needed}, used: {used}, limited: {hard}")
 }
 
-/// The quota with the pod counted.
+/// Returns the quota with the pod counted.
 fn counted(found: &Value, pod: &Pod) -> Value {
     let mut counted = found.clone();
     for Request { resource, needed, used, .. } in requests(found, pod) {

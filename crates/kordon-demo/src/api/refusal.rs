@@ -4,23 +4,23 @@ use serde_json::{Map, Value, json};
 
 use super::{kinds::Kind, object::ObjectKey};
 
-/// Why a request is refused: the content of the `Status` object.
+/// The reason why a request is refused: the content of the `Status` object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable reason, such as `Conflict`; empty if a server gives none.
+    /// The machine-readable reason, for example `Conflict`; empty if a real server gives none.
     pub reason: &'static str,
     pub message: String,
-    /// Seconds for the Retry-After header and `details.retryAfterSeconds`.
+    /// Seconds in the Retry-After header and in `details.retryAfterSeconds`.
     pub retry_after: Option<u32>,
     details: Map<String, Value>,
 }
 
-/// One error in one field of an object.
+/// An error in one field of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldCause {
-    /// Such as `FieldValueInvalid`.
+    /// The reason, for example `FieldValueInvalid`.
     pub reason: &'static str,
     pub message: String,
     /// The path of the field; empty if the cause is not a field.
@@ -42,7 +42,7 @@ impl Refusal {
         Self::new(404, "NotFound", "the server could not find the requested resource")
     }
 
-    /// The resource does not have this method.
+    /// The resource does not support this method.
     pub fn no_such_method() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", message)
@@ -62,7 +62,7 @@ impl Refusal {
         Self::new(409, "Conflict", message).about(kind, &key.name)
     }
 
-    /// The object has changed since the writer read it.
+    /// The object has changed since the client read it.
     pub fn stale(kind: &Kind, key: &ObjectKey) -> Self {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
@@ -92,12 +92,12 @@ impl Refusal {
         Self::new(403, "Forbidden", message).about(kind, name)
     }
 
-    /// The requested version is not in the history any more.
+    /// The requested version is no longer in the history.
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
-    /// Names the object in the details.
+    /// Adds kind and name of the object to the details.
     pub fn about(mut self, kind: &Kind, name: &str) -> Self {
         if !name.is_empty() {
             self.details.insert("name".into(), name.into());

@@ -1,4 +1,4 @@
-//! Responses: whole bodies and streams, with a server's headers.
+//! Responses: complete bodies and streams, with the headers of a real server.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use super::{protobuf, refusal::Refusal, request::View};
 /// A response. Its body fails if the connection is lost.
 pub type Reply = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
-/// The chunk size of long responses: large enough for few calls, small compared with the memory of a client.
+/// Chunk size of long responses. Large enough for few writes, and small compared with a client's memory.
 pub const CHUNK: usize = 64 * 1024;
 
 pub fn json(code: u16, value: &Value) -> Reply {
@@ -33,7 +33,7 @@ pub fn stream(media: &'static str, body: impl Stream<Item = io::Result<Bytes>> +
     with_headers(Response::new(body.boxed_unsync()), 200, media)
 }
 
-/// A `Status` object that reports success, with the resourceVersion of what was written where there is one.
+/// A `Status` object that reports success, with the resourceVersion of the write, if there was one.
 pub fn success(code: u16, version: Option<u64>) -> Reply {
     let metadata =
         version.map_or_else(|| json!({}), |version| json!({"resourceVersion": version.to_string()}));
@@ -54,7 +54,7 @@ pub fn refusal(refusal: &Refusal, view: View) -> Reply {
     reply
 }
 
-/// Sets the Date header by the API's own clock, from which clients measure their clock difference.
+/// Sets the Date header from the API's clock. Clients use it to measure the offset between the clocks.
 pub fn date(reply: &mut Reply, now: Timestamp) {
     let date = now.utc().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     if let Ok(date) = HeaderValue::try_from(date) {

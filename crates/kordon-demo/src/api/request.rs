@@ -14,21 +14,21 @@ use super::{
 
 /// One request to the API.
 pub struct ApiRequest {
-    /// The path as sent, for the log and for discovery.
+    /// The path as sent; used by the log and by discovery.
     pub path: String,
     pub target: RequestTarget,
     pub verb: Verb,
     pub query: Query,
     pub view: View,
-    /// The type of a PATCH; None if it is unknown.
+    /// The type of a PATCH; None if it is not known.
     pub patch: Option<PatchType>,
-    /// Whether the body is protobuf and not JSON.
+    /// Whether the body is protobuf instead of JSON.
     pub protobuf: bool,
     pub identity: Requester,
     pub body: Bytes,
 }
 
-/// What a URL names.
+/// The target of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestTarget {
     /// `/healthz`, `/livez`, `/readyz`.
@@ -41,11 +41,11 @@ pub enum RequestTarget {
     Nothing,
 }
 
-/// Objects of one kind, by URL.
+/// The objects of one kind that a URL names.
 #[derive(Clone, Debug)]
 pub struct Resource {
     pub kind: &'static Kind,
-    /// Empty for cluster-scoped kinds and for all namespaces.
+    /// The namespace; empty for cluster-scoped kinds and for all namespaces.
     pub namespace: String,
     pub name: Option<String>,
     pub subresource: Option<Subresource>,
@@ -61,7 +61,7 @@ impl PartialEq for Resource {
 
 impl Eq for Resource {}
 
-/// As in RBAC.
+/// The verb, as in RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     Get,
@@ -80,9 +80,9 @@ pub enum Verb {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     Object,
-    /// The same as [`View::Object`], in protobuf.
+    /// Like [`View::Object`], but in protobuf.
     Protobuf,
-    /// meta.k8s.io/v1 Table: the rows that kubectl prints.
+    /// meta.k8s.io/v1 Table: rows for kubectl to print.
     Table,
     /// meta.k8s.io/v1 PartialObjectMetadata.
     Metadata,
@@ -97,7 +97,7 @@ pub enum PatchType {
 }
 
 impl ApiRequest {
-    /// Parses a request. This never fails: an invalid request is refused when it is handled.
+    /// Parses a request. Never fails: invalid requests are refused when they are handled.
     pub fn parse(head: &Parts, body: Bytes, identity: Requester) -> Self {
         let path = head.uri.path().trim_end_matches('/').to_owned();
         let query = Query::parse(head.uri.query().unwrap_or_default());
@@ -171,7 +171,7 @@ impl Verb {
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// kube writes `?&limit=500`: empty pairs are skipped.
+    /// Parses a query. Empty pairs are skipped, because kube writes `?&limit=500`.
     fn parse(text: &str) -> Self {
         let pairs = form_urlencoded::parse(text.as_bytes()).into_owned();
         Self(pairs.filter(|(key, _)| !key.is_empty()).collect())
@@ -186,7 +186,7 @@ impl Query {
         matches!(self.text(key), "true" | "1")
     }
 
-    /// A number; None if absent.
+    /// The value of a parameter as a number; None if absent.
     pub fn number<N: std::str::FromStr>(&self, key: &str) -> Result<Option<N>, Refusal> {
         match self.text(key) {
             "" => Ok(None),
@@ -208,12 +208,12 @@ impl<const N: usize> From<[(&str, &str); N]> for Query {
     }
 }
 
-/// The `dryRun` list of a `DeleteOptions` object.
+/// Whether the `dryRun` list of a `DeleteOptions` object asks for a dry run.
 pub fn dry_run_in(options: &Value) -> Result<bool, Refusal> {
     dry_run(options["dryRun"].as_array().into_iter().flatten().filter_map(Value::as_str))
 }
 
-/// Whether this is a dry run; a value other than `All` is refused.
+/// Whether these values ask for a dry run. Values other than `All` are refused.
 fn dry_run<'a>(values: impl Iterator<Item = &'a str>) -> Result<bool, Refusal> {
     let mut dry = false;
     for value in values {
@@ -260,14 +260,14 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> RequestTarget {
         })
     };
     match rest {
-        // `namespaces/x/pods` are the pods of x; `namespaces/x/status` is a namespace's own.
+        // `namespaces/x/pods` names the pods in x; `namespaces/x/status` is a subresource of the namespace itself.
         ["namespaces", namespace, plural, rest @ ..]
             if find(plural).is_some_and(Kind::is_namespaced) && rest.len() <= 2 =>
         {
             named(find(plural), namespace, rest.first(), rest.get(1))
         }
         [plural] => named(find(plural), "", None, None),
-        // What follows is a path of another server.
+        // The rest of the path is passed to the other server.
         [plural, name, "proxy", ..] if find(plural).is_some_and(|kind| kind.has(Subresource::Proxy)) => {
             named(find(plural), "", Some(name), Some(&"proxy"))
         }
@@ -296,7 +296,7 @@ fn verb(method: &Method, target: &RequestTarget, query: &Query) -> Verb {
     }
 }
 
-/// JSON in place of protobuf for what has no message.
+/// The view of a target: JSON instead of protobuf for kinds without a message.
 fn encodable(view: View, target: &RequestTarget) -> View {
     match target {
         RequestTarget::Resource(resource) if protobuf::is_encodable(resource.kind) => view,
@@ -305,7 +305,7 @@ fn encodable(view: View, target: &RequestTarget) -> View {
     }
 }
 
-/// The first known form of the Accept header, as in a real server.
+/// The first known form in the Accept header, as a real server chooses it.
 fn view(headers: &HeaderMap) -> View {
     let accept = headers.get(header::ACCEPT).and_then(|a| a.to_str().ok()).unwrap_or_default();
     for range in accept.split(',') {
@@ -348,7 +348,7 @@ fn media_type(headers: &HeaderMap) -> Option<&str> {
     text.split(';').next().map(str::trim)
 }
 
-/// Decodes %xx in one part of a path.
+/// Decodes percent encoding in one segment of a path.
 fn decode(part: &str) -> String {
     percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned()
 }

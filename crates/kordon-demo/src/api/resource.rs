@@ -1,4 +1,4 @@
-//! Requests for objects, by verb and subresource.
+//! Requests for objects, handled by verb and subresource.
 
 use serde_json::{Value, json};
 
@@ -120,7 +120,7 @@ fn patched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply
         return Ok(shown(api, 201, request, kind, &object));
     }
     let change = |present: &Value| {
-        // Events of the other group are patched in their own form.
+        // Events of events.k8s.io are patched in their own form.
         let patched = patch::apply(kind, way, &from_stored(kind, present.clone()), body)?;
         Ok(to_stored(kind, patched))
     };
@@ -136,7 +136,7 @@ fn delete(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply,
     let mut state = api.state();
     let deleted = api.transaction(&mut state, dry_run).delete(kind, &key, &options)?;
     drop(state);
-    // The response for pods and services is their last state, even if they are gone.
+    // For pods and services, a real server responds with the last state even after removal.
     if deleted.gone && !matches!(kind.name, "Pod" | "Service") {
         return Ok(reply::json(200, &gone(kind, &deleted.object)));
     }
@@ -174,7 +174,7 @@ fn delete_all(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
     ))
 }
 
-/// The binding subresource: sets the pod's node, once.
+/// The binding subresource: sets the node of a pod that has none.
 fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let kind = resource.kind;
     let key = resource.key()?;
@@ -212,7 +212,7 @@ fn bind(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, R
     Ok(reply::success(201, None))
 }
 
-/// Answers an access review: everything is allowed that no fault forbids.
+/// Answers an access review. Everything is allowed unless a fault forbids it.
 fn review(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply, Refusal> {
     let mut review = object_in(request, resource)?;
     review["status"] = if resource.kind.name == "SelfSubjectRulesReview" {
@@ -249,7 +249,7 @@ fn is_allowed(api: &Api, request: &ApiRequest, wanted: &Value) -> bool {
         .all(|verb| !faults.forbids(&request.identity.user, verb, kind, sub))
 }
 
-/// The options of a delete. A body replaces the whole query (docs/upstream/operator-actions.md#4.1).
+/// The options of a delete. A body replaces all options of the query (docs/upstream/operator-actions.md#4.1).
 fn delete_options(request: &ApiRequest) -> Result<(DeleteOptions, bool), Refusal> {
     if request.body.is_empty() {
         let grace_seconds = request.query.number("gracePeriodSeconds")?;
@@ -260,7 +260,7 @@ fn delete_options(request: &ApiRequest) -> Result<(DeleteOptions, bool), Refusal
     Ok((DeleteOptions::of(&body), dry_run_in(&body)?))
 }
 
-/// The object in a request's body, checked against the URL, in its stored form.
+/// The object in a request's body, checked against the URL and converted to its stored form.
 fn object_in(request: &ApiRequest, resource: &Resource) -> Result<Value, Refusal> {
     let kind = resource.kind;
     let value = request.value()?;

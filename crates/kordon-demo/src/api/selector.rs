@@ -6,10 +6,10 @@ use super::{
     refusal::Refusal,
 };
 
-/// The objects of a list, watch or collection delete.
+/// The objects that a list, watch or collection delete selects.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Empty for all namespaces.
+    /// The namespace; empty for all namespaces.
     pub namespace: String,
     labels: Vec<Requirement>,
     fields: Vec<FieldTerm>,
@@ -31,19 +31,19 @@ impl Selection {
             && self.labels.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
     }
 
-    /// Selects one object only, for a watch of a single name.
+    /// Reduces the selection to one object, for a watch of a single name.
     pub fn only(mut self, name: &str) -> Self {
         self.fields.push(FieldTerm { field: Field::Name, value: name.to_owned(), equal: true });
         self
     }
 
-    /// The only object that this selection can match, if it names one.
+    /// The only object that the selection can match, if it names one.
     pub fn key(&self) -> Option<ObjectKey> {
         let name = self.fields.iter().find(|term| term.field == Field::Name && term.equal)?;
         (!self.namespace.is_empty()).then(|| ObjectKey::new(&self.namespace, &name.value))
     }
 
-    /// Whether only the namespace selects.
+    /// Whether the selection has no label or field selectors.
     pub fn is_everything(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
@@ -60,7 +60,7 @@ enum Test {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Also matches an absent label.
+    /// Also matches if the label is absent.
     NotIn(Vec<String>),
     Above(i64),
     Below(i64),
@@ -80,8 +80,8 @@ impl Requirement {
     }
 }
 
-/// Whether an object's own `LabelSelector` matches a set of labels; null matches nothing, an empty one everything.
-/// None for an invalid selector.
+/// Whether a `LabelSelector` in an object matches a set of labels. Null matches nothing, an empty selector everything.
+/// None if the selector is invalid.
 pub fn label_selector_matches(
     selector: &serde_json::Value,
     label: impl Fn(&str) -> Option<String>,
@@ -181,7 +181,7 @@ struct FieldTerm {
 enum Field {
     Name,
     Namespace,
-    /// The index in `Kind::selectable`.
+    /// A field of `Kind::selectable`, by index.
     OfKind(usize),
 }
 

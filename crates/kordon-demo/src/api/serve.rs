@@ -20,16 +20,16 @@ use super::{
     request::View,
 };
 
-/// The user of requests without identity.
+/// The user of requests without an identity.
 const ADMINISTRATOR: &str = "system:admin";
 
 impl Api {
-    /// A client of the administrator. Must be called within a tokio runtime.
+    /// A client for the administrator. Must be called within a tokio runtime.
     pub fn client(&self) -> kube::Client {
         self.client_as(ADMINISTRATOR)
     }
 
-    /// A client of this user. The user's name is also the default user agent.
+    /// A client for this user. The user's name is also the default user agent.
     pub fn client_as(&self, user: &str) -> kube::Client {
         let (api, user) = (self.clone(), user.to_owned());
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -45,9 +45,9 @@ impl Api {
         kube::Client::new(service, "default")
     }
 
-    /// Serves HTTP/1.1 until `stop`; then closes all connections.
+    /// Serves HTTP/1.1 until `stop`, then closes all connections.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
-        // One task per connection; a local server has few clients. Dropping the set aborts them.
+        // One task per connection, because a local server has few clients. Dropping the set aborts the tasks.
         let mut connections = JoinSet::new();
         let mut health = self.inner.health.subscribe();
         loop {
@@ -55,7 +55,7 @@ impl Api {
                 () = stop.cancelled() => return Ok(()),
                 accepted = listener.accept() => {
                     let Ok((stream, _)) = accepted else {
-                        // For example no file descriptors: a later attempt may succeed.
+                        // The process may be out of file descriptors, for example. A later attempt may succeed.
                         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                         continue;
                     };
@@ -101,7 +101,7 @@ impl Api {
         self.answer(head, body, identity).await
     }
 
-    /// None if tokens are required and the request has no valid one.
+    /// The identity of a request; None if tokens are required and the request has no valid one.
     fn identity(&self, headers: &HeaderMap) -> Option<Requester> {
         let tokens = &self.inner.options.tokens;
         let token = header_text(headers, header::AUTHORIZATION.as_str());
@@ -118,7 +118,7 @@ impl Api {
     }
 }
 
-/// The limit of the real server: 3 MiB.
+/// Largest request body, as in a real server: 3 MiB.
 const MAX_BODY_BYTES: usize = 3 << 20;
 
 fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {

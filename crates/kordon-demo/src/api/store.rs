@@ -1,4 +1,4 @@
-//! The storage of the API: objects by kind and key, and the latest changes of each kind by revision.
+//! Storage of the API: objects by kind and key, and the latest changes of each kind by revision.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -15,10 +15,10 @@ use super::{
     selector::Selection,
 };
 
-/// All objects. The caller holds the lock; no method waits.
+/// All objects. The caller holds the lock, and no method blocks.
 pub struct Store {
     revision: u64,
-    /// By plural.
+    /// The stores by plural name.
     kinds: BTreeMap<&'static str, KindStore>,
     /// Paged lists in progress, oldest first.
     paged_lists: VecDeque<PagedList>,
@@ -32,25 +32,25 @@ pub struct KindStore {
     latest: watch::Sender<u64>,
 }
 
-/// One write, as watches send it.
+/// One write, in the form that watches send.
 #[derive(Clone, Debug)]
 pub struct StoredWrite {
     pub revision: u64,
-    /// The version before; None if the object was created.
+    /// The previous version; None if the object was created.
     pub before: Option<Arc<Stored>>,
-    /// The version after; for a removal the last state with the removal's revision.
+    /// The new version. For a removal, the last state with the revision of the removal.
     pub object: Arc<Stored>,
     pub removed: bool,
 }
 
-/// The requested revision is older than the history.
+/// Error: the requested revision is older than the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooOld {
     /// The oldest revision that a watch can start from.
     pub oldest: u64,
 }
 
-/// The objects of one revision, to be read in pages.
+/// The objects at one revision, to be read in pages.
 struct PagedList {
     id: u64,
     plural: &'static str,
@@ -59,13 +59,13 @@ struct PagedList {
     objects: Arc<[Arc<Stored>]>,
 }
 
-/// How long a paged list can be continued; etcd is compacted every five minutes.
+/// Lifetime of a paged list. It matches etcd, which is compacted every five minutes.
 const PAGED_LIST_TTL: Duration = Duration::from_secs(300);
-/// With more paged lists than this, the oldest one's reader gets 410 and starts again.
+/// Maximum number of paged lists. If there are more, the oldest is dropped; its reader gets 410 and starts again.
 const MAX_PAGED_LISTS: usize = 32;
 
 impl Store {
-    /// An empty store whose history keeps about `history_bytes` of changes for each kind.
+    /// Creates an empty store that keeps about `history_bytes` of changes for each kind.
     pub fn new(history_bytes: usize) -> Self {
         let store = || KindStore {
             objects: BTreeMap::new(),
@@ -99,7 +99,7 @@ impl Store {
         object
     }
 
-    /// Removes an object, whose last state was `value`.
+    /// Removes an object with the last state `value`.
     pub fn remove(&mut self, kind: &Kind, key: &ObjectKey, value: Value) -> Arc<Stored> {
         let revision = self.next_revision();
         let object = Arc::new(Stored::encode(kind, key.clone(), revision, value));
@@ -109,7 +109,7 @@ impl Store {
         object
     }
 
-    /// Keeps the objects of a kind as they are now, for a paged list. Returns the list's id.
+    /// Keeps the current objects of a kind for a paged list. Returns the id of the list.
     pub fn start_paged_list(&mut self, kind: &Kind) -> u64 {
         self.paged_lists.retain(|list| list.taken.elapsed() < PAGED_LIST_TTL);
         let plural = self.kinds.get_key_value(kind.plural).expect("a store for each kind").0;
@@ -133,13 +133,13 @@ impl Store {
         self.next_paged_list
     }
 
-    /// The objects of a paged list, with its revision; None if it has expired.
+    /// The objects of a paged list and its revision; None if the list has expired.
     pub fn paged_list(&self, kind: &Kind, id: u64) -> Option<(Arc<[Arc<Stored>]>, u64)> {
         let list = self.paged_lists.iter().find(|p| p.id == id && p.plural == kind.plural)?;
         (list.taken.elapsed() < PAGED_LIST_TTL).then(|| (list.objects.clone(), list.revision))
     }
 
-    /// Removes all history and all paged lists: watches from before now, and continued lists, get 410.
+    /// Removes all history and all paged lists. Watches from earlier revisions and continued lists get 410.
     pub fn compact(&mut self) {
         let revision = self.revision;
         for store in self.kinds.values_mut() {
@@ -167,7 +167,7 @@ impl KindStore {
         self.objects.len()
     }
 
-    /// The selected objects in the order of their keys.
+    /// The selected objects in key order.
     pub fn select<'a>(&'a self, selection: &'a Selection) -> impl Iterator<Item = &'a Arc<Stored>> {
         let from = match selection.key() {
             Some(key) => key,

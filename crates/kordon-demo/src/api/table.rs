@@ -6,7 +6,7 @@ use kordon_time::Timestamp;
 
 use super::{kinds::Kind, request::Query};
 
-/// A meta.k8s.io/v1 Table of objects, without the metadata of a list.
+/// A meta.k8s.io/v1 Table of objects, without list metadata.
 pub fn table(kind: &Kind, objects: impl Iterator<Item = Value>, query: &Query, now: Timestamp) -> Value {
     let columns: Vec<Value> = kind
         .columns

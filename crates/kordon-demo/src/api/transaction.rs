@@ -1,4 +1,4 @@
-//! One write: create, update or delete, with the checks that a server makes first.
+//! One write: create, update or delete, with the checks that a real server makes first.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
     validation,
 };
 
-/// A write in progress, over the locked store. A dry run makes all checks and changes nothing.
+/// A write in progress on the locked store. A dry run makes all checks and changes nothing.
 pub struct Transaction<'a> {
     pub store: &'a mut Store,
     pub rng: &'a mut Rng,
@@ -27,28 +27,28 @@ pub struct Transaction<'a> {
     pub now: Timestamp,
 }
 
-/// The index of the phase in `Kind::selectable` of namespaces.
+/// The index of the phase in the `Kind::selectable` of namespaces.
 const NAMESPACE_PHASE: usize = 0;
 
 /// The part of an object that an update changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Everything but the status, for kinds with a status subresource.
+    /// All fields except the status, for kinds with a status subresource.
     Main,
-    /// The status, and the metadata that its subresource may change.
+    /// The status, and the metadata that the status subresource may change.
     Status,
-    /// Everything, for changes by the server itself.
+    /// All fields, for changes by the server itself.
     Whole,
 }
 
-/// The method of a write, which decides the error for a wrong uid.
+/// The method of a write. It decides which error a wrong uid gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMethod {
     Put,
     Patch,
 }
 
-/// The options of a delete, from a `DeleteOptions` body or the query.
+/// The options of a delete, from a `DeleteOptions` body or from the query.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
     pub grace_seconds: Option<i64>,
@@ -58,9 +58,9 @@ pub struct DeleteOptions {
 
 /// The result of a delete.
 pub struct Deleted {
-    /// The last or the terminating state.
+    /// The last state of a removed object, or the state of a terminating one.
     pub object: Arc<Stored>,
-    /// Whether it is removed; false while a grace period or a finalizer keeps it.
+    /// Whether the object is removed. False while a grace period or a finalizer keeps it.
     pub gone: bool,
 }
 
@@ -90,7 +90,7 @@ impl Transaction<'_> {
         Ok(self.put(kind, key, value))
     }
 
-    /// Admits a new pod by the quotas of its namespace, which count it.
+    /// Admits a new pod by the quotas of its namespace, and counts it in them.
     fn count_in_quotas(&mut self, namespace: &str, pod: &Value) -> Result<(), Refusal> {
         let kind = kinds::named("resourcequotas");
         let quotas = self.store.objects_of(kind).objects().filter(|quota| quota.key.namespace == namespace);
@@ -102,7 +102,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Stores an object of the seed without checks, and fills in missing metadata.
+    /// Stores a seed object without checks. Fills in missing metadata.
     pub fn load(&mut self, kind: &Kind, mut value: Value) -> Arc<Stored> {
         self.name(&mut value);
         let namespace =
@@ -120,7 +120,7 @@ impl Transaction<'_> {
         self.put(kind, key, value)
     }
 
-    /// Changes an object: `change` computes the new state from the current one.
+    /// Updates an object. `change` computes the new state from the current one.
     pub fn update(
         &mut self,
         kind: &Kind,
@@ -191,7 +191,7 @@ impl Transaction<'_> {
             return Ok(Deleted { object: self.remove(kind, key, value), gone: true });
         }
         let due = match terminating {
-            // A shorter grace period counts from the start of the first one.
+            // A later, shorter grace period also counts from the start of the deletion.
             Some(due) => due + Span::from_secs(grace - so_far),
             None => self.now + Span::from_secs(grace),
         };
@@ -211,11 +211,11 @@ impl Transaction<'_> {
         Ok(Deleted { object, gone: false })
     }
 
-    /// Deletes the contents of a terminating namespace. There is no namespace controller, so the server does it.
+    /// Deletes the contents of a terminating namespace, in place of the missing namespace controller.
     fn delete_namespace_contents(&mut self, namespace: &str) {
         for kind in KINDS.iter().filter(|kind| kind.is_namespaced()) {
             for key in self.store.objects_of(kind).keys_in(namespace) {
-                // The object exists, and a delete without preconditions has no other error.
+                // This cannot fail: the object exists, and the delete has no preconditions.
                 let _ = self.delete(kind, &key, &DeleteOptions::default());
             }
         }
@@ -258,7 +258,7 @@ impl Transaction<'_> {
         removed
     }
 
-    /// Makes a name from generateName if there is none.
+    /// Generates a name from generateName if the object has no name.
     fn name(&mut self, value: &mut Value) {
         let prefix = text(value, "/metadata/generateName").to_owned();
         if text(value, "/metadata/name").is_empty() && !prefix.is_empty() {
@@ -267,7 +267,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// The NamespaceLifecycle admission plugin.
+    /// The NamespaceLifecycle admission plugin: refuses objects in missing or terminating namespaces.
     fn check_namespace(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
         let namespaces = kinds::named("namespaces");
         let Some(object) = self.store.object(namespaces, &ObjectKey::new("", namespace)) else {
@@ -276,7 +276,7 @@ impl Transaction<'_> {
         refuse_in_terminating_namespace(kind, name, object)
     }
 
-    /// Writes the metadata that the server sets on every new object.
+    /// Sets the metadata that the server controls on every new object.
     fn set_server_metadata(&mut self, kind: &Kind, namespace: &str, uid: &str, value: &mut Value) {
         let created = self.now.to_time();
         let fields = metadata(value);
@@ -292,7 +292,7 @@ impl Transaction<'_> {
             fields.entry("generation").or_insert_with(|| json!(1));
         }
         value["kind"] = kind.name.into();
-        // Events of both groups are stored as core events.
+        // Events of both groups are stored in the form of the core group.
         value["apiVersion"] = kinds::named(kind.plural).api_version().into();
     }
 
@@ -305,7 +305,7 @@ impl Transaction<'_> {
         [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
     }
 
-    /// Five characters that form no words.
+    /// A random suffix of five characters. The alphabet has no vowels, so it forms no words.
     fn suffix(&mut self) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
         (0..5).map(|_| char::from(ALPHABET[self.rng.usize(..ALPHABET.len())])).collect()
@@ -363,7 +363,7 @@ pub fn refuse_in_terminating_namespace(kind: &Kind, name: &str, namespace: &Stor
     Err(Refusal::forbidden(kind, name, &why).because(vec![cause]))
 }
 
-/// Checks the preconditions in the object itself: name, uid, resourceVersion.
+/// Checks the preconditions in an object: name, uid, resourceVersion.
 fn check_identity(
     kind: &Kind,
     key: &ObjectKey,
@@ -400,7 +400,7 @@ fn check_identity(
     Ok(())
 }
 
-/// Restores the fields that a client cannot change.
+/// Restores the fields that a client must not change.
 fn keep_server_fields(before: &Value, after: &mut Value) {
     let fields = metadata(after);
     for owned in [
@@ -442,7 +442,7 @@ fn increment_generation(value: &mut Value) {
     metadata(value).insert("generation".into(), (generation + 1).into());
 }
 
-/// Whether an object was kept only by finalizers and has none left.
+/// Whether only finalizers kept the object, and none is left.
 fn is_released(value: &Value) -> bool {
     let fields = &value["metadata"];
     !fields["deletionTimestamp"].is_null()

@@ -9,7 +9,7 @@ use super::{
     selector::label_selector_matches,
 };
 
-/// Validates a new object, or the new state of a changed one (`before` is the old state).
+/// Validates a new object, or the new state of a changed object; `before` is then the old state.
 pub fn check(kind: &Kind, value: &Value, before: Option<&Value>) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     let name = text(value, "/metadata/name");
@@ -34,7 +34,7 @@ pub fn check(kind: &Kind, value: &Value, before: Option<&Value>) -> Result<(), R
     if causes.is_empty() { Ok(()) } else { Err(Refusal::invalid(kind, name, causes)) }
 }
 
-/// A DNS-1123 subdomain of at most 253 characters.
+/// Checks that a name is a DNS-1123 subdomain of at most 253 characters.
 fn name_is_valid(name: &str, causes: &mut Vec<FieldCause>) {
     if name.is_empty() {
         let mut cause = FieldCause::required("metadata.name");
@@ -54,7 +54,7 @@ fn name_is_valid(name: &str, causes: &mut Vec<FieldCause>) {
     }
 }
 
-/// Validates taints (docs/upstream/operator-actions.md#2.4). The paths start with `metadata`, as upstream's do.
+/// Validates taints (docs/upstream/operator-actions.md#2.4). The field paths start with `metadata`, as in upstream.
 fn taints_are_valid(node: &Value, causes: &mut Vec<FieldCause>) {
     let Some(taints) = node.pointer("/spec/taints").and_then(Value::as_array) else { return };
     let mut seen: Vec<(&str, &str)> = Vec::new();
@@ -156,7 +156,7 @@ fn toleration_is_valid(toleration: &Value, path: &str, causes: &mut Vec<FieldCau
     }
 }
 
-/// A pod's spec is immutable except for images, additional tolerations and a deadline.
+/// Checks that a pod's spec changes only in images, additional tolerations and the deadline.
 fn pod_changed_only_what_it_may(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let fixed = |pod: &Value| {
         let mut spec = pod["spec"].clone();

@@ -1,11 +1,11 @@
-//! The forms in which an object is sent: whole, as JSON or protobuf, or only its metadata.
+//! The forms in which an object is sent: complete, as JSON or protobuf, or only its metadata.
 
 use bytes::Bytes;
 use serde_json::json;
 
 use super::{events, kinds::Kind, object::Stored, protobuf, request::View};
 
-/// The body of an object in the requested form. The whole object is not encoded again.
+/// The body of an object in the requested form. A complete object is not encoded again.
 pub fn shown(kind: &Kind, object: &Stored, form: View) -> Bytes {
     match form {
         View::Object | View::Table if kind.group == events::GROUP => {

@@ -1,4 +1,4 @@
-//! Watches: the history of a kind from a revision on, then new changes.
+//! Watches: the history of a kind from a revision, then new changes.
 
 use std::{collections::VecDeque, io, pin::pin, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ use super::{
 
 /// One open watch.
 ///
-/// It has no queue: when the kind changes, it reads the history from its cursor. So a client that does not read
+/// A watch has no queue. When its kind changes, it reads the history from its cursor, so a client that does not read
 /// costs no memory. A watch that falls behind the history sends the ERROR event 410, and the client lists again, as
 /// with a real server.
 struct Watch {
@@ -32,11 +32,11 @@ struct Watch {
     selection: Selection,
     form: View,
     include: String,
-    /// All changes up to this revision have been sent.
+    /// The revision up to which all changes have been sent.
     cursor: u64,
-    /// The objects of the initial list that are still to be sent.
+    /// Objects of the initial list that are not sent yet.
     initial: VecDeque<Arc<Stored>>,
-    /// The bookmark that ends a streaming list.
+    /// Whether the bookmark that ends a streaming list still has to be sent.
     initial_end: bool,
     bookmarks: Option<Instant>,
     deadline: Instant,
@@ -46,11 +46,11 @@ struct Watch {
     closed: bool,
 }
 
-/// How often a quiet watch sends a bookmark.
+/// Interval between bookmarks of a quiet watch.
 const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-/// How many changes are read at a time.
+/// Maximum number of changes that are read at a time.
 const BATCH: usize = 64;
-/// The timeout of a watch whose client sets none.
+/// Timeout of a watch if the client sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Answers a watch request.
@@ -100,7 +100,7 @@ pub fn open(
     Ok(reply::stream(media, chunks))
 }
 
-/// Checks the parameters of a streaming list; a server without them refuses (422).
+/// Checks the parameters of a streaming list. A server without streaming lists refuses them (422).
 fn check_streaming_list(api: &Api, kind: &Kind, request: &ApiRequest) -> Result<(), Refusal> {
     let query = &request.query;
     let asked = !query.text("sendInitialEvents").is_empty();
@@ -132,7 +132,7 @@ fn check_streaming_list(api: &Api, kind: &Kind, request: &ApiRequest) -> Result<
 }
 
 impl Watch {
-    /// The next chunk of the stream; None at its end.
+    /// The next chunk of the stream; None at the end.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         while !self.closed {
             let health = self.health.borrow_and_update().clone();
@@ -153,7 +153,7 @@ impl Watch {
         None
     }
 
-    /// Waits until there may be something to send; a stalled watch sends no bookmarks either.
+    /// Waits until there may be something to send. A stalled watch sends no bookmarks.
     async fn wait(&mut self, stalled: bool) {
         let bookmark = self.bookmarks.filter(|_| !stalled).unwrap_or(self.deadline);
         let timer = pin!(tokio::time::sleep_until(bookmark.min(self.deadline)));
@@ -203,14 +203,14 @@ impl Watch {
         }
     }
 
-    /// Ends a watch that cannot continue: the client must list again.
+    /// Ends a watch that has fallen behind the history. The client must list again.
     fn expire(&mut self, oldest: u64) -> Bytes {
         self.closed = true;
         let message = format!("too old resource version: {} ({oldest})", self.cursor);
         self.event("ERROR", &Refusal::expired(message).to_value())
     }
 
-    /// A bookmark, if it is time for one: everything up to `revision` has been sent.
+    /// Returns a bookmark if one is due. Everything up to `revision` must have been sent.
     fn due_bookmark(&mut self, revision: u64) -> Option<Bytes> {
         if self.bookmarks.is_none_or(|at| Instant::now() < at) {
             return None;
@@ -220,7 +220,7 @@ impl Watch {
         Some(self.bookmark(self.cursor, false))
     }
 
-    /// Writes the event of a change for this watch's selection, which an object can enter or leave by a change.
+    /// Writes a change as an event of this watch. By a change, an object can enter or leave the selection.
     fn write_change(&self, chunk: &mut BytesMut, change: &StoredWrite) {
         let was_in = change.before.as_ref().is_some_and(|before| self.selection.matches(before));
         let is_in = !change.removed && self.selection.matches(&change.object);
@@ -228,7 +228,7 @@ impl Watch {
             (false, false, _) => {}
             (false, true, _) => self.write_event(chunk, "ADDED", &change.object),
             (true, true, _) => self.write_event(chunk, "MODIFIED", &change.object),
-            // Sent as it last was within the selection, with the revision at which it left.
+            // The object left the selection: it is sent in its last selected state, with the revision at which it left.
             (true, false, Some(before)) if !change.removed => {
                 let last = Stored::encode(self.kind, before.key.clone(), change.revision, before.value());
                 self.write_event(chunk, "DELETED", &last);
@@ -237,7 +237,7 @@ impl Watch {
         }
     }
 
-    /// The object's bytes are copied: encoding it again for each watch would be most of the server's work.
+    /// Copies the object's bytes. Encoding the object again for each watch would be most of the server's work.
     fn write_event(&self, chunk: &mut BytesMut, what: &str, object: &Stored) {
         let body = match self.form {
             View::Protobuf => {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::objects::memory_kib;
 use kordon_time::Span;
 
-/// A threshold of eviction: the signal is met while less than this is available.
+/// An eviction threshold: it is met while less than this quantity of the signal is available.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoThreshold {
     pub signal: &'static str,
@@ -18,7 +18,7 @@ impl DemoThreshold {
         Self { signal, quantity }
     }
 
-    /// The threshold in the signal's unit: bytes, inodes or processes.
+    /// The threshold in the unit of the signal: bytes, inodes or processes.
     pub fn bytes(&self, capacity: i64) -> i64 {
         match self.quantity.strip_suffix('%') {
             Some(percent) => capacity * percent.parse::<i64>().unwrap_or(0) / 100,
@@ -30,7 +30,7 @@ impl DemoThreshold {
 pub const SOFT_MEMORY: DemoThreshold = DemoThreshold::new("memory.available", "1536Mi");
 pub const SOFT_DISK: DemoThreshold = DemoThreshold::new("nodefs.available", "20%");
 pub const SOFT_PROCESSES: DemoThreshold = DemoThreshold::new("pid.available", "10%");
-/// It is part of what is not allocatable.
+/// The hard memory threshold. It is part of the memory that is not allocatable.
 pub const HARD_MEMORY: DemoThreshold = DemoThreshold::new("memory.available", "512Mi");
 
 const HARD: [DemoThreshold; 6] = [
@@ -41,46 +41,46 @@ const HARD: [DemoThreshold; 6] = [
     DemoThreshold::new("imagefs.inodesFree", "5%"),
     DemoThreshold::new("pid.available", "5%"),
 ];
-/// The soft thresholds, and how long each may be met before pods are evicted.
+/// The soft thresholds, with the time that each must be met before pods are evicted.
 const SOFT: [(DemoThreshold, Grace); 3] = [
     (SOFT_MEMORY, Grace { text: "1m30s", span: Span::from_secs(90) }),
     (SOFT_DISK, Grace { text: "2m0s", span: Span::from_secs(120) }),
     (SOFT_PROCESSES, Grace { text: "1m30s", span: Span::from_secs(90) }),
 ];
-/// What is reclaimed beyond a threshold.
+/// Amounts that are reclaimed beyond the threshold.
 const MINIMUM_RECLAIM: [DemoThreshold; 2] =
     [DemoThreshold::new("memory.available", "512Mi"), DemoThreshold::new("nodefs.available", "1Gi")];
 
-/// How long a condition stays after its threshold was last met.
+/// Time that a condition stays True after its threshold was last met.
 pub const TRANSITION_PERIOD: Span = Span::from_secs(300);
-/// The longest grace period of a pod that a soft threshold evicts, in seconds.
+/// Longest grace period of pods that a soft threshold evicts, in seconds.
 pub const MAX_POD_GRACE_SECONDS: i64 = 30;
 
-/// How long a soft threshold may be met.
+/// The grace period of a soft threshold.
 #[derive(Clone, Copy, Debug)]
 struct Grace {
     text: &'static str,
     span: Span,
 }
 
-/// A threshold as the kubelet works with it.
+/// A threshold with its grace period and minimum reclaim.
 #[derive(Clone, Copy, Debug)]
 pub struct EvictionRule {
     pub threshold: DemoThreshold,
-    /// How long it may be met; None for a hard threshold.
+    /// The time for which it must be met; None for a hard threshold.
     pub grace: Option<Span>,
-    /// What is reclaimed beyond it.
+    /// Amount to reclaim beyond the threshold.
     reclaim: Option<DemoThreshold>,
 }
 
 impl EvictionRule {
-    /// What is reclaimed beyond the threshold, in the signal's unit.
+    /// The amount to reclaim beyond the threshold, in the unit of the signal.
     pub fn reclaim(&self, capacity: i64) -> i64 {
         self.reclaim.map_or(0, |reclaim| reclaim.bytes(capacity))
     }
 }
 
-/// All thresholds: hard before soft ones, those of memory first.
+/// All thresholds: hard thresholds before soft ones, and memory first.
 pub fn rules() -> Vec<EvictionRule> {
     let reclaim = |signal: &str| MINIMUM_RECLAIM.into_iter().find(|reclaim| reclaim.signal == signal);
     let rule = |threshold: DemoThreshold, grace| EvictionRule {
@@ -96,7 +96,7 @@ pub fn rules() -> Vec<EvictionRule> {
     all
 }
 
-/// The response to `/configz`: the kubelet's effective configuration (kubelet.config.k8s.io/v1beta1).
+/// The response to `/configz`: the effective configuration of the kubelet (kubelet.config.k8s.io/v1beta1).
 pub fn configz() -> Value {
     let parts = [general(), resources(), eviction()];
     let fields: Map<String, Value> = parts.into_iter().filter_map(into_map).flatten().collect();

@@ -9,7 +9,7 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The next step of a pod.
+/// The next step of a pod, with its timer.
 #[derive(Clone, Debug)]
 pub struct PendingStep {
     /// The pod's uid.
@@ -21,21 +21,21 @@ pub struct PendingStep {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerStep {
-    /// Sandbox and images: ContainerCreating.
+    /// Creates the sandbox and pulls images: ContainerCreating.
     Create,
-    /// Containers run and are not ready yet.
+    /// Starts the containers, which are not ready yet.
     Run,
-    /// Readiness probes succeed; also after the controller marked the pod as not ready.
+    /// Readiness probes succeed. Also follows when the controller has marked the pod as not ready.
     Ready,
-    /// A container that was killed starts again.
+    /// Restarts a container that was killed.
     Restart,
-    /// The containers exit by themselves.
+    /// The containers exit on their own.
     Finish,
-    /// The pod was deleted with this grace period: containers exit, the object is removed.
+    /// The pod was deleted with this grace period: its containers exit, and the object is removed.
     Stop { grace_seconds: i64 },
 }
 
-/// The next step of a pod and the time until then; None if nothing happens until it changes.
+/// The next step of a pod and the time until then; None if there is no step until the pod changes.
 pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(ContainerStep, Span)> {
     let between = |what: &str, low: f64, high: f64| {
         let share = random.rng(&[what, pod.uid()]).f64();
@@ -44,7 +44,7 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
     if pod.is_deleted() {
         let grace_seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(30);
         if grace_seconds == 0 {
-            return None; // Stopped already: a finalizer keeps the object.
+            return None; // It has stopped, and only a finalizer keeps the object.
         }
         return Some((ContainerStep::Stop { grace_seconds }, stopping_time(pod, grace_seconds, random)));
     }
@@ -59,7 +59,7 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
             let seconds: f64 = pod.annotation(RUN_SECONDS)?.parse().ok()?;
             let started = Timestamp::parse(&pod.status.start_time).unwrap_or(now);
             let end = started + between("finish", seconds * 0.6, seconds * 1.4);
-            // A pod of the seed may be overdue: it ends within two minutes.
+            // A pod of the seed may already be overdue. It then ends within two minutes.
             Some((ContainerStep::Finish, end.since(now).max(between("overdue", 20.0, 120.0))))
         }
         _ => None,
@@ -70,14 +70,15 @@ fn waits_to_restart(pod: &Pod) -> bool {
     pod.status.container_statuses.iter().any(|container| container.started_at().is_empty())
 }
 
-/// How long a container waits after its second and later failures: ten seconds, and each time twice as long.
+/// Backoff of a container before its restart: 10 seconds from the second failure on, doubled with each further failure,
+/// at most 300 seconds.
 fn back_off(pod: &Pod) -> Span {
     let restarts = pod.status.container_statuses.iter().map(|container| container.restart_count).max();
     let doublings = u32::try_from(restarts.unwrap_or(0) - 2).unwrap_or(0).min(5);
     Span::from_secs((10 << doublings).min(300))
 }
 
-/// How long the containers take to stop: most stop quickly, some use up the grace period.
+/// The time that the containers take to stop. Most stop quickly, some use the whole grace period.
 pub fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Span {
     let mut rng = random.rng(&["stop", pod.uid()]);
     let wanted = match rng.u8(..10) {
@@ -88,7 +89,7 @@ pub fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Spa
     wanted.min(Span::from_secs(grace_seconds))
 }
 
-/// The status to write with a step; None if there is none.
+/// The status to write with a step; None if nothing has to be written.
 pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: Timestamp) -> Option<Value> {
     let at = now.to_time();
     let condition = |kind: &str, status: &str| {
@@ -126,7 +127,7 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
                 condition("PodReadyToStartContainers", "True"),
                 clear(condition("Ready", "True")), clear(condition("ContainersReady", "True")),
             ]});
-            // If the controller marked the pod as not ready, the containers are still ready.
+            // If only the controller marked the pod as not ready, the containers are still ready and keep their status.
             if !pod.status.container_statuses.iter().all(|container| container.ready) {
                 let started = pod.status.container_statuses.iter().map(|container| container.started_at());
                 let started = started.max().filter(|started| !started.is_empty()).unwrap_or(&at);
@@ -138,7 +139,7 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
         ContainerStep::Restart => {
             json!({"containerStatuses": containers(pod, false, &json!({"running": {"startedAt": at}}))})
         }
-        // The pod is removed immediately, so its status need not be written.
+        // The object is removed immediately, so its status is not written.
         ContainerStep::Stop { .. } if pod.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
             return None;
         }
@@ -155,7 +156,8 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
     Some(status)
 }
 
-/// The status of a pod whose first container was killed at its memory limit: it starts again, at first at once.
+/// The status of a pod whose first container was killed at its memory limit. The container restarts; the first restart
+/// has no backoff.
 pub fn out_of_memory(pod: &Pod, now: Timestamp) -> Value {
     let at = now.to_time();
     let statuses = pod.status.container_statuses.iter().map(|container| {
@@ -176,7 +178,7 @@ pub fn out_of_memory(pod: &Pod, now: Timestamp) -> Value {
     })
 }
 
-/// The status of a pod that was evicted for a pressure.
+/// The status of a pod that was evicted because of pressure.
 pub fn evicted(pod: &Pod, message: &str, now: Timestamp) -> Value {
     let at = now.to_time();
     let failed = |kind: &str| json!({"type": kind, "status": "False", "reason": "PodFailed", "lastTransitionTime": at});
@@ -206,7 +208,7 @@ fn because(mut condition: Value, reason: &str) -> Value {
     condition
 }
 
-/// Removes the reason and message of an earlier write.
+/// Clears the reason and message that an earlier write set.
 fn clear(mut condition: Value) -> Value {
     condition["reason"] = Value::Null;
     condition["message"] = Value::Null;

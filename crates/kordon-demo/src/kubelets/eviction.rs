@@ -1,5 +1,5 @@
-//! A kubelet's pass over what its machine uses: it restarts containers that are out of memory, and evicts a pod where a
-//! threshold drives it to (docs/upstream/placement-and-pressure.md#6.3).
+//! A kubelet's pass over the usage of its machine. It restarts containers that are out of memory, and evicts a pod if a
+//! threshold requires it (docs/upstream/placement-and-pressure.md#6.3).
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// How long a pod gets to end that a hard threshold evicts.
+/// Grace period of a pod that a hard threshold evicts.
 const HARD_GRACE: Span = Span::from_secs(1);
 
-/// What a pass found.
+/// The result of a pass.
 #[derive(Default)]
 struct Findings {
     /// Pods with a container that has reached its memory limit.
     out_of_memory: Vec<Key>,
-    /// The resource that has to be reclaimed.
+    /// The resource that must be reclaimed.
     short_of: Option<&'static str>,
-    /// The pod to evict, its message and how long it takes to end.
+    /// The pod to evict, with the message and the time that it takes to end.
     victim: Option<(Key, String, Span)>,
 }
 
@@ -42,7 +42,7 @@ struct KubeletEvent<'a> {
 }
 
 impl Kubelets {
-    /// One pass. Without a leak and without pressure nothing can be met, and nothing is computed.
+    /// Runs one pass. Without a leak or pressure no threshold can be met, so nothing is computed.
     pub(super) async fn monitor(&mut self, node: &Arc<str>) {
         let now = self.clock.now();
         let Some(kubelet) = self.kubelets.get_mut(node) else { return };
@@ -93,7 +93,7 @@ impl Kubelets {
         self.set_timer(self.clock.now() + grace, Timer::Evict { key, uid, message });
     }
 
-    /// The containers of a pod that is evicted have ended.
+    /// Completes an eviction after the containers of the pod have ended.
     pub(super) async fn on_evicted(&mut self, key: &Key, uid: &str, message: &str) {
         let Some(pod) = self.pods.object(key).filter(|pod| pod.uid() == uid && !pod.is_finished()).cloned()
         else {
@@ -106,7 +106,7 @@ impl Kubelets {
         }
     }
 
-    /// Writes that a pod is not admitted to a node with these conditions.
+    /// Writes that a node with these conditions does not admit a pod.
     pub(super) async fn reject(&mut self, pod: &Pod) {
         let node: Arc<str> = pod.spec.node_name.as_str().into();
         let conditions: Vec<&str> = self.conditions_of(&node).into_iter().collect();
@@ -155,7 +155,7 @@ impl Kubelets {
                 let about = json!({"apiVersion": "v1", "kind": "Pod", "namespace": key.namespace, "name": key.name, "uid": pod.uid()});
                 (key.namespace, key.name, about)
             }
-            // A kubelet names its node where other events have a uid.
+            // For events about its node, a kubelet writes the node's name as the uid.
             None => {
                 let about = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": node});
                 ("default".to_owned(), node.to_owned(), about)

@@ -35,9 +35,9 @@ use super::{
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// The kubelets of all nodes: one task and one heap of timers, so that thousands of nodes are cheap.
+/// The kubelets of all nodes. They share one task and one heap of timers, so thousands of nodes are cheap.
 ///
-/// A disconnected kubelet does nothing, and its containers do not change.
+/// The containers of a disconnected kubelet do not change, and the kubelet does nothing.
 pub struct Kubelets {
     clock: Clock,
     writer: Writer,
@@ -49,7 +49,7 @@ pub struct Kubelets {
     /// The next step of each pod that has one.
     pending: BTreeMap<Key, PendingStep>,
     timers: BinaryHeap<Reverse<(Timestamp, u64, Timer)>>,
-    /// The number of timers set so far: orders timers of the same time, and identifies the valid one of a pod.
+    /// Number of timers set so far. It orders timers of equal time, and identifies the valid timer of a pod.
     timers_set: u64,
 }
 
@@ -69,18 +69,18 @@ pub enum NodeFault {
     Disconnect,
     /// The kubelet reaches the API again.
     Reconnect,
-    /// The container runtime stops responding: Ready=False, and no pod starts or stops.
+    /// The container runtime stops responding: Ready becomes False, and no pod starts or stops.
     StopRuntime,
     StartRuntime,
-    /// The kubelet reports this pressure (`MemoryPressure`, `DiskPressure`, `PIDPressure`), or its end.
+    /// The kubelet reports a pressure (`MemoryPressure`, `DiskPressure`, `PIDPressure`), or its end.
     Pressure(&'static str, PressureLevel),
-    /// A pod starts to take more memory each second, until the machine has `leaves` bytes left.
+    /// A pod takes more memory each second, until the machine has only `leaves` bytes left.
     Leak {
         pod: Key,
         bytes_per_second: i64,
         leaves: i64,
     },
-    /// The node is down for `down` and then runs another kernel.
+    /// The node is down for `down`, and then runs another kernel.
     Reboot {
         down: Span,
         kernel: String,
@@ -98,17 +98,17 @@ struct Kubelet {
     connection: Connection,
     /// Whether the container runtime responds.
     runtime: bool,
-    /// The pressures that it reports by a fault.
+    /// Pressures that a fault makes it report.
     pressures: BTreeSet<&'static str>,
-    /// The pressures that it finds itself.
+    /// Pressures that it measures itself.
     pressure: PressureState,
-    /// Its pods that leak memory, by uid.
+    /// The pods that leak memory, by uid.
     leaks: BTreeMap<String, MemoryLeak>,
-    /// The kernel since its last reboot; None for the one of its Node object.
+    /// The kernel since the last reboot; None for the kernel of the Node object.
     kernel: Option<String>,
-    /// Counts disconnections and reconnections: timers of an earlier session are ignored.
+    /// Number of disconnections and reconnections. Timers of an earlier session are ignored.
     session: u32,
-    /// When it last wrote its status.
+    /// The time of the last status write.
     reported: Timestamp,
     pods: BTreeSet<Key>,
 }
@@ -133,38 +133,38 @@ enum Timer {
         node: Arc<str>,
         session: u32,
     },
-    /// The containers of a pod that is evicted have ended.
+    /// The containers of an evicted pod end.
     Evict {
         key: Key,
         uid: String,
         message: String,
     },
-    /// A pod's next step, if `number` is still valid.
+    /// The next step of a pod is due, if `number` is still valid.
     Pod {
         key: Key,
         number: u64,
     },
 }
 
-/// A kubelet's state at the start.
+/// The initial state of a kubelet.
 #[derive(Clone, Debug)]
 pub struct InitialKubelet {
     pub node: String,
-    /// When it last renewed its lease; None if it is disconnected.
+    /// The time of the last Lease renewal; None if the kubelet is disconnected.
     pub renewed: Option<Timestamp>,
-    /// When it last wrote its status.
+    /// The time of the last status write.
     pub reported: Timestamp,
     pub pressures: BTreeSet<&'static str>,
 }
 
-/// Lease renewal: a quarter of the lease's 40 s, and up to 4 % more (docs/upstream/node-lifecycle.md#11.3).
+/// Lease renewal: a quarter of the lease's 40 s, plus up to 4 % of jitter (docs/upstream/node-lifecycle.md#11.3).
 const RENEW_EVERY: Span = Span::from_secs(10);
 const RENEW_JITTER: f64 = 0.04;
-/// How often the status is computed.
+/// Interval at which the status is computed.
 const STATUS_EVERY: Span = Span::from_secs(10);
-/// How often an unchanged status is written.
+/// Interval at which an unchanged status is written.
 const REPORT_EVERY: Span = Span::from_secs(300);
-/// When a failed renewal is retried.
+/// Delay before a failed renewal is retried.
 const RETRY: Span = Span::from_secs(1);
 
 impl Kubelets {
@@ -216,7 +216,7 @@ impl Kubelets {
         }
     }
 
-    /// Runs until `cancel`. `requests` are those that the API server passes on.
+    /// Runs until `cancel`. `requests` are the requests that the API server forwards.
     pub async fn run(
         mut self,
         mut inbox: mpsc::Receiver<KubeletMessage>,
@@ -286,7 +286,8 @@ impl Kubelets {
         }
     }
 
-    /// The kubelet reaches the API again: it renews its lease, reports its status and handles its pods.
+    /// Handles the return of the kubelet to the API: it renews its lease, reports its status and continues with its
+    /// pods.
     fn reconnect(&mut self, node: &Arc<str>) {
         let kubelet = self.kubelets.get_mut(node).expect("only existing kubelets reconnect");
         kubelet.connection = Connection::Up;
@@ -354,7 +355,7 @@ impl Kubelets {
         self.set_timer(now + Span::from_secs_f64(wait), Timer::Renew { node, session });
     }
 
-    /// Creates the lease again after its deletion.
+    /// Creates the lease again after it was deleted.
     async fn create_lease(&self, node: &str, now: Timestamp) -> Result<(), WriteError> {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -370,7 +371,7 @@ impl Kubelets {
         let now = self.clock.now();
         self.set_timer(now + STATUS_EVERY, Timer::Report { node: node.clone(), session });
         let key = Key { namespace: String::new(), name: node.to_string() };
-        // A running kubelet does not register a deleted node again.
+        // A running kubelet does not register its node again after a deletion.
         let Some(known) = self.nodes.object(&key) else { return };
         let kubelet = &self.kubelets[&node];
         let due = now.since(kubelet.reported) >= REPORT_EVERY;
@@ -410,7 +411,7 @@ impl Kubelets {
         }
     }
 
-    /// Sets the timer of a pod's next step.
+    /// Sets the timer for a pod's next step.
     fn schedule_step(&mut self, key: &Key) {
         let Some(pod) = self.pods.object(key) else {
             self.pending.remove(key);
@@ -426,7 +427,7 @@ impl Kubelets {
             return;
         };
         if self.pending.get(key).is_some_and(|on| on.uid == pod.uid() && on.step == step) {
-            return; // Scheduled already.
+            return; // It is already scheduled.
         }
         let uid = pod.uid().to_owned();
         let number = self.set_timer(self.clock.now() + wait, Timer::Pod { key: key.clone(), number: 0 });
@@ -454,7 +455,7 @@ impl Kubelets {
                     self.on_pod(&change);
                 }
             }
-            // Gone, or replaced by another of the same name: the watch reports it.
+            // The pod is gone or was replaced by one of the same name. The watch reports it.
             Ok(None) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => {
                 self.errors
@@ -466,7 +467,7 @@ impl Kubelets {
         }
     }
 
-    /// Returns the pod as written; None if it was deleted.
+    /// Writes a step of a pod. Returns the pod as written; None if it was deleted.
     async fn take_step(&self, pod: &Pod, step: ContainerStep) -> Result<Option<Pod>, WriteError> {
         let key = Key::of(pod);
         let path = path::pod(&key);
@@ -486,7 +487,7 @@ impl Kubelets {
         self.kubelets.get(node).map(|kubelet| kubelet.conditions(self.clock.now())).unwrap_or_default()
     }
 
-    /// Sets a timer and returns its number, which a pod's timer carries.
+    /// Sets a timer and returns its number. A pod's timer also carries the number.
     fn set_timer(&mut self, at: Timestamp, timer: Timer) -> u64 {
         self.timers_set += 1;
         let timer = match timer {
@@ -499,7 +500,7 @@ impl Kubelets {
 }
 
 impl Kubelet {
-    /// The pressures that its node reports.
+    /// The pressures that the node reports.
     fn conditions(&self, now: Timestamp) -> BTreeSet<&'static str> {
         self.pressures.iter().copied().chain(self.pressure.conditions(now)).collect()
     }

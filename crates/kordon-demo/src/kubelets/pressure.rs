@@ -1,4 +1,4 @@
-//! The rules of node-pressure eviction: which threshold is met, and which pod goes first
+//! Rules of node-pressure eviction: which thresholds are met, and which pod is evicted first
 //! (docs/upstream/placement-and-pressure.md#6).
 
 use std::{
@@ -13,24 +13,24 @@ use super::{
 use crate::objects::{Object, Pod, memory_kib};
 use kordon_time::{Span, Timestamp};
 
-/// What a kubelet remembers between its passes.
+/// State that a kubelet keeps between passes.
 #[derive(Clone, Debug, Default)]
 pub struct PressureState {
-    /// Since when each rule has been met, by its place among all rules.
+    /// The time since which each rule has been met, by index of the rule.
     met_since: BTreeMap<usize, Timestamp>,
-    /// Rules whose grace period was over: they are met until what they reclaim is reached.
+    /// Rules that have started to evict. They count as met until their minimum reclaim is reached.
     driving: BTreeSet<usize>,
-    /// When a rule of each node condition was last met.
+    /// The time at which a rule of each node condition was last met.
     condition_met: BTreeMap<&'static str, Timestamp>,
-    /// Until when the kubelet waits for the pod that it evicts.
+    /// The time until which the kubelet waits for the pod that it is evicting.
     pub evicts_until: Option<Timestamp>,
 }
 
-/// A threshold that makes the kubelet evict a pod.
+/// A signal whose threshold makes the kubelet evict a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StarvedSignal {
     pub signal: &'static str,
-    /// The threshold and what is available, in the signal's unit.
+    /// The threshold and the available amount, in the unit of the signal.
     pub threshold: i64,
     pub available: i64,
     pub kind: EvictionUrgency,
@@ -42,22 +42,22 @@ pub enum EvictionUrgency {
     Soft,
 }
 
-/// The priority from which on a pod is critical.
+/// Lowest priority of a critical pod.
 const CRITICAL: i64 = 2_000_000_000;
 
 impl PressureState {
-    /// Whether nothing is left of an earlier pressure.
+    /// Whether no earlier pressure has an effect any more.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.met_since.is_empty() && self.conditions(now).next().is_none()
     }
 
-    /// The node conditions that are true.
+    /// The pressure conditions that are True.
     pub fn conditions(&self, now: Timestamp) -> impl Iterator<Item = &'static str> {
         let recent = move |(_, met): &(&&str, &Timestamp)| now.since(**met) < config::TRANSITION_PERIOD;
         self.condition_met.iter().filter(recent).map(|(condition, _)| *condition)
     }
 
-    /// One pass over what the machine uses. Returns the shortage for which a pod has to go, if any.
+    /// Runs one pass over the usage of the machine. Returns the signal for which a pod must be evicted, if any.
     pub fn observe(&mut self, sample: &MachineSample, now: Timestamp) -> Option<StarvedSignal> {
         let rules = config::rules();
         let mut shortages = Vec::new();
@@ -74,12 +74,13 @@ impl PressureState {
                 shortages.push(shortage);
             }
         }
-        // The rules are in the order of their urgency.
+        // The rules are sorted by urgency.
         shortages.into_iter().next()
     }
 }
 
-/// A rule that is met; one that already drives evictions is met until what it reclaims is reached.
+/// The signal of a rule, if the rule is met. A rule that has started to evict counts as met until its minimum reclaim
+/// is reached.
 fn shortage(rule: &EvictionRule, sample: &MachineSample, is_driving: bool) -> Option<StarvedSignal> {
     let signal = rule.threshold.signal;
     let (available, capacity) = observed(signal, sample);
@@ -89,7 +90,7 @@ fn shortage(rule: &EvictionRule, sample: &MachineSample, is_driving: bool) -> Op
     (available < wanted).then_some(StarvedSignal { signal, threshold, available, kind })
 }
 
-/// What is available of a signal, and its capacity.
+/// The available amount of a signal, and its capacity.
 fn observed(signal: &str, sample: &MachineSample) -> (i64, i64) {
     let (free, size) = (sample.disk_available(), sample.disk_capacity);
     match signal {
@@ -112,7 +113,7 @@ fn condition(signal: &str) -> &'static str {
     }
 }
 
-/// The resource as messages name it.
+/// The resource of a signal, as messages name it.
 pub fn resource(signal: &str) -> &'static str {
     match signal {
         "memory.available" | "allocatableMemory.available" => "memory",
@@ -122,7 +123,7 @@ pub fn resource(signal: &str) -> &'static str {
     }
 }
 
-/// The pods of a machine in the order in which they are evicted, without those that are exempt.
+/// The pods of a machine in the order of eviction, without exempt pods.
 pub fn victims<'a, 's>(signal: &str, sample: &'s MachineSample<'a>) -> Vec<&'s PodSample<'a>> {
     let mut pods: Vec<&PodSample> = sample.pods.iter().filter(|pod| !is_exempt(pod.pod)).collect();
     pods.sort_by_key(|pod| {
@@ -133,7 +134,7 @@ pub fn victims<'a, 's>(signal: &str, sample: &'s MachineSample<'a>) -> Vec<&'s P
     pods
 }
 
-/// What a pod uses of a signal's resource, and what it requests; None where there are no requests.
+/// A pod's usage of the signal's resource and its request; the request is None if the resource has no requests.
 pub fn demand(signal: &str, pod: &PodSample) -> (i64, Option<i64>) {
     match resource(signal) {
         "memory" => (pod.memory.working_set, Some(pod.pod.requests().1 * 1024)),
@@ -148,7 +149,7 @@ fn storage_request(pod: &Pod) -> i64 {
     texts.filter_map(|text| memory_kib(text)).sum::<i64>() * 1024
 }
 
-/// Whether no pressure evicts it: static pods and critical ones.
+/// Whether pressure never evicts the pod: it is static or critical.
 fn is_exempt(pod: &Pod) -> bool {
     pod.spec.priority >= CRITICAL || pod.controller().is_some_and(|owner| owner.kind == "Node")
 }
@@ -170,7 +171,7 @@ pub fn rejects(conditions: &BTreeSet<&'static str>, pod: &Pod) -> bool {
     pod.is_best_effort() && !tolerates
 }
 
-/// The message about a pod that is evicted, as a kubelet writes it.
+/// The message about an evicted pod, as a kubelet writes it.
 pub fn message(shortage: &StarvedSignal, pod: &PodSample) -> String {
     let what = resource(shortage.signal);
     let amount = |amount: i64| match what {
@@ -207,7 +208,7 @@ pub fn message(shortage: &StarvedSignal, pod: &PodSample) -> String {
     text
 }
 
-/// Bytes as a Kubernetes quantity: with the largest binary suffix that leaves a whole number.
+/// Formats bytes as a Kubernetes quantity, with the largest binary suffix that leaves a whole number.
 fn quantity(bytes: i64) -> String {
     let suffixes = ["", "Ki", "Mi", "Gi", "Ti"];
     let (mut number, mut suffix) = (bytes, 0);
@@ -219,7 +220,8 @@ fn quantity(bytes: i64) -> String {
 }
 
 impl MachineSample<'_> {
-    /// The limit of the cgroup of all pods: it leaves out what is reserved, and not what eviction keeps free.
+    /// The memory limit of the cgroup of all pods: reserved memory is excluded, the hard eviction threshold is
+    /// included.
     pub fn pods_memory_limit(&self) -> i64 {
         self.allocatable_memory + HARD_MEMORY.bytes(self.memory_capacity)
     }
@@ -246,13 +248,13 @@ mod tests {
         assert_eq!(observe(&mut state, 1400, 0), None);
         assert_eq!(state.conditions(START).collect::<Vec<_>>(), ["MemoryPressure"]);
         assert_eq!(observe(&mut state, 1400, 80), None);
-        // It recovers in between, and the grace period starts again.
+        // The level recovers in between, so the grace period starts again.
         assert_eq!(observe(&mut state, 1600, 85), None);
         assert_eq!(observe(&mut state, 1400, 90), None);
         assert_eq!(observe(&mut state, 1400, 170), None);
         let shortage = observe(&mut state, 1400, 180).expect("met for 90 s");
         assert_eq!((shortage.kind, shortage.threshold), (EvictionUrgency::Soft, 1536 << 20));
-        // Until what is to be reclaimed is there too.
+        // Evictions continue until the minimum reclaim is also available.
         assert!(observe(&mut state, 1800, 190).is_some());
         assert_eq!(observe(&mut state, 2100, 200), None);
         assert_eq!(observe(&mut state, 1800, 210), None);
@@ -267,7 +269,8 @@ mod tests {
         assert_eq!((shortage.kind, shortage.signal), (EvictionUrgency::Hard, "memory.available"));
     }
 
-    /// Rows of docs/upstream/placement-and-pressure.md#6.7: the QoS class is no key, bytes over the request are.
+    /// Rows of docs/upstream/placement-and-pressure.md#6.7: bytes over the request are a sort key, the QoS class is
+    /// not.
     #[test]
     fn pods_over_their_request_go_first_then_by_priority_then_by_how_much() {
         let pods: Vec<Pod> = [

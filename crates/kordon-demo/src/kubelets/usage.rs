@@ -1,7 +1,7 @@
-//! What containers, pods and machines use: memory, CPU, disk, inodes and processes.
+//! Usage of containers, pods and machines: memory, CPU, disk, inodes and processes.
 //!
-//! Nothing is stored. Each number is computed from the seed, the object's uid and the time, and changes slowly around
-//! its own middle: mostly below the request, for a few pods above it.
+//! Nothing is stored. Each number is computed from the seed, the object's uid and the time. It changes slowly around a
+//! mean, which is below the request for most pods and above it for a few.
 
 use std::{collections::BTreeMap, f64::consts::TAU};
 
@@ -14,18 +14,18 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// What the containers of one pod use.
+/// Usage of the containers of one pod.
 #[derive(Clone, Debug)]
 pub struct PodSample<'a> {
     pub pod: &'a Pod,
     pub containers: Vec<ContainerSample<'a>>,
     pub volumes: Vec<VolumeSample<'a>>,
-    /// The pod's cgroup: its containers and its sandbox.
+    /// Memory of the pod's cgroup: its containers and its sandbox.
     pub memory: MemorySample,
     pub processes: i64,
 }
 
-/// What one container uses.
+/// Usage of one container.
 #[derive(Clone, Debug)]
 pub struct ContainerSample<'a> {
     pub name: &'a str,
@@ -34,7 +34,7 @@ pub struct ContainerSample<'a> {
     /// The memory limit in bytes; 0 without one.
     pub memory_limit: i64,
     pub cpu: CpuSample,
-    /// The writable layer.
+    /// Disk usage of the writable layer.
     pub layer: DiskSample,
     pub logs: DiskSample,
 }
@@ -43,7 +43,7 @@ pub struct ContainerSample<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemorySample {
     pub working_set: i64,
-    /// With the page cache that can be dropped.
+    /// Includes the page cache that can be dropped.
     pub usage: i64,
     pub rss: i64,
 }
@@ -52,7 +52,7 @@ pub struct MemorySample {
 pub struct CpuSample {
     /// Billionths of a core.
     pub nano_cores: i64,
-    /// Since the start.
+    /// Total since the start.
     pub core_nano_seconds: i64,
 }
 
@@ -68,29 +68,29 @@ pub struct VolumeSample<'a> {
     pub used: DiskSample,
 }
 
-/// Memory that a pod's first container takes and does not give back.
+/// Memory that a pod's first container takes and never returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLeak {
     pub since: Timestamp,
     pub bytes_per_second: i64,
-    /// It stops growing when the machine has so many bytes left.
+    /// The leak stops when the machine has this many bytes left.
     pub leaves: i64,
 }
 
-/// What one machine uses, and what it has.
+/// Usage and capacity of one machine.
 #[derive(Clone, Debug)]
 pub struct MachineSample<'a> {
     pub pods: Vec<PodSample<'a>>,
-    /// Bytes of memory.
+    /// Memory of the machine, in bytes.
     pub memory_capacity: i64,
     pub allocatable_memory: i64,
     pub kubelet: MemorySample,
     pub runtime: MemorySample,
-    /// All other processes outside pods.
+    /// Memory of all other processes outside pods.
     pub other: MemorySample,
     pub disk_capacity: DiskSample,
     pub disk_used: DiskSample,
-    /// The part of the used disk that images have; they are on the same filesystem.
+    /// The part of `disk_used` that images take. They are on the same filesystem.
     pub images: DiskSample,
     pub max_processes: i64,
     pub processes: i64,
@@ -100,11 +100,11 @@ pub struct MachineSample<'a> {
 const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
 const PAGE: i64 = 4096;
-/// What a pod's sandbox needs.
+/// Memory of a pod's sandbox.
 const SANDBOX: MemorySample = MemorySample { working_set: MIB / 2, usage: MIB / 2, rss: MIB / 16 };
 
 impl<'a> PodSample<'a> {
-    /// What a running pod uses; None for one that does not run.
+    /// The usage of a running pod; None for a pod that does not run.
     pub fn of(pod: &'a Pod, random: RandomSource, now: Timestamp) -> Option<Self> {
         if pod.status.phase != "Running" {
             return None;
@@ -118,7 +118,7 @@ impl<'a> PodSample<'a> {
             .filter_map(|container| {
                 let status = pod.status.container_statuses.iter().find(|is| is.name == container.name);
                 let started = match status {
-                    // One that waits to start again uses nothing.
+                    // A container that waits for its restart uses nothing.
                     Some(status) => Timestamp::parse(status.started_at())?,
                     None => start,
                 };
@@ -131,7 +131,7 @@ impl<'a> PodSample<'a> {
         Some(Self { pod, containers, volumes, memory, processes })
     }
 
-    /// Bytes of disk and inodes that count against ephemeral storage: writable layers, logs and local volumes.
+    /// Disk usage that counts against ephemeral storage: writable layers, logs and local volumes.
     pub fn disk(&self) -> DiskSample {
         let containers = self.containers.iter().map(|container| container.layer.plus(container.logs));
         let volumes = self.volumes.iter().filter(|volume| volume.is_local()).map(|volume| volume.used);
@@ -144,7 +144,7 @@ impl<'a> PodSample<'a> {
 }
 
 impl<'a> ContainerSample<'a> {
-    /// Whether it uses all that its limit allows.
+    /// Whether the container has reached its memory limit.
     pub fn is_out_of_memory(&self) -> bool {
         self.memory_limit > 0 && self.memory.working_set >= self.memory_limit
     }
@@ -172,7 +172,7 @@ impl<'a> ContainerSample<'a> {
             core_nano_seconds: (mean * age) as i64,
         };
         let layer = DiskSample { bytes: rng.i64(32..900) * 1024, inodes: rng.i64(8..60) };
-        // A log is rotated at 10 MiB; the kubelet keeps five.
+        // A log is rotated at 10 MiB, and the kubelet keeps five files.
         let written = (age * (20.0 + 400.0 * rng.f64())) as i64;
         let logs = DiskSample {
             bytes: 4096 + if written < 50 * MIB { written } else { 40 * MIB + written % (10 * MIB) },
@@ -231,7 +231,7 @@ impl<'a> VolumeSample<'a> {
         Self { volume, used }
     }
 
-    /// Whether it is on the disk of the machine.
+    /// Whether the volume is on the machine's disk.
     fn is_local(&self) -> bool {
         match self.volume.source() {
             VolumeSource::EmptyDir | VolumeSource::ConfigMap => true,
@@ -241,7 +241,7 @@ impl<'a> VolumeSample<'a> {
 }
 
 impl<'a> MachineSample<'a> {
-    /// What a machine with these pods uses, some of which, by uid, leak memory.
+    /// The usage of a machine with these pods. `leaks` has the memory leaks, by uid of the pod.
     pub fn of(
         node: &Node,
         pods: impl Iterator<Item = &'a Pod>,
@@ -278,7 +278,7 @@ impl<'a> MachineSample<'a> {
             disk_capacity: DiskSample { bytes: disk_bytes, inodes: disk_bytes / 16384 },
             disk_used,
             images,
-            // As Linux sets threads-max.
+            // The default of Linux for threads-max.
             max_processes: memory_capacity / (8 * 16384),
             processes,
             cpu: cpu.plus(daemons),
@@ -329,8 +329,8 @@ impl<'a> MachineSample<'a> {
         }
     }
 
-    /// Adds what explains a pressure that the kubelet reports by a fault: a process outside of pods, or files, that keep
-    /// the signal about its soft threshold. It never stays below for the threshold's whole grace period.
+    /// Adds a cause for a pressure that a fault makes the kubelet report: a process outside pods, or files. It moves
+    /// the signal around its soft threshold, but never below for the whole grace period of the threshold.
     pub fn add_cause(&mut self, condition: &str, now: Timestamp) {
         let is_below = now.as_nanos() / 1_000_000_000 % 80 < 60;
         let near = |threshold: i64| threshold + if is_below { -threshold / 12 } else { threshold / 15 };
@@ -353,24 +353,24 @@ impl<'a> MachineSample<'a> {
     }
 }
 
-/// The memory around which a container's working set changes, in bytes.
+/// The mean of a container's working set, in bytes.
 fn typical_memory(request: i64, limit: i64, rng: &mut Rng) -> i64 {
     let share = rng.f64();
     let of_request = |share: f64| (request as f64 * share) as i64;
     match (request, limit) {
         (0, _) => 24 * MIB + (share * 200.0) as i64 * MIB,
         (_, 1..) if limit <= request => of_request(0.35 + 0.5 * share),
-        // One of seven is above its request.
+        // One in seven is above its request.
         _ => of_request(0.45 + 0.75 * share * share),
     }
 }
 
-/// How much of its memory a container of this age in seconds has come to use.
+/// The share of its memory that a container of this age, in seconds, uses.
 fn warm_up(age: f64) -> f64 {
     0.3 + 0.7 * (age / 90.0).min(1.0)
 }
 
-/// A value that changes by up to this share around `middle`, in a period of its own of 5 to 25 minutes.
+/// A value that varies by up to `share` around `middle`, with a random period of 5 to 25 minutes.
 fn slowly(middle: f64, share: f64, rng: &mut Rng, now: Timestamp) -> f64 {
     let period = 300.0 + 1200.0 * rng.f64();
     let seconds = now.as_nanos() as f64 / 1e9;

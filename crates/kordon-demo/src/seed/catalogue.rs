@@ -1,28 +1,28 @@
-//! The table of services that run in the embedded cluster.
+//! The services that run in the embedded cluster.
 
-/// One service of a fictional company. Workloads, budgets and pods are generated from it.
+/// A service of a fictional company. Its workloads, budgets and pods are generated from this entry.
 #[derive(Clone, Copy, Debug)]
 pub struct CatalogueService {
     pub namespace: &'static str,
     pub name: &'static str,
     pub kind: CatalogueKind,
-    /// Pods in a cluster of the default size.
+    /// Number of pods in a cluster of the default size.
     pub replicas: usize,
     pub image: &'static str,
-    /// CPU request in thousandths of a core; 0 for no requests at all (QoS BestEffort).
+    /// CPU request in thousandths of a core; 0 for a service without requests (QoS BestEffort).
     pub cpu_milli: i64,
     /// Memory request in MiB.
     pub memory_mib: i64,
     pub memory_limit: CatalogueLimit,
     pub tolerance: EvictionTolerance,
-    /// The only pool of nodes it may run in.
+    /// The only node pool in which the pods may run.
     pub pool: Option<&'static str>,
     pub priority: Option<&'static str>,
-    /// terminationGracePeriodSeconds.
+    /// `terminationGracePeriodSeconds`.
     pub grace_seconds: i64,
     pub budget: CatalogueBudget,
     pub volume: CatalogueVolume,
-    /// A finalizer on each pod.
+    /// Finalizer of each pod.
     pub finalizer: Option<&'static str>,
 }
 
@@ -34,10 +34,10 @@ pub enum CatalogueKind {
     Bare,
 }
 
-/// How long the pods stay on a node that is not ready or unreachable.
+/// Toleration of the pods for a node that is not ready or unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionTolerance {
-    /// The default of admission: 300 seconds.
+    /// The default that admission sets: 300 seconds.
     Default,
     Seconds(i64),
     Unlimited,
@@ -46,7 +46,7 @@ pub enum EvictionTolerance {
 /// The memory limit of a service with requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatalogueLimit {
-    /// As much as it requests.
+    /// Equal to the request.
     Request,
     None,
 }
@@ -65,7 +65,7 @@ pub enum CatalogueVolume {
     Claim,
 }
 
-/// A DaemonSet with a pod on every node.
+/// A DaemonSet that runs a pod on every node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeAgent {
     pub name: &'static str,
@@ -76,7 +76,7 @@ pub struct NodeAgent {
     pub priority: Option<&'static str>,
 }
 
-/// Name and value of each PriorityClass.
+/// Name and value of each priority class.
 pub const PRIORITY_CLASSES: &[(&str, i64)] = &[
     ("system-node-critical", 2_000_001_000),
     ("system-cluster-critical", 2_000_000_000),
@@ -84,7 +84,7 @@ pub const PRIORITY_CLASSES: &[(&str, i64)] = &[
     ("interruptible", -100),
 ];
 
-/// The most important first: a small cluster has only the first ones.
+/// The most important agent comes first. A small cluster has only the first ones.
 pub const NODE_AGENTS: &[NodeAgent] = &[
     NodeAgent {
         name: "cilium",
@@ -114,7 +114,7 @@ pub const NODE_AGENTS: &[NodeAgent] = &[
 
 /// The static pods of a control-plane node.
 ///
-/// There is no kube-controller-manager: kordon's own controller runs beside the embedded cluster.
+/// kube-controller-manager is missing: kordon's own controller runs beside the embedded cluster.
 pub const STATIC_PODS: &[(&str, &str)] = &[
     ("etcd", "registry.k8s.io/etcd:3.6.5-0"),
     ("kube-apiserver", "registry.k8s.io/kube-apiserver:v1.36.3"),
@@ -139,7 +139,7 @@ const PLAIN: CatalogueService = CatalogueService {
     finalizer: None,
 };
 
-/// A service without memory limit, which can use up its node.
+/// A service without a memory limit, which can exhaust its node.
 pub const SESSION_CACHE: CatalogueService = CatalogueService {
     namespace: "shop",
     name: "session-cache",
@@ -151,7 +151,7 @@ pub const SESSION_CACHE: CatalogueService = CatalogueService {
     ..PLAIN
 };
 
-/// A pod or two on every node that request nothing and matter least.
+/// Pods without requests and with the lowest priority, one or two on every node.
 pub const THUMBNAILS: CatalogueService = CatalogueService {
     namespace: "batch",
     name: "thumbnails",
@@ -163,7 +163,7 @@ pub const THUMBNAILS: CatalogueService = CatalogueService {
     ..PLAIN
 };
 
-/// A service that makes room for itself on the nodes that `MODEL_TRAINING` fills.
+/// A service that preempts the pods of `MODEL_TRAINING`.
 pub const RISK_MODEL: CatalogueService = CatalogueService {
     namespace: "payments",
     name: "risk-model",
@@ -175,7 +175,7 @@ pub const RISK_MODEL: CatalogueService = CatalogueService {
     ..PLAIN
 };
 
-/// Fills the spot nodes of a cluster of 24 nodes beside one pod of `RISK_MODEL`.
+/// Fills the spot nodes of a cluster of 24 nodes, apart from the room for one pod of `RISK_MODEL`.
 pub const MODEL_TRAINING: CatalogueService = CatalogueService {
     namespace: "batch",
     name: "model-training",
@@ -188,7 +188,7 @@ pub const MODEL_TRAINING: CatalogueService = CatalogueService {
     ..PLAIN
 };
 
-/// All services, the most instructive first: a cluster with few pods has only the first ones.
+/// All services, the most instructive first. A cluster with few pods has only the first ones.
 pub const SERVICES: &[CatalogueService] = &[
     CatalogueService {
         namespace: "shop",

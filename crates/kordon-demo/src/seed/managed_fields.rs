@@ -1,12 +1,13 @@
-//! `managedFields`, a third of a real object's size.
+//! `managedFields`, which make up a third of the size of a real object.
 
 use serde_json::{Map, Value, json};
 
 use kordon_time::Timestamp;
 
-/// `managedFields` of `object`: one entry for each manager, subresource (empty: none) and time of the last write.
+/// Creates the `managedFields` of `object`: one entry for each manager, subresource (may be empty) and time of the last
+/// write.
 ///
-/// A manager of the `status` subresource owns the status, any other the rest.
+/// A manager of the subresource `status` owns the status, other managers own the rest.
 pub fn managed(object: &Value, managers: &[(&str, &str, Timestamp)]) -> Value {
     managers
         .iter()
@@ -42,7 +43,7 @@ fn owned(object: &Value, status: bool) -> Value {
     Value::Object(fields)
 }
 
-/// The metadata that a client sets.
+/// The metadata fields that a client sets.
 fn metadata(value: &Value) -> Value {
     let mut set = Map::new();
     for name in ["annotations", "finalizers", "generateName", "labels", "ownerReferences"] {
@@ -53,7 +54,7 @@ fn metadata(value: &Value) -> Value {
     Value::Object(set)
 }
 
-/// The keys that identify items of a list; lists of other items are owned as a whole.
+/// The keys that identify items of lists. Other lists are owned as a whole.
 const KEYS: [&[&str]; 5] = [&["containerPort", "protocol"], &["mountPath"], &["uid"], &["type"], &["name"]];
 
 fn set_of(value: &Value) -> Value {

@@ -27,28 +27,28 @@ pub const VERSION: &str = "v1.36.3";
 pub struct Seed {
     pub machines: Vec<Machine>,
     workloads: Vec<SeedWorkload>,
-    /// In the order of their workloads.
+    /// Sorted by workload.
     pods: Vec<PodSeed>,
-    /// Namespaces that have a ResourceQuota of as many pods as they have.
+    /// Namespaces with a ResourceQuota that allows exactly the pods they have.
     pub quotas: &'static [&'static str],
     random: RandomSource,
     epoch: Timestamp,
 }
 
-/// How much there is in a cluster.
+/// Size of the initial cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct SeedSize {
     pub nodes: usize,
     pub pods: usize,
-    /// Services beside those of every cluster.
+    /// Services in addition to those of every cluster.
     pub services: &'static [CatalogueService],
 }
 
-/// What happened to a machine before the start.
+/// History of a machine before the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineHistory {
     Healthy,
-    /// Its last heartbeat was this long ago; the controller has not noticed yet.
+    /// The last heartbeat was this long ago, and the controller has not noticed yet.
     DisconnectedFor(Span),
     /// The controller marked it Unknown and tainted it this long ago.
     UnknownFor(Span),
@@ -56,15 +56,15 @@ pub enum MachineHistory {
     MemoryPressureFor(Span),
 }
 
-/// The state of a pod at the start.
+/// State of a pod at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialPodState {
     Running,
-    /// Its node became Unknown this long ago, and the pod was marked as not ready.
+    /// Its node became Unknown `since` ago, and the pod was marked as not ready.
     NotReady {
         since: Span,
     },
-    /// Also marked as not ready, then deleted this long ago; its disconnected kubelet does not know.
+    /// Marked as not ready as well, and deleted `at` ago. Its disconnected kubelet does not know of the deletion.
     Evicted {
         since: Span,
         at: Span,
@@ -81,11 +81,11 @@ pub struct SeedWorkload {
     pub namespace: String,
     pub name: String,
     pub owner: SeedOwner,
-    /// Desired pods; for a node agent one per machine.
+    /// Desired number of pods; for a node agent, the number of machines.
     pub replicas: usize,
-    /// Labels that select its pods.
+    /// The labels by which its pods are selected.
     pub labels: Value,
-    /// The pod template of the pods' direct owner.
+    /// The pod template of the direct owner of the pods.
     pub template: Value,
     /// The pod-template-hash, for pods of a Deployment.
     hash: Option<String>,
@@ -95,14 +95,14 @@ pub struct SeedWorkload {
 pub enum SeedOwner {
     Service(CatalogueService),
     Agent(NodeAgent),
-    /// The kubelet: a static pod.
+    /// Owned by the kubelet: a static pod.
     Static,
 }
 
 impl Seed {
-    /// A cluster of this size, node agents and control plane included if there are enough pods.
+    /// Creates a cluster of this size. It has node agents and a control plane if there are enough pods.
     ///
-    /// `histories` returns what happened to machines before, by index.
+    /// `histories` returns the histories of machines, by index.
     pub fn new(
         size: SeedSize,
         histories: impl Fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
@@ -118,7 +118,8 @@ impl Seed {
         Self { machines, workloads, pods, quotas: &[], random, epoch }
     }
 
-    /// All objects, owners first. They are generated one by one, as all of them may not fit into memory.
+    /// All objects, owners before their pods. They are generated one at a time, because all of them may not fit into
+    /// memory.
     pub fn objects(&self) -> impl Iterator<Item = Value> {
         let (random, epoch) = (self.random, self.epoch);
         let namespaces: BTreeSet<&str> = self
@@ -139,7 +140,7 @@ impl Seed {
         .chain(self.pod_objects())
     }
 
-    /// A quota of the pods that a namespace has, apart from those that are leaving.
+    /// A quota that allows exactly the pods of a namespace, except those that are leaving.
     fn quota(&self, namespace: &str) -> Value {
         let counts = |seed: &&PodSeed| {
             self.workloads[seed.workload].namespace == namespace
@@ -277,7 +278,7 @@ impl SeedWorkload {
         self.template["spec"]["restartPolicy"] = json!("Never");
     }
 
-    /// The template in the form of a Deployment.
+    /// The template as the Deployment has it.
     fn bare_template(&self) -> Value {
         let mut template = self.template.clone();
         if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
@@ -286,7 +287,7 @@ impl SeedWorkload {
         template
     }
 
-    /// Kind and apiVersion of the pods' owner; None without one.
+    /// Kind and apiVersion of the pods' owner; None if they have none.
     fn pod_owner_kind(&self) -> Option<(&'static str, &'static str)> {
         match &self.owner {
             SeedOwner::Static => None,
@@ -327,7 +328,7 @@ impl SeedWorkload {
     }
 }
 
-/// Workloads with as many pods as wanted on these machines.
+/// Workloads with `size.pods` pods in total on these machines.
 fn workloads_for(machines: &[Machine], size: SeedSize) -> Vec<SeedWorkload> {
     let pods = size.pods;
     let control_planes = machines.iter().filter(|machine| machine.is_control_plane()).count();
@@ -360,7 +361,7 @@ fn workloads_for(machines: &[Machine], size: SeedSize) -> Vec<SeedWorkload> {
 
 fn services_for(mut left: usize) -> Vec<SeedWorkload> {
     let one_round: usize = SERVICES.iter().map(|service| service.replicas).sum();
-    // A larger cluster has more services and larger ones.
+    // A larger cluster has more services, and services with more replicas.
     let factor = (left as f64 / one_round as f64).sqrt().max(1.0).floor() as usize;
     let mut made = Vec::new();
     for copy in 0.. {
@@ -386,11 +387,11 @@ struct InitialPlacement<'a> {
     free_cpu: Vec<i64>,
     free_memory: Vec<i64>,
     taken: Vec<usize>,
-    /// Where the next search starts.
+    /// The machine at which the next search starts.
     cursor: usize,
 }
 
-/// How many machines with enough capacity are compared.
+/// Maximum number of machines compared in one search.
 const MAX_CANDIDATES: usize = 30;
 
 impl<'a> InitialPlacement<'a> {
@@ -475,7 +476,8 @@ impl<'a> InitialPlacement<'a> {
         }
     }
 
-    /// The machine with the fewest pods of the workload in its zone and on it, then the fewest pods.
+    /// The machine with the fewest pods of the workload in its zone, then on the machine, then with the fewest pods
+    /// overall.
     fn choose(
         &mut self,
         workload: &SeedWorkload,

@@ -7,7 +7,7 @@ use crate::random::{RandomSource, uid};
 use kordon_time::{Span, Timestamp};
 
 pub const REGION: &str = "eu-central-1";
-/// The last letters of the zones' names, which are part of their nodes' names.
+/// The last letters of the zone names. They are also part of node names.
 pub const ZONES: [char; 3] = ['a', 'b', 'c'];
 /// The initial kernel of all nodes.
 pub const KERNEL: &str = "6.1.0-38-cloud-amd64";
@@ -15,7 +15,7 @@ pub const KERNEL: &str = "6.1.0-38-cloud-amd64";
 /// One machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Such as `general-1a-04`: pool, zone, number within both.
+    /// The name, for example `general-1a-04`: pool, zone, and number within both.
     pub name: String,
     pub pool: &'static NodePool,
     /// Index into `ZONES`.
@@ -25,16 +25,16 @@ pub struct Machine {
     pub history: MachineHistory,
 }
 
-/// Machines of one make.
+/// A pool of equal machines.
 #[derive(Debug)]
 pub struct NodePool {
     pub name: &'static str,
     pub instance_type: &'static str,
     pub cores: i64,
     pub memory_gib: i64,
-    /// Of 20 workers, how many are of this pool.
+    /// Number of workers of this pool among 20 workers.
     share: i64,
-    /// Key, value, effect of a taint of the pool.
+    /// Taint of the pool: key, value and effect.
     pub taint: Option<(&'static str, &'static str, &'static str)>,
 }
 
@@ -74,14 +74,14 @@ pub const POOLS: [NodePool; 3] = [
     },
 ];
 
-/// How long a node had been silent when the controller gave it up: the grace period, and the way to the next pass.
+/// Silence of a node when the controller marked it Unknown: the grace period plus the time to the next pass.
 const GRACE: Span = Span::from_secs(52);
-/// The most pods a kubelet takes, by its own default.
+/// Maximum number of pods on a node: the default of the kubelet.
 pub const MAX_PODS: i64 = 110;
 
 impl Machine {
-    /// `count` machines: three with the control plane where there are at least six, the rest workers, every pool
-    /// spread evenly over the zones.
+    /// Creates `count` machines. With six or more, three of them run the control plane. The rest are workers, and every
+    /// pool is spread evenly over the zones.
     pub fn all(count: usize) -> Vec<Self> {
         let control_planes = if count >= 6 { 3 } else { 0 };
         let mut made: Vec<(usize, &'static NodePool)> =
@@ -108,12 +108,12 @@ impl Machine {
         format!("{REGION}{}", ZONES[self.zone])
     }
 
-    /// The address of the machine; each zone has its own network.
+    /// The address of the machine. Each zone has its own network.
     pub fn address(&self) -> String {
         format!("10.{}.{}.{}", self.zone + 1, self.index / 200, self.index % 200 + 10)
     }
 
-    /// The address of the pod number `slot` of this machine.
+    /// The address of the pod with number `slot` on this machine.
     pub fn pod_address(&self, slot: usize) -> String {
         format!("10.{}.{}.{}", 128 + self.index / 256, self.index % 256, slot % 250 + 2)
     }
@@ -126,7 +126,7 @@ impl Machine {
         self.pool.memory_gib * 1024 - 1536
     }
 
-    /// When its kubelet last renewed its lease.
+    /// The time of the kubelet's last Lease renewal.
     pub fn renewed(&self, random: RandomSource, epoch: Timestamp) -> Timestamp {
         let ago = match self.history {
             MachineHistory::DisconnectedFor(span) => span,
@@ -138,7 +138,7 @@ impl Machine {
         epoch - ago
     }
 
-    /// When its kubelet last wrote its status: every five minutes if unchanged.
+    /// The time of the kubelet's last status write. An unchanged status is written every five minutes.
     pub fn reported(&self, random: RandomSource, epoch: Timestamp) -> Timestamp {
         let ago = Span::from_secs(random.rng(&["reported", &self.name]).i64(0..290));
         match self.history {
@@ -155,7 +155,7 @@ impl Machine {
 }
 
 fn workers(count: usize) -> impl Iterator<Item = (usize, &'static NodePool)> {
-    // The pool furthest below its share is next, so that the shares hold for any number of workers.
+    // The pool furthest below its share comes next, so the shares hold for any number of workers.
     let mut given = [0_i64; POOLS.len()];
     (0..count).map(move |i| {
         let owed = |p: usize| POOLS[p].share * (i as i64 + 1) - 20 * given[p];
@@ -273,7 +273,7 @@ fn spec(machine: &Machine, epoch: Timestamp, rng: &mut fastrand::Rng) -> Value {
     }
     match machine.history {
         MachineHistory::UnknownFor(span) => {
-            // The controller writes both within a second of the condition.
+            // The controller writes both taints within a second of the condition.
             let key = "node.kubernetes.io/unreachable";
             let added = (epoch - span).to_time();
             taints.push(json!({"key": key, "effect": "NoSchedule", "timeAdded": added}));
@@ -343,7 +343,7 @@ fn conditions(machine: &Machine, made: Timestamp, heartbeat: Timestamp, epoch: T
     Value::Array(all)
 }
 
-/// The images that a kubelet lists: the first few of the cluster's.
+/// The images that a kubelet lists: the first few of the cluster.
 fn images() -> Value {
     super::catalogue::SERVICES
         .iter()

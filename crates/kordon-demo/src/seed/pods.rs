@@ -13,10 +13,10 @@ use super::{
 use crate::random::{RandomSource, suffix, uid};
 use kordon_time::{Span, Timestamp};
 
-/// An annotation on a Job's template: how many seconds its containers run on average.
+/// Annotation on a Job's template: average run time of its containers in seconds.
 pub const RUN_SECONDS: &str = "demo.kordon/run-seconds";
 
-/// The template of a service's pods, with all defaults of a server.
+/// The template of a service's pods, including all defaults of the API server.
 pub fn service_template(service: &CatalogueService, labels: &Value) -> Value {
     let mut metadata = json!({
         "labels": labels,
@@ -70,7 +70,7 @@ pub fn agent_template(agent: &NodeAgent, labels: &Value) -> Value {
     json!({"metadata": {"labels": labels}, "spec": spec})
 }
 
-/// Adds the defaults of a server to a pod's spec.
+/// Adds the defaults of the API server to a pod's spec.
 fn pod_defaults(spec: &mut Value, priority: Option<&str>) {
     spec["dnsPolicy"] = json!("ClusterFirst");
     spec["enableServiceLinks"] = json!(true);
@@ -148,7 +148,7 @@ fn volumes(service: &CatalogueService) -> Value {
     ];
     match service.volume {
         CatalogueVolume::EmptyDir => volumes.push(json!({"name": "data", "emptyDir": {"sizeLimit": "2Gi"}})),
-        // A StatefulSet's claims are named after its pods, so they are not in the template.
+        // Claims of a StatefulSet are named after its pods, so they are not part of the template.
         CatalogueVolume::Claim if service.kind == super::catalogue::CatalogueKind::Deployment => volumes.push(
             json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("{}-data", service.name)}}),
         ),
@@ -173,7 +173,7 @@ fn tolerations(tolerance: EvictionTolerance) -> Value {
     }
 }
 
-/// Adds what admission and the DaemonSet controller add to a pod: tolerations, priority, the token volume.
+/// Adds what admission and the DaemonSet controller add: tolerations, priority, and the token volume.
 fn admit(spec: &mut Value, workload: &SeedWorkload) {
     let mut tolerations = spec["tolerations"].as_array().cloned().unwrap_or_default();
     if matches!(workload.owner, SeedOwner::Agent(_)) {
@@ -217,7 +217,7 @@ fn admit(spec: &mut Value, workload: &SeedWorkload) {
     }
 }
 
-/// The tolerations that every DaemonSet's pods have (docs/upstream/placement-and-pressure.md#5.4).
+/// The tolerations of all DaemonSet pods (docs/upstream/placement-and-pressure.md#5.4).
 pub fn daemon_tolerations() -> Vec<Value> {
     let toleration = |key: &str, effect: &str| json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": effect});
     let mut all = vec![toleration("not-ready", "NoExecute"), toleration("unreachable", "NoExecute")];
@@ -227,22 +227,22 @@ pub fn daemon_tolerations() -> Vec<Value> {
     all
 }
 
-/// The common parts of the pods of one workload.
+/// The parts that all pods of one workload share.
 pub struct PodTemplate {
     pod: Value,
     host_network: bool,
 }
 
-/// One initial pod.
+/// An initial pod.
 #[derive(Clone, Copy, Debug)]
 pub struct PodSeed {
     /// Index of the workload.
     pub workload: usize,
-    /// Number among the workload's pods.
+    /// Number of the pod within its workload.
     pub ordinal: usize,
-    /// Index of its machine; None while it is Pending.
+    /// Index of its machine; None if the pod is Pending.
     pub machine: Option<usize>,
-    /// Its number on the machine.
+    /// Number of the pod on its machine.
     pub slot: usize,
     pub state: InitialPodState,
 }
@@ -270,7 +270,7 @@ impl PodTemplate {
         Self { pod, host_network }
     }
 
-    /// The pod that `seed` describes.
+    /// Creates the pod that `seed` describes.
     pub fn pod(
         &self,
         seed: &PodSeed,
@@ -353,7 +353,7 @@ impl PodTemplate {
         }
     }
 
-    /// Applies what the controllers did because of its node.
+    /// Applies the changes that controllers made because of the pod's node.
     fn apply_state(&self, pod: &mut Value, state: InitialPodState, epoch: Timestamp) {
         let (since, deleted) = match state {
             InitialPodState::Running | InitialPodState::Replacement { .. } => return,
@@ -401,7 +401,7 @@ pub fn pod_name(
     }
 }
 
-/// The affinity that binds a DaemonSet's pod to one node.
+/// The node affinity that binds a DaemonSet's pod to one node.
 pub fn pinned(node: &str) -> Value {
     json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]},
@@ -416,7 +416,7 @@ fn claim(spec: &mut Value, service: &CatalogueService, pod: &str) {
     }
 }
 
-/// The status of a healthy pod, without what differs between pods.
+/// The status of a healthy pod, without the fields that differ between pods.
 fn running(spec: &Value, workload: &SeedWorkload) -> Value {
     let condition = |kind: &str| json!({"type": kind, "status": "True", "observedGeneration": 1});
     let kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];

@@ -1,4 +1,4 @@
-//! Volumes of the embedded cluster: disks of one zone, and shares that all zones can mount.
+//! Volumes of the embedded cluster: disks in one zone, and shares that all zones can mount.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use super::{
 use crate::random::RandomSource;
 use kordon_time::{Span, Timestamp};
 
-/// The storage class of disks, which attach to one node of their zone.
+/// Storage class of disks. A disk can be attached to one node in its zone.
 pub const DISKS: &str = "gp3";
-/// The storage class of shares, which many nodes can mount.
+/// Storage class of shares. A share can be mounted by many nodes.
 const SHARES: &str = "efs";
 
 const DISK_DRIVER: &str = "ebs.csi.aws.com";
-/// How many disks a node can attach.
+/// Number of disks that can be attached to a node.
 const DISKS_A_NODE: u32 = 25;
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -42,7 +42,7 @@ impl StorageSeed {
         [class(DISKS, DISK_DRIVER, "WaitForFirstConsumer"), class(SHARES, "efs.csi.aws.com", "Immediate")]
     }
 
-    /// The CSINode of a machine: what it can attach.
+    /// The CSINode of a machine, with the number of volumes that can be attached.
     pub fn csi_node(self, machine: &Machine) -> Value {
         self.with_identity(json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": machine.name},
@@ -53,8 +53,8 @@ impl StorageSeed {
         }))
     }
 
-    /// The claim of an initial pod, and its volume. Each pod of a StatefulSet has a disk in its zone; the pods of a
-    /// Deployment use one share.
+    /// The claim of an initial pod, and its volume. Each pod of a StatefulSet has its own disk in its zone. The pods of
+    /// a Deployment share one volume.
     pub fn of_pod(self, seed: &PodSeed, workload: &SeedWorkload, machine: Option<&Machine>) -> Vec<Value> {
         let SeedOwner::Service(service) = &workload.owner else { return Vec::new() };
         let (name, class, mode, size) = match (service.volume, service.kind) {
@@ -67,7 +67,7 @@ impl StorageSeed {
             }
             _ => return Vec::new(),
         };
-        // A disk is created for the first node that needs it.
+        // A disk is created in the zone of the first node that needs it.
         let zone = machine.map(Machine::zone_name).filter(|_| class == DISKS);
         let is_bound = class == SHARES || zone.is_some();
         let mut claim = self.claim(&workload.namespace, &name, class, mode, size);

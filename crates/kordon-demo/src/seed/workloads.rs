@@ -1,4 +1,4 @@
-//! The owners of pods, and their PodDisruptionBudgets.
+//! Owners of pods, and their PodDisruptionBudgets.
 
 use serde_json::{Value, json};
 

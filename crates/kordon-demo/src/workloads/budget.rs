@@ -1,4 +1,4 @@
-//! The disruption controller: how many disruptions a budget allows (docs/upstream/operator-actions.md#5).
+//! The disruption controller: computes how many disruptions a budget allows (docs/upstream/operator-actions.md#5).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,7 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// When an approved eviction that did not happen stops to count.
+/// Time after which an approved eviction that did not happen stops counting.
 const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
 
 /// The budgets that select a pod.
@@ -28,7 +28,7 @@ pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> BTreeSet<Key> {
         .collect()
 }
 
-/// The numbers of a budget's status.
+/// Numbers in a budget's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Numbers {
     expected: usize,
@@ -76,7 +76,7 @@ impl Workloads {
         if let Some(map) = patch.get_mut("disruptedPods") {
             remove_missing_entries(map, &budget.status["disruptedPods"]);
         }
-        // The API itself counts down on evictions: the precondition keeps its newer writes.
+        // The API counts down on evictions. The precondition on the revision protects its newer writes.
         let revision = budget.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": patch});
         let written: Budget = self.patch(&format!("{}/status", path::budget(key)), &patch).await?;
@@ -84,7 +84,7 @@ impl Workloads {
         Ok(())
     }
 
-    /// The desired replicas of all controllers of the pods. An integer minAvailable does not need them.
+    /// Sum of the desired replicas of the pods' controllers. Budgets with an integer minAvailable do not need it.
     fn scales(&self, spec: &BudgetSpec, pods: &[Arc<Pod>]) -> Result<usize, String> {
         if spec.min_available.is_number() {
             return Ok(pods.len());
@@ -142,7 +142,7 @@ fn numbers(spec: &BudgetSpec, scale: usize, pods: usize, current: usize) -> Numb
     Numbers { expected, current, desired }
 }
 
-/// A number, or a percentage of `whole` rounded up.
+/// A number of pods, or a percentage of `whole`, rounded up.
 fn share(amount: &Value, whole: usize) -> usize {
     if let Some(number) = amount.as_u64() {
         return number as usize;
@@ -152,7 +152,8 @@ fn share(amount: &Value, whole: usize) -> usize {
     (percent.unwrap_or(0) * whole).div_ceil(100)
 }
 
-/// Evictions that the API approved and that did not happen yet, by pod name, and when the next one expires.
+/// Evictions that the API approved and that have not happened yet, by pod name, with the time at which the first of
+/// them expires.
 fn pending_disruptions(
     budget: &Budget,
     pods: &[Arc<Pod>],
@@ -201,7 +202,7 @@ fn condition(budget: &Budget, is: &str, reason: &str, message: &str, now: Timest
     })
 }
 
-/// Removes map entries that are not in the patch: a merge patch would keep them.
+/// Adds nulls for map entries that are not in the patch, because a merge patch would keep them.
 fn remove_missing_entries(patch: &mut Value, is: &Value) {
     let Some(patch) = patch.as_object_mut() else { return };
     for name in is.as_object().into_iter().flat_map(|is| is.keys()) {
@@ -215,7 +216,8 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_the_real_controller() {
-        // docs/upstream/operator-actions.md#5.1: one ReplicaSet with scale 5, all healthy; desired and allowed.
+        // docs/upstream/operator-actions.md#5.1: one ReplicaSet with scale 5, all healthy. Columns: field, amount,
+        // desired, allowed.
         for (field, amount, desired, allowed) in [
             ("max", json!("25%"), 3, 2),
             ("max", json!("10%"), 4, 1),

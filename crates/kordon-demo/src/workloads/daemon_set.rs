@@ -1,4 +1,4 @@
-//! DaemonSets: a pod on every node whose taints it tolerates.
+//! DaemonSets: one pod on every node whose taints it tolerates.
 
 use std::collections::BTreeSet;
 
@@ -24,11 +24,11 @@ impl Workloads {
         let desired = missing.len();
         for pod in self.pods_of(&set) {
             let node = pod.pinned_to().unwrap_or(&pod.spec.node_name);
-            // The pod garbage collector removes pods of nodes that do not exist.
+            // Pod garbage collection removes the pods of nodes that do not exist.
             let known = self.nodes.object(&Key { namespace: String::new(), name: node.to_owned() });
             let stays = known.is_none_or(|node| tolerated(node, &tolerations, &["NoExecute"]));
             if pod.is_deleted() {
-                missing.remove(node); // It is replaced when it is gone.
+                missing.remove(node); // It is replaced once it is gone.
             } else if pod.is_finished() || !stays {
                 missing.remove(node);
                 self.delete_pod(&pod, None).await?;

@@ -1,4 +1,4 @@
-//! Deployments: one ReplicaSet for the template, and rolling updates to it.
+//! Deployments: one ReplicaSet for the current template, and rolling updates to it.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Workloads {
         Ok(())
     }
 
-    /// One step of a rolling update, with maxSurge and maxUnavailable of 25%.
+    /// Makes one step of a rolling update, with maxSurge and maxUnavailable of 25%.
     async fn roll(
         &mut self,
         current: &Workload,
@@ -119,7 +119,7 @@ fn count(set: &Workload, field: &str) -> u64 {
     set.status[field].as_u64().unwrap_or(0)
 }
 
-/// A ReplicaSet's template in the form of its Deployment.
+/// The template of a ReplicaSet as its Deployment has it.
 fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(labels) = template["metadata"]["labels"].as_object_mut() {

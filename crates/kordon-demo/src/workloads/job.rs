@@ -1,4 +1,4 @@
-//! Jobs: runs pods until enough have succeeded.
+//! Jobs: run pods until enough have succeeded.
 
 use serde_json::json;
 

@@ -31,10 +31,10 @@ use super::{
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// All workload controllers, the disruption controller and the pod garbage collector.
+/// The workload controllers, the disruption controller, the quota controller and the pod garbage collector.
 ///
-/// They share one view of the cluster. Changed objects are queued by name and then synced, as in upstream's
-/// controllers. Own writes enter the view immediately, so that nothing is created twice.
+/// They share one view of the cluster. As in upstream's controllers, changed objects are queued by name and then
+/// synced. Their own writes enter the view immediately, so that nothing is created twice.
 pub struct Workloads {
     clock: Clock,
     writer: Writer,
@@ -45,18 +45,18 @@ pub struct Workloads {
     workloads: BTreeMap<WorkloadKind, KnownObjects<Workload>>,
     budgets: KnownObjects<Budget>,
     quotas: KnownObjects<QuotaObject>,
-    /// How often a sync was refused in a row.
+    /// Number of consecutive refusals of each sync.
     refusals: BTreeMap<WorkItem, u32>,
     /// Pods by the uid of their controller.
     owned: BTreeMap<String, BTreeSet<Key>>,
-    /// Pods of each budget, and budgets of each pod.
+    /// The pods of each budget, and the budgets of each pod.
     budgeted: BudgetedPods,
-    /// Kinds that have not been listed yet: nothing is synced before all are.
+    /// Kinds that are not listed yet. Nothing is synced until all are.
     unlisted: BTreeSet<&'static str>,
     queue: BTreeSet<WorkItem>,
     delayed: BTreeSet<(Timestamp, WorkItem)>,
     pod_gc: PodGc,
-    /// The number of pods created so far, by owner; makes names unique.
+    /// Number of pods created so far, by owner. Makes names unique.
     created_pods: BTreeMap<String, u64>,
 }
 
@@ -75,7 +75,7 @@ pub enum WorkloadMessage {
 enum WorkItem {
     Workload(WorkloadKind, Key),
     Budget(Key),
-    /// Removes the finalizers of a pod, on behalf of their owner.
+    /// Removes the finalizers of a pod, in place of their owner.
     Finalizer(Key),
     PodGc,
     Quota(Key),
@@ -89,9 +89,9 @@ struct BudgetedPods {
     budgets: BTreeMap<Key, BTreeSet<Key>>,
 }
 
-/// When a failed item is retried.
+/// Delay before a failed item is retried.
 const RETRY: Span = Span::from_secs(1);
-/// How long the owner of a pod's finalizer takes.
+/// Time that the owner of a pod's finalizer takes.
 const FINALIZER_DELAY: Span = Span::from_secs(20);
 
 impl Workloads {
@@ -121,7 +121,7 @@ impl Workloads {
 
     pub async fn run(mut self, mut inbox: mpsc::Receiver<WorkloadMessage>, cancel: CancellationToken) {
         loop {
-            // All messages are applied before anything is synced.
+            // Applies all waiting messages before anything is synced.
             while let Ok(message) = inbox.try_recv() {
                 self.on_message(message);
             }
@@ -246,7 +246,7 @@ impl Workloads {
 
     fn on_workload(&mut self, kind: WorkloadKind, change: &ObjectChange<Workload>) {
         let key = change.key();
-        // A budget counts the desired replicas of its pods' owners.
+        // The numbers of a budget depend on the desired replicas of its pods' owners.
         let wanted = |workload: &Option<Arc<Workload>>| workload.as_ref().map(|w| w.spec.replicas);
         if wanted(&change.before) != wanted(&change.after) {
             let budgets = self.budgets.within(&key.namespace);
@@ -298,12 +298,12 @@ impl Workloads {
             Ok(()) => {
                 self.refusals.remove(&item);
             }
-            // A quota is used up.
+            // A quota would be exceeded.
             Err(WriteError::Forbidden(_)) => {
                 let pause = self.after_refusal(&item);
                 self.delayed.insert((self.clock.now() + pause, item));
             }
-            // The object is gone or was changed by somebody else: sync again later.
+            // The object is gone or was changed by somebody else. The sync is retried later.
             Err(WriteError::NotFound | WriteError::Conflict(_)) => {
                 self.delayed.insert((self.clock.now() + RETRY, item));
             }
@@ -318,13 +318,13 @@ impl Workloads {
         self.workloads[&kind].object(key).filter(|workload| !workload.is_deleted()).cloned()
     }
 
-    /// The pods that `owner` controls, in the order of their names.
+    /// The pods that `owner` controls, sorted by name.
     fn pods_of(&self, owner: &Workload) -> Vec<Arc<Pod>> {
         let keys = self.owned.get(owner.uid()).into_iter().flatten();
         keys.filter_map(|key| self.pods.object(key)).cloned().collect()
     }
 
-    /// Creates a pod from the owner's template, with the given name or a generated one.
+    /// Creates a pod from the owner's template, with the given or a generated name.
     async fn create_pod(
         &mut self,
         kind: WorkloadKind,
@@ -390,7 +390,7 @@ impl Workloads {
         Ok(())
     }
 
-    /// After an own status write, syncs what depends on the workload, but not the workload itself.
+    /// After a status write of our own, syncs everything that depends on the workload, but not the workload itself.
     fn on_workload_written(&mut self, kind: WorkloadKind, change: &ObjectChange<Workload>) {
         let own = WorkItem::Workload(kind, change.key());
         let queued = self.queue.contains(&own);
@@ -413,7 +413,7 @@ impl Workloads {
 }
 
 impl BudgetedPods {
-    /// Sets the budgets that select a pod. Returns those whose numbers this may change.
+    /// Sets the budgets that select a pod. Returns the budgets whose numbers this may change.
     fn set_budgets(&mut self, pod: &Key, budgets: BTreeSet<Key>) -> BTreeSet<Key> {
         let before = self.budgets.remove(pod).unwrap_or_default();
         for budget in before.difference(&budgets) {
@@ -445,12 +445,12 @@ impl BudgetedPods {
     }
 }
 
-/// The fields of `wanted` that differ from `is`; None if there are none.
+/// The fields of `wanted` that differ from `is`; None if none does.
 fn difference(is: &Value, wanted: Value) -> Option<Value> {
     let Value::Object(wanted) = wanted else { return None };
     let differing = wanted.into_iter().filter(|(field, value)| {
         let is = is.get(field).unwrap_or(&Value::Null);
-        // An absent number means zero.
+        // An absent number counts as zero.
         is != value && !(is.is_null() && (*value == json!(0) || value.is_null()))
     });
     let differing: serde_json::Map<String, Value> = differing.collect();

@@ -1,4 +1,4 @@
-//! The pod garbage collector (docs/upstream/neighbours.md#1).
+//! Pod garbage collection (docs/upstream/neighbours.md#1).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,10 +14,10 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The state of the garbage collector between its passes.
+/// State of pod garbage collection between passes.
 #[derive(Debug, Default)]
 pub struct PodGc {
-    /// Since when nodes that pods are bound to have been missing.
+    /// Nodes that pods are bound to and that are missing, with the time since when.
     missing: BTreeMap<String, Timestamp>,
 }
 
@@ -81,9 +81,9 @@ impl Workloads {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FinalStatus {
     Unchanged,
-    /// Failed: what marked it for deletion before is the reason.
+    /// Phase Failed, without the condition DisruptionTarget, because an earlier deletion is the reason.
     Failed,
-    /// Failed, with the condition DisruptionTarget.
+    /// Phase Failed, with the condition DisruptionTarget.
     Orphaned,
 }
 

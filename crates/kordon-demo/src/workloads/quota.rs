@@ -1,4 +1,4 @@
-//! The quota controller: what the pods of a namespace use of its ResourceQuotas.
+//! The quota controller: counts what the pods of a namespace use of its ResourceQuotas.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// How often quotas are counted again without a change.
+/// Interval at which quotas are counted again without a change.
 const RESYNC: Span = Span::from_secs(300);
 
 impl Workloads {
-    /// Something became free if a pod is gone or has finished.
+    /// Queues the quotas of a namespace if a pod is gone or has finished, because that frees resources.
     pub(super) fn on_pod_counted(&mut self, change: &ObjectChange<Pod>) {
         let is_free = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| pod.is_finished());
         if is_free(&change.after) && !is_free(&change.before) {
@@ -36,7 +36,7 @@ impl Workloads {
         if status == found.status {
             return Ok(());
         }
-        // Admission counts up meanwhile: the precondition keeps its newer writes.
+        // Admission counts up in the meantime. The precondition on the revision protects its newer writes.
         let revision = found.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": status});
         let written: QuotaObject = self.patch(&format!("{}/status", path::quota(key)), &patch).await?;
@@ -44,14 +44,14 @@ impl Workloads {
         Ok(())
     }
 
-    /// Counts all quotas again: terminating pods stop to count without a change of theirs.
+    /// Counts all quotas again, because terminating pods stop counting without a change of the pods.
     pub(super) fn resync_quotas(&mut self) {
         let quotas = self.quotas.all().map(|(key, _)| WorkItem::Quota(key.clone()));
         self.queue.extend(quotas);
         self.delayed.insert((self.clock.now() + RESYNC, WorkItem::QuotaResync));
     }
 
-    /// When a sync that was refused is tried again: after 5 ms, and after twice as long each time.
+    /// Backoff of a refused sync: 5 ms, doubled with each refusal, at most 1000 seconds.
     pub(super) fn after_refusal(&mut self, item: &WorkItem) -> Span {
         let refusals = self.refusals.entry(item.clone()).or_insert(0);
         *refusals += 1;

@@ -43,7 +43,8 @@ impl Workloads {
     }
 }
 
-/// The order in which surplus pods are deleted: not bound, not running, not ready, youngest.
+/// Sort key for the deletion of surplus pods: first pods that are not bound, then not running, then not ready, then the
+/// youngest.
 fn deletion_order(pod: &Pod) -> (bool, bool, bool, Reverse<String>, String) {
     let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
     let name = pod.metadata.name.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! StatefulSets: a pod is recreated with its name after the old object is gone
+//! StatefulSets: recreate a pod under its name after the old object is gone
 //! (docs/upstream/placement-and-pressure.md#5.4).
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Workloads {
         self.write_status(WorkloadKind::StatefulSet, &set, status).await
     }
 
-    /// Creates missing pods by ordinal; with OrderedReady, the first that is missing or not ready blocks the next.
+    /// Creates missing pods by ordinal. With OrderedReady, a pod that is missing or not ready blocks the next ones.
     async fn ensure_ordinals(&mut self, set: &Workload, wanted: usize) -> Result<(), WriteError> {
         let ordered = set.spec.pod_management_policy != "Parallel";
         let owner = Key::of(set);
@@ -61,7 +61,7 @@ impl Workloads {
             claim["metadata"]["name"] = json!(format!("{volume}-{name}"));
             let made = self.writer.create(&path::claims(&Key::of(set).namespace), &claim).await;
             match made.map(|IgnoredAny| ()) {
-                // The pod uses its existing claim again.
+                // The claim already exists, and the pod uses it again.
                 Ok(()) | Err(WriteError::Conflict(_)) => {}
                 Err(error) => return Err(error),
             }

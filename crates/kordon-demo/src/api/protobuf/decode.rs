@@ -1,4 +1,4 @@
-//! Protobuf bodies of requests as JSON.
+//! Decodes protobuf request bodies to JSON.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
@@ -9,12 +9,12 @@ use super::{
 };
 use kordon_time::Timestamp;
 
-/// Why a body cannot be decoded.
+/// The reason why a body cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotDecodable {
     /// It is not Kubernetes protobuf.
     Broken,
-    /// It is an object of this kind, which has no message.
+    /// It is an object of this kind, for which the table has no message.
     Unknown(String),
 }
 
@@ -50,7 +50,7 @@ fn opened(bytes: &[u8]) -> Option<(String, String, &[u8])> {
     Some((api_version, kind, raw))
 }
 
-/// Reads the fields that are known into an object; none if the message is broken.
+/// Reads the known fields of a message into an object; None if the message is broken.
 fn read_message(bytes: &[u8], message: &MessageType, object: &mut Map<String, Value>) -> Option<()> {
     for field in fields(bytes) {
         let (number, wire) = field?;
@@ -63,7 +63,7 @@ fn read_message(bytes: &[u8], message: &MessageType, object: &mut Map<String, Va
 fn read_field(field: &Field, wire: FieldValue<'_>, object: &mut Map<String, Value>) -> Option<()> {
     match field.form {
         Form::Single => {
-            // Go also writes empty strings, which mean nothing.
+            // Go also writes empty strings, which have no meaning.
             if let Some(value) = value(field.value, wire)?.filter(|value| *value != "") {
                 object.insert(field.name.into(), value);
             }
@@ -98,7 +98,7 @@ fn read_field(field: &Field, wire: FieldValue<'_>, object: &mut Map<String, Valu
     Some(())
 }
 
-/// The value as JSON; `Some(None)` where it is absent.
+/// The value as JSON; `Some(None)` if it is absent, None if it is broken.
 fn value(of: ValueType, wire: FieldValue<'_>) -> Option<Option<Value>> {
     let bytes = match (of, wire) {
         (ValueType::Int, FieldValue::Int(int)) => return Some(Some(int.cast_signed().into())),
@@ -123,7 +123,7 @@ fn value(of: ValueType, wire: FieldValue<'_>) -> Option<Option<Value>> {
     })
 }
 
-/// None within for the zero time, which is an empty message.
+/// Decodes a time; `Some(None)` for the zero time, which is an empty message, None if it is broken.
 fn time(bytes: &[u8]) -> Option<Option<Timestamp>> {
     let (mut seconds, mut nanos) = (None, 0);
     for field in fields(bytes) {
@@ -173,8 +173,8 @@ pub(super) enum FieldValue<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message with their numbers; None where the message is broken. Fixed-size numbers, of which no message
-/// of the table has any, are skipped.
+/// The fields of a message with their numbers; None where the message is broken. Fixed-size numbers are skipped,
+/// because no message of the table has any.
 pub(super) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, FieldValue<'_>)>> {
     let mut broken = false;
     std::iter::from_fn(move || {

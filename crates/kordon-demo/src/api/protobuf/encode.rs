@@ -1,4 +1,4 @@
-//! JSON objects as protobuf.
+//! Encodes JSON objects as protobuf.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use super::{
 };
 use kordon_time::Timestamp;
 
-/// Fields of the messages that are written here without the table.
+/// Field numbers of messages that are written without the table.
 mod number {
     pub const LIST_ITEM: u64 = 2;
     pub const EVENT_TYPE: u64 = 1;
@@ -22,7 +22,7 @@ mod number {
     pub const VALUE: u64 = 2;
 }
 
-/// An object in its envelope; none if its kind has no message.
+/// Encodes an object with its envelope; None if its kind has no message.
 pub fn object(value: &Value) -> Option<Bytes> {
     let text = |field: &str| value[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -32,7 +32,8 @@ pub fn object(value: &Value) -> Option<Bytes> {
     Some(body.into())
 }
 
-/// The envelope of a list and its metadata; items of this size together, with their tags ([`list_item`]), follow.
+/// Encodes the envelope and the metadata of a list. Items ([`list_item`]) with a total size of `items` must follow,
+/// tags included.
 pub fn list_head(api_version: &str, kind: &str, metadata: &Value, items: usize) -> Bytes {
     let mut start = Vec::new();
     let message = Messages::all().named("ListMeta").expect("it is in the table");
@@ -42,7 +43,7 @@ pub fn list_head(api_version: &str, kind: &str, metadata: &Value, items: usize) 
     body.into()
 }
 
-/// An item of a list: its tag with its length, and the object of this body without its envelope.
+/// An item of a list: the tag with the length, and the encoded object without its envelope.
 pub fn list_item(object: &Bytes) -> [Bytes; 2] {
     let raw = object.slice_ref(without_envelope(object));
     let mut tag = Vec::new();
@@ -51,7 +52,7 @@ pub fn list_item(object: &Bytes) -> [Bytes; 2] {
     [tag.into(), raw]
 }
 
-/// An event of a watch, which says what happened to the object of this body.
+/// Encodes a watch event of type `what` about an encoded object.
 pub fn frame(what: &str, object: &[u8]) -> Bytes {
     let mut raw = Vec::with_capacity(object.len() + 8);
     put_bytes(&mut raw, number::RAW, object);
@@ -62,7 +63,7 @@ pub fn frame(what: &str, object: &[u8]) -> Bytes {
     [&length.to_be_bytes()[..], &event].concat().into()
 }
 
-/// The magic bytes and the envelope of an object of this length.
+/// Encodes the magic bytes and the envelope of an object of this length.
 fn head(api_version: &str, kind: &str, raw: usize) -> Vec<u8> {
     let mut meta = Vec::new();
     put_bytes(&mut meta, envelope::API_VERSION, api_version.as_bytes());
@@ -91,7 +92,7 @@ fn plain(message: &MessageType, value: &Value) -> Vec<u8> {
     out
 }
 
-/// Values of the wrong type are left out.
+/// Encodes a message. Values of the wrong type are left out.
 fn put_message(out: &mut Vec<u8>, message: &MessageType, object: &Map<String, Value>) {
     for field in &message.fields {
         if field.form == Form::Inline {
@@ -198,16 +199,16 @@ fn put_time(out: &mut Vec<u8>, number: u64, seconds: i64, micros: u32) {
     put_bytes(out, number, &message);
 }
 
-/// A message whose first field is this text.
+/// Encodes a message with this text as its first field.
 fn put_text_message(out: &mut Vec<u8>, number: u64, text: &str) {
     let mut message = Vec::new();
     put_bytes(&mut message, 1, text.as_bytes());
     put_bytes(out, number, &message);
 }
 
-/// A number on the wire.
+/// Wire type of numbers.
 const WIRE_INT: u64 = 0;
-/// Bytes behind their length on the wire.
+/// Wire type of bytes with a length.
 const WIRE_BYTES: u64 = 2;
 
 fn put_tag(out: &mut Vec<u8>, number: u64, wire: u64) {

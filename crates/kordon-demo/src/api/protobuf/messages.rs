@@ -3,8 +3,8 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-/// One line for each message: `Name: number field type, …`. Before a type, `[]` stands for a list, `{}` for a map by
-/// strings, and `+` for a message whose fields are the object's own in JSON.
+/// One message a line: `Name: number field type, …`. Before a type, `[]` means a list, `{}` a map with string keys, and
+/// `+` a message whose fields are inlined into the object in JSON.
 const TABLE: &str = include_str!("messages.txt");
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TABLE));
@@ -13,7 +13,7 @@ static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TABLE));
 #[derive(Debug)]
 pub struct Messages(HashMap<&'static str, MessageType>);
 
-/// The fields of a message, by ascending numbers.
+/// The fields of a message, sorted by number.
 #[derive(Debug)]
 pub struct MessageType {
     pub fields: Vec<Field>,
@@ -22,7 +22,7 @@ pub struct MessageType {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub number: u64,
-    /// As in JSON.
+    /// The name of the field in JSON.
     pub name: &'static str,
     pub form: Form,
     pub value: ValueType,
@@ -32,9 +32,9 @@ pub struct Field {
 pub enum Form {
     Single,
     List,
-    /// By strings.
+    /// With string keys.
     Map,
-    /// Its fields are the object's own in JSON.
+    /// The fields are inlined into the object in JSON.
     Inline,
 }
 
@@ -43,15 +43,15 @@ pub enum ValueType {
     Text,
     Int,
     Bool,
-    /// Base64 in JSON.
+    /// Bytes; base64 in JSON.
     Bytes,
-    /// A point in time in whole seconds.
+    /// A time in whole seconds.
     Time,
-    /// A point in time in microseconds.
+    /// A time in microseconds.
     MicroTime,
     Quantity,
     IntOrText,
-    /// Any JSON, kept as it is.
+    /// Any JSON, kept unchanged.
     Json,
     Message(&'static str),
 }

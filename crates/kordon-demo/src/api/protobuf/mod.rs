@@ -1,4 +1,4 @@
-//! Kubernetes' protobuf encoding of objects, lists, watch events and request bodies, all by one table of messages.
+//! Kubernetes' protobuf encoding of objects, lists, watch events and request bodies, driven by one table of messages.
 
 mod decode;
 mod encode;
@@ -11,15 +11,15 @@ use messages::{MessageType, Messages};
 
 use super::kinds::Kind;
 
-/// The media type.
+/// The media type of objects.
 pub const MEDIA: &str = "application/vnd.kubernetes.protobuf";
-/// The same of a watch.
+/// The media type of watches.
 pub const WATCH_MEDIA: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 
-/// The first bytes of every object; its envelope follows (upstream `runtime.Unknown`).
+/// The first bytes of every object. The envelope follows (upstream `runtime.Unknown`).
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Numbers of the fields of the envelope.
+/// Field numbers of the envelope.
 mod envelope {
     pub const TYPE: u64 = 1;
     pub const RAW: u64 = 2;
@@ -27,7 +27,7 @@ mod envelope {
     pub const KIND: u64 = 2;
 }
 
-/// Whether objects of the kind have a protobuf encoding. Those that are served for others (metrics) have none.
+/// Whether objects of the kind have a protobuf encoding. Kinds of other servers (metrics) have none.
 pub fn is_encodable(kind: &Kind) -> bool {
     message_of(&kind.api_version(), kind.name).is_some()
 }
