@@ -1,4 +1,4 @@
-//! How times are encoded in a recording (docs/recording.md): in seconds since a base that the context knows.
+//! Encoding of times in a recording (docs/recording.md): seconds since a base time that the context provides.
 
 use minicbor::{Decode, Decoder, Encode, Encoder, data::Type, encode::Write};
 
@@ -7,7 +7,7 @@ use crate::{ClusterTime, Span, Timestamp};
 type ReadError = minicbor::decode::Error;
 type WriteError<W> = minicbor::encode::Error<<W as Write>::Error>;
 
-/// Knows the time that all others are written relative to.
+/// Provides the base time of encoded times.
 pub trait TimeBase {
     fn time_base(&self) -> Timestamp;
 }
@@ -41,7 +41,7 @@ impl<'b, C: TimeBase> Decode<'b, C> for ClusterTime {
 const SECOND: i64 = 1_000_000_000;
 
 impl<C> Encode<C> for Span {
-    /// Whole seconds, or seconds and nanoseconds.
+    /// Encodes whole seconds as one number, other spans as seconds and nanoseconds.
     fn encode<W: Write>(&self, encoder: &mut Encoder<W>, _context: &mut C) -> Result<(), WriteError<W>> {
         let (seconds, nanos) = (self.as_nanos().div_euclid(SECOND), self.as_nanos().rem_euclid(SECOND));
         if nanos == 0 {

@@ -1,4 +1,4 @@
-//! Points in time and distances between them, to the nanosecond. Pure: nothing here reads a clock.
+//! Points in time and the spans between them, in nanoseconds. Nothing here reads a clock.
 
 #![warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -17,23 +17,24 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 /// A point in time: nanoseconds since the Unix epoch (from 1677 to 2262).
 ///
-/// It is stored as nanoseconds since the earliest point, which is never zero, so that an optional one takes no more room.
+/// The value is stored as nanoseconds since `i64::MIN`, which itself does not occur. So it is never zero, and
+/// `Option<Timestamp>` has the same size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(NonZeroU64);
 
 impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Self = Self::from_nanos(0);
-    /// The latest representable time, for "never".
+    /// The latest representable time; stands for "never".
     pub const MAX: Self = Self::from_nanos(i64::MAX);
 
-    /// What stands for the Unix epoch.
+    /// Bias of the encoding: the epoch is stored as 2^63.
     const OFFSET: u64 = 1 << 63;
 
     pub const fn from_nanos(nanos: i64) -> Self {
         match NonZeroU64::new(nanos.cast_unsigned() ^ Self::OFFSET) {
             Some(stored) => Self(stored),
-            // The earliest of all is the one after it.
+            // `i64::MIN` saturates to `MIN + 1`.
             None => Self(NonZeroU64::MIN),
         }
     }
@@ -46,12 +47,12 @@ impl Timestamp {
         (self.0.get() ^ Self::OFFSET).cast_signed()
     }
 
-    /// Parses RFC 3339, as Kubernetes writes `Time` and `MicroTime`. None if the text is not a time.
+    /// Parses RFC 3339, as Kubernetes writes `Time` and `MicroTime`. `None` if the text is not a time.
     pub fn parse(text: &str) -> Option<Self> {
         DateTime::parse_from_rfc3339(text).ok()?.timestamp_nanos_opt().map(Self::from_nanos)
     }
 
-    /// The distance from `earlier` to this point; negative where `earlier` is later.
+    /// The span from `earlier` to this point; negative if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.as_nanos().saturating_sub(earlier.as_nanos()))
     }
@@ -66,7 +67,7 @@ impl Timestamp {
         self.utc().to_rfc3339_opts(SecondsFormat::Micros, true)
     }
 
-    /// The same point for calendar arithmetic and formatting.
+    /// This point as a chrono type, for calendar arithmetic and formatting.
     pub fn utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp_nanos(self.as_nanos())
     }
@@ -96,21 +97,21 @@ impl serde::Serialize for Timestamp {
     }
 }
 
-/// A time that a component of the cluster wrote into an object (`renewTime`, `timeAdded`, `creationTimestamp` and so on),
-/// by the cluster's clock.
+/// A time that a component of the cluster wrote into an object (`renewTime`, `timeAdded`, `creationTimestamp` and so
+/// on), by the cluster's clock.
 ///
-/// It can only be compared with another one, because the cluster's clock may differ from ours: [`ClusterClock::local`] converts
-/// it, and [`ClusterClock::written`] makes it.
+/// It can only be compared with other cluster times, because the cluster's clock may differ from ours.
+/// [`ClusterClock::local`] converts it, and [`ClusterClock::written`] creates it.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterTime(Timestamp);
 
 impl ClusterTime {
-    /// The time as the cluster wrote it.
+    /// A time as the cluster wrote it.
     pub const fn new(written: Timestamp) -> Self {
         Self(written)
     }
 
-    /// Parses RFC 3339. None if the text is not a time.
+    /// Parses RFC 3339. `None` if the text is not a time.
     pub fn parse(text: &str) -> Option<Self> {
         Timestamp::parse(text).map(Self)
     }
@@ -119,7 +120,7 @@ impl ClusterTime {
         self.0.as_nanos()
     }
 
-    /// The distance from `earlier` to this point; negative where `earlier` is later.
+    /// The span from `earlier` to this point; negative if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {
         self.0.since(earlier.0)
     }
@@ -167,7 +168,7 @@ impl Sub<Span> for ClusterTime {
     }
 }
 
-/// The cluster's clock, as far as it differs from ours: the only way from [`ClusterTime`] to [`Timestamp`] and back.
+/// The offset of the cluster's clock from ours: the only conversion between [`ClusterTime`] and [`Timestamp`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterClock {
     ahead: Span,
@@ -184,24 +185,24 @@ impl ClusterClock {
         self.ahead
     }
 
-    /// When that was, by our clock.
+    /// The time by our clock.
     pub fn local(self, time: ClusterTime) -> Timestamp {
         time.0 - self.ahead
     }
 
-    /// What the cluster's clock shows when ours shows `at`.
+    /// The time that the cluster's clock shows when ours shows `at`.
     pub fn written(self, at: Timestamp) -> ClusterTime {
         ClusterTime(at + self.ahead)
     }
 }
 
-/// A distance between two points in time, in nanoseconds; may be negative.
+/// A span between two points in time, in nanoseconds; may be negative.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(i64);
 
 impl Span {
     pub const ZERO: Self = Self(0);
-    /// The longest span: "never".
+    /// The longest span; stands for "never".
     pub const MAX: Self = Self(i64::MAX);
 
     pub const fn from_nanos(nanos: i64) -> Self {
@@ -216,7 +217,7 @@ impl Span {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The nearest span to a number of seconds; saturates, and NaN is zero.
+    /// The span nearest to a number of seconds. Saturates; NaN becomes zero.
     pub fn from_secs_f64(secs: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -243,12 +244,12 @@ impl Span {
         self.0 < 0
     }
 
-    /// The span itself, or zero where it is negative.
+    /// The span, or zero if it is negative.
     pub fn or_zero(self) -> Self {
         self.max(Self::ZERO)
     }
 
-    /// For timers and clients: negative spans become zero.
+    /// The span for timers and clients. Negative spans become zero.
     pub fn to_std(self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
     }
@@ -261,7 +262,7 @@ impl From<Duration> for Span {
 }
 
 impl fmt::Display for Span {
-    /// Two units at most, as one reads a clock: `850ms`, `7s`, `4m12s`, `3h05m`, `12d4h`.
+    /// Writes at most two units, for example `850ms`, `7s`, `4m12s`, `3h05m`, `12d4h`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_negative() {
             f.write_str("-")?;
