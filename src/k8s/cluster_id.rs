@@ -1,4 +1,4 @@
-//! Which cluster a connection leads to, whatever its names.
+//! Identity of the cluster behind a connection, independent of context and server names.
 
 use std::time::Duration;
 
@@ -11,20 +11,22 @@ use super::{connect::Connection, error};
 /// What identifies a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterId {
-    /// The uid of namespace kube-system, which lives as long as the cluster.
+    /// The uid of namespace kube-system, which exists as long as the cluster.
     Uid(String),
-    /// The address of the server: the namespace may not be read, or does not exist, in the server's words.
+    /// The address of the server, if the namespace does not exist or may not be read. `why` is the reason in the
+    /// server's words.
     Server { address: String, why: String },
 }
 
-/// How long the response may take by default.
+/// Default timeout of the response.
 const RESPONSE: Duration = Duration::from_secs(10);
 
 impl ClusterId {
-    /// Asks the server.
+    /// Reads the identity from the server.
     ///
     /// # Errors
-    /// No response, in words: another answer later would mean another cluster.
+    /// No response; the reason in words. The address is no substitute here, because a later response would yield
+    /// another identity.
     pub async fn of(connection: &Connection) -> Result<Self, String> {
         let request = Request::get("/api/v1/namespaces/kube-system").body(Vec::new());
         let request = request.expect("a constant path");
@@ -44,7 +46,7 @@ impl ClusterId {
         }
     }
 
-    /// As the name of a file.
+    /// The identity as a file name.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Uid(uid) => uid,
@@ -52,7 +54,7 @@ impl ClusterId {
         }
     }
 
-    /// What an operator should know; none if there is nothing special.
+    /// Notice for the operator; `None` for a uid.
     pub fn notice(&self) -> Option<String> {
         match self {
             Self::Uid(_) => None,

@@ -1,4 +1,4 @@
-//! Connects to a cluster, by kubectl's flags and files.
+//! Connects to a cluster with kubectl's flags and files.
 
 use std::{error::Error as _, fmt, sync::Arc, time::Duration};
 
@@ -17,21 +17,21 @@ use super::{
 };
 use kordon_core::engine::ServerVersion;
 
-/// A cluster that was reached.
+/// A connection to a cluster.
 #[derive(Clone)]
 pub struct Connection {
-    /// For reads. It retries nothing.
+    /// Client for reads, without retries.
     pub client: Client,
-    /// For writes. It retries nothing: every refusal is handled.
+    /// Client for writes, without retries: every refusal is handled.
     pub writer: Client,
     /// The context of the kubeconfig, `in-cluster`, or the name of the embedded cluster.
     pub context: String,
     pub server: String,
     pub identity: Identity,
     pub version: ServerVersion,
-    /// The release as the server names it: `v1.36.3`, `v1.33.1+k3s1`.
+    /// Release as the server names it: `v1.36.3`, `v1.33.1+k3s1`.
     pub release: String,
-    /// The namespace of the context, for commands that need one.
+    /// Namespace of the context, for commands that need one.
     pub namespace: String,
     pub request_timeout: Option<Duration>,
 }
@@ -43,7 +43,7 @@ pub struct Identity {
     pub groups: Vec<String>,
     /// Whether the user is impersonated (`--as`).
     pub impersonated: bool,
-    /// Whether the server confirmed the name; if not, it is the name in the kubeconfig.
+    /// Whether the server confirmed the name; otherwise it is the name in the kubeconfig.
     pub confirmed: bool,
 }
 
@@ -54,27 +54,21 @@ impl fmt::Display for Identity {
     }
 }
 
-/// How long the first response may take by default.
+/// Default timeout of the first response.
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
-/// How long it may take to connect.
+/// Timeout of opening a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client of a cluster that has not said yet who it is.
+/// A client of a cluster whose version and user are not known yet.
 pub struct OpenConnection(Connection);
 
-/// Finds the cluster that the options mean, and asks it for its version and for the user.
-///
-/// # Errors
-/// See [`ConnectError`].
+/// Connects to the cluster that the options select, and reads its version and the user.
 pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectError> {
     open(options).await?.confirm().await
 }
 
-/// Finds the cluster that the options mean, and gets credentials for it. No request is sent yet.
-///
-/// # Errors
-/// See [`ConnectError`].
+/// Creates a client for the cluster that the options select, with credentials. Sends no request yet.
 pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectError> {
     let ClusterTarget { context, user, mut config } =
         kubeconfig::target(options, &KubeEnvironment::of_process()).await?;
@@ -104,15 +98,12 @@ pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectErr
 }
 
 impl OpenConnection {
-    /// The client, for what can be asked before the version is known.
+    /// The client, for requests that do not depend on the version.
     pub const fn client(&self) -> &Client {
         &self.0.client
     }
 
-    /// Asks for the version and for the user. Without an answer about the user, the name in the kubeconfig stays.
-    ///
-    /// # Errors
-    /// The server was not reached, or it refused the request.
+    /// Reads the version and the user. If the server does not report the user, the name in the kubeconfig stays.
     pub async fn confirm(self) -> Result<Connection, ConnectError> {
         let Self(mut connection) = self;
         // Both at once: each takes a round trip, and a second one where the connection is new.
@@ -160,7 +151,7 @@ async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
     })
 }
 
-/// An error and its causes. Their texts do not repeat each other.
+/// Text of an error and its causes, without repetitions.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -174,8 +165,8 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Asks the server for its version and the name of its release: the cheapest request that shows that the connection works.
-/// The first watch can use its connection.
+/// Reads the server's version and release. This is the cheapest request that proves that the connection works, and the
+/// first watch can reuse its connection.
 ///
 /// # Errors
 /// The server was not reached, or it refused the request.
@@ -199,7 +190,7 @@ async fn check(connection: &Connection) -> Result<(ServerVersion, String), Conne
     Ok((version, release))
 }
 
-/// The meaning of an error of the first request.
+/// Converts an error of the first request.
 fn refused(error: &kube::Error, connection: &Connection) -> ConnectError {
     let (server, user) = (connection.server.clone(), connection.identity.to_string());
     let why = error::words(error);
@@ -217,19 +208,19 @@ fn refused(error: &kube::Error, connection: &Connection) -> ConnectError {
     }
 }
 
-/// The error of the credential plugin that caused this error, if one did.
+/// Returns the error of the credential plugin, if one caused this error.
 fn plugin_failure(error: &kube::Error) -> Option<String> {
     let cause = error.source()?;
     cause.downcast_ref::<ConnectError>().map(ToString::to_string)
 }
 
-/// The meaning of an error below HTTP: TLS, or the connection.
+/// Converts an error below HTTP: of TLS, or of the connection.
 fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
     let untrusted = "its certificate is signed by an authority that is not trusted; check certificate-authority in the \
                      kubeconfig, or --certificate-authority";
     let security = [
         ("UnknownIssuer", untrusted),
-        // The authority has the name of the trusted one, as in all clusters made by the same tool.
+        // The signing authority has the same name as the trusted one, as in all clusters made by the same tool.
         ("BadSignature", untrusted),
         ("NotValidForName", "its certificate is for another name; set it with --tls-server-name"),
         ("not valid for name", "its certificate is for another name; set it with --tls-server-name"),
@@ -252,7 +243,7 @@ fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
 }
 
 impl Connection {
-    /// A connection to a cluster inside this process, of the newest known version.
+    /// Creates a connection to a cluster inside this process, of the newest supported version.
     pub fn embedded(client: Client, name: &str) -> Self {
         Self {
             writer: client.clone(),
@@ -267,7 +258,7 @@ impl Connection {
         }
     }
 
-    /// Who the server says we are; none if it does not say.
+    /// Returns the user as the server knows it; `None` if the server does not report it.
     async fn confirmed_user(&self) -> Option<Identity> {
         for version in ["v1", "v1beta1"] {
             let body = json!({"apiVersion": format!("authentication.k8s.io/{version}"), "kind": "SelfSubjectReview"});

@@ -1,4 +1,4 @@
-//! Errors of the client in words for operators, without debug output or terminal escape sequences.
+//! Client errors in words for operators, without debug output or terminal escape sequences.
 
 use std::{error::Error as _, path::PathBuf};
 
@@ -7,7 +7,7 @@ use kube::core::Status;
 
 use kordon_core::{cluster::nearest::did_you_mean, visible};
 
-/// The longest text from a server that is shown, in characters.
+/// Maximum length of a text from a server, in characters.
 const LONGEST: usize = 400;
 
 /// Why kordon could not connect to a cluster.
@@ -56,13 +56,13 @@ pub enum ConnectError {
     NotKubernetes { server: String, why: String },
 }
 
-/// Text from outside in one line: all characters are visible, and long texts are cut.
+/// Makes untrusted text printable on one line: control characters become visible, and long texts are cut.
 pub fn plain(text: &str) -> String {
     visible::one_line(text, LONGEST)
 }
 
-/// An address from outside without its credentials, in one line. Of one that is broken, only a scheme is kept of what
-/// stands before the last `@`.
+/// Makes an untrusted address printable on one line, without credentials. Everything before the last `@` except a valid
+/// scheme is removed, even from malformed addresses.
 pub fn address(text: &str) -> String {
     let Some((before, host)) = text.rsplit_once('@') else { return plain(text) };
     let is_scheme =
@@ -73,7 +73,7 @@ pub fn address(text: &str) -> String {
     }
 }
 
-/// The address of a server without its credentials and without a slash at its end, in one line.
+/// Address of a server on one line, without credentials and trailing slashes.
 pub fn server_address(server: &Uri) -> String {
     let whole = server.to_string();
     let credentials = server.authority().and_then(|authority| authority.as_str().rsplit_once('@'));
@@ -84,7 +84,7 @@ pub fn server_address(server: &Uri) -> String {
     plain(shown.trim_end_matches('/'))
 }
 
-/// The error in one line.
+/// Describes an error in one line.
 pub fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status_words(status),
@@ -94,12 +94,12 @@ pub fn words(error: &kube::Error) -> String {
     }
 }
 
-/// What the server said, or the meaning of its code if it said nothing.
+/// The message of a status, or the meaning of its code if it has none.
 pub fn status_words(status: &Status) -> String {
     code_words(status.code, &status.message)
 }
 
-/// The same for an HTTP code and its text.
+/// The message of a response, or the meaning of its HTTP code if it has none.
 pub fn code_words(code: u16, message: &str) -> String {
     let meaning = match code {
         401 => "the server rejected the credentials (HTTP 401); they may have expired",
@@ -118,19 +118,19 @@ pub fn code_words(code: u16, message: &str) -> String {
     }
 }
 
-/// The innermost cause with a text.
+/// Text of the innermost cause.
 fn innermost(error: &kube::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(deeper) = cause {
-        // An io::Error shows the error that it wraps, but does not return it as its source.
+        // An io::Error displays the error that it wraps, but does not return it as its source.
         text = deeper.to_string();
         cause = deeper.source();
     }
     text
 }
 
-/// The meaning of an error below HTTP.
+/// Describes an error below HTTP.
 fn transport_words(cause: &str) -> String {
     let cause = plain(cause);
     let known = [

@@ -1,6 +1,6 @@
-//! Runs credential plugins (exec): once, without a terminal, and with their output captured.
+//! Runs credential plugins (exec): once, without a terminal, and with captured output.
 //!
-//! The client library runs them several times, blocks meanwhile, and lets them write to the screen.
+//! kube would run a plugin several times, block meanwhile, and let it write to the screen.
 
 use std::{collections::BTreeMap, process::Stdio, sync::Arc, time::Duration};
 
@@ -17,13 +17,13 @@ use tokio::{process::Command, sync::Mutex, time::timeout};
 use super::error::{ConnectError, plain};
 use kordon_time::{Span, Timestamp};
 
-/// How long a plugin may take; some open a browser.
+/// Timeout of a plugin; some open a browser.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// How long before its expiry a credential is replaced.
+/// Time before its expiry at which a credential is replaced.
 const MARGIN: Span = Span::from_secs(60);
 
-/// The shortest time between two runs after refused requests.
+/// Minimum time between two runs of a plugin.
 const LEAST: Span = Span::from_secs(30);
 
 /// A program that returns credentials.
@@ -38,7 +38,7 @@ pub struct Plugin {
     needs_terminal: bool,
 }
 
-/// The credential that a plugin returned.
+/// A credential returned by a plugin.
 #[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Credential {
@@ -117,7 +117,7 @@ impl Plugin {
             status: Option<Credential>,
         }
         let answer: ExecCredential = serde_json::from_slice(stdout)
-            // The rest of the error may contain the credential.
+            // The rest of the error text may contain the credential.
             .map_err(|error| self.failed(&format!("line {} of its output is not JSON", error.line())))?;
         let credential = answer.status.unwrap_or_default();
         let certificate =
@@ -133,7 +133,7 @@ impl Plugin {
     }
 }
 
-/// A token that is replaced before it expires, or when the server rejects it.
+/// A token that is replaced before it expires, or after the server has rejected it.
 pub struct Token {
     plugin: Plugin,
     state: Mutex<State>,
@@ -150,7 +150,7 @@ impl Token {
         Self { plugin, state: Mutex::new(State { credential, asked: kordon_clock::wall(), refused: false }) }
     }
 
-    /// A client that adds the token to every request of `client`.
+    /// Returns a client that adds the token to every request of `client`.
     pub fn carried_by(self: Arc<Self>, client: Client) -> Client {
         let namespace = client.default_namespace().to_owned();
         let service = tower::service_fn(move |mut request: Request<Body>| {
@@ -168,7 +168,7 @@ impl Token {
     }
 
     async fn header(&self) -> Result<HeaderValue, tower::BoxError> {
-        // Locked while the plugin runs: all requests need its token, and it should run once.
+        // The lock is held while the plugin runs: all requests need its token, and it should run only once.
         let mut state = self.state.lock().await;
         let now = kordon_clock::wall();
         let ends = state.credential.expires().is_some_and(|at| at - MARGIN <= now);

@@ -1,4 +1,4 @@
-//! What the watches send to the loop: changes, and the health of the watches.
+//! Messages from the watches to the loop: changes, and the health of the watches.
 
 use minicbor::{Decode, Encode};
 
@@ -12,13 +12,13 @@ use kordon_time::{Span, Timestamp};
 /// A message of the watches.
 #[derive(Clone, Debug)]
 pub enum FeedEvent {
-    /// Changes of one watch in their order. They are batched: a list of 150,000 pods is some hundreds of messages.
+    /// Changes of one watch, in order. They are batched: a list of 150,000 pods is a few hundred messages.
     Changes(Vec<Change>),
-    /// The health of a watch, sent when its state changes and at least once a second while it lists.
+    /// Health of a watch, sent when its state changes and at least once a second while it lists.
     Health(FeedKind, FeedHealth),
-    /// What the watch of a scope is doing, sent when that changes.
+    /// State of the watch of a scope, sent when it changes.
     ScopeState(Box<Scope>, FeedState),
-    /// The API server's clock minus ours, from its Date header, to half a second.
+    /// The API server's clock minus ours, from its Date header, accurate to half a second.
     ClockDifference(Span),
     /// An error for the journal, with its source and what happens next.
     Trouble(String),
@@ -30,10 +30,10 @@ pub enum FeedEvent {
 pub struct FeedHealth {
     #[n(0)]
     pub state: FeedState,
-    /// When data was last received, including bookmarks.
+    /// When data, including bookmarks, was last received.
     #[n(1)]
     pub last_heard: Option<Timestamp>,
-    /// Lists after the first.
+    /// Number of lists after the first.
     #[n(2)]
     pub relists: u32,
     /// Requests made and bytes received since the start.
@@ -43,16 +43,16 @@ pub struct FeedHealth {
     pub bytes: u64,
 }
 
-/// What a watch is doing.
+/// State of a watch.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum FeedState {
-    /// Not watched (`--no-pods`, which also leaves out the kinds that only placement reads).
+    /// Not watched: `--no-pods`, which also excludes the kinds that only placement reads.
     #[n(0)]
     Off,
     #[n(1)]
     Connecting,
-    /// Objects of the list so far, and how many the server expects, if it said so.
+    /// Number of objects of the list received so far, and the expected number if the server reported it.
     #[n(2)]
     Listing {
         #[n(0)]
@@ -62,7 +62,7 @@ pub enum FeedState {
     },
     #[n(3)]
     Live,
-    /// Broken, or silent for too long. It is tried again.
+    /// Broken, or silent for too long. It is retried.
     #[n(4)]
     Broken {
         #[n(0)]
@@ -70,7 +70,7 @@ pub enum FeedState {
         #[cbor(n(1), with = "encoding::text")]
         error: String,
     },
-    /// The server forbids it, in its own words. It is tried again from time to time.
+    /// Forbidden; `error` has the server's words. It is retried from time to time.
     #[n(5)]
     Forbidden {
         #[cbor(n(0), with = "encoding::text")]

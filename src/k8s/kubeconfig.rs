@@ -1,4 +1,4 @@
-//! Finds the cluster and the user as kubectl does: merges kubeconfig files, chooses a context, applies flags.
+//! Selects the cluster and the user as kubectl does: merges kubeconfig files, chooses a context, applies flags.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ use super::{
 };
 use kordon_core::cluster::nearest::nearest;
 
-/// How to reach a cluster: kubectl's flags of the same names.
+/// Connection options: kubectl's flags of the same names.
 #[derive(Clone, Default)]
 pub struct ConnectOptions {
     pub kubeconfig: Option<PathBuf>,
@@ -37,11 +37,11 @@ pub struct ConnectOptions {
     pub client_certificate: Option<PathBuf>,
     pub client_key: Option<PathBuf>,
     pub tls_server_name: Option<String>,
-    /// How long one request may take, except watches; none if the user set no limit.
+    /// Timeout of a request other than a watch; `None` if the user set none.
     pub request_timeout: Option<Duration>,
 }
 
-/// The environment of the process, as far as it names clusters.
+/// The environment variables and files of the process that select clusters.
 #[derive(Clone, Debug, Default)]
 pub struct KubeEnvironment {
     /// `KUBECONFIG`: a list of files.
@@ -68,17 +68,17 @@ impl KubeEnvironment {
 /// The chosen cluster and user.
 #[derive(Clone, Debug)]
 pub struct ClusterTarget {
-    /// The name of the context; `in-cluster` in a pod, empty if only `--server` was given.
+    /// Name of the context; `in-cluster` in a pod, and empty if only `--server` was given.
     pub context: String,
-    /// The name of the user in the kubeconfig.
+    /// Name of the user in the kubeconfig.
     pub user: String,
     pub config: Config,
 }
 
-/// Finds the cluster that the options mean, without connecting to it.
+/// Selects the cluster for the options, without connecting to it.
 ///
 /// # Errors
-/// A file cannot be read, or a name is not in them.
+/// A file cannot be read, or does not contain a name that was given.
 pub async fn target(
     options: &ConnectOptions,
     surroundings: &KubeEnvironment,
@@ -98,7 +98,7 @@ pub async fn target(
     Ok(ClusterTarget { context, user, config })
 }
 
-/// Reads and merges the files: the first file that sets a value wins. Also returns where it looked.
+/// Reads and merges the files; the first file that sets a value wins. Also returns the paths.
 fn read(
     options: &ConnectOptions,
     surroundings: &KubeEnvironment,
@@ -115,7 +115,7 @@ fn read(
     };
     let looked = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let mut merged = Kubeconfig::default();
-    // As kubectl does, skip files of the list that do not exist.
+    // Files of the list that do not exist are skipped, as in kubectl.
     for path in paths.iter().filter(|path| path.exists()) {
         merged = merged.merge(read_file(path)?).map_err(|error| malformed(path, &error))?;
     }
@@ -123,7 +123,7 @@ fn read(
 }
 
 fn read_file(path: &Path) -> Result<Kubeconfig, ConnectError> {
-    // kube 5.0 panics there.
+    // kube 5.0 panics on such a file.
     if ends_within_utf16(path) {
         let why = "UTF-16 that ends within a character".into();
         return Err(ConnectError::BadKubeconfig { path: path.to_owned(), why });
@@ -140,7 +140,7 @@ fn ends_within_utf16(path: &Path) -> bool {
 fn malformed(path: &Path, error: &KubeconfigError) -> ConnectError {
     let why = match error {
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
-        // The rest of its text shows the lines around the place, which may contain secrets.
+        // The rest of its text quotes lines of the file, which may contain secrets.
         KubeconfigError::Parse(error) => {
             let text = error.to_string();
             let first = text.lines().next().unwrap_or_default();
@@ -207,7 +207,7 @@ impl Choice {
             });
         }
         let user = named.and_then(|named| named.auth_info.clone()).unwrap_or_default();
-        // A context whose server is replaced is another cluster: it is not called by its name.
+        // A context with another server is another cluster, so its name would mislead.
         let context_name = options.server.as_deref().map_or(context_name, host);
         Ok(Self { context_name, user_name, cluster, user, namespace: context.namespace })
     }
@@ -226,7 +226,7 @@ impl Choice {
         if !server.starts_with("https://") && !server.starts_with("http://") {
             self.cluster.server = Some(format!("https://{server}"));
         }
-        // Set below: the client library compares NO_PROXY with the proxy's name instead of the server's.
+        // The proxy is set below: kube compares NO_PROXY with the proxy's name instead of the server's.
         let proxy = self.cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty());
         let single = Kubeconfig {
             clusters: vec![NamedCluster {
@@ -264,7 +264,7 @@ impl Choice {
     }
 }
 
-/// The chosen context; an empty one if only a server or a cluster was named.
+/// Returns the chosen context; an empty one if only a server or a cluster was named.
 fn context(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<(String, Context), ConnectError> {
     let current = kubeconfig.current_context.clone().filter(|name| !name.is_empty());
     let Some(name) = options.context.clone().or(current) else {
@@ -285,7 +285,7 @@ fn context(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<(String,
     }
 }
 
-/// A server's address without the scheme, as a name for people.
+/// A server's address without the scheme, as a display name.
 fn host(server: &str) -> String {
     let host = server.split_once("://").map_or(server, |(_, rest)| rest);
     host.trim_end_matches('/').to_owned()

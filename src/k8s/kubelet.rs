@@ -1,5 +1,5 @@
-//! What a kubelet measures and how it is configured, asked through the API server (`nodes/proxy`); and what
-//! metrics.k8s.io says instead where that is not permitted.
+//! Reads a kubelet's measurements and configuration through the API server (`nodes/proxy`). Where that is not
+//! permitted, it reads metrics.k8s.io instead.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,30 +21,30 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// How long one response may take.
+/// Timeout of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest response, in bytes: a node has at most some hundreds of pods.
+/// Maximum size of a response in bytes; a node has at most a few hundred pods.
 const LONGEST: usize = 32 << 20;
 
-/// What could be found out about one node. An error is in words.
+/// Data about one node. Errors are in words.
 #[derive(Clone, Debug)]
 pub struct KubeletReport {
-    /// What the kubelet measures; with [`UsageSource::Metrics`] only the memory of pods.
+    /// The kubelet's measurements; with [`UsageSource::Metrics`] only the memory of pods.
     pub stats: Result<NodeStats, String>,
     pub source: UsageSource,
-    /// The kubelet's thresholds.
+    /// The kubelet's eviction thresholds.
     pub settings: Result<EvictionSettings, String>,
-    /// When it was complete.
+    /// When the report was complete.
     pub at: Timestamp,
 }
 
-/// Where usage comes from.
+/// Source of usage data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageSource {
-    /// `/stats/summary`: what the kubelet ranks with.
+    /// `/stats/summary`, with which the kubelet ranks pods.
     Kubelet,
-    /// metrics.k8s.io: memory alone.
+    /// metrics.k8s.io: only memory.
     Metrics,
 }
 
@@ -57,7 +57,8 @@ impl UsageSource {
     }
 }
 
-/// Asks the kubelet of a node, and metrics.k8s.io for these pods of it if the kubelet's measurements may not be read.
+/// Reads data from the kubelet of a node. If its measurements cannot be read, it reads metrics.k8s.io for the node and
+/// for `pods`, which are the pods of the node.
 pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, clock: Clock) -> KubeletReport {
     let path = |page: &str| format!("{}/proxy/{page}", node_path(&node.name));
     let (summary, configz) = (path("stats/summary"), path("configz"));
@@ -75,16 +76,17 @@ pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, cl
     KubeletReport { stats, source, settings, at: clock.now() }
 }
 
-/// The usage of all nodes (metrics.k8s.io).
+/// Reads the usage of all nodes (metrics.k8s.io).
 ///
 /// # Errors
-/// It cannot be read, in words.
+/// It cannot be read; the reason in words.
 pub async fn read_node_metrics(client: &Client) -> Result<BTreeMap<NodeName, UsageMetric>, String> {
     let json = get(client, CollectionQuery::of_node_metrics(None).as_str(), PATIENCE, LONGEST).await?;
     kubelet::node_metrics(&json).ok_or_else(no_metrics)
 }
 
-/// The memory of a node and of its pods. Pods are listed by namespace: metrics.k8s.io knows no nodes of pods.
+/// Reads the memory of a node and of its pods. Pods are listed by namespace, because metrics.k8s.io cannot select them
+/// by node.
 async fn read_metrics(client: &Client, node: &Node, pods: &BTreeSet<Key>) -> Result<NodeStats, String> {
     let of_node = CollectionQuery::of_node_metrics(Some(&node.name));
     let json = get(client, of_node.as_str(), PATIENCE, LONGEST).await?;

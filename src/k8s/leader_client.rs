@@ -1,8 +1,8 @@
-//! A client that sends requests only while a Lease is held, and not faster than a rate.
+//! A client that sends requests only while a Lease is held, and at a limited rate.
 //!
-//! A process that writes as the leader uses it: once the Lease is lost, no request starts, and the ones in flight end. Each
-//! request also says to the server when it becomes useless (`timeout=`), so that one that waits there is not executed
-//! after another leader has begun.
+//! For processes that write as the leader: once the Lease is lost, no request starts, and those in flight are
+//! abandoned. Each request also tells the server when it becomes useless (`timeout=`), so that the server does not
+//! execute a delayed request after another leader has started.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use super::leadership::LeaseState;
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// How many requests a client may send (kube-controller-manager's `--kube-api-qps` and `--kube-api-burst`).
+/// Rate limit of a client (kube-controller-manager's `--kube-api-qps` and `--kube-api-burst`).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestRate {
-    /// Requests per second; above zero.
+    /// Requests per second; greater than zero.
     pub qps: f64,
-    /// Requests that may be sent at once after a pause; one or more.
+    /// Requests that may be sent at once after a pause; at least one.
     pub burst: u32,
 }
 
 impl Default for RequestRate {
-    /// Upstream's.
+    /// Upstream's defaults.
     fn default() -> Self {
         Self { qps: 20.0, burst: 30 }
     }
 }
 
-/// Why a request was not sent, or its answer not waited for.
+/// Why a request was not sent, or was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotLeading {
     #[error("not sent: this process does not hold the Lease any more")]
@@ -39,7 +39,7 @@ pub enum NotLeading {
     GivenUp,
 }
 
-/// A client that sends the requests of `client` while the Lease is held.
+/// Returns a client that sends the requests of `client` while the Lease is held.
 pub fn while_leading(
     client: Client,
     lease: watch::Receiver<LeaseState>,
@@ -67,19 +67,19 @@ pub fn while_leading(
     Client::new(service, namespace)
 }
 
-/// Waits for the turn of a request, and returns until when it may take.
+/// Waits for the turn of a request, and returns its deadline.
 async fn wait_for_turn(
     turn: Timestamp,
     lease: watch::Receiver<LeaseState>,
     clock: Clock,
 ) -> Result<Timestamp, NotLeading> {
-    // The Lease is renewed while requests wait.
+    // The state is read after the wait, because the Lease is renewed while requests wait.
     clock.sleep_until(turn).await;
     let until = lease.borrow().writes_until;
     until.ok_or(NotLeading::NotSent)
 }
 
-/// Returns when the Lease is lost, at `until` at the latest.
+/// Completes when the Lease is lost, or at `until`.
 async fn lost(mut lease: watch::Receiver<LeaseState>, until: Timestamp, clock: Clock) {
     tokio::select! {
         _ = lease.wait_for(|state| state.writes_until.is_none_or(|ends| ends < until)) => {}
@@ -87,7 +87,7 @@ async fn lost(mut lease: watch::Receiver<LeaseState>, until: Timestamp, clock: C
     }
 }
 
-/// The request with the time after which the server shall not execute it any more.
+/// Adds the time after which the server must not execute the request any more.
 fn with_timeout(mut request: Request<Body>, left: Span) -> Result<Request<Body>, http::Error> {
     let uri = request.uri();
     let mark = if uri.query().is_some() { '&' } else { '?' };
@@ -99,15 +99,15 @@ fn with_timeout(mut request: Request<Body>, left: Span) -> Result<Request<Body>,
     Ok(request)
 }
 
-/// When the next request may be sent.
+/// Rate limiter.
 struct Pace {
     rate: RequestRate,
-    /// When the next request would be sent if there were no bursts.
+    /// Time of the next request if there were no bursts.
     free_from: Timestamp,
 }
 
 impl Pace {
-    /// Reserves a turn: its time.
+    /// Reserves a turn and returns its time.
     fn next(&mut self, now: Timestamp) -> Timestamp {
         let interval = Span::from_secs_f64(1.0 / self.rate.qps);
         let evenly = self.free_from.max(now);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     impl Bench {
-        /// A leader that may write for ten seconds.
+        /// Creates a leader that may write for ten seconds.
         fn new() -> Self {
             let clock = Clock::new(START, 1.0);
             let api = Demo::new(clock, ApiOptions::default());

@@ -13,22 +13,23 @@ use super::error::words;
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// Which Lease, and how fast it changes hands. The defaults of the times are upstream's.
+/// The Lease, and the times of its election. Their defaults are upstream's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElectionOptions {
     pub namespace: String,
     pub name: String,
-    /// A Lease that was not seen to change for this long is free.
+    /// A Lease that has not changed for this long is free.
     pub lease_duration: Span,
-    /// A holder that could not renew for this long writes nothing more. Shorter than the duration.
+    /// A holder that could not renew for this long stops writing. Shorter than the duration.
     pub renew_deadline: Span,
-    /// From one try to the next.
+    /// Time between two attempts.
     pub retry_period: Span,
-    /// By which share of the retry period a candidate waits longer, at most, by chance: client-go's 1.2, or 0.
+    /// Maximum random extra delay of a candidate's retry, as a share of the retry period: client-go's 1.2, or 0 for
+    /// none.
     pub jitter: f64,
 }
 
-/// Times between which no Lease can change hands safely.
+/// Times with which a Lease cannot change hands safely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadElection {
     #[error(
@@ -49,7 +50,7 @@ pub enum BadElection {
 pub const MANAGER_LEASE: (&str, &str) = ("kube-system", "kube-controller-manager");
 
 impl ElectionOptions {
-    /// A Lease with upstream's times.
+    /// Options for a Lease with upstream's times.
     pub fn of(namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.into(),
@@ -92,16 +93,16 @@ impl ElectionOptions {
 /// client-go's `JitterFactor`.
 const JITTER: f64 = 1.2;
 
-/// What a candidate knows of the Lease.
+/// A candidate's knowledge of the Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseState {
-    /// Until when this candidate may write; none while it does not hold the Lease.
+    /// Time until which this candidate may write; `None` while it does not hold the Lease.
     pub writes_until: Option<Timestamp>,
     /// When this candidate sent the last request that renewed the Lease.
     pub renewed: Option<Timestamp>,
-    /// `spec.holderIdentity`, when the Lease was last read.
+    /// `spec.holderIdentity`, as of the last read of the Lease.
     pub holder: String,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub error: Option<String>,
 }
 
@@ -113,33 +114,33 @@ impl LeaseState {
 
 /// A candidate for a Lease.
 ///
-/// [`acquire`](Self::acquire) it, then [`keep`](Self::keep) it while the controller acts, then
-/// [`release`](Self::release) it; or [`run`](Self::run) does all of that in a task of its own.
+/// Call [`acquire`](Self::acquire), then [`keep`](Self::keep) while the controller acts, then
+/// [`release`](Self::release); or [`run`](Self::run), which does all of this.
 pub struct LeaderElector {
     leases: Api<Lease>,
     options: ElectionOptions,
     identity: String,
     clock: Clock,
-    /// The Lease as it was last read or written, and when this state was first seen.
+    /// The Lease as last read or written, and when this state was first seen.
     ///
-    /// Its expiry counts from then, as in client-go: clocks of other machines are not trusted.
+    /// Its expiry is measured from that time, as in client-go, because the clocks of other machines are not trusted.
     seen: Option<(Lease, Timestamp)>,
     state: watch::Sender<LeaseState>,
 }
 
 impl LeaderElector {
-    /// `identity` is the holder in the Lease; no other process may use the same.
+    /// Creates a candidate. `identity` is its name as the holder in the Lease; it must be unique.
     pub fn new(client: Client, options: ElectionOptions, identity: String, clock: Clock) -> Self {
         let leases = Api::namespaced(client, &options.namespace);
         Self { leases, options, identity, clock, seen: None, state: watch::Sender::default() }
     }
 
-    /// What is known of the Lease, from now on.
+    /// Returns a receiver of the state of the Lease.
     pub fn state(&self) -> watch::Receiver<LeaseState> {
         self.state.subscribe()
     }
 
-    /// Holds the Lease whenever it can and `may_lead`, until `stop`; then releases it.
+    /// Holds the Lease whenever possible while `may_lead` is true, until `stop` is cancelled; then releases it.
     pub async fn run(mut self, mut may_lead: watch::Receiver<bool>, stop: CancellationToken) {
         loop {
             let held = async {
@@ -177,7 +178,7 @@ impl LeaderElector {
         }
     }
 
-    /// Renews the Lease; returns when it was lost or could not be renewed in time.
+    /// Renews the Lease. Returns when it is lost, or was not renewed in time.
     pub async fn keep(&mut self) {
         while let Some(until) = self.writes_until() {
             let retry = self.clock.now() + self.options.retry_period;
@@ -196,13 +197,13 @@ impl LeaderElector {
         self.state.borrow().writes_until
     }
 
-    /// From now on nothing is written.
+    /// Marks the Lease as not held: nothing is written from now on.
     fn lose(&mut self) {
         self.state.send_if_modified(|state| state.writes_until.take().is_some());
     }
 
-    /// Releases the Lease, so that the next candidate need not wait until it expires. Takes half the renew deadline at
-    /// most.
+    /// Releases the Lease, so that the next candidate need not wait for its expiry. Takes at most half the renew
+    /// deadline.
     ///
     /// # Errors
     /// The request failed; the Lease will expire.
@@ -226,12 +227,12 @@ impl LeaderElector {
         }
     }
 
-    /// How long one request may take (as in kube-controller-manager).
+    /// Timeout of one request (as in kube-controller-manager).
     fn request_limit(&self) -> Span {
         Span::from_nanos(self.options.renew_deadline.as_nanos() / 2)
     }
 
-    /// Tries once, for this long at most, and publishes what resulted.
+    /// Makes one attempt, for at most `limit`, and publishes its result.
     async fn try_within(&mut self, limit: Span) -> Try {
         let started = self.clock.now();
         let ends = started + limit.min(self.request_limit());
@@ -254,7 +255,8 @@ impl LeaderElector {
             let before = state.clone();
             (state.holder, state.error) = (holder, error);
             if let Try::Held = result {
-                // From before the request: for others the Lease is valid for longer.
+                // Measured from the time before the request, so that the right to write ends before others see the
+                // Lease expire.
                 (state.renewed, state.writes_until) =
                     (Some(started), Some(started + self.options.renew_deadline));
             }
@@ -265,7 +267,7 @@ impl LeaderElector {
 
     /// Acquires the Lease if it is free or expired, or renews it. Returns whether this candidate holds it now.
     async fn try_hold(&mut self) -> kube::Result<bool> {
-        // A holder need not read what it wrote itself; a conflict shows that somebody else wrote too.
+        // A holder need not read its own write again; a conflict shows that somebody else wrote too.
         if self.writes_until().is_some()
             && let Some((lease, _)) = self.seen.clone().filter(|(lease, _)| self.is_ours(lease))
         {
@@ -290,7 +292,7 @@ impl LeaderElector {
         if self.may_take(&lease) { self.write(lease).await } else { Ok(false) }
     }
 
-    /// Writes this candidate into the Lease. It has the resourceVersion that was read: the first to write wins.
+    /// Writes this candidate into the Lease. The write has the resourceVersion that was read, so the first writer wins.
     async fn write(&mut self, mut lease: Lease) -> kube::Result<bool> {
         lease.spec = Some(self.held(lease.spec.as_ref()));
         let answer = self.leases.replace(&self.options.name, &PostParams::default(), &lease).await;
@@ -312,7 +314,7 @@ impl LeaderElector {
         holder(lease) == Some(&self.identity)
     }
 
-    /// Whether the Lease is free, ours, or was not seen to change for the time that it says itself.
+    /// Whether the Lease is free, ours, or has not changed for its own duration.
     fn may_take(&self, lease: &Lease) -> bool {
         let Some(other) = holder(lease).filter(|holder| !holder.is_empty()) else { return true };
         let said = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
@@ -321,7 +323,7 @@ impl LeaderElector {
         other == self.identity || self.clock.now().since(since) > duration
     }
 
-    /// The spec of the Lease with this candidate as its holder.
+    /// Returns the spec of the Lease with this candidate as its holder.
     fn held(&self, before: Option<&LeaseSpec>) -> LeaseSpec {
         let now = micro_time(self.clock.now());
         let ours = before.filter(|spec| spec.holder_identity.as_deref() == Some(&self.identity));
@@ -339,20 +341,20 @@ impl LeaderElector {
     }
 }
 
-/// Waits until the channel has this value; forever if its sender is gone.
+/// Waits until the channel has this value; forever if its sender is dropped.
 async fn until(reported: &mut watch::Receiver<bool>, value: bool) {
     if reported.wait_for(|now| *now == value).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// What came of a try.
+/// Result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Try {
     Held,
-    /// Somebody else holds the Lease, or was faster.
+    /// Another candidate holds the Lease, or was faster.
     HeldByOther,
-    /// No answer, or an error: who holds the Lease is not known.
+    /// No response, or an error: the holder is unknown.
     Failed,
 }
 

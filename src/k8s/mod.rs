@@ -1,4 +1,4 @@
-//! Everything that talks to an API server: connect, watch, decode, write, access, errors.
+//! Communication with API servers: connect, watch, decode, write, access, errors.
 
 pub mod access;
 pub mod cluster_id;

@@ -1,4 +1,4 @@
-//! The proxy to a server: `proxy-url` of the cluster, or variables of the environment as Go reads them.
+//! The proxy for a server: `proxy-url` of the cluster, or environment variables with Go's rules.
 
 use std::net::IpAddr;
 
@@ -7,12 +7,12 @@ use percent_encoding::percent_decode_str;
 
 use super::error::{ConnectError, address};
 
-/// The proxy variables of the environment.
+/// Proxy variables of the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
     pub https: Option<String>,
     pub http: Option<String>,
-    /// `NO_PROXY`: names, domains, addresses and networks without a proxy.
+    /// `NO_PROXY`: names, domains, addresses and networks that are reached without a proxy.
     pub except: String,
 }
 
@@ -29,10 +29,7 @@ impl Proxies {
         }
     }
 
-    /// The proxy for a server. As in kubectl, `NO_PROXY` does not apply to the kubeconfig's proxy.
-    ///
-    /// # Errors
-    /// The proxy is not a valid address.
+    /// Returns the proxy for a server. As in kubectl, `NO_PROXY` does not apply to the kubeconfig's proxy.
     pub fn for_server(&self, server: &Uri, named: Option<&str>) -> Result<Option<Uri>, ConnectError> {
         let (text, origin) = if let Some(named) = named {
             (named, "proxy-url of the kubeconfig")
@@ -59,7 +56,7 @@ impl Proxies {
         }
     }
 
-    /// Whether a server needs no proxy (Go's `httpproxy`): loopback never does.
+    /// Whether a server is excluded from proxies, by the rules of Go's `httpproxy`. Loopback always is.
     fn excepts(&self, server: &Uri) -> bool {
         let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
         let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
@@ -72,7 +69,7 @@ impl Proxies {
     }
 }
 
-/// The user and the password of an address, where it has a user.
+/// Returns the user and password of an address; `None` if it has no user.
 pub fn credentials(proxy: &Uri) -> Option<(String, String)> {
     let (user_info, _) = proxy.authority()?.as_str().rsplit_once('@')?;
     let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
@@ -80,7 +77,7 @@ pub fn credentials(proxy: &Uri) -> Option<(String, String)> {
     Some((decoded(user), decoded(password)))
 }
 
-/// Whether the messages of SOCKS have no room for a user or its password (RFC 1929).
+/// Whether the user or password is too long for SOCKS messages (RFC 1929).
 fn exceeds_socks((user, password): &(String, String)) -> bool {
     user.len().max(password.len()) > usize::from(u8::MAX)
 }
@@ -95,7 +92,7 @@ fn covers(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
         };
         return same_network(address, network, bits);
     }
-    // An IPv6 address without a port has colons too.
+    // An IPv6 address has colons even without a port.
     let (entry, wanted_port) = match entry.rsplit_once(':') {
         Some((name, port)) if entry.parse::<IpAddr>().is_err() => (name, Some(port)),
         _ => (entry, None),

@@ -1,6 +1,6 @@
 //! Sends the requests of an operation, each once. Outcomes are distinguished by cause, not only by HTTP code.
 //!
-//! The requests are built by hand: kube's own eviction drops its options, including a dry run
+//! Requests are built by hand: kube's eviction drops its options, including a dry run
 //! (docs/upstream/operator-actions.md#3.9), and the Retry-After of an overloaded server is only in a header.
 
 use std::time::Duration;
@@ -27,14 +27,14 @@ use kordon_time::Span;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
     Off,
-    /// The server checks the write and does nothing (`dryRun=All`).
+    /// The server checks the write but does not apply it (`dryRun=All`).
     On,
 }
 
-/// How long a response may take; longer than the server's own limit for a request.
+/// Timeout of a response; longer than the server's own limit for a request.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Pods in one page of the list of a node.
+/// Number of pods in one page of the list of a node.
 const PAGE: u32 = 500;
 
 /// Sends one request.
@@ -55,8 +55,8 @@ pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) 
     }
 }
 
-/// The request of a write. A dry run of an eviction or deletion is requested in the body: a body there replaces the
-/// options of the query.
+/// Builds the request of a write. For an eviction or deletion, the dry run is set in the body, because a body replaces
+/// the options of the query there.
 pub fn write(call: &Call, dry_run: DryRun) -> Request<Vec<u8>> {
     let (mut path, mut body) = (call.path.clone(), call.body.clone());
     let mut query = Vec::new();
@@ -91,7 +91,7 @@ async fn read_node(client: &Client, node: &NodeName) -> Result<RequestOutcome, R
     Ok(RequestOutcome::Node(Box::new(node)))
 }
 
-/// A list without a version is read from the store of the server.
+/// Lists the pods of a node. The request has no resourceVersion, so the server reads the list from its store.
 async fn list_pods(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
     let selector: String =
         form_urlencoded::byte_serialize(format!("spec.nodeName={node}").as_bytes()).collect();
@@ -155,7 +155,7 @@ async fn send(client: &Client, request: Request<Vec<u8>>) -> Result<Vec<u8>, Req
     Err(outcome(&status, code.as_u16(), header.map(Span::from_secs)))
 }
 
-/// The meaning of an error response (docs/upstream/operator-actions.md#4.2).
+/// Converts an error response (docs/upstream/operator-actions.md#4.2).
 fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutcome {
     let text = status_words(status);
     let details = status.details.as_ref();
@@ -178,7 +178,7 @@ fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
             None => RequestOutcome::Overloaded { retry_after },
         },
         403 if cause("NamespaceTerminating").is_some() => RequestOutcome::NamespaceTerminating,
-        // A webhook may allow it later; the number of tries is limited.
+        // A webhook may allow it later; the number of attempts is limited.
         _ if status.message.contains("admission webhook") => RequestOutcome::Failed(text),
         403 => RequestOutcome::Forbidden(text),
         500 if status.message.contains("more than one PodDisruptionBudget") => RequestOutcome::Refused(text),
@@ -187,8 +187,8 @@ fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
     }
 }
 
-/// Whether a conflict is about the uid and not about the version: in the words of the store, and in those of the
-/// eviction subresource.
+/// Whether a conflict is about the uid instead of the version. The store and the eviction subresource use different
+/// words for it.
 fn names_another_uid(message: &str) -> bool {
     message.contains("UID in precondition") || message.contains("UID in the precondition")
 }

@@ -1,4 +1,4 @@
-//! The writes of a scheduler: bindings, reasons why a pod is unschedulable, and preemption.
+//! Writes of a scheduler: bindings, unschedulable pods, and preemption.
 
 use kube::{Client, api::PostParams};
 use serde_json::json;
@@ -24,7 +24,7 @@ pub async fn bind(client: &Client, pod: &Key, uid: &Uid, node: &NodeName) -> Out
     outcome(send(client, request).await.map(drop))
 }
 
-/// Records on a pod that it is unschedulable and why, and the node that is nominated for it, if any.
+/// Marks a pod as unschedulable with the reason, and sets its nominated node, if any.
 pub async fn refuse(
     client: &Client,
     pod: &Key,
@@ -41,17 +41,17 @@ pub async fn refuse(
     outcome(patch_status(client, pod, preconditions(uid, None), status).await)
 }
 
-/// A pod that makes room for another one.
+/// A pod that is preempted for another pod.
 #[derive(Clone, Copy, Debug)]
 pub struct PreemptionVictim<'a> {
     pub pod: &'a Key,
     pub uid: &'a Uid,
-    /// The uid of the pod that needs the room.
+    /// The uid of the preempting pod.
     pub by: &'a Uid,
     pub node: &'a NodeName,
 }
 
-/// Records the reason on a pod, deletes it with its own grace period, and posts an event about it.
+/// Marks a pod with the reason, deletes it with its own grace period, and records an event about it.
 pub async fn preempt(client: &Client, victim: PreemptionVictim<'_>, now: Timestamp) -> Outcome {
     let PreemptionVictim { pod: victim, uid, by, node } = victim;
     let target = disruption_target("PreemptionByScheduler", "makes room for a pod of higher priority", now);
@@ -69,7 +69,7 @@ pub async fn preempt(client: &Client, victim: PreemptionVictim<'_>, now: Timesta
             message: format!("Preempted by pod {by} on node {node}"),
             source: "default-scheduler",
         };
-        // The event is only for people who look.
+        // The event is only informative, so a failure is ignored.
         let _ = record(client, &event, now).await;
     }
     outcome(deleted)

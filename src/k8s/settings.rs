@@ -1,4 +1,4 @@
-//! The flags of the cluster's controller manager, from the command line of its static pod.
+//! Flags of the cluster's controller manager, read from the command line of its pod.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::error::plain;
 
-/// What is known of the command line of the controller manager.
+/// Known flags of the controller manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerFlags {
-    /// Flags without their dashes, with their values, in the order of the command line.
+    /// Flags without their dashes and with their values, in the order of the command line.
     pub flags: Vec<(String, String)>,
-    /// Where they come from, or why there are none, in words for the screen.
+    /// Source of the flags, or why there are none, as text for the screen.
     pub note: String,
 }
 
 const COMPONENT: &str = "kube-controller-manager";
 
-/// How long to wait for the settings. Without an answer, upstream's defaults are used.
+/// Timeout of reading the flags. Without a response, upstream's defaults are used.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Reads the command line of kube-controller-manager, if it runs as a pod that the user may read.
@@ -36,7 +36,7 @@ pub async fn controller_flags(client: &Client) -> ControllerFlags {
 }
 
 impl ControllerFlags {
-    /// Begins to read them beside what else is done.
+    /// Starts reading the flags in the background.
     pub fn ask(client: &Client) -> impl Future<Output = Self> + use<> {
         let client = client.clone();
         let asked = AbortOnDropHandle::new(tokio::spawn(async move { controller_flags(&client).await }));
@@ -49,13 +49,14 @@ impl ControllerFlags {
     }
 }
 
-/// Its pods: by the label that kubeadm sets, or else by name.
+/// Finds the pods of the controller manager, by the label that kubeadm sets, or else by name.
 async fn find(client: &Client) -> Result<Vec<Value>, String> {
     let labelled = list(client, &format!("labelSelector=component%3D{COMPONENT}&limit=20")).await?;
     if !labelled.is_empty() {
         return Ok(labelled);
     }
-    // With resourceVersion=0 the server would ignore the limit and return the pods of every node's agents.
+    // With resourceVersion=0 the server would ignore the limit and return all pods of kube-system, including those of
+    // every node's agents.
     let mut pods = list(client, "limit=500").await?;
     pods.retain(|pod| pod["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(COMPONENT)));
     Ok(pods)
@@ -71,7 +72,7 @@ async fn list(client: &Client, query: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The flags of the first pod by name, and whether other pods have the same.
+/// The flags of the first pod by name. The note says whether other pods have different ones.
 fn read(pods: &[Value]) -> ControllerFlags {
     let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let mut found: Vec<(String, Vec<(String, String)>)> =
@@ -92,7 +93,7 @@ fn read(pods: &[Value]) -> ControllerFlags {
     ControllerFlags { flags, note }
 }
 
-/// The flags of the container that runs it; none if no container does.
+/// The flags of the container that runs kube-controller-manager; `None` if no container does.
 fn flags_of(pod: &Value) -> Option<Vec<(String, String)>> {
     let containers = pod["spec"]["containers"].as_array()?;
     containers.iter().find_map(|container| {
@@ -105,7 +106,8 @@ fn flags_of(pod: &Value) -> Option<Vec<(String, String)>> {
     })
 }
 
-/// The flags of a command line: `--flag=value`, `--flag value` and `--flag`. A word with spaces is a shell script.
+/// The flags of a command line: `--flag=value`, `--flag value` and `--flag`. A word with spaces is a shell script and
+/// is split.
 fn flags(words: &[&str]) -> Vec<(String, String)> {
     let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
     let mut flags = Vec::new();

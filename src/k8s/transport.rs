@@ -1,4 +1,4 @@
-//! Clients over connections that send at once what they are given.
+//! HTTP clients with `TCP_NODELAY`.
 
 use std::{
     io::{self, IoSlice},
@@ -36,14 +36,16 @@ use tower_http::decompression::DecompressionLayer;
 
 use super::proxy::credentials;
 
-/// A client that retries nothing, made of the layers of kube's own.
+/// Creates a client without retries, from the same layers as kube's own client, but with `TCP_NODELAY`.
 ///
-/// Of kube's, a connection holds small pieces back until the server has confirmed what was sent before (Nagle's algorithm),
-/// and a server confirms a small piece up to 40 ms later: TLS ends its handshake with one, and the first request of each
-/// connection waited for that. As kube's, it logs requests that failed.
+/// Without it, as in kube's client, a connection holds small segments back until the server has acknowledged earlier
+/// ones (Nagle's algorithm), and servers delay the acknowledgement of a small segment by up to 40 ms. TLS ends its
+/// handshake with a small segment, so the first request of each connection would wait. Failed requests are logged, as
+/// kube's client does.
 ///
 /// # Errors
-/// A certificate, key or credential of the config cannot be used, or its proxy has another scheme than `http`, `https` or `socks5`.
+/// A certificate, key or credential of the config cannot be used, or its proxy has another scheme than `http`, `https`
+/// or `socks5`.
 pub fn client(config: Config) -> Result<Client, kube::Error> {
     let mut connector =
         TimeoutConnector::new(config.rustls_https_connector_with_connector(streams(&config)?)?);
@@ -52,7 +54,7 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let mut builder = legacy::Client::builder(TokioExecutor::new());
-    // Otherwise each of two dozen watches keeps a buffer of 150 KiB from its list.
+    // Otherwise each of about two dozen watches would keep a buffer of 150 KiB from its list.
     builder.http1_max_buf_size(PIECE);
     let connections: legacy::Client<_, Body> = builder.build(connector);
 
@@ -73,15 +75,15 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     Ok(ClientBuilder::new(service, config.default_namespace).build())
 }
 
-/// How much is read at a time: several records of TLS, which are up to 16 KiB long.
+/// Size of one read: several TLS records, each of which has up to 16 KiB.
 const PIECE: usize = 64 << 10;
 
-/// Streams to a server, as yet without its TLS.
+/// Opens streams to a server, to which the TLS of the server is added later.
 type Streams = BoxCloneSyncService<Uri, Stream, BoxError>;
-/// To a proxy there may be TLS of its own.
+/// A stream to a server or proxy; the connection to a proxy may have its own TLS.
 type Stream = MaybeHttpsStream<TokioIo<Buffered>>;
 
-/// Connects to the server, or to the proxy that leads there.
+/// Connects to the server, directly or through its proxy.
 fn streams(config: &Config) -> Result<Streams, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
@@ -129,7 +131,7 @@ fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
     }
 }
 
-/// A stream that is read in large pieces: TLS asks for 4 KiB at a time, and each would be a system call.
+/// A stream with a large read buffer: TLS reads 4 KiB at a time, which would be a system call each.
 struct Buffered(BufReader<TcpStream>);
 
 impl Buffered {

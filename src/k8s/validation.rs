@@ -1,7 +1,7 @@
-//! Sends every write of a plan once as a dry run, and returns the answers.
+//! Sends every write of a plan once as a dry run, and returns the outcomes.
 //!
-//! An answer is about one write: a dry run does not use a disruption up, so it says nothing about the second pod of a
-//! budget. But it includes what a plan cannot know: webhooks, enforced permissions, objects that have changed.
+//! An outcome covers one write: a dry run does not use up a disruption, so it says nothing about the second pod of a
+//! budget. But it includes what a plan cannot know: webhooks, enforced permissions, and changed objects.
 
 use futures::{StreamExt, stream};
 use kube::Client;
@@ -13,14 +13,14 @@ use kordon_core::{
     plan::PlanStep,
 };
 
-/// Requests in flight at once.
+/// Number of concurrent requests.
 const AT_ONCE: usize = 4;
 
-/// The releases of which some mark a pod permanently when its eviction is a dry run (1.26.0 to 1.26.3).
+/// Release in which the dry run of an eviction may mark the pod permanently (1.26.0 to 1.26.3).
 const MARKS_PODS: ServerVersion = ServerVersion::new(1, 26);
 
-/// Sends each write once, without retries, and returns the answers in the order of the writes. None if it was not sent,
-/// because on this release the dry run may write.
+/// Sends each write once as a dry run, without retries, and returns the outcomes in the order of the writes. `None` for
+/// a write that was not sent, because on this release its dry run may write.
 pub async fn validate(
     client: &Client,
     steps: &[PlanStep],

@@ -1,6 +1,6 @@
 //! Sends the writes of the engine, each once and with its preconditions.
 //!
-//! Nothing is retried here: the outcome goes back to the engine, which decides whether the write is still needed.
+//! Nothing is retried here: the engine receives the outcome and decides whether the write is still needed.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ use kordon_core::{
 };
 use kordon_time::{ClusterTime, Timestamp};
 
-/// The manager in managed fields.
+/// Field manager in managed fields.
 const FIELD_MANAGER: &str = "kordon";
 
-/// How long a write may take; longer than the server's own limit for a request.
+/// Timeout of a write; longer than the server's own limit for a request.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Sends one write; `now` dates new taints and events.
+/// Sends one write. `now` is the time of new taints and events.
 pub async fn send_write(client: &Client, write: &Write, now: Timestamp) -> Outcome {
     let done = match write {
         Write::MarkUnknown { node, uid, version, conditions, lease } => {
@@ -57,7 +57,8 @@ pub async fn send_write(client: &Client, write: &Write, now: Timestamp) -> Outco
     }
 }
 
-/// The same, with one look more at the API server before an eviction by taint: a watch that lags must not evict.
+/// Sends one write like [`send_write`]. Before an eviction by taint it reads the node again, because a lagging watch
+/// must not evict.
 pub async fn send_checked_write(client: &Client, write: &Write, now: Timestamp) -> Outcome {
     if let Write::DeletePod { node, deletion: Deletion::ByTaint { .. }, .. } = write
         && let Err(failure) = check_tainted(client, node).await
@@ -67,7 +68,8 @@ pub async fn send_checked_write(client: &Client, write: &Write, now: Timestamp) 
     send_write(client, write, now).await
 }
 
-/// Fails if the node exists and has no NoExecute taint. The timers of a node's pods outlive it.
+/// Fails if the node exists without a NoExecute taint. A missing node passes, because the eviction timers of its pods
+/// outlive it.
 async fn check_tainted(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
     match send(client, nodes().get(node, &GetParams::default())).await {
         Ok(live) => {
@@ -85,10 +87,10 @@ async fn check_tainted(client: &Client, node: &NodeName) -> Result<(), WriteFail
 
 /// Why a write failed.
 pub(super) enum WriteFailure {
-    /// The object has changed, and no longer needs it.
+    /// The object has changed and no longer needs the write.
     Outdated,
     Refused(Box<kube::Error>),
-    /// No response in time: it may have been written.
+    /// No response in time; the write may have been applied.
     NoResponse,
 }
 
@@ -120,7 +122,7 @@ impl From<WriteFailure> for Outcome {
             WriteFailure::Refused(error) => match *error {
                 kube::Error::Api(ref status) if status.code == 404 => Self::Gone,
                 kube::Error::Api(ref status) if status.code == 409 => Self::Conflict,
-                // The response to a patch whose object was replaced by another.
+                // Response to a patch of an object that was replaced by another one.
                 kube::Error::Api(ref status)
                     if status.code == 422 && status.message.contains("metadata.uid") =>
                 {
@@ -159,7 +161,7 @@ async fn mark_unknown(
     send(client, request).await.map(drop)
 }
 
-/// Fails unless the node's Lease is still of the version that the decision rests on, or is gone.
+/// Fails if the node's Lease has another version than the one that the decision was based on. A missing Lease passes.
 async fn check_lease(client: &Client, node: &NodeName, known: Option<Version>) -> Result<(), WriteFailure> {
     match send(client, leases().get(node, &GetParams::default())).await {
         Ok(live) => {
@@ -171,7 +173,7 @@ async fn check_lease(client: &Client, node: &NodeName, known: Option<Version>) -
     }
 }
 
-/// Fails unless the API server has no such node.
+/// Fails unless the node is missing on the API server.
 async fn check_gone(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
     match send(client, nodes().get(node, &GetParams::default())).await {
         Ok(_) => Err(WriteFailure::Outdated),
@@ -180,7 +182,7 @@ async fn check_gone(client: &Client, node: &NodeName) -> Result<(), WriteFailure
     }
 }
 
-/// The method and path of a write: of its last request, if it takes several.
+/// Method and path of a write, or of its last request if it has several.
 pub fn call(write: &Write) -> (&'static str, String) {
     let pod_path =
         |pod: &Key, rest: &str| format!("/api/v1/namespaces/{}/pods/{}{rest}", pod.namespace, pod.name);
@@ -199,7 +201,7 @@ pub fn call(write: &Write) -> (&'static str, String) {
     }
 }
 
-/// The namespace of an object's events.
+/// Namespace of an object's events.
 fn namespace_of(object: &EventObject) -> &str {
     match object {
         EventObject::Node(..) => "default",
@@ -207,10 +209,10 @@ fn namespace_of(object: &EventObject) -> &str {
     }
 }
 
-/// Upstream's swap (docs/upstream/node-lifecycle.md#4.5), in one patch over the newest node instead of two.
+/// Upstream's swap of taints (docs/upstream/node-lifecycle.md#4.5), in one patch of the newest node instead of two.
 ///
-/// Its precondition is not the resourceVersion, because nodes change all the time. But a node whose state no longer
-/// matches the new taint is left alone.
+/// The resourceVersion of the decision is not a precondition, because nodes change all the time. But a node whose state
+/// no longer matches the new taint is left alone.
 async fn swap_taints(
     client: &Client,
     node: &NodeName,
@@ -246,7 +248,7 @@ fn matches_state(taint: &Taint, node: &Value) -> bool {
     }
 }
 
-/// The taints after a swap. Other entries stay as they are, including unknown fields.
+/// Returns the taints after a swap. Other entries stay as they are, including unknown fields.
 fn swapped(mut taints: Vec<Value>, add: &[Taint], remove: &[Taint], now: Timestamp) -> Vec<Value> {
     let same =
         |value: &Value, taint: &Taint| value["key"] == *taint.key && value["effect"] == taint.effect.as_str();
@@ -285,7 +287,7 @@ async fn mark_pod_not_ready(
     version: Version,
     now: Timestamp,
 ) -> Result<(), WriteFailure> {
-    // Conditions are merged by type: reason and message stay.
+    // Conditions are merged by type, so reason and message stay.
     let ready = json!({"type": "Ready", "status": "False", "lastTransitionTime": now.to_time()});
     let patch = json!({"metadata": preconditions(uid, Some(version)), "status": {"conditions": [ready]}});
     let request = pods(pod).patch_subresource("status", &pod.name, &as_us(), &Patch::Strategic(patch));
@@ -304,7 +306,7 @@ async fn mark_pod_lost(
     patch_status(client, pod, preconditions(uid, Some(version)), status).await
 }
 
-/// Writes the status that the deletion requires, and deletes the pod.
+/// Writes the status that the deletion requires, then deletes the pod.
 async fn delete_pod(
     client: &Client,
     pod: &Key,
@@ -324,7 +326,7 @@ async fn delete_pod(
         }
         Deletion::WithNode { mark_lost: Some(version) } => {
             let marked = mark_pod_lost(client, pod, uid, version, node).await;
-            // As upstream: only a conflict means that the pod has to be read again first.
+            // As upstream: only a conflict requires reading the pod again first.
             if let Err(failure) = marked
                 && Outcome::from(failure) == Outcome::Conflict
             {
@@ -345,7 +347,7 @@ async fn delete_pod(
     delete(client, pod, uid, grace).await
 }
 
-/// Deletes a pod, with its own grace period if none is given.
+/// Deletes a pod; without `grace`, with its own grace period.
 pub(super) async fn delete(
     client: &Client,
     pod: &Key,
@@ -361,7 +363,7 @@ pub(super) async fn delete(
     send(client, pods(pod).delete(&pod.name, &params)).await.map(drop)
 }
 
-/// The condition with the reason why a pod is deleted.
+/// Returns the condition that gives the reason for a pod's deletion.
 pub(super) fn disruption_target(reason: &str, message: &str, now: Timestamp) -> Value {
     json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message,
         "lastTransitionTime": now.to_time()})
@@ -378,19 +380,19 @@ pub(super) async fn patch_status(
     send(client, request).await.map(drop)
 }
 
-/// Creates an event, and returns its name.
+/// Creates an event and returns its name.
 ///
 /// # Errors
-/// In words.
+/// The reason in words.
 pub async fn create_event(client: &Client, event: &RecordedEvent, now: Timestamp) -> Result<String, String> {
     let created = create(client, event, now).await.map_err(|failure| failure.words())?;
     Ok(created["metadata"]["name"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Counts an event that was created before once more.
+/// Increases the count of an existing event.
 ///
 /// # Errors
-/// In words; none without the event, which has expired.
+/// The reason in words; `None` if the event has expired.
 pub async fn repeat_event(
     client: &Client,
     event: &RecordedEvent,
@@ -443,7 +445,7 @@ fn events_in(namespace: &str) -> kube::core::Request {
     kube::core::Request::new(format!("/api/v1/namespaces/{namespace}/events"))
 }
 
-/// Preconditions of a patch: the same object and, with a version, the same state of it.
+/// Preconditions of a patch: the same object and, if `version` is given, the same version.
 pub(super) fn preconditions(uid: &Uid, version: Option<Version>) -> Value {
     let mut metadata = json!({"uid": uid});
     if let Some(version) = version {

@@ -28,7 +28,7 @@ pub struct WireAffinity<'a> {
 message! { impl<'a> WireAffinity<'a> { 1 => node_affinity, 2 => pod_affinity, 3 => pod_anti_affinity } }
 
 impl WireAffinity<'_> {
-    /// The required terms, of which the node has to match one; none if nothing is required.
+    /// Returns the required terms, one of which the node must match; `None` if nothing is required.
     pub fn required_nodes(&self, pool: &mut SharedParts) -> Option<Box<[NodeTerm]>> {
         self.node_affinity.required.as_ref().map(|required| required.terms(pool))
     }
@@ -106,7 +106,7 @@ impl WireNodeTerm<'_> {
 }
 
 impl WireRequirement<'_> {
-    /// As `labels.NewRequirement` reads it.
+    /// Converts a label requirement, with the rules of `labels.NewRequirement`.
     fn of_label(&self, pool: &mut SharedParts) -> NodeRequirement {
         let listed = !self.values.is_empty() && self.values.iter().all(|value| is_label_value(value));
         let number = || match &*self.values {
@@ -125,7 +125,7 @@ impl WireRequirement<'_> {
         NodeRequirement { key: pool.name(&self.key), operator }
     }
 
-    /// For fields there are only In and NotIn with one value, and only the name of the node.
+    /// Converts a field requirement. Only In and NotIn with one value are valid, and only for the name of the node.
     fn of_field(&self, pool: &mut SharedParts) -> NodeRequirement {
         let operator = match &*self.operator {
             _ if *self.key != *"metadata.name" || self.values.len() != 1 => NodeOperator::Invalid,
@@ -141,7 +141,7 @@ impl WireRequirement<'_> {
     }
 }
 
-/// Whether a label can have this value.
+/// Whether the text is a valid label value.
 fn is_label_value(text: &str) -> bool {
     let ends = |byte: Option<&u8>| byte.is_none_or(u8::is_ascii_alphanumeric);
     let bytes = text.as_bytes();

@@ -1,16 +1,16 @@
-//! Events. They are few, and every component writes them a little differently: each field is read by itself.
+//! Events. There are few, and components write them in different ways, so each field is read separately.
 
 use serde_json::Value;
 
 use kordon_core::cluster::{ClusterEvent, EventSubject};
 use kordon_time::ClusterTime;
 
-/// The longest message that is kept, in characters.
+/// Maximum length of a message, in characters.
 const LONGEST: usize = 1000;
 
-/// Reads an Event about an object; none if it is about another one of the same name.
+/// Reads an Event about an object; `None` if it is about another object of the same name.
 ///
-/// Times and counts are those that kubectl describe shows: of the series, where it is one, else the Event's own.
+/// Times and counts are those that kubectl describe shows: those of the series, if there is one, else the Event's own.
 pub fn event(value: &Value, subject: &EventSubject) -> Option<ClusterEvent> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let time = |pointer: &str| ClusterTime::parse(text(pointer));

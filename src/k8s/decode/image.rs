@@ -1,4 +1,5 @@
-//! Images of nodes. They are more than half of a node on the wire, and so are read with as little work as possible.
+//! Images of nodes. They make up more than half of a node on the wire, so they are read with as little work as
+//! possible.
 
 use serde::{Deserialize, Deserializer};
 
@@ -10,7 +11,7 @@ use super::{
 /// An image on the wire.
 #[derive(Debug)]
 pub enum WireImage<'a> {
-    /// As it is in protobuf.
+    /// The encoded protobuf message, not read yet.
     Encoded(&'a [u8]),
     Read(ImageFields<'a>),
 }
@@ -39,7 +40,7 @@ pub struct ImageFields<'a> {
 }
 
 impl WireImage<'_> {
-    /// Calls `take` with each name, and returns the size in bytes. What is missing or cannot be read counts as absent.
+    /// Calls `take` with each name, and returns the size in bytes. Missing and unreadable fields count as absent.
     pub fn read(&self, mut take: impl FnMut(&str)) -> i64 {
         match self {
             Self::Encoded(bytes) => read_encoded(bytes, take),
@@ -51,7 +52,7 @@ impl WireImage<'_> {
     }
 }
 
-/// The same of a `ContainerImage` in protobuf.
+/// Reads a `ContainerImage` in protobuf: calls `take` with each name, and returns the size in bytes.
 fn read_encoded(bytes: &[u8], mut take: impl FnMut(&str)) -> i64 {
     const NAMES: u64 = 1;
     const SIZE_BYTES: u64 = 2;

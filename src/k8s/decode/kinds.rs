@@ -1,4 +1,4 @@
-//! The decoder of each kind that is watched.
+//! The decoders of the watched kinds.
 
 use super::{
     Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent,
@@ -16,7 +16,7 @@ use super::{
 };
 use kordon_core::cluster::{Change, FeedKind};
 
-/// The decoder of a kind, new.
+/// Returns a new decoder for a kind.
 pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
     match kind {
         FeedKind::Nodes => Box::new(NodeDecoder::default()),
@@ -36,7 +36,7 @@ pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
     }
 }
 
-/// The same where nothing is placed: see [`NodeDecoder::without_images`].
+/// Returns a new decoder for a kind, without the images of nodes: see [`NodeDecoder::without_images`].
 pub fn decoder_without_images(kind: FeedKind) -> Box<dyn AnyDecoder> {
     match kind {
         FeedKind::Nodes => Box::new(NodeDecoder::without_images()),
@@ -44,7 +44,7 @@ pub fn decoder_without_images(kind: FeedKind) -> Box<dyn AnyDecoder> {
     }
 }
 
-/// A [`Decoder`] of whatever kind: what watches and lists a kind is compiled once for all kinds.
+/// A [`Decoder`] of any kind as a trait object, so that the code of watches and lists is compiled once for all kinds.
 pub trait AnyDecoder: Send {
     /// Reads one event of a watch. See [`Encoding::event`].
     fn event(&mut self, encoding: Encoding, bytes: &[u8], listing: bool) -> StreamEvent;
@@ -52,7 +52,7 @@ pub trait AnyDecoder: Send {
     /// Reads a page of a list into `changes`. See [`Encoding::page`].
     ///
     /// # Errors
-    /// It is not a list in this encoding, in words.
+    /// The bytes are not a list in this encoding; the reason in words.
     fn page(
         &mut self,
         encoding: Encoding,
@@ -61,10 +61,10 @@ pub trait AnyDecoder: Send {
         changes: &mut Vec<Change>,
     ) -> Result<PageEnd, String>;
 
-    /// Reads the next piece of a page in protobuf into `changes`. See [`ProtobufPage::read`].
+    /// Reads the next piece of a protobuf page into `changes`. See [`ProtobufPage::read`].
     ///
     /// # Errors
-    /// It is not of a list, in words.
+    /// The bytes are not part of a list; the reason in words.
     fn page_piece(
         &mut self,
         page: &mut ProtobufPage,
@@ -72,10 +72,10 @@ pub trait AnyDecoder: Send {
         changes: &mut Vec<Change>,
     ) -> Result<(), String>;
 
-    /// The change that the start of a list means; none if it changes nothing.
+    /// Returns the change at the start of a list; `None` if it changes nothing.
     fn on_list_started(&mut self) -> Option<Change>;
 
-    /// The change that the end of a list means; none if it changes nothing.
+    /// Returns the change at the end of a list; `None` if it changes nothing.
     fn on_list_done(&mut self) -> Option<Change>;
 
     /// Drops shared parts that no object uses any more.
@@ -119,10 +119,10 @@ impl<D: Decoder> AnyDecoder for D {
     }
 }
 
-/// A page of a list as it arrives: of protobuf each object is read once it has come, of JSON all of them at the end.
+/// A page of a list, read as it arrives. Protobuf objects are read one by one, JSON objects all at the end.
 #[derive(Debug)]
 pub enum PageReader {
-    /// What has come, and what the list is for.
+    /// The bytes received so far, and the purpose of the list.
     Json(Vec<u8>, ListPurpose),
     Protobuf(ProtobufPage),
 }
@@ -138,7 +138,7 @@ impl PageReader {
     /// Reads the next piece into `changes`.
     ///
     /// # Errors
-    /// It is not of a list in this encoding, in words.
+    /// The bytes are not part of a list in this encoding; the reason in words.
     pub fn read(
         &mut self,
         decoder: &mut dyn AnyDecoder,
@@ -154,10 +154,10 @@ impl PageReader {
         }
     }
 
-    /// Reads what is left into `changes`, after the last piece.
+    /// Reads the remaining objects into `changes`, after the last piece.
     ///
     /// # Errors
-    /// It is not a list in this encoding, in words.
+    /// The page is not a list in this encoding; the reason in words.
     pub fn end(self, decoder: &mut dyn AnyDecoder, changes: &mut Vec<Change>) -> Result<PageEnd, String> {
         match self {
             Self::Json(received, purpose) => decoder.page(Encoding::Json, &received, purpose, changes),

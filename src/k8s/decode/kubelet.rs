@@ -1,6 +1,6 @@
-//! What a kubelet says of its node: `/stats/summary` and `/configz`; and the usage of metrics.k8s.io.
+//! Responses of a kubelet, `/stats/summary` and `/configz`, and of metrics.k8s.io.
 //!
-//! What is missing or of another type counts as not measured.
+//! Values that are missing or of another type count as not measured.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// The measurements in `/stats/summary` (v1alpha1); none if the text is not one.
+/// Reads the measurements in `/stats/summary` (v1alpha1); `None` if the text is not a summary.
 pub fn summary(json: &[u8]) -> Option<NodeStats> {
     let WireSummary { node: Some(node), pods } = serde_json::from_slice(json).ok()? else { return None };
     let images = node.runtime.image_fs.as_ref().and_then(WireFilesystem::levels);
@@ -36,7 +36,7 @@ pub fn summary(json: &[u8]) -> Option<NodeStats> {
     })
 }
 
-/// The thresholds in `/configz`; none if the text is not a kubelet's configuration.
+/// Reads the eviction thresholds in `/configz`; `None` if the text is not a kubelet's configuration.
 pub fn settings(json: &[u8]) -> Option<EvictionSettings> {
     let wire: WireConfigz<'_> = serde_json::from_slice(json).ok()?;
     let config = wire.kubeletconfig?;
@@ -56,7 +56,7 @@ pub fn settings(json: &[u8]) -> Option<EvictionSettings> {
     }))
 }
 
-/// The usage of nodes in a list of metrics.k8s.io, by name; none if the text is not one.
+/// Reads the usage of nodes in a list of metrics.k8s.io, by name; `None` if the text is not such a list.
 pub fn node_metrics(json: &[u8]) -> Option<BTreeMap<NodeName, UsageMetric>> {
     let list: WireMetrics<'_> = serde_json::from_slice(json).ok()?;
     let row = |item: &WireMetric<'_>| {
@@ -65,13 +65,14 @@ pub fn node_metrics(json: &[u8]) -> Option<BTreeMap<NodeName, UsageMetric>> {
     Some(list.items?.iter().filter_map(row).collect())
 }
 
-/// The usage of one node.
+/// Reads the usage of one node from metrics.k8s.io.
 pub fn node_metric(json: &[u8]) -> Option<UsageMetric> {
     let item: WireMetric<'_> = serde_json::from_slice(json).ok()?;
     Some(item.metric([item.usage.as_ref()?]))
 }
 
-/// The usage of pods in a list of metrics.k8s.io, summed over their containers; none if the text is not one.
+/// Reads the usage of pods in a list of metrics.k8s.io, summed over their containers; `None` if the text is not such a
+/// list.
 pub fn pod_metrics(json: &[u8]) -> Option<BTreeMap<Key, UsageMetric>> {
     let list: WireMetrics<'_> = serde_json::from_slice(json).ok()?;
     let row = |item: &WireMetric<'_>| {
@@ -120,7 +121,7 @@ struct WireMemory<'a> {
 }
 
 impl WireMemory<'_> {
-    /// The capacity is what is available and what is used together.
+    /// Level of the memory. Its capacity is the sum of available and used memory.
     fn level(&self) -> Option<SignalLevel> {
         let (available, used) = (self.available_bytes.0?, self.working_set_bytes.0?);
         Some(SignalLevel { available, capacity: available.saturating_add(used) })
@@ -286,10 +287,10 @@ struct WireMetric<'a> {
     metadata: WireReference<'a>,
     #[serde(borrow)]
     timestamp: Time<'a>,
-    /// Of a node.
+    /// Only in metrics of a node.
     #[serde(borrow)]
     usage: Option<Amounts<'a>>,
-    /// Of a pod.
+    /// Only in metrics of a pod.
     #[serde(borrow)]
     containers: LenientList<WireContainerMetric<'a>>,
 }

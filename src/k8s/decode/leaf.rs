@@ -1,6 +1,6 @@
-//! The leaves of objects, read leniently: a value of the wrong type counts as absent.
+//! Leaf values of objects, read leniently: a value of the wrong type counts as absent.
 //!
-//! Text borrows from the received bytes, so that reading an object allocates almost nothing.
+//! Text borrows from the received bytes, so that reading an object hardly allocates.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref};
 
@@ -30,7 +30,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// A point in time, read from text only when it is asked for.
+/// A point in time; its text is parsed only on use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Time<'a> {
     #[default]
@@ -40,7 +40,7 @@ pub enum Time<'a> {
 }
 
 impl Time<'_> {
-    /// None if it is absent or not a time.
+    /// Returns the time; `None` if it is absent or invalid.
     pub fn time(&self) -> Option<ClusterTime> {
         match self {
             Self::Absent => None,
@@ -63,7 +63,7 @@ impl Int {
         self.0.unwrap_or(default)
     }
 
-    /// The number clamped into 32 bits.
+    /// The number, clamped to 32 bits.
     pub fn narrow(self) -> Option<i32> {
         let clamped = self.0?.clamp(i32::MIN.into(), i32::MAX.into());
         Some(i32::try_from(clamped).expect("it has just been clamped"))
@@ -75,7 +75,7 @@ impl Int {
     }
 }
 
-/// A truth value; false if absent.
+/// A boolean; false if absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LenientBool(pub bool);
 
@@ -84,12 +84,12 @@ pub struct LenientBool(pub bool);
 pub struct Quantity<'a>(Cow<'a, str>);
 
 impl Quantity<'_> {
-    /// In thousandths; zero if it is absent, negative or not a quantity.
+    /// The amount in thousandths; zero if absent, negative or invalid.
     pub fn milli(&self) -> i64 {
         quantity::parse_milli(&self.0).unwrap_or(0).max(0)
     }
 
-    /// In whole units, otherwise like [`Quantity::milli`].
+    /// The amount in whole units; zero if absent, negative or invalid.
     pub fn units(&self) -> i64 {
         quantity::parse_units(&self.0).unwrap_or(0).max(0)
     }
@@ -108,7 +108,7 @@ pub enum IntOrText<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs<'a>(pub Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-/// Such a map, or a text.
+/// A map from text to text, or a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PairsOrText<'a> {
     #[default]
@@ -131,7 +131,7 @@ impl<'a> Amounts<'a> {
     }
 }
 
-/// A list; empty if absent or null. With another type the object cannot be read.
+/// A list; empty if absent or null. If it has another type, the object that contains it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LenientList<T>(pub Vec<T>);
 
@@ -161,7 +161,7 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A leaf: has a value for some JSON types; every other type counts as absent.
+/// A leaf value: it is read from some JSON types, and absent for all others.
 trait Leaf<'de>: Default {
     fn text(_: Cow<'de, str>) -> Self {
         Self::default()
@@ -253,7 +253,7 @@ impl<'de> Leaf<'de> for Times<'de> {
     }
 }
 
-/// A text, or none if it has another type.
+/// A text; `None` for any other type.
 #[derive(Default)]
 struct MaybeText<'a>(Option<Cow<'a, str>>);
 
@@ -309,7 +309,7 @@ impl<'a> ReadField<'a> for LenientBool {
     }
 }
 
-/// `Time` or `MicroTime`, whose zero is an empty message.
+/// `Time` or `MicroTime` in protobuf. The zero time is an empty message and counts as absent.
 impl<'a> ReadField<'a> for Time<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         let (mut seconds, mut nanos) = (Int::default(), Int::default());
@@ -378,7 +378,7 @@ impl<'a> ReadField<'a> for Times<'a> {
 impl<'a, T: ReadField<'a> + Default> ReadField<'a> for LenientList<T> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Bytes(_) = value {
-            // Read where it stays: pods and what is in them are large.
+            // Read in place, because pods and their parts are large.
             self.0.push(T::default());
             self.0.last_mut().expect("it has just been added").read(value)?;
         }
@@ -458,7 +458,7 @@ impl<'de, L: Leaf<'de>> Visitor<'de> for LeafVisitor<L> {
     }
 }
 
-/// All entries of a map, in the received order.
+/// Reads all entries of a map, in the received order.
 fn entries<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     mut map: A,
 ) -> Result<Vec<(Cow<'de, str>, T)>, A::Error> {

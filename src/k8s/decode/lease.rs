@@ -11,7 +11,7 @@ use super::{
 };
 use kordon_core::cluster::{Change, LeaderLease, Lease};
 
-/// Reads the heartbeats.
+/// Reads the heartbeats of nodes.
 #[derive(Debug, Default)]
 pub struct LeaseDecoder(SharedParts);
 
@@ -36,7 +36,7 @@ impl Decoder for LeaseDecoder {
 #[derive(Debug, Default)]
 pub struct LeaderDecoder {
     pool: SharedParts,
-    /// Whether the Lease was in the list that is being read.
+    /// Whether the current list contained the Lease.
     listed: bool,
 }
 
@@ -87,7 +87,8 @@ pub struct WireLease<'a> {
 
 message! { impl<'a> WireLease<'a> { 1 => metadata, 2 => spec } }
 
-/// The metadata of a Lease. Each node renews its own every few seconds: in protobuf only what heartbeats need is read.
+/// The metadata of a Lease. Each node renews its Lease every few seconds, so in protobuf only the fields for heartbeats
+/// are read.
 #[derive(Default, Deserialize)]
 #[serde(transparent)]
 struct LeaseMeta<'a>(#[serde(borrow)] Meta<'a>);

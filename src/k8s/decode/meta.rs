@@ -1,4 +1,4 @@
-//! `metadata`, reduced to the fields that are used. Managed fields are skipped.
+//! `metadata`, reduced to the fields in use. Managed fields are skipped.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl Meta<'_> {
         })
     }
 
-    /// The owner that is its controller.
+    /// The owner reference that is marked as controller.
     pub fn owner(&self, pool: &mut SharedParts) -> Option<Owner> {
         let reference = self.owner_references.iter().find(|reference| reference.controller.0)?;
         Some(Owner {
@@ -113,7 +113,7 @@ pub struct OwnerReference<'a> {
 message! { impl<'a> OwnerReference<'a> { 1 => kind, 3 => name, 4 => uid, 5 => api_version, 6 => controller } }
 
 impl OwnerReference<'_> {
-    /// By group and kind: other groups also define kinds named Job or StatefulSet.
+    /// Maps group and kind, because other groups also define kinds named Job or StatefulSet.
     fn owner_kind(&self, pool: &mut SharedParts) -> OwnerKind {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         let workload = WorkloadKind::ALL.into_iter().find(|kind| {
@@ -157,7 +157,7 @@ pub struct KnownAnnotations {
 }
 
 impl KnownAnnotations {
-    /// Those whose value matters. Others may be long, and are not read.
+    /// Annotations whose value is read. Others may be long and are skipped.
     const WITH_VALUE: [&str; 5] = [
         CORDON,
         DRAIN,

@@ -1,6 +1,7 @@
-//! Decodes what the server sends, protobuf or JSON, into the types of the cluster, in one pass over the received bytes.
+//! Decodes responses of the server, protobuf or JSON, into the types of the cluster, in one pass over the received
+//! bytes.
 //!
-//! Only fields that are used are built. Leaves of the wrong type count as absent ([`leaf`]). An object that cannot be
+//! Only fields in use are built. Leaf values of the wrong type count as absent ([`leaf`]). An object that cannot be
 //! read is reported by name and skipped; it does not end the watch.
 
 pub mod affinity;
@@ -37,29 +38,30 @@ use self::{
 use super::error::plain;
 use kordon_core::cluster::{Change, ObjectEvent, TableObject};
 
-/// Turns the objects of one kind into changes. Each watch has its own, with the parts that its objects share.
+/// Converts the objects of one kind into changes. Each watch has its own decoder, which holds the parts that its
+/// objects share.
 pub trait Decoder: Send + 'static {
-    /// The object as it is read, borrowing from the received bytes.
+    /// The wire format of an object, borrowing from the received bytes.
     type Wire<'a>: Default + Deserialize<'a> + Message<'a> + Wire;
 
-    /// An object before its fields are read from protobuf.
+    /// Returns an empty object, into which protobuf fields are read.
     fn blank<'a>(&self) -> Self::Wire<'a> {
         Self::Wire::default()
     }
 
-    /// The change that this event means; none if it changes nothing.
+    /// Returns the change caused by an event; `None` if it changes nothing.
     fn change(&mut self, event: WatchEvent<Self::Wire<'_>>) -> Option<Change>;
 
     /// Drops shared parts that no object uses any more.
     fn tidy(&mut self);
 }
 
-/// An object as it is read.
+/// An object in its wire format.
 pub trait Wire {
     fn meta(&self) -> &Meta<'_>;
 }
 
-/// An event of a watch. The cases are those of [`ObjectEvent`].
+/// An event of a watch. The variants are those of [`ObjectEvent`].
 #[derive(Debug)]
 pub enum WatchEvent<W> {
     ListStarted,
@@ -71,7 +73,7 @@ pub enum WatchEvent<W> {
 }
 
 impl<W> WatchEvent<W> {
-    /// The same event for the table of the cluster.
+    /// Converts the object into a row of a cluster table.
     pub fn map<R: TableObject>(self, row: impl FnOnce(W) -> R) -> ObjectEvent<R> {
         match self {
             Self::ListStarted => ObjectEvent::ListStarted,
@@ -84,7 +86,7 @@ impl<W> WatchEvent<W> {
     }
 }
 
-/// What a server can encode objects in.
+/// Encodings of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Json,
@@ -92,16 +94,16 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The media type of protobuf.
+    /// Media type of protobuf.
     pub const PROTOBUF: &'static str = "application/vnd.kubernetes.protobuf";
 
-    /// The encoding of a response with this content type.
+    /// Returns the encoding for a content type.
     pub fn of(content_type: &str) -> Self {
         if content_type.starts_with(Self::PROTOBUF) { Self::Protobuf } else { Self::Json }
     }
 
-    /// Reads one event of a watch: a line of JSON, or a frame of protobuf without its length. While a list is streamed, its
-    /// objects are listed ones.
+    /// Reads one event of a watch: a line of JSON, or a frame of protobuf without its length. With `listing`, its
+    /// object is part of a streamed list.
     pub fn event<D: Decoder>(self, decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
         match self {
             Self::Json => line(decoder, bytes, listing),
@@ -112,7 +114,7 @@ impl Encoding {
     /// Reads a page of a list into `changes`.
     ///
     /// # Errors
-    /// It is not a list in this encoding, in words.
+    /// The bytes are not a list in this encoding; the reason in words.
     pub fn page<D: Decoder>(
         self,
         decoder: &mut D,
@@ -130,7 +132,7 @@ impl Encoding {
         }
     }
 
-    /// How many objects a list has altogether, of which this is the first page; none if it does not say.
+    /// Returns the total number of objects of a list from its first page; `None` if the page does not say it.
     pub fn count(self, bytes: &[u8]) -> Option<usize> {
         let end = self.page(&mut Counter, bytes, ListPurpose::Prefetch, &mut Vec::new()).ok()?;
         match end.remaining {
@@ -140,7 +142,7 @@ impl Encoding {
     }
 }
 
-/// Reads nothing but the metadata of objects, which are counted.
+/// Counts objects and reads only their metadata.
 struct Counter;
 
 impl Decoder for Counter {
@@ -168,7 +170,7 @@ impl Wire for Counted<'_> {
     }
 }
 
-/// One event of a watch as it is received.
+/// One received event of a watch.
 #[derive(Debug)]
 pub enum StreamEvent {
     /// An object, and the version from which to resume after it.
@@ -182,23 +184,23 @@ pub enum StreamEvent {
     },
     /// The server ends the watch, usually with 410.
     Error(StatusError),
-    /// An object that cannot be read, by name; it is skipped.
+    /// The name of an object that cannot be read; it is skipped.
     Bad(String),
-    /// It is no event: it was cut short, or it is not from an API server.
+    /// Not an event: it was cut short, or does not come from an API server.
     Broken(String),
 }
 
 /// An error of the server (`Status`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusError {
-    /// The HTTP status.
+    /// HTTP status code.
     pub code: u16,
     pub message: String,
-    /// After how many seconds to try again.
+    /// Delay before a retry, in seconds.
     pub retry_after: Option<u64>,
 }
 
-/// Reads one line of a watch in JSON. While a list is streamed, its objects are listed ones.
+/// Reads one line of a watch in JSON. With `listing`, its object is part of a streamed list.
 pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
     match serde_json::from_slice::<WatchLine<'_, D::Wire<'_>>>(bytes) {
         Ok(line) if *line.kind != *"ERROR" => on_object(decoder, &line.kind, line.object, listing),
@@ -206,7 +208,7 @@ pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamE
     }
 }
 
-/// An event of this type about an object.
+/// Handles an event of type `kind` about an object.
 fn on_object<D: Decoder>(decoder: &mut D, kind: &str, object: D::Wire<'_>, listing: bool) -> StreamEvent {
     let version = object.meta().resource_version.to_string();
     if kind == "BOOKMARK" {
@@ -224,10 +226,10 @@ fn on_object<D: Decoder>(decoder: &mut D, kind: &str, object: D::Wire<'_>, listi
     StreamEvent::Object { change: decoder.change(event), version }
 }
 
-/// What an object is called that cannot be named.
+/// Placeholder for the name of an object that has none.
 const NAMELESS: &str = "an object without a name";
 
-/// An error event, or an object that cannot be read.
+/// Handles a line that is an error event or an unreadable object.
 fn unusual_line(bytes: &[u8]) -> StreamEvent {
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
@@ -244,28 +246,28 @@ pub fn status_error(status: &Value) -> StatusError {
     WireStatus::deserialize(status).map(|status| status.error()).unwrap_or_default()
 }
 
-/// What the end of a page says about the list.
+/// Summary of a page: the list's metadata and the number of objects.
 #[derive(Debug, Default)]
 pub struct PageEnd {
     pub version: String,
-    /// The token of the next page; empty after the last.
+    /// Token of the next page; empty after the last.
     pub next: String,
-    /// How many objects follow, if the server says so.
+    /// Number of objects after this page, if the server reports it.
     pub remaining: Option<usize>,
-    /// Objects of this page.
+    /// Number of objects in this page.
     pub count: usize,
-    /// Objects that cannot be read, by name.
+    /// Names of the objects that cannot be read.
     pub bad: Vec<String>,
 }
 
-/// What a list is for.
+/// Purpose of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListPurpose {
-    /// It is the whole list of the kind, or a page of it.
+    /// The whole list of a kind, or a page of it.
     Whole,
-    /// It is a part, prefetched before the whole.
+    /// A part that is prefetched before the whole list.
     Prefetch,
-    /// It is a part that is watched from then on.
+    /// A part that is watched from then on.
     Part,
 }
 
@@ -282,7 +284,7 @@ impl ListPurpose {
 /// Reads a page of a list into `changes`.
 ///
 /// # Errors
-/// It is not a JSON list.
+/// The bytes are not a JSON list.
 pub fn page<D: Decoder>(
     decoder: &mut D,
     bytes: &[u8],
@@ -303,7 +305,7 @@ pub fn page<D: Decoder>(
     Ok(end)
 }
 
-/// Reads the objects of a page one by one: one of them cannot be read.
+/// Reads the objects of a page one by one, because at least one of them cannot be read.
 fn unusual_page<D: Decoder>(
     decoder: &mut D,
     bytes: &[u8],
@@ -313,7 +315,8 @@ fn unusual_page<D: Decoder>(
     let page: Page<'_, Value> = serde_json::from_slice(bytes)?;
     let mut end = PageEnd::new(&page.metadata, page.items.len());
     for item in page.items.iter() {
-        // From text again: reading objects from values too would be a third of their code, for damaged pages alone.
+        // Each object is serialised and parsed again: reading it from a `Value` would add a third to the code, only for
+        // damaged pages.
         match serde_json::from_slice::<D::Wire<'_>>(item.to_string().as_bytes()) {
             Ok(wire) if !wire.meta().name.is_empty() => changes.extend(decoder.change(purpose.event(wire))),
             Ok(_) | Err(_) => end.bad.push(describe(item)),
@@ -334,13 +337,13 @@ impl PageEnd {
     }
 }
 
-/// Names an object that cannot be read.
+/// Name of an object that cannot be read.
 fn describe(object: &Value) -> String {
     let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
     named(field("namespace"), field("name"))
 }
 
-/// The name of an object, of which either part may be missing.
+/// Full name of an object; either part may be missing.
 fn named(namespace: &str, name: &str) -> String {
     match (namespace, name) {
         (_, "") => NAMELESS.into(),
@@ -402,7 +405,7 @@ impl WireStatus<'_> {
         StatusError {
             code: self.code.0.and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
             message: plain(&self.message),
-            // Protobuf has it always, JSON only where it is not zero.
+            // Protobuf always has this field, JSON only if it is not zero.
             retry_after: self
                 .details
                 .retry_after_seconds

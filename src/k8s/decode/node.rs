@@ -23,7 +23,7 @@ pub struct NodeDecoder {
 }
 
 impl NodeDecoder {
-    /// Leaves out the images of nodes in protobuf, which are more than half of it: only placement reads them.
+    /// Skips the images of nodes in protobuf, which make up more than half of a node. Only placement reads them.
     pub fn without_images() -> Self {
         Self { without_images: true, ..Self::default() }
     }
@@ -46,7 +46,7 @@ impl Decoder for NodeDecoder {
     }
 }
 
-/// Reads one node; none if it cannot be read.
+/// Reads one node; `None` if it cannot be read.
 pub fn read(json: &[u8]) -> Option<Node> {
     let wire: WireNode<'_> = serde_json::from_slice(json).ok()?;
     Some(node(&wire, &mut SharedParts::default()))
@@ -190,7 +190,8 @@ pub(super) struct WireCondition<'a> {
     pub(super) last_transition_time: Time<'a>,
 }
 
-// The kinds number these fields alike, but for the third: only nodes have heartbeats, and only theirs are asked for.
+// Nodes and pods number these fields alike, except for field 3: it is the heartbeat of a node, and is not used for
+// pods.
 message! {
     impl<'a> WireCondition<'a> {
         1 => kind, 2 => status, 3 => last_heartbeat_time, 4 => last_transition_time, 5 => reason, 6 => message,

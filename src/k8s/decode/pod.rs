@@ -25,7 +25,7 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// The default of the API server for `spec.terminationGracePeriodSeconds`.
+/// The API server's default of `spec.terminationGracePeriodSeconds`.
 const DEFAULT_GRACE: Span = Span::from_secs(30);
 
 /// Reads pods.
@@ -178,7 +178,7 @@ impl<'a> Spec<'a> {
         requests::requests(containers.map(of), init_containers.map(of), amounts(&self.resources), overhead)
     }
 
-    /// What it requests and is limited to; `sum` is that of the requests.
+    /// Requests and limits of the pod; `sum` is the sum of its requests.
     fn resources(&self, sum: RequestSum<'_>, class: &str, pool: &mut SharedParts) -> PodResources {
         PodResources {
             quota: self.quota(pool),
@@ -187,7 +187,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// What quotas count. Overhead is added to limits that are given.
+    /// Amounts that quotas count. Overhead is added to existing limits.
     fn quota(&self, pool: &mut SharedParts) -> QuotaSpec {
         let none = Amounts::default();
         let limits = self.sum_of(|resources| &resources.limits, &none);
@@ -237,8 +237,8 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// What the kubelet reads; `sum` is that of the requests. Its class is the server's, or worked out where the server has
-    /// not set it.
+    /// Resources as the kubelet uses them; `sum` is the sum of the requests. The QoS class is the server's, or computed
+    /// if the server has not set it.
     fn kubelet(&self, sum: &RequestSum<'_>, class: &str, pool: &mut SharedParts) -> KubeletSpec {
         let app = self.containers.iter().map(|container| (container, ContainerRole::App));
         let init = self.init_containers.iter().map(|container| {
@@ -261,7 +261,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Of containers and of sidecars; other init containers end before the pod serves anyone.
+    /// Host ports of containers and sidecars. Other init containers end before the pod serves clients.
     fn host_ports(&self, pool: &mut SharedParts) -> Box<[HostPort]> {
         let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
         let ports = self.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter());
@@ -269,7 +269,7 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// The name of an image as the scheduler compares it: with a tag (`imagelocality.normalizedImageName`).
+/// Image name as the scheduler compares it, with a tag (`imagelocality.normalizedImageName`).
 fn image(name: &str, pool: &mut SharedParts) -> Name {
     if name.rfind(':') <= name.rfind('/') { pool.name(&format!("{name}:latest")) } else { pool.name(name) }
 }
@@ -400,11 +400,11 @@ message! {
     }
 }
 
-/// The longest `status.message` that is kept, in characters.
+/// Maximum length of `status.message`, in characters.
 const LONGEST: usize = 300;
 
 impl Status<'_> {
-    /// None for the pods, which are most, that neither end nor have a container that was killed for memory.
+    /// Returns how the pod ended; `None` for most pods, which neither end nor have an OOM-killed container.
     fn ending(&self, target: Option<&WireCondition<'_>>, pool: &mut SharedParts) -> Option<PodEnding> {
         let is_finished = matches!(Phase::parse(&self.phase), Phase::Succeeded | Phase::Failed);
         let exits: Box<[ContainerExit]> = self

@@ -1,4 +1,4 @@
-//! What objects of one kind have in common, stored once: names, label sets, lists of tolerations and taints.
+//! Parts that objects of one kind have in common, stored once: names, label sets, lists of tolerations and taints.
 
 use std::{
     borrow::Cow,
@@ -13,7 +13,7 @@ use kordon_core::cluster::{
     Toleration,
 };
 
-/// How many images are kept: a large cluster runs thousands of them on its nodes, in no order.
+/// Number of recent images kept. A large cluster has thousands of images on its nodes, in no order.
 const IMAGES: usize = 1 << 14;
 
 /// Shares equal parts between the objects of one watch.
@@ -21,13 +21,13 @@ const IMAGES: usize = 1 << 14;
 pub struct SharedParts {
     names: Interner,
     labels: RecentParts<[(Name, Name)]>,
-    /// Room for the entries that are looked up: a known set costs no allocation.
+    /// Buffer for the entries of a lookup, so that a known set needs no allocation.
     entries: Vec<(Name, Name)>,
     tolerations: RecentParts<Box<[Toleration]>>,
     taints: RecentParts<[Taint]>,
     name_lists: RecentParts<Box<[Name]>>,
     image_names: RecentParts<str, IMAGES>,
-    /// Room for those that are looked up.
+    /// Buffer for the image names of a lookup.
     image_text: String,
     image_lists: RecentParts<[Image]>,
     amounts: RecentParts<[(Name, i64)]>,
@@ -41,10 +41,10 @@ impl SharedParts {
         self.names.name(text)
     }
 
-    /// The label set of these entries.
+    /// Returns the shared label set of these entries.
     pub fn labels(&mut self, pairs: &Pairs<'_>) -> Labels {
         let pairs = &*pairs.0;
-        // The API server sorts keys. From a server that does not, the last of equal keys counts.
+        // The API server sorts keys. For a server that does not, the last of equal keys counts.
         if pairs.is_sorted_by(|(left, _), (right, _)| left < right) {
             self.sorted_labels(pairs)
         } else {
@@ -71,7 +71,7 @@ impl SharedParts {
         self.taints.share_slice(list)
     }
 
-    /// The image, with the names of one that was met lately.
+    /// Returns the image, which shares its names with an equal recent one.
     pub fn image(&mut self, wire: &WireImage<'_>) -> Image {
         let Self { image_names, image_text, .. } = self;
         image_text.clear();
@@ -113,7 +113,8 @@ impl SharedParts {
     }
 }
 
-/// Images whose names are shared. The hash is of the shared allocations, not of the names, a kilobyte or more for each node.
+/// Images with shared names. They are hashed by the shared allocations instead of the names, which have a kilobyte or
+/// more on each node.
 struct SharedImages<'a>(&'a [Image]);
 
 impl Hash for SharedImages<'_> {

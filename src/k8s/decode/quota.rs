@@ -107,7 +107,7 @@ struct Expression<'a> {
 
 message! { impl<'a> Expression<'a> { 1 => scope_name, 2 => operator, 3 => values } }
 
-/// What admission compares: the limits of the spec count once the quota controller has put them here.
+/// The status, which admission compares: limits of the spec count once the quota controller has copied them here.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Status<'a> {

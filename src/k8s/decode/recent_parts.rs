@@ -1,4 +1,4 @@
-//! The parts of objects that were met last.
+//! Cache of recent parts of objects.
 
 use std::{
     hash::{BuildHasher, Hash},
@@ -9,18 +9,18 @@ use rustc_hash::FxBuildHasher;
 
 use kordon_core::cluster::SharedList;
 
-/// How many parts are kept, where nothing else is said. Lists are in order of names, so the pods of a workload, which have most
-/// in common, are neighbours.
+/// Default number of parts kept. Lists are sorted by name, so the pods of a workload, which have most in common, are
+/// neighbours.
 const FEW: usize = 2048;
 
-/// The parts that were met last, to be shared with the objects that come next.
+/// Recent parts, to be shared with the following objects.
 ///
-/// A part has one place, by its hash, and the next part of that place takes it. So what is kept does not grow with the
-/// number of objects, which may have nothing in common; what an object has in common with its predecessor, it shares anyway
-/// ([`TableObject::share_parts`](kordon_core::cluster::TableObject::share_parts)).
+/// The hash of a part selects one slot, and a new part replaces the one in its slot. The size therefore does not grow
+/// with the number of objects, which may have nothing in common. What a new version of an object has in common with the
+/// previous one is shared anyway ([`TableObject::share_parts`](kordon_core::cluster::TableObject::share_parts)).
 #[derive(Debug)]
 pub struct RecentParts<T: ?Sized, const PLACES: usize = FEW> {
-    /// Empty until the first part.
+    /// Empty until the first part is added.
     places: Vec<Option<Arc<T>>>,
 }
 
@@ -49,8 +49,8 @@ impl<T: Clone + Eq + Hash> RecentParts<Box<[T]>> {
 }
 
 impl<T: ?Sized, const PLACES: usize> RecentParts<T, PLACES> {
-    /// The part that is equal to `part`, which may be of another type but has an equal hash whenever it is equal; made of it
-    /// if none of those met last is.
+    /// Returns the recent part that equals `part`, or else creates it with `keep`. `part` may have another type, but
+    /// equal parts must have equal hashes.
     pub fn find_or<P: Hash>(
         &mut self,
         part: P,

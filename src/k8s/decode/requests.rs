@@ -1,4 +1,4 @@
-//! The resource requests of a pod, summed up as in the scheduler.
+//! Resource requests of a pod, summed as in the scheduler.
 
 use serde::Deserialize;
 
@@ -9,9 +9,9 @@ use super::{
 };
 use kordon_core::cluster::{Requests, Resources};
 
-/// The CPU that scores assume for a container without a request, in thousandths.
+/// CPU that scores assume for a container without a request, in thousandths.
 const ASSUMED_CPU_MILLI: i64 = 100;
-/// The same for memory, in bytes.
+/// Memory that scores assume for a container without a request, in bytes.
 const ASSUMED_MEMORY_BYTES: i64 = 200 << 20;
 
 /// `resources` of a container or a pod on the wire.
@@ -26,17 +26,17 @@ pub struct WireResources<'a> {
 
 message! { impl<'a> WireResources<'a> { 1 => limits, 2 => requests } }
 
-/// The requests, or the limits, of one container.
+/// The requests or the limits of one container.
 #[derive(Clone, Copy)]
 pub struct ContainerRequests<'w, 'a> {
     pub amounts: &'w Amounts<'a>,
-    /// `restartPolicy` of an init container; with Always it is a sidecar.
+    /// `restartPolicy` of an init container; with `Always` it is a sidecar.
     pub restart_policy: &'w Text<'a>,
 }
 
-/// The requests that the scheduler counts (component-helpers `resource.PodRequests`): those of containers and sidecars
-/// together, or the most that the initialisation needs, whichever is more. Pod-level requests replace this sum.
-/// Overhead is added. Limits are summed up in the same way (`resource.PodLimits`).
+/// Sums the requests as the scheduler does (component-helpers `resource.PodRequests`): the sum of containers and
+/// sidecars, or the maximum during initialisation, whichever is more. Pod-level requests replace this sum, and overhead
+/// is added. Limits are summed in the same way (`resource.PodLimits`).
 pub fn requests<'w, 'a: 'w>(
     containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
     init_containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
@@ -64,7 +64,7 @@ pub fn requests<'w, 'a: 'w>(
     running
 }
 
-/// The amounts of all resources, and those that scores assume.
+/// Sum of the requests, and the amounts that scores assume.
 #[derive(Clone, Default)]
 pub struct RequestSum<'w> {
     cpu_milli: i64,
@@ -124,7 +124,7 @@ impl<'w> RequestSum<'w> {
         }
     }
 
-    /// Replaces the sum with the requests of the whole pod, where it has them.
+    /// Replaces the sum with the pod-level requests, for the resources that have them.
     fn replace(&mut self, of_pod: &'w Amounts<'_>) {
         for (resource, amount) in &of_pod.0 {
             match &**resource {
@@ -162,7 +162,7 @@ impl<'w> RequestSum<'w> {
     }
 }
 
-/// The resources of a node other than cpu, memory and pods, by name, without those that are zero.
+/// Resources of a node other than cpu, memory and pods, by name, without those that are zero.
 pub fn extended<'w>(amounts: &'w Amounts<'_>) -> Vec<(&'w str, i64)> {
     let counts = |resource: &str| resource == "ephemeral-storage" || is_scalar(resource);
     let units = |amount: &Quantity<'_>| amount.units();

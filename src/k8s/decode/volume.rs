@@ -12,7 +12,7 @@ use kordon_core::cluster::{
     scheduling::{Disk, DiskKind, PodVolume},
 };
 
-/// A volume, by its source.
+/// A volume with its source.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct WireVolume<'a> {
@@ -49,7 +49,7 @@ message! {
     }
 }
 
-/// The local data of a pod, which would be lost with it.
+/// The local data of a pod, which is lost with the pod.
 pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
     let mut storage = LocalStorage::default();
     for volume in volumes {
@@ -69,7 +69,8 @@ pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
 }
 
 impl WireVolume<'_> {
-    /// Its name, if it holds data on the node's disk that counts as the pod's (`eviction.localVolumeNames`).
+    /// Returns the volume's name if it holds data on the node's disk that is charged to the pod
+    /// (`eviction.localVolumeNames`).
     pub fn local_data(&self, pool: &mut SharedParts) -> Option<Name> {
         let on_disk = self.empty_dir.as_ref().is_some_and(|source| *source.medium != *"Memory");
         let is_local =
@@ -82,7 +83,7 @@ impl WireVolume<'_> {
         self.image.as_ref().map(|image| &*image.reference)
     }
 
-    /// The volume as the scheduler sees it; none if it does not matter to the scheduler.
+    /// The volume as the scheduler sees it; `None` if the scheduler ignores it.
     pub fn volume(&self, pool: &mut SharedParts) -> Option<PodVolume> {
         if let Some(claim) = &self.persistent_volume_claim {
             return Some(PodVolume::Claim(pool.name(&claim.claim_name)));

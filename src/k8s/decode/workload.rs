@@ -75,11 +75,11 @@ impl Decoder for WorkloadDecoder {
     }
 }
 
-/// A workload on the wire; the kinds differ in the spec's fields that they have.
+/// A workload on the wire; the kinds differ in the fields of their specs.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireWorkload<'a> {
-    /// Of an object in protobuf: the numbers of its fields depend on it.
+    /// Kind of an object in protobuf, which determines its field numbers.
     #[serde(skip)]
     kind: Option<WorkloadKind>,
     #[serde(borrow, deserialize_with = "or_default")]
@@ -112,7 +112,7 @@ struct Status<'a> {
 message! { impl<'a> Status<'a> { 1 => conditions } }
 
 impl Status<'_> {
-    /// Of a Job: whether it is complete or has failed.
+    /// Whether a Job is complete or has failed.
     fn is_finished(&self) -> bool {
         let ends = |kind: &str| kind == "Complete" || kind == "Failed";
         self.conditions.iter().any(|condition| ends(&condition.kind) && *condition.status == *"True")
@@ -137,7 +137,7 @@ struct Spec<'a> {
 }
 
 impl<'a> Spec<'a> {
-    /// Reads the field of a kind in protobuf.
+    /// Reads a spec field in protobuf, whose number depends on the kind.
     fn field_of(
         &mut self,
         kind: Option<WorkloadKind>,
@@ -160,7 +160,7 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// A label selector: `matchLabels` and `matchExpressions`, or (of a ReplicationController) the labels themselves.
+/// A label selector: `matchLabels` and `matchExpressions`, or the labels themselves in a ReplicationController.
 #[derive(Default)]
 pub(super) struct WireSelector<'a> {
     labels: Pairs<'a>,
@@ -196,7 +196,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
                         "matchLabels" => match map.next_value()? {
                             PairsOrText::Absent => {}
                             PairsOrText::Pairs(mut labels) => selector.labels.0.append(&mut labels.0),
-                            // Of a ReplicationController: a label of this name.
+                            // In a ReplicationController, this is a label named `matchLabels`.
                             PairsOrText::Text(value) => selector.labels.0.push((key.0, value)),
                         },
                         "matchExpressions" => selector.expressions = map.next_value()?,
@@ -210,7 +210,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
     }
 }
 
-/// A requirement on a label, by a selector or by a node affinity: each has its own operators.
+/// A requirement on a label, in a selector or a node affinity; they have different operators.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireRequirement<'a> {

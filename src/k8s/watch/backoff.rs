@@ -1,27 +1,27 @@
-//! The pause before the next try.
+//! Backoff between attempts.
 
 use std::time::Duration;
 
-/// The first pause after a failure; it doubles from there.
+/// Delay after the first failure; it doubles with each further failure.
 const FIRST: Duration = Duration::from_millis(800);
 
-/// Pauses between tries. They grow while tries fail, with jitter, so that clients do not try at the same time.
+/// Delays between attempts. They grow with each failure and have jitter, so that clients do not retry at the same time.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// The pause after one more failure: at most `longest`, but at least what the server asked for.
+    /// Returns the delay after another failure: at most `longest`, but at least what the server asked for.
     pub fn next(&mut self, longest: Duration, asked: Option<Duration>) -> Duration {
         let grown = FIRST.saturating_mul(1 << self.failures.min(10)).min(longest);
         self.failures = self.failures.saturating_add(1);
         let pause = grown.mul_f64(0.5 + fastrand::f64() / 2.0);
-        // The server asks all clients for the same pause.
+        // The server asks all clients for the same delay, so jitter is added to it.
         asked.map_or(pause, |asked| pause.max(asked.mul_f64(1.0 + fastrand::f64() / 4.0)))
     }
 
-    /// After a success the next failure counts as the first.
+    /// Resets the delay after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }

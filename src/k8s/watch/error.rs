@@ -19,25 +19,25 @@ use crate::k8s::{
 /// Why a request or a watch failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchError {
-    /// Forbidden or unknown to the server, in its words.
+    /// Forbidden or unknown to the server; its words.
     Forbidden(String),
     /// The server does not support these parameters.
     Invalid(String),
-    /// The version is too old to resume from (410): the kind has to be listed again.
+    /// The version is too old to resume from (410): the kind must be listed again.
     Expired,
-    /// The server is overloaded, and may have asked for a pause.
+    /// The server is overloaded, and may have asked for a delay.
     Overloaded(String, Option<Duration>),
     /// The connection or the server failed.
     Failed(String),
 }
 
 impl WatchError {
-    /// What was sent as a list is none, for this reason.
+    /// Error for a response that is not a list, with the reason.
     pub fn no_list(why: String) -> Self {
         Self::Failed(format!("the list is not a list of the Kubernetes API: {why}"))
     }
 
-    /// Why, in words; none of a version that is too old.
+    /// The reason in words; `None` for an expired version.
     pub fn words(self) -> Option<String> {
         match self {
             Self::Forbidden(words)
@@ -49,22 +49,19 @@ impl WatchError {
     }
 }
 
-/// The longest body of an error response that is read, in bytes.
+/// Maximum size of an error response, in bytes.
 const LONGEST_ERROR: usize = 64 << 10;
 
-/// What objects are asked for in: protobuf, and JSON of a server that has no protobuf.
+/// Accepted media types of objects: protobuf, or JSON from servers without protobuf.
 const OBJECTS: &str = "application/vnd.kubernetes.protobuf, application/json";
 
-/// A response with objects that has begun.
+/// The response to a request for objects, before its body is read.
 pub struct ObjectBody {
     pub encoding: Encoding,
     pub body: Body,
 }
 
-/// Asks for objects and waits at most `limit` for the head of the response.
-///
-/// # Errors
-/// No response, or one that is not a success.
+/// Requests objects and waits at most `limit` for the head of the response.
 pub async fn open_objects(client: &Client, path: &str, limit: Duration) -> Result<ObjectBody, WatchError> {
     let answer = send(client, path, OBJECTS, limit).await?;
     let encoding = Encoding::of(content_type(answer.headers()));
@@ -87,7 +84,7 @@ async fn send(
 ) -> Result<http::Response<Body>, WatchError> {
     let mut request = Request::get(path).header(ACCEPT, accept);
     if path.contains("watch=true") {
-        // From 1.37 servers compress each event as one gzip member, which the client does not support.
+        // From 1.37 servers compress each event as one gzip member, which kube's client does not support.
         request = request.header(ACCEPT_ENCODING, "identity");
     }
     let request = request.body(Body::empty()).expect("paths are built of encoded parts");
@@ -104,10 +101,10 @@ async fn send(
     Err(response_error(head.status, &head.headers, &said))
 }
 
-/// Reads one answer as a whole.
+/// Reads a whole response.
 ///
 /// # Errors
-/// There is none within `limit`, it is longer than `longest` bytes, or the server refuses; in words.
+/// No response within `limit`, a response of more than `longest` bytes, or a refusal; in words.
 pub async fn get(client: &Client, path: &str, limit: Duration, longest: usize) -> Result<Vec<u8>, String> {
     let answer = async {
         let body = open(client, path, limit).await?.into_body();
@@ -128,7 +125,7 @@ pub async fn collect(body: Body, silence: Duration, longest: usize) -> Result<Ve
     Ok(whole)
 }
 
-/// The pieces of a body.
+/// Reads a body in pieces.
 #[derive(Debug)]
 pub struct Pieces {
     body: Body,
@@ -138,15 +135,15 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Of a body of up to `longest` bytes, each within `silence`.
+    /// Reads a body of at most `longest` bytes, whose pieces arrive within `silence` of each other.
     pub const fn new(body: Body, silence: Duration, longest: usize) -> Self {
         Self { body, silence, longest, received: 0 }
     }
 
-    /// The next piece; none at the end of the body.
+    /// Returns the next piece; `None` at the end of the body.
     ///
     /// # Errors
-    /// It took too long, or the body is too long.
+    /// The piece took too long, or the body is too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, WatchError> {
         let Self { silence, longest, .. } = *self;
         let Ok(frame) = timeout(silence, self.body.frame()).await else {
@@ -161,7 +158,7 @@ impl Pieces {
     }
 }
 
-/// The data of a frame; none at the end of the body.
+/// The data of a frame; `None` at the end of the body.
 pub fn piece(
     frame: Option<Result<http_body::Frame<Bytes>, kube::Error>>,
 ) -> Result<Option<Bytes>, WatchError> {
@@ -176,7 +173,7 @@ fn content_type(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// The error that a response means.
+/// Converts an error response.
 fn response_error(status: StatusCode, headers: &HeaderMap, said: &[u8]) -> WatchError {
     let read = match Encoding::of(content_type(headers)) {
         Encoding::Json => serde_json::from_slice(said).ok().map(|status| decode::status_error(&status)),
@@ -199,7 +196,7 @@ impl From<StatusError> for WatchError {
         let words = || error::code_words(code, &message);
         match code {
             410 => Self::Expired,
-            // A server restored from a backup: our version is in its future, and waiting does not help.
+            // The server was restored from a backup: the version is in its future, and waiting does not help.
             504 if message.contains("Too large resource version") => Self::Expired,
             400 | 422 => Self::Invalid(words()),
             403 | 404 => Self::Forbidden(words()),

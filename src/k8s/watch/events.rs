@@ -1,4 +1,4 @@
-//! The Events about one object: listed, and watched for as long as somebody looks at it.
+//! Events about one object: listed, and watched while somebody looks at them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -20,32 +20,32 @@ use super::{
 use crate::k8s::decode::{self, Encoding, event::event};
 use kordon_core::cluster::{ClusterEvent, EventSubject, ObjectEvents};
 
-/// The most Events of one object that are kept: the server keeps them for an hour, and a component folds its own.
+/// Maximum number of Events kept for an object. The server keeps them for an hour, and components fold theirs.
 const MOST: usize = 500;
 
-/// The longest list or line that is read, in bytes.
+/// Maximum size of a list or line, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// How long a response may take to start.
+/// Time within which a response must start.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// How long Events may take that are read once: they explain more, and nothing depends on them.
+/// Timeout of reading Events once. It is short, because they are only additional evidence.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a watch may be silent before it is opened again: servers send a bookmark about every minute.
+/// Maximum silence of a watch before it is reopened: servers send a bookmark about every minute.
 const SILENCE: Duration = Duration::from_secs(90);
 
-/// How many seconds a watch lasts.
+/// Duration of a watch in seconds.
 const LIFETIME: u64 = 300;
 
-/// The longest pause between tries.
+/// Maximum delay between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// The pause after a watch that ended, and between tries where Events may not be read.
+/// Delay after a watch has ended, and between attempts while Events are forbidden.
 const PAUSE: Duration = Duration::from_secs(1);
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
-/// Reports the Events about an object until nobody receives them.
+/// Reports the Events about an object until the receiver is dropped.
 pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc::Sender<ObjectEvents>) {
     let mut follower = EventFollower { client, subject, reports, events: BTreeMap::new(), is_listed: false };
     let mut backoff = Backoff::default();
@@ -79,7 +79,7 @@ pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc:
 /// Reads the Events about an object once.
 ///
 /// # Errors
-/// They cannot be read, in words.
+/// They cannot be read; the reason in words.
 pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<ClusterEvent>, String> {
     match timeout(PATIENCE, list(client, subject)).await {
         Ok(Ok((events, _))) => Ok(events.into_values().collect()),
@@ -88,7 +88,7 @@ pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<
     }
 }
 
-/// By namespace and name.
+/// Events by namespace and name.
 type EventTable = BTreeMap<(String, String), ClusterEvent>;
 
 struct EventFollower {
@@ -100,7 +100,7 @@ struct EventFollower {
 }
 
 impl EventFollower {
-    /// Lists, then watches until the server ends that.
+    /// Lists, then watches until the watch ends.
     async fn list_and_watch(&mut self) -> Result<(), WatchError> {
         let (events, version) = list(&self.client, &self.subject).await?;
         (self.events, self.is_listed) = (events, true);
@@ -157,13 +157,13 @@ impl EventFollower {
     }
 }
 
-/// What kubectl describe asks for, without the uid ([`EventSubject::is_meant`]).
+/// The query of kubectl describe, without the uid ([`EventSubject::is_meant`]).
 fn query(subject: &EventSubject) -> CollectionQuery {
     let selector = format!("involvedObject.kind={},involvedObject.name={}", subject.kind, subject.name);
     CollectionQuery::of_events(subject.namespace.as_deref()).with("fieldSelector", &selector)
 }
 
-/// The Events, and the version at which a watch continues.
+/// Returns the Events, and the version from which a watch continues.
 async fn list(client: &Client, subject: &EventSubject) -> Result<(EventTable, String), WatchError> {
     let query = query(subject).with("limit", &MOST.to_string());
     let body = error::open(client, query.as_str(), OPENING).await?.into_body();

@@ -1,4 +1,5 @@
-//! Follows one kind, or a part of it: lists it, watches it, resumes a watch that ended, and lists again when it cannot be resumed.
+//! Follows a kind or a scope of it: lists it, watches it, resumes a watch that has ended, and lists again if it cannot
+//! resume.
 
 use std::{
     future::pending,
@@ -34,19 +35,19 @@ use crate::k8s::{
 use kordon_core::cluster::{Change, Key, Node, NodeName, ObjectEvent, ReadBy, Scope, ScopeRead, Version};
 use kordon_time::ClusterTime;
 
-/// Objects in one page of a list.
+/// Number of objects in one page of a list.
 const PAGE: &str = "500";
 
-/// The longest page or event that is read, in bytes.
+/// Maximum size of a page or event, in bytes.
 const LONGEST: usize = 256 << 20;
 
-/// How long a watch may take to open. The server answers at once, whether or not there are events.
+/// Time within which a watch must open. Servers respond at once, even without events.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// How long to wait for the number of objects that a list will have. Only the screen needs it.
+/// Timeout of counting the objects of a list. Only the screen needs the number.
 const COUNTING: Duration = Duration::from_secs(2);
 
-/// How long a list may pause: the server may have to read it from disk.
+/// Maximum pause in a list: the server may have to read it from disk.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
 
 /// Idle time of a watch before a batch is flushed.
@@ -58,56 +59,56 @@ const PAUSE: Duration = Duration::from_millis(30);
 /// A watch that ends sooner than this is opened again only after a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(5);
 
-/// The longest pause between tries while the connection is broken.
+/// Maximum delay between attempts while the connection is broken.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// The longest pause between tries while the server is overloaded.
+/// Maximum delay between attempts while the server is overloaded.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// How often a forbidden kind is tried again: permissions may be granted later.
+/// Interval of attempts for a forbidden kind: permissions may be granted later.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
-/// How long a kind that could be listed before may be refused until it counts as forbidden: an API server that has just started
-/// refuses everybody until it has read its roles.
+/// Time for which a kind that was listed before may be refused until it counts as forbidden. An API server that has
+/// just started refuses everybody until it has loaded its roles.
 const REFUSED_AT_FIRST: Duration = Duration::from_secs(30);
 
-/// How many events are read before unshared names are dropped.
+/// Number of events after which unused names are dropped.
 const TIDY_EVERY: usize = 1 << 16;
 
-/// How many nodes have their pods prefetched when the nodes have been listed.
+/// Number of nodes whose pods are prefetched after the nodes have been listed.
 const PREFETCHED_AT_FIRST: usize = 20;
 
 /// Follows one kind until the channel of events is closed.
 ///
-/// [`run`](Self::run) is a loop of [`list_or_watch`](Self::list_or_watch). Each turn starts from `version`: with one
-/// it resumes the watch there, without one it lists first. A turn ends with a [`WatchEnd`] (the next turn resumes) or
-/// with a [`WatchError`]; [`on_error`](Self::on_error) reports it, decides whether `version` is still good, and waits.
-/// All changes and states go through `report`, in the order in which they happened.
+/// [`run`](Self::run) loops over [`list_or_watch`](Self::list_or_watch). If `version` is set, a turn resumes the watch
+/// there; otherwise it lists first. A turn ends with a [`WatchEnd`], after which the next turn resumes, or with a
+/// [`WatchError`], which [`on_error`](Self::on_error) handles: it reports the error, decides whether `version` is still
+/// valid, and waits. All changes and states go through `report`, in the order in which they happened.
 pub struct Follower {
     kind: FeedKind,
-    /// The part of the kind that is followed; none: all of it.
+    /// The scope that is followed; `None` for the whole kind.
     scope: Option<Scope>,
     decoder: Box<dyn AnyDecoder>,
     shared: Arc<Shared>,
     report: FeedReporter,
     backoff: Backoff,
-    /// The last error that was reported; none after a success.
+    /// The last reported error; `None` after a success.
     reported_error: Option<String>,
-    /// The version at which the watch resumes; none if the kind has to be listed.
+    /// The version at which the watch resumes; `None` if the kind must be listed.
     version: Option<String>,
-    /// Whether any list has been complete.
+    /// Whether a list has ever been complete.
     listed_before: bool,
-    /// Since when a kind that could be listed before is refused; none after a success.
+    /// Since when a kind that was listed before is refused; `None` after a success.
     refused_since: Option<Instant>,
-    /// Objects in the last list.
+    /// Number of objects in the last list.
     rows: usize,
-    /// Asks how many objects the list will have; none once that is known, or not asked.
+    /// Pending request for the number of objects in the list; `None` if it is done or was not sent.
     counting: Option<AbortOnDropHandle<Option<usize>>>,
-    /// The objects of the last list of a scope.
+    /// Keys of the objects in the last list of a scope.
     found: Vec<Key>,
-    /// Events since names were last tidied.
+    /// Number of events since names were last tidied.
     events: usize,
-    /// Of the list of nodes: those that are not ready, and since when.
+    /// The nodes of the list that are not ready, and since when.
     not_ready: Vec<(Option<ClusterTime>, NodeName)>,
     woken: watch::Receiver<u64>,
     recovered: watch::Receiver<u64>,
@@ -117,13 +118,13 @@ pub struct Follower {
 enum WatchEnd {
     /// The server closed it, as it does every few minutes.
     Closed,
-    /// Nothing came for too long. Opening it again shows whether the connection still works.
+    /// No data for too long. Reopening shows whether the connection still works.
     Silent,
 }
 
-/// What the open response is for.
+/// Phase of an open response.
 enum Phase<'a> {
-    /// It starts with the whole list. The permit is this kind's turn to list.
+    /// The response starts with the whole list. The permit limits the number of concurrent lists.
     Listing(#[expect(dead_code, reason = "held until the list is complete")] SemaphorePermit<'a>),
     Watching,
 }
@@ -138,17 +139,17 @@ impl Phase<'_> {
 enum Piece {
     Bytes(Bytes),
     End,
-    /// Nothing came for too long.
+    /// No data for too long.
     Silence,
 }
 
-/// A part of a body as the connection hands it over.
+/// A frame of a body, or the error of its connection.
 type FrameRead = Result<http_body::Frame<Bytes>, kube::Error>;
 
 /// Why a turn stopped early.
 enum Stop {
     Error(WatchError),
-    /// Nobody receives events any more.
+    /// The receiver of events is dropped.
     Closed,
 }
 
@@ -166,7 +167,7 @@ impl From<Closed> for Stop {
 
 impl Follower {
     pub fn new(kind: FeedKind, scope: Option<Scope>, shared: Arc<Shared>) -> Self {
-        // Who watches whole kinds, and not pods, places nothing.
+        // A client that watches whole kinds without pods places nothing, so it needs no images.
         let places = scope.is_some() || shared.options.kinds.contains(&FeedKind::Pods);
         Self {
             kind,
@@ -190,7 +191,7 @@ impl Follower {
     }
 
     pub async fn run(mut self) {
-        // It ends only when nobody receives events any more.
+        // It ends only when the receiver of events is dropped.
         let _ = self.follow().await;
     }
 
@@ -204,7 +205,7 @@ impl Follower {
             let started = Instant::now();
             match self.list_or_watch().await {
                 Ok(WatchEnd::Closed) if started.elapsed() < SHORTEST_WATCH => {
-                    // Without a pause, a watch that ends at once would be opened thousands of times a second.
+                    // Without a delay, a watch that ends at once would be reopened thousands of times a second.
                     self.pause(LONGEST_PAUSE, None).await?;
                 }
                 Ok(WatchEnd::Closed | WatchEnd::Silent) => {}
@@ -221,7 +222,7 @@ impl Follower {
         let shared = self.shared.clone();
         let turn = shared.lists.acquire().await.expect("it is never closed");
         self.start_list().await?;
-        // The objects of a scope are few.
+        // A scope has few objects.
         let streams = shared.streams() && self.scope.is_none();
         if streams { self.stream_list(turn).await } else { self.page_list(turn).await }
     }
@@ -239,11 +240,11 @@ impl Follower {
         }
     }
 
-    /// Lists by a watch that starts with all objects, and continues as that watch.
+    /// Lists by a watch that starts with all objects and then continues as a watch.
     async fn stream_list(&mut self, turn: SemaphorePermit<'_>) -> Result<WatchEnd, Stop> {
         let query = self.query().watched(lifetime()).streamed();
         let shared = self.shared.clone();
-        // Beside each other: the first objects do not wait for their number.
+        // The count runs concurrently, so that the first objects do not wait for it.
         self.counting = self.is_counted().then(|| {
             self.report.requested();
             AbortOnDropHandle::new(tokio::spawn(count(shared.clone(), self.query())))
@@ -261,8 +262,8 @@ impl Follower {
         self.read_watch(body, Phase::Listing(turn)).await
     }
 
-    /// Whether the number of objects is worth a request beside their list: where somebody waits for them, and the server
-    /// has not failed.
+    /// Whether to count the objects in a separate request: for kinds that the screen waits for, unless the server has
+    /// failed.
     fn is_counted(&self) -> bool {
         matches!(self.kind, FeedKind::Nodes | FeedKind::Pods) && self.reported_error.is_none()
     }
@@ -367,7 +368,7 @@ impl Follower {
         Ok(WatchEnd::Closed)
     }
 
-    /// Handles the events that are complete.
+    /// Handles the complete events.
     async fn on_bytes(
         &mut self,
         mut bytes: &[u8],
@@ -381,7 +382,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Waits for the next piece of the body, and meanwhile sends what the reporter has due.
+    /// Waits for the next piece of the body. Meanwhile sends what the reporter has due.
     async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
         if !listing && self.report.has_changes() {
             if let Ok(frame) = timeout(LULL, body.frame()).await {
@@ -401,7 +402,7 @@ impl Follower {
                     self.report.send_health().await?;
                 }
                 frame = body.frame() => return self.piece(frame).await,
-                // After sleep of the machine, every connection is suspect.
+                // After the machine has slept, every connection is suspect.
                 _ = self.woken.changed() => return Ok(Piece::Silence),
                 () = sleep_until(wake) => {
                     self.report.on_time().await?;
@@ -424,7 +425,7 @@ impl Follower {
         self.report.flush().await?;
         match phase {
             Phase::Watching => Ok(WatchEnd::Silent),
-            // A part of a list cannot be resumed.
+            // An incomplete list cannot be resumed.
             Phase::Listing(_) => {
                 let text = format!("no data of the list for {} s", LIST_SILENCE.as_secs());
                 Err(WatchError::Failed(text).into())
@@ -432,9 +433,9 @@ impl Follower {
         }
     }
 
-    /// How long a watch may be silent before it is opened again, to see whether the connection still works.
+    /// Maximum silence of a watch before it is reopened to test the connection.
     ///
-    /// Servers send a bookmark about every minute; a kubelet renews its lease every ten seconds.
+    /// Servers send a bookmark about every minute; a kubelet renews its Lease every ten seconds.
     fn silence_limit(&self) -> Duration {
         match (self.kind, u32::try_from(self.rows).unwrap_or(u32::MAX)) {
             (FeedKind::Leases, rows @ 1..) => Duration::from_secs(10) + Duration::from_secs(15) / rows,
@@ -508,7 +509,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Tells the kinds that wait for this one.
+    /// Notifies the kinds that wait for this one.
     fn known_or_denied(&self) {
         match (self.kind, &self.scope) {
             (FeedKind::Nodes, None) => drop(self.shared.nodes_known.send_replace(true)),
@@ -519,7 +520,7 @@ impl Follower {
 
     async fn on_whole_list(&mut self) -> Result<(), Closed> {
         if self.kind == FeedKind::Pods {
-            // Prefetched pods are sent only while this is locked: from here on there are none.
+            // Prefetched pods are sent only with this lock held and while it is false, so none follow from here on.
             *self.shared.pods_whole.lock().await = true;
         }
         match self.decoder.on_list_done() {
@@ -528,7 +529,7 @@ impl Follower {
         }
     }
 
-    /// A list is complete, or an event of a watch came: the next failure counts as the first.
+    /// Resets the failures, after a complete list or an event of a watch.
     fn on_success(&mut self) {
         self.backoff.reset();
         self.reported_error = None;
@@ -542,13 +543,13 @@ impl Follower {
         self.decoder.tidy();
     }
 
-    /// Finds nodes whose pods are worth prefetching.
+    /// Collects nodes whose pods should be prefetched.
     fn look_for_not_ready(&mut self, change: &Change) {
         match change {
             Change::Node(ObjectEvent::Listed(node)) if !node.is_ready() => {
                 self.not_ready.push((since(node), node.name.clone()));
             }
-            // When full, the whole list comes soon enough.
+            // If the channel is full, the whole list comes soon enough.
             Change::Node(ObjectEvent::Applied(node)) if !node.is_ready() => {
                 drop(self.shared.not_ready.try_send(node.name.clone()));
             }
@@ -556,7 +557,7 @@ impl Follower {
         }
     }
 
-    /// Prefetches the pods of the nodes that became not ready last: their eviction is near.
+    /// Prefetches the pods of the nodes that became not ready most recently, because their eviction is near.
     fn prefetch(&mut self) {
         let mut nodes = std::mem::take(&mut self.not_ready);
         nodes.sort_by(|left, right| right.cmp(left));
@@ -565,12 +566,12 @@ impl Follower {
         }
     }
 
-    /// Reports an error and waits until the next try.
+    /// Reports an error and waits until the next attempt.
     async fn on_error(&mut self, error: WatchError) -> Result<(), Closed> {
         match error {
             WatchError::Expired => {
                 self.version = None;
-                // All clients' watches expire at once: they should not all list at once.
+                // The watches of all clients expire at once, so the delay keeps them from listing at once.
                 self.pause(Duration::from_secs(2), None).await
             }
             WatchError::Forbidden(words) if self.is_refused_at_first() => {
@@ -604,13 +605,13 @@ impl Follower {
         self.listed_before && since.elapsed() < REFUSED_AT_FIRST
     }
 
-    /// Waits for a pause, or until another watch gets through.
+    /// Waits for the backoff, or until another watch reconnects.
     async fn wait_for_recovery(&mut self) {
         let mut recovered = self.recovered.clone();
         recovered.mark_unchanged();
         let pause = self.backoff.next(LONGEST_PAUSE, None);
         tokio::select! {
-            // All watches try now, a little apart from each other.
+            // All watches retry now, at slightly different times.
             _ = recovered.changed() => sleep(Duration::from_millis(fastrand::u64(0..400))).await,
             _ = self.woken.changed() => {}
             () = sleep(pause) => {}
@@ -627,7 +628,7 @@ impl Follower {
         self.report.state(FeedState::Broken { since, error }).await
     }
 
-    /// Reports an error to the journal, once until the next success or the next other error.
+    /// Reports an error to the journal, unless it is the same as the last one and no success came between.
     async fn report_error(&mut self, error: &str, next: &str) -> Result<(), Closed> {
         if self.reported_error.as_deref() == Some(error) {
             return Ok(());
@@ -637,7 +638,7 @@ impl Follower {
     }
 
     async fn forbidden(&mut self, error: String) -> Result<(), Closed> {
-        // The same words for every kind, so that the journal says it once; the server's are with the state.
+        // The text is the same for every kind, so that the journal has it once. The server's words are in the state.
         self.report_error("may not be listed", "continuing without it, and trying again every minute")
             .await?;
         self.report.state(FeedState::Forbidden { error }).await?;
@@ -649,7 +650,7 @@ impl Follower {
     async fn pause(&mut self, longest: Duration, asked: Option<Duration>) -> Result<(), Closed> {
         self.report.flush().await?;
         let pause = self.backoff.next(longest, asked);
-        // A server that asked for a pause gets it, even after sleep of this machine.
+        // A delay that the server asked for is kept, even after this machine has slept.
         if asked.is_some() {
             sleep(pause).await;
         } else {
@@ -659,7 +660,8 @@ impl Follower {
     }
 }
 
-/// How many objects the list will have. None if the request fails: the list itself will report why.
+/// Returns the number of objects that the list will have; `None` if the request fails, since the list itself will
+/// report why.
 async fn count(shared: Arc<Shared>, query: CollectionQuery) -> Option<usize> {
     let query = query.with("limit", "1");
     let ObjectBody { encoding, body } =
@@ -668,7 +670,7 @@ async fn count(shared: Arc<Shared>, query: CollectionQuery) -> Option<usize> {
     encoding.count(&bytes)
 }
 
-/// Waits for the number of objects, if it is asked for, and takes it.
+/// Waits for the number of objects if it was requested, and takes it.
 async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Option<usize> {
     let Some(asked) = counting else { return pending().await };
     let expected = asked.await.ok().flatten();

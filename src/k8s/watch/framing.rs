@@ -1,28 +1,28 @@
-//! Where the events of a watch begin and end in its body: lines of JSON, or frames of protobuf behind their length.
+//! Splits the body of a watch into events: lines of JSON, or frames of protobuf with a length prefix.
 
 use super::error::WatchError;
 use crate::k8s::decode::Encoding;
 
-/// The room that is kept for events that come in pieces, in bytes. Few are longer.
+/// Buffer size kept for events that arrive in pieces, in bytes. Few events are longer.
 const ROOM: usize = 64 << 10;
 
-/// The length before a frame, in bytes; the highest comes first.
+/// Size of the length prefix of a frame in bytes; the prefix is big-endian.
 const LENGTH: usize = 4;
 
 /// Splits the body of a watch into events.
 #[derive(Debug)]
 pub struct Framing {
     encoding: Encoding,
-    /// The longest event that is read, in bytes.
+    /// Maximum size of an event, in bytes.
     longest: usize,
-    /// An event that came in pieces, as far as it has come.
+    /// The received part of an incomplete event.
     partial: Vec<u8>,
-    /// Whether that is the event that was taken last.
+    /// Whether `partial` holds the event that was returned last.
     is_taken: bool,
 }
 
 impl Framing {
-    /// Reads events of up to `longest` bytes.
+    /// Creates a splitter for events of at most `longest` bytes.
     pub const fn new(encoding: Encoding, longest: usize) -> Self {
         Self { encoding, longest, partial: Vec::new(), is_taken: false }
     }
@@ -31,11 +31,8 @@ impl Framing {
         self.encoding
     }
 
-    /// Takes the next complete event off the received bytes; none once they have no more. What is left of them then is
-    /// kept until the rest comes.
-    ///
-    /// # Errors
-    /// The event is too long.
+    /// Takes the next complete event from the received bytes; `None` if there is none. The remaining bytes are then
+    /// kept until the rest of the event arrives.
     pub fn next<'f, 'b: 'f>(&'f mut self, received: &mut &'b [u8]) -> Result<Option<&'f [u8]>, WatchError> {
         if std::mem::take(&mut self.is_taken) {
             self.partial.clear();
@@ -83,7 +80,7 @@ impl Framing {
         Ok(Some(&self.partial[LENGTH..]))
     }
 
-    /// Keeps up to `most` of the received bytes.
+    /// Moves up to `most` of the received bytes into the buffer.
     fn keep(&mut self, received: &mut &[u8], most: usize) -> Result<(), WatchError> {
         self.partial.extend_from_slice(take(received, most.min(received.len())));
         if self.partial.len() > self.longest { Err(self.too_long()) } else { Ok(()) }
@@ -111,7 +108,7 @@ mod tests {
 
     const LONGEST: usize = 256 << 20;
 
-    /// The events of a body that arrives in pieces of this size.
+    /// Returns the events of a body that arrives in pieces of this size.
     fn events(encoding: Encoding, body: &[u8], piece: usize) -> Vec<Vec<u8>> {
         let (mut framing, mut events) = (Framing::new(encoding, LONGEST), Vec::new());
         for mut received in body.chunks(piece) {

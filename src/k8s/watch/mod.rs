@@ -1,9 +1,9 @@
 //! The watches: one task for each kind, which lists, watches, resumes and reports its health.
 //!
-//! Nodes, leases and the controller's Lease are listed at once. When they are known, the pods of nodes that are not ready
-//! follow, then all pods and the other kinds, a few lists at a time. This spares the server and shows first what is urgent;
-//! where the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails is reported as
-//! [`FeedState::Broken`](super::feed::FeedState) and tried again without a limit.
+//! Nodes, Leases and the controller's Lease are listed at once. Next come the pods of nodes that are not ready, then
+//! all pods and the other kinds, a few lists at a time. This limits the load on the server and shows the most urgent
+//! first. If the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails is
+//! reported as [`FeedState::Broken`](super::feed::FeedState) and retried without a limit.
 
 pub mod framing;
 mod prefetch;
@@ -48,31 +48,32 @@ use kordon_core::{
     engine::ServerVersion,
 };
 
-/// What to watch.
+/// What to watch, and how.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// The version of the server: paths and streamed lists depend on it.
+    /// Version of the server, which determines paths and streamed lists.
     pub version: ServerVersion,
     pub kinds: &'static [FeedKind],
-    /// Leaves the pods out (`--no-pods`), and with them most of the traffic.
+    /// Excludes the pods (`--no-pods`), and with them most of the traffic.
     pub no_pods: bool,
-    /// How long one request that is not a watch may take; none: a minute.
+    /// Timeout of a request that is not a watch; `None` for one minute.
     pub request_timeout: Option<Duration>,
 }
 
-/// Lists in flight at once; the others wait for their turn.
+/// Number of concurrent lists; further lists wait for their turn.
 const LISTS_AT_ONCE: usize = 4;
 
-/// Nodes that wait for their pods to be prefetched. When full, the pods of further nodes come with the whole list.
+/// Capacity of the queue of nodes whose pods are prefetched. If it is full, the pods of further nodes come with the
+/// whole list.
 const PREFETCHES: usize = 128;
 
-/// How long the other lists wait for the Leases after the nodes. They should come at once.
+/// Maximum time for which the other lists wait for the Leases after the nodes. Leases should arrive at once.
 const LEASES_FIRST: Duration = Duration::from_secs(1);
 
-/// Starts all watches; they run until `cancel` is cancelled or `events` is closed.
+/// Starts all watches. They run until `cancel` is cancelled or `events` is closed.
 ///
-/// When `events` is full the watches wait, and through TCP so does the server. What stands in `wanted` is read first
-/// where the whole list takes long.
+/// While `events` is full the watches wait, and through TCP so does the server. If the list of all pods takes long, the
+/// scopes in `wanted` are read first.
 pub fn spawn(
     client: Client,
     options: WatchOptions,
@@ -86,9 +87,9 @@ pub fn spawn(
     run(supervise(shared, asked, wanted), events, cancel)
 }
 
-/// The same for scopes. Those that come to stand in `wanted` are watched from then on.
+/// Starts the watches of scopes. A scope is watched from the time it is added to `wanted`.
 ///
-/// An object must leave such a scope by its deletion alone: with a selector over labels, an object that is changed would
+/// An object must leave such a scope only by its deletion. With a label selector, an object whose labels change would
 /// seem to be deleted.
 pub fn spawn_scopes(
     client: Client,
@@ -98,7 +99,7 @@ pub fn spawn_scopes(
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
-    // Nothing is prefetched: the scopes themselves say what is urgent.
+    // Nothing is prefetched: the scopes themselves select what is urgent.
     let (not_ready, _) = mpsc::channel(1);
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
     shared.nodes_known.send_replace(true);
@@ -120,7 +121,7 @@ fn run(
     })
 }
 
-/// Runs all tasks. If one panics, that is reported and the others continue.
+/// Runs all tasks. If one panics, the panic is reported and the others continue.
 async fn supervise(
     shared: Arc<Shared>,
     not_ready: mpsc::Receiver<NodeName>,
@@ -149,7 +150,7 @@ async fn supervise(
     }
 }
 
-/// Starts the watches of scopes as they are wanted. If one panics, that is reported and the others continue.
+/// Starts the watches of scopes as they are wanted. If one panics, the panic is reported and the others continue.
 async fn supervise_scopes(shared: Arc<Shared>, mut wanted: watch::Receiver<BTreeSet<Scope>>) {
     let mut tasks = JoinSet::new();
     let mut started: BTreeSet<Scope> = BTreeSet::new();
@@ -180,7 +181,7 @@ fn start(
     if shared.options.no_pods && (kind == FeedKind::Pods || FeedKind::REPLACEMENTS.contains(&kind)) {
         let mut report = FeedReporter::new(kind, scope, shared.clone());
         tasks.spawn(async move {
-            // A closed channel ends everything else too.
+            // A closed channel ends all other tasks too.
             let _ = report.state(FeedState::Off).await;
         });
         return None;
@@ -188,26 +189,26 @@ fn start(
     Some(tasks.spawn(Follower::new(kind, scope, shared.clone()).run()))
 }
 
-/// What the tasks of one connection share.
+/// State shared by the tasks of one connection.
 struct Shared {
     client: Client,
     options: WatchOptions,
     clock: Clock,
     events: mpsc::Sender<FeedEvent>,
     lists: Semaphore,
-    /// Whether lists are streamed; false once the server has refused one.
+    /// Whether lists are streamed; false once the server has refused a streamed list.
     streams: AtomicBool,
-    /// Whether the nodes have been listed, or may not be.
+    /// Whether the nodes have been listed, or are forbidden.
     nodes_known: watch::Sender<bool>,
-    /// The same for the Leases.
+    /// Whether the Leases have been listed, or are forbidden.
     leases_known: watch::Sender<bool>,
-    /// Whether the list of pods is complete. Locked while prefetched pods are sent, so that none comes after the list.
+    /// Whether the list of pods is complete. Locked while prefetched pods are sent, so that none follows the list.
     pods_whole: Mutex<bool>,
-    /// Nodes whose pods should be prefetched.
+    /// Queue of nodes whose pods should be prefetched.
     not_ready: mpsc::Sender<NodeName>,
-    /// Counts how often a broken connection recovered: the other watches try again at once.
+    /// Number of recoveries of broken connections: the other watches then retry at once.
     recovered: watch::Sender<u64>,
-    /// Counts how often the machine woke from sleep: every connection is suspect then.
+    /// Number of wake-ups of the machine: every connection is suspect then.
     woken: watch::Sender<u64>,
     extra: ExtraTraffic,
 }
@@ -229,7 +230,7 @@ impl Shared {
             streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
             nodes_known: watch::Sender::new(false),
             leases_known: watch::Sender::new(!options.kinds.contains(&FeedKind::Leases)),
-            // Without a list of all pods, those of single nodes are not read ahead of it.
+            // If not all pods are listed, pods of single nodes are not prefetched.
             pods_whole: Mutex::new(options.no_pods || !options.kinds.contains(&FeedKind::Pods)),
             not_ready,
             recovered: watch::Sender::new(0),
@@ -243,9 +244,9 @@ impl Shared {
         self.streams.load(Ordering::Relaxed)
     }
 
-    /// Waits until the nodes are known and, not for long, the Leases: the other lists would slow them down.
+    /// Waits for the nodes and, for a short time, the Leases: the other lists would slow them down.
     async fn first_lists_known(&self) {
-        // The senders are held by `self`.
+        // The senders are held by `self`, so waiting cannot fail.
         let _ = self.nodes_known.subscribe().wait_for(|known| *known).await;
         let _ = timeout(LEASES_FIRST, self.leases_known.subscribe().wait_for(|known| *known)).await;
     }
@@ -255,7 +256,7 @@ impl Shared {
     }
 }
 
-/// Requests that belong to no watch; they are counted with those of the pods.
+/// Traffic of requests outside the watches; it is counted with that of the pods.
 #[derive(Default)]
 struct ExtraTraffic {
     requests: AtomicU64,
@@ -269,6 +270,6 @@ impl ExtraTraffic {
     }
 }
 
-/// Nobody receives events any more: the loop has ended.
+/// The receiver of events is dropped: the loop has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Closed;

@@ -15,20 +15,20 @@ use super::{
 };
 use kordon_core::cluster::{EventSubject, FetchedObject, ObjectRead, Version};
 
-/// The longest object that is read, in bytes: etcd holds none above 1.5 MiB.
+/// Maximum size of an object in bytes; etcd stores none above 1.5 MiB.
 const LONGEST: usize = 4 << 20;
 
-/// How long a response may take to start, and pause.
+/// Maximum time until a response starts, and maximum pause in it.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// The least time between two reads of an object that changes.
+/// Minimum time between two reads of a changing object.
 const PACE: Duration = Duration::from_secs(2);
 
-/// The pause after a read that failed, and where the object may not be read.
+/// Delay after a failed read, and while the object is forbidden.
 const FAILED_PAUSE: Duration = Duration::from_secs(10);
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
-/// Reports the object, and again after each of its versions, until nobody receives it.
+/// Reports the object, and again after each new version, until the receiver is dropped.
 pub async fn follow_object(
     client: Client,
     subject: EventSubject,
@@ -50,7 +50,7 @@ pub async fn follow_object(
         }
         let next = async {
             sleep(pause).await;
-            // What failed is tried again, whether the object changes or not.
+            // A failed read is retried even if the object does not change.
             !is_read || versions.changed().await.is_ok()
         };
         tokio::select! {
@@ -85,7 +85,7 @@ fn fetched(mut object: Value) -> Result<FetchedObject, WatchError> {
     })
 }
 
-/// Why an object could not be read, and when to try again.
+/// The reason why an object could not be read, and the delay before a retry.
 fn in_words(error: WatchError) -> (String, Duration) {
     let pause = match &error {
         WatchError::Forbidden(_) => FORBIDDEN_PAUSE,

@@ -1,4 +1,4 @@
-//! The path of each kind on an API server, and its queries.
+//! Paths and queries of each kind on an API server.
 
 use crate::k8s::feed::FeedKind;
 use kordon_core::{
@@ -8,7 +8,7 @@ use kordon_core::{
 
 const METRICS: &str = "/apis/metrics.k8s.io/v1beta1";
 
-/// The path of a kind's collection.
+/// Path of a kind's collection.
 pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
     match kind {
         FeedKind::Nodes => "/api/v1/nodes",
@@ -48,7 +48,7 @@ impl CollectionQuery {
         query
     }
 
-    /// The objects of one namespace.
+    /// Query of the objects in one namespace.
     pub fn within(kind: FeedKind, version: ServerVersion, namespace: &str) -> Self {
         let path = collection(kind, version);
         let (group, resource) = path.rsplit_once('/').expect("every path has parts");
@@ -59,7 +59,7 @@ impl CollectionQuery {
         query
     }
 
-    /// The Events of a namespace, or of all.
+    /// Query of the Events in a namespace, or in all.
     pub fn of_events(namespace: Option<&str>) -> Self {
         let Some(namespace) = namespace else { return Self("/api/v1/events".into()) };
         let mut query = Self("/api/v1/namespaces/".into());
@@ -68,7 +68,7 @@ impl CollectionQuery {
         query
     }
 
-    /// The usage of all nodes, or of one (metrics.k8s.io).
+    /// Query of the usage of all nodes, or of one (metrics.k8s.io).
     pub fn of_node_metrics(node: Option<&str>) -> Self {
         let mut query = Self(format!("{METRICS}/nodes"));
         if let Some(node) = node {
@@ -78,7 +78,7 @@ impl CollectionQuery {
         query
     }
 
-    /// The usage of the pods of a namespace (metrics.k8s.io).
+    /// Query of the usage of a namespace's pods (metrics.k8s.io).
     pub fn of_pod_metrics(namespace: &str) -> Self {
         let mut query = Self(format!("{METRICS}/namespaces/"));
         query.push_encoded(namespace);
@@ -86,7 +86,7 @@ impl CollectionQuery {
         query
     }
 
-    /// A node or pod by its name.
+    /// Query of a node or pod by name.
     pub fn of_object(subject: &EventSubject) -> Self {
         let mut query = Self("/api/v1/".into());
         if let Some(namespace) = &subject.namespace {
@@ -119,14 +119,14 @@ impl CollectionQuery {
         }
     }
 
-    /// Asks for a watch that the server closes after this many seconds.
+    /// Requests a watch that the server closes after this many seconds.
     pub fn watched(self, seconds: u64) -> Self {
         self.with("watch", "true")
             .with("allowWatchBookmarks", "true")
             .with("timeoutSeconds", &seconds.to_string())
     }
 
-    /// Asks for a watch that starts with the whole list.
+    /// Requests a watch that starts with the whole list.
     pub fn streamed(self) -> Self {
         self.with("sendInitialEvents", "true").with("resourceVersionMatch", "NotOlderThan")
     }

@@ -1,5 +1,5 @@
-//! Prefetches the pods of single nodes while the whole list is not complete: of nodes that are not ready, because their
-//! pods may be evicted before it is, and, where it takes long, of the nodes that somebody looks at.
+//! Prefetches the pods of single nodes until the whole list is complete: of nodes that are not ready, because their
+//! pods may be evicted before then, and, if the list takes long, of the nodes that somebody looks at.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -25,31 +25,32 @@ use crate::k8s::{
 };
 use kordon_core::cluster::{NodeName, Scope};
 
-/// Requests in flight at once.
+/// Number of concurrent requests.
 const AT_ONCE: usize = 2;
 
-/// The most nodes whose pods are prefetched because they are not ready. With more of them, the whole list costs the server
-/// less.
+/// Maximum number of nodes whose pods are prefetched because they are not ready. With more, the whole list costs the
+/// server less.
 const MOST_NOT_READY: usize = 100;
 
-/// The most nodes whose pods are prefetched altogether, however far somebody scrolls.
+/// Maximum number of nodes whose pods are prefetched in total, however far somebody scrolls.
 const MOST: usize = 300;
 
-/// A list that takes longer than this after the nodes are known takes long.
+/// Time until the list of pods counts as slow, measured from the list of nodes.
 const LONG: Duration = Duration::from_secs(2);
 
-/// The longest list of the pods of one node, in bytes.
+/// Maximum size of the list of one node's pods, in bytes.
 const LONGEST: usize = 64 << 20;
 
 /// Lists the pods of single nodes until the whole list is complete.
 ///
-/// [`run`](Self::run) receives the nodes, ignores those it had before, and ends with the whole list or with the channel.
+/// [`run`](Self::run) receives the nodes and ignores known ones. It ends when the whole list is complete or the channel
+/// is closed.
 pub struct Prefetch {
     shared: Arc<Shared>,
     decoder: PodDecoder,
-    /// Nodes whose pods have been asked for, or will be.
+    /// Nodes whose pods are requested or queued.
     known: BTreeSet<NodeName>,
-    /// Those that will be.
+    /// Nodes whose pods are still to be requested.
     queue: VecDeque<NodeName>,
 }
 
@@ -58,7 +59,8 @@ impl Prefetch {
         Self { shared, decoder: PodDecoder::default(), known: BTreeSet::new(), queue: VecDeque::new() }
     }
 
-    /// `wanted` has the scopes that somebody looks at; of them, the pods on nodes are prefetched.
+    /// Runs until the whole list is complete. `wanted` has the scopes that somebody looks at; the pods of nodes among
+    /// them are prefetched.
     pub async fn run(
         mut self,
         mut not_ready: mpsc::Receiver<NodeName>,
@@ -122,7 +124,7 @@ impl Prefetch {
             Ok(end) => end,
             Err(error) => return self.on_error(node, WatchError::Failed(error)).await,
         };
-        // Locked while sending: a pod that is prefetched after the whole list would never be removed.
+        // Locked while sending: a pod that arrived after the whole list would never be removed.
         let whole = self.shared.pods_whole.lock().await;
         if !*whole {
             self.send(FeedEvent::Changes(changes)).await?;
@@ -145,9 +147,9 @@ impl Prefetch {
     }
 }
 
-/// Waits until the list of all pods takes long.
+/// Completes when the list of all pods takes long.
 async fn takes_long(shared: &Shared) {
-    // The sender is held by `shared`.
+    // The sender is held by `shared`, so waiting cannot fail.
     let _ = shared.nodes_known.subscribe().wait_for(|known| *known).await;
     sleep(LONG).await;
 }
@@ -155,13 +157,13 @@ async fn takes_long(shared: &Shared) {
 /// A list as it was received.
 type EncodedList = (Encoding, Vec<u8>);
 
-/// The list of the pods of a node; none if the whole list is complete.
+/// Requests the list of a node's pods; `None` if the whole list is complete.
 async fn fetch(shared: &Shared, node: &NodeName) -> Result<Option<EncodedList>, WatchError> {
-    // Not waited for: the list is being completed, or this very task has locked it.
+    // Does not wait for the lock: either the list is being completed, or this very task holds the lock.
     if shared.pods_whole.try_lock().is_ok_and(|whole| *whole) {
         return Ok(None);
     }
-    // Version 0 reads the cache of the server, which has an index by node. It may be old: the whole list corrects it.
+    // Version 0 reads the server's cache, which has an index by node. It may be outdated; the whole list corrects it.
     let query = CollectionQuery::new(FeedKind::Pods, shared.options.version)
         .with("fieldSelector", &format!("spec.nodeName={node}"))
         .with("resourceVersion", "0");

@@ -1,4 +1,4 @@
-//! What a watch sends to the loop: changes in batches, its health, and errors in words.
+//! Sends the output of a watch to the loop: changes in batches, its health, and errors in words.
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -9,27 +9,27 @@ use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use kordon_core::cluster::{Change, Scope};
 use kordon_time::Timestamp;
 
-/// The most changes in one message.
+/// Maximum number of changes in one message.
 const BATCH: usize = 512;
 
-/// How long a change waits for others.
+/// Time for which a change waits for others.
 const BATCH_DELAY: Duration = Duration::from_millis(10);
 
-/// How often health is sent while only times and counts change.
+/// Interval of health messages while only times and counts change.
 const HEALTH_EVERY: Duration = Duration::from_secs(1);
 
 /// Sends the events of one watch, in order.
 ///
-/// Call [`on_time`](Self::on_time) at [`wake_at`](Self::wake_at): changes wait a little for others, and health is sent
-/// at most once a second.
+/// Call [`on_time`](Self::on_time) at [`wake_at`](Self::wake_at): changes are batched for a short time, and changes of
+/// counts are sent at most once a second.
 pub struct FeedReporter {
     kind: FeedKind,
-    /// The scope that is watched; none: all objects of the kind.
+    /// The scope that is watched; `None` for the whole kind.
     scope: Option<Scope>,
     shared: Arc<Shared>,
     health: FeedHealth,
     batch: Vec<Change>,
-    /// When the batch is sent; none while it is empty.
+    /// When the batch is sent; `None` while it is empty.
     flush_at: Option<Instant>,
     health_sent: Instant,
     health_changed: bool,
@@ -54,7 +54,7 @@ impl FeedReporter {
         &self.health.state
     }
 
-    /// Says how many objects the list that is being read will have; what is known already stays.
+    /// Sets the expected number of objects of the current list, unless it is known already.
     pub fn expect(&mut self, objects: Option<usize>) {
         if let FeedState::Listing { expected: expected @ None, .. } = &mut self.health.state {
             *expected = objects;
@@ -62,7 +62,7 @@ impl FeedReporter {
         }
     }
 
-    /// When data was last received; none before the first.
+    /// When data was last received; `None` before the first.
     pub fn last_heard(&self) -> Option<Timestamp> {
         self.health.last_heard
     }
@@ -73,7 +73,7 @@ impl FeedReporter {
         self.health_changed = true;
     }
 
-    /// Records that data was received, or the head of a response.
+    /// Records received data, or the head of a response.
     pub fn heard(&mut self, bytes: usize) {
         self.health.bytes += bytes as u64;
         self.health.last_heard = Some(self.shared.clock.now());
@@ -85,14 +85,14 @@ impl FeedReporter {
         self.health.relists += 1;
     }
 
-    /// Sends a new state, after all changes before it.
+    /// Sends a new state, after all earlier changes.
     pub async fn state(&mut self, state: FeedState) -> Result<(), Closed> {
         self.flush().await?;
         self.health.state = state;
         self.send_health().await
     }
 
-    /// Counts objects of a list that is not complete.
+    /// Counts received objects of an incomplete list.
     pub fn listed(&mut self, more: usize) {
         if let FeedState::Listing { received, .. } = &mut self.health.state {
             *received += more;
@@ -117,18 +117,18 @@ impl FeedReporter {
         self.send(FeedEvent::Trouble(format!("{of}: {text}"))).await
     }
 
-    /// Whether changes wait for others.
+    /// Whether changes wait to be sent.
     pub fn has_changes(&self) -> bool {
         !self.batch.is_empty()
     }
 
-    /// When [`FeedReporter::on_time`] has to be called.
+    /// When [`FeedReporter::on_time`] must be called.
     pub fn wake_at(&self) -> Option<Instant> {
         let health_at = self.health_changed.then(|| self.health_sent + HEALTH_EVERY);
         [self.flush_at, health_at].into_iter().flatten().min()
     }
 
-    /// Sends what has waited long enough.
+    /// Sends everything that is due.
     pub async fn on_time(&mut self) -> Result<(), Closed> {
         let now = Instant::now();
         if self.flush_at.is_some_and(|at| at <= now) {
@@ -149,7 +149,7 @@ impl FeedReporter {
         self.send(FeedEvent::Changes(batch)).await
     }
 
-    /// Sends the health now.
+    /// Sends the health at once.
     pub async fn send_health(&mut self) -> Result<(), Closed> {
         self.health_sent = Instant::now();
         self.health_changed = false;

@@ -1,4 +1,4 @@
-//! Reads parts of a cluster: the pods of one node, one object by name.
+//! Reads scopes of a cluster: the pods of one node, or one object by name.
 
 use std::time::Duration;
 
@@ -23,35 +23,35 @@ use kordon_core::{
     engine::ServerVersion,
 };
 
-/// Objects in one page of a list that may be long.
+/// Number of objects in one page of a long list.
 const PAGE: &str = "500";
 
-/// The longest response that is read, in bytes.
+/// Maximum size of a response, in bytes.
 const LONGEST: usize = 256 << 20;
 
-/// The pods that have finished (upstream `gcTerminated` tells them by their phase).
+/// Selector of the finished pods (upstream `gcTerminated` recognises them by their phase).
 const FINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
 
-/// How long a response may take to start.
+/// Time within which a response must start.
 const RESPONSE: Duration = Duration::from_secs(60);
 
-/// How long a response may pause.
+/// Maximum pause in a response.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// The longest pause between tries.
+/// Maximum delay between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// Makes the decoder of a kind.
+/// Constructor of the decoder of a kind.
 pub type DecoderOf = fn(FeedKind) -> Box<dyn AnyDecoder>;
 
-/// Reads a scope: its objects, as prefetched ones, and then the [`ScopeRead`]. It tries again while the connection is
-/// broken or the server is overloaded, without a limit.
+/// Reads a scope. Returns its objects as prefetched ones, followed by the [`ScopeRead`]. Retries without a limit while
+/// the connection is broken or the server is overloaded.
 ///
-/// What is read is as new as the moment of the request; with a version, which must be of the same kind, it is as new as
-/// that at least, and where only other kinds change the server answers sooner.
+/// The result is as new as the request. With `not_older_than`, a version of the same kind, it is only at least as new
+/// as that version, and the server responds sooner if only other kinds change.
 ///
 /// # Errors
-/// The server forbids it, in its words.
+/// The server forbids it; in its words.
 pub async fn read_scope(
     connection: &Connection,
     scope: &Scope,
@@ -78,7 +78,7 @@ pub async fn read_scope(
     }
 }
 
-/// How many pods there are; none if the server does not say.
+/// Returns the number of pods; `None` if the server does not report it.
 pub async fn count_pods(connection: &Connection) -> Option<usize> {
     let query = CollectionQuery::new(FeedKind::Pods, connection.version).with("limit", "1");
     let limit = connection.request_timeout.unwrap_or(RESPONSE);
@@ -88,9 +88,10 @@ pub async fn count_pods(connection: &Connection) -> Option<usize> {
     encoding.count(&bytes)
 }
 
-/// The query of the collection that has the objects of a scope and no others.
+/// Returns the query of the collection that has exactly the objects of a scope.
 ///
-/// An object by name is a list of one: the server reads only that, and the right to list it may be granted for its name.
+/// An object by name is queried as a list of one: the server reads only this object, and the permission to list it can
+/// be granted for its name.
 pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
     let all = || CollectionQuery::new(scope.kind(), version);
     let within = |namespace: &str| CollectionQuery::within(scope.kind(), version, namespace);
@@ -160,14 +161,14 @@ impl ScopeReader<'_> {
     }
 }
 
-/// The query of the first page of a list of a scope.
+/// Returns the query of the first page of a scope's list.
 ///
-/// A long list is read in pages. A short one is read from the cache of the server, which has indexes and needs no
-/// pages: newer servers ensure that the cache is not behind (upstream `ConsistentListFromCache`), older ones
-/// would read every object of the kind from the store.
+/// Long lists are read in pages. Short lists are read from the server's cache, which has indexes and needs no pages.
+/// From 1.31, servers ensure that the cache is current (upstream `ConsistentListFromCache`). Older servers would read
+/// every object of the kind from the store, so they are asked for version 0.
 ///
-/// Where only other kinds change, a server takes up to 0.1 s for each list to learn that the cache of this kind is not
-/// behind (upstream `progressRequestPeriod`). A cache that has reached `not_older_than` answers at once.
+/// If only other kinds change, a server needs up to 0.1 s for each list to find out that the cache of this kind is
+/// current (upstream `progressRequestPeriod`). A cache that has reached `not_older_than` answers at once.
 pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<Version>) -> CollectionQuery {
     let query = query(scope, version);
     match scope {
@@ -188,7 +189,7 @@ pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<
         ) => query.with("limit", PAGE),
         _ if version < ServerVersion::new(1, 31) => query.with("resourceVersion", "0"),
         _ => match not_older_than {
-            // 0 is any version.
+            // Version 0 means any version.
             Some(Version(least @ 1..)) => {
                 query.with("resourceVersion", &least.to_string()).with("resourceVersionMatch", "NotOlderThan")
             }

@@ -1,4 +1,4 @@
-//! The clock of the server, and whether this machine has slept.
+//! Measures the server's clock, and detects whether this machine has slept.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,21 +10,21 @@ use super::{Closed, Shared, error};
 use crate::k8s::feed::FeedEvent;
 use kordon_time::{Span, Timestamp};
 
-/// How often the clocks of this machine are compared.
+/// Interval at which the clocks of this machine are compared.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How often the server is asked for its time.
+/// Interval at which the server's clock is read.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 
-/// The machine has slept if the wall clock is ahead of the clock of the runtime by more than this.
+/// Difference between the wall clock and the runtime's clock from which on the machine counts as having slept.
 const SLEPT: Span = Span::from_secs(30);
 
-/// A Date is in whole seconds: its second has begun.
+/// Resolution of a Date header: the true time lies within one second after it.
 const SECOND: Span = Span::from_secs(1);
 
-/// Asks the server for its time once a minute, and wakes the watches after sleep of the machine.
+/// Reads the server's clock once a minute, and wakes the watches after the machine has slept.
 pub async fn run(shared: Arc<Shared>) {
-    // It ends only when nobody receives events any more.
+    // It ends only when the receiver of events is dropped.
     let _ = detect(&shared).await;
 }
 
@@ -55,14 +55,15 @@ async fn detect(shared: &Shared) -> Result<(), Closed> {
     }
 }
 
-/// Reads the Date header of a small response. None without a response or a Date; the watches report broken connections.
+/// Reads the Date header of a small response; `None` without a response or a Date. Broken connections are reported by
+/// the watches.
 async fn ask(shared: &Shared) -> Option<DifferenceRange> {
     let before = shared.clock.now();
     let answer = error::open(&shared.client, "/version", Duration::from_secs(5)).await.ok()?;
     let after = shared.clock.now();
     shared.extra.count(0);
     if after < before {
-        // Our clock was set meanwhile.
+        // The local clock was set back meanwhile.
         return None;
     }
     let date = DateTime::parse_from_rfc2822(answer.headers().get(DATE)?.to_str().ok()?).ok()?;
@@ -73,7 +74,7 @@ async fn send(shared: &Shared, event: FeedEvent) -> Result<(), Closed> {
     shared.events.send(event).await.map_err(|_| Closed)
 }
 
-/// Between which spans the server's clock minus ours lies, by one answer.
+/// Range of the server's clock minus ours, from one response.
 #[derive(Clone, Copy, Debug)]
 struct DifferenceRange {
     least: Span,
@@ -81,14 +82,15 @@ struct DifferenceRange {
 }
 
 impl DifferenceRange {
-    /// Of an answer with this Date, that was written between two times of our clock, the first one not after the second.
+    /// Range from a response with this Date that was written between two times of our clock, `before` and `after`.
     fn of(date: Timestamp, before: Timestamp, after: Timestamp) -> Self {
         Self { least: date.since(after), most: (date + SECOND).since(before) }
     }
 
-    /// The difference. What was known stays where the answer allows it, and is corrected by no more than the answer tells: each
-    /// time that is worked out with it would change by up to half a second otherwise, once a minute. With each answer that
-    /// corrects it, less of the first one's error is left. Where the answer is far off, a clock was set, and the answer alone counts.
+    /// Returns the difference. A known difference is kept if the response allows it, and otherwise moved by no more
+    /// than necessary: new estimates would shift all times computed with them by up to half a second, once a minute.
+    /// Each correction reduces the error of the first estimate. If the response is far off, a clock was set, and only
+    /// the response counts.
     fn difference(self, known: Option<Span>) -> Span {
         let Self { least, most } = self;
         let is_near = |known: &Span| (least - SECOND..=most + SECOND).contains(known);
@@ -105,7 +107,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
-    /// What an answer tells that is written at `at` by our clock, on its way for `way` each time.
+    /// Range from a response that was written at `at` by our clock and travelled for `way` in each direction.
     fn answer(ahead: Span, at: Timestamp, way: Span) -> DifferenceRange {
         let whole_seconds = (at + ahead).as_nanos().div_euclid(SECOND.as_nanos());
         DifferenceRange::of(Timestamp::from_secs(whole_seconds), at - way, at + way)

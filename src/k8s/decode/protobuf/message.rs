@@ -1,6 +1,6 @@
-//! Messages as they are on the wire, and how they are read into the types of the decoders.
+//! Protobuf messages, and how they are read into the types of the decoders.
 //!
-//! The types are those that JSON is read into. The numbers of its fields stand beneath each type ([`message!`]).
+//! The types are the same as for JSON. The field numbers follow each type ([`message!`]).
 
 use serde::de::IgnoredAny;
 
@@ -25,13 +25,13 @@ impl<'a> WireValue<'a> {
         Ok(())
     }
 
-    /// None if it is no text.
+    /// Returns the text; `None` if the value is a number.
     pub fn text(self) -> Result<Option<&'a str>, NotAMessage> {
         let Self::Bytes(bytes) = self else { return Ok(None) };
         str::from_utf8(bytes).map(Some).map_err(|_| NotAMessage)
     }
 
-    /// The key and the value of an entry of a map by texts. What has no value has an empty one.
+    /// Returns the key and value of an entry in a map with text keys. A missing value is empty.
     pub fn entry(self) -> Result<Option<(&'a str, Self)>, NotAMessage> {
         let Self::Bytes(bytes) = self else { return Ok(None) };
         let (mut fields, mut key, mut of_key) = (Fields(bytes), "", Self::Bytes(&[]));
@@ -46,19 +46,20 @@ impl<'a> WireValue<'a> {
     }
 }
 
-/// The bytes are not a message: they end within a field, or have a field of an unknown kind, or text that is not UTF-8.
+/// The bytes are not a message: they end within a field, or have a field of an unknown wire type, or text that is not
+/// UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message ends within a field, or is none")]
 pub struct NotAMessage;
 
-/// A message whose fields are read into it one after the other.
+/// A message whose fields are read into it one by one.
 pub trait Message<'a> {
     /// Reads the field with this number, if it is used.
     fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage>;
 }
 
-/// What the value of a field is read into: of a list or map, the next entry. A value that has another type on the wire counts
-/// as absent, as in JSON.
+/// Target of a field's value; a list or map adds it as an entry. A value of another wire type counts as absent, as in
+/// JSON.
 pub trait ReadField<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage>;
 }
@@ -79,15 +80,15 @@ impl<'a, F: ReadField<'a> + Default> ReadField<'a> for Option<F> {
     }
 }
 
-/// Only that it is there counts.
+/// Only the presence of the field matters.
 impl<'a> ReadField<'a> for IgnoredAny {
     fn read(&mut self, _: WireValue<'a>) -> Result<(), NotAMessage> {
         Ok(())
     }
 }
 
-/// The fields of a message that are read, by their numbers in the published API definitions (`generated.proto`). All others are
-/// skipped unread. After the semicolon comes a field whose own fields are the object's in JSON.
+/// Declares the fields of a message to read, by their numbers in the published API definitions (`generated.proto`). All
+/// others are skipped. After the semicolon comes an embedded message, whose fields JSON has in the object itself.
 macro_rules! message {
     (
         impl<$lifetime:lifetime> $message:ty {
@@ -116,12 +117,13 @@ macro_rules! message {
 }
 pub(in crate::k8s::decode) use message;
 
-/// Reads the fields of a message one after the other.
+/// Reads the fields of a message one by one.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The next field with its number; none at the end. Fixed-size numbers, which no message here has, are skipped.
+    /// Returns the next field with its number; `None` at the end. Fixed-size numbers are skipped, as no message here
+    /// uses them.
     #[inline]
     pub fn next(&mut self) -> Result<Option<(u64, WireValue<'a>)>, NotAMessage> {
         while !self.0.is_empty() {
@@ -141,14 +143,14 @@ impl<'a> Fields<'a> {
         Ok(None)
     }
 
-    /// The number of the next field and the length of its value, whose bytes follow and need not be here; none if it has no
-    /// length, or if that is not here yet.
+    /// Returns the number of the next field and the length of its value, which may not have arrived yet. `None` if the
+    /// field has no length, or its length has not arrived yet.
     pub fn next_length(&mut self) -> Option<(u64, usize)> {
         let tag = self.varint().ok().filter(|tag| tag & 7 == 2)?;
         Some((tag >> 3, usize::try_from(self.varint().ok()?).ok()?))
     }
 
-    /// The last value of a field that has a length; none if there is none.
+    /// Returns the last value of a field that has a length; `None` if there is none.
     pub fn find(mut self, number: u64) -> Result<Option<&'a [u8]>, NotAMessage> {
         let mut found = None;
         while let Some((next, value)) = self.next()? {
@@ -168,7 +170,7 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    /// At most ten bytes of seven bits, the lowest first. Most are one byte.
+    /// Reads a varint: at most ten bytes of seven bits each, the lowest first. Most are one byte.
     #[inline]
     fn varint(&mut self) -> Result<u64, NotAMessage> {
         match self.0 {

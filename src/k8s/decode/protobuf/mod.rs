@@ -1,6 +1,6 @@
-//! Decodes Kubernetes' protobuf into the types of the cluster: the same types as from JSON ([`super`]), in one pass over
-//! the received bytes. Writing JSON is most of a server's work on a large list: in protobuf the same objects take it a
-//! third of the time.
+//! Decodes Kubernetes' protobuf into the types of the cluster: the same types as from JSON ([`super`]), in one pass
+//! over the received bytes. Encoding JSON is most of a server's work for a large list; protobuf takes it a third of the
+//! time.
 
 mod message;
 mod page;
@@ -12,10 +12,10 @@ pub use self::{
 };
 use super::{Decoder, StatusError, StreamEvent, WireStatus, on_object};
 
-/// The first bytes of every object; its envelope follows (upstream `runtime.Unknown`).
+/// The first bytes of every object, before its envelope (upstream `runtime.Unknown`).
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Reads one frame of a watch, without its length. While a list is streamed, its objects are listed ones.
+/// Reads one frame of a watch, without its length. With `listing`, its object is part of a streamed list.
 pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
     let (kind, object) = match opened_event(bytes) {
         Ok(event) => event,
@@ -31,7 +31,7 @@ pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> Stream
     }
 }
 
-/// Reads a Status object with its envelope; none if it is not one.
+/// Reads a Status object in its envelope; `None` if it is not one.
 pub fn status_error(bytes: &[u8]) -> Option<StatusError> {
     opened(bytes).ok().map(status)
 }
@@ -41,7 +41,7 @@ fn status(object: &[u8]) -> StatusError {
     status.read(WireValue::Bytes(object)).map(|()| status.error()).unwrap_or_default()
 }
 
-/// The type of a watch event, and its object without the envelope.
+/// Returns the type of a watch event, and its object without the envelope.
 fn opened_event(bytes: &[u8]) -> Result<(&str, &[u8]), NotAMessage> {
     const TYPE: u64 = 1;
     const OBJECT: u64 = 2;
@@ -51,7 +51,7 @@ fn opened_event(bytes: &[u8]) -> Result<(&str, &[u8]), NotAMessage> {
     Ok((kind, opened(object.find(1)?.ok_or(NotAMessage)?)?))
 }
 
-/// The object in an envelope, whose type has to be a message too.
+/// Returns the object in an envelope. The type in the envelope must be a valid message too.
 fn opened(bytes: &[u8]) -> Result<&[u8], NotAMessage> {
     const TYPE: u64 = 1;
     const KIND: u64 = 2;
@@ -61,7 +61,7 @@ fn opened(bytes: &[u8]) -> Result<&[u8], NotAMessage> {
     Ok(envelope.find(RAW)?.unwrap_or_default())
 }
 
-/// Names an object that cannot be read.
+/// Name of an object that cannot be read.
 fn describe(object: &[u8]) -> String {
     const METADATA: u64 = 1;
     const NAME: u64 = 1;

@@ -1,15 +1,15 @@
-//! A page of a list as it arrives: each object is read as soon as all of it has come. So a long list is never in memory as a
-//! whole, and is read while the server goes on to write it.
+//! A page of a list, read as it arrives: each object is read once it is complete. A long list is therefore never in
+//! memory as a whole, and is read while the server still writes it.
 
 use super::{Fields, MAGIC, NotAMessage, ReadField, WireValue, describe};
 use crate::k8s::decode::{Decoder, ListMeta, ListPurpose, PageEnd, Wire};
 use kordon_core::cluster::Change;
 
-/// How far a page has been read.
+/// Reader of a page.
 #[derive(Debug)]
 pub struct ProtobufPage {
     purpose: ListPurpose,
-    /// The start of what has come and is not complete yet.
+    /// Received bytes of an incomplete field.
     partial: Vec<u8>,
     place: Place,
     end: PageEnd,
@@ -21,10 +21,10 @@ enum Place {
     Start,
     /// In the envelope before the list.
     Envelope {
-        /// Whether it says that a list is in it.
+        /// Whether the envelope says that it contains a list.
         is_of_list: bool,
     },
-    /// In the list, of which so many bytes are left.
+    /// In the list, with this many bytes left.
     List {
         left: usize,
     },
@@ -39,7 +39,7 @@ impl ProtobufPage {
     /// Reads the next piece of the page into `changes`.
     ///
     /// # Errors
-    /// It is not a list in protobuf.
+    /// The bytes are not a list in protobuf.
     pub fn read<D: Decoder>(
         &mut self,
         decoder: &mut D,
@@ -59,15 +59,15 @@ impl ProtobufPage {
         Ok(())
     }
 
-    /// What the end of the page says.
+    /// Returns the summary of the page.
     ///
     /// # Errors
-    /// It ended too soon.
+    /// The page ended too early.
     pub fn end(self) -> Result<PageEnd, NotAMessage> {
         if self.place == Place::Behind { Ok(self.end) } else { Err(NotAMessage) }
     }
 
-    /// Reads what has come completely, and returns how many bytes that were.
+    /// Reads all complete fields, and returns the number of bytes read.
     fn read_complete<D: Decoder>(
         &mut self,
         decoder: &mut D,
@@ -91,7 +91,7 @@ impl ProtobufPage {
                             }
                             came.len() - fields.0.len()
                         }
-                        // The rest of it is to come.
+                        // The rest of the field has not arrived yet.
                         Err(NotAMessage) if came.len() < left => 0,
                         Err(NotAMessage) => return Err(NotAMessage),
                     };
@@ -118,7 +118,7 @@ impl ProtobufPage {
         }
     }
 
-    /// Reads the next field of the envelope, or the start of the list, if that has come.
+    /// Reads the next field of the envelope, or the start of the list, if it has arrived.
     fn read_envelope(&mut self, rest: &mut &[u8], is_of_list: bool) -> Result<(), NotAMessage> {
         const TYPE: u64 = 1;
         const KIND: u64 = 2;
@@ -127,7 +127,7 @@ impl ProtobufPage {
         if let Some((RAW, left)) = list.next_length() {
             *rest = list.0;
             self.place = Place::List { left };
-            // Anything else would be read as a list without items.
+            // Any other object would be read as a list without items.
             return if is_of_list { Ok(()) } else { Err(NotAMessage) };
         }
         let mut fields = Fields(rest);
@@ -178,14 +178,14 @@ mod tests {
     use super::*;
     use crate::k8s::decode::lease::LeaseDecoder;
 
-    /// The bytes of a field that has a length.
+    /// Encodes a field that has a length.
     fn field(number: u8, value: &[u8]) -> Vec<u8> {
         let length = u8::try_from(value.len()).expect("short");
         assert!(length < 0x80);
         [&[number << 3 | 2, length], value].concat()
     }
 
-    /// A list of two Leases, in an envelope that says this kind.
+    /// Returns a list of two Leases, in an envelope of this kind.
     fn list(kind: &[u8]) -> Vec<u8> {
         let item = |name: &[u8]| field(2, &field(1, &field(1, name)));
         let list = [field(1, &field(2, b"7")), item(b"n1"), item(b"n2")].concat();
