@@ -1,5 +1,5 @@
-//! The verdict on the cluster: how bad it is, in one line. The worst thing comes first, then what happens next, then the
-//! consequence. The dashboard's header, `kordon status` and the terminal's title say it in the same words.
+//! The verdict on the cluster: one line that says how bad things are. The worst problem comes first, then what happens
+//! next, then the consequence. The dashboard's header, `kordon status` and the terminal's title use the same words.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,10 +18,10 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How bad it is; the worst last.
+/// Severity of a verdict, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VerdictLevel {
-    /// Every node is Ready and heard from, or somebody works on it.
+    /// Every node is Ready and sends heartbeats, or somebody works on it.
     Healthy,
     /// Nothing is wrong that needs an action yet.
     Notice,
@@ -29,12 +29,12 @@ pub enum VerdictLevel {
     Warning,
     /// Nodes are down, or most of a zone is silent.
     Critical,
-    /// How the cluster is now is not known.
+    /// The current state of the cluster is unknown.
     Disconnected,
 }
 
 impl VerdictLevel {
-    /// The stable word.
+    /// Stable word for machine-readable output.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -70,14 +70,14 @@ impl VerdictLevel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterVerdict {
     pub level: VerdictLevel,
-    /// The worst thing first; never empty. Where there is no room, the last are left out.
+    /// Never empty, the worst problem first. Where space is short, the last parts are left out.
     pub parts: Vec<String>,
-    /// All parts without what changes only because time passes: countdowns and ages.
+    /// All parts without countdowns and ages, which change only because time passes.
     pub outline: String,
 }
 
 impl ClusterVerdict {
-    /// The verdict on a model that was refreshed at `now`.
+    /// Returns the verdict on a model that was refreshed at `now`.
     pub fn of(model: &Model, now: Timestamp) -> Self {
         let mut findings = connection(model, now);
         findings.extend(nodes(model, now));
@@ -91,7 +91,7 @@ impl ClusterVerdict {
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
         let users = nowhere(model, now);
-        // What users notice stands first, but for what is worse.
+        // Problems that users notice come first, unless another problem is worse.
         let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
         let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
         findings.extend(
@@ -118,11 +118,11 @@ impl ClusterVerdict {
 
 const SEPARATOR: &str = " · ";
 
-/// Words, some of which are times.
+/// Text that may contain times.
 #[derive(Debug)]
 struct Phrase {
     text: String,
-    /// Without the times.
+    /// The text without the times.
     outline: String,
 }
 
@@ -146,12 +146,12 @@ impl Phrase {
     }
 }
 
-/// One thing to say, and how bad it is.
+/// One statement of the verdict, with its level.
 #[derive(Debug)]
 struct Finding {
     level: VerdictLevel,
     phrase: Phrase,
-    /// The node that it is about, if it is about one.
+    /// The node that the finding is about; `None` if it is not about a single node.
     node: Option<NodeName>,
 }
 
@@ -161,7 +161,8 @@ impl Finding {
     }
 }
 
-/// Whether the cluster is seen as it is now, and has an active controller.
+/// Finding about the connection: the watches are down, the controller is missing, or nodes and Leases are not listed
+/// yet.
 fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
     let confidence = model.views.confidence;
     let finding = match confidence {
@@ -203,7 +204,7 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         }
     }
     let is_silent = by_state.contains_key(&NodeState::Silent);
-    // Several that are not heard from, or said to be down, are one finding.
+    // Nodes that are Late, Silent or down are merged into one finding.
     let is_missing = |state: NodeState| state.is_failing() || state == NodeState::Late;
     let worst = by_state.first_key_value();
     if worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
@@ -234,7 +235,7 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// How bad it is that nodes are in a state.
+/// Level of a finding about nodes in this state.
 fn level(model: &Model, state: NodeState) -> VerdictLevel {
     match state {
         NodeState::Draining => VerdictLevel::Notice,
@@ -247,11 +248,12 @@ fn level(model: &Model, state: NodeState) -> VerdictLevel {
 struct NodesInState<'a> {
     nodes: usize,
     first: &'a NodeName,
-    /// The zone that they are all in.
+    /// The zone of all these nodes; `None` if they are in several zones.
     zone: Option<&'a ZoneKey>,
 }
 
-/// `23 of 24 nodes Silent`, `zone a: 3 of 8 nodes Silent, 5 Late`
+/// Finding about several nodes that are down, late or in one state: `23 of 24 nodes Silent`, `zone a: 3 of 8 nodes
+/// Silent, 5 Late`.
 fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Phrase {
     let zones = model.watchlist.zones();
     let zone =
@@ -271,7 +273,7 @@ fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> P
     format!("{place}{}", counts.join(", ")).into()
 }
 
-/// `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`
+/// Finding about one node: `node n-3 Silent 33s`, `node n-3 DiskPressure 1m`, `node n-3 Draining, 3 of 8 pods gone`.
 fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) -> Phrase {
     let node = model.cluster.node(name);
     let problem = node.and_then(|node| node.problems().next()).filter(|_| state == NodeState::Pressure);
@@ -289,18 +291,18 @@ fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) ->
     }
 }
 
-/// How many pods have nowhere to run now.
+/// Number of pods that have nowhere to run now.
 fn nowhere_now(model: &Model) -> usize {
     model.views.pending.pods + model.views.counts.hanging.nowhere()
 }
 
-/// Whether pods have nowhere to run now.
+/// Whether any pod has nowhere to run now.
 fn runs_nowhere(model: &Model) -> bool {
     nowhere_now(model) > 0
 }
 
-/// `10 pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `1 pod has nowhere to run, 2 more will`,
-/// `2 pods will have nowhere to run`: what runs nowhere now, or will once it is evicted.
+/// Pods that have nowhere to run now, or will have nowhere once they are evicted: `10 pods Pending 1m58s`, `15 pods
+/// have nowhere to run, 10 Pending 1m58s`, `1 pod has nowhere to run, 2 more will`, `2 pods will have nowhere to run`.
 fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
     let (waiting, stuck) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 };
@@ -327,7 +329,8 @@ fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Warning, phrase))
 }
 
-/// `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana · scale up its workload, or relax the budget`
+/// Findings about blocked drains, with advice: `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana ·
+/// scale up its workload, or relax the budget`.
 fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
         let phrase = Phrase::from(format!("drain of {} blocked ", drain.node));
@@ -345,12 +348,12 @@ fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
             vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
         }
     };
-    // Of the same level, so that it stays behind what it is about.
+    // The same level as the drains, so that sorting keeps the advice behind them.
     findings.push(Finding::new(VerdictLevel::Warning, "scale up its workload, or relax the budget"));
     findings
 }
 
-/// `node n-3 flaps: Ready changed 4 times in 10m`
+/// Finding about flapping nodes: `node n-3 flaps: Ready changed 4 times in 10m`.
 fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
     let flapping: Vec<(&NodeName, usize)> = model.watchlist.flapping(now).collect();
     let text = match flapping[..] {
@@ -361,8 +364,8 @@ fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Warning, text))
 }
 
-/// `loading: pods 120,000 of 150,000, services`, `loading: pods, jobs, services and 4 more`: what the verdict rests on and has
-/// not been listed yet.
+/// Kinds that the verdict depends on and that are not listed yet: `loading: pods 120,000 of 150,000, services`,
+/// `loading: pods, jobs, services and 4 more`.
 fn loading(model: &Model) -> Option<Finding> {
     model.views.confidence?;
     let missing = model.loading();
@@ -386,10 +389,11 @@ fn loading(model: &Model) -> Option<Finding> {
     })
 }
 
-/// Of so many kinds a verdict says by name that they are loading.
+/// Number of loading kinds that the verdict names.
 const NAMED: usize = 3;
 
-/// `kubelet of n-3 evicts up to 5 pods (MemoryPressure)`, `… (MemoryPressure) in 29s`: what no budget and no rate holds back.
+/// Evictions by kubelets, which neither budgets nor rate limits hold back: `kubelet of n-3 evicts up to 5 pods
+/// (MemoryPressure)`, `… (MemoryPressure) in 29s`.
 fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
     let evicting: Vec<_> = model.evicting_kubelets().collect();
     let pods = evicting.iter().map(|(_, eviction)| eviction.pods).sum();
@@ -418,8 +422,8 @@ pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
     counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
 }
 
-/// Why the controller evicts nothing now: `evictions paused until a node is Ready: every zone is down (24 of 24 nodes)`; none
-/// where it goes on.
+/// Reason why the controller evicts nothing now: `evictions paused until a node is Ready: every zone is down (24 of 24
+/// nodes)`. `None` if it evicts.
 pub fn pause(zones: &[ZoneView]) -> Option<String> {
     let down = || zones.iter().map(|zone| zone.not_ready).sum::<usize>();
     let size = || zones.iter().map(|zone| zone.size).sum::<usize>();
@@ -428,7 +432,7 @@ pub fn pause(zones: &[ZoneView]) -> Option<String> {
     })
 }
 
-/// `zone b down (8 of 8)`, `zone b 6 of 10 down, no new evictions`
+/// Findings about disrupted zones: `zone b down (8 of 8)`, `zone b 6 of 10 down, no new evictions`.
 fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     let total = |zones: &[&ZoneView]| {
         let down: usize = zones.iter().map(|zone| zone.not_ready).sum();
@@ -467,7 +471,7 @@ fn disrupts_a_zone(model: &Model) -> bool {
     zones.any(|nodes| nodes.states().contains(&NodeState::Silent) && would_be_disrupted(nodes.states()))
 }
 
-/// `all 30 nodes Ready`, `28 of 30 nodes Ready, 2 Cordoned`
+/// Counts of all nodes, for a cluster without other findings: `all 30 nodes Ready`, `28 of 30 nodes Ready, 2 Cordoned`.
 fn all_well(model: &Model) -> Option<Finding> {
     let counts = model.watchlist.counts();
     let nodes = model.cluster.nodes().len();
@@ -486,22 +490,24 @@ fn all_well(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Healthy, text))
 }
 
-/// Whether what is predicted may be said.
+/// Whether the verdict may state predictions: they can be trusted, and not every zone is down.
 fn is_predicted(model: &Model) -> bool {
     let views = &model.views;
     views.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&views.zones)
 }
 
-/// `Unknown in 14s`: what comes next of the node that was named before.
+/// The next event of the node that the worst finding names: `Unknown in 14s`.
 fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
     let event = model.views.leaving.next.get(node).filter(|_| is_predicted(model))?;
     let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
     Some(Finding::new(VerdictLevel::Notice, phrase))
 }
 
-/// Which pods leave next: of the node that the worst finding is about, if there is one, then of all.
+/// The next pods to be evicted: those of the node that the worst finding is about, if there is one, then those of all
+/// nodes.
 ///
-/// `3 of its pods to be evicted, next in 4m57s · all nodes: 7 pods to be evicted, next in 12s`, `44 pods to be evicted, next in 1m12s`.
+/// `3 of its pods to be evicted, next in 4m57s · all nodes: 7 pods to be evicted, next in 12s`, `44 pods to be evicted,
+/// next in 1m12s`.
 fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -536,8 +542,11 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// `2 of them stuck until their node is back, deleted or tainted out-of-service · 5 evicted and replaced · eviction slot in 6s (1 node waiting)`:
-/// what has become of pods that were evicted, and when the next node is tainted, if no pod is evicted then.
+/// What became of evicted pods, and when the next node is tainted. The time is left out if a pod is evicted at the same
+/// time.
+///
+/// `2 of them stuck until their node is back, deleted or tainted out-of-service · 5 evicted and replaced · eviction
+/// slot in 6s (1 node waiting)`
 fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -565,32 +574,32 @@ fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// `no node has 4 CPU free`: why pods are Pending.
+/// The most common reason why pods are Pending: `no node has 4 CPU free`.
 fn why_pending(model: &Model) -> Option<Finding> {
     let cause = model.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
     Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
 }
 
-/// `44 pods to be evicted, next in 1m12s`: some may have been evicted before.
+/// `44 pods to be evicted, next in 1m12s`. It says "next" because other pods may have been evicted before.
 fn leave(whose: String, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = Phrase::from(whose).and(" to be evicted").and(if pods == 1 { " " } else { ", next " });
     phrase.time(time_until(next, now))
 }
 
-/// How many pods of a node are to be evicted, and when the first is.
+/// Number of pods of a node that are to be evicted, and the time of the first eviction.
 fn node_leaving(model: &Model, node: &NodeName) -> (usize, Option<Timestamp>) {
     let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
     let times: Vec<Timestamp> = rows.filter_map(|row| row.state.leaves_at()).collect();
     (times.len(), times.iter().min().copied())
 }
 
-/// Whether each pod of a node that is to be evicted has a time: the node has its taint, and pods are known.
+/// Whether every eviction on the node has a known time: the node has its taint, and the pods are known.
 fn is_evicted(model: &Model, node: &NodeName) -> bool {
     let is_tainted = model.cluster.node(node).is_some_and(|node| controllers_own(node).next().is_some());
     is_tainted && model.cluster.gap(FeedKind::Pods).is_none()
 }
 
-/// What becomes of a node itself; none where its pods leave.
+/// What happens to the node itself; `None` for evictions, which happen to its pods.
 const fn state_word(what: NextEventKind) -> Option<&'static str> {
     match what {
         NextEventKind::Unknown => Some("Unknown"),
@@ -599,7 +608,7 @@ const fn state_word(what: NextEventKind) -> Option<&'static str> {
     }
 }
 
-/// `n-3 Unknown in 17s`: the next change of a node.
+/// The next change of any node: `n-3 Unknown in 17s`.
 fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     let timed =
         model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
@@ -607,10 +616,10 @@ fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(time_until(at, now)))
 }
 
-/// What is not known of the pods.
+/// What is unknown about the pods.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
-        // That says it all.
+        // The verdict already says that it is disconnected or waiting.
         return None;
     }
     let gap = model.cluster.gap(FeedKind::Pods)?;
@@ -620,14 +629,15 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
             return Some(Finding::new(VerdictLevel::Warning, phrase));
         }
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
-        // What is not listed yet is loading.
+        // `loading` reports kinds that are not listed yet.
         Known::Live | Known::NotListed | Known::Off { .. } => return None,
     };
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// `N-1: losing n-3 would leave 4 pods Pending (2m ago)`, or how much of it is worked out; said only if nothing is worse
-/// than that. What is likely at best is not green: with everything known it could be otherwise.
+/// Headroom, or the progress of computing it: `N-1: losing n-3 would leave 4 pods Pending (2m ago)`. It is stated only
+/// if no other finding is worse than Notice. A result marked "likely" is Notice instead of Healthy, because missing
+/// data could change it.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     if model.cluster.nodes().is_empty() {
         return None;
@@ -651,7 +661,7 @@ fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Optio
     (worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
 }
 
-/// `working out 12 %`
+/// Adds the progress of computing the headroom: `working out 12 %`.
 fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
     let HeadroomRest { percent, goes_on } = rest;
     match goes_on {
@@ -660,10 +670,10 @@ fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
     }
 }
 
-/// An answer that is younger counts as of now: each change would show for a moment.
+/// Minimum age of an answer that is shown with its age. For younger answers the age would flicker with each change.
 const TELLS_AGE: Span = Span::from_secs(5);
 
-/// `12s`, and from one minute on whole minutes: `2m`.
+/// The age in seconds, or in whole minutes from one minute on: `12s`, `2m`.
 fn coarse(age: Span) -> String {
     match age.as_secs() {
         secs @ ..60 => format!("{secs}s"),
@@ -671,7 +681,7 @@ fn coarse(age: Span) -> String {
     }
 }
 
-/// `in 1m12s`, rounded up, then `now`.
+/// Time until `at`, rounded up to seconds: `in 1m12s`. Once it has passed: `now`.
 fn time_until(at: Timestamp, now: Timestamp) -> String {
     let left = at.since(now);
     if left <= Span::ZERO {
@@ -680,7 +690,7 @@ fn time_until(at: Timestamp, now: Timestamp) -> String {
     format!("in {}", seconds(left + Span::from_nanos(999_999_999)))
 }
 
-/// Whole seconds.
+/// Rounds down to whole seconds; negative spans become zero.
 fn seconds(span: Span) -> Span {
     Span::from_secs(span.or_zero().as_secs())
 }

@@ -1,4 +1,5 @@
-//! The pods that left in the last two hours: who removed each of them, why, and how many of each kind in each minute.
+//! The pods that left in the last two hours: who removed each pod and why, and the number of departures of each kind a
+//! minute.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -10,80 +11,80 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How long a departure is kept.
+/// Retention time of a departure.
 const KEPT_FOR: Span = Span::from_secs(2 * 3600);
 
-/// How many departures are kept. Pods that completed go first, then the oldest; the counts stay.
+/// Maximum number of departures kept. Completed pods are dropped first, then the oldest; the counts a minute stay.
 const CAPACITY: usize = 4000;
 
 const MINUTE: Span = Span::from_secs(60);
 
-/// Identifies a departure; in order of time.
+/// Identifies a departure; ids sort by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DepartureId(Timestamp, u64);
 
 impl DepartureId {
-    /// When it began, or was noticed.
+    /// When the departure began, or was noticed.
     pub const fn at(self) -> Timestamp {
         self.0
     }
 
-    /// Before all departures at this time.
+    /// An id that sorts before all departures at this time.
     pub(super) const fn first_at(at: Timestamp) -> Self {
         Self(at, 0)
     }
 }
 
-/// A pod that left, or began to.
+/// A pod that left or is leaving.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DepartureEntry {
     pub pod: Key,
     pub uid: Uid,
     pub node: Option<NodeName>,
-    /// When its deletion began, or when it finished before that; none if that is not known.
+    /// When its deletion began, or when it finished if that was earlier; `None` if unknown.
     pub at: Option<Timestamp>,
     pub stage: DepartureStage,
     pub departure: PodDeparture,
 }
 
-/// What is left of a pod.
+/// Stage of a departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepartureStage {
     Terminating,
     /// Succeeded or Failed; the object remains.
     Finished,
-    /// Its object is gone since then.
+    /// The object was removed at this time.
     Gone {
         at: Timestamp,
     },
-    /// It runs on: a container was killed for memory and started again.
+    /// The pod still runs: a container was OOM-killed and restarted.
     Restarted,
 }
 
-/// The departures of the last two hours. Copies share what they have in common.
+/// The departures of the last two hours. Clones share their entries.
 #[derive(Clone, Debug, Default)]
 pub struct Departures {
     entries: CowMap<DepartureId, Arc<DepartureEntry>>,
-    /// The newest departure of each pod that is kept.
+    /// The newest departure of each pod.
     by_pod: CowMap<Key, DepartureId>,
-    /// How many of each kind left in each minute, the oldest minute first.
+    /// Number of departures of each kind a minute, the oldest minute first.
     minutes: VecDeque<Minute>,
-    /// How many departures there have been.
+    /// Number of all departures so far; it makes ids unique.
     count: u64,
-    /// Counts changes of what is kept.
+    /// Number of changes to the entries.
     revision: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Minute {
-    /// Minutes since the epoch.
+    /// Minutes since the Unix epoch.
     number: i64,
     counts: [u32; DepartureKind::ALL.len()],
 }
 
 impl Model {
-    /// Who removed a pod that is there, by everything that is known, with these Events about it and its owner; none for one
-    /// that stays.
+    /// Returns who removes a pod that still exists, from the cluster and the given Events about the pod and its owner.
+    /// `None` for a pod that is not leaving.
     pub fn departure_of(&self, pod: &Pod, events: &[ClusterEvent]) -> Option<DepartureEntry> {
         let cluster = &self.cluster;
         let entry = |at, stage, departure| DepartureEntry::new(pod, at, stage, departure);
@@ -91,7 +92,7 @@ impl Model {
             return Some(entry(at.map(|at| cluster.local(at)), DepartureStage::Restarted, killed));
         }
         let departure = PodDeparture::of(pod, PodPresence::Present, cluster, events)?;
-        // What was seen when it began may be more than what can be seen now.
+        // The departure recorded when it began may have evidence that no longer exists.
         let seen = self.departures.known(pod).and_then(|id| self.departures.entry(id));
         if let Some(seen) = seen.filter(|seen| !tells_more(&departure, &seen.departure)) {
             return Some(seen.clone());
@@ -124,9 +125,9 @@ impl DepartureStage {
 }
 
 impl Departures {
-    /// Takes a change of the cluster, and returns the departure that it tells of, if it is a new one or its kind was not known
-    /// before. `feed` is the state of the watch of pods: of pods that are missing after it was broken, nobody knows when they
-    /// left.
+    /// Records a change of a pod. Returns the id of its departure if that is new or its kind has changed.
+    ///
+    /// `feed` is the state of the watch of pods. If that is not live, the time at which missing pods left is unknown.
     pub fn on_applied(
         &mut self,
         applied: &Applied,
@@ -151,7 +152,7 @@ impl Departures {
         }
     }
 
-    /// Drops what is too old.
+    /// Drops entries and counts older than two hours.
     pub fn expire(&mut self, now: Timestamp) {
         while let Some(oldest) = self.oldest().filter(|oldest| !is_recent(oldest.0, now)) {
             self.drop_entry(oldest);
@@ -166,27 +167,27 @@ impl Departures {
         self.entries.is_empty()
     }
 
-    /// Counts changes: while the count stays the same, so do the entries.
+    /// Number of changes: equal numbers mean equal entries.
     pub const fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Tells the counts apart from those of other models.
+    /// Adds an offset that makes revisions differ from those of other models.
     pub(super) fn add_to_revision(&mut self, apart: u64) {
         self.revision += apart;
     }
 
-    /// How many there were.
+    /// Number of departures in the last two hours, dropped entries included.
     pub fn total(&self) -> usize {
         self.minutes.iter().flat_map(|minute| minute.counts).map(|count| count as usize).sum()
     }
 
-    /// The newest first.
+    /// Returns the departures, newest first.
     pub fn newest(&self) -> impl Iterator<Item = (DepartureId, &DepartureEntry)> {
         self.entries.iter().rev().map(|(id, entry)| (*id, &**entry))
     }
 
-    /// When the last pod of a node began to leave; none where none did.
+    /// When a pod of this node last began to leave; `None` if none did.
     pub fn last_of_node(&self, node: &NodeName) -> Option<Timestamp> {
         let of_node = self.newest().find(|(_, entry)| entry.node.as_ref() == Some(node));
         of_node.map(|(id, entry)| entry.at.unwrap_or(id.at()))
@@ -196,12 +197,12 @@ impl Departures {
         self.entries.get(&id).map(|entry| &**entry)
     }
 
-    /// The newest departure of a pod of this name.
+    /// Returns the newest departure of a pod of this name.
     pub fn of_pod(&self, pod: &Key) -> Option<&DepartureEntry> {
         self.entry(*self.by_pod.get(pod)?)
     }
 
-    /// The kinds that occurred and how often, those that need attention first.
+    /// Returns the kinds that occurred with their counts, those that need attention first.
     pub fn counts(&self) -> Vec<(DepartureKind, usize)> {
         let of = |kind: DepartureKind| {
             self.minutes.iter().map(|minute| minute.counts[kind as usize] as usize).sum::<usize>()
@@ -209,7 +210,8 @@ impl Departures {
         DepartureKind::ALL.into_iter().map(|kind| (kind, of(kind))).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// How many left in each of the last minutes, the present one last: of one kind, or of all.
+    /// Returns the number of departures in each of the last `minutes`, the current minute last. Without `kind`, of all
+    /// kinds.
     pub fn per_minute(&self, kind: Option<DepartureKind>, minutes: usize, now: Timestamp) -> Vec<u32> {
         let mut counts = vec![0; minutes];
         let last = minute(now);
@@ -241,9 +243,9 @@ impl Departures {
         if old.is_some_and(|old| stated(old) == stated(new)) {
             return None;
         }
-        // Of a pod that had left when it was first seen, only a known time says whether it is recent.
+        // A pod that had already left when it was first seen has no departure time unless its object states one.
         let at = departed_at(new, cluster).or(old.map(|_| now));
-        // A list has thousands that finished long ago: they are not classified.
+        // A list may have thousands of pods that finished long ago. They are not classified, to save time.
         if self.known(new).is_none() && !at.is_some_and(|at| is_recent(at, now)) {
             return None;
         }
@@ -251,7 +253,7 @@ impl Departures {
         self.record(new, at, DepartureStage::of(new), departure, now)
     }
 
-    /// A container that was killed for memory, and is started again.
+    /// Records a container that was OOM-killed and restarted.
     fn on_restart(
         &mut self,
         old: Option<&Pod>,
@@ -281,7 +283,7 @@ impl Departures {
         if let Some(known) = self.known(pod)
             && finished
         {
-            // It left when it finished: this is only the end of its object.
+            // The pod departed when it finished; now only its object is deleted.
             if let Some(entry) = self.entries.get_mut(&known) {
                 Arc::make_mut(entry).stage = stage;
                 self.revision += 1;
@@ -295,14 +297,14 @@ impl Departures {
         }
     }
 
-    /// The departure of this very pod, if it has begun.
+    /// Returns the departure of this pod, compared by UID, if it has begun.
     fn known(&self, pod: &Pod) -> Option<DepartureId> {
         let id = *self.by_pod.get(&pod.key)?;
         let entry = self.entries.get(&id)?;
         (entry.uid == pod.uid && entry.stage != DepartureStage::Restarted).then_some(id)
     }
 
-    /// Notes a departure, or what more is known of it. Returns it if it is new, or its kind is another one now.
+    /// Records a departure or updates a known one. Returns its id if it is new or its kind has changed.
     fn record(
         &mut self,
         pod: &Pod,
@@ -374,8 +376,8 @@ impl Departures {
     }
 }
 
-/// Whether a newer classification replaces an older one: what was seen when the deletion began is not forgotten for want of
-/// an explanation.
+/// Whether a newer classification replaces an older one. Evidence seen when the deletion began is not replaced by a
+/// mere fallback.
 fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
     let is_fallback = |departure: &PodDeparture| {
         departure.evidence.first().is_none_or(|evidence| evidence.source == EvidenceSource::Deletion)
@@ -387,7 +389,7 @@ fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
     }
 }
 
-/// Whether a departure at this time is kept.
+/// Whether a departure at this time is within the retention time.
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {
     now.since(at) <= KEPT_FOR
 }
@@ -441,7 +443,7 @@ mod tests {
         Pod { phase, ending: Some(ending.into()), ..pod.clone() }
     }
 
-    /// Applies the versions of one pod, none for its removal, each at its second.
+    /// Applies the versions of one pod, each at its second; `None` removes the pod.
     fn record(departures: &mut Departures, versions: &[(i64, Option<Pod>)]) {
         let mut old: Option<Arc<Pod>> = None;
         for (secs, version) in versions {

@@ -1,4 +1,4 @@
-//! One eviction, as it is shown.
+//! One eviction, as the dashboard shows it.
 
 use kordon_core::{
     cluster::{Name, NodeName, SharedList},
@@ -7,7 +7,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// A pod that leaves, will leave, or might have left.
+/// A pod that is leaving, will leave, or was to leave until its eviction was cancelled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionRow {
     pub node: NodeName,
@@ -18,20 +18,21 @@ pub struct EvictionRow {
 /// The state of an eviction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionState {
-    /// Its node has the taint: the toleration time runs.
+    /// The node has the taint, and the toleration time is running.
     Scheduled { at: Timestamp, certainty: Certainty },
-    /// Its node has no taint yet; the forecast predicts one.
+    /// The node has no taint yet, but the forecast predicts one.
     Predicted { at: Timestamp, chance: Option<forecast::Chance> },
     /// The pod tolerates the taint without a limit.
     Never,
-    /// Its deletion has started; the grace period ends at the deadline.
+    /// The deletion has started; the grace period ends at the deadline.
     Terminating { deadline: Timestamp, finalizers: SharedList<Name>, kubelet_silent: bool },
-    /// It was scheduled, and the taint is gone.
+    /// The eviction was scheduled, but the taint is gone.
     Cancelled { at: Timestamp },
 }
 
 impl EvictionState {
-    /// When the pod is deleted; none if it never is.
+    /// When the pod is deleted: the eviction, the end of its grace period, or the cancellation. `None` if it is never
+    /// evicted.
     pub fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Scheduled { at, .. } | Self::Predicted { at, .. } | Self::Cancelled { at } => Some(*at),
@@ -40,7 +41,7 @@ impl EvictionState {
         }
     }
 
-    /// When its deletion begins; none where that has begun, or will not.
+    /// When the deletion begins; `None` if it has begun or will not.
     pub const fn leaves_at(&self) -> Option<Timestamp> {
         match self {
             Self::Scheduled { at, .. } | Self::Predicted { at, .. } => Some(*at),
@@ -56,12 +57,12 @@ impl EvictionState {
         }
     }
 
-    /// Sorts pods that are about to leave first, those that leave sooner before others.
+    /// Sort key: by [`rank`](Self::rank), then by time, the earliest first.
     pub fn urgency(&self) -> (u8, i64) {
         (self.rank(), self.at().map_or(i64::MAX, Timestamp::as_nanos))
     }
 
-    /// Sorts pods that are about to leave first, and pods that stay last.
+    /// Sort key: future evictions first, then terminating pods, cancelled evictions, and pods that stay.
     pub fn rank(&self) -> u8 {
         match self {
             Self::Scheduled { .. } | Self::Predicted { .. } => 0,

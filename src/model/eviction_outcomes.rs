@@ -1,5 +1,5 @@
-//! What becomes of every pod that is evicted: worked out beside the loop ([`OutcomesJob`](super::OutcomesJob)), kept in
-//! [`Model::outcomes`] until something newer is known, and counted for title, verdict and report.
+//! Outcomes of all evicted pods. They are computed in the background ([`OutcomesJob`](super::OutcomesJob)), kept in
+//! [`Model::outcomes`] until newer ones arrive, and counted for title, verdict and report.
 
 use std::{
     borrow::Cow,
@@ -17,57 +17,57 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// What becomes of the pods that are evicted, at a moment.
+/// Outcomes of the evicted pods at a point in time.
 #[derive(Clone, Debug)]
 pub struct EvictionOutcomes {
-    /// The time of the cluster state that it was worked out from.
+    /// Time of the cluster state from which they were computed.
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
     pub(super) by_pod: BTreeMap<Key, PodOutcome>,
-    /// The outcomes of pods elsewhere that are preempted.
+    /// Outcomes of the pods that are preempted on other nodes.
     pub(super) preempted: OutcomeCounts,
     /// The pods that have nowhere to run, by their node.
     pub(super) nowhere: BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>>,
-    /// The pods whose eviction a budget would refuse, the earlier ones granted; none if budgets are not known.
+    /// Pods whose eviction a budget would refuse, if the earlier evictions were granted; `None` if budgets are unknown.
     pub(super) refused: Option<BTreeSet<Key>>,
 }
 
 impl EvictionOutcomes {
-    /// Those of the pods that leave.
+    /// Outcomes of the pods that leave.
     pub const fn by_pod(&self) -> &BTreeMap<Key, PodOutcome> {
         &self.by_pod
     }
 
-    /// The pods of a node that have nowhere to run; none if there are none.
+    /// Returns the pods of a node that have nowhere to run; `None` if there are none.
     pub fn nowhere_on(&self, node: &NodeName) -> Option<&BTreeMap<Key, OutcomeKind>> {
         self.nowhere.get(node)
     }
 }
 
-/// What outcomes depend on: while it stays the same, so do they.
+/// Inputs of the outcomes: equal inputs mean equal outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutcomesBasis {
-    /// [`Model::plan_changes`].
+    /// Value of [`Model::plan_changes`].
     pub changes: u64,
-    /// [`Forecast::down`](kordon_core::forecast::Forecast::down).
+    /// The nodes of [`Forecast::down`](kordon_core::forecast::Forecast::down).
     pub down: BTreeSet<NodeName>,
-    /// [`LeavingChanges::pods`](super::leaving::LeavingChanges::pods).
+    /// Value of [`LeavingChanges::pods`](super::leaving::LeavingChanges::pods).
     pub leaving: u64,
 }
 
-/// How many evictions there are of each kind.
+/// Number of evictions of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionCounts {
-    /// The outcomes of the pods that leave, scheduled and predicted, as far as they are worked out.
+    /// Outcomes of the pods that leave, scheduled and predicted, as far as they are computed.
     pub outcomes: OutcomeCounts,
-    /// Those whose outcome is being worked out.
+    /// Pods that leave and whose outcome is still being computed.
     pub working_out: usize,
-    /// The outcomes of pods elsewhere that are preempted for them.
+    /// Outcomes of the pods that are preempted on other nodes to make room for them.
     pub preempted: OutcomeCounts,
-    /// Evictions that a budget would refuse; none if budgets, or the outcomes, are not known.
+    /// Number of evictions that a budget would refuse; `None` if budgets or outcomes are unknown.
     pub against_budgets: Option<usize>,
     pub terminating: usize,
-    /// The outcomes of terminating pods whose kubelet is down: they hang until it is back.
+    /// Outcomes of terminating pods whose kubelet is down. They stay Terminating until it is back.
     pub hanging: OutcomeCounts,
     pub cancelled: usize,
     /// Pods that tolerate the taint without a limit.
@@ -75,7 +75,7 @@ pub struct EvictionCounts {
 }
 
 impl Model {
-    /// What becomes of a pod that is evicted; none for one that stays, and while it is worked out.
+    /// Returns the outcome of an evicted pod; `None` for a pod that stays, and while the outcome is being computed.
     pub fn outcome(&self, pod: &Key, row: &EvictionRow) -> Option<Cow<'_, PodOutcome>> {
         match row.state {
             EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
@@ -88,12 +88,12 @@ impl Model {
         }
     }
 
-    /// Whether a budget would refuse the eviction of a pod, which taint eviction ignores; none while that is not known.
+    /// Whether a budget would refuse the eviction of a pod. Taint eviction ignores budgets. `None` while unknown.
     pub fn would_be_refused(&self, pod: &Key) -> Option<bool> {
         Some(self.outcomes.as_ref()?.refused.as_ref()?.contains(pod))
     }
 
-    /// Takes new outcomes, and returns those before.
+    /// Stores new outcomes and returns the previous ones.
     pub fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
         let before = self.outcomes.replace(Arc::new(outcomes));
         self.views.counts =
@@ -106,17 +106,17 @@ impl Model {
 }
 
 impl EvictionCounts {
-    /// How many pods leave whose deletion has not begun.
+    /// Number of pods that leave and whose deletion has not begun.
     pub fn leaving(&self) -> usize {
         self.outcomes.total() + self.working_out
     }
 
-    /// How many pods will have nowhere to run: those that leave, and those that are preempted for them.
+    /// Number of pods that will have nowhere to run, among those that leave and those preempted for them.
     pub fn will_have_nowhere(&self) -> usize {
         self.outcomes.nowhere() + self.preempted.nowhere()
     }
 
-    /// Counts evictions.
+    /// Counts the evictions by state and outcome.
     pub(super) fn new(
         cluster: &Cluster,
         evictions: &BTreeMap<Key, EvictionRow>,

@@ -10,7 +10,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, Default)]
 pub struct Feeds {
     by_kind: BTreeMap<FeedKind, FeedHealth>,
-    /// The API server's clock minus ours.
+    /// The API server's clock minus the local clock.
     pub clock_difference: Option<Span>,
 }
 
@@ -46,7 +46,7 @@ impl Feeds {
         self.by_kind.values().fold(0, |sum, health| sum.saturating_add(health.relists))
     }
 
-    /// Whether there is nothing to wait for any more: the watch was live once, failed, or is not wanted.
+    /// Whether the first answer is there: the watch is live, broken, forbidden or off.
     pub fn has_answered(&self, kind: FeedKind) -> bool {
         match self.state(kind) {
             None | Some(FeedState::Connecting | FeedState::Listing { .. }) => false,
@@ -56,7 +56,8 @@ impl Feeds {
         }
     }
 
-    /// How well objects are known once their watch is in this state. While a watch starts again, the last answer holds.
+    /// Returns how well objects are known when their watch is in this state. While a watch reconnects, the previous
+    /// value stays.
     pub fn known(before: Known, state: &FeedState) -> Known {
         match state {
             FeedState::Live => Known::Live,
@@ -73,7 +74,7 @@ impl Feeds {
         }
     }
 
-    /// Whether the watches are good enough to act on.
+    /// Returns the state of the watches as the approval of a plan checks it.
     pub fn for_approval(&self) -> Watches {
         let live = |kind| self.state(kind) == Some(&FeedState::Live);
         let is_listed = |kind: &FeedKind| {
@@ -86,7 +87,7 @@ impl Feeds {
         }
     }
 
-    /// Since when this watch is broken; none while it is live or on its first list.
+    /// When this watch broke; `None` unless it is broken.
     pub fn stale_since(&self, kind: FeedKind) -> Option<Timestamp> {
         match &self.health(kind)?.state {
             FeedState::Broken { since, .. } => Some(*since),
@@ -98,8 +99,8 @@ impl Feeds {
         }
     }
 
-    /// Whether nodes and leases are known as they are now. `before` is the last answer, which holds while a watch starts
-    /// again. What may not be listed counts as missing since `started_at`.
+    /// Whether the watches of nodes and Leases are live. `before` is the previous result, which holds while a watch
+    /// reconnects. A forbidden or disabled watch counts as disconnected since `started_at`.
     pub fn watch_health(&self, before: WatchHealth, started_at: Timestamp) -> WatchHealth {
         let mut pending = false;
         let mut missing = None;
@@ -116,7 +117,8 @@ impl Feeds {
             missing = [missing, since].into_iter().flatten().min();
         }
         match (missing, before) {
-            // A gap lasts from its first failure until all is live again: a second failure does not shorten it.
+            // An outage lasts from the first failure until both watches are live again: a later failure does not
+            // shorten it.
             (Some(since), WatchHealth::Disconnected { since: first }) => {
                 WatchHealth::Disconnected { since: since.min(first) }
             }

@@ -1,15 +1,16 @@
-//! A model of another moment in the place of one that was shown: what it takes over, and how their counts differ.
+//! Replaces a shown model by the model of another moment: what is carried over, and how revisions are kept distinct.
 
 use super::Model;
 use kordon_time::{Span, Timestamp};
 
-/// A forecast that was made at most this long before a moment is shown at it.
+/// Maximum age of a forecast that is carried over to another moment.
 const STILL_NEW: Span = Span::from_secs(1);
 
-/// Counts of one play begin this far from those of another: whatever was made from a count is then made again.
+/// Bits by which the numbers of jumps and moments are shifted. The offset keeps revisions unique across seeks, so that
+/// everything cached by revision is recomputed.
 const APART: u32 = 40;
 
-/// Which place in a recording a model is of: counts of the jumps, and of the moments, that were shown.
+/// Position of a model in the playback of a recording: the number of jumps, and of moments shown, so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MomentNumber {
     pub jump: u64,
@@ -17,7 +18,7 @@ pub struct MomentNumber {
 }
 
 impl Model {
-    /// Tells the counts of changes apart from those of models of other moments, which may be the same by chance.
+    /// Offsets the revisions of this model, which could equal those of another moment's model by coincidence.
     pub fn number(&mut self, number: MomentNumber) {
         let jump = number.jump << APART;
         for count in [
@@ -34,11 +35,11 @@ impl Model {
         }
         self.journal.add_to_revision(jump);
         self.departures.add_to_revision(jump);
-        // States depend on when they were looked at.
+        // Node states depend on the time at which they were computed.
         self.watchlist.add_to_revision(number.shown << APART);
     }
 
-    /// Takes over what was worked out for a moment shortly before this one, until that is worked out again.
+    /// Carries over the results that were computed for a moment shortly before this one, until they are recomputed.
     pub fn continue_from(&mut self, before: &Self, now: Timestamp) {
         self.forecast = before.forecast.clone().filter(|forecast| now.since(forecast.made) <= STILL_NEW);
         self.outlook = before.outlook.clone();

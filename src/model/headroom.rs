@@ -1,5 +1,5 @@
-//! N-1: what the cluster could lose, worked out beside the loop in slices ([`Model::next_headroom_job`],
-//! [`HeadroomJob::advance`]) and kept in [`Model::headroom`] until something newer is known.
+//! N-1: what the cluster can lose. It is computed in the background in slices ([`Model::next_headroom_job`],
+//! [`HeadroomJob::advance`]) and kept in [`Model::headroom`] until a newer result arrives.
 
 use super::Model;
 use kordon_core::{
@@ -10,11 +10,11 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What the cluster could lose at a moment, as far as it is worked out.
+/// What the cluster can lose at a point in time, as far as it is computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadroomSnapshot {
     pub headroom: Headroom,
-    /// The time of the newest state of the cluster that an answer rests on.
+    /// Time of the newest cluster state that an answer is based on.
     pub at: Timestamp,
     /// [`Model::headroom_revision`] of that state.
     revision: u64,
@@ -23,26 +23,26 @@ pub struct HeadroomSnapshot {
 }
 
 impl HeadroomSnapshot {
-    /// Nothing more of it is worked out.
+    /// Marks the computation as stopped: no further slices follow.
     pub fn stopped(self) -> Self {
         Self { is_stopped: true, ..self }
     }
 
-    /// Whether nothing was left to work out.
+    /// Whether all losses are computed.
     pub const fn is_finished(&self) -> bool {
         self.is_finished
     }
 }
 
-/// What is known of headroom.
+/// The headroom as far as it can be shown.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KnownHeadroom<'a> {
-    /// What is known and what is said of it, and what is worked out beyond that.
+    /// The headroom, the clause that states it, and the progress of the losses that are not answered yet.
     Known { headroom: &'a Headroom, clause: HeadroomClause, rest: Option<HeadroomRest> },
-    /// There is no answer yet, or only answers that are too old to be shown.
+    /// There is no answer yet, or only answers too old to show.
     Computing(HeadroomRest),
-    /// Nodes or pods are not seen as they are now, something that the answer rests on has not been listed yet, a zone is down, or
-    /// there is nothing to lose.
+    /// No answer is shown: nodes or pods are not live, something that the answer depends on is not listed yet, a zone
+    /// is down, or there is nothing to lose.
     Withheld,
 }
 
@@ -55,28 +55,28 @@ impl<'a> KnownHeadroom<'a> {
     }
 }
 
-/// Losses that are not answered.
+/// Losses that are not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadroomRest {
-    /// How much of all of them is answered.
+    /// Share of all losses that is answered.
     pub percent: usize,
-    /// Whether the others are worked out.
+    /// Whether the computation continues.
     pub goes_on: bool,
 }
 
-/// Copies of everything that headroom is worked out from.
+/// Copies of all inputs of the headroom computation.
 #[derive(Debug)]
 pub struct HeadroomJob {
     cluster: Cluster,
     version: ServerVersion,
     revision: u64,
     at: Timestamp,
-    /// Something else waits for the state ([`HeadroomProgress::state`]).
+    /// Another job waits for the snapshot ([`HeadroomProgress::state`]).
     is_awaited: bool,
 }
 
 impl Model {
-    /// What the cluster could lose, if that is known now.
+    /// Returns what the cluster can lose, if that is known now.
     pub fn known_headroom(&self, now: Timestamp) -> KnownHeadroom<'_> {
         let is_missing = |kind| self.cluster.gap(kind).is_some();
         let is_down = |zone: &ZoneView| zone.state == ZoneState::FullDisruption;
@@ -106,13 +106,13 @@ impl Model {
         }
     }
 
-    /// Names the state that headroom is worked out from: it counts the changes that bear on it. None before everything that it
-    /// rests on has been listed once, as far as it is read.
+    /// Revision of the state that headroom is computed from: the number of changes that affect placement. `None` until
+    /// everything that headroom depends on and that kordon reads is listed.
     pub fn headroom_revision(&self) -> Option<u64> {
         self.headroom_gaps().is_empty().then_some(self.placement_changes)
     }
 
-    /// The next slice of headroom to work out; none while it is known, or what it rests on is not.
+    /// Returns the next slice of headroom to compute; `None` if it is complete, or if its inputs are not known.
     pub fn next_headroom_job(&self, now: Timestamp) -> Option<HeadroomJob> {
         let revision = self.headroom_revision().filter(|_| !self.cluster.nodes().is_empty())?;
         if self.headroom.as_ref().is_some_and(|known| known.is_finished && known.revision == revision) {
@@ -123,36 +123,36 @@ impl Model {
     }
 }
 
-/// A newer state of the cluster is taken at most this often: to take one costs by what has changed.
+/// Minimum time between two snapshots of the cluster. Taking one costs time for everything that has changed.
 const ROUND: Span = Span::from_secs(5);
 
-/// Headroom that is worked out in slices.
+/// Headroom that is computed in slices.
 #[derive(Debug, Default)]
 pub struct HeadroomProgress {
     work: HeadroomWork,
-    /// Of the state that was started last.
+    /// Revision of the state that was started last.
     started: Option<u64>,
-    /// Of the state whose losses are answered.
+    /// Revision of the state whose losses are being answered.
     revision: Option<u64>,
 }
 
 impl HeadroomProgress {
-    /// A copy of the state that was started last; none before the first.
+    /// Copy of the state that was started last; `None` before the first.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.work.state()
     }
 
-    /// Whether a state is there.
+    /// Whether a state is available.
     pub const fn has_state(&self) -> bool {
         self.work.has_state()
     }
 
-    /// Whether there will be a state once the next slices are done.
+    /// Whether the next slices will complete a state.
     pub const fn is_starting(&self) -> bool {
         self.work.is_starting()
     }
 
-    /// Answers all zones, however long that takes.
+    /// Removes the limit on the work for zones: all zones are answered, however long that takes.
     pub const fn with_all_zones(mut self) -> Self {
         self.work.limit_looks(usize::MAX);
         self
@@ -160,18 +160,19 @@ impl HeadroomProgress {
 }
 
 impl HeadroomJob {
-    /// Makes the snapshot of a state in one go, where something else waits for it.
+    /// Makes [`advance`](Self::advance) complete the snapshot in one slice, for another job that waits for it.
     pub const fn awaited(mut self, is_awaited: bool) -> Self {
         self.is_awaited = is_awaited;
         self
     }
 
-    /// Works it out in one go.
+    /// Computes the headroom in one go.
     pub fn work(self) -> Option<HeadroomSnapshot> {
         self.advance(&mut HeadroomProgress::default(), || true)
     }
 
-    /// Continues earlier work while `goes_on`, which is asked before each small step. None before there is a state.
+    /// Continues earlier work while `goes_on`, which is called before each small step, returns true. Returns `None`
+    /// until a state is available.
     pub fn advance(
         self,
         progress: &mut HeadroomProgress,

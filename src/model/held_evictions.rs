@@ -1,6 +1,6 @@
-//! Evictions of the controller that wait: for their zone's limit per minute, and for pods to be known as they are now.
+//! Evictions that the controller holds back: because of their zone's limit a minute, or until pods are live again.
 //!
-//! An eviction that waits is not lost: it goes as soon as it may, unless its reason has gone meanwhile.
+//! A held eviction is not lost: it is released as soon as possible, unless its reason has gone meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,34 +10,34 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The time that the limit counts.
+/// Window of the limit.
 const MINUTE: Span = Span::from_secs(60);
 
-/// How long an eviction that failed waits for its second try; twice as long each time.
+/// Delay before the first retry of a failed eviction; it doubles with each failure.
 const FIRST_PAUSE: Span = Span::from_secs(1);
 const LONGEST_PAUSE: Span = Span::from_secs(30);
 
-/// The evictions that wait, and what was evicted in the last minute.
+/// The held evictions, and those of the last minute.
 #[derive(Clone, Debug, Default)]
 pub struct HeldEvictions {
-    /// How many pods of a zone are evicted a minute, at most; none: as many as there are.
+    /// Maximum number of pods evicted in a zone a minute; `None` for no limit.
     limit: Option<usize>,
-    /// In the order in which they were decided.
+    /// Held evictions, in the order of their decisions.
     waiting: VecDeque<Effect>,
-    /// When pods of each zone were last evicted, up to the limit.
+    /// Times of the evictions of the last minute in each zone, at most as many as the limit.
     evicted: BTreeMap<ZoneKey, VecDeque<Timestamp>>,
     overruns: u64,
-    /// Evictions that failed, and when each is tried again.
+    /// Failed evictions, each with the time of its next retry.
     retries: Vec<(Timestamp, Effect)>,
-    /// How often each eviction has failed, while it is not done.
+    /// Number of failures of each eviction that has not succeeded yet.
     failures: BTreeMap<EffectId, u32>,
 }
 
-/// How well the pods are known that may be evicted.
+/// Whether the pods are known as they are now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodSight {
     Live,
-    /// They may have changed since: nobody is evicted.
+    /// The pods may have changed since: nothing is evicted.
     Stale,
 }
 
@@ -46,10 +46,10 @@ impl HeldEvictions {
         self.limit = limit;
     }
 
-    /// Takes an effect; an eviction waits until it is released.
+    /// Takes an eviction, which is held until it is released.
     ///
     /// # Errors
-    /// It is no eviction: the effect itself.
+    /// Returns the effect if it is not an eviction.
     pub fn take(&mut self, effect: Effect) -> Result<(), Box<Effect>> {
         if !is_eviction(&effect.write) {
             return Err(Box::new(effect));
@@ -62,7 +62,8 @@ impl HeldEvictions {
         self.waiting.is_empty() && self.retries.is_empty()
     }
 
-    /// Takes an eviction that failed: it is tried again after a while, longer each time. Returns whether it is one.
+    /// Takes a failed eviction, which is retried with exponential backoff. Returns false if the effect is not an
+    /// eviction.
     pub fn retry(&mut self, effect: Option<Effect>, now: Timestamp) -> bool {
         let Some(effect) = effect.filter(|effect| is_eviction(&effect.write)) else { return false };
         let failures = self.failures.entry(effect.id).or_default();
@@ -72,12 +73,12 @@ impl HeldEvictions {
         true
     }
 
-    /// The eviction has another outcome than a failure.
+    /// Resets the failures of an eviction whose outcome is not a failure.
     pub fn on_done(&mut self, id: EffectId) {
         self.failures.remove(&id);
     }
 
-    /// How many evictions of each zone wait.
+    /// Number of held evictions in each zone.
     pub fn waiting(&self, cluster: &Cluster) -> BTreeMap<ZoneKey, usize> {
         let mut counts = BTreeMap::new();
         for effect in self.waiting.iter().chain(self.retries.iter().map(|(_, effect)| effect)) {
@@ -86,12 +87,12 @@ impl HeldEvictions {
         counts
     }
 
-    /// How often a zone reached its limit while more of its evictions waited.
+    /// Number of times a zone reached its limit while more of its evictions were held.
     pub const fn overruns(&self) -> u64 {
         self.overruns
     }
 
-    /// The evictions whose reason has gone; they wait no longer.
+    /// Removes and returns the evictions whose reason has gone.
     pub fn withdraw(&mut self, cluster: &Cluster) -> Vec<Effect> {
         if self.is_empty() {
             return Vec::new();
@@ -110,7 +111,7 @@ impl HeldEvictions {
         withdrawn
     }
 
-    /// The evictions that may go now, and the zones whose limit stops others from now on.
+    /// Returns the evictions to execute now, and the zones that have just reached their limit while others are held.
     pub fn release(
         &mut self,
         cluster: &Cluster,
@@ -120,7 +121,7 @@ impl HeldEvictions {
         if self.is_empty() || sight == PodSight::Stale {
             return (Vec::new(), Vec::new());
         }
-        // They have been counted when they were first tried.
+        // Retries were counted against the limit at their first attempt.
         let (due, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.retries).into_iter().partition(|(at, _)| *at <= now);
         self.retries = later;
@@ -153,7 +154,7 @@ impl HeldEvictions {
         (released, full)
     }
 
-    /// When the next of those that wait for a limit, or for another try, may go.
+    /// When the next eviction held by a limit or a backoff can be released.
     pub fn next(&self, cluster: &Cluster) -> Option<Timestamp> {
         let retry = self.retries.iter().map(|(at, _)| *at).min();
         [retry, self.next_below_limit(cluster)].into_iter().flatten().min()
@@ -171,7 +172,7 @@ impl HeldEvictions {
     }
 }
 
-/// Whether it is a deletion by taint eviction, or in legacy mode by the node lifecycle controller.
+/// Whether the write is a deletion by taint eviction, or by the node lifecycle controller in legacy mode.
 const fn is_eviction(write: &Write) -> bool {
     match write {
         Write::DeletePod { deletion, .. } => match deletion {
@@ -187,7 +188,7 @@ const fn is_eviction(write: &Write) -> bool {
     }
 }
 
-/// The zone of the pod's node; the nameless one if there is no such node.
+/// Zone of the pod's node; the default zone if the node does not exist.
 fn zone_of(effect: &Effect, cluster: &Cluster) -> ZoneKey {
     match &effect.write {
         Write::DeletePod { node, .. } => cluster.node(node).map(|node| node.zone()).unwrap_or_default(),
@@ -195,12 +196,12 @@ fn zone_of(effect: &Effect, cluster: &Cluster) -> ZoneKey {
     }
 }
 
-/// Whether the pod is still there, and the reason for its eviction too. The taint eviction controller marks a Terminating
-/// pod as well, and its deletion changes nothing.
+/// Whether the pod still exists and still has a reason to be evicted. A pod that is already terminating counts as well:
+/// the taint eviction controller marks it too, and deleting it again changes nothing.
 fn is_wanted(effect: &Effect, cluster: &Cluster) -> bool {
     let Write::DeletePod { pod, uid, node, deletion } = &effect.write else { return true };
     let Some(pod) = cluster.pod(pod).filter(|pod| pod.uid == *uid) else { return false };
-    // The timers of a node's pods outlive it (docs/upstream/node-lifecycle.md#12.35).
+    // The eviction timers of a node's pods outlive the node (docs/upstream/node-lifecycle.md#12.35).
     let Some(node) = cluster.node(node) else { return true };
     match deletion {
         Deletion::ByTaint { .. } => {
@@ -227,7 +228,7 @@ mod tests {
         START + Span::from_secs(secs)
     }
 
-    /// A tainted node with pods `p0`, `p1`, …
+    /// Returns a cluster with a tainted node and the pods `p0`, `p1`, …
     fn cluster(pods: usize) -> Cluster {
         let mut cluster = Cluster::default();
         apply(&mut cluster, Change::Node(ObjectEvent::Applied(node(true))));

@@ -1,5 +1,5 @@
-//! What happened to nodes and their pods, as the watches report it: the entries of the journal, and what a shadow expected
-//! that did not happen.
+//! History of nodes and their pods, as the watches report it: journal entries for changes, and for decisions of the
+//! shadow on which the controller did not act.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -18,47 +18,47 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What a shadow decided has happened by then, or is missed: two monitor passes.
+/// Time after which a decision of the shadow counts as missed: two monitor passes.
 const SOON: Span = Span::from_secs(10);
 
-/// Decisions of a shadow that wait; the oldest go first.
+/// Maximum number of pending decisions of the shadow; the oldest are dropped first.
 const WAITING: usize = 2000;
 
-/// A change that is worth an entry.
+/// A change that deserves a journal entry.
 #[derive(Clone, Debug, PartialEq)]
 struct Observation {
     entry: JournalEntry,
-    /// What the controller did with it, if it was the controller.
+    /// The controller's action that the change shows, unless another component made it.
     event: Option<(EventKind, Subject)>,
 }
 
-/// What an event of the controller is recognised by.
+/// Identifies the object of a controller event.
 #[derive(Clone, Debug, PartialEq)]
 enum Subject {
     Node(NodeName),
-    /// Which of the waiting nodes of a zone is tainted is chance.
+    /// Any node of the zone: chance decides which of the waiting nodes is tainted.
     Zone(ZoneKey),
     Pod(Key),
 }
 
-/// What a shadow decided and nobody has done yet.
+/// A decision of the shadow on which nobody has acted yet.
 #[derive(Clone, Debug)]
 struct Expected {
     at: Timestamp,
     kind: EventKind,
     subject: Subject,
     node: NodeName,
-    /// The pod, if one is deleted.
+    /// The pod, if the decision deletes one.
     pod: Option<(Key, Uid)>,
     entry: JournalEntry,
 }
 
-/// The decisions of a shadow that the controller has not done yet.
+/// Decisions of the shadow on which the controller has not acted yet.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations(VecDeque<Expected>);
 
 impl Expectations {
-    /// Takes a decision of a shadow.
+    /// Records a decision of the shadow.
     pub fn on_decision(&mut self, effect: &Effect, cluster: &Cluster, now: Timestamp) {
         let Some(expected) = Expected::of(effect, cluster, now) else { return };
         if self.0.len() == WAITING {
@@ -67,12 +67,12 @@ impl Expectations {
         self.0.push_back(expected);
     }
 
-    /// The watches were down or the controller changed: nothing is expected of it.
+    /// Drops all expectations, because the watches were down or the controller changed.
     pub fn restart(&mut self) {
         self.0.clear();
     }
 
-    /// The decisions that are overdue and may still happen.
+    /// Removes the overdue decisions and returns entries for those that are still due.
     pub fn missed(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> Vec<JournalEntry> {
         let due = self.0.iter().take_while(|expected| now.since(expected.at) > SOON).count();
         let missed = self.0.drain(..due).filter(|expected| expected.still_holds(engine, cluster, now));
@@ -109,7 +109,7 @@ impl Expected {
         Some(Self { at: now, kind, subject, node: node.clone(), pod, entry })
     }
 
-    /// Whether it would still be decided: a node that has been heard from is no miss.
+    /// Whether the shadow would still decide it. A node that has sent a heartbeat since is not a miss.
     fn still_holds(&self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> bool {
         let Some(node) = cluster.node(&self.node) else { return false };
         match (self.kind, &self.pod) {
@@ -132,23 +132,24 @@ fn has_no_execute(node: &Node) -> bool {
     node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
 }
 
-/// What a change of the cluster was judged and compared with.
+/// Context of a change that is entered into the journal.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryContext<'a> {
     pub cluster: &'a Cluster,
     pub role: ControllerRole,
-    /// How long a node may be without a heartbeat.
+    /// The node monitor grace period: how long a node may be without a heartbeat.
     pub grace: Span,
-    /// The pod that left by this change, or whose departure it explains.
+    /// The pod that left by this change, or whose departure the change explains.
     pub departed: Option<&'a DepartureEntry>,
-    /// How right the forecasts were about what the controller did with this change.
+    /// How right the forecasts were about the controller's actions in this change.
     pub judged: &'a [(EventKind, Judgement)],
     pub now: Timestamp,
 }
 
 impl Expectations {
-    /// The entries for a change: none for heartbeats, and for pods none unless they left because of their node or were
-    /// evicted. Of what kordon does as the controller its writes tell.
+    /// Returns the journal entries for a change. Heartbeats have none; pods have one only if they left because of their
+    /// node or were evicted. If kordon is the controller, its own actions are left out: their writes are already in the
+    /// journal.
     pub fn on_change(&mut self, change: &Applied, context: &HistoryContext) -> Vec<JournalEntry> {
         let observations = match change {
             Applied::Node(delta) => match (&delta.old, &delta.new) {
@@ -223,7 +224,7 @@ fn status(node: &Node) -> Option<ConditionStatus> {
     node.ready().map(|ready| ready.status)
 }
 
-/// `became Unknown: no heartbeat for 50s`
+/// Entry for a change of the Ready condition: `became Unknown: no heartbeat for 50s`.
 fn of_status(old: &Node, new: &Node, context: &HistoryContext) -> Option<Observation> {
     let (before, after) = (status(old), status(new)?);
     if before == Some(after) {
@@ -252,8 +253,8 @@ fn of_status(old: &Node, new: &Node, context: &HistoryContext) -> Option<Observa
     Some(seen)
 }
 
-/// `tainted node a-03 unreachable:NoExecute`. The NoSchedule taints that follow from conditions and cordons are left out:
-/// those have entries of their own.
+/// Entries for changes of taints: `tainted node a-03 unreachable:NoExecute`. NoSchedule taints that follow from
+/// conditions and cordons are left out, because those have entries of their own.
 fn of_taints(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observation> {
     let difference = |of: &Node, without: &Node| -> Vec<Taint> {
         let is_known = |taint: &Taint| {
@@ -280,7 +281,7 @@ fn of_taints(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observatio
     added.chain(removed.iter().map(|taint| entry("untainted", taint))).collect()
 }
 
-/// `reported MemoryPressure`
+/// Entries for problems that a node began or stopped reporting: `reported MemoryPressure`.
 fn of_problems(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observation> {
     let has = |node: &Node, kind: &str| node.problems().any(|problem| problem.kind == *kind);
     let begun = new.problems().filter(|problem| !has(old, &problem.kind));
@@ -327,12 +328,12 @@ fn of_pod(old: &Pod, new: Option<&Arc<Pod>>, context: &HistoryContext) -> Option
 struct PodChange {
     /// Its deletion began.
     starts: bool,
-    /// Its object is gone after that.
+    /// Its object is gone after the deletion.
     gone: bool,
 }
 
-/// The verb, the text behind the pod, and the detail of a departure whose cause is its node or another pod:
-/// `evicted pod shop/web-1 by the kubelet (MemoryPressure): from node a`. None for another one.
+/// The verb, the text after the pod, and the detail of a departure caused by the node or by another pod: `evicted pod
+/// shop/web-1 by the kubelet (MemoryPressure): from node a`. `None` for other departures.
 fn departure_words(
     departed: &DepartureEntry,
     pod: &Pod,
@@ -366,7 +367,7 @@ fn departure_words(
     })
 }
 
-/// The verb, the text behind the pod, and the detail; none for a pod that left for reasons of its own.
+/// The verb, the text after the pod, and the detail; `None` for a pod that left for another reason than its node.
 fn words(
     pod: &Pod,
     change: PodChange,
@@ -441,7 +442,7 @@ mod tests {
         cluster
     }
 
-    /// The entries for a change, in words.
+    /// Returns the entries for a change as text.
     fn entries(
         expected: &mut Expectations,
         role: ControllerRole,
@@ -523,7 +524,7 @@ mod tests {
         );
     }
 
-    /// The entry for a change of a pod on node `a` that is recorded as a departure first.
+    /// Returns the entry for a change of a pod on node `a`, after recording it as a departure.
     fn of_departure(old: Pod, new: Pod) -> Vec<String> {
         let cluster = cluster(node(ConditionStatus::True));
         let change = Applied::Pod(Delta { old: Some(old.into()), new: Some(new.into()) });
@@ -587,7 +588,8 @@ mod tests {
         Effect { id: EffectId(1), at: NOW, write, why: Why::default() }
     }
 
-    /// What a shadow that decided that node `a` becomes Unknown has to say later, if the node is then like this.
+    /// Returns what a shadow reports as missed after it decided that node `a` becomes Unknown, if the node then looks
+    /// like `node`.
     fn missed(node: Node, change: Option<Applied>, after: i64) -> Vec<String> {
         let cluster = cluster(node);
         let engine = Engine::attach(Settings::defaults(ServerVersion::new(1, 36)), &cluster, NOW);

@@ -1,13 +1,13 @@
-//! How far ahead forecasts look.
+//! Horizons of forecasts.
 
 use super::Model;
 use kordon_core::forecast::Forecast;
 use kordon_time::Span;
 
-/// How far ahead forecasts look whatever is shown: an eviction under the default tolerations, and then some.
+/// Horizon of the usual forecast, whatever is shown. It exceeds the time of an eviction with the default tolerations.
 pub const HORIZON: Span = Horizon::TenMinutes.span();
 
-/// How far ahead the chart of the forecast looks.
+/// Horizon of the forecast chart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Horizon {
     #[default]
@@ -35,7 +35,7 @@ impl Horizon {
         }
     }
 
-    /// The one after it; after the last, the first.
+    /// The next longer horizon; after the longest, the shortest.
     #[must_use]
     pub const fn next(self) -> Self {
         match self {
@@ -45,14 +45,14 @@ impl Horizon {
         }
     }
 
-    /// By how much the times of nodes may differ that share a lane of the chart.
+    /// Maximum time difference between nodes that share a lane of the chart.
     pub const fn alike(self) -> Span {
         Span::from_nanos(self.span().as_nanos() / 20)
     }
 }
 
 impl Model {
-    /// The forecast that looks so far ahead; the usual one while there is no other.
+    /// Returns the forecast for this horizon, or the usual one while the longer one is missing.
     pub fn forecast_until(&self, horizon: Horizon) -> Option<&Forecast> {
         let far = self.outlook.as_deref().filter(|_| horizon != Horizon::TenMinutes);
         far.or(self.forecast.as_deref())

@@ -1,28 +1,28 @@
-//! What a change of the cluster bears on, judged once for everyone who keeps something up to date by it.
+//! What a change of the cluster affects. It is determined once for all consumers of changes.
 
 use kordon_core::cluster::Applied;
 
-/// A change as it was applied to the cluster, and what it bears on.
+/// A change applied to the cluster, and what it affects.
 #[derive(Clone, Debug)]
 pub struct AppliedChange {
     pub applied: Applied,
     pub impact: Impact,
 }
 
-/// What a change bears on.
+/// What a change affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Impact {
-    /// Heartbeats only: a Lease, or a node status that says what it said before.
+    /// Heartbeats only: a Lease, or a node status without other changes.
     Heartbeat,
-    /// A node: its health, its place in lists, and where pods can be.
+    /// A node: its health, its place in lists, and where pods can be placed.
     Node,
-    /// A pod: evictions, plans, and where pods can be.
+    /// A pod: evictions, plans, and where pods can be placed.
     Pod,
-    /// What a pod says of itself, its readiness for example: evictions and plans. It takes the same room.
+    /// Only the status of a pod, for example its readiness: evictions and plans, but not the room that it takes.
     PodStatus,
-    /// The version of a pod only: of what is known of it, everything is as before.
+    /// Only the resource version of a pod.
     PodVersion,
-    /// Who the controller is.
+    /// The holder of the controller's Lease.
     Leader,
     /// Any other object that plans and placement read.
     Other,
@@ -53,7 +53,7 @@ impl Impact {
         }
     }
 
-    /// Whether plans and placements over the cluster may differ after it.
+    /// Whether the change may alter plans and placements.
     pub const fn bears_on_plans(self) -> bool {
         match self {
             Self::Node | Self::Pod | Self::PodStatus | Self::Other => true,
@@ -61,7 +61,7 @@ impl Impact {
         }
     }
 
-    /// Whether pods that wait for a node may find another one after it.
+    /// Whether the change may alter where pending pods can be placed.
     pub const fn bears_on_placement(self) -> bool {
         match self {
             Self::Node | Self::Pod | Self::Other => true,

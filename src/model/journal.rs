@@ -1,4 +1,4 @@
-//! The journal of the session: what was decided, what was done and what went wrong, newest last.
+//! The session journal: decisions, actions and failures, newest last.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,66 +14,68 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Entries kept; the oldest go first.
+/// Maximum number of entries; the oldest are dropped first.
 pub const CAPACITY: usize = 2000;
 
-/// How an entry begins about what a shadow decided and the controller did not do.
+/// Verb prefix of entries about decisions of the shadow on which the controller did not act.
 pub const MISSED: &str = "expected, did not happen";
 
-/// Within this time, a little more than a monitor pass, the same about another object joins the entry that has it.
+/// Time within which the same about another object joins the existing entry; slightly more than a monitor pass.
 const JOINS: Span = Span::from_secs(6);
 
-/// How many of the newest entries may fold a repeat, so that interleaved repeats fold too.
+/// Number of newest entries that a repeat may join; several, so that interleaved repeats are joined too.
 const NEIGHBOURS: usize = 6;
 
-/// The entries, newest last. Copies share them.
+/// The entries, newest last. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct SessionJournal {
     entries: VecDeque<Arc<JournalEntry>>,
-    /// How many entries were dropped: the number of the oldest one kept.
+    /// Number of dropped entries, which is the number of the oldest kept entry.
     gone: usize,
-    /// The numbers of the entries about each node or its pods, in order.
+    /// Numbers of the entries about each node or its pods, ascending.
     by_node: BTreeMap<NodeName, VecDeque<usize>>,
-    /// The subjects of the last entries, which others may join: with a zone, tens of thousands of pods join one.
+    /// Subjects of the newest entries, as sets for fast lookups. When a zone fails, tens of thousands of pods join one
+    /// entry.
     recent_subjects: VecDeque<Arc<BTreeSet<JournalSubject>>>,
-    /// Counts what was added.
+    /// Number of changes.
     revision: u64,
 }
 
-/// One thing that happened, as often as it did: `evicted pod shop/web-1`, `node a-03 became Unknown: no heartbeat for 50s`.
+/// Something that happened, once or repeatedly: `evicted pod shop/web-1`, `node a-03 became Unknown: no heartbeat for
+/// 50s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalEntry {
-    /// When it first happened, and when last.
+    /// When it happened first and last.
     pub at: Timestamp,
     pub last: Timestamp,
     pub level: Severity,
-    /// What was done, in the past tense, before the objects; may be empty.
+    /// The action in the past tense, written before the subjects; may be empty.
     pub verb: String,
-    /// The objects that it happened to; the first is named.
+    /// The objects that it happened to; the text names the first.
     pub subjects: Vec<JournalSubject>,
-    /// Behind the objects, or all of it where there are none.
+    /// The text after the subjects, or the whole text if there are none.
     pub text: String,
-    /// What is said if there is room.
+    /// Further text, shown where there is room.
     pub detail: String,
     pub why: Why,
     /// How right the forecasts were about it, if the controller did it.
     pub judgement: Option<Judgement>,
-    /// How often the same happened to the same object.
+    /// How often it happened to the same subjects.
     pub times: usize,
 }
 
-/// What an entry is about.
+/// The subject of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JournalSubject {
     Node(NodeName),
-    /// A pod, and its node as far as it is known.
+    /// A pod and, if known, its node.
     Pod(Key, Option<NodeName>),
     /// A part of kordon, a watch or an operation.
     Other(String),
 }
 
 impl JournalSubject {
-    /// The object of a write.
+    /// Returns the object of a write.
     pub fn of_write(write: &Write) -> Self {
         let of_pod = |pod: &Key, node: &NodeName| Self::Pod(pod.clone(), Some(node.clone()));
         match write {
@@ -92,7 +94,7 @@ impl JournalSubject {
         }
     }
 
-    /// From `node/a`, `pod/default/web-1`, or other words; none if it is empty.
+    /// Parses `node/a`, `pod/default/web-1`, or any other text; `None` if empty.
     fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -107,7 +109,7 @@ impl JournalSubject {
         })
     }
 
-    /// `node`, `pods`; none where the name says it all.
+    /// The kind in words: `node`, `pods`; `None` for parts of kordon.
     pub const fn word(&self, count: usize) -> Option<&'static str> {
         match (self, count) {
             (Self::Node(_), 0 | 1) => Some("node"),
@@ -118,7 +120,7 @@ impl JournalSubject {
         }
     }
 
-    /// The node, or that of the pod.
+    /// The node, or the pod's node.
     pub const fn node(&self) -> Option<&NodeName> {
         match self {
             Self::Node(node) | Self::Pod(_, Some(node)) => Some(node),
@@ -135,7 +137,7 @@ impl JournalSubject {
     }
 }
 
-/// The name alone: `a-03`, `shop/web-1`
+/// The name without the kind: `a-03`, `shop/web-1`
 impl fmt::Display for JournalSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -147,7 +149,7 @@ impl fmt::Display for JournalSubject {
 }
 
 impl JournalEntry {
-    /// `subject` is `node/a`, `pod/default/web-1`, the name of something else, or empty.
+    /// Creates an entry; `subject` is `node/a`, `pod/default/web-1`, another name, or empty.
     pub fn new(at: Timestamp, level: Severity, subject: &str, text: &str, why: Why) -> Self {
         Self {
             at,
@@ -163,7 +165,7 @@ impl JournalEntry {
         }
     }
 
-    /// The same about another object.
+    /// Replaces the subjects by this one.
     #[must_use]
     pub fn about(self, subject: JournalSubject) -> Self {
         Self { subjects: vec![subject], ..self }
@@ -174,12 +176,12 @@ impl JournalEntry {
         Self { verb: verb.into(), ..self }
     }
 
-    /// Whether it says that the controller did something else than its shadow predicted.
+    /// Whether it says that the controller did something other than its shadow predicted.
     pub fn is_disagreement(&self) -> bool {
         self.verb.starts_with(MISSED) || self.text.ends_with(WOULD_EXPLAIN)
     }
 
-    /// All that it says, without how it was predicted: `evicted pod shop/web-1 and 3 more: from node a`.
+    /// The text of the entry without its prediction: `evicted pod shop/web-1 and 3 more: from node a`.
     pub fn words(&self) -> String {
         let subject = self.subject();
         let others = match self.others() {
@@ -194,7 +196,8 @@ impl JournalEntry {
         format!("{}{detail}", parts.join(" "))
     }
 
-    /// How it was predicted: `predicted 6s before`, `not predicted`; none of what nobody could predict.
+    /// How well it was predicted: `predicted 6s before`, `not predicted`. `None` if it was not judged or nobody could
+    /// predict it.
     pub fn prediction(&self) -> Option<String> {
         let whole = |span: Span| Span::from_secs(span.as_secs());
         match self.judgement? {
@@ -208,17 +211,17 @@ impl JournalEntry {
         }
     }
 
-    /// The object that is named.
+    /// The subject that the text names.
     pub fn subject(&self) -> Option<&JournalSubject> {
         self.subjects.first()
     }
 
-    /// How many further objects the same happened to.
+    /// Number of further subjects.
     pub const fn others(&self) -> usize {
         self.subjects.len().saturating_sub(1)
     }
 
-    /// Takes another entry that says the same into this one.
+    /// Merges another entry that says the same into this one.
     fn join(&mut self, other: Self) {
         self.last = other.last;
         if other.subjects == self.subjects {
@@ -229,7 +232,7 @@ impl JournalEntry {
         if self.detail != other.detail {
             self.detail.clear();
         }
-        // That one of them was not predicted is worth more than that others were.
+        // A wrong or missing prediction is more important than right ones.
         if let Some(Judgement::Off(_) | Judgement::NotPredicted) = other.judgement {
             self.judgement = other.judgement;
         }
@@ -249,44 +252,44 @@ impl SessionJournal {
         self.entries.is_empty()
     }
 
-    /// The entries with their numbers, which they keep.
+    /// Returns the entries with their numbers, which never change.
     pub fn numbered(&self) -> impl DoubleEndedIterator<Item = (usize, &JournalEntry)> + ExactSizeIterator {
         self.entries().enumerate().map(|(place, entry)| (self.gone + place, entry))
     }
 
-    /// The entry with this number; none if it was dropped.
+    /// Returns the entry with this number; `None` if it was dropped.
     pub fn entry(&self, number: usize) -> Option<&JournalEntry> {
         self.entries.get(number.checked_sub(self.gone)?).map(|entry| &**entry)
     }
 
-    /// The entries about a node or pods that were on it, oldest first.
+    /// Returns the entries about a node or pods that were on it, oldest first.
     pub fn about_node(&self, node: &NodeName) -> impl DoubleEndedIterator<Item = &JournalEntry> {
         self.by_node.get(node).into_iter().flatten().filter_map(|number| self.entry(*number))
     }
 
-    /// The entries about a pod, oldest first.
+    /// Returns the entries about a pod, oldest first.
     pub fn about_pod(&self, pod: &Key) -> impl DoubleEndedIterator<Item = &JournalEntry> {
         let is_it =
             move |subject: &JournalSubject| matches!(subject, JournalSubject::Pod(own, _) if own == pod);
         self.entries().filter(move |entry| entry.subjects.iter().any(is_it))
     }
 
-    /// Counts changes: while the count stays the same, so do the entries.
+    /// Number of changes: equal numbers mean equal entries.
     pub const fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Tells the counts apart from those of other models.
+    /// Adds an offset that makes revisions differ from those of other models.
     pub(super) fn add_to_revision(&mut self, apart: u64) {
         self.revision += apart;
     }
 
-    /// The number of the entry that is added next.
+    /// Number of the entry that is added next.
     pub fn next_number(&self) -> usize {
         self.gone + self.entries.len()
     }
 
-    /// Adds an entry, or counts it on one that says the same.
+    /// Adds an entry, or joins it with a recent one that says the same.
     pub fn add(&mut self, entry: JournalEntry) {
         self.revision += 1;
         let nodes: Vec<NodeName> = entry.subjects.iter().filter_map(JournalSubject::node).cloned().collect();
@@ -351,13 +354,14 @@ impl SessionJournal {
         self.add(entry);
     }
 
-    /// Something that went wrong outside of the engine; `subject` may name a part of kordon (`watch/pods`).
+    /// Adds a failure outside of the engine; `subject` may name a part of kordon (`watch/pods`).
     pub fn trouble(&mut self, now: Timestamp, subject: &str, text: &str) {
         self.add(JournalEntry::new(now, Severity::Warning, subject, text, Why::default()));
     }
 
-    /// The outcome of an effect. Events are left out: they only repeat in words what another effect does. So are decisions of
-    /// a shadow: what happens comes from the watches, and what does not from [`super::history`].
+    /// Adds the outcome of an effect. Recorded or successful Events are left out, as they only describe other effects.
+    /// Decisions of a shadow are left out too: actual changes come from the watches, and missed decisions from
+    /// [`super::history`].
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
         let write = &effect.write;
         let is_silent = match (write, outcome) {
@@ -383,7 +387,7 @@ impl SessionJournal {
     }
 }
 
-/// Whether the new entry joins a known one, which has these subjects.
+/// Whether the new entry joins a known one, whose subjects `has` looks up.
 fn folds(known: &JournalEntry, new: &JournalEntry, has: impl Fn(&JournalSubject) -> bool) -> bool {
     let soon = new.at.since(known.last) <= JOINS;
     let alike = || match (known.subject(), new.subject()) {
@@ -400,7 +404,7 @@ fn folds(known: &JournalEntry, new: &JournalEntry, has: impl Fn(&JournalSubject)
         }
 }
 
-/// `watch` of `watch/pods`.
+/// The part before the slash: `watch` of `watch/pods`.
 fn kind(subject: &str) -> &str {
     subject.split_once('/').map_or("", |(kind, _)| kind)
 }
@@ -431,7 +435,7 @@ mod tests {
         };
         (0..300).for_each(|number| add(&mut journal, number));
         let copy = journal.clone();
-        // One that it names already begins another entry, which the next ones join.
+        // A pod that the entry already names starts a new entry, which the following ones join.
         [7, 300].into_iter().for_each(|number| add(&mut journal, number));
         let subjects = |journal: &SessionJournal| -> Vec<usize> {
             journal.entries().map(|entry| entry.subjects.len()).collect()

@@ -1,7 +1,8 @@
-//! What leaves: every eviction that is predicted, counted down or in progress, and what happens next to each node.
+//! Leaving pods: every eviction that is predicted, scheduled or in progress, and the next event of each node.
 //!
-//! With a zone, tens of thousands of pods leave. Then this is worked out beside the loop ([`Model::leaves_many`],
-//! [`Model::next_leaving_job`], [`LeavingJob::work`], [`Model::set_leaving`]), by the rules of [`Model::refresh`].
+//! When a zone fails, tens of thousands of pods leave. They are then computed in the background
+//! ([`Model::leaves_many`], [`Model::next_leaving_job`], [`LeavingJob::work`], [`Model::set_leaving`]), by the same
+//! rules as in [`Model::refresh`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,64 +24,64 @@ use kordon_time::{Span, Timestamp};
 /// How long a cancelled eviction stays in the list.
 const REMEMBERED: Span = Span::from_secs(120);
 
-/// With more evictions than this, the next ones are worked out beside the loop: these take some milliseconds.
+/// Maximum number of evictions that are computed in the loop; more take some milliseconds and run in the background.
 const MANY: usize = 2_000;
 
-/// What leaves, at a moment.
+/// The evictions and next events at a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Leaving {
     pub taken: Timestamp,
     pub evictions: BTreeMap<Key, EvictionRow>,
-    /// The same in the order of [`EvictionState::urgency`], equals by name.
+    /// Keys of the evictions in the order of [`EvictionState::urgency`], then by name.
     pub by_urgency: Arc<Vec<Key>>,
     /// The next event of each node that has one.
     pub next: BTreeMap<NodeName, NextEvent>,
-    /// When the first of the pods leaves whose deletion has not begun; none if there is none.
+    /// Time of the first eviction whose deletion has not begun; `None` if there is none.
     pub first: Option<Timestamp>,
-    /// When the grace periods of the terminating pods end, the first one first.
+    /// Ends of the grace periods of the terminating pods, the earliest first.
     pub deadlines: Vec<Timestamp>,
     pub changes: LeavingChanges,
 }
 
-/// Counts the changes of what leaves: while a count stays the same, so does what it counts.
+/// Revisions of the parts: while a revision stays the same, so does its part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeavingChanges {
     pub evictions: u64,
     pub next: u64,
-    /// Changes of which pods leave whose deletion has not begun, whenever that is.
+    /// Revision of the set of pods that leave and whose deletion has not begun; times do not count.
     pub pods: u64,
 }
 
 /// The next event of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NextEvent {
-    /// None if it waits for something that has no known time.
+    /// `None` if the event waits for something without a known time.
     pub at: Option<Timestamp>,
     pub what: NextEventKind,
     /// Whether the time is an estimate.
     pub estimated: bool,
     pub why: Why,
-    /// The chance that it happens at this time, where several nodes wait for one token.
+    /// The chance that it happens at this time, if several nodes wait for one token.
     pub chance: Option<forecast::Chance>,
 }
 
-/// What a node's next event can be.
+/// Kind of a node's next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextEventKind {
-    /// Its conditions become Unknown.
+    /// The node's conditions become Unknown.
     Unknown,
-    /// It gets its NoExecute taint.
+    /// The node gets its NoExecute taint.
     Taint,
-    /// Some of its pods are evicted, the first of them at that time.
+    /// Pods of the node are evicted, the first of them at the time of the event.
     Evict {
-        /// Those that are evicted then, to the second.
+        /// Number of pods evicted within one second of the first.
         first: usize,
-        /// All of them.
+        /// Number of all its pods that are evicted.
         pods: usize,
     },
 }
 
-/// Copies of everything that follows what leaves.
+/// Copies of all inputs of the computation.
 #[derive(Debug)]
 pub struct LeavingJob {
     engine: Engine,
@@ -92,7 +93,7 @@ pub struct LeavingJob {
     now: Timestamp,
 }
 
-/// What leaves, and how many of each kind.
+/// The leaving pods, and how many there are of each kind.
 #[derive(Debug)]
 pub struct CountedLeaving {
     leaving: Leaving,
@@ -100,12 +101,12 @@ pub struct CountedLeaving {
 }
 
 impl Leaving {
-    /// The pods that leave and whose deletion has not begun, with when that is.
+    /// Returns the pods that leave and whose deletion has not begun, each with the time at which it begins.
     pub fn pods(&self) -> impl Iterator<Item = (Key, Timestamp)> {
         self.evictions.iter().filter_map(|(key, row)| Some((key.clone(), row.state.leaves_at()?)))
     }
 
-    /// Whether the same pods leave, whenever that is.
+    /// Whether the same pods leave, at whatever times.
     fn has_pods_of(&self, other: &BTreeMap<Key, EvictionRow>) -> bool {
         leaving_keys(&self.evictions).eq(leaving_keys(other))
     }
@@ -116,13 +117,13 @@ fn leaving_keys(evictions: &BTreeMap<Key, EvictionRow>) -> impl Iterator<Item = 
 }
 
 impl Model {
-    /// Whether so much leaves that it is worked out beside the loop.
+    /// Whether so many pods leave that they are computed in the background.
     pub fn leaves_many(&self) -> bool {
         let predicted = self.forecast.as_ref().map_or(0, |forecast| forecast.steps.len());
         self.views.leaving.evictions.len() + predicted > MANY
     }
 
-    /// Works out at once what leaves. Returns what was known before.
+    /// Computes at once what leaves. Returns the previous result.
     pub(super) fn refresh_leaving(&mut self, now: Timestamp) -> Option<Arc<Leaving>> {
         let sources = Sources {
             engine: self.engine.as_ref()?,
@@ -136,7 +137,7 @@ impl Model {
         self.set_leaving(counted)
     }
 
-    /// What is to be worked out beside the loop; none before the engine has started.
+    /// Returns the job that computes what leaves; `None` before the engine has started.
     pub fn next_leaving_job(&self, now: Timestamp) -> Option<LeavingJob> {
         Some(LeavingJob {
             engine: self.engine.clone()?,
@@ -149,7 +150,7 @@ impl Model {
         })
     }
 
-    /// Takes what leaves, unless something newer is known. Returns what was known before.
+    /// Stores a result unless a newer one is known. Returns the previous result.
     pub fn set_leaving(&mut self, counted: CountedLeaving) -> Option<Arc<Leaving>> {
         let CountedLeaving { leaving, counts } = counted;
         if leaving.taken < self.views.leaving.taken {
@@ -177,13 +178,13 @@ impl LeavingJob {
     }
 }
 
-/// What leaving follows from.
+/// The inputs of the computation.
 #[derive(Clone, Copy)]
 struct Sources<'a> {
     engine: &'a Engine,
     cluster: &'a Cluster,
     forecast: Option<&'a Forecast>,
-    /// [`super::NodeWatchlist::abnormal`].
+    /// The nodes of [`super::NodeWatchlist::abnormal`].
     abnormal: &'a BTreeSet<NodeName>,
     before: &'a Leaving,
     now: Timestamp,
@@ -214,7 +215,7 @@ impl Sources<'_> {
         Leaving { taken: now, evictions, by_urgency, next, first, deadlines, changes }
     }
 
-    /// Every eviction that the forecast predicts, that the engine counts down, or that is in progress.
+    /// Returns every eviction that the forecast predicts, that the engine has scheduled, or that is in progress.
     fn evictions(self) -> BTreeMap<Key, EvictionRow> {
         let Self { engine, cluster, forecast, now, .. } = self;
         let mut rows = BTreeMap::new();
@@ -244,9 +245,9 @@ impl Sources<'_> {
         rows
     }
 
-    /// Adds the evictions that were scheduled, are not any more, and whose pod is still there.
+    /// Adds cancelled evictions: they were scheduled, no longer are, and their pod still exists.
     ///
-    /// An older forecast does not bring a cancelled eviction back.
+    /// A forecast older than the cancellation does not revive an eviction.
     fn remember_cancelled(self, rows: &mut BTreeMap<Key, EvictionRow>) {
         let Self { cluster, before, now, .. } = self;
         let predicted_at = self.forecast.map_or(Timestamp::EPOCH, |forecast| forecast.made);
@@ -275,8 +276,8 @@ impl Sources<'_> {
         }
     }
 
-    /// The next event of each node: what the forecast predicts, else its first eviction, else what its silence leads
-    /// to.
+    /// Returns the next event of each node: the predicted one, else its first eviction, else the event that follows
+    /// from its silence or its wait for a taint.
     fn next_events(self, evictions: &BTreeMap<Key, EvictionRow>) -> BTreeMap<NodeName, NextEvent> {
         let Self { engine, cluster, now, .. } = self;
         let mut next = self.predicted_events();
@@ -333,7 +334,7 @@ impl Sources<'_> {
 
 fn by_urgency(evictions: &BTreeMap<Key, EvictionRow>) -> Vec<Key> {
     let mut ranked: Vec<_> = evictions.iter().map(|(key, row)| (row.state.urgency(), key)).collect();
-    // Rows of equal urgency stay in the order of their names.
+    // The sort is stable: rows of equal urgency stay in the order of their names.
     ranked.sort_by_key(|(urgency, _)| *urgency);
     ranked.into_iter().map(|(_, key)| key.clone()).collect()
 }
@@ -349,7 +350,7 @@ fn terminating(cluster: &Cluster, pod: &Pod, node: &Node) -> Option<EvictionRow>
     Some(EvictionRow { node: node.name.clone(), state, why: Why::default() })
 }
 
-/// Adds the first eviction of each node that has no event yet, and how many evictions there are.
+/// Adds, for each node without an event, its first eviction and the number of its evictions.
 fn add_evictions(evictions: &BTreeMap<Key, EvictionRow>, next: &mut BTreeMap<NodeName, NextEvent>) {
     let mut scheduled: BTreeMap<&NodeName, Vec<(Timestamp, Certainty, &Why)>> = BTreeMap::new();
     for row in evictions.values().filter(|row| !next.contains_key(&row.node)) {

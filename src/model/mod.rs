@@ -1,5 +1,5 @@
-//! What is known of one cluster, and how that changes. It has no screen: the dashboard, one-shot commands, the
-//! controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
+//! The model: what is known of one cluster, and how changes update it. It has no screen. The dashboard, one-shot
+//! commands, the controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
 pub mod cluster_verdict;
 pub mod departures;
@@ -70,15 +70,15 @@ use kordon_core::{
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
 
-/// A model that was not woken for this long after its time did not run: the machine slept.
+/// Delay after which an overdue timeout counts as a sleep of the machine.
 const ASLEEP: Span = Span::from_secs(10);
 
 /// What is known of one cluster.
 ///
-/// Its owner passes in what happens: [`Model::on_watch_event`], [`Model::on_outcome`], and time through
-/// [`Model::on_timeout`]. After each of them it takes effects with [`Model::next_effect`] until there are none, and calls
-/// [`Model::on_timeout`] again at [`Model::poll_timeout`]. Views are as of the last [`Model::refresh`]. A copy is cheap and
-/// stays as it is: a frozen screen shows one.
+/// The owner passes in events: [`Model::on_watch_event`], [`Model::on_outcome`], and time through
+/// [`Model::on_timeout`]. After each call it takes effects with [`Model::next_effect`] until there are none, and it
+/// calls [`Model::on_timeout`] again at [`Model::poll_timeout`]. Views are as of the last [`Model::refresh`]. Cloning
+/// is cheap and a clone never changes; a frozen screen shows one.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub connection: ConnectionInfo,
@@ -86,54 +86,54 @@ pub struct Model {
     pub settings: Settings,
     pub role: ControllerRole,
     pub cluster: Cluster,
-    /// None until nodes and leases have been listed, and always for an [observer](ControllerRole::Observer).
+    /// `None` until nodes and Leases have been listed, and always for an [observer](ControllerRole::Observer).
     pub engine: Option<Engine>,
     pub feeds: Feeds,
     pub journal: SessionJournal,
-    /// What the shadow decided that has not happened yet.
+    /// Decisions of the shadow on which the controller has not acted yet.
     expectations: Expectations,
     pub forecast: Option<Arc<Forecast>>,
-    /// A forecast that looks further ahead, for a chart of more than ten minutes; nothing else rests on it.
+    /// A forecast with a longer horizon, only for charts of more than ten minutes.
     pub outlook: Option<Arc<Forecast>>,
-    /// How right the forecasts of the session have been.
+    /// How right the forecasts of this session were.
     pub accuracy: Accuracy,
     pub watchlist: NodeWatchlist,
     pub upgrades: NodeUpgrades,
-    /// What the cluster could lose when that was last worked out.
+    /// Latest computed headroom: what the cluster can lose.
     pub headroom: Option<HeadroomSnapshot>,
-    /// What becomes of the pods that are evicted when that was last worked out.
+    /// Latest computed outcomes of the evicted pods.
     pub outcomes: Option<Arc<EvictionOutcomes>>,
-    /// What would help the pods that wait for a node when that was last worked out.
+    /// Latest computed advice for the pods that wait for a node.
     pub pending: Option<Arc<PendingPods>>,
-    /// What the kubelets of nodes that somebody looked at have measured.
+    /// Measurements of the kubelets that were queried.
     pub pressure: PressureReadings,
-    /// The live usage of nodes, while somebody looks at it and where it is available.
+    /// Live usage of nodes from metrics.k8s.io, while it is shown and available.
     pub usage: Option<Arc<NodeUsage>>,
-    /// The pods that left, and who removed them.
+    /// The pods that left, and who removed each.
     pub departures: Departures,
-    /// How far the drains are that run here.
+    /// Progress of the drains that this process runs.
     pub drains: BTreeMap<NodeName, NodeDrainCount>,
-    /// What the engine knew at the last refresh.
+    /// State of the engine at the last refresh.
     pub views: Views,
     watch_health: WatchHealth,
     started_at: Timestamp,
-    /// Counts changes of nodes that may show in their order ([`Revision::nodes`]).
+    /// Number of node changes other than heartbeats ([`Revision::nodes`]).
     node_changes: u64,
-    /// The same for [`Revision::unscheduled`].
+    /// Number of changes of pods that wait for a node ([`Revision::unscheduled`]).
     unscheduled_changes: u64,
-    /// The same for [`Revision::moves`].
+    /// Number of pods that came to a node or left one ([`Revision::moves`]).
     pod_moves: u64,
-    /// The same for [`Revision::results`].
+    /// Number of results of background work ([`Revision::results`]).
     results: u64,
-    /// Counts the results that [`Model::outcomes`] had, for [`Revision::evictions`].
+    /// Number of results stored in [`Model::outcomes`]; part of [`Revision::evictions`].
     outcome_changes: u64,
-    /// Counts changes that plans may differ by.
+    /// Number of changes that may alter plans.
     plan_changes: u64,
-    /// Counts changes that placements may differ by.
+    /// Number of changes that may alter placements.
     placement_changes: u64,
-    /// Of the controller itself: evictions that wait before they may be taken.
+    /// Evictions that the controller holds back; used only in the controller role.
     pub held: HeldEvictions,
-    /// How many effects had each outcome, by the kind of effect and the outcome.
+    /// Number of effects by kind and outcome.
     pub outcome_counts: BTreeMap<(&'static str, &'static str), u64>,
     /// Effects that were not taken yet.
     outbox: VecDeque<Effect>,
@@ -141,7 +141,7 @@ pub struct Model {
     in_flight: BTreeMap<EffectId, Effect>,
 }
 
-/// What a model starts with.
+/// Options of a new model.
 #[derive(Clone, Debug)]
 pub struct ModelOptions {
     pub connection: ConnectionInfo,
@@ -151,35 +151,35 @@ pub struct ModelOptions {
 }
 
 impl ModelOptions {
-    /// A model that only keeps the cluster up to date.
+    /// Options of a model that only keeps the cluster up to date.
     pub fn observer(version: ServerVersion) -> Self {
         let (connection, settings) = (ConnectionInfo::default(), Settings::defaults(version));
         Self { connection, settings, role: ControllerRole::Observer }
     }
 }
 
-/// Which cluster this is, and as which user.
+/// The cluster and the user of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionInfo {
     /// The kubeconfig context, or `demo`.
     pub context: String,
     /// The API server's address.
     pub server: String,
-    /// The user as the server names it; none if it does not say.
+    /// The user's name according to the server; `None` if the server does not report it.
     pub identity: Option<String>,
     /// The server's release, for example `v1.36.3`; none until it has answered.
     pub server_version: Option<String>,
 }
 
-/// Whose decisions the engine's are.
+/// Whether the engine shadows a controller or is one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ControllerRole {
-    /// It predicts what the cluster's own controller does.
+    /// The engine predicts what the cluster's own controller does.
     #[default]
     Shadow,
     /// kordon is the controller.
     Controller,
-    /// No engine runs: only the cluster is kept up to date.
+    /// No engine runs; only the cluster is kept up to date.
     Observer,
 }
 
@@ -225,7 +225,7 @@ impl Model {
         }
     }
 
-    /// Applies what a watch reported. Returns what changed in the cluster.
+    /// Applies an event of a watch. Returns the changes of the cluster.
     pub fn on_watch_event(&mut self, event: FeedEvent, now: Timestamp) -> Vec<AppliedChange> {
         let mut changes = Vec::new();
         match event {
@@ -242,7 +242,7 @@ impl Model {
         changes
     }
 
-    /// Applies changes in their order. Returns what they changed in the cluster.
+    /// Applies changes in their order. Returns the resulting changes of the cluster.
     pub fn apply(&mut self, changes: Vec<Change>, now: Timestamp) -> Vec<AppliedChange> {
         let mut applied = Vec::new();
         let mut done = Vec::with_capacity(changes.len());
@@ -258,7 +258,7 @@ impl Model {
         done
     }
 
-    /// Applies what a controller writes, as if the watches had reported it.
+    /// Applies a write of a controller as if the watches had reported it.
     pub fn apply_write(&mut self, write: &Write, now: Timestamp) {
         let mut applied = Vec::new();
         apply_write(&mut self.cluster, write, now, &mut applied);
@@ -268,7 +268,8 @@ impl Model {
         self.collect(now);
     }
 
-    /// Applies the outcome of an effect that was taken. A shadow's effects were recorded when they were decided.
+    /// Applies the outcome of an effect that was taken. Does nothing for a shadow, whose effects are recorded when they
+    /// are decided.
     pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
         let effect = self.in_flight.remove(&id);
         if self.role != ControllerRole::Shadow {
@@ -278,7 +279,7 @@ impl Model {
     }
 
     fn apply_outcome(&mut self, id: EffectId, effect: Option<Effect>, outcome: Outcome, now: Timestamp) {
-        // Nothing happened since it was decided.
+        // A recorded effect keeps the time of its decision, since nothing was executed.
         let now = effect.as_ref().filter(|_| outcome == Outcome::Recorded).map_or(now, |effect| effect.at);
         if let Some(effect) = &effect {
             self.journal.outcome(effect, &outcome, self.role, now);
@@ -287,7 +288,7 @@ impl Model {
                 self.expectations.on_decision(effect, &self.cluster, now);
             }
         }
-        // An eviction whose reason is still there is tried again: a conflict may mean that a watch lags.
+        // A failed eviction that still has a reason is retried. A conflict may only mean that a watch lags.
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Conflict);
         if !failed {
             self.held.on_done(id);
@@ -298,7 +299,7 @@ impl Model {
         }
     }
 
-    /// Does what is due. Returns whether there are new effects or notices.
+    /// Handles everything that is due. Returns whether there are new effects or notices.
     pub fn on_timeout(&mut self, now: Timestamp) -> bool {
         if let Some(engine) = &mut self.engine {
             engine.handle_timeout(&self.cluster, now);
@@ -309,9 +310,9 @@ impl Model {
         self.collect(now)
     }
 
-    /// Does what was due until `now`, each at its own time, before anything that happens now: however late a busy machine is, it
-    /// then knows what a replay of the same events knows. What is overdue by more than ten seconds, as after the machine slept, is
-    /// done now. Returns whether there are new effects or notices.
+    /// Handles everything that was due until `now`, each at its own time and before any event of now. A delayed model
+    /// then knows the same as a replay of the same events. Anything overdue by more than ten seconds, as after the
+    /// machine slept, is handled as of `now`. Returns whether there are new effects or notices.
     pub fn pass_time(&mut self, now: Timestamp) -> bool {
         let mut has_news = false;
         while let Some(due) = self.poll_timeout().filter(|due| *due <= now) {
@@ -320,13 +321,13 @@ impl Model {
         has_news
     }
 
-    /// When [`Model::on_timeout`] must be called next.
+    /// Returns when [`Model::on_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let engine = self.engine.as_ref().and_then(Engine::poll_timeout).map(|deadline| deadline.at);
         [engine, self.held.next(&self.cluster)].into_iter().flatten().min()
     }
 
-    /// The next effect to be executed; its outcome comes back through [`Model::on_outcome`].
+    /// Takes the next effect to execute; its outcome is passed to [`Model::on_outcome`].
     pub fn next_effect(&mut self) -> Option<Effect> {
         let effect = self.outbox.pop_front()?;
         self.in_flight.insert(effect.id, effect.clone());
@@ -337,25 +338,25 @@ impl Model {
         !self.outbox.is_empty()
     }
 
-    /// How many effects have no outcome yet.
+    /// Number of effects without an outcome.
     pub fn unfinished_effects(&self) -> usize {
         self.in_flight.len() + self.outbox.len()
     }
 
-    /// Stops the engine for good: from now on only the cluster is kept up to date.
+    /// Stops the engine permanently; from now on only the cluster is kept up to date.
     pub fn into_observer(self) -> Self {
         let outbox = VecDeque::new();
         Self { role: ControllerRole::Observer, engine: None, forecast: None, outlook: None, outbox, ..self }
     }
 
-    /// The explainer of nodes and pods; none before the engine has started.
+    /// Returns the explainer of nodes and pods; `None` before the engine has started.
     pub fn explainer(&self, now: Timestamp) -> Option<Explainer<'_>> {
         let Self { cluster, engine, forecast, .. } = self;
         let outcomes = self.outcomes.as_ref().map(|outcomes| outcomes.by_pod());
         Some(Explainer { engine: engine.as_ref()?, cluster, forecast: forecast.as_deref(), outcomes, now })
     }
 
-    /// Makes the forecast of the next ten minutes and brings the views up to it.
+    /// Computes the forecast of the next ten minutes and refreshes the views.
     pub fn run_forecast(&mut self, now: Timestamp) {
         if let Some(engine) = &self.engine {
             let forecast = Forecast::run(engine, &self.cluster, now, HORIZON);
@@ -364,63 +365,65 @@ impl Model {
         self.refresh(now);
     }
 
-    /// Takes a new forecast, and returns the one before.
+    /// Stores a new forecast and returns the previous one.
     pub fn set_forecast(&mut self, forecast: Forecast) -> Option<Arc<Forecast>> {
         self.accuracy.on_forecast(&forecast, &self.cluster);
         self.results += 1;
         self.forecast.replace(Arc::new(forecast))
     }
 
-    /// Takes a new forecast that looks further ahead, and returns the one before.
+    /// Stores a new forecast with a longer horizon and returns the previous one.
     pub fn set_outlook(&mut self, outlook: Forecast) -> Option<Arc<Forecast>> {
         self.results += 1;
         self.outlook.replace(Arc::new(outlook))
     }
 
-    /// Counts changes of the pods that wait for a node.
+    /// Number of changes of pods that wait for a node.
     pub fn unscheduled_changes(&self) -> u64 {
         self.unscheduled_changes
     }
 
-    /// Drops the forecasts: there is nothing to predict. Returns them; they are large.
+    /// Removes the forecasts when there is nothing to predict, and returns them. They are large, so the caller decides
+    /// where to free them.
     pub fn drop_forecasts(&mut self) -> [Option<Arc<Forecast>>; 2] {
         let dropped = [self.forecast.take(), self.outlook.take()];
         self.results += u64::from(dropped.iter().any(Option::is_some));
         dropped
     }
 
-    /// Counts changes that plans may differ by.
+    /// Number of changes that may alter plans.
     pub fn plan_changes(&self) -> u64 {
         self.plan_changes
     }
 
-    /// The same, as a name for where pods can be now; none while nodes or pods are not known.
+    /// Returns [`Model::plan_changes`]; `None` while an input of the headroom is missing, for example the nodes or the
+    /// pods.
     pub fn plan_revision(&self) -> Option<u64> {
         self.headroom_gaps().is_empty().then_some(self.plan_changes)
     }
 
-    /// What is missing of what the headroom rests on: nodes or pods, of which nothing is known, and what has not been listed yet.
+    /// Missing inputs of the headroom: nodes or pods if they are unknown, and all kinds that are not listed yet.
     pub fn headroom_gaps(&self) -> Gaps {
         let missing = self.cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown();
         missing.0.into_iter().chain(self.loading().0).collect()
     }
 
-    /// What predictions rest on and has not been listed yet: until then nothing is said that a list could change.
+    /// Inputs of predictions that are not listed yet. Until they are, results that a list could change are withheld.
     pub fn loading(&self) -> Gaps {
         let has_pods =
             !matches!(self.cluster.known(FeedKind::Pods), Known::Forbidden { .. } | Known::Off { .. });
-        // Without pods nothing rests on the other kinds.
+        // Without pods, no prediction depends on the other kinds.
         let kinds = FeedKind::PREDICTION.into_iter();
         let kinds = kinds.filter(|kind| has_pods || matches!(kind, FeedKind::Nodes | FeedKind::Leases));
         self.cluster.gaps(kinds).not_listed()
     }
 
-    /// Whether the headroom would be the same if everything were known.
+    /// Whether the headroom has all its inputs, so that more data could not change it.
     pub fn is_headroom_definite(&self) -> bool {
         failover_gaps(&self.cluster).is_empty()
     }
 
-    /// What is missing of what evictions rest on, as far as nothing is known of it.
+    /// Missing inputs of evictions: pods, if nothing is known of them.
     pub fn eviction_gaps(&self) -> Gaps {
         self.cluster.gaps([FeedKind::Pods]).unknown()
     }
@@ -447,8 +450,8 @@ impl Model {
         self.watchlist.on_applied(applied, self.engine.as_ref());
     }
 
-    /// Adds what the change tells about nodes and their pods to the journal. What was there before the engine started is no
-    /// change.
+    /// Adds the journal entries for a change of a node or pod. Before the engine starts there are none: the first lists
+    /// are not changes.
     fn record(
         &mut self,
         change: &AppliedChange,
@@ -468,7 +471,8 @@ impl Model {
         }
     }
 
-    /// What a shadow read from the cluster's times before their clock was known is read again.
+    /// Stores the difference of the clocks. On its first measurement, the engine rereads all times, which it had read
+    /// without it.
     fn on_clock_difference(&mut self, difference: Span, now: Timestamp) {
         let is_first = self.feeds.clock_difference.replace(difference).is_none();
         self.cluster.set_clock(ClusterClock::ahead_by(difference));
@@ -502,8 +506,8 @@ impl Model {
         }
     }
 
-    /// A watch's message starts with its kind. As the subject of the entry, the kind lets the messages of all watches fold
-    /// into one entry when the connection that they share breaks.
+    /// Adds a message of a watch to the journal. Its prefix, the kind, becomes the subject, so that the messages of all
+    /// watches join into one entry when their shared connection breaks.
     fn on_feed_trouble(&mut self, text: &str, now: Timestamp) {
         let of =
             |kind: FeedKind| Some((kind, text.strip_prefix(kind.to_string().as_str())?.strip_prefix(": ")?));
@@ -513,8 +517,8 @@ impl Model {
         }
     }
 
-    /// Starts the engine once nodes and leases are listed (or leases may not be read), and it is known who leads; as the
-    /// controller, as upstream, once pods are listed too.
+    /// Starts the engine once nodes are listed, Leases are listed or unavailable, and the leader is known. The
+    /// controller waits for the list of pods instead of the leader, as upstream does.
     fn start_engine_when_ready(&mut self, now: Timestamp) {
         let feeds = &self.feeds;
         let nodes = self.cluster.nodes().is_synced();
@@ -531,7 +535,8 @@ impl Model {
             ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, now),
             ControllerRole::Controller if pods => {
                 let mut engine = Engine::start(settings.as_controller(), &self.cluster, now, now);
-                // What is written for real rests on more than a watch that may lag, whatever the release.
+                // A real controller rereads the Lease before it marks a node Unknown, whatever the release, because a
+                // watch may lag.
                 engine.reread_leases();
                 engine
             }
@@ -563,7 +568,8 @@ impl Model {
                     ControllerRole::Controller => {
                         self.outbox.extend(self.held.take(effect).err().map(|effect| *effect));
                     }
-                    // What a shadow decides is recorded at once, so that it does not depend on how busy the machine is.
+                    // A shadow's decision is recorded at once, so that the record does not depend on how busy the
+                    // machine is.
                     ControllerRole::Shadow => {
                         self.apply_outcome(effect.id, Some(effect.clone()), Outcome::Recorded, now);
                         self.outbox.push_back(effect);
@@ -572,7 +578,7 @@ impl Model {
                     ControllerRole::Observer => self.outbox.push_back(effect),
                 }
             }
-            // So may the engine where an eviction is withdrawn.
+            // The engine may decide again after a recorded effect or a withdrawn eviction; the loop then repeats.
             if !self.withdraw_evictions(now) && !decides_again {
                 self.release_evictions(now);
                 return any;
@@ -580,7 +586,7 @@ impl Model {
         }
     }
 
-    /// Tells the engine of evictions that waited and are not wanted any more. Returns whether there were any.
+    /// Reports held evictions without a reason to the engine, as conflicts. Returns whether there were any.
     fn withdraw_evictions(&mut self, now: Timestamp) -> bool {
         let withdrawn = self.held.withdraw(&self.cluster);
         for effect in &withdrawn {
@@ -607,7 +613,7 @@ impl Model {
     }
 }
 
-/// Whether a pod is concerned that waits for a node, or did.
+/// Whether the change is of a pod that waits for a node, or did so before.
 fn concerns_unscheduled(applied: &Applied) -> bool {
     let Applied::Pod(delta) = applied else { return false };
     delta.old.iter().chain(&delta.new).any(|pod| pod.is_unscheduled())
@@ -634,8 +640,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// A node that the controller tainted 100 s ago, with a pod that tolerates that for 300 s and one that is terminating
-    /// for 10 s more; by a clock that is ahead by this much.
+    /// Returns a node that the controller tainted 100 s ago, a pod that tolerates the taint for 300 s, and one that is
+    /// terminating for 10 s more. The cluster's clock is `ahead` of ours.
     fn changes(ahead: Span) -> Vec<Change> {
         let written = |secs: i64| ClusterTime::new(NOW + Span::from_secs(secs) + ahead);
         let taint = Taint {
@@ -696,7 +702,7 @@ mod tests {
         assert!(next_after(ASLEEP + Span::from_secs(1)) > next_after(Span::ZERO));
     }
 
-    /// What a shadow shows if the clock is measured before or after the lists arrive.
+    /// Returns what a shadow shows if the clock is measured before or after the lists arrive.
     fn shown(ahead: Span, measured_first: bool) -> (Option<Confidence>, BTreeMap<Key, EvictionState>) {
         let settings = Settings::defaults(ServerVersion::new(1, 36));
         let connection = ConnectionInfo::default();

@@ -1,4 +1,4 @@
-//! The notable moments of a stretch of time: what a time line shows, and what one jumps to.
+//! Notable moments of a period: marks on a time line, and targets to jump to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,10 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The same about another object within this time is one moment.
+/// Time within which the same event of another object joins an existing moment.
 const JOINS: Span = Span::from_secs(10);
 
-/// The most moments that are kept: of more, the first.
+/// Maximum number of moments kept; later ones are dropped.
 const CAPACITY: usize = 20_000;
 
 /// How long a departure is remembered as counted.
@@ -25,42 +25,42 @@ pub struct Moment {
     pub at: Timestamp,
     pub kind: MomentKind,
     pub level: VerdictLevel,
-    /// What it happened to first: the name of a node, zone or pod, or in words what happened.
+    /// Name of the first object, or a description of the event.
     pub subject: String,
-    /// To how many objects it happened.
+    /// Number of objects.
     pub count: usize,
 }
 
-/// What happened.
+/// Kind of a notable moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MomentKind {
-    /// Nodes came into this state.
+    /// Nodes entered this state.
     Node(NodeState),
     NodeJoined,
     NodeDeleted,
-    /// A zone came into this state.
+    /// A zone entered this state.
     Zone(ZoneState),
-    /// Pods were evicted, by whatever.
+    /// Pods were evicted, by any component.
     Eviction,
-    /// The controller did something else than its shadow predicted.
+    /// The controller did something other than its shadow predicted.
     Disagreement,
     /// The watches of nodes or Leases broke.
     Disconnected,
     Reconnected,
-    /// No controller was active any more.
+    /// The controller stopped being active.
     NoController,
     ControllerBack,
-    /// A part of the recording cannot be read, or is missing.
+    /// A part of the recording is missing or unreadable.
     Gap,
 }
 
 impl Moment {
-    /// Moments of things that happened once.
+    /// Creates a moment of one object.
     pub fn new(at: Timestamp, kind: MomentKind, level: VerdictLevel, subject: &str) -> Self {
         Self { at, kind, level, subject: subject.into(), count: 1 }
     }
 
-    /// `node a-03 Silent`, `8 nodes Silent`, `3 pods evicted`, `zone b down`
+    /// Text of the moment: `node a-03 Silent`, `8 nodes Silent`, `3 pods evicted`, `zone b down`.
     pub fn text(&self) -> String {
         let Self { kind, subject, count, .. } = self;
         let of = |one: &str, several: &str, what: &str| match count {
@@ -81,7 +81,7 @@ impl Moment {
         }
     }
 
-    /// The stable word for its kind.
+    /// Stable word for the kind.
     pub const fn word(&self) -> &'static str {
         match self.kind {
             MomentKind::Node(_) => "nodeState",
@@ -99,7 +99,7 @@ impl Moment {
     }
 }
 
-/// `down`, `normal` of a zone.
+/// State of a zone in words: `down`, `normal`.
 const fn zone_word(state: ZoneState) -> &'static str {
     match state {
         ZoneState::Initial => "starts",
@@ -109,30 +109,30 @@ const fn zone_word(state: ZoneState) -> &'static str {
     }
 }
 
-/// Finds notable moments by looking at a model again and again.
+/// Finds notable moments by comparing successive states of a model.
 #[derive(Clone, Debug, Default)]
 pub struct MomentFinder {
     found: Vec<Moment>,
-    /// What was known when it last looked; none before the engine had started.
+    /// State at the last look; `None` until the engine has started.
     known: Option<Known>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Known {
     names: BTreeSet<NodeName>,
-    /// The states of the nodes that are not Ready.
+    /// States of the nodes that are not Ready.
     notable: BTreeMap<NodeName, NodeState>,
-    /// [`super::NodeWatchlist::revision`]
+    /// Last seen value of [`super::NodeWatchlist::revision`].
     states_revision: u64,
     zones: BTreeMap<ZoneKey, ZoneState>,
     connection: Connection,
     departures_revision: u64,
     counted: BTreeSet<DepartureId>,
-    /// The number of the next entry of the journal.
+    /// Number of the next journal entry.
     next_entry: usize,
 }
 
-/// Whether the cluster is seen and has a controller.
+/// State of the connection to the cluster and its controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Connection {
     #[default]
@@ -142,12 +142,13 @@ enum Connection {
 }
 
 impl MomentFinder {
-    /// What was found, in order of time.
+    /// Moments found so far, oldest first.
     pub fn found(&self) -> &[Moment] {
         &self.found
     }
 
-    /// Looks at a model that was refreshed at `now`, later than the last time.
+    /// Adds the moments since the last call. The model must be refreshed at `now`, and `now` must be later than at the
+    /// last call.
     pub fn look(&mut self, model: &Model, now: Timestamp) {
         let Some(confidence) = model.views.confidence else { return };
         let connection = Connection::from(confidence);
@@ -165,7 +166,7 @@ impl MomentFinder {
         self.known = Some(Known { connection, ..known });
     }
 
-    /// Adds a moment that no model shows.
+    /// Adds a moment that is not derived from a model.
     pub fn add(&mut self, moment: Moment) {
         if self.found.len() == CAPACITY {
             return;
@@ -314,8 +315,8 @@ impl From<Confidence> for Connection {
     }
 }
 
-/// The states of the nodes that are not Ready. A late heartbeat is no moment, as most come after all: until one comes, the node is
-/// what it was before.
+/// States of the nodes that are not Ready. A late node keeps its previous state, because most late heartbeats arrive
+/// after all.
 fn notable_states<'a>(
     states: impl Iterator<Item = (&'a NodeName, NodeState)>,
     before: &BTreeMap<NodeName, NodeState>,
@@ -327,12 +328,12 @@ fn notable_states<'a>(
     notable.collect()
 }
 
-/// Whether the same about another object is one moment with it.
+/// Whether the same event of another object joins the moment.
 const fn joins(kind: MomentKind) -> bool {
     !matches!(kind, MomentKind::Disagreement | MomentKind::Gap)
 }
 
-/// Whether a pod that left in this way was evicted, as opposed to one that ended or was no longer wanted.
+/// Whether such a departure is an eviction, not the end of a pod or the removal of an unwanted one.
 pub const fn is_eviction(kind: DepartureKind) -> bool {
     match kind {
         DepartureKind::NodePressure

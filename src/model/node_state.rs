@@ -1,5 +1,5 @@
-//! The state of a node: one word for what an operator has to know of it first. Glyph, word, role and order of urgency
-//! follow from it everywhere.
+//! The state of a node: the most urgent fact about it, in one word. Glyph, word, role and sort order follow from it
+//! everywhere.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,30 +15,30 @@ use kordon_time::{Span, Timestamp};
 /// The state of a node, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeState {
-    /// The controller tainted it NoExecute, and its pods are leaving or about to.
+    /// The controller tainted the node NoExecute, and its pods are leaving or about to leave.
     Evicting,
     /// The controller declared it Unknown.
     Unknown,
-    /// Its kubelet says that it is not ready.
+    /// Its kubelet reports that it is not ready.
     NotReady,
-    /// Ready as far as anyone has said, and silent ([`Silence`]).
+    /// Its Ready condition is True, but it is silent ([`Silence`]).
     Silent,
-    /// The same, and its heartbeat is late.
+    /// Its Ready condition is True, but its heartbeat is late.
     Late,
     /// Ready, with a condition that reports a problem.
     Pressure,
-    /// Its kubelet never posted its status.
+    /// Its kubelet has never posted a status.
     Starting,
-    /// A drain claims it.
+    /// A drain claims the node.
     Draining,
-    /// Cordoned, a drain of it ended, and none of its pods is left but those that a drain leaves.
+    /// Cordoned after a drain has ended, and only pods that a drain leaves remain.
     Drained,
     /// Unschedulable.
     Cordoned,
     Ready,
 }
 
-/// How a state looks, the most urgent first.
+/// Visual role of a state, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StateRole {
     Critical,
@@ -46,7 +46,7 @@ pub enum StateRole {
     Notice,
     /// Somebody works on the node.
     Maintenance,
-    /// Nothing to tell.
+    /// Nothing to report.
     Ready,
 }
 
@@ -65,7 +65,7 @@ impl NodeState {
         Self::Ready,
     ];
 
-    /// The state that follows from the facts.
+    /// Returns the state that follows from the facts.
     pub fn of(facts: &NodeFacts) -> Self {
         let NodeFacts { node, stage, silence, pods, now, .. } = *facts;
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
@@ -135,15 +135,15 @@ impl NodeState {
         }
     }
 
-    /// The most urgent of these states; none of none.
+    /// Returns the most urgent of these states; `None` if there are none.
     pub fn worst(states: &[Self]) -> Option<Self> {
-        // As numbers, of which a processor compares many at once: the screen asks for tens of thousands of nodes.
+        // A minimum over bytes can be vectorised; the screen needs it for tens of thousands of nodes.
         let first = states.iter().map(|state| *state as u8).fold(u8::MAX, u8::min);
         Self::ALL.get(usize::from(first)).copied()
     }
 
-    /// Whether the node is Ready and its heartbeats arrive. What is neither this nor failing is not known yet: the node stays what it
-    /// was.
+    /// Whether the node is Ready and its heartbeats arrive. A node that is neither well nor failing is undecided and
+    /// counts as before.
     pub const fn is_well(self) -> bool {
         match self {
             Self::Pressure | Self::Draining | Self::Drained | Self::Cordoned | Self::Ready => true,
@@ -153,12 +153,12 @@ impl NodeState {
         }
     }
 
-    /// Whether the node is down, or will be declared so unless it renews its Lease.
+    /// Whether the node is down, or will be declared down unless it renews its Lease.
     pub const fn is_failing(self) -> bool {
         self.is_down() || matches!(self, Self::Silent)
     }
 
-    /// Whether the node is not ready, as the controller or its kubelet says.
+    /// Whether the controller or the kubelet reports the node as not ready.
     pub const fn is_down(self) -> bool {
         matches!(self, Self::Evicting | Self::Unknown | Self::NotReady)
     }
@@ -170,35 +170,35 @@ impl fmt::Display for NodeState {
     }
 }
 
-/// What the state of a node follows from.
+/// Facts that determine the state of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeFacts<'a> {
     pub node: &'a Node,
     pub stage: NodeStage,
     pub silence: Silence,
     pub pods: NodePods,
-    /// Now, or since when the watches are down: heartbeats that cannot arrive are not missing.
+    /// The current time, or the time at which the watches broke: heartbeats that cannot arrive do not count as missing.
     pub now: Timestamp,
-    /// When the others may be different although node, Lease and pods are the same.
+    /// When the other facts may change without a change of the node, its Lease or its pods.
     pub expiry: Expiry,
 }
 
 /// The pods of a node, as far as its state depends on them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodePods {
-    /// Whether the node is tainted and pods are known that are terminating, or that a time is set for to be evicted.
+    /// Whether the node is tainted and has known pods that are terminating or have a time for their eviction.
     pub leaving: bool,
-    /// How many pods there are that a drain removes ([`Cluster::workload_pods`]); none if they are not known.
+    /// Number of pods that a drain removes ([`Cluster::workload_pods`]); `None` if they are unknown or not needed.
     pub workload: Option<usize>,
 }
 
 impl NodeFacts<'_> {
-    /// What is known of a node.
+    /// Collects the facts about a node.
     pub fn of<'a>(engine: &Engine, cluster: &Cluster, node: &'a Node, now: Timestamp) -> NodeFacts<'a> {
         let is_known = cluster.knows(&Scope::PodsOn(node.name.clone()));
         let stage = engine.node_stage(node).unwrap_or(NodeStage::Healthy);
-        // Pods matter to few nodes only. Of those that wait for their taint, a thousand in a large zone, none leaves yet, and to
-        // find that out takes a look at each.
+        // Only few nodes need their pods. A node that waits for its taint has no leaving pods, and a large zone may
+        // have a thousand such nodes: checking each would be slow.
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
         let counts = node.unschedulable && node.drained.is_some() && is_known;
         let leaving = is_tainted.then(|| engine.leaving_pods(cluster, node));
@@ -206,7 +206,7 @@ impl NodeFacts<'_> {
             leaving: leaving.is_some_and(|leaving| leaving.any),
             workload: counts.then(|| cluster.workload_pods(&node.name).count()),
         };
-        // That pods become known, or are no longer, is a change of no node and no pod.
+        // Pods may become known or unknown without a change of a node or pod.
         let is_counted = node.unschedulable && node.drained.is_some() && node.is_ready();
         let of_count = if is_counted { Expiry::AnyTime } else { Expiry::OnChange };
         let of_claim =
@@ -220,24 +220,24 @@ impl NodeFacts<'_> {
     }
 }
 
-/// The state of a node with what belongs to it.
+/// The state of a node with its details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeStateView {
     pub state: NodeState,
-    /// Since when, or since its last heartbeat where that is what is missing; none if nothing tells.
+    /// Start of the state, or the last heartbeat if heartbeats are missing; `None` if unknown.
     pub since: Option<Timestamp>,
-    /// How far its drain is; none if none runs, or its claim does not tell.
+    /// Progress of the drain; `None` if there is no drain or its progress is unknown.
     pub drain: Option<DrainCount>,
 }
 
 impl NodeStateView {
-    /// How far it is, or else how long it has lasted; none where neither is known.
+    /// The progress of a drain, or else the duration of the state; `None` if neither is known.
     pub fn detail(&self, now: Timestamp) -> Option<StateDetail> {
         let lasting = |since| StateDetail::Lasting(Span::from_secs(now.since(since).or_zero().as_secs()));
         self.drain.map(StateDetail::Progress).or(self.since.map(lasting))
     }
 
-    /// `Evicting 12s`, `Draining 3/8`, `Ready`: the state with its detail.
+    /// The state with its detail: `Evicting 12s`, `Draining 3/8`, `Ready`.
     pub fn text(&self, now: Timestamp) -> String {
         match self.detail(now) {
             Some(StateDetail::Progress(count)) => format!("{} {count}", self.state),
@@ -247,7 +247,7 @@ impl NodeStateView {
     }
 }
 
-/// What is said of a state beside its word.
+/// Detail that is shown beside a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateDetail {
     Progress(DrainCount),
@@ -255,7 +255,7 @@ pub enum StateDetail {
     Lasting(Span),
 }
 
-/// The drain of a node by an operation that runs here.
+/// Progress of a drain that this process runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeDrainCount {
     pub operation: OperationId,
@@ -263,14 +263,15 @@ pub struct NodeDrainCount {
 }
 
 impl Model {
-    /// The state of a node with what belongs to it; none until the engine has started.
+    /// Returns the state of a node with its details; `None` until the engine has started.
     pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
         let state = self.watchlist.state(&node.name)?;
         let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
         Some(NodeStateView { state, since: self.state_since(node, state), drain })
     }
 
-    /// How far the drain of a node is: by the operation that runs here, or else by the claim on the node.
+    /// Returns the progress of a drain: from the operation if it runs in this process, or else from the claim on the
+    /// node.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
         let claim = node.drain_claim.as_ref()?;
         let of_ours = self.drains.get(&node.name).filter(|drain| drain.operation == claim.operation);
@@ -299,14 +300,14 @@ impl Model {
     }
 }
 
-/// How far back changes count for the badge of a node that goes down and comes back.
+/// Period in which changes count for the badge of a flapping node.
 const FLAP_WINDOW: Span = Span::from_secs(600);
 
-/// From this many changes on a node has the badge.
+/// Minimum number of changes for the badge.
 const FLAPS: usize = 3;
 
-/// Which nodes went down and came back. An outage is one change, however many states the node goes through; a late
-/// heartbeat is none.
+/// Nodes that go down and come back. An outage is one change, whatever states the node passes through. A late heartbeat
+/// is not an outage.
 #[derive(Clone, Debug, Default)]
 pub struct Flaps(BTreeMap<NodeName, Flapping>);
 
@@ -318,7 +319,7 @@ struct Flapping {
 }
 
 impl Flaps {
-    /// The node has this state now; `is_new` if it was not known before.
+    /// Records the current state of a node; `is_new` if the node was not known before.
     pub fn record(&mut self, node: &NodeName, state: NodeState, is_new: bool, now: Timestamp) {
         let is_failing = state.is_failing();
         if !is_failing && !state.is_well() {
@@ -342,7 +343,7 @@ impl Flaps {
         self.0.remove(node);
     }
 
-    /// The watches broke then: what seemed to happen since was that nothing was seen.
+    /// Undoes the changes after the watches broke, since then they only showed that nothing was received.
     pub fn undo_after(&mut self, broke: Timestamp) {
         for known in self.0.values_mut() {
             while known.changes.pop_if(|at| *at > broke).is_some() {
@@ -351,14 +352,14 @@ impl Flaps {
         }
     }
 
-    /// How often the node went down or came back within ten minutes, if that is three times or more.
+    /// Returns how often the node went down or came back within ten minutes, if at least three times.
     pub fn count(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
         let changes = self.0.get(node)?.changes.iter();
         let count = changes.filter(|at| now.since(**at) < FLAP_WINDOW).count();
         (count >= FLAPS).then_some(count)
     }
 
-    /// The nodes that went down or came back so often, by name.
+    /// Returns the flapping nodes with their counts, by name.
     pub fn flapping(&self, now: Timestamp) -> impl Iterator<Item = (&NodeName, usize)> {
         self.0.keys().filter_map(move |node| Some((node, self.count(node, now)?)))
     }
@@ -373,7 +374,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// A node with this Ready condition and these facts, its last heartbeat so many seconds ago.
+    /// A node with these facts, whose last heartbeat was `heartbeat_age` seconds ago.
     struct Case {
         ready: Option<ConditionStatus>,
         stage: NodeStage,
@@ -382,9 +383,9 @@ mod tests {
         workload: Option<usize>,
         pressure: bool,
         cordoned: bool,
-        /// The age of a drain's claim.
+        /// Age of a drain's claim in seconds.
         claimed: Option<i64>,
-        /// Whether a drain of it ended.
+        /// Whether a drain of the node has ended.
         drained: bool,
     }
 
@@ -451,7 +452,7 @@ mod tests {
             (Case { claimed: None, workload: Some(0), drained: true, ..worked_on() }, NodeState::Drained),
             (Case { claimed: None, workload: Some(1), drained: true, ..worked_on() }, NodeState::Cordoned),
             (Case { claimed: None, workload: None, drained: true, ..worked_on() }, NodeState::Cordoned),
-            // Nobody drained it.
+            // The node has no pods, but nobody drained it.
             (Case { claimed: None, workload: Some(0), ..worked_on() }, NodeState::Cordoned),
             (Case { workload: Some(0), drained: true, ..READY_NODE }, NodeState::Ready),
             (READY_NODE, NodeState::Ready),

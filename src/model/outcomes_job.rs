@@ -1,4 +1,4 @@
-//! The work that finds out what becomes of every pod that is evicted: [`Model::next_outcomes_job`], [`OutcomesJob::work`].
+//! Background job that computes the outcome of every evicted pod: [`Model::next_outcomes_job`], [`OutcomesJob::work`].
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +22,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Copies of everything that outcomes are worked out from.
+/// Copies of all inputs of the outcomes.
 #[derive(Debug)]
 pub struct OutcomesJob {
     cluster: Cluster,
@@ -33,11 +33,12 @@ pub struct OutcomesJob {
     at: Timestamp,
 }
 
-/// The most looks at nodes that placing may take: pods times nodes. With more pods, the first are placed.
+/// Maximum number of node checks for placing, which are pods times nodes. With more pods, only the first are placed.
 const MAX_LOOKS: usize = 10_000_000;
 
 impl Model {
-    /// The next outcomes to work out; none while they are known, or nodes or pods are not.
+    /// Returns the next outcomes to compute; `None` if they are up to date, nothing leaves, or nodes or pods are
+    /// unknown.
     pub fn next_outcomes_job(&self, now: Timestamp) -> Option<OutcomesJob> {
         let changes = self.plan_revision()?;
         let leaving = &self.views.leaving;
@@ -57,7 +58,7 @@ impl Model {
         })
     }
 
-    /// Works out at once what becomes of the pods that leave, where that is not known.
+    /// Computes the outcomes of the leaving pods at once, unless they are up to date.
     pub fn run_outcomes(&mut self, now: Timestamp) {
         if let Some(job) = self.next_outcomes_job(now) {
             self.set_outcomes(job.work(None, &Cancellation::default()));
@@ -66,8 +67,8 @@ impl Model {
 }
 
 impl OutcomesJob {
-    /// Works them out; soon something of no use once it is cancelled. The snapshot of an earlier state, if there is one, saves
-    /// much of the time and the memory.
+    /// Computes the outcomes. Once cancelled, it returns early and the result must be discarded. The snapshot of an
+    /// earlier state, if given, saves much time and memory.
     pub fn work(self, earlier: Option<ClusterSnapshot>, cancellation: &Cancellation) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
         let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
@@ -81,7 +82,7 @@ impl OutcomesJob {
     }
 }
 
-/// The pods that have nowhere to run, by their node.
+/// The pods that have nowhere to run, by node.
 fn nowhere(
     cluster: &Cluster,
     by_pod: &BTreeMap<Key, PodOutcome>,
@@ -97,8 +98,8 @@ fn nowhere(
     nowhere
 }
 
-/// The pods whose eviction a budget would refuse now if all were asked for in order of time, each granted one using up a
-/// disruption; none if budgets are not known.
+/// The pods whose eviction a budget would refuse if all evictions were requested now in order of time, and each granted
+/// one used up a disruption. `None` if budgets are unknown.
 fn refused(
     cluster: &Cluster,
     leaving: &BTreeMap<Key, Timestamp>,

@@ -1,5 +1,5 @@
-//! The pods that wait for a node: why, since when, and what would help, worked out beside the loop
-//! ([`Model::next_pending_job`], [`PendingJob::work`]) by the scheduler's own filters.
+//! Pods that wait for a node: the cause, the time, and what would help. It is computed in the background
+//! ([`Model::next_pending_job`], [`PendingJob::work`]) with the scheduler's own filters.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
@@ -12,49 +12,49 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What would help the pods that wait for a node, at a moment.
+/// Advice for the pods that wait for a node, at a point in time.
 #[derive(Clone, Debug)]
 pub struct PendingPods {
-    /// How many changes there had been that placements may differ by.
+    /// Number of changes that may alter placements, as of the computation.
     changes: u64,
     by_pod: BTreeMap<Key, PendingAdvice>,
-    /// Why most of those wait that no node takes; none if some node takes each.
+    /// The most common cause among the pods that fit no node; `None` if there are none.
     most_common_cause: Option<Name>,
 }
 
 /// What would help a pod that waits for a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PendingAdvice {
-    /// A node takes it as things are: the scheduler has not tried again.
+    /// The pod fits this node now; the scheduler has not retried yet.
     Fits { node: NodeName },
-    /// It takes the place of pods of lower priority.
+    /// The pod fits the node after preempting pods of lower priority.
     Preempts { node: NodeName, pods: usize },
-    /// No node takes it.
+    /// The pod fits no node.
     Unschedulable {
-        /// In a few words: `no node has 4 CPU free`.
+        /// The cause in a few words: `no node has 4 CPU free`.
         cause: Name,
-        /// The most helpful first.
+        /// Remedies, the most helpful first.
         help: Vec<String>,
     },
-    /// The default scheduler does not try to place it.
+    /// The default scheduler does not try to place the pod.
     NotTried { why: Name },
-    /// There are too many pods to work it out for each.
+    /// There are too many different pods to compute advice for each.
     LeftOut,
 }
 
-/// The pods that wait for a node, in numbers.
+/// Number of the pods that wait for a node, and their longest wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PendingSummary {
-    /// Those that the scheduler could not place, or has not tried for a while.
+    /// Pods that the scheduler could not place, or has not tried for 30 s.
     pub pods: usize,
-    /// Since when the first of them waits.
+    /// When the longest wait began.
     pub since: Option<Timestamp>,
 }
 
-/// A pod that the scheduler has not tried for this long is Pending: it usually tries within a second.
+/// Time after which a pod that the scheduler has not tried counts as Pending. It usually tries within a second.
 const NOT_TRIED: Span = Span::from_secs(30);
 
-/// The reason of a pod that the scheduler may not try: somebody holds it back on purpose.
+/// PodScheduled reason of a pod with scheduling gates. Such a pod is held back on purpose, so it is not Pending here.
 const GATED: &str = "SchedulingGated";
 
 impl PendingSummary {
@@ -73,7 +73,7 @@ impl PendingSummary {
     }
 }
 
-/// Copies of everything that the advice is worked out from.
+/// Copies of all inputs of the advice.
 #[derive(Debug)]
 pub struct PendingJob {
     cluster: Cluster,
@@ -81,13 +81,13 @@ pub struct PendingJob {
     changes: u64,
 }
 
-/// The most looks at nodes that the advice may take: different pods times nodes, and what may be lifted for each.
+/// Maximum number of node checks for the advice: different pods, times nodes, times [`LOOKS_PER_POD`].
 const MAX_LOOKS: usize = 10_000_000;
-/// How often all nodes are looked at for one pod.
+/// Number of times all nodes are checked for one pod, with constraints lifted in turn.
 const LOOKS_PER_POD: usize = 14;
 
 impl PendingAdvice {
-    /// A stable word for it.
+    /// Stable word for the advice.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Fits { .. } => "fits",
@@ -98,7 +98,7 @@ impl PendingAdvice {
         }
     }
 
-    /// What would help first, in a few words; none if that is not known.
+    /// The most helpful remedy in a few words; `None` if none is known.
     pub fn first(&self) -> Option<String> {
         match self {
             Self::Fits { node } => Some(format!("fits {node} now: wait for the scheduler")),
@@ -112,7 +112,7 @@ impl PendingAdvice {
         }
     }
 
-    /// Everything that would help, one line each.
+    /// All remedies, one a line.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Unschedulable { help, .. } => help.clone(),
@@ -121,14 +121,14 @@ impl PendingAdvice {
     }
 }
 
-/// Since when a pod waits for a node: since the scheduler has said so, or since it was created.
+/// When the wait of a pod began: when the scheduler reported it, or else when the pod was created.
 pub fn pending_since(cluster: &Cluster, pod: &Pod) -> Timestamp {
     let said = pod.unscheduled.as_ref().and_then(|unscheduled| unscheduled.since);
     cluster.local(said.unwrap_or(pod.created))
 }
 
-/// Why a pod waits for a node, as the scheduler says in its PodScheduled condition, shortened to the cause:
-/// `3 Insufficient cpu, 21 had untolerated taint {dedicated: gpu}`.
+/// The cause of a pod's wait, shortened from the scheduler's PodScheduled condition: `3 Insufficient cpu, 21 had
+/// untolerated taint {dedicated: gpu}`.
 pub fn pending_cause(pod: &Pod) -> String {
     let Some(unscheduled) = pod.unscheduled.as_deref() else {
         return "the scheduler has not tried yet".into();
@@ -145,29 +145,30 @@ pub fn pending_cause(pod: &Pod) -> String {
 }
 
 impl Model {
-    /// The pods that wait for a node, those that have waited longest first.
+    /// Returns the pods that wait for a node, the longest wait first.
     pub fn pending_pods(&self) -> Vec<&Arc<Pod>> {
         let mut pods: Vec<&Arc<Pod>> = self.cluster.unscheduled_pods().collect();
         pods.sort_by_cached_key(|pod| (pending_since(&self.cluster, pod), pod.key.clone()));
         pods
     }
 
-    /// What would help a pod that waits for a node; none while it is worked out.
+    /// Returns the advice for a pod that waits for a node; `None` while it is being computed.
     pub fn pending_advice(&self, pod: &Key) -> Option<&PendingAdvice> {
         self.pending.as_ref()?.by_pod.get(pod)
     }
 
-    /// Why most of the pods that no node takes wait: `no node has 4 CPU free`. None while that is worked out.
+    /// Returns the most common cause among pods that fit no node: `no node has 4 CPU free`. `None` if there are none,
+    /// and while it is being computed.
     pub fn most_common_pending_cause(&self) -> Option<&Name> {
         self.pending.as_ref()?.most_common_cause.as_ref()
     }
 
-    /// What is missing of what the advice rests on.
+    /// Missing inputs of the advice.
     pub fn pending_gaps(&self) -> Gaps {
         self.headroom_gaps()
     }
 
-    /// The next advice to work out; none while it is known, no pod waits, or nodes or pods are not known.
+    /// Returns the next advice to compute; `None` if it is up to date, no pod waits, or an input is missing.
     pub fn next_pending_job(&self) -> Option<PendingJob> {
         if self.cluster.unscheduled_count() == 0 || !self.headroom_gaps().is_empty() {
             return None;
@@ -179,14 +180,14 @@ impl Model {
         Some(PendingJob { cluster: self.cluster.clone(), version: self.settings.version, changes })
     }
 
-    /// Works out at once what would help, where that is not known.
+    /// Computes the advice at once, unless it is up to date.
     pub fn run_pending(&mut self) {
         if let Some(job) = self.next_pending_job() {
             self.set_pending(job.work(None));
         }
     }
 
-    /// Takes new advice, and returns what was there before.
+    /// Stores new advice and returns the previous one.
     pub fn set_pending(&mut self, pending: PendingPods) -> Option<Arc<PendingPods>> {
         self.results += 1;
         self.pending.replace(Arc::new(pending))
@@ -194,14 +195,14 @@ impl Model {
 }
 
 impl PendingJob {
-    /// Works it out. The snapshot of an earlier state, if there is one, saves much of the time and the memory.
+    /// Computes the advice. The snapshot of an earlier state, if given, saves much time and memory.
     pub fn work(self, earlier: Option<ClusterSnapshot>) -> PendingPods {
         let Self { cluster, version, changes } = self;
         let ClusterSnapshot { cluster, mut snapshot } = ClusterSnapshot::new(cluster, version, earlier);
         let most = (MAX_LOOKS / LOOKS_PER_POD / cluster.nodes().len().max(1)).max(1);
         let mut pods: Vec<&Arc<Pod>> = cluster.unscheduled_pods().collect();
         pods.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
-        // Pods of one workload mostly differ in their names only.
+        // Pods of one workload mostly differ only in their names.
         let mut known: Vec<(SchedulingRequest, PendingAdvice)> = Vec::new();
         let mut by_pod = BTreeMap::new();
         for pod in pods {

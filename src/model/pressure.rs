@@ -1,4 +1,4 @@
-//! Node pressure: what kubelets have measured while somebody looked, and what follows from it.
+//! Node pressure: measurements of kubelets, taken while somebody looked, and their consequences.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -17,21 +17,21 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How many measurements of a node are kept: an hour of them.
+/// Maximum number of measurements kept for a node: one hour.
 const MOST_SAMPLES: usize = 360;
 
-/// Of how many nodes measurements are kept; those of the one that was not asked for longest go first.
+/// Maximum number of nodes with measurements; those of the node whose last measurement is the oldest are dropped first.
 const MOST_NODES: usize = 64;
 
-/// What the kubelets that were asked have said.
+/// Readings of the kubelets that were queried.
 #[derive(Clone, Debug, Default)]
 pub struct PressureReadings(BTreeMap<NodeName, Arc<NodeReadings>>);
 
-/// What one kubelet has said.
+/// Readings of one kubelet.
 #[derive(Clone, Debug)]
 struct NodeReadings {
     last: KubeletReport,
-    /// The levels, the oldest first.
+    /// Levels of the signals, oldest first.
     samples: VecDeque<(Timestamp, Vec<(EvictionSignal, i64)>)>,
     manager: EvictionManager,
     pass: PressurePass,
@@ -39,18 +39,18 @@ struct NodeReadings {
     eviction: Option<KubeletEviction>,
 }
 
-/// What a kubelet evicts.
+/// An eviction by a kubelet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KubeletEviction {
     pub condition: PressureCondition,
-    /// How many pods at most: freed images may be enough.
+    /// Maximum number of pods; deleting images may free enough.
     pub pods: usize,
-    /// When it begins, unless the resource is as usual before.
+    /// When it begins, unless the resource recovers earlier.
     pub at: Timestamp,
 }
 
 impl PressureReadings {
-    /// Keeps what a kubelet said, and follows what it does about that.
+    /// Stores a report and updates what the kubelet does about it.
     fn on_report(&mut self, node: &Node, report: KubeletReport, version: ServerVersion) {
         let settings = thresholds(&report, rules_of(node, version));
         let before = self.0.remove(&node.name).map(Arc::unwrap_or_clone);
@@ -77,7 +77,7 @@ impl PressureReadings {
     }
 }
 
-/// The live usage of nodes (metrics.k8s.io).
+/// Live usage of nodes (metrics.k8s.io).
 #[derive(Clone, Debug)]
 pub struct NodeUsage {
     /// When it was read.
@@ -90,18 +90,18 @@ pub struct NodeUsage {
 pub struct NodePressure {
     /// The pressure conditions that the node reports as True.
     pub conditions: Vec<PressureCondition>,
-    /// Where usage comes from, and when it was measured; or why it is not known.
+    /// Source and time of the usage, or why it is unknown.
     pub usage: Result<(UsageSource, Timestamp), String>,
-    /// Why the thresholds are upstream's defaults; none if they are the kubelet's own.
+    /// Why upstream's default thresholds are used; `None` if they are the kubelet's own.
     pub assumed_thresholds: Option<String>,
-    /// Thresholds of the kubelet that could not be read.
+    /// Thresholds of the kubelet that could not be parsed.
     pub ignored_thresholds: Vec<String>,
-    /// The signals that have a threshold; and memory, disk and process ids, if they are measured.
+    /// Signals that have a threshold, and memory, disk and process ids if measured.
     pub signals: Vec<SignalPressure>,
-    /// What happens for the signal that is nearest to its threshold, or the one that was asked for.
+    /// Eviction order for the requested signal, or for the one nearest to its threshold.
     pub order: EvictionOrder,
     pub rules: KubeletRules,
-    /// In bytes; none if it is not known.
+    /// In bytes; `None` if unknown.
     pub memory_capacity: Option<i64>,
 }
 
@@ -111,22 +111,22 @@ pub struct SignalPressure {
     pub signal: EvictionSignal,
     pub level: Option<SignalLevel>,
     pub thresholds: Vec<Threshold>,
-    /// The levels of the session, the oldest first.
+    /// Levels of this session, oldest first.
     pub samples: Vec<i64>,
-    /// When the level reaches the nearest threshold, if it goes on to fall as it does.
+    /// Time until the level reaches the nearest threshold at the current trend.
     pub reaches_threshold: Option<Span>,
-    /// The threshold that is met and when it evicts.
+    /// The threshold that is met, and when the kubelet evicts because of it.
     pub evicts: Option<(Threshold, Timestamp)>,
 }
 
 impl SignalPressure {
-    /// The threshold that is met first when the level falls.
+    /// The threshold that a falling level meets first.
     pub fn nearest(&self) -> Option<&Threshold> {
         let capacity = self.level?.capacity;
         self.thresholds.iter().max_by_key(|threshold| threshold.level(capacity))
     }
 
-    /// How far the level is above its nearest threshold; below it if negative.
+    /// Distance of the level from its nearest threshold; negative below it.
     pub fn distance(&self) -> Option<i64> {
         let level = self.level?;
         Some(level.available.saturating_sub(self.nearest()?.level(level.capacity)))
@@ -140,7 +140,7 @@ impl SignalPressure {
 }
 
 impl Model {
-    /// What is known about pressure on a node, looked at for one signal or for the one nearest to its threshold.
+    /// Returns what is known about pressure on a node, for `signal` or for the signal nearest to its threshold.
     pub fn node_pressure(&self, node: &Node, signal: Option<EvictionSignal>) -> Option<NodePressure> {
         let readings = self.pressure.0.get(&node.name)?;
         let rules = rules_of(node, self.settings.version);
@@ -163,7 +163,7 @@ impl Model {
         })
     }
 
-    /// Keeps what a kubelet said.
+    /// Stores the report of a kubelet.
     pub fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport) {
         let Some(node) = self.cluster.node(node).cloned() else { return };
         self.pressure.on_report(&node, report, self.settings.version);
@@ -187,7 +187,8 @@ impl Model {
         (pods > 0).then_some(KubeletEviction { condition: signal.condition(), pods, at })
     }
 
-    /// The nodes whose kubelets evict pods, or will if nothing changes, as far as they were asked and report pressure still.
+    /// Returns the nodes whose kubelets evict pods, or will if nothing changes. Only nodes that were queried and still
+    /// report pressure are included.
     pub fn evicting_kubelets(&self) -> impl Iterator<Item = (&NodeName, KubeletEviction)> {
         let reports_it = |name: &NodeName, eviction: &KubeletEviction| {
             self.cluster.node(name).is_some_and(|node| reported(node).contains(&eviction.condition))
@@ -196,7 +197,7 @@ impl Model {
         evicting.filter(move |(name, eviction)| reports_it(name, eviction))
     }
 
-    /// Keeps what metrics.k8s.io said of all nodes. After an error, what it said before is kept for a while.
+    /// Stores the usage of all nodes from metrics.k8s.io. After an error, the previous usage is kept for three minutes.
     pub fn on_node_usage(&mut self, usage: Result<BTreeMap<NodeName, UsageMetric>, String>, now: Timestamp) {
         const STALE: Span = Span::from_secs(180);
         match usage {
@@ -208,10 +209,10 @@ impl Model {
         }
     }
 
-    /// The nodes that report pressure: their kubelets are asked even if nobody looks.
+    /// Nodes that report pressure. Their kubelets are queried even if nobody looks.
     pub fn nodes_under_pressure(&self) -> BTreeSet<NodeName> {
         let nodes: Vec<&Arc<Node>> = if self.engine.is_some() {
-            // None of those that are Ready is under pressure, and most are.
+            // Ready nodes are not under pressure, and most nodes are Ready.
             self.watchlist.notable().filter_map(|(name, _)| self.cluster.node(name)).collect()
         } else {
             self.cluster.nodes().iter().collect()
@@ -222,7 +223,7 @@ impl Model {
 }
 
 impl NodeReadings {
-    /// The signals that matter, in their order.
+    /// The relevant signals in their usual order.
     fn signals(&self, settings: &EvictionSettings, stats: &NodeStats) -> Vec<SignalPressure> {
         let signals = EvictionSignal::ALL.into_iter().map(|signal| SignalPressure {
             signal,
@@ -252,7 +253,7 @@ impl NodeReadings {
         })
     }
 
-    /// The trend of the last ten minutes, continued.
+    /// Time until the threshold is reached, if the trend of the last ten minutes continues.
     fn reaches(&self, signal: &SignalPressure) -> Option<Span> {
         const RECENT: Span = Span::from_secs(600);
         let (level, threshold) = (signal.level?, signal.nearest()?);
@@ -262,20 +263,20 @@ impl NodeReadings {
 }
 
 impl KubeletReport {
-    /// Where usage comes from, and when it was measured on our clock.
+    /// Source of the usage, and when it was measured by the local clock.
     fn usage(&self, cluster: &Cluster) -> Result<(UsageSource, Timestamp), String> {
         let stats = self.stats.as_ref().map_err(Clone::clone)?;
         Ok((self.source, stats.measured.map_or(self.at, |at| cluster.local(at))))
     }
 }
 
-/// The signal that is nearest to its threshold; memory if none is measured.
+/// The signal nearest to its threshold; memory if none is measured.
 fn most_pressing(signals: &[SignalPressure]) -> EvictionSignal {
     let distances = signals.iter().filter_map(|signal| Some((signal.distance_share()?, signal.signal)));
     distances.min().map_or(EvictionSignal::Memory, |(_, signal)| signal)
 }
 
-/// The kubelet's thresholds; upstream's defaults where they may not be read.
+/// The kubelet's thresholds; upstream's defaults if they could not be read.
 fn thresholds(report: &KubeletReport, rules: KubeletRules) -> EvictionSettings {
     report.settings.clone().unwrap_or_else(|_| EvictionSettings::defaults(rules))
 }
@@ -287,7 +288,7 @@ fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
 
 /// The pressure conditions that a node reports as True.
 fn reported(node: &Node) -> Vec<PressureCondition> {
-    // Of most nodes only Ready is True: the others' names need not be read.
+    // Most nodes have only Ready as True, so checking the status first avoids comparing names.
     let is_true = |kind: &PressureCondition| {
         let mut conditions = node.conditions.iter();
         conditions
@@ -312,7 +313,7 @@ mod tests {
         Timestamp::from_secs(seconds)
     }
 
-    /// A node with two pods that use 2 GiB each.
+    /// Returns a model with a node and two pods that use 2 GiB each.
     fn model(memory_pressure: ConditionStatus) -> Model {
         let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), at(0));
         let condition = |kind: &str, status| Condition { kind: kind.into(), status, ..Condition::default() };

@@ -1,51 +1,50 @@
-//! What happened to a node or a pod: what this session saw of it and the Events about it, in one order of time.
+//! Timeline of a node or a pod: journal entries of this session and Events, merged by time.
 
 use super::{JournalEntry, JournalSubject, Model};
 use kordon_core::cluster::{ClusterEvent, Key, NodeName, event::fold};
 use kordon_time::Timestamp;
 
-/// Entries of a timeline that are shown; the journal has the others.
+/// Maximum number of entries shown; the journal has the others.
 const SHOWN: usize = 60;
 
-/// One thing that happened, the last time that it did.
+/// Something that happened, at the last time it did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineEntry {
-    /// None of an Event without a time.
+    /// `None` for an Event without a time.
     pub at: Option<Timestamp>,
     pub source: TimelineSource,
 }
 
-/// Who said so.
+/// Source of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimelineSource {
     /// The journal of this session.
     Session(JournalEntry),
-    /// A component of the cluster: Events of one reason, type and source, folded.
+    /// A component of the cluster: Events of one reason, type and source, folded into one.
     Cluster(ClusterEvent),
 }
 
-/// The newest entries, and how many there are in all.
+/// The newest entries, and the total number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// The newest first.
+    /// Newest first.
     pub entries: Vec<TimelineEntry>,
     pub total: usize,
 }
 
 impl Model {
-    /// What happened to a node and to pods while they were on it.
+    /// Timeline of a node and of pods while they were on it.
     pub fn timeline_of_node(&self, node: &NodeName, events: &[ClusterEvent]) -> Timeline {
         self.timeline(self.journal.about_node(node), |subject| subject.node() == Some(node), events)
     }
 
-    /// What happened to a pod.
+    /// Timeline of a pod.
     pub fn timeline_of_pod(&self, pod: &Key, events: &[ClusterEvent]) -> Timeline {
         let is_it = |subject: &JournalSubject| matches!(subject, JournalSubject::Pod(own, _) if own == pod);
         self.timeline(self.journal.about_pod(pod), is_it, events)
     }
 
-    /// Merges entries of the journal with Events. Of the objects that something happened to at once, only those that are
-    /// meant are named.
+    /// Merges journal entries with Events. Entries about several objects are reduced to those that `is_meant` selects.
     fn timeline<'a>(
         &self,
         seen: impl DoubleEndedIterator<Item = &'a JournalEntry>,
@@ -73,7 +72,7 @@ impl Model {
 }
 
 impl TimelineEntry {
-    /// Whether two entries are of the same thing, which may have happened again in between.
+    /// Whether two entries are about the same thing, which may have happened again in between.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.source, &other.source) {
             (TimelineSource::Session(one), TimelineSource::Session(other)) => {

@@ -1,10 +1,10 @@
-//! Upgrades of nodes that go on in this session: how many nodes have the new version.
+//! Upgrades of nodes that run in this session, and how many nodes have the new version.
 
 use std::{collections::BTreeMap, fmt};
 
 use kordon_core::cluster::{Applied, Name, Node};
 
-/// How many nodes have which versions.
+/// Number of nodes with each version.
 #[derive(Clone, Debug, Default)]
 pub struct NodeUpgrades {
     kubelet: Versions,
@@ -14,18 +14,18 @@ pub struct NodeUpgrades {
 /// The versions of one program on the nodes.
 #[derive(Clone, Debug, Default)]
 struct Versions {
-    /// How many nodes have each. None is zero.
+    /// Number of nodes with each version; never zero.
     counts: BTreeMap<Name, usize>,
-    /// The version that a node changed to last.
+    /// The version to which a node changed last.
     newest: Option<Name>,
 }
 
-/// How far an upgrade has come: `kernel 6.1.0-41 on 3 of 24`.
+/// Progress of an upgrade: `kernel 6.1.0-41 on 3 of 24`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUpgrade {
     pub program: &'static str,
     pub version: Name,
-    /// How many nodes have it.
+    /// Number of nodes with the new version.
     pub nodes: usize,
     pub of: usize,
 }
@@ -38,7 +38,7 @@ impl fmt::Display for NodeUpgrade {
 }
 
 impl NodeUpgrades {
-    /// Follows a change of the cluster.
+    /// Updates the counts for a change of the cluster.
     pub fn on_applied(&mut self, applied: &Applied) {
         let Applied::Node(delta) = applied else { return };
         let version = |of: fn(&Node) -> &Name| (delta.old.as_deref().map(of), delta.new.as_deref().map(of));
@@ -46,7 +46,7 @@ impl NodeUpgrades {
         self.kernel.on_change(version(|node| &node.kernel_version));
     }
 
-    /// The upgrades that have begun in this session and are not everywhere.
+    /// Returns the upgrades that began in this session and have not reached all nodes.
     pub fn running(&self) -> impl Iterator<Item = NodeUpgrade> {
         [("kubelet", &self.kubelet), ("kernel", &self.kernel)]
             .into_iter()
@@ -103,7 +103,7 @@ mod tests {
             applied.iter().for_each(|applied| upgrades.on_applied(applied));
             upgrades.running().map(|upgrade| upgrade.to_string()).collect::<Vec<_>>().join(" · ")
         };
-        // Pools that differ are no upgrade.
+        // Node pools with different versions are not an upgrade.
         assert_eq!(running("a", Some("6.1")), "");
         assert_eq!(running("b", Some("6.1")), "");
         assert_eq!(running("gpu", Some("5.15")), "");

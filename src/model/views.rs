@@ -1,4 +1,4 @@
-//! What the engine knows of the nodes and pods that something is about to happen to, asked once and shown many times.
+//! Views of the engine's state, cached for rendering.
 
 use std::sync::Arc;
 
@@ -14,35 +14,35 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// What the engine knew at one moment.
+/// State of the engine at one time.
 #[derive(Clone, Debug, Default)]
 pub struct Views {
     pub taken: Timestamp,
-    /// None until the engine has started.
+    /// `None` until the engine has started.
     pub confidence: Option<Confidence>,
     pub zones: Vec<ZoneView>,
     pub leaving: Arc<Leaving>,
     pub counts: EvictionCounts,
     /// The pods that wait for a node.
     pub pending: PendingSummary,
-    /// The drains that a budget blocks, by node.
+    /// Drains that a budget blocks, by node.
     pub blocked_drains: Vec<BlockedDrain>,
     pub revision: Revision,
 }
 
-/// Counts the changes of what is known, as of the last refresh: while the counts stay the same, so do the lists made from it,
-/// and a screen that showed it has nothing to show but the time.
+/// Revisions as of the last refresh. While they stay the same, so do the lists made from the model, and a screen that
+/// showed them only has to update times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revision {
-    /// Changes of node objects, heartbeats apart.
+    /// Changes of node objects other than heartbeats.
     pub nodes: u64,
     /// Changes of the nodes' states.
     pub states: u64,
-    /// Changes of zones, and of how far predictions can be trusted.
+    /// Changes of zones and of the confidence of predictions.
     pub zones: u64,
     /// Changes of the next events of nodes.
     pub next: u64,
-    /// Changes of evictions, and of what becomes of them.
+    /// Changes of evictions and their outcomes.
     pub evictions: u64,
     /// Changes of the pods that wait for a node.
     pub unscheduled: u64,
@@ -50,20 +50,20 @@ pub struct Revision {
     pub moves: u64,
     pub departures: u64,
     pub journal: u64,
-    /// Results of forecasts and of other work beside the loop.
+    /// Results of forecasts and other background work.
     pub results: u64,
 }
 
-/// Who the controller is, as far as is known.
+/// Who the controller is, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Leadership<'a> {
     /// A controller manager holds the Lease kube-system/kube-controller-manager.
     Held(&'a LeaderLease),
-    /// The Lease exists and has no holder.
+    /// The Lease exists but has no holder.
     Released,
     /// The Lease does not exist: no controller runs, or one without leader election.
     NoLease,
-    /// We may not read the Lease.
+    /// kordon has no permission to read the Lease.
     Forbidden,
     /// The server has not answered yet.
     Unknown,
@@ -78,14 +78,14 @@ impl Views {
 }
 
 impl Model {
-    /// Asks the engine about the nodes and pods that something is about to happen to. It is asked about the others when they
-    /// are shown ([`Model::health`]): with 5,000 nodes, most are healthy and few are on screen.
+    /// Updates the views: nodes, zones, and the pods that leave. Other nodes are looked up when shown
+    /// ([`Model::health`]), because with 5,000 nodes most are healthy and few are on screen.
     pub fn refresh(&mut self, now: Timestamp) {
         self.refresh_nodes(now);
         self.refresh_leaving(now);
     }
 
-    /// The same for nodes and zones alone, where what leaves is worked out beside the loop.
+    /// Updates the views of nodes and zones only. The leaving pods are then computed in the background.
     pub fn refresh_nodes(&mut self, now: Timestamp) {
         self.departures.expire(now);
         let counted = Revision {
@@ -129,7 +129,7 @@ impl Model {
         };
     }
 
-    /// The drains that budgets block, ours and those of others.
+    /// Drains that budgets block, those of other clients included.
     fn find_blocked_drains(&self, now: Timestamp) -> Vec<BlockedDrain> {
         let rules = EvictionRules::of(self.settings.version);
         let draining = self.watchlist.notable().filter(|(_, state)| *state == NodeState::Draining);
@@ -142,7 +142,7 @@ impl Model {
             .collect()
     }
 
-    /// Who the controller is, as far as is known.
+    /// Returns who the controller is, as far as it is known.
     pub fn leadership(&self) -> Leadership<'_> {
         match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
             (Some(lease), _) if lease.holder.is_empty() => Leadership::Released,
@@ -153,18 +153,19 @@ impl Model {
         }
     }
 
-    /// What the controller believes of a node; none until the engine has started and a pass has seen the node.
+    /// Returns the controller's view of a node; `None` until the engine has started and a monitor pass has seen the
+    /// node.
     pub fn health(&self, node: &Node) -> Option<NodeView> {
         self.engine.as_ref()?.node_view(node)
     }
 
-    /// The last heartbeat of a node, and from when on it counts as late or silent; none until the engine has started.
+    /// Returns the last heartbeat of a node and when it becomes late or silent; `None` until the engine has started.
     pub fn silence(&self, node: &Node) -> Option<Silence> {
         Some(self.engine.as_ref()?.silence(&self.cluster, node))
     }
 
-    /// The last heartbeat of a node: what the engine has seen, or until it has started the renew time of the Lease, if that is
-    /// listed already.
+    /// Returns the last heartbeat of a node as seen by the engine. Before the engine has started, it is the renew time
+    /// of the Lease, if listed.
     pub fn last_heartbeat(&self, node: &Node) -> Option<Timestamp> {
         let renewed = || self.cluster.lease(&node.name)?.renewed.map(|renewed| self.cluster.local(renewed));
         self.silence(node).map(|silence| silence.heartbeat).or_else(renewed)

@@ -1,5 +1,5 @@
-//! Which nodes are abnormal and the state of each, kept up to date by changes, so that a refresh costs by what has changed and
-//! not by the cluster.
+//! Abnormal nodes and the state of every node, updated incrementally: a refresh costs time for changes only, not for
+//! the whole cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,20 @@ use kordon_core::{
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
 
-/// Nodes that are late so soon are looked for all at once: that costs less than a look at each node that renews its Lease.
+/// Look-ahead for late nodes. One search for all of them costs less than a look at every node that renews its Lease.
 const LOOK_AHEAD: Span = Span::from_secs(1);
 
-/// They are looked for at least this often: until then, nodes that are new have a time of their own.
+/// Maximum time between two searches. New nodes have a time of their own until the next search.
 const LOOK_AHEAD_EVERY: Span = Span::from_secs(10);
 
-/// A node is late after a time, not at it.
+/// One nanosecond: a node becomes late after a time, not at it.
 const MOMENT: Span = Span::from_nanos(1);
 
-/// The nodes that something is happening or may happen to, and the state of every node.
+/// Abnormal nodes, and the state of every node.
 ///
-/// A node is looked at after it changed, when its heartbeat is late or what is known of it does not hold any longer, and after its
-/// Lease or its pods changed while it is abnormal or in any other state than Ready. In between it costs nothing,
-/// though it may be one of the thousand of a zone that is down.
+/// A node is examined after it changed, when its heartbeat is late, and when a known fact about it expires. If it is
+/// abnormal or in another state than Ready, it is also examined after its Lease or its pods changed. Otherwise it costs
+/// no time, even as one of the thousand nodes of a failed zone.
 #[derive(Clone, Debug, Default)]
 pub struct NodeWatchlist {
     seen: BTreeMap<NodeName, Seen>,
@@ -35,58 +35,58 @@ pub struct NodeWatchlist {
     /// The nodes and their states by zone. No zone is empty.
     zones: BTreeMap<ZoneKey, ZoneNodes>,
     zone_names: ZoneNames,
-    /// The longest name of a node so far, in characters.
+    /// Length of the longest node name so far, in characters.
     longest_name: usize,
-    /// The nodes that are not Ready.
+    /// Nodes that are not Ready.
     notable: BTreeSet<NodeName>,
-    /// How many nodes are in each state that any is in.
+    /// Number of nodes in each state; never zero.
     counts: BTreeMap<NodeState, usize>,
     flaps: Flaps,
-    /// Counts changes of states.
+    /// Number of state changes.
     revision: u64,
-    /// Nodes that changed, or whose Lease is new or gone, since the last update.
+    /// Nodes that changed since the last update, or whose Lease was created or deleted.
     changed: BTreeSet<NodeName>,
-    /// Nodes whose Lease changed since the last update, without those whose renewal tells nothing new.
+    /// Nodes whose Lease changed since the last update. Renewals that change nothing are left out.
     renewed: BTreeSet<NodeName>,
-    /// Whether all nodes are to be looked at that are abnormal or not Ready.
+    /// Whether the next update examines all nodes that are abnormal or not Ready.
     all_changed: bool,
-    /// When nodes have to be looked at although nothing has changed, by time and name.
+    /// Times at which nodes must be examined without a change, by time and name.
     due: BTreeSet<(Timestamp, NodeName)>,
-    /// Until then no calm node is late that is not due sooner.
+    /// Until this time, no calm node becomes late unless `due` has it.
     calm_until: Timestamp,
-    /// The clock that those times were worked out with; none where the next update looks at all nodes.
+    /// The clock used to compute those times; `None` if the next update examines all nodes.
     clock: Option<ClusterClock>,
-    /// The time of the last update.
+    /// Time of the last update.
     updated: Timestamp,
 }
 
-/// The nodes of a zone by name, and the state of each.
+/// The nodes of a zone by name, with the state of each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneNodes {
     names: Vec<NodeName>,
-    /// Side by side: each frame reads them all.
+    /// Parallel to `names`, in one array because each frame reads all states.
     states: Vec<NodeState>,
 }
 
-/// What is known of a node since the last look at it.
+/// What the last look at a node found, and its zone.
 #[derive(Clone, Debug)]
 struct Seen {
     zone: ZoneKey,
     look: Look,
 }
 
-/// What a look at a node found.
+/// Result of a look at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
     state: NodeState,
     is_abnormal: bool,
     is_silent: bool,
-    /// When to look again although nothing has changed; none if it stays as it is.
+    /// When to look again without a change; `None` if not needed.
     again: Option<Timestamp>,
 }
 
 impl NodeWatchlist {
-    /// Follows a change of the cluster, after the engine.
+    /// Records a change of the cluster. The engine must have handled it before.
     pub fn on_applied(&mut self, applied: &Applied, engine: Option<&Engine>) {
         match applied {
             Applied::Node(delta) => {
@@ -95,7 +95,8 @@ impl NodeWatchlist {
             Applied::Lease(Delta { old: Some(_), new: Some(lease) }) => {
                 let name = &lease.node;
                 let is_hastened = || engine.is_some_and(|engine| engine.heartbeats().is_hastened(name));
-                // Most nodes are Ready, renew their Leases every few seconds, and are late later with each renewal.
+                // Most nodes are Ready and renew their Leases every few seconds, and each renewal postpones the time at
+                // which they are late.
                 if self.abnormal.contains(name) || self.notable.contains(name) || is_hastened() {
                     self.renewed.insert(name.clone());
                 }
@@ -114,18 +115,18 @@ impl NodeWatchlist {
         }
     }
 
-    /// The engine has read all heartbeats again: the next update looks at all nodes.
+    /// Makes the next update examine all nodes, because the engine has reread all heartbeats.
     pub fn on_engine_restarted(&mut self) {
         self.clock = None;
     }
 
-    /// Looks at the nodes that may have changed their state since the last update. While the watches are down, `now` is when
-    /// they broke.
+    /// Examines the nodes whose state may have changed since the last update. While the watches are down, `now` is the
+    /// time at which they broke.
     pub fn update(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
         match self.clock.replace(cluster.clock()) {
             None => self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone())),
             Some(clock) if clock != cluster.clock() => {
-                // Renewals of Leases were put into our time as they came.
+                // Only these nodes need it: renewals of Leases were already converted to local time when they arrived.
                 self.changed.extend(engine.without_renewals(cluster).map(|node| node.name.clone()));
                 self.all_changed = true;
             }
@@ -160,8 +161,8 @@ impl NodeWatchlist {
         debug_assert_eq!(self.outdated(engine, cluster, now), None, "a look would find something else");
     }
 
-    /// Finds the nodes that will be late within the next second unless they renew their Leases: each of those has its own time to
-    /// be looked at, the others need none.
+    /// Finds the nodes that will be late within the next second unless they renew their Leases. Each gets a time at
+    /// which it is examined; the others need none.
     fn look_ahead(&mut self, engine: &Engine, now: Timestamp) {
         let horizon = now + LOOK_AHEAD;
         self.calm_until = now + LOOK_AHEAD_EVERY;
@@ -177,7 +178,7 @@ impl NodeWatchlist {
         }
     }
 
-    /// A node that would look different now.
+    /// Returns a node whose state is out of date, for a debug assertion.
     fn outdated(
         &self,
         engine: &Engine,
@@ -192,83 +193,84 @@ impl NodeWatchlist {
         })
     }
 
-    /// The nodes that are not ready, have a NoExecute taint or are silent, by name.
+    /// Returns the nodes that are not ready, have a NoExecute taint or are silent, by name.
     pub fn abnormal(&self) -> &BTreeSet<NodeName> {
         &self.abnormal
     }
 
-    /// The nodes that were silent at the last update ([`Silence`]), by name.
+    /// Returns the nodes that were silent at the last update ([`Silence`]), by name.
     pub fn silent(&self) -> &BTreeSet<NodeName> {
         &self.silent
     }
 
-    /// The state of a node; none before the first update that knows the node.
+    /// Returns the state of a node; `None` until an update has seen the node.
     pub fn state(&self, node: &NodeName) -> Option<NodeState> {
         self.seen.get(node).map(|seen| seen.look.state)
     }
 
-    /// The states of all nodes that have one, by name.
+    /// Returns the states of all nodes that have one, by name.
     pub fn states(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
         self.seen.iter().map(|(name, seen)| (name, seen.look.state))
     }
 
-    /// The nodes that have a state, by name.
+    /// Returns the nodes that have a state, by name.
     pub fn names(&self) -> impl Iterator<Item = &NodeName> {
         self.seen.keys()
     }
 
-    /// The nodes of each zone.
+    /// Returns the nodes of each zone.
     pub fn zones(&self) -> &BTreeMap<ZoneKey, ZoneNodes> {
         &self.zones
     }
 
-    /// What the zones are called where room is short.
+    /// Returns the short names of zones.
     pub fn zone_names(&self) -> &ZoneNames {
         &self.zone_names
     }
 
-    /// The zone of a node; none before the first update that knows the node.
+    /// Returns the zone of a node; `None` until an update has seen the node.
     pub fn zone(&self, node: &NodeName) -> Option<&ZoneKey> {
         self.seen.get(node).map(|seen| &seen.zone)
     }
 
-    /// The length of the longest name of a node so far, in characters. It does not become shorter, so that no column does.
+    /// Length of the longest node name so far, in characters. It never decreases, so that columns do not become
+    /// narrower.
     pub fn longest_name(&self) -> usize {
         self.longest_name
     }
 
-    /// The nodes that are not Ready, zone by zone.
+    /// Returns the nodes that are not Ready, zone by zone.
     pub fn notable(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
         self.zones.values().flat_map(ZoneNodes::notable)
     }
 
-    /// How many nodes are in each state that any is in, the most urgent first.
+    /// Returns the number of nodes in each state that occurs, the most urgent first.
     pub fn counts(&self) -> &BTreeMap<NodeState, usize> {
         &self.counts
     }
 
-    /// How often a node went down or came back within ten minutes, if that is three times or more.
+    /// Returns how often a node went down or came back within ten minutes, if at least three times.
     pub fn flaps(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
         self.flaps.count(node, now)
     }
 
-    /// The nodes that flap, and how often each went down or came back.
+    /// Returns the flapping nodes, and how often each went down or came back.
     pub fn flapping(&self, now: Timestamp) -> impl Iterator<Item = (&NodeName, usize)> {
         self.flaps.flapping(now)
     }
 
-    /// Counts changes of states: while it stays the same, so do they.
+    /// Number of state changes: equal numbers mean equal states.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// Tells the counts apart from those of other models.
+    /// Adds an offset that makes revisions differ from those of other models.
     pub(super) fn add_to_revision(&mut self, apart: u64) {
         self.revision += apart;
     }
 
-    /// Records what is known of a node; its zone too, unless the node is the same as at the last look. Most of the thousand
-    /// nodes of a zone that is down are the same and look the same: for them nothing is written.
+    /// Records a look at a node, with its zone if the node object changed. Nothing is written if the result is the
+    /// same, as for most of the thousand nodes of a failed zone.
     fn look_at(&mut self, facts: &NodeFacts, zone: Option<ZoneKey>) {
         let (name, look) = (&facts.node.name, Look::of(facts, self.calm_until));
         let known = self.seen.get(name);
@@ -289,13 +291,13 @@ impl NodeWatchlist {
         }
     }
 
-    /// The node is gone.
+    /// Removes a deleted node.
     fn forget(&mut self, name: &NodeName) {
         self.flaps.forget(name);
         self.set(name, None);
     }
 
-    /// Sets what was seen of a node, and all that is sorted by something else than names.
+    /// Stores the result of a look, and updates all indexes.
     fn set(&mut self, name: &NodeName, seen: Option<Seen>) {
         let before = match seen.clone() {
             Some(seen) => self.seen.insert(name.clone(), seen),
@@ -353,12 +355,12 @@ impl ZoneNodes {
         &self.names
     }
 
-    /// In the order of the names.
+    /// The states in the order of the names.
     pub fn states(&self) -> &[NodeState] {
         &self.states
     }
 
-    /// Those that are not Ready, by name.
+    /// Returns the nodes that are not Ready, by name.
     pub fn notable(&self) -> impl Iterator<Item = (&NodeName, NodeState)> {
         let is_calm = NodeState::worst(&self.states) == Some(NodeState::Ready);
         let states = if is_calm { &[] } else { &*self.states };
@@ -388,7 +390,7 @@ impl ZoneNodes {
 }
 
 impl Look {
-    /// Until `calm_until` no calm node is late that renews a Lease and has no time of its own.
+    /// Evaluates the facts. A calm node with a Lease gets a time of its own only if it is late by `calm_until`.
     fn of(facts: &NodeFacts, calm_until: Timestamp) -> Self {
         let NodeFacts { node, silence, now, .. } = *facts;
         let (state, is_silent) = (NodeState::of(facts), silence.is_silent(now));
@@ -396,7 +398,7 @@ impl Look {
         let look = Self { state, is_abnormal, is_silent, again: None };
         let of_silence = next_without_renewal(silence, now);
         let again = match facts.expiry {
-            // What the controller makes of a healthy node shows only when the node has changed or is late.
+            // The controller's view of a healthy node matters only after the node has changed or is late.
             _ if look.is_calm() => of_silence.filter(|from| !silence.is_of_lease || *from <= calm_until),
             Expiry::AnyTime => Some(Timestamp::EPOCH),
             Expiry::At(at) => Some(of_silence.map_or(at, |from| from.min(at))),
@@ -405,13 +407,13 @@ impl Look {
         Self { again, ..look }
     }
 
-    /// Whether nothing but that it falls silent can be noticed while the node and its pods stay as they are.
+    /// Whether the node can only become late or silent while it and its pods stay unchanged.
     fn is_calm(&self) -> bool {
         self.state == NodeState::Ready && !self.is_abnormal && !self.is_silent
     }
 }
 
-/// When a node is late or silent, if it is not yet, unless it renews its Lease.
+/// When a node becomes late or silent, whichever is next, unless it renews its Lease.
 fn next_without_renewal(silence: Silence, now: Timestamp) -> Option<Timestamp> {
     let next = [silence.late_from, silence.silent_from].map(|from| from + MOMENT);
     next.into_iter().filter(|from| *from > now).min()
@@ -425,7 +427,7 @@ fn set_member(set: &mut BTreeSet<NodeName>, name: &NodeName, is_member: bool) {
     }
 }
 
-/// Whether the node object itself shows that something is wrong.
+/// Whether the node object itself shows a problem.
 fn looks_wrong(node: &Node) -> bool {
     !node.is_ready() || node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
 }
@@ -502,7 +504,8 @@ mod tests {
             self.apply(Change::Lease(ObjectEvent::Applied(lease)), at(seconds));
         }
 
-        /// The abnormal nodes; checks that they are the same as when every node is looked at.
+        /// Returns the abnormal nodes, after checking that incremental updates give the same result as examining every
+        /// node.
         fn abnormal(&mut self, seconds: i64) -> Vec<String> {
             let now = at(seconds);
             self.watchlist.update(&self.engine, &self.cluster, now);

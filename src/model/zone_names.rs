@@ -1,8 +1,8 @@
-//! Names of zones, as short as tells them apart.
+//! Short names of zones.
 
 use kordon_core::cluster::ZoneKey;
 
-/// What the names of all zones begin with, so that it need not be repeated: `b` is zone `eu-central-1b`.
+/// Common prefix of all zone names, which short names leave out: `b` is zone `eu-central-1b`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneNames {
     prefix: String,
@@ -14,7 +14,7 @@ impl ZoneNames {
         Self { prefix: common_prefix(&names).to_owned() }
     }
 
-    /// The name of a zone without what all share.
+    /// The name of a zone without the common prefix.
     pub fn short(&self, zone: &ZoneKey) -> String {
         let name = zone.short();
         match name.strip_prefix(&self.prefix) {
@@ -24,7 +24,7 @@ impl ZoneNames {
     }
 }
 
-/// What all names begin with, up to the end of a word or number, so that a part of each is left.
+/// The common prefix of all names. It ends at a word or number boundary and leaves a part of each name.
 fn common_prefix(names: &[String]) -> &str {
     let [first, rest @ ..] = names else { return "" };
     if rest.is_empty() {

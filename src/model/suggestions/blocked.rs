@@ -1,4 +1,4 @@
-//! What would free the evictions of an operation that budgets refuse now.
+//! Remedies for evictions of an operation that budgets refuse.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockingBudget {
     pub budget: Key,
-    /// `needs 2 healthy, has 2`
+    /// State of the budget: `grafana needs 2 healthy, has 2`.
     pub numbers: String,
-    /// What would let it allow an eviction, the least first.
+    /// What would let the budget allow an eviction, the smallest change first.
     pub freed_by: Vec<String>,
 }
 
 impl Model {
-    /// The budgets that refuse to evict any of these pods, and what would free them.
+    /// Returns the budgets that refuse to evict any of these pods, and what would free them.
     pub fn blocking_budgets(&self, pods: &[Key], now: Timestamp) -> Vec<BlockingBudget> {
         let rules = EvictionRules::from(&self.settings);
         let pods: Vec<&Arc<Pod>> = pods.iter().filter_map(|pod| self.cluster.pod(pod)).collect();

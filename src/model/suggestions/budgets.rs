@@ -1,4 +1,4 @@
-//! What can be done about a budget that refuses an eviction: how it would allow one.
+//! Remedies for a budget that refuses an eviction.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,7 +16,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Of how many budgets it is said how they would allow a disruption.
+/// Maximum number of budgets for which remedies are suggested.
 pub const MOST_BUDGETS: usize = 2;
 
 /// A budget that refuses the eviction of a pod.
@@ -24,9 +24,9 @@ pub const MOST_BUDGETS: usize = 2;
 pub struct RefusingBudget<'a> {
     budget: &'a Budget,
     pod: &'a Arc<Pod>,
-    /// Whether it will go on to refuse, however many of its pods are Ready.
+    /// Whether it keeps refusing even if all its pods are Ready.
     pub is_final: bool,
-    /// `needs 2 healthy, has 2`
+    /// State of the budget: `grafana needs 2 healthy, has 2`.
     pub numbers: String,
 }
 
@@ -36,7 +36,7 @@ impl RefusingBudget<'_> {
     }
 }
 
-/// The budgets that refuse the eviction of any of these pods.
+/// Returns the budgets that refuse the eviction of any of these pods.
 pub fn refusing<'a>(
     cluster: &'a Cluster,
     pods: impl IntoIterator<Item = &'a Arc<Pod>>,
@@ -46,7 +46,7 @@ pub fn refusing<'a>(
     let mut known: BTreeSet<Key> = BTreeSet::new();
     let mut found = Vec::new();
     for pod in pods.into_iter().filter(|pod| eviction::asks_budgets(pod)) {
-        // Of the pods of one budget, the first tells.
+        // The first pod of a budget decides for all its pods.
         if cluster.budgets_of(pod).all(|budget| known.contains(&budget.key)) {
             continue;
         }
@@ -71,7 +71,7 @@ pub fn refusing<'a>(
     found
 }
 
-/// How these budgets would allow a disruption.
+/// Returns changes that would make these budgets allow a disruption.
 pub fn suggestions(
     budgets: &[RefusingBudget<'_>],
     cluster: &Cluster,
@@ -85,7 +85,7 @@ pub fn suggestions(
     budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).flatten().collect()
 }
 
-/// One more replica, where the budget then allows a disruption: it does not where it forbids every disruption.
+/// Suggests one more replica, if the budget then allows a disruption. It does not if it forbids every disruption.
 fn scale_up(
     budget: &Budget,
     pod: &Arc<Pod>,
@@ -130,7 +130,7 @@ fn scale_up(
     (allowed > 0).then(|| suggestion.risk("an autoscaler or GitOps may scale it back"))
 }
 
-/// The budget so that one of the pods that are healthy now may leave.
+/// Suggests a budget that lets one of the currently healthy pods leave.
 fn relax(budget: &Budget, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> Option<Suggestion> {
     let numbers = budget::numbers(cluster, budget, rules, now).ok()?;
     let desired = numbers.healthy.checked_sub(1).filter(|desired| *desired >= 0)?;

@@ -1,4 +1,4 @@
-//! What the plan of an action says, in a line.
+//! The effect of an action's plan, in one line.
 
 use kordon_core::{
     cluster::Cluster,
@@ -6,17 +6,17 @@ use kordon_core::{
     plan::{Action, Failover, NodeChange, Plan, PodPlan, Prospect, Verdict, Warning, words::counted},
 };
 
-/// What the plan of an action says.
+/// Effect of an action's plan, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanEffect {
-    /// As in `7 pods leave: 6 move, 1 finds no node; ends in ~40s`; empty if it says no more than the action.
+    /// For example `7 pods leave: 6 move, 1 finds no node; ends in ~40s`. Empty if the plan adds nothing to the action.
     pub text: String,
-    /// What has to be overridden before it is applied, and what the plan warns of.
+    /// What must be overridden before the plan is applied, and the plan's warnings.
     pub cautions: Vec<String>,
 }
 
 impl PlanEffect {
-    /// What a plan says, and what the guard rails and claims of others refuse.
+    /// Returns the effect of a plan, with the objections of guard rails.
     pub fn of(plan: &Plan, guards: &Result<Guards, String>, cluster: &Cluster) -> Self {
         let refused = match guards {
             Ok(guards) => {
@@ -31,7 +31,7 @@ impl PlanEffect {
         Self { text: text(plan), cautions }
     }
 
-    /// What becomes of the pods of a node that is lost.
+    /// Returns what becomes of the pods of a lost node.
     pub fn of_loss(failover: &Failover) -> Self {
         let outcomes = failover.all_counts();
         let text = match outcomes.total() {
@@ -42,7 +42,7 @@ impl PlanEffect {
     }
 }
 
-/// Whether a warning is not said by the numbers or by the risk of the action already.
+/// Whether the warning adds something to the numbers and the risk of the action.
 const fn is_worth_a_line(warning: &Warning) -> bool {
     match warning {
         Warning::ZoneLosesLastReady { .. }
@@ -82,7 +82,7 @@ fn text(plan: &Plan) -> String {
         }
         Action::Evict { .. } | Action::Delete { .. } => match &plan.pods[..] {
             [pod] => of_pod(pod, plan),
-            // What a shorter grace period changes is not predicted.
+            // The effect of a shorter grace period is not predicted.
             _ if plan.totals.already_terminating == plan.totals.pods => String::new(),
             _ => of_pods(plan),
         },
@@ -99,7 +99,7 @@ fn of_pod(pod: &PodPlan, plan: &Plan) -> String {
         (Verdict::Leaves(_) | Verdict::Terminating, Some(landing), _) => {
             format!("gone {}, replacement: {}", plan.ends(), landing.text())
         }
-        // What a shorter grace period changes is not predicted.
+        // The effect of a shorter grace period is not predicted.
         (Verdict::Terminating, None, _) => String::new(),
         (Verdict::Leaves(_), None, Some(_)) => format!("gone {}; no controller recreates it", plan.ends()),
         (Verdict::Leaves(_), None, None) => format!("gone {}", plan.ends()),
@@ -122,14 +122,14 @@ fn of_pods(plan: &Plan) -> String {
     if is_done { counts.text() } else { format!("{}; ends {}", counts.text(), plan.ends()) }
 }
 
-/// What becomes of pods, in numbers.
+/// Number of pods by what becomes of them.
 #[derive(Clone, Copy, Debug, Default)]
 struct LeavingPods {
-    /// Those that leave, whatever becomes of them then.
+    /// Pods that leave, whatever becomes of them then.
     leave: usize,
-    /// Their replacements find no node.
+    /// Pods whose replacements find no node.
     pending: usize,
-    /// No controller recreates them.
+    /// Pods that no controller recreates.
     lost: usize,
     data_lost: usize,
     wait: usize,
@@ -138,7 +138,7 @@ struct LeavingPods {
 }
 
 impl LeavingPods {
-    /// `7 pods leave: 5 move, 1 finds no node, 1 is not recreated; 1 is blocked`
+    /// Text of the counts: `7 pods leave: 5 move, 1 finds no node, 1 is not recreated; 1 is blocked`.
     fn text(self) -> String {
         let moved = self.leave.saturating_sub(self.pending + self.lost);
         let become_of = joined([
@@ -161,7 +161,7 @@ impl LeavingPods {
     }
 }
 
-/// `1 finds no node, 2 lose data`
+/// The counts above zero in words: `1 finds no node, 2 lose data`.
 fn joined<const N: usize>(counts: [(usize, &str, &str); N]) -> String {
     let there = counts.into_iter().filter(|(count, ..)| *count > 0);
     there.map(|(count, one, many)| counted(count, one, many)).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! Works out what can be done about a node or a pod, beside the loop: plans over a large cluster take a while.
+//! Background job that computes the suggestions for a node or a pod, because plans over a large cluster take time.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -20,19 +20,19 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// The guard rails, or why they are not known.
+/// The guard rails, or why they are unknown.
 pub type Guarding = Result<Guards, String>;
 
-/// Whether plans are made for the numbers that they say.
+/// Whether suggestions are planned to obtain numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Of the whole cluster.
+    /// Plans over the whole cluster.
     OfPlans,
-    /// The cluster is not known well enough for that.
+    /// No plans, because the cluster is not known well enough.
     None,
 }
 
-/// Copies of everything that the suggestions for a node or a pod follow from.
+/// Copies of all inputs of the suggestions for a node or a pod.
 #[derive(Clone, Debug)]
 pub struct SuggestionJob {
     case: Case,
@@ -49,12 +49,12 @@ enum Case {
 }
 
 impl Model {
-    /// What there is to work out for a node; none while its state is not known.
+    /// Returns the job for a node; `None` while its state is unknown.
     pub fn node_suggestions(&self, node: &Arc<Node>, now: Timestamp) -> Option<SuggestionJob> {
         Some(self.suggestion_job(Case::Node(self.node_case(node, now)?), now))
     }
 
-    /// What there is to work out for a pod.
+    /// Returns the job for a pod.
     pub fn pod_suggestions(&self, pod: &Arc<Pod>, now: Timestamp) -> SuggestionJob {
         self.suggestion_job(Case::Pod(self.pod_case(pod, now)), now)
     }
@@ -119,7 +119,7 @@ impl Model {
 }
 
 impl SuggestionJob {
-    /// What is known at once: without plans, budgets, and how a Pending pod could be placed.
+    /// Returns the suggestions that need no computation: without plans, budgets, and placements of a Pending pod.
     pub fn at_once(&self) -> Vec<Suggestion> {
         match &self.case {
             Case::Node(case) => case.suggestions(&self.cluster, self.now),
@@ -127,12 +127,13 @@ impl SuggestionJob {
         }
     }
 
-    /// The same, which soon returns something of no use once it is cancelled.
+    /// Attaches a cancellation. Once it is cancelled, [`work`](Self::work) returns early and its result must be
+    /// discarded.
     pub fn until_cancelled(self, cancellation: &Cancellation) -> Self {
         Self { cancellation: cancellation.clone(), ..self }
     }
 
-    /// Works it out.
+    /// Computes the suggestions with everything that takes time.
     pub fn work(self, numbers: Numbers, guards: &Guarding) -> Vec<Suggestion> {
         let mut suggestions = self.at_once();
         self.add_budgets(&mut suggestions);
@@ -155,7 +156,7 @@ impl SuggestionJob {
         suggestions
     }
 
-    /// Adds what can be done about budgets that refuse evictions.
+    /// Adds remedies for budgets that refuse evictions.
     fn add_budgets(&self, suggestions: &mut Vec<Suggestion>) {
         let Self { cluster, rules, now, .. } = self;
         let refusing = match &self.case {
@@ -164,7 +165,7 @@ impl SuggestionJob {
             }
             Case::Node(NodeCase { node, state: NodeState::Draining | NodeState::Cordoned, .. }) => {
                 let mut refusing = budgets::refusing(cluster, cluster.pods_on(&node.name), rules, *now);
-                // The others allow the next eviction once a replacement is Ready.
+                // The other budgets allow the next eviction once a replacement is Ready.
                 refusing.retain(|budget| budget.is_final);
                 refusing
             }
@@ -181,7 +182,7 @@ impl SuggestionJob {
         suggestions.splice(after_wait..after_wait, found);
     }
 
-    /// How a Pending pod could be placed.
+    /// Returns changes that would let a Pending pod be placed.
     fn placing(&self, pod: &Pod, snapshot: &Snapshot) -> Vec<Suggestion> {
         let mut environment = PlacingEnvironment::new(&self.cluster, snapshot.clone(), self.now)
             .until_cancelled(&self.cancellation);
@@ -203,7 +204,7 @@ impl SuggestionJob {
         uncordon.into_iter().chain(place).collect()
     }
 
-    /// What its plan says; none where nothing is planned or predicted.
+    /// Returns the effect of a suggestion's plan; `None` if nothing is planned or predicted.
     fn effect(&self, suggestion: &Suggestion, snapshot: &Snapshot, guards: &Guarding) -> Option<PlanEffect> {
         let Self { cluster, rules, now, .. } = self;
         match (&suggestion.means, suggestion.kind) {
@@ -223,7 +224,7 @@ impl SuggestionJob {
         }
     }
 
-    /// What becomes of the pods of a node once it is lost.
+    /// Returns what becomes of the pods of a node once it is lost.
     fn loss(
         &self,
         node: &NodeName,

@@ -1,8 +1,8 @@
-//! What an operator can do about a node or a pod: for each state the few actions that an experienced operator considers,
-//! each with what it does, its risk and its command.
+//! Suggestions for a node or a pod: for each state, the few actions that an experienced operator considers, each with
+//! its effect, its risk and its command.
 //!
-//! Which actions a state has is decided by `nodes` and `pods`; [`SuggestionJob`] adds what takes longer, beside the
-//! loop: the numbers of the plans, budgets, and how a Pending pod could be placed.
+//! The modules `nodes` and `pods` choose the actions of each state. [`SuggestionJob`] adds, in the background, what
+//! takes longer: the numbers of the plans, budgets, and placements of a Pending pod.
 
 mod blocked;
 mod budgets;
@@ -21,22 +21,22 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// An action that an experienced operator considers for a node or a pod as it is now.
+/// An action that an experienced operator considers for a node or a pod in its current state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suggestion {
     pub kind: SuggestionKind,
     pub means: Means,
-    /// When something happens if nobody acts, or when a wait ends; none if no time is known.
+    /// When something happens if nobody acts, or when a wait ends; `None` if no time is known.
     pub at: Option<Timestamp>,
-    /// What it does, in words.
+    /// What the action does.
     pub text: String,
-    /// What may go wrong, in a few words; empty if nothing is special.
+    /// Special risk in a few words; may be empty.
     pub risk: String,
-    /// What its plan says; none where none was made.
+    /// Effect of its plan; `None` if there is no plan.
     pub effect: Option<PlanEffect>,
 }
 
-/// What is done.
+/// Kind of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SuggestionKind {
     Wait,
@@ -44,11 +44,11 @@ pub enum SuggestionKind {
     Cordon,
     Uncordon,
     Drain,
-    /// Predict what follows if the node fails.
+    /// Predict the consequences of a failure of the node.
     WhatIf,
     /// Add the taint `node.kubernetes.io/out-of-service`.
     OutOfService,
-    /// Remove that taint.
+    /// Remove the taint `node.kubernetes.io/out-of-service`.
     BackInService,
     /// Delete pods with a grace period of zero.
     ForceDelete,
@@ -83,7 +83,7 @@ impl SuggestionKind {
         Self::Place,
     ];
 
-    /// Its name on screen.
+    /// Name on screen.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Wait => "wait",
@@ -105,7 +105,7 @@ impl SuggestionKind {
         }
     }
 
-    /// A stable word for it.
+    /// Stable word for the kind.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Wait => "wait",
@@ -128,25 +128,25 @@ impl SuggestionKind {
     }
 }
 
-/// How it is done.
+/// Means by which an action is done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Means {
     /// Nothing is done.
     Wait,
-    /// kordon plans it, and applies the plan.
+    /// kordon plans the action and applies the plan.
     Plan(Action),
-    /// kordon predicts it.
+    /// kordon predicts the failure of this node.
     WhatIf(NodeName),
-    /// kordon does not do it; this command does.
+    /// This command does it, not kordon.
     Kubectl(String),
-    /// On the machine of the node, by this command.
+    /// This command does it, on the node's machine.
     Machine(&'static str),
-    /// By changing an object: no command does it.
+    /// An edit of an object, for which there is no command.
     Edit,
 }
 
 impl Means {
-    /// A stable word for who does it.
+    /// Stable word for who does it.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Wait => "nobody",
@@ -157,7 +157,7 @@ impl Means {
         }
     }
 
-    /// The command that does it, kubectl's where kubectl has one.
+    /// The command that does it; kubectl's, if kubectl has one.
     pub fn command(&self) -> Option<String> {
         match self {
             Self::Plan(action) => Some(kubectl::command(action).unwrap_or_else(|| action.kordon())),
@@ -182,13 +182,13 @@ impl Suggestion {
         Self { risk: risk.into(), ..self }
     }
 
-    /// What it does: by its plan, where there is one.
+    /// What the action does: according to its plan, if there is one.
     pub fn outcome(&self) -> &str {
         let effect = self.effect.as_ref().map(|effect| &effect.text).filter(|text| !text.is_empty());
         effect.unwrap_or(&self.text)
     }
 
-    /// Its risk, and what its plan warns of or guard rails refuse.
+    /// Its risk, and the warnings and objections of its plan.
     pub fn cautions(&self) -> Vec<&str> {
         let cautions = self.effect.iter().flat_map(|effect| &effect.cautions).map(String::as_str);
         Some(&*self.risk).filter(|risk| !risk.is_empty()).into_iter().chain(cautions).collect()

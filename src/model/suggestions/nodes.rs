@@ -1,4 +1,4 @@
-//! What can be done about a node.
+//! Suggestions for a node.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What a node's suggestions follow from.
+/// Facts that determine the suggestions for a node.
 #[derive(Clone, Debug)]
 pub struct NodeCase {
     pub node: Arc<Node>,
     pub state: NodeState,
-    /// How often it went down or came back within ten minutes, if that is often.
+    /// How often it went down or came back within ten minutes, if it flaps.
     pub flaps: Option<usize>,
-    /// When its grace period ends, or its first pod is evicted.
+    /// When its grace period ends, or when its first pod is evicted.
     pub next: Option<Timestamp>,
     pub drain: Option<DrainCount>,
     /// Whether the cluster acts on the out-of-service taint.
     pub knows_out_of_service: bool,
-    /// Its pods that stay Terminating beyond their grace periods.
+    /// Its pods that are Terminating beyond their grace periods.
     pub stuck: Vec<Key>,
 }
 
 impl NodeCase {
-    /// What an experienced operator considers, in the order in which it is shown.
+    /// Actions that an experienced operator considers, in display order.
     pub fn kinds(&self, now: Timestamp) -> Vec<SuggestionKind> {
         use SuggestionKind::{
             BackInService, Cordon, DeleteNode, Drain, ForceDelete, OutOfService, RestartKubelet, Uncordon,
@@ -37,14 +37,14 @@ impl NodeCase {
         };
         let kubelet_is_silent = self.is_silent();
         let mut kinds = match self.state {
-            // Nothing that a kubelet has to confirm ends on these.
+            // Without its kubelet, deletions and drains on the node cannot complete.
             NodeState::Evicting | NodeState::Unknown if kubelet_is_silent => {
                 vec![Wait, RestartKubelet, OutOfService, ForceDelete, DeleteNode]
             }
             NodeState::Evicting | NodeState::Unknown | NodeState::NotReady => {
                 vec![Wait, RestartKubelet, Cordon, Drain]
             }
-            // Until the controller declares it Unknown, new pods still land on it.
+            // New pods are still scheduled to it until the controller declares it Unknown.
             NodeState::Silent => vec![Wait, RestartKubelet, Cordon],
             NodeState::Late => vec![Wait, WhatIf],
             NodeState::Pressure => vec![Wait, Cordon, Drain],
@@ -153,8 +153,9 @@ impl NodeCase {
         Suggestion::wait(at.filter(|at| *at > now), text)
     }
 
-    /// The pod garbage collector removes the pods 40 to 60 s after the Node is gone
-    /// (docs/upstream/neighbours.md#1), and their volumes are detached 6 min after that (docs/upstream/neighbours.md#4).
+    /// Suggests deleting the Node. The pod garbage collector removes the pods 40 to 60 s later
+    /// (docs/upstream/neighbours.md#1), and their volumes are detached 6 min after that
+    /// (docs/upstream/neighbours.md#4).
     fn delete_node(&self) -> Suggestion {
         let text = "its pods are removed 40 to 60 s later, their volumes detached 6 min after that";
         let suggestion = Suggestion::new(
@@ -174,22 +175,23 @@ impl NodeCase {
     }
 }
 
-/// Whether the controller declared that its kubelet does not answer.
+/// Whether the node is Unknown: the controller has declared that its kubelet does not answer.
 pub fn is_silent(node: &Node) -> bool {
     node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown)
 }
 
-/// Whether a pod stays Terminating although its grace period is over.
+/// Whether a pod is still Terminating after its grace period.
 pub fn is_overdue(pod: &Pod, cluster: &Cluster, now: Timestamp) -> bool {
     pod.termination.as_ref().is_some_and(|termination| cluster.local(termination.deadline) <= now)
 }
 
-/// Whether a kubelet that has this condition evicts pods (docs/upstream/placement-and-pressure.md#6).
+/// Whether kubelets evict pods because of this condition (docs/upstream/placement-and-pressure.md#6).
 fn is_kubelets(condition: &str) -> bool {
     PressureCondition::ALL.iter().any(|pressure| pressure.as_str() == condition)
 }
 
-/// What the taint does, and that only a machine that is off may have it: docs/upstream/operator-actions.md#2.5.
+/// Suggests the out-of-service taint. Its effect, and why the machine must be off:
+/// docs/upstream/operator-actions.md#2.5.
 pub fn out_of_service(node: &Node) -> Suggestion {
     let words = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
     let edits = TaintEdits::parse([&*words], false).unwrap_or_default();
@@ -208,7 +210,8 @@ fn back_in_service(node: &Node) -> Suggestion {
     Suggestion::new(SuggestionKind::BackInService, means, text)
 }
 
-/// A grace period of zero removes objects whose containers may still run (docs/upstream/operator-actions.md#4.4).
+/// Suggests deletion with a grace period of zero. It removes objects whose containers may still run
+/// (docs/upstream/operator-actions.md#4.4).
 pub fn force_delete(pods: &[Key]) -> Suggestion {
     let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
     let means = Means::Plan(Action::Delete { pods: pods.to_vec(), options });

@@ -1,4 +1,4 @@
-//! What can be done about a pod.
+//! Suggestions for a pod.
 
 use std::sync::Arc;
 
@@ -13,44 +13,44 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// What a pod's suggestions follow from.
+/// Facts that determine the suggestions for a pod.
 #[derive(Clone, Debug)]
 pub struct PodCase {
     pub pod: Arc<Pod>,
-    /// None if it is not bound to a node that exists.
+    /// `None` unless the pod is bound to an existing node.
     pub node: Option<(Arc<Node>, NodeState)>,
     pub state: PodTrouble,
-    /// When it is evicted, or its grace period ends.
+    /// When the pod is evicted, or when its grace period ends.
     pub next: Option<Timestamp>,
     pub knows_out_of_service: bool,
 }
 
-/// What an operator may want to do something about.
+/// State of a pod that an operator may want to act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodTrouble {
-    /// It is a static pod: only its kubelet starts and stops it.
+    /// A static pod: only its kubelet starts and stops it.
     Static,
-    /// Its grace period is over, and a finalizer holds its object.
+    /// The grace period is over, but a finalizer holds the object.
     HeldByFinalizer,
-    /// Its grace period is over, and the kubelet that has to confirm that does not answer.
+    /// The grace period is over, but the kubelet that must confirm the deletion does not answer.
     StuckTerminating,
-    /// Its grace period is over, and its kubelet has not confirmed the deletion.
+    /// The grace period is over, but the kubelet has not confirmed the deletion yet.
     OverdueTerminating,
     Terminating,
     Finished,
-    /// No node has been found for it.
+    /// The pod is not scheduled to a node.
     Pending,
-    /// Its node does not exist.
+    /// The node of the pod does not exist.
     NodeGone,
-    /// Its node is down, or will be declared so.
+    /// The node is down, or will be declared down.
     NodeDown,
-    /// Its eviction would be refused.
+    /// An eviction would be refused.
     Blocked,
     Running,
 }
 
 impl PodTrouble {
-    /// The first that holds. The node is none if it does not exist, or none has been found.
+    /// Returns the first variant that applies. `node` is `None` if the pod has no node, or one that does not exist.
     pub fn of(
         pod: &Arc<Pod>,
         node: Option<(&Node, NodeState)>,
@@ -76,7 +76,7 @@ impl PodTrouble {
 }
 
 impl PodCase {
-    /// What an experienced operator considers, in the order in which it is shown.
+    /// Actions that an experienced operator considers, in display order.
     pub fn kinds(&self) -> Vec<SuggestionKind> {
         use SuggestionKind::{
             Delete, DeleteNode, Evict, ForceDelete, OutOfService, RemoveFinalizers, RestartKubelet, Wait,
@@ -151,7 +151,7 @@ impl PodCase {
             PodTrouble::Pending => {
                 "until the scheduler finds a node: it tries again when nodes or pods change".into()
             }
-            // docs/upstream/neighbours.md#1
+            // Delay of the pod garbage collector: docs/upstream/neighbours.md#1.
             PodTrouble::NodeGone => {
                 "until the pod garbage collector removes it, 40 to 60 s after its node was deleted".into()
             }
@@ -167,7 +167,8 @@ impl PodCase {
         Suggestion::wait(self.next.filter(|at| *at > now), text)
     }
 
-    /// A finalizer keeps the object until its controller has cleaned up (docs/upstream/operator-actions.md#4.4).
+    /// Suggests removing the finalizers. A finalizer keeps the object until its controller has cleaned up
+    /// (docs/upstream/operator-actions.md#4.4).
     fn remove_finalizers(&self) -> Suggestion {
         let means = Means::Kubectl(kubectl::remove_finalizers(&self.pod.key));
         Suggestion::new(SuggestionKind::RemoveFinalizers, means, format!("removes {}", self.finalizers()))
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
     use kordon_core::cluster::{Condition, ConditionStatus, Key, Owner, READY};
 
-    /// Every trouble, and what is considered while the kubelet of its node answers, and while it does not.
+    /// Each trouble, with its actions while the kubelet of the node answers, and while it does not.
     #[test]
     fn each_trouble_of_a_pod_has_its_few_actions() {
         let table = [
