@@ -23,7 +23,7 @@ impl<C: Copy + PartialEq> Sort<C> {
     }
 }
 
-/// Declares the columns of one table, with their titles, in the order in which the sort key goes through them.
+/// Declares the columns of one table with their titles, in the order in which the sort key cycles through them.
 macro_rules! columns {
     ($(#[$doc:meta])* $type:ident { $first:ident = $first_title:literal, $($variant:ident = $title:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -44,7 +44,7 @@ macro_rules! columns {
 }
 
 columns! {
-    /// Columns of the nodes. State: by urgency, and within a state those first that something happens to first.
+    /// Columns of the nodes. `State` sorts by urgency, then by the time of the node's next predicted event.
     NodeColumn {
         State = "state", Name = "node", Zone = "zone", Roles = "roles", Heartbeat = "heartbeat", Due = "next", Pods = "pods", Cpu = "cpu req", Memory = "mem req",
         Taints = "taints", Conditions = "conditions", Address = "address", Version = "kubelet", Kernel = "kernel", Kind = "type",
@@ -70,13 +70,13 @@ columns! {
     }
 }
 
-/// What the order of a list depends on: while it stays the same, nothing is sorted. A key that only moves the selection
-/// never sorts, nor do heartbeats, of which there are hundreds a second.
+/// Everything that the order of a list depends on. The list is sorted again only when this changes: moving the
+/// selection does not change it, nor do heartbeats, of which there are hundreds a second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortBasis<C> {
     pub(super) sort: Sort<C>,
     pub(super) filter: Filter,
     pub(super) revision: Revision,
-    /// When the views were taken, where the order depends on values that change all the time.
+    /// Time of the views; set only when sorting by a column that changes constantly: heartbeat, pods, cpu, memory.
     pub(super) taken: Option<Timestamp>,
 }

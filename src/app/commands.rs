@@ -12,7 +12,7 @@ use super::{
     preview::{PlanKind, PlanOption},
 };
 
-/// Something that the user can ask for.
+/// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserAction {
     Move(Movement),
@@ -23,18 +23,18 @@ pub enum UserAction {
     Zoom,
     NextSort,
     FlipSort,
-    /// Group the nodes by something else.
+    /// Group the nodes by the next property: zone, pool, role, none.
     Group,
-    /// Fold all groups of nodes, or unfold them.
+    /// Fold all groups of nodes; unfold them when all are folded.
     FoldAll,
     Filter,
     Enter,
     Detail,
-    /// Show the whole object, or the summary of it again.
+    /// Show the whole object as YAML, or its summary again.
     Yaml,
     Back,
     Wide,
-    /// Look further ahead in the forecast, or as far as at first.
+    /// Cycle the horizon of the forecast.
     Horizon,
     Freeze,
     Theme,
@@ -43,7 +43,7 @@ pub enum UserAction {
     Timing,
     /// Mark the selected row, or unmark it.
     Mark,
-    /// Mark every row that is shown, or unmark all if every one is marked.
+    /// Mark every listed row, or unmark all of them when all are marked.
     MarkAll,
     /// Open a plan for the marked or selected rows.
     Plan(PlanKind),
@@ -52,48 +52,48 @@ pub enum UserAction {
     Redraw,
     Suspend,
     Quit,
-    /// While something is typed.
+    /// Edit the text that is being typed.
     Edit(InputRequest),
-    /// Complete the typed text as proposed.
+    /// Complete the typed text with the chosen proposal.
     Complete,
     /// Choose the next proposal, command or answer.
     ChooseNext,
     ChoosePrevious,
     KeepFilter,
-    /// While taints or labels are typed.
+    /// Keep the typed taints or labels.
     KeepEdits,
     /// Open the line in which commands are typed.
     Palette,
     RunCommand,
-    /// A command that can only be typed: it takes an argument or must not run by accident.
+    /// A command without a key: it takes an argument, or must not run by accident.
     Typed(TypedCommand),
     /// Apply the open plan.
     Apply,
     /// Answer the open question.
     Answer,
-    /// Show the running operation, or the one before the shown one.
+    /// Show the progress of the running operation; when progress is already shown, of the operation before it.
     Progress,
-    /// Pause the shown operation or what is played, or resume it.
+    /// Pause or resume the shown operation or the playback.
     Pause,
-    /// Go to another moment of what is played.
+    /// Go to another moment of the playback.
     Seek(SeekStep),
     Faster,
     Slower,
     Cancel,
-    /// Undo the last operation, or the one that was interrupted.
+    /// Undo the last operation or the interrupted one.
     Undo,
     Resume,
     Dismiss,
 }
 
 impl UserAction {
-    /// Whether it is about a recording or history that is played.
+    /// Whether the action controls the playback of a recording or of the history.
     pub const fn is_of_playback(self) -> bool {
         matches!(self, Self::Pause | Self::Seek(_) | Self::Faster | Self::Slower)
     }
 }
 
-/// A command that is typed, with or without an argument.
+/// A command that has no key, with or without an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypedCommand {
     Enforce,
@@ -111,13 +111,13 @@ pub enum TypedCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     pub name: &'static str,
-    /// One sentence, for help and docs.
+    /// Description in one sentence, for help and docs.
     pub doc: &'static str,
-    /// One or two words for the footer; empty if it is not shown there.
+    /// Footer text of one or two words; empty if the footer does not show the command.
     pub hint: &'static str,
-    /// Empty for a command that can only be typed.
+    /// Keys that run the command; empty for a command that can only be typed.
     pub keys: &'static [Chord],
-    /// The argument of a command that is typed, as `[LIFETIME]`; none of other commands.
+    /// Argument of a typed command, as in `[LIFETIME]`; `None` for commands that take none.
     pub takes: Option<&'static str>,
     pub context: KeyContext,
     pub danger: Danger,
@@ -130,26 +130,26 @@ pub enum KeyContext {
     Everywhere,
     /// While one of these panes has the focus.
     In(&'static [Pane]),
-    /// While anything is typed: of the commands for everywhere, only chords with Ctrl apply then.
+    /// While any text is typed. Of the commands for everywhere, only chords with Ctrl still apply.
     Typing,
-    /// While this is typed.
+    /// While this input is typed.
     TypingOf(InputTarget),
 }
 
-/// What a command can do besides changing what is shown.
+/// Consequences of a command beyond the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Danger {
-    /// Nothing.
+    /// None.
     Harmless,
-    /// It ends or suspends the program; the cluster is not affected.
+    /// Ends or suspends the program; the cluster is not affected.
     Leaves,
-    /// It allows plans to be applied.
+    /// Allows plans to be applied.
     Unlocks,
-    /// It leads to writes, after a confirmation.
+    /// Leads to writes, after a confirmation.
     Writes,
 }
 
-/// A key, perhaps with Ctrl. Shift is part of the letter.
+/// A key, optionally with Ctrl. Shift is part of the letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chord {
     pub code: KeyCode,
@@ -168,7 +168,7 @@ const fn ctrl(letter: char) -> Chord {
     Chord { code: KeyCode::Char(letter), ctrl: true }
 }
 
-/// A harmless command for everywhere.
+/// Declares a harmless command that applies everywhere.
 const fn view(
     name: &'static str,
     doc: &'static str,
@@ -190,7 +190,7 @@ const fn typing(
     Command { context: KeyContext::Typing, ..view(name, doc, hint, keys, action) }
 }
 
-/// A command that opens a plan; its name is its hint.
+/// Declares a command that opens a plan; its name is also its footer text.
 const fn plan(
     panes: &'static [Pane],
     name: &'static str,
@@ -201,7 +201,7 @@ const fn plan(
     Command { context: KeyContext::In(panes), ..view(name, doc, name, keys, UserAction::Plan(kind)) }
 }
 
-/// A command that changes an option of a plan.
+/// Declares a command that changes an option of a plan.
 const fn option(
     name: &'static str,
     doc: &'static str,
@@ -244,7 +244,7 @@ const fn answer(
     Command { context: KeyContext::TypingOf(InputTarget::Answer), ..typing(name, doc, hint, keys, action) }
 }
 
-/// A command that goes to another moment of what is played.
+/// Declares a command that goes to another moment of the playback.
 const fn seek(
     name: &'static str,
     doc: &'static str,
@@ -255,7 +255,7 @@ const fn seek(
     view(name, doc, hint, keys, UserAction::Seek(step))
 }
 
-/// A command that has no key.
+/// Declares a command that has no key.
 const fn typed_only(
     name: &'static str,
     takes: &'static str,
@@ -774,13 +774,14 @@ pub const COMMANDS: &[Command] = &[
 
 const ESC: &[Chord] = &[key(KeyCode::Esc)];
 
-/// Where commands are about nodes: the marked ones, the selected one, the one whose pods or detail are shown.
+/// Panes in which commands apply to nodes: to the marked nodes, the selected one, or the one whose pods or detail are
+/// shown.
 const NODES: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail];
-/// Where the failure of nodes can be predicted: also of whole zones.
+/// Panes from which the failure of nodes, or of whole zones, can be predicted.
 const FAILING: &[Pane] = &[Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Zones, Pane::Forecast];
-/// Where commands are about pods.
+/// Panes in which commands apply to pods.
 const PODS: &[Pane] = &[Pane::Pods, Pane::Detail, Pane::Evictions];
-/// Where rows can be marked.
+/// Panes in which rows can be marked.
 const MARKED: &[Pane] = &[Pane::Nodes, Pane::Pods];
 
 const MARK: &str = "Mark the selected row for the next plan, or unmark it.";
@@ -789,7 +790,7 @@ const MARK_ALL: &str = "Mark all shown rows, or unmark them if all are marked.";
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
 
 impl Command {
-    /// What to press or type: its keys, or `:enforce [LIFETIME]`.
+    /// Keys of the command, or what to type: `:enforce [LIFETIME]`.
     pub fn shortcuts(&self) -> Vec<String> {
         match self.takes {
             Some(takes) => vec![format!(":{} {takes}", self.name).trim_end().to_owned()],
@@ -798,7 +799,7 @@ impl Command {
     }
 }
 
-/// The action of a key.
+/// Returns the action that a key runs with this focus.
 pub fn action(key: KeyEvent, focus: KeyFocus) -> Option<UserAction> {
     let chord = Chord::from(key);
     let applies = |command: &&Command| {
@@ -812,7 +813,7 @@ pub fn action(key: KeyEvent, focus: KeyFocus) -> Option<UserAction> {
     }
 }
 
-/// What to say of a key that runs nothing here.
+/// Message for a key that runs nothing here.
 pub fn unknown(key: KeyEvent) -> String {
     let chord = Chord::from(key);
     let elsewhere = COMMANDS
@@ -827,7 +828,7 @@ pub fn unknown(key: KeyEvent) -> String {
 }
 
 impl KeyContext {
-    /// Whether a command of this context can be run by a key.
+    /// Whether a key can run a command of this context with this focus.
     pub fn applies(self, focus: KeyFocus) -> bool {
         match (self, focus) {
             (Self::Everywhere, KeyFocus::Pane(_)) | (Self::Typing, KeyFocus::Input(_)) => true,
@@ -839,7 +840,7 @@ impl KeyContext {
     }
 }
 
-/// A character that goes into what is typed.
+/// Inserts a plain character into the typed text.
 fn typed(chord: Chord) -> Option<UserAction> {
     match chord {
         Chord { code: KeyCode::Char(letter), ctrl: false } => {
@@ -867,7 +868,7 @@ pub fn markdown() -> String {
 impl From<KeyEvent> for Chord {
     fn from(event: KeyEvent) -> Self {
         let code = match event.code {
-            // Some terminals send Tab with Shift where others send a key of its own.
+            // Some terminals report Shift-Tab as Tab with Shift, others as a key of its own.
             KeyCode::Tab if event.modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
             code => code,
         };
@@ -920,7 +921,7 @@ impl fmt::Display for KeyContext {
 mod tests {
     use super::*;
 
-    /// Whether a key of both would be ambiguous.
+    /// Whether a key that both commands have would be ambiguous.
     fn overlap(a: &Command, b: &Command, chord: &Chord) -> bool {
         match (a.context, b.context) {
             (KeyContext::TypingOf(a), KeyContext::TypingOf(b)) => a == b,

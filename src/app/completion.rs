@@ -1,19 +1,19 @@
-//! Completions of the last word of taints or labels that are typed.
+//! Completions of the last word while taints or labels are typed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use kordon_core::cluster::{Cluster, Name, Node, NodeName, TaintEffect};
 
-/// At most this many candidates are returned.
+/// Maximum number of candidates.
 const MOST: usize = 12;
 
-/// At most this many values of one key are kept: hostnames, for example, are as many as nodes, and are not typed.
+/// Maximum number of values kept for one key. Hostnames, for example, are as many as nodes and are not typed.
 const VALUES: usize = 50;
 
 const EFFECTS: [TaintEffect; 3] =
     [TaintEffect::NoSchedule, TaintEffect::PreferNoSchedule, TaintEffect::NoExecute];
 
-/// Taints that are added by hand.
+/// Taint keys that are commonly added by hand.
 const TAINTS: [&str; 4] = [
     "dedicated",
     "node.kubernetes.io/out-of-service",
@@ -21,20 +21,20 @@ const TAINTS: [&str; 4] = [
     "node-role.kubernetes.io/control-plane",
 ];
 
-/// Labels that are added by hand.
+/// Label keys that are commonly added by hand.
 const LABELS: [&str; 3] = [
     "node-role.kubernetes.io/worker",
     "node.kubernetes.io/exclude-from-external-load-balancers",
     "node.kubernetes.io/exclude-disruption",
 ];
 
-/// The keys and values in use, and what the nodes in question have.
+/// Keys and values in use in the cluster, and the removals that apply to the plan's nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
     keys: BTreeMap<Name, BTreeSet<Name>>,
     /// Words that remove a taint or label.
     removals: BTreeSet<String>,
-    /// Whether a word ends with an effect.
+    /// Whether words end with a taint effect.
     effects: bool,
 }
 
@@ -74,7 +74,7 @@ impl Vocabulary {
         }
     }
 
-    /// Whole words that complete the last word of the text, the likeliest first.
+    /// Returns whole words that complete the last word of the text, the likeliest first.
     pub fn candidates(&self, text: &str) -> Vec<String> {
         let word = last_word(text);
         let mut found: Vec<String> = match (word.split_once(':'), word.split_once('=')) {
@@ -103,7 +103,7 @@ impl Vocabulary {
     }
 
     fn with_keys(&self, word: &str) -> Vec<String> {
-        // A key is also found by its name without the prefix.
+        // A key also matches by its name without the prefix.
         let begins = |key: &str| {
             key.starts_with(word) || key.rsplit_once('/').is_some_and(|(_, name)| name.starts_with(word))
         };
@@ -120,7 +120,7 @@ impl Vocabulary {
     }
 }
 
-/// The text with another last word.
+/// Replaces the last word of the text.
 pub fn completed(text: &str, word: &str) -> String {
     let kept = text.len() - last_word(text).len();
     format!("{}{word}", &text[..kept])

@@ -1,4 +1,4 @@
-//! A question over everything, until it is answered.
+//! A question over everything, until the operator answers it.
 
 use tui_input::{Input, InputRequest};
 
@@ -7,24 +7,25 @@ use kordon_core::{
     operation::approval::{Approval, Prompt},
 };
 
-/// The question. Only the words that are asked for, or a choice other than the first, are a yes.
+/// An open question. Only the requested words, or a choice other than the first, mean yes.
 #[derive(Clone, Debug)]
 pub struct Dialog {
-    /// Comes back with every result of its jobs: results for an earlier dialog are recognized by it.
+    /// Number that every result of the dialog's jobs carries; a result with another number belongs to an earlier
+    /// dialog.
     pub number: u64,
     pub subject: DialogSubject,
-    /// The choice that Enter takes; the first changes nothing.
+    /// The choice that Enter takes. The first choice changes nothing.
     pub chosen: usize,
-    /// The words as far as they are typed.
+    /// The words typed so far.
     pub input: Input,
-    /// Whether the last answer was not what is asked for.
+    /// Whether the last answer differed from the requested words.
     pub mismatch: bool,
 }
 
-/// What it is about.
+/// Subject of a dialog.
 #[derive(Clone, Debug)]
 pub enum DialogSubject {
-    /// The operation to undo is looked up in the journal.
+    /// An undo, while its operation is looked up in the journal.
     FindUndo,
     /// An operation that is about to start.
     Approval(Box<Approval>),
@@ -34,20 +35,20 @@ pub enum DialogSubject {
     Quit,
 }
 
-/// What is asked for.
+/// The kind of answer that a dialog asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DialogPrompt<'a> {
-    /// One of these.
+    /// One of these choices.
     Choice(Vec<&'a str>),
     /// Exactly these words.
     Words(&'a str),
 }
 
-/// What was answered.
+/// The operator's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DialogReply {
     No,
-    /// The choice at this place, or the words.
+    /// Yes, with the index of the choice; 1 for typed words.
     Yes(usize),
 }
 
@@ -58,13 +59,13 @@ impl Dialog {
         Self { number, subject, chosen: 0, input: Input::default(), mismatch: false }
     }
 
-    /// Forgets what was typed for an earlier question.
+    /// Clears the answer to an earlier question.
     pub fn clear(&mut self) {
         (self.chosen, self.mismatch) = (0, false);
         self.input = Input::default();
     }
 
-    /// The approval that it asks for.
+    /// The approval that the dialog asks for.
     pub fn approval(&self) -> Option<&Approval> {
         match &self.subject {
             DialogSubject::Approval(approval) => Some(approval),
@@ -72,7 +73,7 @@ impl Dialog {
         }
     }
 
-    /// What is asked for; none while there is nothing to answer.
+    /// The kind of answer that is asked for; `None` while there is nothing to answer.
     pub fn prompt(&self) -> Option<DialogPrompt<'_>> {
         match &self.subject {
             DialogSubject::FindUndo => None,
@@ -85,7 +86,7 @@ impl Dialog {
         }
     }
 
-    /// Whether nothing more will be asked.
+    /// Whether the dialog asks nothing more.
     pub fn has_ended(&self) -> bool {
         match &self.subject {
             DialogSubject::Approval(approval) => approval.decision().is_some(),
@@ -93,7 +94,7 @@ impl Dialog {
         }
     }
 
-    /// Whether Esc closes it.
+    /// Whether Esc closes the dialog.
     pub fn can_be_left(&self) -> bool {
         match &self.subject {
             DialogSubject::Approval(approval) => self.has_ended() || approval.can_be_cancelled(),
@@ -107,7 +108,7 @@ impl Dialog {
         }
     }
 
-    /// Types into its line. Where there is none, arrows and first letters choose.
+    /// Edits the typed words. In a choice, arrows and first letters choose.
     pub fn edit(&mut self, request: InputRequest) {
         match (self.prompt(), request) {
             (Some(DialogPrompt::Words(_)), request) => {
@@ -124,7 +125,8 @@ impl Dialog {
         }
     }
 
-    /// What Enter answers; none if it is no answer.
+    /// The answer that Enter gives; `None` if the typed words are not the requested ones, or there is nothing to
+    /// answer.
     pub fn reply(&mut self) -> Option<DialogReply> {
         if let DialogSubject::Approval(approval) = &self.subject {
             if approval.decision().is_some() {

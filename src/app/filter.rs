@@ -15,11 +15,11 @@ struct Term {
     value: String,
 }
 
-/// A row as a filter sees it.
+/// A row to which a filter can be applied.
 pub trait Filterable {
-    /// The words of the field of this name; none if the row has no such field.
+    /// Words of the field with this name; `None` if the row has no such field.
     fn field(&self, key: &str) -> Option<String>;
-    /// Calls `found` with each text in which words without a key are searched.
+    /// Calls `found` with each text that words without a key are searched in.
     fn texts(&self, found: &mut dyn FnMut(&str));
 }
 
@@ -31,7 +31,7 @@ impl Filter {
         Self { text: text.trim().into(), terms }
     }
 
-    /// As it was typed.
+    /// The filter's text as it was typed.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -71,7 +71,7 @@ fn is_one_of(value: &str, field: &str) -> bool {
     field.split_whitespace().any(|word| word.starts_with(value) || word.ends_with(value))
 }
 
-/// Whether `text` contains `lower`, which is in lower case, in any case.
+/// Whether `text` contains `lower`, ignoring case. `lower` must be in lower case.
 fn contains(text: &str, lower: &str) -> bool {
     if text.is_ascii() {
         text.as_bytes().windows(lower.len()).any(|part| part.eq_ignore_ascii_case(lower.as_bytes()))

@@ -1,4 +1,4 @@
-//! The rows of the nodes pane: nodes, or groups of nodes with a line for each group.
+//! Rows of the nodes pane: nodes, or groups of nodes with a header line each.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,19 +8,19 @@ use std::{
 use crate::model::{Model, NodeState};
 use kordon_core::cluster::{Node, NodeName};
 
-/// What nodes are grouped by.
+/// Property by which nodes are grouped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
     #[default]
     None,
     Zone,
-    /// By the first of `POOLS` that a node has.
+    /// By the first label of `POOLS` that the node has.
     Pool,
     Role,
     Label(String),
 }
 
-/// The labels by which providers and autoscalers name the pool of a node.
+/// Labels with which providers and autoscalers name the pool of a node.
 const POOLS: [&str; 7] = [
     "karpenter.sh/nodepool",
     "cloud.google.com/gke-nodepool",
@@ -32,7 +32,7 @@ const POOLS: [&str; 7] = [
 ];
 
 impl Grouping {
-    /// What the next key groups by.
+    /// The grouping that the next key press selects.
     pub const fn next(&self) -> Self {
         match self {
             Self::None => Self::Zone,
@@ -56,7 +56,7 @@ impl Grouping {
         }
     }
 
-    /// The name of a node's group.
+    /// Name of a node's group.
     fn group(&self, node: &Node) -> String {
         let name = match self {
             Self::None => None,
@@ -100,25 +100,25 @@ pub struct NodeGroups {
     grouping: Grouping,
     folded: BTreeSet<String>,
     groups: BTreeMap<String, NodeGroup>,
-    /// [`Revision::moves`](crate::model::Revision::moves) when the pods were counted.
+    /// [`Revision::moves`](crate::model::Revision::moves) at the last count of pods.
     counted: Option<u64>,
 }
 
 /// The nodes of a group.
 #[derive(Clone, Debug, Default)]
 pub struct NodeGroup {
-    /// In the order of the list.
+    /// Nodes in the order of the list.
     pub nodes: Vec<NodeName>,
-    /// How many are in each state that any is in, the most urgent first.
+    /// Number of nodes in each state, the most urgent state first; states without nodes are left out.
     pub counts: BTreeMap<NodeState, usize>,
-    /// How many pods are on them.
+    /// Number of pods on the nodes.
     pub pods: usize,
 }
 
 /// The order of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupOrder {
-    /// Those with the most urgent node first.
+    /// Groups with the most urgent node first.
     Urgency,
     Name,
 }
@@ -132,7 +132,7 @@ impl NodeGroups {
         self.groups.get(group)
     }
 
-    /// How many nodes are in all groups.
+    /// Number of nodes in all groups.
     pub fn node_count(&self) -> usize {
         self.groups.values().map(|group| group.nodes.len()).sum()
     }
@@ -141,24 +141,24 @@ impl NodeGroups {
         self.folded.contains(group)
     }
 
-    /// The group of a node that passes the filter.
+    /// The group of a listed node.
     pub fn group_of(&self, node: &NodeName) -> Option<&String> {
         self.groups.iter().find(|(_, group)| group.nodes.contains(node)).map(|(name, _)| name)
     }
 
-    /// Groups by something else, with every group unfolded.
+    /// Changes the grouping and unfolds every group.
     pub(super) fn group_by(&mut self, grouping: Grouping) {
         *self = Self { grouping, ..Self::default() };
     }
 
-    /// Folds a group, or unfolds it.
+    /// Folds a group, or unfolds it if it is folded.
     pub(super) fn toggle(&mut self, group: &str) {
         if !self.folded.remove(group) {
             self.folded.insert(group.to_owned());
         }
     }
 
-    /// Folds every group, or unfolds all of them if every one is folded.
+    /// Folds all groups, or unfolds them if all are folded.
     pub(super) fn toggle_all(&mut self) {
         if self.groups.keys().all(|group| self.folded.contains(group)) {
             self.folded.clear();
@@ -167,7 +167,7 @@ impl NodeGroups {
         }
     }
 
-    /// The rows for these nodes, which keep their order within their groups.
+    /// Returns the rows for these nodes. Nodes keep their order within their group.
     pub(super) fn arrange(&mut self, nodes: Vec<NodeName>, shown: &Model, order: GroupOrder) -> Vec<NodeRow> {
         self.groups.clear();
         self.counted = None;
@@ -196,7 +196,7 @@ impl NodeGroups {
         rows
     }
 
-    /// Counts the pods of each group, where any has come or gone.
+    /// Counts the pods of each group again if pods came or went.
     pub(super) fn count_pods(&mut self, shown: &Model) {
         let moves = shown.views.revision.moves;
         if self.grouping.is_none() || self.counted.replace(moves) == Some(moves) {
@@ -208,7 +208,7 @@ impl NodeGroups {
     }
 }
 
-/// The place from which on all rows are nodes that are Ready.
+/// Index from which on all rows are Ready nodes.
 pub(super) fn ready_from(rows: &[NodeRow], shown: &Model) -> usize {
     let state = |row: &NodeRow| shown.watchlist.state(row.node()?);
     rows.iter().rposition(|row| state(row) != Some(NodeState::Ready)).map_or(0, |last| last + 1)

@@ -1,4 +1,4 @@
-//! The help: what applies here first, in groups, then what applies elsewhere; and what is searched for in it.
+//! The help: commands that apply here first, in groups, then the others. It can be searched.
 
 use tui_input::{Input, InputRequest};
 
@@ -11,11 +11,11 @@ use super::{
 /// The help while it is open.
 #[derive(Clone, Debug, Default)]
 pub struct HelpSheet {
-    /// The first row that is shown.
+    /// Index of the first row shown.
     pub scrolled: usize,
-    /// What is searched for; empty shows everything.
+    /// Searched words; empty shows everything.
     pub search: Input,
-    /// Whether the next key is typed into that.
+    /// Whether keys are typed into the search.
     pub is_typing: bool,
 }
 
@@ -26,16 +26,16 @@ pub enum HelpRow {
     Command(&'static Command, HelpGroup),
 }
 
-/// What the commands of a group have in common.
+/// Groups of commands in the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HelpGroup {
     Move,
     Look,
     Act,
-    /// Of a recording or the history.
+    /// Commands for a recording or the history.
     Time,
     Session,
-    /// They do nothing where the focus is.
+    /// Commands that do nothing with the present focus.
     Elsewhere,
     Typing,
 }
@@ -115,7 +115,7 @@ impl HelpSheet {
         self.scrolled = 0;
     }
 
-    /// One step back: drops the search. Returns whether there was one.
+    /// Clears the search, as one step back. Returns whether there was one.
     pub(super) fn leave_search(&mut self) -> bool {
         let was_open = self.is_typing || !self.search.value().is_empty();
         if was_open {
@@ -124,7 +124,8 @@ impl HelpSheet {
         was_open
     }
 
-    /// The commands that match the search, those that would do something first; of a group, those of the focused pane first.
+    /// Commands that match the search. Those that would do something come first; within a group, those of the focused
+    /// pane come first.
     pub fn rows(&self, app: &App) -> Vec<HelpRow> {
         let words = self.search.value().to_lowercase();
         let words: Vec<&str> = words.split_whitespace().collect();

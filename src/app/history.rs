@@ -1,33 +1,33 @@
-//! What is kept of the session to look back at, as the screen tells it.
+//! State of the session's history, for the screen.
 
 use super::App;
 use kordon_time::Timestamp;
 
-/// Why nothing is written while the history is shown.
+/// Message for writes while the history is shown.
 pub const PAST: &str = "history: nothing can be written to the past; f returns to the present";
 
-/// What is kept of the session.
+/// State of the history that the session keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HistoryState {
-    /// Nothing: there is no session, or nobody keeps it.
+    /// No history: there is no session, or it keeps none.
     #[default]
     None,
-    /// Nothing yet: it begins when all lists are complete.
+    /// No history yet: it begins when all lists are complete.
     Loading,
     Kept {
-        /// When it begins.
+        /// Start of the history.
         from: Timestamp,
-        /// Its size on disk.
+        /// Size on disk in bytes.
         bytes: u64,
-        /// The most that it may become.
+        /// Maximum size on disk in bytes.
         limit: u64,
     },
-    /// Nothing, and why.
+    /// No history, with the reason.
     Off(String),
 }
 
 impl App {
-    /// Why the screen cannot go back to an earlier moment now; none if it can.
+    /// Why the screen cannot go back to an earlier moment now; `None` if it can.
     pub fn why_no_history(&self) -> Option<String> {
         match &self.history {
             HistoryState::None => Some("nothing is played: kordon replay FILE plays a recording".into()),
@@ -40,10 +40,10 @@ impl App {
         }
     }
 
-    /// Wants the history to be saved; the loop does it.
+    /// Asks the loop to save the history to a file.
     ///
     /// # Errors
-    /// There is none, or no file was named.
+    /// There is no history yet or at all, or no file was named.
     pub(super) fn save_history(&mut self, file: &str) -> Result<(), String> {
         match &self.history {
             HistoryState::Kept { .. } if file.is_empty() => {

@@ -2,56 +2,58 @@
 
 use std::sync::Arc;
 
-/// The keys of the rows in order, and the selection.
+/// Keys of the rows in order, and the selection.
 ///
-/// While nobody uses the list, a selection at the top stays at the top, where the most urgent rows appear. From the first
-/// key on it stays with its row: a key acts on the row that was under the cursor before it, or on none if that is
-/// not listed any more. Only a move, or a choice ([`Listing::select`], [`Listing::choose_first`]), selects another row.
+/// While the list is not in use, a selection at the top stays at the top, where the most urgent rows appear. From the
+/// first key on, the selection stays with its row: a key acts on the row that was under the cursor before it, or on
+/// none if that row is no longer listed. Only a move or a choice ([`Listing::select`], [`Listing::choose_first`])
+/// selects another row.
 #[derive(Clone, Debug)]
 pub struct Listing<K> {
-    /// Shared with what was sorted beside the loop.
+    /// Shared with the thread that sorted them.
     keys: Arc<Vec<K>>,
     selected: usize,
-    /// Why no row is selected; none while the one at `selected` is.
+    /// Why no row is selected; `None` if the row at `selected` is.
     unselected: Option<Unselected<K>>,
     hold: Hold,
-    /// The row that was selected when the list was last drawn; none if it was not drawn since the last key.
+    /// The row selected when the list was last drawn; `None` if the list was not drawn since the last key.
     drawn: Option<Option<K>>,
     offset: usize,
-    /// Rows that the pane showed when it was last drawn.
+    /// Number of rows shown at the last draw.
     page: usize,
 }
 
-/// Why no row of a list is selected.
+/// Reason why no row is selected.
 #[derive(Clone, Debug)]
 enum Unselected<K> {
-    /// This row is not listed any more. It is selected again when it comes back.
+    /// The selected row is no longer listed. It is selected again when it returns.
     Gone(K),
-    /// No row that is listed was chosen.
+    /// No listed row was chosen.
     NotChosen,
 }
 
-/// What becomes of the selection when the rows are replaced.
+/// What happens to the selection when the rows are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hold {
-    /// At the top it stays at the top. Elsewhere it stays with its row, or takes the place of a row that is gone.
+    /// A selection at the top stays at the top. Elsewhere it stays with its row, or moves to the row that takes its
+    /// place.
     Place,
-    /// It stays with its row, and is none while that is gone.
+    /// The selection stays with its row; no row is selected while that row is gone.
     Row,
-    /// The same, and moves start at the top while it is gone: the user has changed what is listed.
+    /// Like `Row`, but moves start at the top while the row is gone: the user has changed what is listed.
     RowFromTop,
 }
 
-/// What happens to the list besides moves.
+/// Uses of a list other than moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListUse {
-    /// A key comes: it acts on the row that is drawn as the selected one.
+    /// A key was pressed: it acts on the row drawn as selected.
     Key,
     /// The user changes what is listed.
     Refilter,
-    /// The next key comes to it.
+    /// The list gets the focus: the next key goes to it.
     Focus,
-    /// The next key comes to another list.
+    /// The list loses the focus: the next key goes to another list.
     Unfocus,
 }
 
@@ -69,7 +71,7 @@ impl<K> Default for Listing<K> {
     }
 }
 
-/// A move among the rows.
+/// A move of the selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Movement {
     Up,
@@ -85,7 +87,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         &self.keys
     }
 
-    /// The rows on the page that was drawn last.
+    /// Keys of the rows shown at the last draw.
     pub fn shown_keys(&self) -> &[K] {
         let first = self.first_shown(self.page);
         &self.keys[first..self.keys.len().min(first + self.page)]
@@ -99,22 +101,22 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.keys.is_empty()
     }
 
-    /// The selected row; none in an empty list, and where it is gone.
+    /// The selected row; `None` if the list is empty or the row is gone.
     pub fn selected(&self) -> Option<&K> {
         self.keys.get(self.cursor()?)
     }
 
-    /// The place of the selected row; none if none is.
+    /// Index of the selected row; `None` if no row is selected.
     pub const fn cursor(&self) -> Option<usize> {
         if self.unselected.is_none() { Some(self.selected) } else { None }
     }
 
-    /// Whether rows are listed and none is selected, or the selected one is gone.
+    /// Whether no row is selected: the selected one is gone, or none was chosen.
     pub const fn is_row_gone(&self) -> bool {
         self.unselected.is_some()
     }
 
-    /// The first row to show on a page of `rows`, so that the selected one is on it.
+    /// Index of the first row to show on a page of `rows`, so that the selected row is visible.
     pub fn first_shown(&self, rows: usize) -> usize {
         let rows = rows.max(1);
         let lowest = (self.selected + 1).saturating_sub(rows);
@@ -128,13 +130,13 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.replace_shared(Arc::new(keys));
     }
 
-    /// The same with rows that somebody else has sorted.
+    /// Replaces the rows with a shared list that another thread sorted.
     pub fn replace_shared(&mut self, keys: Arc<Vec<K>>) {
         let chosen = self.chosen();
         self.replace_all(keys, |key| Some(key) == chosen.as_ref());
     }
 
-    /// The same where a key is not the identity of its row: `is_chosen` tells the row that was selected.
+    /// Replaces rows whose keys do not identify them: `is_chosen` recognizes the row that was selected.
     pub fn replace_where(&mut self, keys: Vec<K>, is_chosen: impl Fn(&K) -> bool) {
         self.replace_all(Arc::new(keys), is_chosen);
     }
@@ -159,7 +161,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.clamp();
     }
 
-    /// The row that was selected last, whether it is still listed or not.
+    /// The row selected last, whether or not it is still listed.
     fn chosen(&self) -> Option<K> {
         match &self.unselected {
             None => self.keys.get(self.selected).cloned(),
@@ -168,7 +170,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         }
     }
 
-    /// Forgets all rows, and selects the first of those that come.
+    /// Removes all rows. The first of the next rows is selected.
     pub fn restart(&mut self) {
         *self = Self { page: self.page, hold: self.hold, ..Self::default() };
     }
@@ -179,7 +181,7 @@ impl<K: PartialEq + Clone> Listing<K> {
                 let was_held = self.hold != Hold::Place;
                 self.hold = Hold::Row;
                 match self.drawn.take() {
-                    // A row that came since was not under the cursor.
+                    // A row that came after the last draw was not under the cursor.
                     Some(None) if self.selected().is_some() => self.deselect(),
                     Some(Some(drawn)) if !was_held => {
                         match self.keys.iter().position(|key| *key == drawn) {
@@ -197,7 +199,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         }
     }
 
-    /// Moves the selection. From a row that is gone it moves to the rows that were next to it.
+    /// Moves the selection. If the selected row is gone, the move starts from its former neighbours.
     pub fn step(&mut self, step: Movement) {
         let down = usize::from(self.unselected.take().is_none());
         self.selected = match step {
@@ -211,25 +213,25 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.clamp();
     }
 
-    /// Selects the second row, with the first still shown.
+    /// Selects the second row and keeps the first one visible.
     pub fn select_second(&mut self) {
         (self.selected, self.unselected) = (1, None);
         self.offset = 0;
     }
 
-    /// Selects the first row, unless the selected one is listed. The user chose what is listed.
+    /// Selects the first row if the selected one is not listed, after the user changed what is listed.
     pub fn choose_first(&mut self) {
         if self.unselected.is_some() && !self.keys.is_empty() {
             self.step(Movement::First);
         }
     }
 
-    /// Selects none of the rows.
+    /// Clears the selection.
     pub fn deselect(&mut self) {
         self.unselected = Some(Unselected::NotChosen);
     }
 
-    /// Selects the row with this key, where there is one.
+    /// Selects the row with this key, if listed.
     pub fn select(&mut self, key: &K) {
         if let Some(place) = self.keys.iter().position(|own| own == key) {
             (self.selected, self.unselected) = (place, None);
@@ -237,7 +239,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         }
     }
 
-    /// Records that the list was drawn with room for this many rows.
+    /// Records a draw of the list with room for this many rows.
     pub fn set_drawn(&mut self, rows: usize) {
         self.page = rows.max(1);
         self.clamp();

@@ -1,8 +1,7 @@
-//! All that the screen depends on, and how it changes: an [`App`] is a [`Model`], a screen and the operations that were
-//! started from it.
+//! State of the dashboard and its changes: an [`App`] is a [`Model`], a screen, and the operations started from it.
 //!
-//! The loop (`run`) passes in what happens: [`App::on_watch_event`], [`App::on_outcome`], [`App::on_timeout`], and
-//! [`update()`] for what the user asks for. Nothing in here waits, reads a clock or draws.
+//! The loop (`run`) passes in events: [`App::on_watch_event`], [`App::on_outcome`], [`App::on_timeout`], and
+//! [`update()`] for actions of the user. Nothing in this module waits, reads a clock or draws.
 
 pub mod columns;
 pub mod commands;
@@ -57,18 +56,18 @@ use kordon_core::engine::{EffectId, Outcome};
 use kordon_time::Timestamp;
 use on_screen::Recorded;
 
-/// The dashboard's state. One task owns it; panes get a reference.
+/// State of the dashboard. One task owns it; panes get a reference.
 #[derive(Debug)]
 pub struct App {
-    /// What is known now.
+    /// The present state of the cluster.
     pub model: Model,
     pub screen: Screen,
     pub operations: Operations,
-    /// What is looked at in place of the present; none unless it is a recording or the history.
+    /// Playback shown instead of the present; `None` unless a recording or the history is shown.
     pub playback: Option<Playback>,
-    /// What is kept to look back at.
+    /// State of the history.
     pub history: HistoryState,
-    /// The file that it is to be saved to.
+    /// File to save the history to.
     pub save_to: Option<PathBuf>,
 }
 
@@ -89,18 +88,18 @@ impl App {
         self.screen.frozen.is_some()
     }
 
-    /// What is drawn: the present, or the moment at which the user froze it.
+    /// The model that is drawn: the present one, or the frozen one.
     pub fn shown(&self) -> &Model {
         self.screen.frozen.as_ref().map_or(&self.model, |frozen| &frozen.model)
     }
 
-    /// The time that belongs to what is drawn.
+    /// Time of the model that is drawn.
     pub fn shown_at(&self, now: Timestamp) -> Timestamp {
         let frozen = self.screen.frozen.as_ref().map(|frozen| frozen.at);
         frozen.unwrap_or_else(|| self.model_time(now))
     }
 
-    /// Applies what a watch reported. Returns whether it shows in what is on screen, before the next [`App::refresh`].
+    /// Applies a watch event. Returns whether it changes the screen before the next [`App::refresh`].
     pub fn on_watch_event(&mut self, event: FeedEvent, now: Timestamp) -> bool {
         let had_engine = self.model.engine.is_some();
         let says_more = on_screen::says_more_of_watches(&event, &self.model.feeds);
@@ -124,7 +123,7 @@ impl App {
         self.model.on_outcome(id, outcome, now);
     }
 
-    /// Does what is due. Returns whether anything may look different after it.
+    /// Handles everything that is due. Returns whether the screen may have changed.
     pub fn on_timeout(&mut self, now: Timestamp) -> bool {
         let known = self.model.pass_time(now);
         self.on_operations_timeout(now) || known
@@ -135,12 +134,12 @@ impl App {
         self.model.poll_timeout().into_iter().chain(self.operations.poll_timeout()).min()
     }
 
-    /// Brings views, reports and lists up to date. Returns whether what is on screen may have changed, the time apart.
+    /// Updates views, reports and lists. Returns whether the screen may have changed, apart from times.
     pub fn refresh(&mut self, now: Timestamp) -> bool {
         self.refresh_by(Model::refresh, now)
     }
 
-    /// The same where what leaves is worked out beside the loop.
+    /// Like `refresh`, but leaves the pods that leave to a job beside the loop.
     pub fn refresh_nodes(&mut self, now: Timestamp) -> bool {
         self.refresh_by(Model::refresh_nodes, now)
     }
@@ -154,13 +153,13 @@ impl App {
             return false;
         }
         let is_arranged_again = self.arrange(now);
-        // What overlays and operations show is made from more than views.
+        // Overlays and operations depend on more than views.
         let has_more = self.screen.overlays.iter().next().is_some() || !self.operations.entries.is_empty();
         is_arranged_again || has_more || self.model.views.revision != before
     }
 
-    /// The snapshot kept for plans, where no plan is open any more or it is too far behind. It is large: dropping it
-    /// takes a while.
+    /// Takes the snapshot kept for plans if no plan is open any more or if it is too far behind. It is large, so
+    /// dropping it takes a while.
     pub fn take_unneeded_snapshot(&mut self) -> Option<SnapshotCache> {
         let is_open = self.screen.overlays.plan().is_some();
         let kept = &mut self.screen.plan_snapshot;
@@ -168,7 +167,7 @@ impl App {
         is_unneeded.then(|| std::mem::take(kept))
     }
 
-    /// Whether anything on screen changes by time alone: of the history, how long ago it was.
+    /// Whether the screen changes by time alone. In the history, its age does.
     pub fn counts_down(&self) -> bool {
         self.is_in_history()
             || self.playback.is_none()

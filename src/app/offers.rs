@@ -1,4 +1,4 @@
-//! Which commands would do something now: footer and help offer these, and a key of another one is answered.
+//! Commands that would do something now. Footer and help offer these; any other key gets a message.
 
 use crossterm::event::KeyEvent;
 
@@ -18,7 +18,7 @@ use super::{
 use crate::model::suggestions::Means;
 
 impl App {
-    /// Whether a key runs the command now, and it would do something.
+    /// Whether a key runs the command now and the command would do something.
     pub fn offers(&self, command: &Command) -> bool {
         let covers = match self.screen.overlays.top() {
             Some(Overlay::Help(_)) => !matches!(
@@ -37,7 +37,7 @@ impl App {
         !covers && command.context.applies(self.screen.key_focus()) && self.would_act(command.action)
     }
 
-    /// Whether the action would do something where it applies.
+    /// Whether the action would do something now, in a pane where it applies.
     pub fn would_act(&self, action: UserAction) -> bool {
         let screen = &self.screen;
         let plan = screen.overlays.plan();
@@ -88,7 +88,7 @@ impl App {
                 _ => false,
             },
             UserAction::Group => !screen.nodes.list.is_empty(),
-            // Only the nodes have more columns.
+            // Only the nodes pane has additional columns.
             UserAction::Wide => {
                 let is_covered = screen.overlays.view().is_some() || screen.pods_of.is_some();
                 let is_hidden = screen.zoomed && screen.focus != Pane::Nodes;
@@ -131,7 +131,7 @@ impl App {
         }
     }
 
-    /// Why an action does nothing while a recording or the history is shown; none if it does something.
+    /// Why an action does nothing during playback; `None` if it does something.
     pub fn why_not_in_playback(&self, action: UserAction) -> Option<&'static str> {
         match self.playback.as_ref()?.kind {
             PlaybackKind::Recording => Self::why_not_in_replay(action),
@@ -139,7 +139,8 @@ impl App {
         }
     }
 
-    /// Operations that are in progress go on, and can be watched, paused and cancelled.
+    /// Why an action does nothing in the history. Operations in progress continue, and can be watched, paused and
+    /// cancelled.
     const fn why_not_in_history(action: UserAction) -> Option<&'static str> {
         match action {
             UserAction::Apply
@@ -166,7 +167,7 @@ impl App {
         }
     }
 
-    /// How many proposals there are for the taints or labels that are typed.
+    /// Number of proposals for the typed taints or labels.
     fn proposals(&self) -> usize {
         let line = self.screen.overlays.plan().and_then(|plan| plan.line.as_ref());
         line.map_or(0, |line| line.candidates.len())
@@ -188,15 +189,15 @@ impl App {
         }
     }
 
-    /// Says in the footer that a key is none here, and where it is one.
+    /// Says in the footer that a key does nothing here, and where it does something.
     pub fn on_unknown_key(&mut self, key: KeyEvent) {
         if let KeyFocus::Pane(_) = self.screen.key_focus() {
             self.screen.message = Some(commands::unknown(key));
         }
     }
 
-    /// Says in the footer that a key did nothing, unless something says why already. Esc may be pressed once too often, and
-    /// nodes that stand beside a view may have become wider.
+    /// Says in the footer that a key did nothing, unless there is a message already. Two keys stay silent: Esc, which
+    /// may be pressed once too often, and the key for wide columns, which may have widened nodes drawn beside a view.
     pub(super) fn on_idle_action(&mut self, action: UserAction) {
         if self.screen.message.is_some() || matches!(action, UserAction::Back | UserAction::Wide) {
             return;

@@ -1,5 +1,5 @@
-//! Which news shows in the rows on screen, and has to be drawn with the next frame. What else has changed shows when views and
-//! lists are brought up to date ([`App::refresh`](super::App::refresh)): on a large cluster hundreds of objects change each
+//! Finds the changes that affect rows on screen, which need a new frame at once. All other changes appear when views
+//! and lists are updated ([`App::refresh`](super::App::refresh)): on a large cluster hundreds of objects change each
 //! second, and few of them are on screen.
 
 use super::{Listing, Pane, Screen, groups::NodeRow, overlays::Overlay};
@@ -9,8 +9,8 @@ use crate::{
 };
 use kordon_core::cluster::{Applied, Delta, NodeName, Pod};
 
-/// Whether news of a watch shows in what is said of the watches: its state, how far its list is, or that something went wrong.
-/// How long ago it was last heard from shows with the next tick.
+/// Whether a watch event changes the displayed state of the watches: a state, the progress of a list, or an error. The
+/// age of the last message appears with the next tick.
 pub(super) fn says_more_of_watches(event: &FeedEvent, known: &Feeds) -> bool {
     match event {
         FeedEvent::Changes(_) => false,
@@ -19,7 +19,7 @@ pub(super) fn says_more_of_watches(event: &FeedEvent, known: &Feeds) -> bool {
     }
 }
 
-/// How much the session has recorded.
+/// Revisions of the session's departures and journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Recorded {
     departures: u64,
@@ -35,7 +35,7 @@ impl Recorded {
 impl Screen {
     /// Whether a change shows in a row on screen.
     pub(super) fn shows(&self, change: &AppliedChange) -> bool {
-        // The information sheet counts everything.
+        // The information sheet has counts of everything.
         let counts_all = || self.overlays.iter().any(|overlay| matches!(overlay, Overlay::Info(_)));
         let in_row = match (&change.applied, change.impact) {
             (Applied::Node(_), Impact::Node) => true,
@@ -48,7 +48,7 @@ impl Screen {
         in_row || counts_all()
     }
 
-    /// Whether what the session has recorded since then shows in the titles of the panes that are on screen.
+    /// Whether new departures or journal entries show in the titles of panes on screen.
     pub(super) fn shows_records_since(&self, before: &Recorded, model: &Model) -> bool {
         let now = Recorded::of(model);
         let is_drawn = |pane| self.drawn.contains(&pane);
@@ -63,7 +63,7 @@ impl Screen {
             || rows.iter().filter_map(NodeRow::node).any(|node| Some(node) == name)
     }
 
-    /// Whether a change of a pod shows in its own row, in that of its node, or in the number of those that wait for one.
+    /// Whether a change of a pod shows in its own row, in its node's row, or in the number of pods waiting for a node.
     fn shows_pod(&self, delta: &Delta<Pod>) -> bool {
         let evictions = self.rows_on_screen(Pane::Evictions, &self.evictions.list);
         delta.old.iter().chain(&delta.new).any(|pod| {
@@ -71,7 +71,7 @@ impl Screen {
         })
     }
 
-    /// The rows of a pane that were drawn last; none where it was not drawn.
+    /// The rows of a pane at the last draw; empty if the pane was not drawn.
     fn rows_on_screen<'a, K: PartialEq + Clone>(&self, pane: Pane, list: &'a Listing<K>) -> &'a [K] {
         if self.drawn.contains(&pane) { list.shown_keys() } else { &[] }
     }

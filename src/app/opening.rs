@@ -1,16 +1,16 @@
-//! Whether a pane of the lower part is open: one that has nothing to show is a single line, and its room goes to the nodes.
+//! Whether a pane of the lower part is open. A pane without content is a single line, and the nodes get its space.
 
 use kordon_time::{Span, Timestamp};
 
-/// A pane closes only if it has had nothing to show for this long.
+/// Minimum time without content before a pane closes.
 const EMPTY_FOR: Span = Span::from_secs(60);
 
-/// Opens by itself, because what there is to show must be seen. Closes with a key only, so that nothing moves back and forth
-/// while one looks.
+/// An open or closed pane. It opens by itself, because its content must be seen. It closes only on a key press, so that
+/// nothing moves while the user reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Opening {
     is_open: bool,
-    /// Since when an open pane has had nothing to show.
+    /// Since when an open pane has been empty.
     empty_since: Option<Timestamp>,
 }
 
@@ -19,13 +19,13 @@ impl Opening {
         self.is_open
     }
 
-    /// The pane has something to show now, or nothing.
+    /// Records whether the pane has content now.
     pub fn on_content(&mut self, is_empty: bool, now: Timestamp) {
         self.is_open |= !is_empty;
         self.empty_since = is_empty.then(|| self.empty_since.unwrap_or(now));
     }
 
-    /// The user has pressed a key.
+    /// Closes a pane that has been empty for long enough, on a key press.
     pub fn on_key(&mut self, now: Timestamp) {
         if self.empty_since.is_some_and(|since| now.since(since) >= EMPTY_FOR) {
             self.is_open = false;

@@ -1,29 +1,29 @@
-//! What the dashboard starts with: what it may do, and how it looks.
+//! Start options of the dashboard: what it may write, and how it looks.
 
-/// What the dashboard starts with, beside a model.
+/// Start options of the dashboard, besides a model.
 #[derive(Clone, Debug, Default)]
 pub struct AppOptions {
     pub mode: Mode,
-    /// The themes that `T` goes through; the first one is shown at the start. Empty: the dark one.
+    /// Themes that `T` cycles through; the first is active at the start. Empty means the dark theme.
     pub themes: Vec<ThemeName>,
 }
 
 /// Whether anything may be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Effects are recorded, nothing goes up.
+    /// Effects are recorded, nothing is sent.
     #[default]
     DryRun,
     /// Effects are written to the cluster.
     Enforce,
-    /// Enforcing is locked out.
+    /// Enforce mode cannot be enabled.
     ReadOnly,
-    /// A recording is shown: there is nothing to write to.
+    /// A recording is shown, so there is no cluster to write to.
     Replay,
 }
 
 impl Mode {
-    /// What becomes of a plan that is opened.
+    /// Note about what happens to an open plan in this mode.
     pub const fn note(self) -> &'static str {
         match self {
             Self::DryRun => "dry-run: Enter shows the plan, nothing is written",
@@ -40,9 +40,9 @@ pub enum ThemeName {
     #[default]
     Dark,
     Light,
-    /// The terminal's own sixteen colours.
+    /// Uses the terminal's own sixteen colours.
     Ansi16,
-    /// No colour at all: bold, dim, reverse.
+    /// Uses no colour: bold, dim and reverse only.
     Mono,
 }
 
@@ -62,8 +62,8 @@ impl ThemeName {
         Self::ALL.into_iter().find(|theme| theme.as_str() == text)
     }
 
-    /// The themes fit for a terminal: none but mono where colour is unwanted, no fine shades where it has
-    /// only 16 colours. With fewer than 256 colours the true colours of dark and light would be guessed at.
+    /// Themes that suit a terminal: only `Mono` if colour is unwanted; `Ansi16` and `Mono` with fewer than 256 colours,
+    /// where a terminal would only approximate the true colours of the others.
     pub fn for_terminal(no_color: bool, colours: u16) -> Vec<Self> {
         match (no_color, colours) {
             (true, _) => vec![Self::Mono],

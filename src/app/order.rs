@@ -1,4 +1,4 @@
-//! The rows of each list: their order, and the filter's answer for each.
+//! The rows of each list: their order, and the result of filtering.
 
 use std::{iter::Peekable, sync::Arc};
 
@@ -55,8 +55,7 @@ fn eviction_basis(shown: &Model, sort: Sort<EvictionColumn>, filter: &Filter) ->
 }
 
 impl App {
-    /// Sorts and filters every list of what is shown, except those that cannot have changed. Returns whether there was any
-    /// other.
+    /// Sorts and filters all lists whose inputs may have changed. Returns whether there were any.
     pub fn arrange(&mut self, now: Timestamp) -> bool {
         let frozen = self.screen.frozen.take();
         let any = match &frozen {
@@ -124,8 +123,8 @@ impl Screen {
 }
 
 impl Screen {
-    /// The filter of a pane whose rows were made by another filter, or at another revision of what they are made from; none
-    /// of rows that cannot have changed.
+    /// Returns the filter of a pane if its rows were made with another filter or from another revision; `None` if its
+    /// rows are up to date.
     fn outdated(&mut self, pane: Pane, revision: u64) -> Option<Filter> {
         let basis = (revision, self.filter(pane).clone());
         if self.arranged.get(&pane) == Some(&basis) {
@@ -139,7 +138,7 @@ impl Screen {
         shown.forecast_until(self.forecast.horizon).is_none_or(|forecast| forecast.chart.lanes.is_empty())
     }
 
-    /// Folds the lanes that pass the filter until there is room for them. Returns whether they can have changed.
+    /// Folds the lanes that pass the filter until they fit. Returns whether they may have changed.
     fn arrange_lanes(&mut self, shown: &Model) -> bool {
         let horizon = self.forecast.horizon;
         let forecast = shown.forecast_until(horizon);
@@ -164,7 +163,7 @@ impl Screen {
     }
 }
 
-/// Lists the rows of the views that pass their filters.
+/// Lists the rows of the open views that pass the filters.
 fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, now: Timestamp) {
     let Screen { overlays, filters, .. } = screen;
     let filter = |pane| filters.get(&pane).cloned().unwrap_or_default();
@@ -190,7 +189,7 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
     }
 }
 
-/// The value that a row is sorted by; within one column all are of one variant.
+/// Sort value of a row. All values of one column have the same variant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Number(i64),
@@ -198,7 +197,7 @@ enum Rank {
     Pair(i64, i64),
 }
 
-/// Sorts the rows by their ranks, and rows of equal rank by their names, in which order they come.
+/// Sorts rows by rank. The input is sorted by name, which stays the order of equal ranks.
 fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
     rows.sort_by(|(a, _), (b, _)| {
         let order = a.cmp(b);
@@ -219,7 +218,7 @@ fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName
     sorted(rows.map(|node| (rank(node), node.name.clone())).collect(), sort.reversed)
 }
 
-/// Finds the values of nodes whose names ascend, in one walk: as many searches would keep keys waiting.
+/// Looks up values of nodes with ascending names in a single pass. Separate lookups would delay keys.
 struct InOrder<I: Iterator>(Peekable<I>);
 
 impl<'a, V, I: Iterator<Item = (&'a NodeName, V)>> InOrder<I> {
@@ -233,7 +232,7 @@ impl<'a, V, I: Iterator<Item = (&'a NodeName, V)>> InOrder<I> {
     }
 }
 
-/// `state` and `due` are the node's own.
+/// Rank of a node; `state` and `due` are the node's own.
 fn node_rank(
     shown: &Model,
     node: &Node,
@@ -268,17 +267,17 @@ fn node_rank(
     }
 }
 
-/// The larger share first.
+/// Rank that sorts larger shares first.
 fn share(used: i64, of: i64) -> Rank {
     Rank::Number(-used.saturating_mul(100_000).checked_div(of).unwrap_or(0))
 }
 
-/// The label that cloud providers set.
+/// The instance type, from the label that cloud providers set.
 pub fn instance_type(node: &Node) -> Option<&Name> {
     node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
 }
 
-/// A zone as filters know it.
+/// A zone as filters spell it.
 pub fn zone_word(zone: &ZoneKey) -> String {
     if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
 }
@@ -299,7 +298,7 @@ fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey>
 
 fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<Vec<Key>> {
     if filter.is_empty() && sort == Sort::default() {
-        // Where tens of thousands leave, sorting them would keep keys waiting.
+        // Sorting tens of thousands of evictions would delay keys, so the prepared order is used.
         return shown.views.leaving.by_urgency.clone();
     }
     let rows = shown
@@ -323,7 +322,7 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<
     sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed).into()
 }
 
-/// The pods that wait for a node, those that have waited longest first.
+/// Pods that wait for a node, longest waiting first.
 fn pending(shown: &Model, filter: &Filter) -> Vec<Key> {
     let pods = shown.pending_pods().into_iter().filter(|pod| filter.matches(&PodRow { shown, pod }));
     pods.map(|pod| pod.key.clone()).collect()
@@ -580,13 +579,13 @@ mod tests {
             changes.push(Change::Lease(ObjectEvent::Listed(lease)));
         }
         changes.extend([Change::Node(ObjectEvent::ListDone), Change::Lease(ObjectEvent::ListDone)]);
-        // A controller waits for the pods too.
+        // A controller also waits for the list of pods.
         changes.extend([ObjectEvent::ListStarted, ObjectEvent::ListDone].map(Change::Pod));
         app.on_watch_event(FeedEvent::Changes(changes), NOW);
         app
     }
 
-    /// The order after the change and a refresh, and whether anything was sorted for it.
+    /// Returns the order after the change and a refresh, and whether anything was sorted.
     fn after(app: &mut App, change: Node) -> (Vec<String>, bool) {
         let before = app.screen.nodes.arranged.clone();
         app.on_watch_event(FeedEvent::Changes(vec![Change::Node(ObjectEvent::Applied(change))]), NOW);

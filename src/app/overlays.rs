@@ -1,8 +1,8 @@
-//! What lies over the panes: a stack.
+//! Overlays over the panes, as a stack.
 //!
 //! The topmost overlay decides what the next key does ([`Screen::key_focus`](super::Screen::key_focus)) and is what Esc
-//! closes (`Screen::back`). Overlays are drawn from the bottom to the top. Three of them are
-//! views: they take the place of the nodes, and keys go to them only while that pane has the focus.
+//! closes (`Screen::back`). Overlays are drawn from the bottom to the top. Three kinds are views: they take the place
+//! of the nodes, and get keys only while that pane has the focus.
 
 use tui_input::{Input, InputRequest};
 
@@ -19,26 +19,26 @@ use super::{
     timing::TimingSheet,
 };
 
-/// One thing that lies over the panes.
+/// An overlay.
 #[derive(Clone, Debug)]
 pub enum Overlay {
-    /// A view: everything about one node or pod.
+    /// A view of everything about one node or pod.
     Detail(Box<Detail>),
-    /// A view: what an action would do.
+    /// A view of a plan.
     Plan(Box<Preview>),
-    /// A view: how far an operation is.
+    /// A view of an operation's progress.
     Progress(Progress),
-    /// The filter of the focused pane, while it is typed.
+    /// The filter of the focused pane, while it is being typed.
     Filter(Input),
-    /// The command that is typed.
+    /// The command palette.
     Palette(Palette),
-    /// A question that has to be answered first.
+    /// A question that must be answered first.
     Question(Box<Dialog>),
-    /// Every command with its keys. Whatever is opened next closes it.
+    /// All commands with their keys. Opening another overlay closes it.
     Help(HelpSheet),
-    /// The information sheet, from the line that it is scrolled to.
+    /// The information sheet, with the index of its first line.
     Info(usize),
-    /// The timing of this cluster and of profiles.
+    /// The timing of this cluster and of the profiles.
     Timing(Box<TimingSheet>),
 }
 
@@ -47,7 +47,7 @@ pub enum Overlay {
 pub struct Overlays(Vec<Overlay>);
 
 impl Overlay {
-    /// The pane of a view; none of what lies over all panes.
+    /// Pane of a view; `None` for overlays that cover all panes.
     pub const fn pane(&self) -> Option<Pane> {
         match self {
             Self::Detail(_) => Some(Pane::Detail),
@@ -62,7 +62,7 @@ impl Overlay {
         }
     }
 
-    /// The pane that gets the focus when a view is closed.
+    /// Pane that gets the focus when the view is closed.
     pub const fn opened_from(&self) -> Option<Pane> {
         match self {
             Self::Detail(detail) => Some(detail.from),
@@ -77,7 +77,7 @@ impl Overlay {
         }
     }
 
-    /// What is typed into it; none if keys are commands.
+    /// The kind of text typed into the overlay; `None` if keys are commands.
     pub fn input(&self) -> Option<InputTarget> {
         match self {
             Self::Plan(preview) => preview.is_typing().then_some(InputTarget::Edits),
@@ -89,12 +89,12 @@ impl Overlay {
         }
     }
 
-    /// Whether it is a detail that shows the whole object.
+    /// Whether this is a detail that shows the whole object.
     pub(super) fn is_yaml(&self) -> bool {
         matches!(self, Self::Detail(detail) if detail.view == DetailView::Yaml)
     }
 
-    /// Whether Esc closes it: a question may have gone too far for that.
+    /// Whether Esc closes the overlay. A question may be too far along for that.
     pub fn can_be_closed(&self) -> bool {
         match self {
             Self::Question(dialog) => dialog.can_be_left(),
@@ -109,7 +109,7 @@ impl Overlay {
         }
     }
 
-    /// Edits the text that is typed into it.
+    /// Edits the text typed into the overlay.
     pub(super) fn edit(&mut self, request: InputRequest) {
         match self {
             Self::Plan(preview) => preview.edit(request),
@@ -123,7 +123,7 @@ impl Overlay {
         }
     }
 
-    /// Completes the typed text as proposed.
+    /// Completes the typed text with the chosen proposal.
     pub(super) fn complete(&mut self) {
         match self {
             Self::Plan(preview) => preview.complete(),
@@ -138,7 +138,7 @@ impl Overlay {
         }
     }
 
-    /// Chooses another one of its proposals or answers, this many places on.
+    /// Moves the choice among proposals or answers by this many places.
     pub(super) fn choose(&mut self, by: isize) {
         match self {
             Self::Plan(preview) => preview.choose(by),
@@ -153,7 +153,7 @@ impl Overlay {
         }
     }
 
-    /// Moves among its rows.
+    /// Moves among the rows of the overlay.
     pub(super) fn step(&mut self, step: Movement) {
         match self {
             Self::Detail(detail) => detail.list.step(step),
@@ -166,7 +166,7 @@ impl Overlay {
         }
     }
 
-    /// How many rows a view has.
+    /// Number of rows of a view.
     pub fn rows(&self) -> usize {
         match self {
             Self::Detail(detail) => detail.list.len(),
@@ -181,7 +181,7 @@ impl Overlay {
         }
     }
 
-    /// Records how many rows a view had room for when it was drawn.
+    /// Records the number of rows that a view had room for when drawn.
     pub(super) fn drawn(&mut self, rows: usize) {
         match self {
             Self::Detail(detail) => detail.list.set_drawn(rows),
@@ -197,10 +197,10 @@ impl Overlay {
     }
 }
 
-/// The first row of the help after a move.
+/// Index of the first line of a sheet after a move.
 fn scroll(scrolled: usize, step: Movement) -> usize {
     const PAGE: usize = 10;
-    // With the titles of its groups; what is drawn ends earlier.
+    // Commands and the titles of their groups; drawing stops earlier.
     let last = COMMANDS.len() + 6;
     let scrolled = match step {
         Movement::Up => scrolled.saturating_sub(1),
@@ -213,7 +213,7 @@ fn scroll(scrolled: usize, step: Movement) -> usize {
     scrolled.min(last)
 }
 
-/// Declares how the topmost overlay of one kind is found.
+/// Defines accessors for the topmost overlay of one kind.
 macro_rules! of_kind {
     ($variant:ident: $kind:ty, $name:ident, $name_mut:ident) => {
         pub fn $name(&self) -> Option<&$kind> {
@@ -238,7 +238,7 @@ impl Overlays {
     of_kind!(Question: Dialog, question, question_mut);
     of_kind!(Timing: TimingSheet, timing, timing_mut);
 
-    /// From the bottom to the top.
+    /// Overlays from the bottom to the top.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Overlay> {
         self.0.iter()
     }
@@ -255,12 +255,12 @@ impl Overlays {
         self.0.last_mut()
     }
 
-    /// The view that takes the place of the nodes.
+    /// The topmost view, which takes the place of the nodes.
     pub fn view(&self) -> Option<&Overlay> {
         self.iter().rfind(|overlay| overlay.pane().is_some())
     }
 
-    /// The detail, if it is the view that is shown.
+    /// The detail, if it is the shown view.
     pub fn shown_detail(&self) -> Option<&Detail> {
         match self.view()? {
             Overlay::Detail(detail) => Some(detail),
@@ -280,8 +280,8 @@ impl Overlays {
         }
     }
 
-    /// Opens an overlay, and closes those that cannot be open beside it: one plan or operation is looked at at a time,
-    /// one question is asked, and a detail lies over a plan only if it was opened from there.
+    /// Opens an overlay and closes those that cannot be open beside it. Only one plan or progress and one question can
+    /// be open, and a detail lies over a plan or progress only if it was opened from there.
     pub(super) fn open(&mut self, overlay: Overlay) {
         self.0.retain(|other| !matches!(other, Overlay::Help(_) | Overlay::Info(_) | Overlay::Timing(_)));
         match &overlay {
@@ -303,7 +303,7 @@ impl Overlays {
         self.0.pop()
     }
 
-    /// Closes every view, so that the nodes or the pods of one are shown again.
+    /// Closes every view, so that the nodes or one node's pods are shown again.
     pub(super) fn close_views(&mut self) {
         self.0.retain(|overlay| overlay.pane().is_none());
     }
@@ -325,7 +325,7 @@ impl Overlays {
         }
     }
 
-    /// How many views there are: they are at the bottom.
+    /// Number of views. They are at the bottom of the stack.
     fn views(&self) -> usize {
         self.iter().take_while(|overlay| overlay.pane().is_some()).count()
     }

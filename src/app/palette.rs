@@ -1,4 +1,4 @@
-//! The line in which commands are typed, or found by words.
+//! The command palette: commands are typed by name or found by words.
 
 use tui_input::{Input, InputRequest};
 
@@ -14,9 +14,9 @@ pub struct Palette {
     /// The commands that match the text, the best match first.
     pub found: Vec<&'static Command>,
     pub chosen: usize,
-    /// Why the last text that was entered could not be run.
+    /// Why the last entered text could not be run.
     pub fault: Option<String>,
-    /// The focused pane, which decides the commands that apply.
+    /// The focused pane; it decides which commands apply.
     focus: Pane,
 }
 
@@ -35,13 +35,13 @@ impl Palette {
         }
     }
 
-    /// Chooses another command, this many places on.
+    /// Moves the choice by this many places.
     pub fn choose(&mut self, by: isize) {
         let count = self.found.len().max(1);
         self.chosen = self.chosen.wrapping_add_signed(by).wrapping_add(count) % count;
     }
 
-    /// Replaces the text with the chosen command's name.
+    /// Replaces the text with the name of the chosen command.
     pub fn complete(&mut self) {
         let Some(command) = self.found.get(self.chosen).copied() else { return };
         if is_guarded(command) {
@@ -53,10 +53,10 @@ impl Palette {
         self.search();
     }
 
-    /// The command to run, with its argument.
+    /// Returns the command to run, with its argument.
     ///
     /// # Errors
-    /// There is no such command, or it does not apply where the focus is.
+    /// There is no such command, it does not apply to the focused pane, or it must be typed in full.
     pub fn entered(&self) -> Result<(&'static Command, String), String> {
         let text = self.input.value().trim();
         let Some(command) = self.found.get(self.chosen).copied() else {
@@ -69,12 +69,12 @@ impl Palette {
         if is_guarded(command) && head != command.name {
             return Err(in_full(command));
         }
-        // Text that only found the command is no argument.
+        // Text that only served to find the command is not an argument.
         let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
         Ok((command, if names { argument.trim().to_owned() } else { String::new() }))
     }
 
-    /// Whether it can be run where the focus is.
+    /// Whether the command can be run with the present focus.
     pub fn applies(&self, command: &Command) -> bool {
         command.context.applies(KeyFocus::Pane(self.focus))
     }
@@ -85,7 +85,7 @@ impl Palette {
     }
 }
 
-/// Whether it must be typed in full, so that it cannot be chosen by mistake.
+/// Whether the command must be typed in full, so that it cannot be chosen by mistake.
 fn is_guarded(command: &Command) -> bool {
     command.danger == Danger::Unlocks
 }
@@ -94,11 +94,11 @@ fn in_full(command: &Command) -> String {
     format!("type {} in full: it unlocks writes", command.name)
 }
 
-/// The commands that match the text, the best match first.
+/// Commands that match the text, best match first.
 fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
     let text = text.trim().to_lowercase();
     let head = text.split_whitespace().next().unwrap_or_default();
-    // With an argument after it, only the name is matched.
+    // When an argument follows, only the name is matched.
     let with_argument = |command: &&Command| {
         text != head && command.takes.is_some_and(|takes| !takes.is_empty()) && command.name.starts_with(head)
     };
@@ -116,7 +116,7 @@ fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
     found.into_iter().map(|(_, command)| command).collect()
 }
 
-/// Lower for better matches; none if a word is missing.
+/// Rank of a match, lower for better matches; `None` if a word is missing.
 fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8> {
     let doc = command.doc.to_lowercase();
     let fits = words.iter().all(|word| command.name.contains(word) || doc.contains(word));
@@ -126,7 +126,7 @@ fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8
         name if name.contains(text) => 2,
         _ => 3,
     };
-    // Commands that do not apply here come last, unless they are named.
+    // Commands that do not apply here come last, unless the text is their exact name.
     let elsewhere = if command.context.applies(KeyFocus::Pane(focus)) || of_name == 0 { 0 } else { 4 };
     fits.then_some(of_name + elsewhere)
 }

@@ -1,4 +1,4 @@
-//! The panes of the screen, and what keys go to.
+//! The panes of the screen, and the destinations of keys.
 
 /// A part of the screen that can have the focus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -6,20 +6,20 @@ pub enum Pane {
     Zones,
     #[default]
     Nodes,
-    /// The pods of one node, in the place of the nodes.
+    /// The pods of one node, shown in place of the nodes.
     Pods,
-    /// Everything about one node or pod, in the same place.
+    /// Everything about one node or pod, shown in place of the nodes.
     Detail,
-    /// What an action would do, in the same place.
+    /// A plan, shown in place of the nodes.
     Plan,
-    /// How far an operation is, in the same place.
+    /// An operation's progress, shown in place of the nodes.
     Progress,
     Evictions,
     Forecast,
     Journal,
-    /// The pods that wait for a node.
+    /// Pods that wait for a node.
     Pending,
-    /// The pods that left, and who removed them.
+    /// Pods that left, and who removed them.
     Departures,
 }
 
@@ -40,7 +40,7 @@ impl Pane {
         }
     }
 
-    /// The digit that focuses it.
+    /// The digit that focuses the pane.
     pub const fn digit(self) -> char {
         match self {
             Self::Zones => '1',
@@ -54,7 +54,7 @@ impl Pane {
     }
 }
 
-/// What is typed while keys are not commands.
+/// Kind of text that keys are typed into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputTarget {
     Filter,
@@ -69,11 +69,11 @@ impl InputTarget {
     pub const ALL: [Self; 4] = [Self::Filter, Self::Edits, Self::Command, Self::Answer];
 }
 
-/// What the next key goes to.
+/// Destination of the next key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyFocus {
-    /// Keys are commands, of this pane or of the whole screen.
+    /// A pane: keys are commands of this pane or of the whole screen.
     Pane(Pane),
-    /// Keys are typed into this.
+    /// A text input: keys are typed into it.
     Input(InputTarget),
 }

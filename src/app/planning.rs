@@ -1,4 +1,4 @@
-//! How the open plan stays up to date: the job that works it out, and its result.
+//! Keeps the open plan up to date: the job that computes it, and its result.
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,12 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// The most nodes whose pods are read for a plan. With more of them, watching all pods costs the server less.
+/// Maximum number of nodes whose pods are read for a plan. For more nodes, a watch of all pods costs the API server
+/// less.
 const MOST_NODES: usize = 50;
 
 impl App {
-    /// The job that brings the open plan up to date; none if it is of the present request and cluster.
+    /// Returns the job that updates the open plan; `None` if its result is of the present request and cluster.
     pub fn next_plan(&mut self, now: Timestamp) -> Option<PreviewJob> {
         let (request, basis) = self.plan_to_make()?;
         let request = request.clone();
@@ -56,7 +57,7 @@ impl App {
         Some(PreviewJob { request, basis, work })
     }
 
-    /// The kept snapshot follows the present: it is of no use to a frozen screen or a recording.
+    /// Lends the kept snapshot, which follows the present. A frozen screen and a recording cannot use it.
     fn lend_snapshot(&mut self) -> SnapshotLease {
         if self.is_frozen() || self.is_replay() {
             SnapshotLease::default()
@@ -65,7 +66,7 @@ impl App {
         }
     }
 
-    /// The request whose result is missing or old, and the state that a new one would be of.
+    /// The request whose result is missing or outdated, and the state that a new result would be based on.
     fn plan_to_make(&self) -> Option<(&PlanRequest, PreviewBasis)> {
         let preview = self.screen.overlays.plan()?;
         let shown = self.shown();
@@ -77,9 +78,9 @@ impl App {
         (!is_known).then_some((&preview.request, basis))
     }
 
-    /// What is to be read before all pods are listed, or because they are not watched (`--no-pods`): the pods of the
-    /// nodes of the open plan, of the question about one, of the node of the open detail, of operations, of the drain that
-    /// may be resumed, and, unless pods are not watched, of the nodes in view.
+    /// The nodes whose pods must be read while pods are not listed yet or not watched (`--no-pods`): nodes of the open
+    /// plan, of an open question, of the open detail, of operations, and of the drain that may be resumed. While pods
+    /// are being listed, also the nodes on screen.
     pub fn wanted_scopes(&self) -> BTreeSet<Scope> {
         let cluster = &self.model.cluster;
         let in_view = match cluster.known(FeedKind::Pods) {
@@ -109,13 +110,13 @@ impl App {
         nodes.cloned().map(Scope::PodsOn).chain(of_approval).collect()
     }
 
-    /// Whether the user waits for the plan: the result is of another request than the present one.
+    /// Whether the user waits for the plan: its result is of an earlier request.
     pub fn awaits_plan(&self) -> bool {
         self.screen.overlays.plan().is_some_and(Preview::is_behind)
     }
 
-    /// Shows the result of a job, unless the request has changed since. Returns the result that nobody needs any
-    /// more, which may be large.
+    /// Shows the result of a job, unless the request has changed since. Returns the result that is no longer needed; it
+    /// may be large.
     pub fn planned(&mut self, mut result: PreviewResult, now: Timestamp) -> Option<PreviewResult> {
         if let Some(snapshot) = result.snapshot.take() {
             result.snapshot = self.screen.plan_snapshot.give_back(snapshot);
@@ -127,7 +128,7 @@ impl App {
         before
     }
 
-    /// Shows that a job failed, which is a bug of kordon; it is not tried again until something has changed.
+    /// Shows that a job failed, which is a bug in kordon. The job is not retried until something has changed.
     pub fn plan_failed(&mut self) {
         let Some((request, basis)) = self.plan_to_make() else { return };
         let request = request.clone();

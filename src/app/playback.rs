@@ -1,5 +1,5 @@
-//! A recording, or the history of the session, that is looked at in place of the present: which moment is shown, how fast time
-//! passes in it, and what happened in it.
+//! Playback of a recording or of the session's history in place of the present: the moment shown, the speed, and the
+//! notable moments.
 
 use std::sync::Arc;
 
@@ -7,54 +7,55 @@ use super::{App, Detail, HistoryState, Pane};
 use crate::model::{Model, Moment};
 use kordon_time::{Span, Timestamp};
 
-/// How fast time may pass.
+/// Speeds that keys step through, in seconds of the recording per second.
 const SPEEDS: [u32; 9] = [1, 2, 5, 10, 30, 60, 120, 300, 600];
 
-/// The next or previous moment is at least this far from the one that is shown.
+/// Minimum distance of the next or previous notable moment from the shown one.
 const NEARBY: Span = Span::from_millis(500);
 
-/// Other settings are named in full up to this many characters.
+/// Maximum length in bytes of other settings that the title names in full.
 const LONGEST_SETTINGS: usize = 60;
 
-/// What is looked at in place of the present.
+/// Playback in place of the present.
 #[derive(Clone, Debug)]
 pub struct Playback {
     pub kind: PlaybackKind,
-    /// Its start and its end.
+    /// Start and end.
     pub from: Timestamp,
     pub until: Timestamp,
-    /// The moment that is shown.
+    /// The shown moment.
     pub at: Timestamp,
-    /// The moment that is wanted and not shown yet.
+    /// The requested moment, until it is shown.
     pub target: Option<Timestamp>,
     pub is_paused: bool,
-    /// How many seconds of it pass in a second.
+    /// Speed, in seconds of the recording per second.
     pub speed: f64,
-    /// The notable moments that were found so far, in order of time.
+    /// Notable moments found so far, in order of time.
     pub moments: Arc<Vec<Moment>>,
-    /// Until when it was searched for them.
+    /// End of the part that was searched for notable moments.
     pub searched: Timestamp,
-    /// Since when what happened is known at the moment that is shown; none if nothing is missing. Until the search has passed there.
+    /// Start of what is known of the past at the shown moment, while the search has not reached that moment; `None` if
+    /// nothing is missing.
     pub known_from: Option<Timestamp>,
-    /// The settings with which it shows what would have happened; empty if it shows what happened.
+    /// Settings of a counterfactual; empty for what actually happened.
     pub other_settings: String,
-    /// What is wrong with it: that it was truncated, for example.
+    /// A fault of the recording, for example that it was truncated.
     pub fault: Option<String>,
 }
 
-/// What is played.
+/// Source of a playback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaybackKind {
-    /// A file: there is no cluster.
+    /// A recording file, without a cluster.
     Recording,
-    /// What this session kept, on a frozen screen.
+    /// The history of this session, on a frozen screen.
     History,
 }
 
-/// Where to go.
+/// Destination of a seek.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeekStep {
-    /// Seconds, back if negative.
+    /// Number of seconds, backwards if negative.
     By(i32),
     NextMoment,
     PreviousMoment,
@@ -63,7 +64,7 @@ pub enum SeekStep {
 }
 
 impl Playback {
-    /// A playback that stands at `at`.
+    /// Creates a playback positioned at `at`.
     pub fn new(kind: PlaybackKind, (from, until): (Timestamp, Timestamp), at: Timestamp) -> Self {
         Self {
             kind,
@@ -81,22 +82,22 @@ impl Playback {
         }
     }
 
-    /// Where it stands, or will once that is shown.
+    /// The requested moment, or else the shown one.
     pub fn place(&self) -> Timestamp {
         self.target.unwrap_or(self.at)
     }
 
-    /// Whether time passes in it.
+    /// Whether the playback advances with time.
     pub fn is_playing(&self) -> bool {
         !self.is_paused && self.place() < self.until
     }
 
-    /// Goes to a time, or to the end that is nearer.
+    /// Requests a moment, limited to the start and the end.
     pub fn go_to(&mut self, at: Timestamp) {
         self.target = Some(at.clamp(self.from, self.until));
     }
 
-    /// The first notable moment after the place, and the last one before it.
+    /// The first notable moment after the present position.
     pub fn next_moment(&self) -> Option<&Moment> {
         let place = self.place() + NEARBY;
         self.moments.get(self.moments.partition_point(|moment| moment.at < place))
@@ -108,18 +109,18 @@ impl Playback {
         before.checked_sub(1).and_then(|last| self.moments.get(last))
     }
 
-    /// The last notable moment that has happened.
+    /// The latest notable moment up to the shown one.
     pub fn last_moment(&self) -> Option<&Moment> {
         let happened = self.moments.partition_point(|moment| moment.at <= self.at);
         happened.checked_sub(1).and_then(|last| self.moments.get(last))
     }
 
-    /// Whether it shows what would have happened.
+    /// Whether the playback shows what other settings would have done.
     pub fn is_counterfactual(&self) -> bool {
         !self.other_settings.is_empty()
     }
 
-    /// `REPLAY`, or `REPLAY with node-monitor-grace-period=20s` where it shows what did not happen.
+    /// `REPLAY`, or `REPLAY with node-monitor-grace-period=20s` for a counterfactual.
     pub fn title(&self) -> String {
         match self.other_settings.as_str() {
             "" => "REPLAY".into(),
@@ -128,7 +129,7 @@ impl Playback {
         }
     }
 
-    /// `3x`, `0.5x`
+    /// Text of the speed: `3x`, `0.5x`.
     pub fn speed_text(&self) -> String {
         format!("{}x", self.speed)
     }
@@ -145,7 +146,7 @@ impl Playback {
                 }
                 None => return Err("no notable moment after this"),
             },
-            // Of what was not searched nobody knows which moment is the last.
+            // Until the search has reached the position, the last moment before it is unknown.
             SeekStep::PreviousMoment if self.searched < self.place() => {
                 return Err("still searching for notable moments");
             }
@@ -155,7 +156,7 @@ impl Playback {
         Ok(())
     }
 
-    /// Time passes faster by one step, or slower.
+    /// Changes the speed by one step.
     fn change_speed(&mut self, faster: bool) {
         let speeds = || SPEEDS.into_iter().map(f64::from);
         let next = if faster {
@@ -168,23 +169,24 @@ impl Playback {
 }
 
 impl App {
-    /// The time that belongs to the model: that of the recording that is played, else `now`.
+    /// Time of the model: that of the playback for a recording, otherwise `now`.
     pub fn model_time(&self, now: Timestamp) -> Timestamp {
         let recording = self.playback.as_ref().filter(|playback| playback.kind == PlaybackKind::Recording);
         recording.map_or(now, |playback| playback.at)
     }
 
-    /// Whether a recording is shown: there is no cluster.
+    /// Whether a recording is played, so that there is no cluster.
     pub fn is_replay(&self) -> bool {
         self.playback.as_ref().is_some_and(|playback| playback.kind == PlaybackKind::Recording)
     }
 
-    /// Whether the history of a frozen screen is shown.
+    /// Whether a frozen screen shows the history.
     pub fn is_in_history(&self) -> bool {
         self.playback.as_ref().is_some_and(|playback| playback.kind == PlaybackKind::History)
     }
 
-    /// The model that is shown and its time, if it is worked on like the present: not of a screen that is only frozen.
+    /// The model that jobs work on, with its time: the shown moment during playback, otherwise the present, even if the
+    /// screen is frozen.
     pub fn worked_on(&mut self, now: Timestamp) -> (&mut Model, Timestamp) {
         let now = self.model_time(now);
         match &mut self.screen.frozen {
@@ -193,7 +195,7 @@ impl App {
         }
     }
 
-    /// Shows another moment in place of the one that is shown. Returns the model of that.
+    /// Shows another moment. Returns the model of the previous one.
     pub fn show_moment(&mut self, mut model: Model, at: Timestamp) -> Model {
         if model.leaves_many() {
             model.refresh_nodes(at);
@@ -218,26 +220,26 @@ impl App {
         before
     }
 
-    /// Goes to another moment of the recording or of the history.
+    /// Requests another moment of the recording or of the history.
     pub(super) fn seek(&mut self, step: SeekStep) {
         let sought = self.played().and_then(|playback| playback.seek(step).map_err(Into::into));
         self.screen.message = sought.err();
     }
 
-    /// What is played. A screen that is frozen begins to show its history.
+    /// The playback. On a frozen screen this starts the playback of the history.
     ///
     /// # Errors
-    /// There is none.
+    /// There is nothing to play.
     fn played(&mut self) -> Result<&mut Playback, String> {
         if self.playback.is_none() {
             self.playback = Some(self.history_playback()?);
-            // What was read beside the watches is of another moment.
+            // Data that was read beside the watches belongs to another moment.
             self.screen.overlays.detail_mut().into_iter().for_each(Detail::set_unrecorded);
         }
         self.playback.as_mut().ok_or_else(|| NOTHING_PLAYED.into())
     }
 
-    /// A playback of the history that stands where the screen is frozen.
+    /// Creates a playback of the history at the time at which the screen is frozen.
     fn history_playback(&self) -> Result<Playback, String> {
         if let Some(why) = self.why_no_history() {
             return Err(why);
@@ -257,7 +259,7 @@ impl App {
         }
     }
 
-    /// Pauses what is played, or plays on; from the end, from the start.
+    /// Pauses or resumes the playback. At the end, resuming starts from the beginning.
     pub(super) fn play_or_pause(&mut self) {
         let Some(playback) = &mut self.playback else {
             self.screen.message = self.why_no_history().or_else(|| Some("← goes back; then p plays".into()));
@@ -269,10 +271,10 @@ impl App {
         }
     }
 
-    /// Goes to a time that was typed: `03:12:45`, `12m` from the start, `-30s` from the end, or with a date.
+    /// Goes to a typed time: `03:12:45`, `12m` from the start, `-30s` from the end, or with a date.
     ///
     /// # Errors
-    /// It is none, or nothing is played.
+    /// The text is no time, the time is outside the playback, or nothing is played.
     pub(super) fn go_to_typed(&mut self, text: &str) -> Result<(), String> {
         let playback = self.played()?;
         let to = typed_time(text, playback)?;
@@ -284,17 +286,17 @@ impl App {
         Ok(())
     }
 
-    /// Sets how fast time passes: `10`, `10x`.
+    /// Sets the speed: `10`, `10x`.
     ///
     /// # Errors
-    /// It is no speed, or nothing is played.
+    /// The text is no speed, or nothing is played.
     pub(super) fn set_speed(&mut self, text: &str) -> Result<(), String> {
         let playback = self.played()?;
         playback.speed = parse_speed(text)?;
         Ok(())
     }
 
-    /// Whether there is something to play where the focus is.
+    /// Whether the play key controls a playback with the present focus.
     pub(super) fn would_play(&self) -> bool {
         self.playback.is_some() && self.screen.focus != Pane::Progress
     }
@@ -302,10 +304,10 @@ impl App {
 
 const NOTHING_PLAYED: &str = "nothing is played";
 
-/// Parses `10`, `10x`, `0.5`.
+/// Parses a speed: `10`, `10x`, `0.5`.
 ///
 /// # Errors
-/// It is no number, or one that is too small or too large.
+/// The text is no number from 0.1 to 1000.
 pub fn parse_speed(text: &str) -> Result<f64, String> {
     let speed = text.trim().trim_end_matches('x').parse().ok();
     let speed = speed.filter(|speed: &f64| (0.1..=1000.0).contains(speed));

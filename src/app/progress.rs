@@ -11,17 +11,17 @@ use kordon_core::{
     operation::{OperationProgress, PodProgress, PodProgressStage},
 };
 
-/// The entry that is shown.
+/// The open progress of an operation.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// Its name.
+    /// Operation that is shown.
     pub operation: OperationId,
     /// The pane from which it was opened.
     pub from: Pane,
     pub list: Listing<ProgressRow>,
 }
 
-/// One line of it: a place in a list of its report, or the number of a notice.
+/// A row: an index into a list of the operation, or the number of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgressRow {
     Section(&'static str),
@@ -53,7 +53,7 @@ impl Progress {
         }
     }
 
-    /// Updates the rows to the progress.
+    /// Rebuilds the rows from the progress.
     pub fn arrange(&mut self, entry: &OperationEntry, filter: &Filter) {
         let passes = |row: ProgressRow| filter.is_empty() || filter.matches(&FilterableRow { entry, row });
         let mut kept = Vec::new();
@@ -71,7 +71,7 @@ impl Progress {
 fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 5] {
     let report = &entry.progress;
     let mut pods: Vec<usize> = (0..report.pods.len()).collect();
-    // What is waited for first; what ended badly before what is well.
+    // Pods that are waited for come first. Pods that ended badly come before those that ended well.
     pods.sort_by_key(|place| urgency(&report.pods[*place]));
     let over = |place: &usize| matches!(report.pods[*place].stage, PodProgressStage::Ended(_));
     let (over, there): (Vec<usize>, Vec<usize>) = pods.into_iter().partition(over);
@@ -101,7 +101,7 @@ fn urgency(row: &PodProgress) -> u8 {
     }
 }
 
-/// A row with what it is a place in.
+/// A row with its operation, for filters.
 struct FilterableRow<'a> {
     entry: &'a OperationEntry,
     row: ProgressRow,

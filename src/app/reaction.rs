@@ -5,11 +5,11 @@ use crate::model::Model;
 /// What the loop has to do after an action of the user.
 #[derive(Debug)]
 pub enum Reaction {
-    /// Draw.
+    /// Draw the screen.
     Draw,
-    /// Draw, and drop what was frozen off the loop: that may be another 150,000 pods.
+    /// Draw the screen, and drop the frozen model on another thread: it may have another 150,000 pods.
     Thaw(Box<Model>),
-    /// Draw everything again, whatever the terminal seems to show.
+    /// Draw every cell, whatever the terminal shows now.
     Repaint,
     Suspend,
     Quit,

@@ -1,4 +1,4 @@
-//! What the user chose to see: focus, order, filters, positions in lists, and what lies over them.
+//! State of the screen that the user chose: focus, order, filters, positions in lists, and overlays.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,96 +27,96 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Everything that the user can change about the screen.
+/// Everything that the user can change on the screen.
 #[derive(Debug, Default)]
 pub struct Screen {
     pub focus: Pane,
-    /// Whether the focused pane has the screen for itself.
+    /// Whether the focused pane fills the screen.
     pub zoomed: bool,
-    /// Whether tables show the columns of lesser importance too.
+    /// Whether tables also show less important columns.
     pub wide: bool,
-    /// The node whose pods are shown in the place of the nodes.
+    /// The node whose pods are shown in place of the nodes.
     pub pods_of: Option<NodeName>,
     pub overlays: Overlays,
     /// The answer to the last key, in the footer.
     pub message: Option<String>,
-    /// The nodes, and the pods of the node whose pods are shown, that the next plan is for.
+    /// Nodes marked for the next plan.
     pub marked_nodes: BTreeSet<NodeName>,
     pub marked_pods: BTreeSet<Key>,
-    /// Whether the last drain that was planned ignored DaemonSets: the only option that the next plan begins with.
+    /// Whether the last drain plan ignored DaemonSets. This is the only option that the next plan inherits.
     pub ignore_daemonsets: bool,
-    /// The panes that can be tabs of one slot, those last focused first: the first tab of a slot is shown.
+    /// Panes that share a slot as tabs, most recently focused first. The first tab of a slot is shown.
     pub recent: Vec<Pane>,
-    /// Of the panes that are one line while they have nothing to show.
+    /// Open state of the panes that shrink to one line without content.
     pub openings: BTreeMap<Pane, Opening>,
     pub filters: BTreeMap<Pane, Filter>,
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeRow, NodeColumn>,
     pub groups: NodeGroups,
-    /// The place in the list of nodes from which on all rows are nodes that are Ready.
+    /// Index in the list of nodes from which on all rows are Ready nodes.
     pub ready_from: usize,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
-    /// The pods that wait for a node, those that have waited longest first.
+    /// Pods that wait for a node, longest waiting first.
     pub pending: Listing<Key>,
-    /// The pods that left, the last one first.
+    /// Pods that left, latest first.
     pub departures: Listing<DepartureId>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
-    /// The panes that were drawn last.
+    /// Panes that were drawn last.
     pub(super) drawn: BTreeSet<Pane>,
-    /// What the rows of the pods that wait, of departures and of the journal were made from.
+    /// Inputs of the listed rows of pending pods, departures and the journal: revision and filter.
     pub(super) arranged: BTreeMap<Pane, (u64, Filter)>,
     pub forecast: ForecastLanes,
-    /// The moment that is shown instead of the present; none unless the user froze the screen.
+    /// The frozen moment that is shown instead of the present; `None` if the screen is not frozen.
     pub frozen: Option<Frozen>,
-    /// Kept while a plan is open.
+    /// Snapshot kept while a plan is open.
     pub plan_snapshot: SnapshotCache,
     pub glyphs: Glyphs,
     themes: Vec<ThemeName>,
     theme: usize,
 }
 
-/// Which characters the screen is made of.
+/// Characters that the screen is drawn with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Glyphs {
     #[default]
     Unicode,
-    /// For terminals that show nothing else.
+    /// For terminals that cannot show other characters.
     Ascii,
 }
 
-/// What was known when the user froze the screen.
+/// State at the time when the user froze the screen.
 #[derive(Debug)]
 pub struct Frozen {
     pub at: Timestamp,
     pub model: Box<Model>,
 }
 
-/// The forecast as lanes.
+/// The forecast as a list of lanes.
 #[derive(Clone, Debug)]
 pub struct ForecastLanes {
-    /// As many as there is room for: folded where there are more.
+    /// Lanes, folded until they fit the pane.
     pub lanes: Vec<Lane>,
     /// The first node of each lane.
     pub list: Listing<NodeName>,
     pub horizon: Horizon,
-    /// How many lanes there was room for when they were last drawn.
+    /// Number of lanes that fit the pane when it was last drawn.
     pub(super) room: usize,
     /// The node whose lane was selected last.
     chosen: Option<NodeName>,
-    /// What the present lanes were made from.
+    /// Inputs of the present lanes.
     pub(super) arranged: Option<LanesBasis>,
 }
 
-/// What lanes are made from.
+/// Inputs of the lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LanesBasis {
-    /// When the forecast was made, and until when it goes.
+    /// When the forecast was made, and its end.
     pub forecast: Option<(Timestamp, Timestamp)>,
-    /// Changes of the nodes' states: what was predicted from the silence of a node falls with it.
+    /// Revision of the nodes' states. A prediction based on a node's silence is dropped when its state changes.
     pub states: u64,
-    /// When it was worked out what becomes of the pods that leave.
+    /// When the outcomes of leaving pods were computed.
     pub outcomes: Option<Timestamp>,
     pub filter: Filter,
     pub horizon: Horizon,
@@ -129,7 +129,7 @@ impl Default for ForecastLanes {
             lanes: Vec::new(),
             list: Listing::default(),
             horizon: Horizon::default(),
-            // Until the pane has been drawn.
+            // Default until the pane has been drawn.
             room: 8,
             chosen: None,
             arranged: None,
@@ -138,13 +138,13 @@ impl Default for ForecastLanes {
 }
 
 impl ForecastLanes {
-    /// Records that there was room for this many lanes; none where the pane was a single line.
+    /// Records the number of lanes that fit; 0 if the pane was a single line, which keeps the previous number.
     fn set_drawn(&mut self, rows: usize) {
         self.list.set_drawn(rows);
         self.room = if rows > 0 { rows } else { self.room };
     }
 
-    /// The selection stays with the lane of its node, however the lanes are folded.
+    /// Replaces the lanes. The selection stays with the lane of the chosen node, however the lanes are folded.
     pub(super) fn replace(&mut self, lanes: Vec<Lane>) {
         self.chosen = self.node().cloned().or_else(|| self.chosen.take());
         let chosen = self.chosen.as_ref();
@@ -160,7 +160,7 @@ impl ForecastLanes {
         self.lanes.get(self.list.cursor()?)
     }
 
-    /// The node of the selected lane: of several, the one that was selected before they shared it, or else the first.
+    /// The node of the selected lane. If several nodes share the lane, the one selected before, or else the first.
     pub fn node(&self) -> Option<&NodeName> {
         let nodes = &self.selected()?.nodes;
         let chosen = self.chosen.as_ref().filter(|chosen| nodes.binary_search(chosen).is_ok());
@@ -173,7 +173,7 @@ impl ForecastLanes {
 pub struct SortedList<K, C> {
     pub list: Listing<K>,
     pub sort: Sort<C>,
-    /// What the present order was made from.
+    /// Inputs of the present order.
     pub(super) arranged: Option<SortBasis<C>>,
 }
 
@@ -183,7 +183,7 @@ impl<K, C: Default> Default for SortedList<K, C> {
     }
 }
 
-/// The tabs of slots before any of them had the focus.
+/// Initial order of the tabs, before any pane had the focus.
 const RECENT: [Pane; 6] =
     [Pane::Evictions, Pane::Forecast, Pane::Zones, Pane::Journal, Pane::Pending, Pane::Departures];
 
@@ -211,29 +211,29 @@ impl Screen {
         }
     }
 
-    /// The panes that can have the focus now, in the order of their digits.
+    /// Panes that can have the focus now, in the order of their digits.
     pub fn panes(&self) -> [Pane; 7] {
         let middle = self.overlays.view().and_then(Overlay::pane).unwrap_or(self.node_pane());
         [Pane::Zones, middle, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures]
     }
 
-    /// The pane that takes the place of the nodes while no view is open.
+    /// The pane in the place of the nodes while no view is open.
     pub const fn node_pane(&self) -> Pane {
         if self.pods_of.is_some() { Pane::Pods } else { Pane::Nodes }
     }
 
-    /// Whether a pane has more than its one line: always, unless it is one that closes.
+    /// Whether a pane is open, not just a single line. Most panes always are.
     pub fn is_open(&self, pane: Pane) -> bool {
         self.openings.get(&pane).is_none_or(|opening| opening.is_open())
     }
 
-    /// What the next key goes to.
+    /// Destination of the next key.
     pub fn key_focus(&self) -> KeyFocus {
         let input = self.focused_overlay().and_then(Overlay::input);
         input.map_or(KeyFocus::Pane(self.focus), KeyFocus::Input)
     }
 
-    /// The overlay that keys go to: the topmost one, unless it is a view and another pane has the focus.
+    /// The overlay that gets keys: the topmost one, unless it is a view and another pane has the focus.
     fn focused_overlay(&self) -> Option<&Overlay> {
         let focus = self.focus;
         self.overlays.top().filter(|overlay| overlay.pane().is_none_or(|pane| pane == focus))
@@ -244,7 +244,7 @@ impl Screen {
         self.overlays.top_mut().filter(|overlay| overlay.pane().is_none_or(|pane| pane == focus))
     }
 
-    /// Opens a view in the place of the nodes, and gives it the focus.
+    /// Opens a view in place of the nodes and focuses it.
     pub(super) fn open_view(&mut self, view: Overlay) {
         let Some(pane) = view.pane() else { return };
         self.overlays.open(view);
@@ -252,7 +252,7 @@ impl Screen {
         self.focus = pane;
     }
 
-    /// Asks a question, in place of an open one.
+    /// Opens a question, replacing an open one.
     pub(super) fn ask(&mut self, dialog: Dialog) {
         self.overlays.open(Overlay::Question(Box::new(dialog)));
     }
@@ -266,7 +266,7 @@ impl Screen {
         self.open_view(Overlay::Progress(Progress::of(operation, from)));
     }
 
-    /// One step back, for Esc: closes what lies over all panes; else undoes one thing about the focused pane.
+    /// Goes one step back, for Esc: closes an overlay over all panes, or else undoes one thing about the focused pane.
     pub(super) fn back(&mut self) {
         let focus = self.focus;
         if self.overlays.help_mut().is_some_and(HelpSheet::leave_search) {
@@ -293,7 +293,7 @@ impl Screen {
         }
     }
 
-    /// Whether there is such a step.
+    /// Whether Esc has an effect.
     pub(super) fn can_go_back(&self) -> bool {
         let overlay = self.focused_overlay();
         overlay.is_some_and(Overlay::can_be_closed)
@@ -304,7 +304,7 @@ impl Screen {
                     || self.zoomed)
     }
 
-    /// Closes the topmost overlay, where it can be closed. A filter that is typed is dropped with it.
+    /// Closes the topmost overlay, if possible. A filter being typed is dropped with it.
     fn close_overlay(&mut self) {
         if !self.overlays.top().is_some_and(Overlay::can_be_closed) {
             return;
@@ -318,7 +318,7 @@ impl Screen {
         }
     }
 
-    /// Edits what is typed. The list follows its filter with every key.
+    /// Edits the typed text. A list is filtered again with every key.
     pub(super) fn edit(&mut self, request: InputRequest) {
         let Some(overlay) = self.focused_overlay_mut() else { return };
         overlay.edit(request);
@@ -328,15 +328,14 @@ impl Screen {
         self.on_list_use(self.focus, ListUse::Refilter);
     }
 
-    /// A key comes: it acts on the row that is drawn as the selected one. Panes that have had nothing to show for a while
-    /// close.
+    /// Prepares for a key: it acts on the row drawn as selected. Panes that have been empty for a while close.
     pub(super) fn before_key(&mut self, now: Timestamp) {
         self.openings.values_mut().for_each(|opening| opening.on_key(now));
         self.on_list_use(self.focus, ListUse::Key);
     }
 
-    /// The key was handled: until the next one, the selection stays with its row. Nodes and pods are returned to, from
-    /// what is opened over them; the other lists go on by themselves.
+    /// Finishes the handling of a key. Nodes, pods and views keep their selected row until the next key, and so does
+    /// the focused pane. Lists of other panes no longer do.
     pub(super) fn after_key(&mut self) {
         for pane in
             [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Pending, Pane::Journal, Pane::Departures]
@@ -369,7 +368,7 @@ impl Screen {
         }
     }
 
-    /// Keeps the filter that is typed. Where the selected row does not pass it, the first that does is selected.
+    /// Keeps the typed filter. If the selected row does not pass it, the first row that does is selected.
     pub(super) fn keep_filter(&mut self) {
         self.overlays.close_top();
         match self.focus {
@@ -408,18 +407,18 @@ impl Screen {
         }
     }
 
-    /// Shows the nodes again in place of the pods of one.
+    /// Shows the nodes again instead of one node's pods.
     pub(super) fn leave_node(&mut self) {
         self.pods_of = None;
         self.marked_pods.clear();
     }
 
-    /// The selected node; none where a group is selected.
+    /// The selected node; `None` if a group is selected.
     pub fn selected_node(&self) -> Option<&NodeName> {
         self.nodes.list.selected().and_then(NodeRow::node)
     }
 
-    /// The selected node, or those of the selected group.
+    /// The selected node, or the nodes of the selected group.
     pub fn selected_nodes(&self) -> &[NodeName] {
         match self.nodes.list.selected() {
             Some(NodeRow::Node(node)) => std::slice::from_ref(node),
@@ -428,12 +427,12 @@ impl Screen {
         }
     }
 
-    /// How many nodes pass the filter.
+    /// Number of nodes that pass the filter.
     pub fn listed_count(&self) -> usize {
         if self.groups.grouping().is_none() { self.nodes.list.len() } else { self.groups.node_count() }
     }
 
-    /// The nodes that pass the filter, those of folded groups too.
+    /// Nodes that pass the filter, those in folded groups included.
     pub fn listed_nodes(&self) -> Vec<NodeName> {
         let of_row = |row: &NodeRow| match row {
             NodeRow::Node(node) => self.groups.grouping().is_none().then(|| vec![node.clone()]),
@@ -442,8 +441,8 @@ impl Screen {
         self.nodes.list.keys().iter().filter_map(of_row).flatten().collect()
     }
 
-    /// Groups the nodes. The selection stays with its node. Groups of the same name are not the same, so none is selected
-    /// where a group was.
+    /// Changes the grouping. The selection stays with its node. A selected group is deselected, because another
+    /// grouping may have a group of the same name.
     pub(super) fn group_by(&mut self, grouping: Grouping) {
         if matches!(self.nodes.list.selected(), Some(NodeRow::Group(_))) {
             self.nodes.list.deselect();
@@ -460,7 +459,7 @@ impl Screen {
         }
     }
 
-    /// Drops the marks of nodes and pods that are gone.
+    /// Removes the marks of nodes and pods that no longer exist.
     pub(super) fn drop_stale_marks(&mut self, cluster: &Cluster) {
         self.marked_nodes.retain(|node| cluster.node(node).is_some());
         self.marked_pods.retain(|pod| cluster.pod(pod).is_some());
@@ -471,7 +470,7 @@ impl Screen {
         self.filters.get(&pane).unwrap_or(NONE)
     }
 
-    /// Moves among the rows of the overlay or pane that keys go to.
+    /// Moves among the rows of the overlay or pane that gets keys.
     pub fn step(&mut self, step: Movement) {
         if let Some(overlay) = self.focused_overlay_mut() {
             return overlay.step(step);
@@ -521,7 +520,7 @@ impl Screen {
         }
     }
 
-    /// Records how many rows each drawn pane had room for.
+    /// Records the number of rows that fit each drawn pane.
     pub fn drawn(&mut self, rows: &BTreeMap<Pane, usize>) {
         self.drawn = rows.keys().copied().collect();
         for (pane, rows) in rows {

@@ -1,4 +1,4 @@
-//! What a plan that is opened now would be for: the marked nodes or pods, or else the selected one.
+//! Targets of a plan that is opened now: the marked nodes or pods, or else the selected one.
 
 use std::iter;
 
@@ -12,7 +12,7 @@ use crate::model::ZoneNodes;
 use kordon_core::cluster::{Key, NodeName};
 
 impl App {
-    /// Whether a plan of this kind would be for anything.
+    /// Whether a plan of this kind would have any target.
     pub(super) fn has_targets(&self, kind: PlanKind) -> bool {
         if is_for_pods(kind) {
             self.target_pods().next().is_some()
@@ -21,7 +21,7 @@ impl App {
         }
     }
 
-    /// What a plan of this kind would be for; none if there is nothing.
+    /// Targets of a plan of this kind; `None` if there are none.
     pub(super) fn targets(&self, kind: PlanKind) -> Option<Targets> {
         self.has_targets(kind).then(|| {
             if is_for_pods(kind) {

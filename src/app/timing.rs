@@ -1,4 +1,4 @@
-//! The timing sheet: how soon this cluster notices that a node is dead, beside the profiles of the field.
+//! The timing sheet: how soon this cluster notices a dead node, compared with the common profiles.
 
 use super::App;
 use crate::model::Model;
@@ -7,22 +7,22 @@ use kordon_core::{
     timing::{ClusterSize, HeartbeatKind, KubeletFlags, Timing, TimingProfile},
 };
 
-/// What the sheet shows, and from which line.
+/// The open timing sheet.
 #[derive(Clone, Debug, Default)]
 pub struct TimingSheet {
     pub scrolled: usize,
-    /// None until it is worked out.
+    /// The timings; `None` until they are computed.
     pub result: Option<TimingResult>,
 }
 
-/// What the sheet is about: this cluster, then the profiles of the field.
+/// Computes the timing of this cluster and of the common profiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimingJob {
     profiles: Vec<TimingProfile>,
     size: ClusterSize,
 }
 
-/// The timing of the profiles of a job, in their order.
+/// Timings of the profiles of a job, in the same order.
 #[derive(Clone, Debug)]
 pub struct TimingResult {
     job: TimingJob,
@@ -51,33 +51,34 @@ impl TimingJob {
 }
 
 impl TimingResult {
-    /// The nodes for which writes are counted.
+    /// Number of nodes for which writes are counted.
     pub const fn nodes(&self) -> usize {
         self.job.size.nodes
     }
 }
 
-/// Nodes without any Lease write their status as heartbeats. Where Leases may not be read, they are assumed.
+/// How kubelets send heartbeats. Without any Lease they update the node status. If Leases cannot be read, they are
+/// assumed to exist.
 fn heartbeat(cluster: &Cluster) -> HeartbeatKind {
     let has_none = cluster.known(FeedKind::Leases) == Known::Live && cluster.leases().iter().next().is_none();
     if has_none && !cluster.nodes().is_empty() { HeartbeatKind::Status } else { HeartbeatKind::Lease }
 }
 
-/// The kubelets' settings as far as their Leases show them.
+/// Settings of the kubelets, as far as their Leases show them.
 fn kubelet(cluster: &Cluster, defaults: KubeletFlags) -> KubeletFlags {
     let duration = cluster.leases().iter().find_map(|lease| lease.duration);
     KubeletFlags { lease_duration: duration.unwrap_or(defaults.lease_duration), ..defaults }
 }
 
 impl App {
-    /// Works out the timing sheet, where it is open and not of the cluster as it is now.
+    /// Returns the job that updates the open timing sheet; `None` if it is up to date.
     pub fn next_timing_job(&self) -> Option<TimingJob> {
         let sheet = self.screen.overlays.timing()?;
         let job = TimingJob::new(self.shown());
         sheet.result.as_ref().is_none_or(|result| result.job != job).then_some(job)
     }
 
-    /// The timing sheet was worked out.
+    /// Shows the computed timings.
     pub fn on_timing(&mut self, result: TimingResult) {
         if let Some(sheet) = self.screen.overlays.timing_mut() {
             sheet.result = Some(result);

@@ -1,4 +1,4 @@
-//! What each action of the user does.
+//! Executes the actions of the user.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Does what the user asked for.
+/// Executes an action of the user.
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     app.screen.message = None;
     app.screen.before_key(now);
@@ -172,7 +172,7 @@ fn focus(app: &mut App, digit: usize) {
     }
 }
 
-/// Focuses the pane this many places on.
+/// Moves the focus by this many panes.
 fn turn(app: &mut App, by: isize) {
     let panes = app.screen.panes();
     let place = panes.iter().position(|pane| *pane == app.screen.focus).unwrap_or(0);
@@ -223,7 +223,7 @@ fn enter(app: &mut App) {
     }
 }
 
-/// Shows the nodes of a zone only.
+/// Shows only the nodes of a zone.
 fn show_zone(app: &mut App, zone: &ZoneKey) {
     let filter = format!("zone:{}", zone_word(zone));
     app.screen.leave_node();
@@ -236,7 +236,7 @@ fn show_zone(app: &mut App, zone: &ZoneKey) {
     app.screen.nodes.list.choose_first();
 }
 
-/// Runs the typed command. One that cannot be run stays in its line, with the reason beside it.
+/// Runs the typed command. If it cannot run, it stays in its line with the reason.
 fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     let Some(palette) = app.screen.overlays.palette_mut() else { return Reaction::Draw };
     let (command, argument) = match palette.entered() {
@@ -279,10 +279,10 @@ fn open_detail(app: &mut App) {
     }
 }
 
-/// The node or pod that the selected row of the focused pane is about.
+/// Node or pod of the selected row in the focused pane.
 ///
 /// # Errors
-/// The row is about something that has no detail, or no longer exists.
+/// The row has no detail, or its subject no longer exists.
 pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String> {
     let screen = &app.screen;
     Ok(match screen.focus {
@@ -312,7 +312,8 @@ pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String>
     })
 }
 
-/// Shows the whole object of the detail, or its summary again. From a list it opens the detail of the selected row.
+/// Toggles between the whole object and the summary of the detail. In a list it first opens the detail of the selected
+/// row.
 fn toggle_yaml(app: &mut App) {
     if app.screen.focus != Pane::Detail {
         open_detail(app);
@@ -325,10 +326,10 @@ fn toggle_yaml(app: &mut App) {
     }
 }
 
-/// What the selected entry of the journal is about.
+/// Subject of the selected journal entry.
 ///
 /// # Errors
-/// It is about something that does not exist any more, or about neither a node nor a pod.
+/// The subject no longer exists, or is neither a node nor a pod.
 fn subject_of_entry(app: &App) -> Result<Option<DetailSubject>, String> {
     let (shown, selected) = (app.shown(), app.screen.journal.selected());
     let Some(entry) = selected.and_then(|number| shown.journal.entry(*number)) else { return Ok(None) };
@@ -346,10 +347,10 @@ fn subject_of_entry(app: &App) -> Result<Option<DetailSubject>, String> {
     }
 }
 
-/// The pod of the selected departure.
+/// Pod of the selected departure.
 ///
 /// # Errors
-/// It is gone.
+/// The pod is gone.
 fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
     let (shown, selected) = (app.shown(), app.screen.departures.selected());
     let Some(entry) = selected.and_then(|id| shown.departures.entry(*id)) else { return Ok(None) };
@@ -359,14 +360,14 @@ fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
     }
 }
 
-/// Says why a key did nothing, where the row is gone that it would have acted on.
+/// Explains why a key did nothing, if its row is gone.
 fn say_gone(app: &mut App) {
     if app.screen.is_row_gone() {
         app.screen.message = Some("the selected row is gone: select another".into());
     }
 }
 
-/// Folds all groups of nodes, or unfolds them. The group of the selected node is selected in its place.
+/// Folds all groups of nodes, or unfolds them. The group of the selected node is selected instead of it.
 fn fold_all(app: &mut App, now: Timestamp) {
     let screen = &mut app.screen;
     let group = screen.selected_node().and_then(|node| screen.groups.group_of(node)).cloned();
@@ -378,7 +379,7 @@ fn fold_all(app: &mut App, now: Timestamp) {
     }
 }
 
-/// Shows the pods of a node in the place of the nodes.
+/// Shows the pods of a node instead of the nodes.
 fn show_pods(app: &mut App, node: NodeName) {
     let screen = &mut app.screen;
     screen.leave_node();
@@ -389,7 +390,7 @@ fn show_pods(app: &mut App, node: NodeName) {
     screen.pods.list.restart();
 }
 
-/// Marks the selected row, or takes its mark away, and selects the next one.
+/// Toggles the mark of the selected row, and selects the next row.
 fn mark(app: &mut App) {
     if app.screen.is_row_gone() {
         return say_gone(app);
@@ -455,7 +456,7 @@ fn toggle_all<K: Ord + Clone>(marked: &mut BTreeSet<K>, shown: &[K]) {
     }
 }
 
-/// Opens a plan for the marked or selected nodes or pods; does nothing where there are none.
+/// Opens a plan for the marked or selected nodes or pods, if there are any.
 fn open_plan(app: &mut App, kind: PlanKind) {
     let Some(targets) = app.targets(kind) else { return say_gone(app) };
     let mut request = PlanRequest::new(kind, targets);
@@ -465,7 +466,7 @@ fn open_plan(app: &mut App, kind: PlanKind) {
     app.screen.open_view(Overlay::Plan(Box::new(preview)));
 }
 
-/// Opens the plan of the selected action of the detail.
+/// Opens the plan of the selected suggestion.
 fn open_suggested(app: &mut App) {
     let request = match app.screen.overlays.detail().and_then(Detail::selected_means) {
         Some(Means::Plan(action)) => PlanRequest::of_action(action),
@@ -484,14 +485,14 @@ fn toggle_option(app: &mut App, option: PlanOption) {
     }
 }
 
-/// Starts typing the taints or labels of the open plan.
+/// Starts typing into the taints or labels of the open plan.
 fn type_edits(app: &mut App) {
     if let Some(line) = app.screen.overlays.plan_mut().and_then(|preview| preview.line.as_mut()) {
         line.is_open = true;
     }
 }
 
-/// Freezes the screen, or resumes it; returns what was frozen.
+/// Freezes the screen, or resumes it and returns the frozen model.
 fn freeze(app: &mut App, now: Timestamp) -> Option<Box<Model>> {
     let before = app.screen.frozen.take();
     if before.is_none() {

@@ -1,4 +1,4 @@
-//! The detail of one node or pod: what comes next, what can be done about it, then its object.
+//! The detail of one node or pod: what comes next, suggestions, and its object.
 
 mod pressure;
 mod reports;
@@ -38,51 +38,51 @@ pub enum DetailSubject {
 pub struct Detail {
     pub subject: DetailSubject,
     pub rows: Vec<DetailRow>,
-    /// Places in `rows`.
+    /// Indices into `rows`.
     pub list: Listing<usize>,
     /// The pane from which it was opened.
     pub from: Pane,
-    /// What can be done, as it was worked out last.
+    /// Latest suggestions, computed beside the loop.
     suggestions: Option<DetailResult>,
     events: ObjectEvents,
     object: ObjectRead,
-    /// What is shown of it.
+    /// The part of the subject that is shown.
     pub view: DetailView,
     /// The row that was selected last.
     chosen: Option<DetailRow>,
 }
 
-/// What is shown of the subject of a detail.
+/// The part of a subject that a detail shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetailView {
-    /// What comes next, what can be done, what happened, and its properties.
+    /// What comes next, suggestions, what happened, and properties.
     Summary,
-    /// The whole object.
+    /// The whole object as YAML.
     Yaml,
 }
 
-/// One line.
+/// A line of a detail.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DetailRow {
-    /// The title of what follows, and what applies to all of it.
+    /// Title of the rows that follow, with a note that applies to all of them.
     Section { title: &'static str, note: String },
-    /// What the steps that follow have in common.
+    /// Tense of the steps that follow.
     Times(StepTime),
     /// A step of the explanation.
     Link(Step),
-    /// What can be done.
+    /// A suggested action.
     Suggestion(Box<Suggestion>),
-    /// Its risk, and what its plan warns of.
+    /// Risk of a suggestion and warnings of its plan.
     Caution(String),
-    /// The command that does it.
+    /// The kubectl or kordon command of a suggestion.
     Command(String),
-    /// A property.
+    /// A property of the subject.
     Fact { name: String, at: Option<Timestamp>, text: String, tone: Tone },
-    /// Something that happened.
+    /// An entry of the timeline.
     Past(Box<TimelineEntry>),
-    /// A signal of the node against its thresholds.
+    /// An eviction signal of the node, compared with its thresholds.
     Signal(Box<SignalPressure>),
-    /// A pod in the order of eviction under pressure.
+    /// A pod's place in the order of eviction under pressure.
     EvictionPlace(Box<EvictionPlace>),
     /// A label or an annotation.
     Pair { key: Arc<str>, value: Arc<str> },
@@ -90,7 +90,7 @@ pub enum DetailRow {
     Yaml(Arc<str>),
 }
 
-/// How a property looks.
+/// Emphasis of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Plain,
@@ -98,11 +98,11 @@ pub enum Tone {
     Marked,
 }
 
-/// What a detail is made from.
+/// Inputs of a detail.
 #[derive(Clone, Copy, Debug)]
 pub struct DetailContext<'a> {
     pub model: &'a Model,
-    /// What this session may write.
+    /// Note about what this session may write.
     pub mode: &'static str,
     pub filter: &'a Filter,
     pub now: Timestamp,
@@ -124,7 +124,7 @@ impl Detail {
         }
     }
 
-    /// Makes the rows again. A subject that is gone keeps its last rows.
+    /// Computes the rows again. A subject that no longer exists keeps its last rows.
     pub fn fill(&mut self, context: &DetailContext<'_>) {
         let Some(rows) = self.rows_of(context) else { return };
         self.chosen = self.selected().cloned().or_else(|| self.chosen.take());
@@ -150,10 +150,11 @@ impl Detail {
         }
     }
 
-    /// Where a row that was selected at a place is now. An action is that action or none; of the other rows, whose words
-    /// change with time, the one in the same place stands for one that is gone, unless it is an action.
+    /// Finds the selected row among new rows. Rows match by their subject, since texts change with time. If the row is
+    /// gone, the row at the same place is selected instead. But an action never replaces another row, nor is it
+    /// replaced.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
-        // Lines of an object may be equal.
+        // Several lines of an object may be equal.
         let is_there = |place: &usize| self.rows.get(*place).is_some_and(|row| row.is_same(chosen));
         let found = place.filter(is_there).or_else(|| self.rows.iter().position(|row| row.is_same(chosen)));
         let is_action = |row: &DetailRow| matches!(row, DetailRow::Suggestion(_));
@@ -162,7 +163,7 @@ impl Detail {
         found.or(place.filter(|place| !self.rows.get(*place).is_some_and(is_action)))
     }
 
-    /// Shows the whole object, or the summary again, from the first row.
+    /// Toggles between the whole object and the summary, and goes to the first row.
     pub(super) fn toggle_yaml(&mut self) {
         self.view = match self.view {
             DetailView::Summary => DetailView::Yaml,
@@ -178,7 +179,7 @@ impl Detail {
         self.list.selected().and_then(|place| self.rows.get(*place))
     }
 
-    /// How the selected action is done, if the selected row is one.
+    /// How the selected action is done; `None` if the selected row is no action.
     pub fn selected_means(&self) -> Option<&Means> {
         match self.selected()? {
             DetailRow::Suggestion(suggestion) => Some(&suggestion.means),
@@ -196,7 +197,7 @@ impl Detail {
         }
     }
 
-    /// Whether the cluster still has it.
+    /// Whether the subject still exists in the cluster.
     pub fn is_there(&self, cluster: &Cluster) -> bool {
         match &self.subject {
             DetailSubject::Node(name) => cluster.node(name).is_some(),
@@ -210,7 +211,7 @@ impl DetailRow {
         Self::Section { title, note: String::new() }
     }
 
-    /// Whether two rows are about the same.
+    /// Whether two rows have the same subject.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Section { title, .. }, Self::Section { title: other, .. }) => title == other,

@@ -1,4 +1,4 @@
-//! Pressure in the detail of a node: its signals against their thresholds, and who goes first.
+//! Pressure in the detail of a node: signals compared with their thresholds, and the order of eviction.
 
 use super::{DetailContext, DetailRow};
 use crate::model::NodePressure;
@@ -7,14 +7,14 @@ use kordon_core::{
     pressure::{EvictionOrder, RankedPod},
 };
 
-/// How many pods of the order of eviction are shown at least; all that are evicted are.
+/// Minimum number of pods shown of the order of eviction. Pods that are evicted are always shown.
 const FIRST_PODS: usize = 5;
 
 /// A place in the order of eviction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionPlace {
     pub pod: RankedPod,
-    /// The level of the signal after its eviction; none if it is not evicted.
+    /// Level of the signal after this pod's eviction; `None` if the pod is not evicted.
     pub available: Option<i64>,
 }
 
@@ -31,7 +31,7 @@ pub fn rows(node: &Node, context: &DetailContext<'_>) -> Vec<DetailRow> {
     rows
 }
 
-/// `kubelet, 3s ago · default thresholds: the server forbids it`
+/// Sources of usage and thresholds: `kubelet, 3s ago · default thresholds: the server forbids it`.
 fn sources(pressure: &NodePressure, context: &DetailContext<'_>) -> String {
     let usage = match &pressure.usage {
         Ok((source, at)) => {
@@ -46,7 +46,7 @@ fn sources(pressure: &NodePressure, context: &DetailContext<'_>) -> String {
     }
 }
 
-/// The pods in the order of eviction: those that are evicted, and the next few.
+/// The order of eviction: all pods that are evicted, at least the first few.
 fn order(order: &EvictionOrder) -> Vec<DetailRow> {
     if order.ranking.is_empty() {
         return Vec::new();

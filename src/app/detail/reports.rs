@@ -1,4 +1,4 @@
-//! What is read about the subject of the detail while it is shown: the Events about it, and the whole object.
+//! Data read about the subject of the detail while it is shown: its Events and the whole object.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct ShownObject {
     pub version: Version,
 }
 
-/// What was read about it.
+/// Data that was read about the shown object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectReport {
     Events(ObjectEvents),
@@ -27,13 +27,13 @@ pub enum SubjectReport {
 }
 
 impl App {
-    /// The object that is shown now; none where no detail is, and on a frozen screen.
+    /// The shown object; `None` without a detail and on a frozen screen.
     pub fn shown_object(&self) -> Option<ShownObject> {
         let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
         detail.shown_object(&self.model)
     }
 
-    /// The node whose detail is shown now; none where no detail of a node is, and on a frozen screen.
+    /// The node whose detail is shown; `None` without such a detail and on a frozen screen.
     pub fn shown_node(&self) -> Option<NodeName> {
         let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
         match &detail.subject {
@@ -42,7 +42,7 @@ impl App {
         }
     }
 
-    /// Shows what was read about an object, if its detail is still open.
+    /// Shows the data read about an object, if its detail is still open.
     pub fn on_subject_report(&mut self, subject: &EventSubject, report: SubjectReport, now: Timestamp) {
         let model = &self.model;
         let detail = self.screen.overlays.detail_mut();
@@ -62,7 +62,7 @@ impl App {
 }
 
 impl Detail {
-    /// There is nobody to ask for Events and the object: a recording has neither.
+    /// Marks Events and the object as unknown: a recording has neither.
     pub(in crate::app) fn set_unrecorded(&mut self) {
         let failure = Some("a recording has only what watches report".to_owned());
         self.events = ObjectEvents { events: None, failure: failure.clone() };
@@ -82,7 +82,7 @@ impl Detail {
         }
     }
 
-    /// What happened, the newest first; and why Events are not known, if so.
+    /// Timeline of the subject, newest first, with the reason if Events are unknown.
     pub(super) fn timeline_rows(&self, model: &Model) -> Vec<DetailRow> {
         let ObjectEvents { events, failure } = &self.events;
         let known = events.as_deref().unwrap_or_default();
@@ -108,7 +108,7 @@ impl Detail {
             .collect()
     }
 
-    /// The labels, as the watches report them.
+    /// Labels, as the watches report them.
     pub(super) fn label_rows(labels: &Labels) -> Vec<DetailRow> {
         let note = if labels.is_empty() { "none" } else { "" };
         let row =
@@ -117,7 +117,7 @@ impl Detail {
         std::iter::once(title).chain(labels.iter().map(row)).collect()
     }
 
-    /// The annotations, as far as the object could be read.
+    /// Annotations, if the object could be read.
     pub(super) fn annotation_rows(&self) -> Vec<DetailRow> {
         let empty = |object: &FetchedObject| object.annotations.is_empty().then(|| "none".into());
         let title = DetailRow::Section { title: "annotations", note: self.object_note(empty) };
@@ -127,7 +127,7 @@ impl Detail {
         std::iter::once(title).chain(pairs.map(row)).collect()
     }
 
-    /// The whole object.
+    /// The whole object as YAML.
     pub(super) fn yaml_rows(&self) -> Vec<DetailRow> {
         let hint = |_: &FetchedObject| Some("without managedFields · / finds · y closes".into());
         let title = DetailRow::Section { title: "yaml", note: self.object_note(hint) };
@@ -135,7 +135,7 @@ impl Detail {
         std::iter::once(title).chain(lines.map(|line| DetailRow::Yaml(line.clone()))).collect()
     }
 
-    /// Why the object is not known, or not as it is now; otherwise what there is to say of it.
+    /// Why the object is unknown or outdated; otherwise the given note about it.
     fn object_note(&self, of_object: impl Fn(&FetchedObject) -> Option<String>) -> String {
         match &self.object {
             ObjectRead { object: None, failure: None } => "loading".into(),

@@ -11,7 +11,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// What led here, what applies, what is expected and what is not, each under its title.
+/// Rows of an explanation: causes, what applies, what is expected and what is not, each under its title.
 fn chain(steps: Vec<Step>) -> Vec<DetailRow> {
     let mut rows = vec![DetailRow::section("next")];
     let mut before = None;
@@ -128,7 +128,7 @@ fn properties(node: &Node, cluster: &Cluster, now: Timestamp) -> Vec<DetailRow> 
     rows
 }
 
-/// Whether a node is cordoned, and what kordon noted about that.
+/// Whether a node is cordoned, with kordon's note about the cordon.
 fn cordoned(node: &Node, now: Timestamp) -> DetailRow {
     let Some(note) = node.cordon() else {
         return fact("cordoned", if node.unschedulable { "yes: no new pods" } else { "no" });
@@ -176,7 +176,7 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
     rows
 }
 
-/// Who removed the pod, what says so, and what speaks against it; nothing for a pod that stays.
+/// Who removed the pod, with the evidence for and against; empty for a pod that stays.
 fn departure(pod: &Pod, detail: &Detail, model: &Model) -> Vec<DetailRow> {
     let events = detail.events.events.as_deref().unwrap_or_default();
     let Some(entry) = model.departure_of(pod, events) else { return Vec::new() };

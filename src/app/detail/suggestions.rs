@@ -1,5 +1,5 @@
-//! What can be done about the subject of the detail: worked out beside the loop ([`App::next_detail_job`],
-//! [`DetailJob::work`], [`App::on_detail_result`]).
+//! Suggestions for the subject of the detail, computed beside the loop ([`App::next_detail_job`], [`DetailJob::work`],
+//! [`App::on_detail_result`]).
 
 use super::{Detail, DetailContext, DetailRow, DetailSubject};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 use kordon_core::plan::Cancellation;
 use kordon_time::Timestamp;
 
-/// What the open detail needs to be up to date: work for another thread.
+/// A job that updates the suggestions of the open detail on another thread.
 #[derive(Debug)]
 pub struct DetailJob {
     basis: DetailBasis,
@@ -23,22 +23,22 @@ pub struct DetailJob {
 #[derive(Clone, Debug)]
 pub struct DetailResult {
     basis: DetailBasis,
-    /// Or why there are none.
+    /// The suggestions, or why there are none.
     suggestions: Result<Vec<Suggestion>, String>,
 }
 
-/// What the actions were worked out from.
+/// Inputs of the suggestions.
 #[derive(Clone, Debug, PartialEq)]
 struct DetailBasis {
     subject: DetailSubject,
-    /// [`Model::plan_changes`]
+    /// [`Model::plan_changes`] of the state.
     changes: u64,
-    /// What is known of the actions without plans.
+    /// The suggestions as far as they are known without plans.
     at_once: Vec<Suggestion>,
 }
 
 impl DetailJob {
-    /// Whose suggestions these are.
+    /// Subject of the suggestions.
     pub const fn subject(&self) -> &DetailSubject {
         &self.basis.subject
     }
@@ -47,7 +47,7 @@ impl DetailJob {
         self.work_until(&Cancellation::default(), guards)
     }
 
-    /// The same, and soon something of no use once it is cancelled.
+    /// Like `work`. After cancellation it returns soon, with a result that must not be used.
     pub fn work_until(self, cancellation: &Cancellation, guards: &Guarding) -> DetailResult {
         let Self { basis, job } = self;
         let job = job.until_cancelled(cancellation);
@@ -56,14 +56,14 @@ impl DetailJob {
 }
 
 impl DetailResult {
-    /// Whether it is of these actions, whatever the numbers of their plans are now.
+    /// Whether the result has the same suggestions, whatever the numbers of their plans.
     fn is_of(&self, basis: &DetailBasis) -> bool {
         self.basis.subject == basis.subject && self.basis.at_once == basis.at_once
     }
 }
 
 impl App {
-    /// The job that brings the open detail up to date; none if it is.
+    /// Returns the job that updates the open detail; `None` if it is up to date.
     pub fn next_detail_job(&self, now: Timestamp) -> Option<DetailJob> {
         let detail = self.screen.overlays.detail()?;
         let (basis, job) = detail.job(self.shown(), self.shown_at(now))?;
@@ -71,7 +71,7 @@ impl App {
         (!is_known).then_some(DetailJob { basis, job })
     }
 
-    /// Whether the user waits for what can be done: what is shown is of another state.
+    /// Whether the user waits for suggestions: the shown ones are of another state.
     pub fn awaits_detail(&self, now: Timestamp) -> bool {
         self.screen.overlays.detail().is_some_and(|detail| {
             let job = detail.job(self.shown(), self.shown_at(now));
@@ -87,7 +87,7 @@ impl App {
         }
     }
 
-    /// Shows that a job failed, which is a bug of kordon; it is not tried again until something has changed.
+    /// Shows that a job failed, which is a bug in kordon. The job is not retried until something has changed.
     pub fn detail_failed(&mut self, now: Timestamp) {
         let Some(DetailJob { basis, .. }) = self.next_detail_job(now) else { return };
         let suggestions = Err("working this out failed: this is a bug in kordon".into());
@@ -109,7 +109,7 @@ impl Detail {
         self.suggestions.as_ref().is_some_and(|known| known.is_of(basis))
     }
 
-    /// What can be done; without the numbers of plans until they are worked out.
+    /// Suggestions; without the numbers of plans until these are computed.
     pub(super) fn suggestion_rows(&self, context: &DetailContext<'_>) -> Vec<DetailRow> {
         let Some((basis, _)) = self.job(context.model, context.now) else { return Vec::new() };
         let known = self.suggestions.as_ref().filter(|known| known.is_of(&basis));

@@ -1,4 +1,4 @@
-//! From a key to an operation in progress: the dashboard's driver of an approval.
+//! From a key to an operation in progress: drives an approval from the dashboard.
 
 use super::{
     super::{
@@ -24,7 +24,7 @@ use kordon_core::{
 use kordon_time::Timestamp;
 
 impl App {
-    /// Applies the open plan: says why not, or asks.
+    /// Applies the open plan: opens its approval, or says why that is not possible.
     pub(in crate::app) fn apply_plan(&mut self, now: Timestamp) {
         match self.shown_plan() {
             Ok(plan) => {
@@ -36,7 +36,10 @@ impl App {
         }
     }
 
-    /// The plan that is shown, where it is up to date.
+    /// The shown plan.
+    ///
+    /// # Errors
+    /// There is none, it is a what-if, or it is not up to date.
     fn shown_plan(&self) -> Result<Box<Plan>, String> {
         let preview = self.screen.overlays.plan().ok_or("there is no plan")?;
         if preview.request.kind == PlanKind::Failure {
@@ -51,7 +54,7 @@ impl App {
         Ok(Box::new(preview.plan().ok_or("there is no plan")?.clone()))
     }
 
-    /// Resumes the oldest drain that was interrupted: a plan of what is left of it, and a confirmation.
+    /// Resumes the oldest interrupted drain: plans what is left of it and asks for confirmation.
     pub(in crate::app) fn resume(&mut self, now: Timestamp) {
         match self.operations.interrupted.front().cloned() {
             Some(prior) => {
@@ -62,7 +65,7 @@ impl App {
         }
     }
 
-    /// Looks up what is to be undone: what is shown, the drain that was interrupted, or the last operation.
+    /// Looks up the operation to undo: the shown one, the interrupted drain, or the last operation.
     pub(in crate::app) fn undo(&mut self) {
         let shown = self.shown_operation().filter(|_| self.screen.focus == Pane::Progress);
         let shown = shown.filter(|shown| !shown.is_undo());
@@ -94,7 +97,7 @@ impl App {
         }
     }
 
-    /// Asks what an approval asks. One that ended at once needs no dialog.
+    /// Opens the dialog of an approval. An approval that ended at once needs none.
     fn open_approval(&mut self, approval: Approval, now: Timestamp) {
         match approval.decision() {
             Some(decision) => self.screen.message = Some(decision.lines().join("; ")),
@@ -105,7 +108,7 @@ impl App {
         }
     }
 
-    /// The operator agreed.
+    /// Passes the operator's yes to the approval.
     pub(super) fn agree(&mut self, now: Timestamp) {
         let Some(number) = self.screen.overlays.question().map(|dialog| dialog.number) else { return };
         self.with_approval(number, now, |approval, situation| {
@@ -122,7 +125,7 @@ impl App {
         }
     }
 
-    /// Changes the approval of a dialog, then does what it needs.
+    /// Changes the approval of a dialog, then continues it.
     pub(super) fn with_approval(
         &mut self,
         number: u64,
@@ -138,7 +141,7 @@ impl App {
         }
     }
 
-    /// Does what the open approval needs, and takes up what it approved.
+    /// Continues the open approval: starts the job that it needs, and takes over an approved operation.
     fn drive(&mut self, now: Timestamp) {
         let Some(Dialog { number, subject: DialogSubject::Approval(approval), .. }) =
             self.screen.overlays.question_mut()
@@ -179,7 +182,7 @@ impl App {
         self.operations.jobs.push_back(job);
     }
 
-    /// Puts an approved operation among those in progress.
+    /// Adds an approved operation to those in progress.
     fn take_approved(&mut self, now: Timestamp) {
         let Some(Dialog { subject: DialogSubject::Approval(approval), .. }) =
             self.screen.overlays.close_question()
@@ -197,7 +200,7 @@ impl App {
         self.add_operation(*approved, now);
     }
 
-    /// Ends an operation that started when its dialog was already closed.
+    /// Ends an operation that started after its dialog was closed.
     fn end_unwanted(&mut self, started: Started) {
         let text = "cancelled before it wrote anything".into();
         self.operations.jobs.push_back(Job::End {
@@ -237,14 +240,14 @@ impl App {
         self.screen.overlays.close_question()
     }
 
-    /// Closes a dialog that has nothing to ask.
+    /// Closes a dialog that has nothing to ask, and shows a message.
     fn close_with(&mut self, number: u64, message: String) {
         if self.close_dialog(number).is_some() {
             self.screen.message = Some(message);
         }
     }
 
-    /// The drains that were interrupted.
+    /// Stores the interrupted drains that were found.
     pub(super) fn on_interrupted(&mut self, found: Result<Vec<PriorOperation>, String>, now: Timestamp) {
         match found {
             Ok(priors) => {
@@ -258,7 +261,7 @@ impl App {
         }
     }
 
-    /// Leaves the drain that is offered as it is. It is offered again at the next start.
+    /// Dismisses the offered drain without changing it. It is offered again at the next start.
     pub(in crate::app) fn dismiss(&mut self) {
         self.screen.message = Some(match self.operations.interrupted.pop_front() {
             Some(prior) => format!("{} stays as it is; `kordon journal` lists it", prior.id),

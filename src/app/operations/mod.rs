@@ -1,9 +1,9 @@
-//! Operations that were started from the dashboard, and what leads to them.
+//! Operations that were started from the dashboard, and the steps that lead to them.
 //!
-//! All operations look at the app's cluster. The loop sends their requests ([`App::next_request`]) and passes outcomes
-//! back ([`App::on_job_result`]), wakes them with everything else ([`App::on_timeout`]), and lets them see what has changed at
-//! a pace ([`App::show_changes`]). What takes IO (permissions, plans, the journal on disk) leaves as a [`Job`] and comes
-//! back as a [`JobResult`].
+//! All operations read the app's cluster. The loop sends their requests ([`App::next_request`]) and returns the
+//! outcomes ([`App::on_job_result`]), wakes them with everything else ([`App::on_timeout`]), and passes them changes at
+//! a limited rate ([`App::show_changes`]). Work that needs IO or takes long (permissions, plans, the journal on disk)
+//! leaves as a [`Job`] and returns as a [`JobResult`].
 
 mod approval;
 mod mode;
@@ -31,62 +31,62 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Notices kept of each operation; all of them are in the journal.
+/// Maximum number of notices kept per operation; the journal has all of them.
 const NOTICES: usize = 200;
 
-/// How often the end of an operation is predicted again.
+/// Interval at which the end of an operation is predicted again.
 const LEFT_EVERY: Span = Span::from_secs(1);
 
-/// Operations in progress, those that ended, and drains that were interrupted.
+/// Operations in progress, ended operations, and interrupted drains.
 #[derive(Debug, Default)]
 pub struct Operations {
     pub mode: Mode,
-    /// Why nothing can be applied, whatever the mode; none if it can.
+    /// Why nothing can be applied in any mode; `None` if it can.
     pub locked: Option<String>,
-    /// When enforce mode ends by itself.
+    /// End of enforce mode.
     pub enforced_until: Option<Timestamp>,
-    /// Why the next plans are applied.
+    /// Reason noted for the next operations.
     pub reason: String,
-    /// For how long cordons are meant to stand.
+    /// Intended duration of the next cordons.
     pub until: Option<Span>,
-    /// How long all of a plan may take.
+    /// Time limit of each of the next operations.
     pub within: Option<Span>,
-    /// Oldest first; those that ended too.
+    /// Operations, oldest first, ended ones included.
     pub entries: Vec<OperationEntry>,
-    /// Interrupted drains that are not answered yet, oldest first.
+    /// Interrupted drains that the operator has not decided on yet, oldest first.
     pub interrupted: VecDeque<PriorOperation>,
-    /// Whether the program ends as soon as no operation is in progress.
+    /// Whether the program ends once no operation is in progress.
     pub quitting: bool,
     jobs: VecDeque<Job>,
-    /// Of the last dialog.
+    /// Number of the last dialog.
     number: u64,
-    /// Whether the cluster has changed since operations last looked at it.
+    /// Whether the cluster has changed since operations last handled changes.
     changed: bool,
 }
 
-/// One operation that was started from here.
+/// An operation that was started from this dashboard.
 #[derive(Debug)]
 pub struct OperationEntry {
-    /// As in `drain general-1a-02`.
+    /// Title, as in `drain general-1a-02`.
     pub title: String,
     pub operation: Operation,
-    /// None of an undo.
+    /// The applied plan; `None` for an undo.
     pub plan: Option<Box<Plan>>,
-    /// The operation that is undone.
+    /// The operation that this one undoes.
     undoes: Option<PriorOperation>,
-    /// How far it is, as of the last refresh.
+    /// Progress at the last refresh.
     pub progress: OperationProgress,
-    /// When what is left of it ends; none where that is not predicted.
+    /// Predicted end of what is left; `None` if it is not predicted.
     pub left: Option<TimeLeft>,
-    /// The budgets that block it now, and what would free it.
+    /// Budgets that block the operation now, and what would unblock it.
     pub blocking: Vec<BlockingBudget>,
-    /// Where the replacements of removed pods are, by removed pod.
+    /// Locations of the replacements, by removed pod.
     pub landings: BTreeMap<Key, LandedReplacement>,
-    /// When these were worked out.
+    /// When `left`, `blocking` and `landings` were computed.
     left_at: Timestamp,
-    /// Newest last.
+    /// Notices, newest last.
     pub notices: VecDeque<OperationNotice>,
-    /// How many older notices were dropped.
+    /// Number of older notices that were dropped.
     pub dropped: usize,
     stale: bool,
     state: EntryState,
@@ -95,22 +95,22 @@ pub struct OperationEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryState {
     Running,
-    /// It has ended, and its end is being written to the journal.
+    /// Ended; its end is being written to the journal.
     Ending,
-    /// It has ended, and nothing is left to be done for it.
+    /// Ended, with nothing left to do for it.
     Closed,
 }
 
-/// Something that takes IO or long work.
+/// Work that needs IO or takes long.
 #[derive(Debug)]
 pub enum Job {
-    /// [`JobResult::Interrupted`]
+    /// Finds interrupted drains: [`JobResult::Interrupted`].
     FindInterrupted,
-    /// The operation of that id, or the last one that can be undone: [`JobResult::Undoable`].
+    /// Finds the operation with this id, or the last one that can be undone: [`JobResult::Undoable`].
     FindUndoable { number: u64, id: Option<OperationId> },
-    /// [`JobResult::Planned`]
+    /// Computes a plan: [`JobResult::Planned`].
     Plan { number: u64, job: Box<PlanJob> },
-    /// Guard rails and permissions: [`JobResult::Checked`].
+    /// Checks guard rails and permissions: [`JobResult::Checked`].
     Check { number: u64, permissions: Vec<Permission> },
     /// Writes the start of an operation to the journal: [`JobResult::Started`].
     Start { number: u64, request: Box<StartRequest> },
@@ -120,7 +120,7 @@ pub enum Job {
     End { id: OperationId, end: OperationEnd, text: String, undid: Option<Box<PriorOperation>> },
 }
 
-/// The result of a job, or of a request of an operation.
+/// The result of a job, or of an operation's request.
 #[derive(Debug)]
 pub enum JobResult {
     Interrupted(Result<Vec<PriorOperation>, String>),
@@ -145,7 +145,8 @@ pub enum JobResult {
         id: RequestId,
         outcome: RequestOutcome,
     },
-    /// Lines of an operation are in the journal, or why not. `closed` once all of them are and its lock is released.
+    /// Result of writing lines of an operation to the journal. `closed` once all of its lines are written and its lock
+    /// is released.
     Written {
         id: OperationId,
         error: Option<String>,
@@ -154,7 +155,7 @@ pub enum JobResult {
 }
 
 impl OperationEntry {
-    /// Works out what only its progress shows.
+    /// Computes the data that only the progress view shows.
     fn look_at(&mut self, model: &Model, now: Timestamp) {
         let blocked = self.progress.blocked_by_budgets();
         self.blocking = if blocked.is_empty() { Vec::new() } else { model.blocking_budgets(&blocked, now) };
@@ -162,7 +163,7 @@ impl OperationEntry {
         self.landings = landings(&self.progress, planned, &model.cluster);
     }
 
-    /// How far its nodes are.
+    /// Progress on each node.
     fn drain_counts(&self) -> impl Iterator<Item = (NodeName, NodeDrainCount)> {
         let of_node = |node: &NodeProgress| {
             let (operation, count) = (self.id().clone(), self.progress.count_on(&node.node));
@@ -179,7 +180,7 @@ impl OperationEntry {
         self.operation.ended().is_none()
     }
 
-    /// Whether it runs, or pods that it removed still terminate.
+    /// Whether it is running, or pods that it removed are still terminating.
     fn sees_changes(&self) -> bool {
         self.is_running() || self.operation.is_followed_up()
     }
@@ -188,13 +189,13 @@ impl OperationEntry {
         self.undoes.is_some()
     }
 
-    /// When it ends according to its plan; none if the plan had no ETA.
+    /// End according to the plan; `None` if the plan predicts none.
     pub fn planned_end(&self) -> Option<Timestamp> {
         let plan = self.plan.as_ref()?;
         Some(self.progress.started_at + plan.totals.ends.likely?.since(plan.made))
     }
 
-    /// The notice with this number, counted from the first.
+    /// The notice with this number, counted from the first one ever.
     pub fn notice(&self, number: usize) -> Option<&OperationNotice> {
         self.notices.get(number.checked_sub(self.dropped)?)
     }
@@ -217,7 +218,7 @@ impl Operations {
         self.entries.iter_mut().find(|entry| entry.id() == id)
     }
 
-    /// Whether a program that was asked to quit may end: every operation has ended, and the journal has all of it.
+    /// Whether the program may end after a request to quit: every operation has ended, and the journal is complete.
     pub fn may_quit(&self) -> bool {
         self.quitting && self.are_closed()
     }
@@ -226,7 +227,7 @@ impl Operations {
         self.entries.iter().all(|entry| entry.state == EntryState::Closed)
     }
 
-    /// Whether operations have something new to look at.
+    /// Whether the cluster has changed and an operation has to handle it.
     pub fn has_changed(&self) -> bool {
         self.changed && self.entries.iter().any(OperationEntry::sees_changes)
     }
@@ -235,7 +236,7 @@ impl Operations {
         self.changed = true;
     }
 
-    /// When something of it is due.
+    /// Earliest time at which an operation or the end of enforce mode is due.
     pub(super) fn poll_timeout(&self) -> Option<Timestamp> {
         let operations = self.entries.iter().filter_map(|entry| entry.operation.poll_timeout());
         operations.chain(self.enforced_until).min()
@@ -252,7 +253,7 @@ impl App {
         self.operations.jobs.pop_front()
     }
 
-    /// The operations that have requests to be sent.
+    /// Operations with requests to send.
     pub fn with_requests(&self) -> impl Iterator<Item = &OperationId> {
         let entries = self.operations.entries.iter().filter(|entry| entry.operation.has_requests());
         entries.map(OperationEntry::id)
@@ -263,19 +264,19 @@ impl App {
         self.operations.entry_mut(id)?.operation.poll_request()
     }
 
-    /// Asks for the drains that were interrupted.
+    /// Starts the search for interrupted drains.
     pub fn find_interrupted(&mut self) {
         self.operations.jobs.push_back(Job::FindInterrupted);
     }
 
-    /// Lets operations see what has changed in the cluster.
+    /// Passes changes of the cluster to the operations.
     pub fn show_changes(&mut self, now: Timestamp) {
         if std::mem::take(&mut self.operations.changed) {
             self.with_all(now, |operation, cluster, now| operation.handle_change(cluster, now));
         }
     }
 
-    /// Does what is due of operations. Returns whether anything was.
+    /// Handles what is due of operations and of enforce mode. Returns whether anything was.
     pub(super) fn on_operations_timeout(&mut self, now: Timestamp) -> bool {
         let locked = self.end_enforcing(now);
         let is_due = |entry: &OperationEntry| entry.operation.poll_timeout().is_some_and(|at| at <= now);
@@ -345,7 +346,7 @@ impl App {
         }
     }
 
-    /// Takes the notices of all operations, and the ends of those that have ended.
+    /// Collects new notices of all operations, and starts to close those that have ended.
     fn collect_notices(&mut self, now: Timestamp) {
         for entry in &mut self.operations.entries {
             let id = entry.id().clone();
@@ -393,7 +394,7 @@ impl App {
                 entry.left = entry.operation.time_left(&self.model.cluster, now);
                 entry.left_at = now;
             }
-            // Replacements come after the last pod is gone, too.
+            // Replacements may also appear after the last pod is gone.
             if shown.as_ref() == Some(entry.id()) {
                 entry.look_at(&self.model, now);
                 entry.left_at = now;
@@ -401,7 +402,7 @@ impl App {
         }
     }
 
-    /// Adds an operation whose start is in the journal, and shows its progress.
+    /// Adds an operation whose start is in the journal, and opens its progress.
     fn add_operation(&mut self, approved: Approved, now: Timestamp) {
         let Approved { title, operation, plan, undoes } = approved;
         let id = operation.options().id.clone();
@@ -430,7 +431,8 @@ impl App {
         self.collect_notices(now);
     }
 
-    /// Shows the progress of the operation that runs; where progress is shown, that of the operation before it.
+    /// Opens the progress of the running operation. When progress is already shown, opens that of the operation before
+    /// it.
     pub(super) fn open_progress(&mut self) {
         let ids: Vec<&OperationId> = self.operations.entries.iter().map(OperationEntry::id).collect();
         let Some(last) = ids.len().checked_sub(1) else {
@@ -453,7 +455,7 @@ impl App {
         self.operations.entry(&self.screen.overlays.progress()?.operation)
     }
 
-    /// The id of the operation whose progress is shown; a remark where it has ended.
+    /// Id of the operation whose progress is shown; `None` with a message if it has ended.
     fn shown_running(&mut self) -> Option<OperationId> {
         let entry = self.shown_operation()?;
         if entry.is_running() {
@@ -476,8 +478,8 @@ impl App {
         }
     }
 
-    /// Quits, unless an operation is in progress: then it asks first; and not before the journal has all of those that have
-    /// ended. Pressed once more, it quits.
+    /// Quits. With an operation in progress it asks first; otherwise it waits until the journal has the end of every
+    /// operation. A second press quits at once.
     pub(super) fn quit(&mut self) -> Reaction {
         let asked =
             matches!(self.screen.overlays.question(), Some(Dialog { subject: DialogSubject::Quit, .. }));
@@ -493,14 +495,14 @@ impl App {
         Reaction::Draw
     }
 
-    /// Opens a dialog over everything. Returns its number.
+    /// Opens a dialog and returns its number.
     fn open_dialog(&mut self, subject: DialogSubject) -> u64 {
         let number = self.operations.next_number();
         self.screen.ask(Dialog::new(number, subject));
         number
     }
 
-    /// Applies the answer to the open dialog.
+    /// Applies the operator's answer to the open dialog.
     pub(super) fn answer_dialog(&mut self, now: Timestamp) -> Reaction {
         let Some(reply) = self.screen.overlays.question_mut().and_then(Dialog::reply) else {
             return Reaction::Draw;
@@ -534,7 +536,7 @@ impl App {
         self.screen.overlays.question_mut().filter(|dialog| dialog.number == number)
     }
 
-    /// Writes a line to the journal of the session.
+    /// Adds an entry to the session journal.
     fn log(&mut self, now: Timestamp, level: Severity, subject: &str, text: &str) {
         self.model.journal.add(JournalEntry::new(now, level, subject, text, Why::default()));
     }

@@ -1,4 +1,4 @@
-//! Enforce mode: unlocked for a while, locked again by itself.
+//! Enforce mode: unlocked for a limited time, then locked again.
 
 use super::{
     super::{
@@ -13,17 +13,17 @@ use super::{
 use kordon_core::engine::Severity;
 use kordon_time::{Span, Timestamp};
 
-/// How long enforce mode lasts where no duration is given.
+/// Default duration of enforce mode.
 pub const LIFETIME: Span = Span::from_secs(15 * 60);
 
-/// The longest that it can last.
+/// Maximum duration of enforce mode.
 const LONGEST: Span = Span::from_secs(12 * 3600);
 
 impl App {
     /// Runs a typed command.
     ///
     /// # Errors
-    /// It cannot be run, in words.
+    /// The command cannot be run here, or its argument is wrong; the text says why.
     pub(in crate::app) fn run_typed(
         &mut self,
         typed: TypedCommand,
@@ -67,7 +67,7 @@ impl App {
         Ok(())
     }
 
-    /// Unlocks writing, for a while.
+    /// Enables enforce mode for the given or the default duration.
     fn enforce(&mut self, argument: &str, now: Timestamp) -> Result<(), String> {
         if self.operations.mode == Mode::ReadOnly {
             return Err("read-only: this session was started with --read-only".into());
@@ -100,7 +100,7 @@ impl App {
         Ok(())
     }
 
-    /// Ends enforce mode when its time has expired. Returns whether it did.
+    /// Ends enforce mode if its time has expired. Returns whether it did.
     pub(super) fn end_enforcing(&mut self, now: Timestamp) -> bool {
         let is_over = self.operations.enforced_until.is_some_and(|until| until <= now);
         if is_over {
@@ -109,7 +109,8 @@ impl App {
         is_over
     }
 
-    /// Nothing new is started. What is in progress continues: half a drain is worse than a whole one.
+    /// Ends enforce mode. No new operation can start, but those in progress continue: half a drain is worse than a
+    /// whole one.
     fn lock(&mut self, now: Timestamp, why: &str) {
         self.operations.mode = Mode::DryRun;
         self.operations.enforced_until = None;
@@ -128,7 +129,7 @@ impl App {
         }
     }
 
-    /// Why nothing that writes may be started; none if it may.
+    /// Why no operation that writes may start; `None` if one may.
     pub(super) fn why_not_now(&self) -> Option<String> {
         match self.operations.mode {
             Mode::DryRun => Some(
@@ -146,7 +147,7 @@ impl App {
     }
 }
 
-/// Parses `30s`, `15m`, `1h30m`; none for an empty text.
+/// Parses `30s`, `15m`, `1h30m`; `None` for an empty text.
 fn span(text: &str) -> Result<Option<Span>, String> {
     if text.is_empty() {
         return Ok(None);

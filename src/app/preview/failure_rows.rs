@@ -1,4 +1,4 @@
-//! What the failure of nodes leads to, and its rows.
+//! The impact of a failure of nodes, and its rows.
 
 use std::collections::BTreeSet;
 
@@ -10,54 +10,54 @@ use kordon_core::{
     plan::{Receiver, kubectl},
 };
 
-/// What the failure of nodes leads to, beyond what happens without it.
+/// Impact of a failure of nodes, beyond what happens without it.
 #[derive(Clone, Debug)]
 pub struct FailureImpact {
     pub nodes: BTreeSet<NodeName>,
-    /// The zones that fail as a whole.
+    /// Zones that fail as a whole.
     pub zones: BTreeSet<ZoneKey>,
     pub forecast: Forecast,
     pub totals: forecast::ForecastTotals,
-    /// Running pods of the nodes that are not evicted.
+    /// Running pods on these nodes that are not evicted.
     pub staying: Vec<(Key, NodeName)>,
-    /// What is missing of the pods of the nodes: what becomes of them is unknown.
+    /// Gaps in the pods on these nodes, which leave their fate unknown.
     pub pods_unknown: Gaps,
-    /// What is missing of all pods: where replacements land is unknown.
+    /// Gaps in the pods of the cluster, which leave placements unknown.
     pub placement_unknown: Gaps,
-    /// What is missing, or old, of everything that replacements rest on: what is said of them is likely at best.
+    /// Gaps and outdated kinds among everything that replacements depend on. With any, replacements are likely at best.
     pub likely_for: Gaps,
-    /// What follows the evicted pods, and how that was decided; none if there are too many to work it out with
-    /// every change.
+    /// Successors of the evicted pods, with how they were determined; `None` if pods are unknown or too many to compute
+    /// this with every change.
     pub succession: Option<Succession>,
 }
 
-/// The impact of a failure with its rows.
+/// Impact of a failure with its rows.
 #[derive(Clone, Debug)]
 pub struct FailureView {
     pub impact: Box<FailureImpact>,
     pub rows: Vec<Row<FailureRow>>,
 }
 
-/// A row of the impact: an index into one of its lists.
+/// A row of the impact, mostly as an index into one of its lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureRow {
-    /// What becomes of the pods of the nodes is unknown.
+    /// What happens to the pods on the nodes is unknown.
     PodsUnknown,
-    /// Where replacements land is unknown.
+    /// Where replacements are placed is unknown.
     PlacementUnknown,
-    /// What is said of replacements is likely at best.
+    /// Replacements are likely at best.
     PlacementLikely,
     /// A step of the forecast.
     Step(usize),
-    /// An uncertain taint of the forecast.
+    /// An uncertain taint in the forecast.
     Chance(usize),
     /// A pod that is not evicted.
     Staying(usize),
-    /// What follows an evicted pod.
+    /// The successor of an evicted pod.
     Successor(usize),
-    /// There are too many pods to say what follows them.
+    /// There are too many pods to determine their successors.
     TooMany,
-    /// What would let a successor be placed: the successor, and the number of the proposal.
+    /// A change that would let a successor be placed: index of the successor, and of the proposal.
     Help(usize, usize),
     /// A node that receives pods.
     Receiver(usize),
@@ -69,7 +69,7 @@ impl FailureImpact {
         self.succession.as_ref()?.replacements().nth(place)
     }
 
-    /// What would let a successor be placed that stays Pending.
+    /// Changes that would let a Pending successor be placed.
     pub fn help(&self, place: usize) -> Vec<String> {
         self.successor(place).map(|successor| successor.outcome.help().to_vec()).unwrap_or_default()
     }
@@ -79,7 +79,7 @@ impl FailureImpact {
         self.succession.as_ref().map_or(&[], |succession| &succession.trace.receivers)
     }
 
-    /// What is unknown, and why, in words.
+    /// What is unknown, with the reason, as text.
     pub fn unknown(&self, row: FailureRow) -> Option<String> {
         match row {
             FailureRow::PodsUnknown => {
@@ -95,9 +95,9 @@ impl FailureImpact {
         }
     }
 
-    /// The command line that prints the same.
+    /// The `kordon` command that prints the same.
     pub fn kordon(&self) -> String {
-        // To the controller, nodes without a zone are one zone, but it has no name.
+        // Nodes without a zone are one zone to the controller, but it has no name to pass to the command.
         if self.zones.is_empty() || self.zones.contains(&ZoneKey::default()) {
             return kubectl::failure("node", &self.nodes);
         }
@@ -110,7 +110,7 @@ impl FailureView {
         Self { rows: rows(&impact), impact }
     }
 
-    /// The pod that a row is about.
+    /// The pod of a row.
     pub(super) fn pod_of(&self, row: FailureRow) -> Option<&Key> {
         match row {
             FailureRow::Staying(place) => self.impact.staying.get(place).map(|(pod, _)| pod),
@@ -128,7 +128,7 @@ impl FailureView {
         }
     }
 
-    /// A row for a filter.
+    /// Adapts a row to filters.
     pub(super) fn filterable(&self, row: FailureRow) -> impl Filterable + '_ {
         FilterableRow { impact: &self.impact, row }
     }

@@ -1,4 +1,4 @@
-//! The work behind a preview. It runs beside the loop: a plan over many nodes takes a while.
+//! The job behind a preview. It runs beside the loop, since a plan for many nodes takes a while.
 
 use std::collections::BTreeSet;
 
@@ -16,23 +16,23 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How far ahead the consequences of a failure are predicted.
+/// Horizon of a failure's forecast.
 pub const HORIZON: Span = Span::from_secs(1800);
 
-/// Up to this many nodes are looked at, over all pods that no longer run, to say where the pods of a failure land each time that
-/// it is worked out: a tenth of a second's work.
+/// Maximum of pods on the failed nodes times nodes in the cluster up to which placements are computed with every
+/// update: about a tenth of a second of work.
 const MAX_LOOKS: usize = 1_000_000;
 
-/// How far the state that a result depends on had come when it was worked out.
+/// Version of the state that a result was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreviewBasis {
-    /// [`Model::plan_changes`](crate::model::Model::plan_changes)
+    /// [`Model::plan_changes`](crate::model::Model::plan_changes) of the state.
     pub changes: u64,
-    /// Of a failure, which depends on every heartbeat: when the engine was last asked.
+    /// Time at which the engine was last asked; set only for a failure, which depends on every heartbeat.
     pub taken: Option<Timestamp>,
 }
 
-/// What the open plan needs to be up to date: its request, and work for another thread.
+/// A job that updates the open plan on another thread.
 #[derive(Debug)]
 pub struct PreviewJob {
     pub(in crate::app) request: PlanRequest,
@@ -44,30 +44,30 @@ pub struct PreviewJob {
 pub enum PreviewWork {
     Plan(Box<PlanJob>),
     Failure(Box<FailureJob>),
-    /// The request makes no sense.
+    /// The request is invalid, with the reason.
     Fault(String),
 }
 
-/// The impact of a failure to be predicted, with copies of everything that it takes.
+/// Computes the impact of a failure, with copies of everything that this takes.
 #[derive(Debug)]
 pub struct FailureJob {
     pub(in crate::app) targets: Targets,
     pub(in crate::app) whole_zones: bool,
     pub(in crate::app) cluster: Cluster,
-    /// None until the engine has started.
+    /// `None` until the engine has started.
     pub(in crate::app) engine: Option<Engine>,
     pub(in crate::app) version: ServerVersion,
     pub(in crate::app) snapshot: SnapshotLease,
     pub(in crate::app) now: Timestamp,
 }
 
-/// The result of a job.
+/// Result of a preview job.
 #[derive(Clone, Debug)]
 pub struct PreviewResult {
     pub request: PlanRequest,
     pub outcome: PreviewOutcome,
     pub(in crate::app) basis: PreviewBasis,
-    /// The snapshot that the job was lent, on its way back to the cache.
+    /// The lent snapshot, to be returned to the cache.
     pub(in crate::app) snapshot: Option<Snapshot>,
 }
 
@@ -80,7 +80,7 @@ pub enum PreviewOutcome {
 }
 
 impl PreviewJob {
-    /// What it is of.
+    /// Request that the job is for.
     pub const fn request(&self) -> &PlanRequest {
         &self.request
     }
@@ -89,7 +89,7 @@ impl PreviewJob {
         self.work_until(&Cancellation::default())
     }
 
-    /// The same, and soon something of no use once it is cancelled.
+    /// Like `work`. After cancellation it returns soon, with a result that must not be used.
     pub fn work_until(self, cancellation: &Cancellation) -> PreviewResult {
         let Self { request, basis, work } = self;
         let (outcome, snapshot) = match work {
@@ -161,7 +161,7 @@ impl FailureJob {
         }
     }
 
-    /// The nodes that fail, and the zones that fail as a whole.
+    /// Names of the failing nodes, and the zones that fail as a whole.
     fn failing(&self) -> (BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
         let Targets::Nodes(named) = &self.targets else { return Default::default() };
         let there = named.iter().filter_map(|name| self.cluster.node(name));

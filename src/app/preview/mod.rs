@@ -1,7 +1,7 @@
-//! The plan that is open: its request, and the result as far as it has been worked out. It writes nothing.
+//! The open plan: its request, and its latest result. It writes nothing.
 //!
-//! The result is worked out beside the loop ([`App::next_plan`](super::App::next_plan), [`PreviewJob::work`],
-//! [`App::planned`](super::App::planned)); until a new one is there, the last one stays.
+//! The result is computed beside the loop ([`App::next_plan`](super::App::next_plan), [`PreviewJob::work`],
+//! [`App::planned`](super::App::planned)). The previous result stays until the next one arrives.
 
 mod failure_rows;
 mod job;
@@ -30,44 +30,45 @@ pub use plan_rows::{PlanRow, PlanView, call};
 pub use request::{PlanKind, PlanOption, PlanRequest, Targets};
 pub use rows::Row;
 
-/// The plan that is open.
+/// The open plan.
 #[derive(Clone, Debug)]
 pub struct Preview {
     pub request: PlanRequest,
     /// The pane from which it was opened.
     pub from: Pane,
-    /// None until the first result is there.
+    /// Latest result; `None` until the first one arrives.
     pub result: Option<PreviewResult>,
-    /// Indices of the rows of the result.
+    /// Indices of the listed rows of the result.
     pub list: Listing<usize>,
-    /// The line in which taints or labels are typed; none if nothing is.
+    /// Input line for taints or labels; `None` for other kinds of plans.
     pub line: Option<EditLine>,
     /// The row that was selected last.
     chosen: Option<ChosenRow>,
     /// Whether the user has moved among the rows.
     is_moved: bool,
-    /// Whether the next result is of another request: it is read from the top, unless the user has moved.
+    /// Whether the request has changed since the last result. Unless the user has moved, the list then starts from the
+    /// top.
     is_new_request: bool,
-    /// The filter that the list was made with; none after the rows have changed.
+    /// Filter of the present list; `None` after the rows have changed.
     arranged: Option<Filter>,
 }
 
-/// The line in which taints or labels are typed.
+/// Input line for taints or labels.
 #[derive(Clone, Debug)]
 pub struct EditLine {
     pub input: Input,
-    /// Whether keys go into it.
+    /// Whether keys are typed into the line.
     pub is_open: bool,
-    /// Why the text cannot be kept as it is; none until that was tried.
+    /// Why the text is not valid; `None` until the user tries to keep it.
     pub fault: Option<String>,
     /// Proposals for the last word.
     pub candidates: Vec<String>,
-    /// The candidate that Tab takes.
+    /// Index of the candidate that Tab takes.
     pub chosen: usize,
     vocabulary: Vocabulary,
 }
 
-/// A row with the pod that it is about, by which it is found again at another place.
+/// The selected row, with its pod: the pod finds the row again at another index.
 #[derive(Clone, Debug)]
 enum ChosenRow {
     Plan(Row<PlanRow>, Option<Key>),
@@ -75,7 +76,7 @@ enum ChosenRow {
 }
 
 impl ChosenRow {
-    /// Whether two rows are about the same.
+    /// Whether two rows have the same subject.
     fn is_same(&self, other: &Self) -> bool {
         fn same<R: PartialEq>(one: (&Row<R>, Option<&Key>), other: (&Row<R>, Option<&Key>)) -> bool {
             match (one, other) {
@@ -118,12 +119,12 @@ impl Preview {
         }
     }
 
-    /// Whether the result is of another request than the present one.
+    /// Whether the result is missing or of an earlier request.
     pub fn is_behind(&self) -> bool {
         self.result.as_ref().is_none_or(|result| result.request != self.request)
     }
 
-    /// Whether keys are typed into its line.
+    /// Whether keys are typed into the input line.
     pub fn is_typing(&self) -> bool {
         self.line.as_ref().is_some_and(|line| line.is_open)
     }
@@ -132,7 +133,7 @@ impl Preview {
         self.result.as_ref().map(|result| &result.outcome)
     }
 
-    /// The plan; none while it is worked out, of a failure, and where there is a fault.
+    /// The plan; `None` until it is computed, for a failure, and after an error.
     pub fn plan(&self) -> Option<&Plan> {
         match self.outcome()? {
             PreviewOutcome::Plan(view) => Some(&view.plan),
@@ -153,7 +154,7 @@ impl Preview {
         self.list.selected().copied()
     }
 
-    /// The pod that the selected row is about.
+    /// The pod of the selected row.
     pub fn selected_pod(&self) -> Option<Key> {
         match self.row(self.selected_row()?)? {
             ChosenRow::Plan(_, pod) | ChosenRow::Failure(_, pod) => pod,
@@ -176,7 +177,7 @@ impl Preview {
         }
     }
 
-    /// Changes an option, if the plan has it.
+    /// Changes an option, if this kind of plan has it.
     pub fn toggle(&mut self, option: PlanOption) {
         self.request.toggle(option);
         self.is_new_request = true;
@@ -188,14 +189,14 @@ impl Preview {
         self.list.step(step);
     }
 
-    /// Selects the first row under a title, unless the selected one is listed.
+    /// Selects the first row below a title, unless the selected row is listed.
     pub(super) fn choose_first(&mut self) {
         if self.list.is_row_gone() && !self.list.is_empty() {
             self.list.select_second();
         }
     }
 
-    /// Replaces the result; returns the one before.
+    /// Replaces the result and returns the previous one.
     pub(super) fn set_result(&mut self, result: PreviewResult) -> Option<PreviewResult> {
         if std::mem::take(&mut self.is_new_request) && !self.is_moved {
             self.chosen = None;
@@ -207,26 +208,26 @@ impl Preview {
         self.result.replace(result)
     }
 
-    /// Remembers the selected row: the next rows may have it at another place.
+    /// Stores the selected row, which may have another index among the next rows.
     fn remember_chosen(&mut self) {
         if let Some(row) = self.selected_row().and_then(|place| self.row(place)) {
             self.chosen = Some(row);
         }
     }
 
-    /// Edits its line.
+    /// Edits the input line.
     pub(super) fn edit(&mut self, request: InputRequest) {
         self.with_line(|line| {
             line.input.handle(request);
         });
     }
 
-    /// Takes the chosen candidate for the last word.
+    /// Replaces the last word with the chosen candidate.
     pub(super) fn complete(&mut self) {
         self.with_line(EditLine::complete);
     }
 
-    /// Chooses another candidate, this many places on.
+    /// Moves the choice among candidates by this many places.
     pub(super) fn choose(&mut self, by: isize) {
         if let Some(line) = &mut self.line {
             let count = line.candidates.len().max(1);
@@ -234,7 +235,7 @@ impl Preview {
         }
     }
 
-    /// Ends typing into its line. A text that names no taints or labels stays open, with the reason beside it.
+    /// Closes the input line. If its text names no valid taints or labels, it stays open and shows the reason.
     pub(super) fn keep_edits(&mut self) {
         let fault = self.request.action().err();
         if let Some(line) = &mut self.line {
@@ -252,7 +253,7 @@ impl Preview {
         self.is_new_request = true;
     }
 
-    /// Lists the rows that pass the filter, where the rows or the filter have changed.
+    /// Lists the rows that pass the filter, if the rows or the filter have changed.
     pub(super) fn arrange(&mut self, filter: &Filter) {
         if self.arranged.as_ref() == Some(filter) {
             return;
@@ -275,7 +276,7 @@ impl Preview {
             |place: &usize| self.row(*place).zip(chosen).is_some_and(|(row, chosen)| chosen.is_same(&row));
         let place = rows.iter().copied().find(is_chosen);
         self.list.replace_where(rows, |row| Some(*row) == place);
-        // The first row is a title, which is not worth selecting; it always has a row under it.
+        // The first row is a title, which is not worth selecting. A row always follows it.
         if place.is_none() && self.list.cursor() == Some(0) && !self.list.is_empty() {
             self.list.select_second();
         }
@@ -284,7 +285,7 @@ impl Preview {
 }
 
 impl EditLine {
-    /// With text in it, the line is there to be read first.
+    /// Creates the line. A line that starts with text is closed, to be read first.
     fn new(vocabulary: Vocabulary, text: &str) -> Self {
         let candidates = vocabulary.candidates(text);
         let input = Input::new(text.into());

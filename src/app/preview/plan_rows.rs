@@ -17,15 +17,15 @@ use kordon_time::Timestamp;
 pub struct PlanView {
     pub plan: Box<Plan>,
     pub rows: Vec<Row<PlanRow>>,
-    /// What becomes of the pods: the parts add up to their number.
+    /// Numbers of pods by what happens to them; they add up to the number of all pods.
     pub parts: Vec<(PodCount, usize)>,
-    /// The workloads of several pods each.
+    /// Workloads with several pods each.
     pub workloads: Vec<PlannedWorkload>,
-    /// The pods that stand under a workload.
+    /// Indices of the pods that are listed under a workload.
     grouped: BTreeSet<usize>,
 }
 
-/// A row of a plan: an index into one of its lists.
+/// A row of a plan, mostly as an index into one of its lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanRow {
     Warning(usize),
@@ -33,9 +33,9 @@ pub enum PlanRow {
     /// A workload; its pods follow.
     Workload(usize),
     Pod(usize),
-    /// What would let the replacement of a pod be placed: the pod, and the number of the proposal.
+    /// A change that would let a pod's replacement be placed: index of the pod, and of the proposal.
     Help(usize, usize),
-    /// A Pending pod that finds a node.
+    /// A Pending pod that is placed because of the plan.
     Arrival(usize),
     /// A node that receives pods.
     Receiver(usize),
@@ -60,12 +60,12 @@ impl PlanView {
         Self { rows: rows(&plan, &order, pods), plan, parts, workloads, grouped }
     }
 
-    /// Whether a pod stands under its workload.
+    /// Whether a pod is listed under its workload.
     pub fn is_grouped(&self, pod: usize) -> bool {
         self.grouped.contains(&pod)
     }
 
-    /// The pod that a row is about.
+    /// The pod of a row.
     pub(super) fn pod_of(&self, row: PlanRow) -> Option<&Key> {
         match row {
             PlanRow::Pod(place) | PlanRow::Help(place, _) => self.plan.pods.get(place).map(|pod| &pod.pod),
@@ -84,19 +84,19 @@ impl PlanView {
         }
     }
 
-    /// A row for a filter.
+    /// Adapts a row to filters.
     pub(super) fn filterable(&self, row: PlanRow) -> impl Filterable + '_ {
         FilterableRow { view: self, row }
     }
 }
 
-/// An API call in one line.
+/// Formats an API call in one line.
 pub fn call(step: &PlanStep) -> String {
     let call = step.call();
     format!("{} {} {}", call.method, call.path, call.body)
 }
 
-/// The pods in their order, those of a workload with several under it.
+/// Rows of the pods in their order; pods of a workload with several pods follow the workload's row.
 fn pod_rows(order: &[usize], workloads: &[PlannedWorkload]) -> Vec<PlanRow> {
     let groups = workloads.iter().enumerate();
     let group_of: BTreeMap<usize, usize> =
@@ -117,7 +117,7 @@ fn pod_rows(order: &[usize], workloads: &[PlannedWorkload]) -> Vec<PlanRow> {
 fn rows(plan: &Plan, pods: &[usize], pod_rows: Vec<PlanRow>) -> Vec<Row<PlanRow>> {
     let mut rows = Rows::new();
     rows.section("warnings", (0..plan.warnings.len()).map(PlanRow::Warning));
-    // A drain cordons its nodes: with one node, that row adds nothing.
+    // A drain cordons its nodes. With a single node, its row would add nothing.
     let drains_one = matches!(plan.action, Action::Drain { .. }) && plan.nodes.len() == 1;
     rows.section("nodes", (0..plan.nodes.len()).filter(|_| !drains_one).map(PlanRow::Node));
     rows.section("pods", pod_rows);
@@ -138,7 +138,7 @@ fn rows(plan: &Plan, pods: &[usize], pod_rows: Vec<PlanRow>) -> Vec<Row<PlanRow>
     rows.into_vec()
 }
 
-/// Pods that need a decision first, then by time; pods that stay last.
+/// Sort key: pods that need a decision first, then in order of time, pods that stay last.
 fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
     let class = match &pod.verdict {
         Verdict::Refused { .. } => 0,

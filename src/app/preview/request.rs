@@ -1,4 +1,4 @@
-//! What a plan is asked for: kind, targets, options.
+//! The request for a plan: kind, targets, options.
 
 use kordon_core::{
     cluster::{Key, NodeName},
@@ -18,7 +18,7 @@ pub enum PlanKind {
     Label,
     Evict,
     Delete,
-    /// What follows if nodes, or whole zones, stop renewing their Leases.
+    /// What-if: nodes or whole zones stop renewing their Leases.
     Failure,
 }
 
@@ -31,32 +31,32 @@ pub enum PlanOption {
     DisableEviction,
     /// Cycles through a few grace periods.
     Grace,
-    /// Cycles through a few numbers of nodes at a time.
+    /// Cycles through a few numbers of nodes drained in parallel.
     Parallel,
     Overwrite,
     WholeZones,
 }
 
-/// The nodes or pods that a plan is for.
+/// Nodes or pods of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets {
     Nodes(Vec<NodeName>),
     Pods(Vec<Key>),
 }
 
-/// Everything that a plan is made from, besides the cluster.
+/// All inputs of a plan except the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanRequest {
     pub kind: PlanKind,
     pub targets: Targets,
-    /// Of a drain.
+    /// Options of a drain.
     pub drain: DrainOptions,
-    /// Of an eviction or a deletion.
+    /// Options of an eviction or a deletion.
     pub removal: RemovalOptions,
-    /// Of taints and labels: the typed text, and whether existing ones may be changed.
+    /// Typed taints or labels.
     pub edits: String,
     pub overwrite: bool,
-    /// Of a failure: whether all other nodes of their zones fail too.
+    /// Whether a failure includes all other nodes of the zones.
     pub whole_zones: bool,
 }
 
@@ -74,7 +74,7 @@ impl PlanKind {
         }
     }
 
-    /// Whether the plan says where pods land.
+    /// Whether the plan includes where pods are placed.
     pub const fn places_pods(self) -> bool {
         match self {
             Self::Cordon | Self::Label => false,
@@ -82,7 +82,7 @@ impl PlanKind {
         }
     }
 
-    /// Whether pods leave the nodes that it is for.
+    /// Whether pods leave the plan's nodes.
     pub const fn moves_pods(self) -> bool {
         match self {
             Self::Drain | Self::Taint | Self::Failure => true,
@@ -109,7 +109,7 @@ impl PlanKind {
 }
 
 impl PlanOption {
-    /// The flag of kubectl drain that it is; none of the options that no plan asks for.
+    /// The flag of `kubectl drain` that the option sets; `None` for options that no plan requires.
     pub const fn flag(self) -> Option<DrainFlag> {
         match self {
             Self::Force => Some(DrainFlag::Force),
@@ -137,7 +137,7 @@ impl Targets {
 }
 
 impl PlanRequest {
-    /// Whether an option is set so that pods or data are lost, or that budgets or grace periods are ignored.
+    /// Whether an option is set in a way that loses pods or data, or ignores budgets or grace periods.
     pub fn is_dangerous(&self, option: PlanOption) -> bool {
         let drain = &self.drain;
         match option {
@@ -152,7 +152,7 @@ impl PlanRequest {
         }
     }
 
-    /// The grace period that pods get instead of their own.
+    /// Grace period that overrides that of the pods.
     pub fn grace(&self) -> Option<Span> {
         if self.kind == PlanKind::Drain { self.drain.grace } else { self.removal.grace }
     }
@@ -161,7 +161,7 @@ impl PlanRequest {
         Self {
             kind,
             targets,
-            // The dashboard applies plans with this retry.
+            // The dashboard always applies plans with this retry.
             drain: DrainOptions { retry: Retry::OnRecovery, ..DrainOptions::default() },
             removal: RemovalOptions { retry: Retry::OnRecovery, ..RemovalOptions::default() },
             edits: String::new(),
@@ -170,7 +170,7 @@ impl PlanRequest {
         }
     }
 
-    /// The request for the plan of an action, as the dashboard applies it.
+    /// Creates the request for a plan of this action, with the dashboard's retry.
     pub(in crate::app) fn of_action(action: &Action) -> Self {
         match action {
             Action::Cordon { nodes } => Self::new(PlanKind::Cordon, Targets::Nodes(nodes.clone())),
@@ -201,7 +201,7 @@ impl PlanRequest {
         Self { removal, ..Self::new(kind, targets) }
     }
 
-    /// Changes an option, if plans of this kind have it.
+    /// Changes an option, if this kind of plan has it.
     pub(super) fn toggle(&mut self, option: PlanOption) {
         if !self.kind.options().contains(&option) {
             return;
@@ -229,7 +229,7 @@ impl PlanRequest {
         }
     }
 
-    /// The action that is asked for; none for a failure, which nobody can apply.
+    /// The requested action; `None` for a failure, which cannot be applied.
     pub(in crate::app) fn action(&self) -> Result<Option<Action>, String> {
         let edits = || self.edits.split_whitespace();
         Ok(Some(match self.kind {

@@ -1,13 +1,13 @@
 //! Rows under section titles.
 
-/// A line of a result: the title of a section, or an item of the result.
+/// A row of a result: the title of a section, or an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row<R> {
     Section(&'static str),
     Item(R),
 }
 
-/// The rows of a result, section by section; a section without rows has no title either.
+/// Rows of a result by section. A section without rows has no title.
 #[derive(Clone, Debug)]
 pub(super) struct Rows<R>(Vec<Row<R>>);
 
@@ -29,10 +29,10 @@ impl<R> Rows<R> {
     }
 }
 
-/// The places of the rows whose items pass, with the title of each section that has one.
+/// Indices of the items that pass, with the titles of their sections.
 pub(super) fn passing<R>(rows: &[Row<R>], passes: impl Fn(&R) -> bool) -> Vec<usize> {
     let mut kept = Vec::new();
-    // The title waits for the first row under it that passes.
+    // A title is only kept with the first row below it that passes.
     let mut title = None;
     for (place, row) in rows.iter().enumerate() {
         match row {
