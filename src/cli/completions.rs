@@ -1,4 +1,4 @@
-//! `kordon completions`: what a shell needs to complete our command line.
+//! `kordon completions`: shell completions for the command line.
 
 use clap::Args;
 use clap_complete::Shell;

@@ -1,9 +1,9 @@
-//! How far predictions can be trusted, in reports and tables.
+//! The confidence in predictions, in reports and tables.
 
 use kordon_core::engine::Confidence;
 use kordon_time::Span;
 
-/// The stable word.
+/// Stable word of a confidence.
 pub const fn word(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::Live => "live",
@@ -13,7 +13,7 @@ pub const fn word(confidence: Confidence) -> &'static str {
     }
 }
 
-/// The text for a stable word, and for how long it has been so.
+/// Text for a stable word, with the duration of the state.
 pub fn text(word: &str, lasting: Option<Span>) -> String {
     let lasting = |preposition: &str| lasting.map_or(String::new(), |span| format!(" {preposition}{span}"));
     match word {

@@ -1,5 +1,4 @@
-//! The configuration, a file and environment variables: values of flags that the command line does not give, and settings
-//! of the controller.
+//! The configuration from a file and environment variables: defaults of flags, and settings of the controller.
 
 use std::{
     env, fs, io,
@@ -30,8 +29,8 @@ const FLAGS: [&str; 9] = [
 /// The tables of the file.
 const TABLES: [&str; 3] = ["drain", "controller", "contexts"];
 
-/// Flags of a drain that the file may set. Those by which pods without a controller are lost, or budgets ignored, are not
-/// among them: they are to be typed.
+/// Flags of a drain that the file may set. Flags that lose pods without a controller, or that ignore budgets, must be
+/// typed.
 const DRAIN_FLAGS: [&str; 6] = [
     "ignore-daemonsets",
     "delete-emptydir-data",
@@ -41,32 +40,32 @@ const DRAIN_FLAGS: [&str; 6] = [
     "parallel",
 ];
 
-/// The last release that has every setting.
+/// Latest release that has every setting.
 const ALL_SETTINGS: ServerVersion = ServerVersion::new(1, 26);
 
-/// What is configured.
+/// The configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     path: PathBuf,
-    /// Those of the environment first: they override the file's.
+    /// Values; those of the environment come first, because they override the file.
     values: Vec<ConfigValue>,
 }
 
-/// One value.
+/// A configured value.
 #[derive(Clone, Debug, PartialEq)]
 struct ConfigValue {
     part: ConfigPart,
     key: String,
-    /// As it would stand on the command line.
+    /// Text of the value, as on the command line.
     text: String,
     source: ConfigSource,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum ConfigSource {
-    /// A variable, by name.
+    /// Name of an environment variable.
     Environment(String),
-    /// A line of the file.
+    /// Number of a line of the file.
     Line(usize),
 }
 
@@ -75,13 +74,13 @@ enum ConfigSource {
 enum ConfigPart {
     Flags,
     Drain,
-    /// The controller of every cluster.
+    /// Settings of the controller of every cluster.
     Controller,
-    /// The controller of the cluster of this context.
+    /// Settings of the controller of this context's cluster.
     Context(String),
 }
 
-/// Why the configuration is not known.
+/// Why the configuration could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read the configuration {}: {error}", path.display())]
@@ -118,7 +117,7 @@ impl Config {
         }
     }
 
-    /// Reads the text of the file.
+    /// Parses the text of the file.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
         let reader = Reader { path, text };
         let table = DeTable::parse(text).map_err(|error| {
@@ -152,8 +151,8 @@ impl Config {
         Ok(Self { path: path.to_owned(), values })
     }
 
-    /// The definition of the command line with what is configured as the flags' defaults: a flag that is given overrides
-    /// it.
+    /// Returns the command line's definition with configured values as the defaults of flags. A flag on the command
+    /// line overrides them.
     pub fn apply(&self, command: clap::Command) -> clap::Command {
         let is_drain = command.get_name() == "drain";
         let default = |flag: &str| {
@@ -163,7 +162,7 @@ impl Config {
                 ConfigPart::Controller | ConfigPart::Context(_) => false,
             };
             let set = self.values.iter().find(|value| value.key == flag && applies(&value.part));
-            // The definition wants texts that live as long as the program, which has one configuration.
+            // clap needs texts with a static lifetime. The program has one configuration, so little is leaked.
             set.map(|value| &*Box::leak(value.text.clone().into_boxed_str()))
         };
         let command = command.mut_args(|arg| match configurable(&arg).and_then(default) {
@@ -173,12 +172,12 @@ impl Config {
         command.mut_subcommands(|subcommand| self.apply(subcommand))
     }
 
-    /// The file, whether it exists or not.
+    /// Path of the file, whether or not it exists.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Every setting, with those of contexts last.
+    /// All settings; those of contexts come last.
     pub fn effective(&self) -> Vec<ConfiguredValue> {
         let command = definition();
         let of_contexts = self.values.iter().filter(|value| matches!(value.part, ConfigPart::Context(_)));
@@ -197,8 +196,8 @@ impl Config {
         others.chain(of_contexts).collect()
     }
 
-    /// Sets what is configured of the controller of a context's cluster: the environment overrides what the file says of
-    /// the context, and that what it says of all.
+    /// Applies the configured settings of the controller of a context's cluster. The environment overrides the
+    /// context's table, which overrides the table for all clusters.
     pub fn set(&self, context: &str, settings: &mut Settings) {
         let rank = |value: &ConfigValue| match (&value.part, &value.source) {
             (ConfigPart::Controller, ConfigSource::Line(_)) => Some(0),
@@ -216,7 +215,7 @@ impl Config {
     }
 }
 
-/// What the environment sets: each key in capitals, as in `KORDON_DRAIN_PARALLEL`.
+/// Reads the environment variables. Their names are the keys in capitals, as in `KORDON_DRAIN_PARALLEL`.
 fn environment(variable: impl Fn(&str) -> Option<String>) -> Result<Vec<ConfigValue>, ConfigError> {
     let mut values = Vec::new();
     for (part, key) in keys() {
@@ -231,7 +230,7 @@ fn environment(variable: impl Fn(&str) -> Option<String>) -> Result<Vec<ConfigVa
     Ok(values)
 }
 
-/// Every key, those of contexts apart.
+/// All keys except those of contexts.
 fn keys() -> impl Iterator<Item = (ConfigPart, &'static str)> {
     let flags = FLAGS.into_iter().map(|flag| (ConfigPart::Flags, flag));
     let drain = DRAIN_FLAGS.into_iter().map(|flag| (ConfigPart::Drain, flag));
@@ -239,7 +238,7 @@ fn keys() -> impl Iterator<Item = (ConfigPart, &'static str)> {
     flags.chain(drain).chain(controller)
 }
 
-/// Reads the file, and names the line of each error.
+/// Reads the file. Each error names its line.
 struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
@@ -309,7 +308,7 @@ impl Reader<'_> {
         Ok(ConfigValue { part, key, text, source: ConfigSource::Line(self.line(at)) })
     }
 
-    /// Fails for a key that is not known, and names the nearest that is.
+    /// Fails for an unknown key, and names the most similar known one.
     fn know(&self, key: &Spanned<std::borrow::Cow<'_, str>>, known: &[&str]) -> Result<(), ConfigError> {
         let name = key.get_ref().as_ref();
         if known.contains(&name) {
@@ -337,7 +336,7 @@ fn controller_settings() -> Vec<&'static str> {
     Settings::defaults(ALL_SETTINGS).rows().into_iter().map(|(flag, ..)| flag).collect()
 }
 
-/// Why a value is not one of a key.
+/// Checks a value of a key; the error says what is wrong with it.
 fn check(part: &ConfigPart, key: &str, text: &str) -> Result<(), String> {
     match part {
         ConfigPart::Controller | ConfigPart::Context(_) => check_setting(key, text),
@@ -350,7 +349,7 @@ fn check_setting(flag: &str, text: &str) -> Result<(), String> {
     set.map(drop).map_err(|bad| format!("not {}", bad.wanted))
 }
 
-/// Checks a value as the command line would.
+/// Checks a value like the command line does.
 fn check_flag(flag: &str, text: &str) -> Result<(), String> {
     let command = definition();
     let arg = argument(&command, flag).expect("every flag of the lists belongs to a command");
@@ -366,18 +365,18 @@ fn check_flag(flag: &str, text: &str) -> Result<(), String> {
     })
 }
 
-/// The first argument with this name, of the command or one below it.
+/// The first argument with this name, of the command or of its subcommands.
 fn argument<'a>(command: &'a clap::Command, flag: &str) -> Option<&'a clap::Arg> {
     let own = command.get_arguments().find(|arg| configurable(arg) == Some(flag));
     own.or_else(|| command.get_subcommands().find_map(|subcommand| argument(subcommand, flag)))
 }
 
-/// The name of a flag with a value. One without could not be switched off again.
+/// Name of a flag that takes a value. A flag without one could not be switched off again.
 fn configurable(arg: &clap::Arg) -> Option<&str> {
     arg.get_long().filter(|_| arg.get_action().takes_values())
 }
 
-/// How many letters have to be added, removed or replaced to make one word of another (Levenshtein).
+/// Levenshtein distance: the number of letters to add, remove or replace between two words.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
@@ -392,17 +391,17 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-/// A setting as it is in effect (`docs/config.md`).
+/// A setting with its effective value (`docs/config.md`).
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfiguredValue {
-    /// As it stands in the file: `drain.parallel`.
+    /// Key as in the file: `drain.parallel`.
     pub key: String,
-    /// None if the cluster or the command decides.
+    /// Effective value; `None` if the cluster or the command decides.
     pub value: Option<String>,
     /// `environment`, `file` or `default`.
     pub from: &'static str,
-    /// The environment variable, or the line of the file; none for a default.
+    /// Environment variable, or line of the file; `None` for a default.
     pub place: Option<String>,
 }
 
@@ -417,12 +416,12 @@ impl ConfiguredValue {
 }
 
 impl ConfigPart {
-    /// The variable of a key.
+    /// Environment variable of a key.
     fn variable(&self, key: &str) -> String {
         format!("KORDON_{}", self.key(key).replace(['.', '-'], "_").to_uppercase())
     }
 
-    /// The default of a flag; none of a setting: that is the cluster's own.
+    /// Default of a flag; `None` for a controller setting, whose default is the cluster's.
     fn default(&self, command: &clap::Command, flag: &str) -> Option<String> {
         let arg = match self {
             Self::Flags => argument(command, flag),

@@ -1,4 +1,4 @@
-//! `kordon config`: the settings that are in effect.
+//! `kordon config`: the effective settings.
 
 use clap::Args;
 use serde::Serialize;
@@ -17,17 +17,17 @@ pub struct ConfigArgs {
     output: OutputArgs,
 }
 
-/// What is configured (`docs/config.md`).
+/// The effective configuration (`docs/config.md`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ConfigReport {
     schema: &'static str,
-    /// The file, whether it exists or not.
+    /// Path of the file, whether or not it exists.
     file: String,
     settings: Vec<ConfiguredValue>,
 }
 
-/// Prints each setting with its value, and where that comes from.
+/// Prints each setting with its value and its source.
 pub fn run(args: &ConfigArgs, config: &Config) -> Result<(), CliError> {
     args.output.print(&ConfigReport::new(config), render)
 }

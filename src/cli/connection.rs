@@ -85,7 +85,7 @@ impl ConnectionArgs {
         }
     }
 
-    /// Whether the flags mean the cluster with these names, as far as they say.
+    /// Whether the given flags match a cluster with this context and server. Flags that were not given match any.
     pub fn means(&self, context: &str, server: &str) -> bool {
         let address = |text: &str| match text.parse() {
             Ok(server) => error::server_address(&server),
@@ -95,7 +95,7 @@ impl ConnectionArgs {
             && self.server.as_deref().is_none_or(|url| address(url) == address(server))
     }
 
-    /// Refuses connection flags for a command that connects to no other cluster.
+    /// Fails with `reason` if connection flags were given to a command that does not use them.
     pub fn refuse(&self, reason: &str) -> Result<(), CliError> {
         if (Self { config: Config::default(), ..self.clone() }) == Self::default() {
             return Ok(());

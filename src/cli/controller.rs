@@ -1,4 +1,4 @@
-//! `kordon controller`: the node lifecycle controller without a screen, as a shadow or for real.
+//! `kordon controller`: the node lifecycle controller without a screen, as a shadow or with writes.
 
 use std::{io::Write as _, net::SocketAddr};
 
@@ -125,7 +125,7 @@ impl EnforcementArgs {
 }
 
 pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    // Before anything is asked: wrong flags are wrong without a cluster too.
+    // Invalid flags are reported before anything connects.
     args.enforcement.election()?;
     let failed = |error| CliError::Io { doing: format!("listening on {}", args.listen), error };
     let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
@@ -152,7 +152,7 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     let info = connection_info(&connection);
     let process = ControllerProcess { connection, info, settings, clock, enforcement, lines, asked };
     let done = process.run(stop).await;
-    // Its writers are gone: it prints what is left.
+    // The writers of lines have ended, so the task prints the last lines and ends.
     let _ = printing.await;
     Ok(done?)
 }
@@ -166,11 +166,11 @@ fn started(args: &ControllerArgs, connection: &Connection) -> ControllerLine {
     ))
 }
 
-/// Prints lines until their writers are gone. Each is flushed: they are read by a log collector.
+/// Prints lines until all writers have ended. Each line is flushed for log collectors.
 async fn print(mut reader: LineReader, output: OutputArgs) {
     while let Some(line) = reader.next().await {
         let text = if output.is_for_people() { for_people(&line) } else { output.one_line(&line) };
-        // A closed standard output is no reason to stop the controller.
+        // A closed standard output must not stop the controller.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
@@ -189,17 +189,17 @@ fn for_people(line: &ControllerLine) -> String {
     format!("{}\n", visible::one_line(&format!("{}{because}", words.join(" ")), LONGEST))
 }
 
-/// The longest line that is printed, in characters.
+/// Maximum length of a printed line in characters.
 const LONGEST: usize = 2000;
 
-/// A name that no other process has: that of the machine, and a random part, as kube-controller-manager's.
+/// A unique identity for leader election: the host's name and a random part, as in kube-controller-manager.
 fn identity() -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(12).collect();
     format!("{host}_kordon-{}", random.to_lowercase())
 }
 
-/// Is done at SIGINT or SIGTERM. Signals are heard from now on.
+/// Installs handlers for SIGINT and SIGTERM. The returned future completes at the first of these signals.
 fn stop_signal() -> Result<impl Future<Output = ()>, CliError> {
     let failed = |error| CliError::Io { doing: "waiting for signals".into(), error };
     let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;

@@ -30,7 +30,8 @@ pub struct DashboardArgs {
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let config = connection.config.clone();
     let open = connect::open(&connection.options()).await?;
-    // At once: beside the lists, which follow the version, this request would wait, and slow them down.
+    // Sent before the lists start, since among them the request would wait and slow them down. The lists start once the
+    // version is known.
     let flags = ControllerFlags::ask(open.client());
     let connection = open.confirm().await?;
     let clock = Clock::system();
@@ -42,8 +43,8 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     show::show(args.show, &connection, watches, settings, notes.collect(), clock, context).await
 }
 
-/// The controller's settings: flags given here, else the configuration, else those of the cluster's controller manager,
-/// else upstream's defaults; with notes about where they come from.
+/// Settings of the controller, with notes about their sources. The order of precedence is: flags of this command, the
+/// configuration, flags of the cluster's kube-controller-manager, upstream's defaults.
 pub fn settings_of(
     connection: &Connection,
     config: &Config,

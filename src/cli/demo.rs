@@ -1,4 +1,4 @@
-//! `kordon demo`: an embedded cluster, in this process.
+//! `kordon demo`: the dashboard of an embedded cluster in this process.
 
 use std::{
     net::SocketAddr,
@@ -39,9 +39,9 @@ use kordon_demo::{
 };
 use kordon_time::Span;
 
-/// The embedded cluster's name, in place of a context.
+/// Name of the embedded cluster, instead of a context.
 const NAME: &str = "demo";
-/// The Kubernetes release that it imitates.
+/// Kubernetes release that the embedded cluster imitates.
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
 #[derive(Args, Debug)]
@@ -99,16 +99,16 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     done
 }
 
-/// A cluster in this process: its API, kubelets, controllers and scheduler.
+/// A cluster in this process: API, kubelets, controllers and scheduler.
 struct EmbeddedCluster {
     api: Api,
     clock: Clock,
-    /// Where the API is served, if it is.
+    /// Address at which the API is served; `None` if it is not.
     address: Option<SocketAddr>,
     world: World,
     tasks: TaskTracker,
     cancel: CancellationToken,
-    /// The folder of its journal; it is deleted with the cluster.
+    /// Folder of the cluster's journal. It is deleted with the cluster.
     folder: PathBuf,
 }
 
@@ -165,7 +165,7 @@ impl EmbeddedCluster {
         Ok(Self { api, clock, address, world, tasks, cancel, folder })
     }
 
-    /// Shows its dashboard, which is a shadow of the cluster's controller.
+    /// Shows the dashboard, whose engine shadows the cluster's controller.
     async fn show(&self, args: DemoArgs) -> Result<(), CliError> {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);
@@ -186,12 +186,12 @@ impl EmbeddedCluster {
         self.cancel.cancel();
         self.world.stopped().await;
         self.tasks.wait().await;
-        // The folder exists only if an operation ran.
+        // The folder only exists if an operation ran.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// The Lease of a controller manager that stopped an hour ago: a client that reads it knows immediately that nothing will happen.
+/// The Lease of a controller manager that stopped an hour ago. It tells clients at once that no controller is active.
 fn lease_of_a_stopped_controller(clock: Clock) -> Value {
     let renewed = (clock.now() - Span::from_secs(3600)).to_micro_time();
     json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -200,7 +200,7 @@ fn lease_of_a_stopped_controller(clock: Clock) -> Value {
             "acquireTime": renewed, "renewTime": renewed}})
 }
 
-/// The settings of the cluster's controller.
+/// Settings of the embedded cluster's controller.
 fn settings(args: &DemoArgs) -> Settings {
     let mut settings = Settings::defaults(VERSION);
     args.settings.apply(&mut settings);
@@ -233,7 +233,8 @@ fn rate(text: &str) -> Result<f64, String> {
     rate.ok_or_else(|| "not a number of zero or more".into())
 }
 
-/// The embedded cluster authenticates nobody, so it must not be reachable from the network.
+/// Parses a loopback address. The embedded cluster authenticates no clients, so it must not be reachable from the
+/// network.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text.parse().map_err(|_| "not an address and port such as 127.0.0.1:8001")?;
     if address.ip().is_loopback() {

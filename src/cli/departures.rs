@@ -22,7 +22,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// How many minutes are counted.
+/// Number of minutes with counts.
 const MINUTES: usize = 30;
 
 #[derive(Args, Debug)]
@@ -31,25 +31,25 @@ pub struct DeparturesArgs {
     once: OnceArgs,
 }
 
-/// Prints the pods that leave or have left, as far as the cluster or a recording still shows them.
+/// Prints pods that leave or left, as far as the cluster or a recording still shows them.
 pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     args.once.output.print(&DeparturesReport::new(&shot.model, shot.at), table)?;
     shot.done()
 }
 
-/// The pods that left in the last two hours (`docs/departures.md`). Every field is always present; what is not known is null.
+/// Pods that left in the last two hours (`docs/departures.md`). Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeparturesReport {
     /// `kordon.departures/v1`: fields are added, never removed or renamed.
     schema: &'static str,
     taken_at: Timestamp,
-    /// Every kind that occurred, those that need attention first.
+    /// All kinds of departures that occurred, those that need attention first.
     counts: Vec<KindReport>,
-    /// The newest first.
+    /// Departures, newest first.
     departures: Vec<PodDepartureReport>,
-    /// What is not known of what this rests on.
+    /// Gaps in the objects that the report depends on.
     unknown: Vec<GapReport>,
     #[serde(skip)]
     gaps: Option<String>,
@@ -60,7 +60,7 @@ struct DeparturesReport {
 struct KindReport {
     kind: &'static str,
     count: usize,
-    /// How many left in each of the last 30 minutes, the present one last.
+    /// Pods that left in each of the last 30 minutes, the present minute last.
     per_minute: Vec<u32>,
     #[serde(skip)]
     title: &'static str,
@@ -72,7 +72,7 @@ struct PodDepartureReport {
     namespace: String,
     pod: String,
     node: Option<NodeName>,
-    /// When its object was seen to be gone; null while it is there.
+    /// When its object was seen to be gone; null while it exists.
     gone_at: Option<Timestamp>,
     #[serde(flatten)]
     departure: DepartureReport,
@@ -90,7 +90,7 @@ pub struct DepartureReport {
     pub stage: &'static str,
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
-    /// The most telling first.
+    /// Evidence, the strongest first.
     pub evidence: Vec<EvidenceReport>,
     #[serde(skip)]
     pub title: &'static str,
@@ -101,7 +101,7 @@ pub struct DepartureReport {
 pub struct EvidenceReport {
     /// `condition`, `status`, `container`, `event`, `node`, `owner`, `drain` or `deletion`.
     pub source: &'static str,
-    /// Whether it speaks for the kind, or for another one.
+    /// Whether the evidence supports the kind, not another one.
     pub agrees: bool,
     pub text: String,
 }
@@ -133,7 +133,7 @@ impl DeparturesReport {
 impl PodDepartureReport {
     fn new(entry: &DepartureEntry, model: &Model, now: Timestamp) -> Self {
         let Key { namespace, name } = &entry.pod;
-        // A pod that is still there is judged by all that is known at present: its owner may have been listed after it.
+        // A pod that still exists is classified again with all present data: its owner may have been listed after it.
         let present = model.cluster.pod(&entry.pod).filter(|pod| pod.uid == entry.uid);
         let current = present.and_then(|pod| model.departure_of(pod, &[]));
         let DepartureEntry { node, at, stage, departure, .. } = current.as_ref().unwrap_or(entry).clone();
@@ -207,7 +207,7 @@ fn evidence(pod: &PodDepartureReport) -> String {
 
 #[cfg(test)]
 impl DepartureReport {
-    /// One in which nothing is null.
+    /// A departure in which nothing is null.
     pub fn full() -> Self {
         let evidence = EvidenceReport { source: "condition", agrees: true, text: "x".into() };
         Self {

@@ -1,11 +1,11 @@
-//! Compares the documents that list a report's fields with the report.
+//! Checks that documents list the fields of a report.
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// Checks that a page documents every field of a report in which nothing is null or empty, and no other.
+/// Checks that a page documents exactly the fields of a report. In `full`, nothing may be null or empty.
 pub fn check(full: &impl Serialize, page: &str) {
     let mut produced = BTreeSet::new();
     paths("", &serde_json::to_value(full).expect("a report is plain data"), &mut produced);
@@ -18,7 +18,7 @@ pub fn check(full: &impl Serialize, page: &str) {
     assert!(missing.is_empty() && stale.is_empty(), "not documented: {missing:?}\nnot produced: {stale:?}");
 }
 
-/// The paths of all leaves: `nodes[].next.why`.
+/// Paths of all leaves: `nodes[].next.why`.
 fn paths(at: &str, value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! How the program ends: exit codes and errors on standard error.
+//! How the program ends: exit codes, and errors on standard error.
 
 use std::{
     error::Error,
@@ -40,9 +40,9 @@ use kordon_time::{Span, Timestamp};
 /// The exit codes (`docs/cli.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, or the user quit.
+    /// Success, or the user quit.
     Done = 0,
-    /// Any failure without a code of its own.
+    /// A failure without a code of its own.
     Failed = 1,
     /// The arguments are invalid.
     Usage = 2,
@@ -52,15 +52,15 @@ pub enum Exit {
     TooSlow = 4,
     /// The plan needs more flags to start.
     Refused = 5,
-    /// The plan would never complete: a pod can never leave.
+    /// The plan would never complete, because a pod can never leave.
     Blocked = 6,
-    /// The plan may never complete: something may wait forever, or the timeout is too short.
+    /// The plan may never complete: it may wait forever, or its timeout is too short.
     Stalls = 7,
     /// A guard rail forbids the operation; nothing was written.
     Guarded = 8,
     /// Permissions are missing, for all or part of the operation.
     NotAllowed = 9,
-    /// Somebody else is draining a node, or another process runs this operation.
+    /// Another operator is draining a node, or another process runs this operation.
     Claimed = 10,
     /// The operation timed out.
     TimedOut = 11,
@@ -68,7 +68,7 @@ pub enum Exit {
     Partly = 12,
     /// The operation was interrupted, or not confirmed.
     Interrupted = 13,
-    /// With `kordon status --exit-code`: the level of the verdict on the cluster.
+    /// With `kordon status --exit-code`: level of the verdict on the cluster.
     Notice = 14,
     Warning = 15,
     Critical = 16,
@@ -96,24 +96,24 @@ pub enum CliError {
         "cannot list nodes, without which kordon shows nothing: {0}; permit get, list and watch of nodes"
     )]
     NodesForbidden(String),
-    /// The object, as in "node n-1", and the names that were probably meant.
+    /// `what` is the object, as in "node n-1"; `meant` are similar names.
     #[error("{what} not found{}", did_you_mean(meant))]
     NotFound { what: String, meant: Vec<String> },
     /// There is no operation to undo or resume.
     #[error("nothing to {0}; kordon journal lists the operations")]
     NothingTo(&'static str),
-    /// As in "pod shop/cart-1 is unknown", and what is missing.
+    /// `what` is as in "pod shop/cart-1 is unknown"; `gaps` are the missing objects.
     #[error("{what}: {gaps}")]
     Unknown { what: String, gaps: Gaps },
-    /// `missing` names what did not arrive.
+    /// `missing` names the objects or answers that did not arrive.
     #[error("timed out after {waited} waiting for {missing}; allow more time with {flag}")]
     TooSlow { waited: Span, missing: String, flag: &'static str },
-    /// The plan was printed; it would not complete.
+    /// The plan was printed, and it would not complete.
     #[error("the plan would not complete: {text}")]
     WouldNot { prospect: Prospect, text: String },
     #[error("nothing was written: {}", .0.lines().join("\n  "))]
     NotApproved(ApprovalRefusal),
-    /// Of a plan that the server validated.
+    /// The server's validation of a plan found missing permissions.
     #[error("missing permissions: {0}")]
     NotAllowed(String),
     #[error(transparent)]
@@ -124,10 +124,10 @@ pub enum CliError {
     Config(#[from] ConfigError),
     #[error("not confirmed: nothing was written")]
     Declined,
-    /// The operation ran and was reported; it did not complete.
+    /// The operation ran and was reported, but did not complete.
     #[error("{}: {text}", end.as_str())]
     Ended { end: OperationEnd, text: String },
-    /// The report was printed, and an exit code was asked for.
+    /// The report was printed, and `--exit-code` was given.
     #[error("the verdict on the cluster is {:?}", level.as_str())]
     NotHealthy { level: VerdictLevel },
     #[error("the watches of the cluster have ended")]
@@ -136,14 +136,14 @@ pub enum CliError {
     Controller(#[from] ControllerError),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The watches had not listed what predictions need.
+    /// The watches of the recording had not yet listed the objects that predictions need.
     #[error("at {} nodes and leases were not listed yet; choose a later time with --at", at.to_time())]
     NotYetRecorded { at: Timestamp },
     #[error(transparent)]
     Recording(#[from] RecordingError),
     #[error("{doing}")]
     Io {
-        /// As in "writing to standard output".
+        /// What failed, as in "writing to standard output".
         doing: String,
         #[source]
         error: std::io::Error,
@@ -151,7 +151,7 @@ pub enum CliError {
 }
 
 impl CliError {
-    /// The error for a node that is not there.
+    /// The error for a node that does not exist.
     pub fn no_node(name: &str, cluster: &Cluster) -> Self {
         let meant = nearest_node(&name.into(), cluster);
         Self::NotFound {
@@ -209,12 +209,12 @@ impl CliError {
     }
 }
 
-/// The exit code of an answer that is missing because objects are not known.
+/// Exit code of an answer that is missing because objects are unknown.
 fn unknown(gaps: &Gaps) -> Exit {
     if gaps.needs_permission() { Exit::NotAllowed } else { Exit::TooSlow }
 }
 
-/// The exit code of an operation that was not approved; of several objections, that of the first.
+/// Exit code of an operation that was not approved. The first of several objections decides.
 fn not_approved(refusal: &ApprovalRefusal) -> Exit {
     match refusal {
         ApprovalRefusal::NobodyToAsk | ApprovalRefusal::NotStarted(NotStarted::Over(_)) => Exit::Usage,
@@ -238,7 +238,7 @@ fn not_approved(refusal: &ApprovalRefusal) -> Exit {
     }
 }
 
-/// Whether anything was printed to standard output: there is one report and no more.
+/// Whether anything was printed to standard output. At most one report is.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Writes to standard output.
@@ -249,24 +249,25 @@ pub fn print(bytes: &[u8]) -> Result<(), CliError> {
     written.map_err(|error| CliError::Io { doing: "writing to standard output".into(), error })
 }
 
-/// A report as JSON, with a newline; characters that a terminal obeys and invisible ones are escaped.
+/// A report as indented JSON with a final newline. Control and invisible characters are escaped.
 pub fn to_json<T: Serialize>(report: &T) -> String {
     let json = serde_json::to_string_pretty(report).expect("a report is plain data");
     format!("{}\n", visible::json(&json))
 }
 
-/// The same in one line.
+/// A report as JSON in one line, escaped in the same way.
 pub fn to_json_line<T: Serialize>(report: &T) -> String {
     let json = serde_json::to_string(report).expect("a report is plain data");
     format!("{}\n", visible::json(&json))
 }
 
-/// A report as YAML; characters that a terminal obeys and invisible ones are replaced.
+/// A report as YAML. Control and invisible characters are replaced.
 pub fn to_yaml<T: Serialize>(report: &T) -> String {
     visible::lines(&serde_saphyr::to_string(report).expect("a report is plain data"))
 }
 
-/// How errors are reported: always to standard error, and with `-o json` or `-o yaml` also as a report.
+/// Format of errors. They always go to standard error; with `-o json` or `-o yaml`, a report of the error is also
+/// printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorFormat {
     Text,
@@ -275,7 +276,7 @@ pub enum ErrorFormat {
 }
 
 impl ErrorFormat {
-    /// The format that a command line asks for, be it valid or not.
+    /// The format that a command line asks for, even if the command line is invalid.
     pub fn of(arguments: &[OsString]) -> Self {
         let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
         let mut formats = words.iter().enumerate().filter_map(|(place, word)| {
@@ -292,7 +293,7 @@ impl ErrorFormat {
         formats.next_back().unwrap_or(Self::Text)
     }
 
-    /// Prints an error as a report, unless a report was printed.
+    /// Prints an error as a report, unless a report was printed already.
     fn print(self, error: &str, exit: Exit) {
         if HAS_PRINTED.load(Ordering::Relaxed) {
             return;
@@ -303,19 +304,19 @@ impl ErrorFormat {
             Self::Json => to_json(&report),
             Self::Yaml => to_yaml(&report),
         };
-        // The error is on standard error too.
+        // The error was also printed to standard error.
         let _ = print(text.as_bytes());
     }
 }
 
-/// Prints what is wrong with the arguments, or the text of `--help` and `--version`.
+/// Prints an error of the command line, or the text of `--help` or `--version`.
 pub fn report_parse_error(error: &clap::Error, format: ErrorFormat) -> ExitCode {
     let (raw, text) = (error.to_string(), parse_error_text(error));
     // A closed standard error cannot be reported anywhere.
     if raw == text {
         let _ = error.print();
     } else {
-        // It quotes an argument that a terminal must not get, and has no colours.
+        // The error quotes control characters of an argument, so clap's coloured output cannot be used.
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
     match error.kind() {
@@ -327,7 +328,7 @@ pub fn report_parse_error(error: &clap::Error, format: ErrorFormat) -> ExitCode 
     }
 }
 
-/// What is wrong with the arguments, harmless on a terminal.
+/// Text of an error of the command line, safe for a terminal.
 pub fn parse_error_text(error: &clap::Error) -> String {
     visible(&error.to_string())
 }
@@ -337,7 +338,7 @@ pub fn report_error(error: &CliError, format: ErrorFormat) -> ExitCode {
     if let CliError::Io { error, .. } = error
         && error.kind() == std::io::ErrorKind::BrokenPipe
     {
-        // The reader of the output is done, as in `kordon status | head`.
+        // The reader closed the output, as in `kordon status | head`.
         return Exit::Done.into();
     }
     let text = error_text(error);
@@ -346,8 +347,7 @@ pub fn report_error(error: &CliError, format: ErrorFormat) -> ExitCode {
     error.exit().into()
 }
 
-/// An error with its causes in one line, harmless on a terminal; a cause that is already part of the text is not
-/// repeated.
+/// An error with its causes in one line, safe for a terminal. Causes that the text already contains are left out.
 pub fn error_text(error: &dyn Error) -> String {
     let mut text = visible(&error.to_string());
     let mut source = error.source();
@@ -361,7 +361,7 @@ pub fn error_text(error: &dyn Error) -> String {
     text
 }
 
-/// Errors quote servers and files: their control characters are shown, not sent to the terminal.
+/// Makes control characters visible, because errors quote servers and files.
 fn visible(text: &str) -> String {
     visible::lines(text)
 }

@@ -1,20 +1,20 @@
-//! What an answer rests on and does not know, as reports have it.
+//! Gaps in the objects that an answer depends on, for reports.
 
 use serde::Serialize;
 
 use kordon_core::cluster::{Gap, Gaps, Known};
 use kordon_time::Timestamp;
 
-/// A kind of object that is not known as it is now.
+/// A kind of object that is unknown or outdated.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct GapReport {
     kind: String,
     /// `stale`, `notListed`, `forbidden` or `off`.
     state: &'static str,
-    /// Since when it is stale.
+    /// When the data became stale.
     since: Option<Timestamp>,
-    /// As in `list pods`.
+    /// Missing permission, as in `list pods`.
     missing_permission: Option<String>,
 }
 
@@ -22,7 +22,7 @@ pub fn gap_reports(gaps: &Gaps) -> Vec<GapReport> {
     gaps.0.iter().map(GapReport::new).collect()
 }
 
-/// The same for people; none if everything is known.
+/// The gaps as a line for people; `None` if everything is known.
 pub fn gap_line(gaps: &Gaps) -> Option<String> {
     (!gaps.is_empty()).then(|| format!("not known: {gaps}"))
 }
@@ -40,7 +40,7 @@ impl GapReport {
 
 #[cfg(test)]
 impl GapReport {
-    /// One in which nothing is null.
+    /// A gap in which nothing is null.
     pub fn full() -> Self {
         let since = Some(Timestamp::from_secs(1_800_000_000));
         let missing_permission = Some("list pods".into());

@@ -1,14 +1,14 @@
-//! Which characters are printed and drawn: those of Unicode, or of ASCII where a terminal shows nothing else.
+//! Whether output uses Unicode glyphs, or ASCII on terminals that cannot show others.
 
 use crate::app::Glyphs;
 
-/// What the flag `--ascii` says; without it, ASCII for a terminal whose locale is not UTF-8.
+/// Glyphs according to the flag `--ascii`. Without it, ASCII on a terminal whose locale is not UTF-8.
 pub fn glyphs(ascii: Option<bool>, is_terminal: bool) -> Glyphs {
     let locale = || is_terminal && !is_utf8(|name| std::env::var(name).ok());
     if ascii.unwrap_or_else(locale) { Glyphs::Ascii } else { Glyphs::Unicode }
 }
 
-/// Whether the locale of the environment is UTF-8, or none is set.
+/// Whether the environment's locale is UTF-8 or unset.
 fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable).find(|text| !text.is_empty());
     set.is_none_or(|locale| {

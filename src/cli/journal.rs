@@ -1,4 +1,4 @@
-//! `kordon journal`: the operations made from this machine, and what happened in a recording or happens in a cluster.
+//! `kordon journal`: operations of this machine, and events of a recording or a cluster.
 
 use std::collections::BTreeMap;
 
@@ -33,10 +33,10 @@ pub struct JournalArgs {
     watch: bool,
 }
 
-/// How often the journal is looked at.
+/// Interval of checks for new entries.
 const PERIOD: Span = Span::from_secs(1);
 
-/// Lists operations; with `--recording` what had happened by a moment, with `--watch` what happens from now on.
+/// Lists operations; with `--recording` the events up to a moment, with `--watch` new events.
 pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let once = &args.once;
     if args.watch {
@@ -53,7 +53,7 @@ pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), Cl
     once.output.print(&JournalReport::of_operations(&connection)?, operation_table)
 }
 
-/// Prints every entry when it is made, and again when more has joined it.
+/// Prints each new entry, and prints it again when it grows.
 async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut watched = OneShot::keep_watching(args, connection, false).await?;
     let session = &mut watched.session;
@@ -74,16 +74,16 @@ async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliEr
     }
 }
 
-/// The entries that were printed.
+/// Entries that were printed.
 #[derive(Debug, Default)]
 struct Printed {
     revision: u64,
-    /// Of each entry how many objects it had, and how often it had happened.
+    /// Number of objects and of occurrences of each entry, when it was printed.
     entries: BTreeMap<usize, (usize, usize)>,
 }
 
 impl Printed {
-    /// The entries that were not printed as they are now.
+    /// Entries that are new or have grown since they were printed.
     fn news<'a>(&mut self, journal: &'a SessionJournal) -> Vec<(usize, &'a JournalEntry)> {
         if self.revision == journal.revision() {
             return Vec::new();
@@ -112,7 +112,7 @@ fn print(output: OutputArgs, entry: &EntryReport) -> Result<(), CliError> {
     exit::print(output.one_line(&line).as_bytes())
 }
 
-/// What was done and what happened (`docs/journal.md`). Every field is always present; what was not asked for is null.
+/// Operations and events (`docs/journal.md`). Every field is always present; what was not requested is null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JournalReport {
@@ -129,7 +129,7 @@ impl Default for JournalReport {
     }
 }
 
-/// An entry on a line of its own.
+/// An entry as a line of its own.
 #[derive(Debug, Serialize)]
 struct EntryLine<'a> {
     schema: &'static str,
@@ -137,20 +137,20 @@ struct EntryLine<'a> {
     entry: &'a EntryReport,
 }
 
-/// One thing that happened, as often as it did.
+/// An event, with the number of its occurrences.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EntryReport {
-    /// The same for what joins it later.
+    /// Number of the entry. Objects and occurrences that join the entry later do not change it.
     number: usize,
     at: Timestamp,
     last_at: Timestamp,
     /// `info`, `warning` or `error`.
     level: &'static str,
-    /// As kubectl writes them: `node/a`, `pod/shop/web-1`; or a part of kordon.
+    /// Objects in kubectl's notation: `node/a`, `pod/shop/web-1`; or a part of kordon.
     objects: Vec<String>,
     text: String,
-    /// How it was predicted, if the controller did it.
+    /// How the event was predicted, if the controller caused it.
     prediction: Option<String>,
     why: String,
     times: usize,
@@ -162,7 +162,7 @@ struct EntryReport {
 #[serde(rename_all = "camelCase")]
 struct OperationReport {
     operation: OperationId,
-    /// The context, or the server's address where there was none.
+    /// Context, or the server's address if there was none.
     context: String,
     server: String,
     file: String,
@@ -175,15 +175,15 @@ struct OperationReport {
     nodes: Vec<NodeName>,
     pods: usize,
     overrides: Vec<String>,
-    /// Null if it was interrupted or is in progress.
+    /// Null if the operation was interrupted or is in progress.
     end: Option<String>,
     undone: bool,
-    /// Nodes that it may have cordoned.
+    /// Nodes that the operation may have cordoned.
     cordoned: Vec<NodeName>,
 }
 
 impl JournalReport {
-    /// The operations that the journals on this machine record. No server is asked.
+    /// Operations in the journals of this machine. No server is contacted.
     fn of_operations(connection: &ConnectionArgs) -> Result<Self, CliError> {
         let (folder, journals) = Journal::all()?;
         let mut rows = Vec::new();
@@ -248,7 +248,7 @@ impl EntryReport {
         }
     }
 
-    /// `evicted pod shop/web-1: from node a-03 · predicted 6s before  ×2`
+    /// Text of the entry: `evicted pod shop/web-1: from node a-03 · predicted 6s before  ×2`.
     fn words(&self) -> String {
         let prediction = self.prediction.as_ref().map(|words| format!(" · {words}")).unwrap_or_default();
         let times = if self.times > 1 { format!("  ×{}", self.times) } else { String::new() };

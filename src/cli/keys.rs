@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Parses keys: letters as they are, others by their name in angle brackets.
+/// Parses keys: letters stand for themselves, other keys are names in angle brackets.
 pub fn keys(text: &str) -> Result<Vec<KeyEvent>, String> {
     let mut keys = Vec::new();
     let mut rest = text;

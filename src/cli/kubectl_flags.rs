@@ -1,6 +1,6 @@
 //! Flags of kubectl's commands that kordon refuses, each with the reason.
 
-/// The commands that have a flag, the flag, and why kordon refuses it.
+/// Refused flags: the commands that have the flag, its name, and the reason.
 const REFUSED: [(&[&str], &str, &str); 13] = [
     (&["taint", "label"], "allow-missing-template-keys", TEMPLATES),
     (&["taint", "label"], "template", TEMPLATES),
@@ -28,7 +28,7 @@ const REFUSED: [(&[&str], &str, &str); 13] = [
 const TEMPLATES: &str = "objects are not printed: -o json prints the plan or the report";
 const FILES: &str = "objects are named on the command line, not in files";
 
-/// Why kordon refuses a flag (without dashes) of a kubectl command; none if it is no flag of kubectl.
+/// Why kordon refuses a flag (without dashes) of a kubectl command; `None` for any other flag.
 pub fn refusal(command: &str, flag: &str) -> Option<&'static str> {
     let long = match flag {
         "f" => "filename",
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::cli::{config::Config, definition, parse};
 
-    /// The flags of kubectl 1.37's commands, as its help lists them.
+    /// Flags of kubectl 1.37's commands, according to its help.
     const FLAGS: [(&str, &[&str]); 6] = [
         ("cordon", &["dry-run", "selector"]),
         ("uncordon", &["dry-run", "selector"]),

@@ -13,7 +13,7 @@ use tracing_subscriber::{filter::Targets, fmt, layer::SubscriberExt};
 use super::exit::CliError;
 use kordon_core::visible;
 
-/// Starts the log, appending to the file; without a file there is none.
+/// Starts logging to the end of a file. Without a file, nothing is logged.
 pub fn start(file: Option<&Path>) -> Result<(), CliError> {
     let Some(path) = file else { return Ok(()) };
     let file = OpenOptions::new()
@@ -22,14 +22,15 @@ pub fn start(file: Option<&Path>) -> Result<(), CliError> {
         .open(path)
         .map_err(|error| CliError::Io { doing: format!("opening the log {}", path.display()), error })?;
     let lines = fmt::layer().with_ansi(false).with_writer(Mutex::new(LogFile(file)));
-    // This fails only if the process already has a log; that one stays.
+    // Fails only if the process already has a log, which stays.
     let _ =
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(filter()).with(lines));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "kordon started");
     Ok(())
 }
 
-/// A file that people read in a terminal: what its lines quote is made visible. Each write is a whole event.
+/// A log file. Text that log lines quote is made visible, since people read the file in a terminal. Each write is a
+/// whole event.
 struct LogFile(File);
 
 impl Write for LogFile {
@@ -43,7 +44,7 @@ impl Write for LogFile {
     }
 }
 
-/// kube_client's warnings quote whole responses of the server, secrets included.
+/// Levels of the log. kube_client is limited to errors, because its warnings quote whole responses, secrets included.
 fn filter() -> Targets {
     Targets::new()
         .with_default(LevelFilter::WARN)

@@ -1,4 +1,4 @@
-//! The command line: one file per subcommand. Arguments become options once.
+//! The command line, with one file per subcommand. Arguments are converted to options once.
 
 mod act;
 mod completions;
@@ -159,7 +159,7 @@ enum Command {
     Man,
 }
 
-/// Runs the program with the process's arguments.
+/// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let format = ErrorFormat::of(&arguments);
@@ -184,15 +184,15 @@ pub fn main() -> ExitCode {
 /// Checks the text of a configuration file.
 ///
 /// # Errors
-/// It is refused, with the text that the program prints.
+/// The text is invalid; the error is the text that the program prints.
 pub fn check_configuration(text: &str) -> Result<Config, String> {
     Config::parse(Path::new("config.toml"), text).map_err(|error| exit::error_text(&error))
 }
 
-/// Checks a command line as far as that needs no cluster.
+/// Checks a command line, as far as that is possible without a cluster.
 ///
 /// # Errors
-/// It is refused, with the text that the program prints.
+/// The command line is invalid; the error is the text that the program prints.
 pub fn check(arguments: impl IntoIterator<Item = OsString>, config: &Config) -> Result<(), String> {
     let cli = parse(arguments, config).map_err(|error| exit::parse_error_text(&error))?;
     cli.check_targets().map_err(|error| exit::error_text(&error))
@@ -218,10 +218,10 @@ fn parse(args: impl IntoIterator<Item = OsString>, config: &Config) -> Result<Cl
     Cli::from_arg_matches(&matches)
 }
 
-/// The name of the binary as a plugin of kubectl.
+/// Name of the binary as a kubectl plugin.
 const PLUGIN: &str = "kubectl-kordon";
 
-/// An error about an unknown flag; of a flag of kubectl that is refused, it has the reason.
+/// Adds the reason to the error about a flag of kubectl that kordon refuses.
 fn with_reason(error: clap::Error, args: &[OsString], command: &mut clap::Command) -> clap::Error {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return error };
     let name = flag.trim_start_matches('-').split('=').next().unwrap_or_default();
@@ -235,12 +235,12 @@ fn with_reason(error: clap::Error, args: &[OsString], command: &mut clap::Comman
     }
 }
 
-/// A flag of the dashboard that was given before a subcommand, which would ignore it.
+/// A flag of the dashboard before a subcommand, which would ignore it; with the subcommand's name.
 fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, String)> {
     let subcommand = matches.subcommand_name()?;
     let given =
         |arg: &&clap::Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    // clap reports a flag that the subcommand shares with those below it as given everywhere.
+    // clap reports a flag that the subcommand shares with its own subcommands as given everywhere.
     let below = command.find_subcommand(subcommand)?;
     let is_shared = |arg: &&clap::Arg| {
         arg.is_global_set()
@@ -283,13 +283,14 @@ impl Cli {
         }
     }
 
-    /// Whether it prints something about the program and does nothing else.
+    /// Whether the command only prints information about the program.
     const fn is_about_itself(&self) -> bool {
         matches!(self.command, Some(Command::Completions(_) | Command::Man))
     }
 }
 
-/// The threads for what goes on beside the watches and the screen: it is little, and each thread keeps memory of its own.
+/// Number of threads for tasks besides the watches and the screen. There is little such work, and each thread costs
+/// memory.
 const WORKERS: usize = 2;
 
 fn run(cli: Cli, config: Config) -> Result<(), CliError> {
@@ -357,9 +358,9 @@ async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
     }
 }
 
-/// The definition of the command line, for the parser, completions and the manual page.
+/// Definition of the command line, for the parser, completions and the manual page.
 fn definition() -> clap::Command {
-    // Its flags may stand after the node or pod too.
+    // Flags of `kordon why` may also follow the node or pod.
     Cli::command().mut_subcommand("why", |why| why.mut_args(|arg| arg.global(true)))
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a cluster, asked for once: what all commands share that answer and end.
+//! Reads a cluster once, for the commands that print an answer and end.
 
 use std::{collections::BTreeSet, mem, path::Path};
 
@@ -53,13 +53,13 @@ pub struct OnceArgs {
     recorded: RecordedMoment,
 }
 
-/// What has to be in before most answers are given.
+/// Kinds that must be listed before most answers.
 const WANTED: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods];
 
-/// What the engine needs to start.
+/// Kinds that the engine needs to start.
 const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Leader];
 
-/// How long names near to one that does not exist are waited for.
+/// Time limit for finding names similar to one that does not exist.
 const NEAR_PATIENCE: Span = Span::from_secs(2);
 
 impl OnceArgs {
@@ -73,29 +73,29 @@ impl OnceArgs {
     }
 }
 
-/// How long a command waits in all: for a credential plugin, the first response, the lists.
+/// Time limit of a command for everything together: credential plugin, first response, lists.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     timeout: Span,
-    /// The flag that gives it more time.
+    /// Flag that extends the time limit.
     flag: &'static str,
     ends: Timestamp,
     pub clock: Clock,
 }
 
 impl Patience {
-    /// Starts to wait.
+    /// Starts the time limit.
     pub fn start(timeout: Span, flag: &'static str) -> Self {
         let clock = Clock::system();
         Self { timeout, flag, ends: clock.now() + timeout, clock }
     }
 
-    /// The error for what did not arrive in time.
+    /// The error for data that did not arrive in time.
     fn late(self, missing: &str) -> CliError {
         CliError::TooSlow { waited: self.timeout, missing: missing.into(), flag: self.flag }
     }
 
-    /// The result of some work; none if it takes too long.
+    /// Waits for `work`; `None` if the time limit passes first.
     pub async fn wait<T>(self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             done = work => Some(done),
@@ -103,12 +103,12 @@ impl Patience {
         }
     }
 
-    /// The same, with at most this much time from now.
+    /// Shortens the time limit to at most `span` from now.
     pub fn at_most(self, span: Span) -> Self {
         Self { ends: self.ends.min(self.clock.now() + span), ..self }
     }
 
-    /// Connects.
+    /// Connects to the cluster within the time limit.
     pub async fn connect(self, connection: ConnectionArgs) -> Result<Connection, CliError> {
         let options = connection.options();
         match self.wait(connect::connect(&options)).await {
@@ -117,7 +117,7 @@ impl Patience {
         }
     }
 
-    /// The controller's settings.
+    /// Settings of the controller.
     pub async fn settings(
         self,
         connection: &Connection,
@@ -131,40 +131,40 @@ impl Patience {
     }
 }
 
-/// What is known once everything has been listed, or as much of it as came in time.
+/// A cluster's state once everything is listed, or as much of it as arrived in time.
 pub struct OneShot {
     pub model: Model,
     pub at: Timestamp,
-    /// The namespace that was asked for, else the context's.
+    /// The requested namespace, or else the context's.
     pub namespace: String,
-    /// What did not come in time, as the failure to end with after the answer.
+    /// Error to end with after the answer, if data did not arrive in time.
     late: Option<CliError>,
     pub connection: Connection,
-    /// What the watches go on to say; they end with this.
+    /// Further events of the watches, which end when this is dropped.
     pub feeds: mpsc::Receiver<FeedEvent>,
-    /// The scopes that are watched, where [no whole kinds](Self::following) are.
+    /// Watched scopes, if [no whole kinds](Self::following) are watched.
     scopes: watch::Sender<BTreeSet<Scope>>,
     pub clock: Clock,
     _ends_with_us: DropGuard,
 }
 
-/// Kinds that are watched.
+/// Kinds to watch.
 #[derive(Clone, Copy, Debug)]
 pub struct Watched<'a> {
     pub kinds: &'static [FeedKind],
-    /// What has to be in before the answer is given.
+    /// Kinds that must be listed before the answer.
     pub wanted: &'a [FeedKind],
     pub no_pods: bool,
 }
 
 impl OneShot {
-    /// Connects, waits until the engine has begun and nodes, leases and pods have been listed.
+    /// Connects, and waits until the engine has started and nodes, Leases and pods are listed.
     pub async fn ask(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<Self, CliError> {
         let kinds = Watched { kinds: &FeedKind::ALL, wanted: &WANTED, no_pods };
         Self::predicted(args, kinds, args.patience(), connection).await
     }
 
-    /// The same, and waits for more kinds.
+    /// Like `ask`, but waits for the given kinds.
     pub async fn ask_for(
         args: &OnceArgs,
         wanted: &[FeedKind],
@@ -174,8 +174,8 @@ impl OneShot {
         Self::predicted(args, kinds, args.patience(), connection).await
     }
 
-    /// Waits until the engine has begun, and reads what else is needed: `needs` names it by what is known and the
-    /// namespace that was asked for.
+    /// Waits until the engine has started, and reads further scopes. `needs` returns them for the state known so far
+    /// and the requested namespace.
     pub async fn ask_about(
         args: &OnceArgs,
         connection: ConnectionArgs,
@@ -191,7 +191,7 @@ impl OneShot {
         Ok(shot)
     }
 
-    /// The same, and goes on.
+    /// Like `ask`, but keeps the watches running.
     pub async fn keep_watching(
         args: &OnceArgs,
         connection: ConnectionArgs,
@@ -221,7 +221,7 @@ impl OneShot {
         Ok(shot)
     }
 
-    /// What a kordon knew at a moment of a recording that watched the cluster then.
+    /// The state known at a moment of a recording.
     fn of_recording(file: &Path, args: &OnceArgs, connection: &ConnectionArgs) -> Result<Self, CliError> {
         connection.refuse("--recording asks no cluster")?;
         let (model, at) = args.recorded.model(file, &args.settings)?;
@@ -232,7 +232,7 @@ impl OneShot {
         Ok(Self { model, at, ..Self::unread(connection, Clock::system()) })
     }
 
-    /// Connects to be the shadow of the cluster's controller.
+    /// Connects as a shadow of the cluster's controller.
     async fn as_shadow(
         args: &OnceArgs,
         patience: Patience,
@@ -246,7 +246,7 @@ impl OneShot {
         Ok((connection, options))
     }
 
-    /// Waits until kinds have been listed. No engine runs.
+    /// Waits until the given kinds are listed. No engine runs.
     pub async fn list(
         connection: Connection,
         kinds: Watched<'_>,
@@ -256,9 +256,9 @@ impl OneShot {
         Self::watch(connection, options, kinds, patience).await
     }
 
-    /// Knows nothing yet, and watches nothing: what is needed is [read](Self::read).
+    /// Starts without any objects or watches. Objects are added with [`read`](Self::read).
     pub fn unread(connection: Connection, clock: Clock) -> Self {
-        // Nobody sends: there are no watches.
+        // Without watches there is no sender.
         let (_, feeds) = mpsc::channel(1);
         Self {
             model: Model::new(observer_of(&connection), clock.now()),
@@ -273,7 +273,7 @@ impl OneShot {
         }
     }
 
-    /// Knows nothing yet, and watches what is [followed](Self::follow) from then on.
+    /// Starts without any objects. Those that are [followed](Self::follow) are watched from then on.
     pub fn following(connection: Connection, clock: Clock) -> Self {
         let cancel = CancellationToken::new();
         let (scopes, feeds) = watch_scopes(&connection, clock, cancel.clone());
@@ -281,7 +281,8 @@ impl OneShot {
         Self { scopes, feeds, _ends_with_us, ..Self::unread(connection, clock) }
     }
 
-    /// Watches what an action changes, and reads what else its plan needs; again, where it was read before.
+    /// Watches the objects that an action changes, and reads the others that its plan needs, again if they were read
+    /// before.
     pub async fn follow(
         &mut self,
         action: &Action,
@@ -316,8 +317,7 @@ impl OneShot {
         }
     }
 
-    /// Applies what the watches report until they have answered for these scopes: with objects, or that they are
-    /// forbidden.
+    /// Applies watch events until the watches have answered for these scopes, with objects or with "forbidden".
     async fn until_answered(&mut self, scopes: &BTreeSet<Scope>) {
         let is_answered = |cluster: &Cluster, scope: &Scope| match cluster.known_in(scope) {
             Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => true,
@@ -336,7 +336,7 @@ impl OneShot {
         patience.late(&unread.join(", "))
     }
 
-    /// Fails where nodes are needed and forbidden: without them there is nothing to tell.
+    /// Fails if nodes are needed but forbidden: without nodes there is no answer.
     fn may_read_nodes(&self, needed: &BTreeSet<Scope>) -> Result<(), CliError> {
         let of_nodes = needed.iter().filter(|scope| scope.kind() == FeedKind::Nodes);
         let forbidden = of_nodes.filter_map(|scope| match self.model.cluster.known_in(scope) {
@@ -346,13 +346,13 @@ impl OneShot {
         forbidden.into_iter().next().map_or(Ok(()), |error| Err(CliError::NodesForbidden(error)))
     }
 
-    /// Says which flag has these kinds not read as a whole.
+    /// Records the flag that excludes these kinds from being read as a whole.
     pub fn leave_out(&mut self, flag: &'static str, kinds: impl IntoIterator<Item = FeedKind>) {
         let changes = kinds.into_iter().map(|kind| Change::Known(kind, Known::Off { flag })).collect();
         self.model.apply(changes, self.clock.now());
     }
 
-    /// Reads the parts of the cluster that `needs` names by what is known and the namespace that was asked for.
+    /// Reads scopes. `needs` returns them for the state known so far and the requested namespace.
     pub async fn read(
         &mut self,
         patience: Patience,
@@ -370,7 +370,8 @@ impl OneShot {
         self.may_read_nodes(&needed)
     }
 
-    /// Reads what stands near a name that does not exist, for a moment: without that, no other name is proposed.
+    /// Reads the objects whose names may be similar to a missing one, for up to `NEAR_PATIENCE`. Without them, no
+    /// similar name is proposed.
     pub async fn read_near(&mut self, scopes: BTreeSet<Scope>) {
         let Self { model, connection, clock, .. } = self;
         let unread: Vec<Scope> = scopes.into_iter().filter(|scope| !model.cluster.knows(scope)).collect();
@@ -396,35 +397,34 @@ impl OneShot {
         Ok(Self { model, at, namespace, late, connection, feeds, scopes, clock, _ends_with_us })
     }
 
-    /// Fails where not everything came in time.
+    /// Fails if not everything arrived in time.
     pub fn in_time(&mut self) -> Result<(), CliError> {
         self.late.take().map_or(Ok(()), Err)
     }
 
-    /// Makes the forecast of the next ten minutes and brings the views up to it.
+    /// Computes the forecast of the next ten minutes, and updates the views.
     pub fn run_forecast(&mut self) {
         self.model.run_forecast(self.at);
     }
 
-    /// Applies what the watches have reported since.
+    /// Applies pending watch events.
     pub fn catch_up(&mut self) {
         while let Ok(event) = self.feeds.try_recv() {
             self.model.on_watch_event(event, self.clock.now());
         }
     }
 
-    /// Ends the command after its answer was printed. What is known goes with the process: to free each object of a large cluster
-    /// would only be waited for.
+    /// Ends the command after its answer. The state is not freed: on a large cluster that would only delay the end.
     pub fn done(self) -> Result<(), CliError> {
         mem::forget(self.model);
         self.late.map_or(Ok(()), Err)
     }
 }
 
-/// A session that waits for the lists and may go on from there.
+/// A session that waits for the lists and may continue afterwards.
 pub struct WatchedSession {
     pub session: Session,
-    /// What did not come in time.
+    /// Error, if data did not arrive in time.
     late: Option<CliError>,
     _ends_with_us: DropGuard,
 }
@@ -457,7 +457,7 @@ fn observer_of(connection: &Connection) -> ModelOptions {
     ModelOptions { connection: names, ..ModelOptions::observer(connection.version) }
 }
 
-/// Whether the engine has begun, if one runs, and everything that may be listed has been.
+/// Whether the engine has started, if there is one, and all kinds that may be listed are.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
     let has_begun = model.engine.is_some() || model.role == ControllerRole::Observer;
     has_begun && wanted.iter().all(|kind| has_ended(model, *kind))

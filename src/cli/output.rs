@@ -1,4 +1,4 @@
-//! How answers are printed: their format, and whether in colour.
+//! Output of answers: format and colours.
 
 use std::io::IsTerminal;
 
@@ -44,7 +44,7 @@ enum ColorMode {
 }
 
 impl OutputArgs {
-    /// Prints a report: as its fields, or as the table that people read.
+    /// Prints a report in the requested format; `table` renders it for people.
     pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T, &mut Page)) -> Result<(), CliError> {
         let text = match self.output {
             Output::Table | Output::Wide => {
@@ -58,13 +58,13 @@ impl OutputArgs {
         exit::print(text.as_bytes())
     }
 
-    /// An empty page for standard output.
+    /// Creates an empty page for standard output.
     pub fn page(self) -> Page {
         let glyphs = glyphs(self.ascii, std::io::stdout().is_terminal());
         Page::new(Layout::of_stdout(self.output == Output::Wide, self.has_color(), glyphs))
     }
 
-    /// A report among others that follow: JSON in one line, YAML as one document.
+    /// Formats one of several reports: JSON in one line, YAML as a document.
     pub fn one_line<T: Serialize>(self, report: &T) -> String {
         match self.output {
             Output::Yaml => format!("---\n{}", exit::to_yaml(report)),
@@ -72,7 +72,7 @@ impl OutputArgs {
         }
     }
 
-    /// Whether people read it, and not programs.
+    /// Whether the output is for people, not for programs.
     pub fn is_for_people(self) -> bool {
         matches!(self.output, Output::Table | Output::Wide)
     }

@@ -1,4 +1,4 @@
-//! What a command prints for people.
+//! Output of a command for people.
 
 use std::{fmt, io::IsTerminal};
 
@@ -11,7 +11,7 @@ use crate::{
 };
 use kordon_core::{cluster::ZoneKey, visible};
 
-/// The text that a command prints. All that is written to it is made harmless for a terminal.
+/// Output of a command. All text written to it is sanitized for terminals.
 #[derive(Debug, Default)]
 pub struct Page {
     text: String,
@@ -20,10 +20,10 @@ pub struct Page {
     is_shortened: bool,
 }
 
-/// How a page is printed.
+/// Layout of a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layout {
-    /// The width of the terminal in cells; none if it is none, or if everything is to be printed.
+    /// Width of the terminal in cells; `None` without a terminal, or if everything is to be printed.
     pub width: Option<usize>,
     pub has_color: bool,
     pub glyphs: Glyphs,
@@ -33,14 +33,14 @@ impl Layout {
     /// The layout for standard output.
     pub fn of_stdout(is_wide: bool, has_color: bool, glyphs: Glyphs) -> Self {
         let is_cut = !is_wide && std::io::stdout().is_terminal();
-        // Where there is no terminal, the search for its size starts two processes.
+        // Without a terminal, the search for its size would start two processes.
         let size = is_cut.then(crossterm::terminal::size).and_then(Result::ok);
         let width = size.map(|(columns, _)| usize::from(columns)).filter(|width| *width > 0);
         Self { width, has_color, glyphs }
     }
 }
 
-/// How urgent something is, by its colour.
+/// Urgency of text, shown as its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Emphasis {
     #[default]
@@ -92,35 +92,35 @@ impl Page {
         Self { layout, ..Self::default() }
     }
 
-    /// Whether rows that say the same are to be one line.
+    /// Whether rows with the same content are folded into one.
     pub const fn folds(&self) -> bool {
         self.layout.width.is_some()
     }
 
-    /// The width of the terminal in cells; none if everything is to be printed.
+    /// Width of the terminal in cells; `None` if everything is to be printed.
     pub const fn width(&self) -> Option<usize> {
         self.layout.width
     }
 
-    /// A line in a colour.
+    /// Adds a line in a colour.
     pub fn line(&mut self, tone: Emphasis, line: &str) {
         let line = self.colored(tone, &visible::text(line));
         self.text.push_str(&line);
         self.text.push('\n');
     }
 
-    /// A line that is safe for a terminal, in its colours.
+    /// Adds a line that is already sanitized and coloured.
     pub fn colored_line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
     }
 
-    /// Says at the end that a table was cut or folded.
+    /// Records that a table was cut or folded, for a note at the end.
     pub const fn mark_shortened(&mut self) {
         self.is_shortened = true;
     }
 
-    /// Everything that was written; at its end, where the rest is if something was cut.
+    /// The whole text. If something was cut, a final line says how to print everything.
     pub fn into_text(mut self) -> String {
         if self.is_shortened {
             self.line(
@@ -134,7 +134,7 @@ impl Page {
         }
     }
 
-    /// The text in a colour.
+    /// Colours a text.
     pub fn colored(&self, tone: Emphasis, text: &str) -> String {
         match tone {
             _ if !self.layout.has_color => text.to_owned(),
@@ -156,12 +156,12 @@ pub fn none() -> String {
     "-".into()
 }
 
-/// Text from the cluster, safe for a terminal.
+/// Makes text from the cluster safe for a terminal.
 pub fn shown(raw: &str) -> String {
     visible::text(raw).into_owned()
 }
 
-/// `region/zone`, as `ZoneKey` writes it.
+/// Name of a zone, as `ZoneKey` formats it: `region/zone`.
 pub fn zone_name(region: &str, zone: &str) -> String {
     ZoneKey { region: region.into(), zone: zone.into() }.to_string()
 }

@@ -1,4 +1,4 @@
-//! `kordon pending`: the pods that wait for a node, and what would help each of them.
+//! `kordon pending`: pods that wait for a node, and what would help each of them.
 
 use clap::Args;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct PendingArgs {
     once: OnceArgs,
 }
 
-/// Prints the pods that wait for a node.
+/// Prints pods that wait for a node.
 pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.model.run_pending();
@@ -36,16 +36,16 @@ pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), Cl
     shot.done()
 }
 
-/// The pods that wait for a node (`docs/pending.md`). Every field is always present; what is not known is null.
+/// Pods that wait for a node (`docs/pending.md`). Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PendingReport {
     /// `kordon.pending/v1`: fields are added, never removed or renamed.
     schema: &'static str,
     taken_at: Timestamp,
-    /// Those that wait longest first.
+    /// Pods, longest waiting first.
     pods: Vec<PendingPodReport>,
-    /// What is not known of what this rests on.
+    /// Gaps in the objects that the report depends on.
     unknown: Vec<GapReport>,
     #[serde(skip)]
     gaps: Option<String>,
@@ -57,18 +57,18 @@ struct PendingPodReport {
     namespace: String,
     pod: String,
     priority: i32,
-    /// Since the scheduler has said that no node takes it, else since it was created.
+    /// Since the scheduler reported that no node fits, or else since the pod was created.
     since: Timestamp,
     for_seconds: f64,
-    /// Why, as the scheduler says.
+    /// Cause according to the scheduler.
     cause: String,
-    /// `fits`, `preempts`, `unschedulable`, `notTried` or `leftOut`; null if it was not worked out.
+    /// `fits`, `preempts`, `unschedulable`, `notTried` or `leftOut`; null if not computed.
     advice: Option<&'static str>,
-    /// The node that takes it, for `fits` and `preempts`.
+    /// Node that fits, for `fits` and `preempts`.
     node: Option<NodeName>,
-    /// Of how many pods it takes the place, for `preempts`.
+    /// Number of pods to preempt, for `preempts`.
     preempts: Option<usize>,
-    /// What would help, the most helpful first.
+    /// Proposals, the most helpful first.
     help: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Where pods land and what receives them, in reports and tables: shared by `kordon plan`, `forecast` and `why`.
+//! Placements of pods and the nodes that receive them, for reports and tables of `kordon plan`, `forecast` and `why`.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -14,30 +14,31 @@ use kordon_core::{
     plan::{Landing, PlacementTrace, PreemptedPod, Receiver, placement_trace::share},
 };
 
-/// How the landing of a pod was decided.
+/// How a placement was decided.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementReport {
-    /// How many nodes fit.
+    /// Number of nodes that fit.
     pub feasible: usize,
-    /// How many of them share the best score.
+    /// Number of nodes that share the best score.
     pub tied: usize,
-    /// Points from the best score to the next.
+    /// Points between the best and the second best score.
     pub margin: Option<i64>,
-    /// Whether a small change of the cluster can reverse the choice.
+    /// Whether a small change of the cluster can change the choice.
     pub close_margin: bool,
-    /// The best nodes, best first.
+    /// Nodes with the best scores, best first.
     pub ranking: Vec<ScoredReport>,
-    /// Why nodes do not fit.
+    /// Reasons why nodes do not fit.
     pub reasons: Vec<ReasonReport>,
     pub preempts: Vec<PreemptedReport>,
-    /// How to place it.
+    /// Proposals that would let the pod be placed.
     pub help: Vec<String>,
     /// Where its volumes can be attached.
     pub volumes: Vec<String>,
-    /// `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer`, `sampled` or `oneSample`.
+    /// Ignored aspects: `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer`, `sampled` or
+    /// `oneSample`.
     pub caveats: Vec<&'static str>,
-    /// Why the default scheduler does not place it.
+    /// Why the default scheduler does not place the pod.
     pub obstacle: Option<String>,
 }
 
@@ -46,7 +47,7 @@ pub struct PlacementReport {
 pub struct ScoredReport {
     pub node: NodeName,
     pub score: i64,
-    /// The weighted scores of the scheduler's plugins.
+    /// Weighted scores of the scheduler's plugins.
     pub plugins: PluginScoresReport,
 }
 
@@ -88,7 +89,7 @@ pub struct ReceiverReport {
     pub allocatable: LoadReport,
 }
 
-/// Requests, or what a node can allocate.
+/// Requests, or the allocatable resources of a node.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadReport {
@@ -169,7 +170,7 @@ impl ReceiverReport {
     }
 }
 
-/// A landing's word, node and reason.
+/// Word, node and reason of a landing.
 pub fn landing(landing: &Landing) -> (&'static str, Option<NodeName>, Option<String>) {
     match landing {
         Landing::Node { node, why } => ("node", Some(node.clone()), Some(why.to_string())),
@@ -178,7 +179,7 @@ pub fn landing(landing: &Landing) -> (&'static str, Option<NodeName>, Option<Str
     }
 }
 
-/// The line with what was not considered; none if everything was.
+/// Prints a line with the aspects that placements ignore, if any.
 pub fn caveat_line(caveats: BTreeSet<String>, out: &mut Page) {
     if !caveats.is_empty() {
         let caveats: Vec<String> = caveats.into_iter().collect();
@@ -186,13 +187,13 @@ pub fn caveat_line(caveats: BTreeSet<String>, out: &mut Page) {
     }
 }
 
-/// The text of a caveat, by its word.
+/// Text of the caveat with this word.
 pub fn caveat(word: &str) -> String {
     let caveat = Caveat::ALL.into_iter().find(|caveat| caveat.word() == word);
     caveat.map_or_else(|| word.to_owned(), |caveat| caveat.to_string())
 }
 
-/// The nodes that receive pods: `3 -> 5 of 110`.
+/// Prints the nodes that receive pods: `3 -> 5 of 110`.
 pub fn receivers(receivers: &[ReceiverReport], out: &mut Page) {
     let share = |receiver: &ReceiverReport, resource: &str, of: fn(&LoadReport) -> i64| {
         let ReceiverReport { before, after, allocatable, .. } = receiver;
@@ -208,7 +209,7 @@ pub fn receivers(receivers: &[ReceiverReport], out: &mut Page) {
 
 #[cfg(test)]
 impl ReceiverReport {
-    /// One in which nothing is null.
+    /// A receiver in which nothing is null.
     pub fn full() -> Self {
         let load = LoadReport { cpu_milli: 500, memory_bytes: 1 << 30, pods: 3 };
         Self { node: "n2".into(), before: load, after: load, allocatable: load }
@@ -217,7 +218,7 @@ impl ReceiverReport {
 
 #[cfg(test)]
 impl PlacementReport {
-    /// One in which nothing is null and no list is empty.
+    /// A placement in which nothing is null and no list is empty.
     pub fn full() -> Self {
         let text = || "text".to_owned();
         let plugins = PluginScoresReport {

@@ -1,4 +1,4 @@
-//! `kordon record`: what the watches of a cluster report, into a file.
+//! `kordon record`: records what a cluster's watches report in a file.
 
 use std::{
     fs::OpenOptions,
@@ -71,13 +71,13 @@ pub struct RecordHow {
 }
 
 impl RecordHow {
-    /// Names as they are, for some time or until Ctrl-C.
+    /// Options of a recording that keeps names, for some time or until Ctrl-C.
     pub fn lasting(duration: Option<Span>) -> Self {
         Self { duration, redact: false, keyframe_every: Span::from_secs(120) }
     }
 }
 
-/// What was recorded (`docs/recording.md`).
+/// Summary of a recording (`docs/recording.md`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RecordReport {
@@ -91,12 +91,12 @@ struct RecordReport {
     /// Nodes and pods at the end.
     nodes: usize,
     pods: usize,
-    /// Changes of objects, and objects of lists.
+    /// Number of changes of objects, including the objects of lists.
     changes: u64,
     keyframes: u64,
-    /// Errors that the watches reported.
+    /// Number of errors that the watches reported.
     watch_errors: u64,
-    /// The size of the file, and of what the watches received.
+    /// Size in bytes of the file, and of what the watches received.
     bytes: u64,
     received_bytes: u64,
 }
@@ -113,7 +113,7 @@ pub async fn run(args: RecordArgs, connection: ConnectionArgs) -> Result<(), Cli
     recording.write(&file, &args.how, args.output).await
 }
 
-/// A cluster that is recorded.
+/// A cluster to record.
 pub struct ClusterRecording<'a> {
     pub connection: &'a Connection,
     pub settings: &'a Settings,
@@ -122,7 +122,7 @@ pub struct ClusterRecording<'a> {
 }
 
 impl ClusterRecording<'_> {
-    /// Records into a new file until it is stopped, and says what was recorded.
+    /// Records into a new file until it is stopped, and prints a summary.
     pub async fn write(&self, path: &Path, how: &RecordHow, output: OutputArgs) -> Result<(), CliError> {
         let Self { connection, settings, no_pods, clock } = *self;
         let from = clock.now();
@@ -130,7 +130,7 @@ impl ClusterRecording<'_> {
         let context = start.context.clone();
         let redactor = how.redact.then(Redactor::default);
         let shown = visible::text(&path.display().to_string()).into_owned();
-        // Only its owner may read it: it names what runs in the cluster.
+        // Only the owner may read the file, since it names everything that runs in the cluster.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(|error| CliError::Io { doing: format!("creating {shown}"), error })?;
         let writer = RecordingWriter::start(file, start, redactor.as_ref())?;
@@ -197,7 +197,8 @@ fn table(report: &RecordReport, page: &mut Page) {
     }
 }
 
-/// Is done at this time, or at SIGINT or SIGTERM. Signals are heard from now on.
+/// Installs handlers for SIGINT and SIGTERM. The returned future completes at the first of these signals, or at
+/// `until`.
 fn stop(until: Option<Timestamp>, clock: Clock) -> Result<impl Future<Output = ()>, CliError> {
     let failed = |error| CliError::Io { doing: "waiting for signals".into(), error };
     let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
@@ -211,7 +212,7 @@ fn stop(until: Option<Timestamp>, clock: Clock) -> Result<impl Future<Output = (
     })
 }
 
-/// In this folder, named after the context and the time.
+/// Default name of a recording, from the context and the time, in the current folder.
 fn default_file(context: &str, now: Timestamp) -> PathBuf {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
     let context: String = context.chars().take(60).map(plain).collect();

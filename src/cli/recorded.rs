@@ -1,4 +1,4 @@
-//! `--recording FILE --at TIME`: a moment of a recording in place of a cluster.
+//! `--recording FILE --at TIME`: a moment of a recording instead of a cluster.
 
 use std::{
     fs::File,
@@ -25,7 +25,7 @@ pub struct RecordedMoment {
     at: RecordedTime,
 }
 
-/// A moment of a recording, as it is typed.
+/// A moment of a recording, as typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedTime {
     At(Timestamp),
@@ -40,8 +40,7 @@ impl Default for RecordedTime {
 }
 
 impl RecordedMoment {
-    /// What a kordon knew at the moment that watched the cluster then, and when that was. Settings that are given replace
-    /// those that were recorded.
+    /// The model that was known at the moment, and the time of that moment. Given settings override recorded ones.
     pub fn model(&self, file: &Path, given: &SettingsArgs) -> Result<(Model, Timestamp), CliError> {
         let reader = RecordingReader::open(BufReader::new(open(file)?))?;
         let at = self.at.within(reader.start().at, reader.until())?;
@@ -53,10 +52,10 @@ impl RecordedMoment {
     }
 }
 
-/// The part of a recording from `--from` to `--to`: without them, all of it.
+/// The part of a recording from `--from` to `--to`, by default all of it.
 ///
 /// # Errors
-/// A time is not in the recording, or `--to` is before `--from`.
+/// A time is outside the recording, or `--to` is before `--from`.
 pub fn range<R: Read + Seek>(
     from: Option<RecordedTime>,
     to: Option<RecordedTime>,
@@ -72,7 +71,7 @@ pub fn range<R: Read + Seek>(
 }
 
 impl RecordedTime {
-    /// The time in a recording of these times.
+    /// Resolves the moment in a recording from `start` to `end`.
     pub fn within(self, start: Timestamp, end: Timestamp) -> Result<Timestamp, CliError> {
         let at = match self {
             Self::At(at) => at,
@@ -89,13 +88,13 @@ impl RecordedTime {
     }
 }
 
-/// Opens the file of a recording.
+/// Opens a recording file.
 pub fn open(file: &Path) -> Result<File, CliError> {
     let shown = visible::text(&file.display().to_string()).into_owned();
     File::open(file).map_err(|error| CliError::Io { doing: format!("opening {shown}"), error })
 }
 
-/// A connection to nothing, for what asks the server beside the watches: it says that a recording has none of that.
+/// A connection that refuses all requests. Reads besides the watches get the error that a recording has no such data.
 pub fn connection(model: &Model) -> Connection {
     let refuse = tower::service_fn(|_: http::Request<Body>| async {
         Err::<http::Response<Body>, _>(tower::BoxError::from("a recording has only what watches report"))

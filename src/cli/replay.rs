@@ -1,4 +1,4 @@
-//! `kordon replay`: the dashboard over a recording.
+//! `kordon replay`: the dashboard of a recording.
 
 use std::{io::BufReader, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! The scheduler's settings on the command line, by upstream's names.
+//! The scheduler's settings on the command line, with upstream's names.
 
 use clap::Args;
 
@@ -17,7 +17,7 @@ pub struct SchedulerArgs {
 }
 
 impl SchedulerArgs {
-    /// What is known of the scheduler of a cluster of this release.
+    /// Options of the scheduler, for a cluster of this release.
     pub fn options(&self, version: ServerVersion) -> SchedulerOptions {
         SchedulerOptions { percentage_of_nodes_to_score: self.percentage_of_nodes_to_score, ..version.into() }
     }

@@ -1,4 +1,4 @@
-//! The controller's settings on the command line, by upstream's flag names.
+//! The controller's settings on the command line, with upstream's flag names.
 
 use clap::Args;
 
@@ -50,7 +50,7 @@ pub struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    /// Overrides the settings that were given, of a release that is known.
+    /// Overrides settings of a known release with the given flags.
     ///
     /// # Errors
     /// The release does not have one of the flags.
@@ -66,7 +66,7 @@ impl SettingsArgs {
         }
     }
 
-    /// Overrides the settings that were given.
+    /// Overrides settings with the given flags.
     pub fn apply(&self, settings: &mut Settings) {
         for (flag, text) in self.given() {
             settings.set(flag, text, Origin::Override).expect("checked when it was parsed");
@@ -91,7 +91,7 @@ impl SettingsArgs {
     }
 }
 
-/// Checks a flag's value by setting it on default settings.
+/// Checks the value of a flag by applying it to default settings.
 fn checked(flag: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone + Send + Sync {
     move |text| {
         let mut defaults = Settings::defaults(ServerVersion::new(1, 36));
@@ -123,7 +123,7 @@ mod tests {
             flag if flag.ends_with("period") || flag.ends_with("timeout") => "7s",
             _ => "7",
         };
-        // The last release that has all of them.
+        // Latest release that has all settings.
         let mut settings = Settings::defaults(ServerVersion::new(1, 26));
         let flags = settings.rows().into_iter().map(|(flag, ..)| format!("--{flag}={}", value(flag)));
         let line = Line::parse_from(std::iter::once("kordon".into()).chain(flags));

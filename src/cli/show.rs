@@ -1,4 +1,4 @@
-//! Shows the dashboard: on the terminal, or one frame of it in a file.
+//! Shows the dashboard on the terminal, or writes one frame of it to a file.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ pub struct HistoryArgs {
     history_size: u64,
 }
 
-/// The defaults of the flags.
+/// The same values as the defaults of the flags.
 impl Default for HistoryArgs {
     fn default() -> Self {
         Self { history: Span::from_secs(2 * 3600), history_size: 512 << 20 }
@@ -96,16 +96,16 @@ struct Size {
 #[derive(Clone, Debug, PartialEq)]
 struct Typed(Vec<KeyEvent>);
 
-/// Less than this holds nothing of use.
+/// Minimum size of the history in bytes. Less would not hold anything useful.
 const LEAST_HISTORY: u64 = 1 << 20;
 
-/// How long before the frame the first key is typed.
+/// Time between the first typed key and the frame.
 const TYPING_LEAD: Span = Span::from_millis(1500);
-/// From one key to the next: long enough for each to be drawn.
+/// Interval between typed keys, long enough to draw each of them.
 const KEY_INTERVAL: Span = Span::from_millis(20);
 
 impl ShowArgs {
-    /// Starts to watch what the dashboard will show.
+    /// Starts the watches that the dashboard shows.
     pub fn watch(&self, connection: &Connection, clock: Clock) -> RunningWatches {
         RunningWatches::start(&FeedKind::ALL, connection, self.no_pods, clock, CancellationToken::new())
     }
@@ -147,7 +147,8 @@ pub async fn show(
     Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
 }
 
-/// Shows a recording until the user quits, or writes one frame. The viewer's time is virtual for a frame: nothing waits.
+/// Shows a recording until the user quits, or writes one frame. For a frame, the viewer's time is virtual, so nothing
+/// waits.
 pub async fn show_replay(look: LookArgs, mut dashboard: Dashboard) -> Result<(), CliError> {
     dashboard.app.screen.glyphs = look.glyphs();
     let Some(file) = look.snapshot.clone() else { return Ok(run::terminal(dashboard).await?) };
@@ -158,7 +159,10 @@ pub async fn show_replay(look: LookArgs, mut dashboard: Dashboard) -> Result<(),
 }
 
 impl HistoryArgs {
-    /// Keeps the history of a session, unless it is switched off or cannot be kept; then with the reason.
+    /// Starts the history of a session.
+    ///
+    /// # Errors
+    /// It is switched off or cannot be kept; the text says why.
     fn start(self, model: &Model, now: Timestamp) -> Result<History, String> {
         if self.history == Span::ZERO {
             return Err("switched off by --history 0".into());
@@ -172,7 +176,7 @@ impl HistoryArgs {
 }
 
 impl LookArgs {
-    /// The themes that fit the terminal, the requested one first. A file has all colours.
+    /// Themes that suit the terminal, starting with the requested one. A file supports all colours.
     pub fn themes(&self) -> Vec<ThemeName> {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colours =
@@ -185,12 +189,12 @@ impl LookArgs {
         themes
     }
 
-    /// What a terminal can show does not matter for a file.
+    /// Glyphs. For a file, the capabilities of the terminal do not matter.
     fn glyphs(&self) -> Glyphs {
         glyphs(self.ascii, self.snapshot.is_none())
     }
 
-    /// The keys, and how long after the start each is typed.
+    /// Typed keys, each with its time from the start.
     fn typed(&self) -> Vec<(Span, KeyEvent)> {
         let keys = self.keys.clone().map_or_else(Vec::new, |Typed(keys)| keys);
         let first = (self.after - TYPING_LEAD).or_zero();
@@ -204,7 +208,7 @@ impl Size {
     }
 }
 
-/// Which cluster this is, and as which user.
+/// The cluster and the user of a connection.
 pub fn connection_info(connection: &Connection) -> ConnectionInfo {
     ConnectionInfo {
         context: connection.context.clone(),
@@ -214,7 +218,7 @@ pub fn connection_info(connection: &Connection) -> ConnectionInfo {
     }
 }
 
-/// A duration, or 0 for none.
+/// Parses the length of the history, or 0 for none.
 fn history(text: &str) -> Result<Span, String> {
     if text == "0" {
         return Ok(Span::ZERO);
@@ -224,7 +228,7 @@ fn history(text: &str) -> Result<Span, String> {
     if is_sensible { Ok(kept) } else { Err("must be 0, or between 1m and 24h".into()) }
 }
 
-/// A size in bytes, such as `512MiB` or `2G`, as Kubernetes writes quantities.
+/// Parses a size in bytes in the notation of Kubernetes quantities: `512MiB`, `2G`.
 fn history_size(text: &str) -> Result<u64, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -257,7 +261,7 @@ fn size(text: &str) -> Result<Size, String> {
     parse().filter(fits).ok_or_else(|| "not a size such as 160x48, at most 1000x1000".into())
 }
 
-/// The file's extension selects the format; a wrong one is refused before the wait of `--after`.
+/// Checks the extension, which selects the format, before the wait of `--after`.
 fn frame_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let known = path

@@ -1,16 +1,16 @@
-//! Tables for people. Each column is declared once: its head, its cell, its rank, and how it is aligned.
+//! Tables for people. Each column is declared once, with its heading, cells, rank and alignment.
 //!
-//! On a terminal a table fits its width: long cells are cut, then columns are left out, the lowest rank first. A key is
-//! neither cut nor left out: where it is too long, it has a line of its own. Through a pipe, and with `-o wide`, every
-//! row is whole.
+//! On a terminal a table fits the width: long cells are cut, then columns of the lowest rank are left out. A key column
+//! is neither cut nor left out; a long key gets a line of its own. In a pipe and with `-o wide`, every row is complete.
 
 use super::page::{Emphasis, Page, shown};
 use crate::ui::text;
 
 /// A table with a row for each `R`.
 ///
-/// [`key`](Self::key), [`essential`](Self::essential), [`useful`](Self::useful) and [`detail`](Self::detail) add a column to
-/// the right; [`flexible`](Self::flexible), [`right`](Self::right) and [`toned`](Self::toned) say more of the last one.
+/// [`key`](Self::key), [`essential`](Self::essential), [`useful`](Self::useful) and [`detail`](Self::detail) add a
+/// column on the right; [`flexible`](Self::flexible), [`right`](Self::right) and [`toned`](Self::toned) change the last
+/// column.
 #[must_use]
 pub struct PageTable<'a, R> {
     rows: &'a [R],
@@ -18,31 +18,31 @@ pub struct PageTable<'a, R> {
     is_folded: bool,
 }
 
-/// The colour of the cell of a row.
+/// Colour of a row's cell.
 type Tone<'a, R> = Box<dyn Fn(&R) -> Emphasis + 'a>;
 
 struct PageColumn<'a, R> {
     head: &'static str,
     rank: Rank,
-    /// Its cells are cut before columns are left out.
+    /// Whether its cells are cut before columns are left out.
     is_flexible: bool,
     is_right: bool,
     cell: Box<dyn Fn(&R) -> PageCell + 'a>,
     tone: Option<Tone<'a, R>>,
 }
 
-/// How important a column is: on a narrow terminal, the last are left out first.
+/// Importance of a column. On a narrow terminal, the last ranks are left out first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Names the row.
+    /// Identifies the row.
     Key,
-    /// What the table is printed for.
+    /// The reason to print the table.
     Essential,
     Useful,
     Detail,
 }
 
-/// The lines of a cell; a row has as many lines as its longest cell.
+/// Lines of a cell. A row has as many lines as its longest cell.
 pub struct PageCell(Vec<String>);
 
 impl From<String> for PageCell {
@@ -68,18 +68,17 @@ impl<'a, R> PageTable<'a, R> {
         Self { rows, columns: Vec::new(), is_folded: false }
     }
 
-    /// The same, in which on a terminal rows that follow each other and differ only in their last key are one: `web-1 and 3
-    /// more`.
+    /// Folds adjacent rows on a terminal if they only differ in the last key: `web-1 and 3 more`.
     pub fn folded(self) -> Self {
         Self { is_folded: true, ..self }
     }
 
-    /// Adds a column that names the row.
+    /// Adds a column that identifies the row.
     pub fn key<C: Into<PageCell>>(self, head: &'static str, cell: impl Fn(&R) -> C + 'a) -> Self {
         self.column(head, Rank::Key, cell)
     }
 
-    /// Adds a column that the table is printed for.
+    /// Adds a column that is the reason to print the table.
     pub fn essential<C: Into<PageCell>>(self, head: &'static str, cell: impl Fn(&R) -> C + 'a) -> Self {
         self.column(head, Rank::Essential, cell)
     }
@@ -105,7 +104,7 @@ impl<'a, R> PageTable<'a, R> {
         self
     }
 
-    /// Cells of the last column may be cut.
+    /// Allows cells of the last column to be cut.
     pub fn flexible(self) -> Self {
         self.changed(|column| column.is_flexible = true)
     }
@@ -127,7 +126,7 @@ impl<'a, R> PageTable<'a, R> {
         self
     }
 
-    /// Writes a blank line and the table; without rows, nothing.
+    /// Writes a blank line and the table; writes nothing without rows.
     pub fn print(self, out: &mut Page) {
         let Self { rows, columns, is_folded } = self;
         let mut rows: Vec<_> = rows.iter().map(|row| TableRow::new(row, &columns)).collect();
@@ -145,7 +144,7 @@ impl<'a, R> PageTable<'a, R> {
 
 #[derive(Clone, PartialEq, Eq)]
 struct TableRow {
-    /// Their lines, safe for a terminal.
+    /// Lines of each cell, safe for a terminal.
     cells: Vec<Vec<String>>,
     tones: Vec<Emphasis>,
 }
@@ -165,7 +164,7 @@ impl TableRow {
     }
 }
 
-/// The rows with those that follow each other and differ only in this cell in one.
+/// Merges adjacent rows that only differ in the cell `key`.
 fn folded(rows: Vec<TableRow>, key: usize) -> Vec<TableRow> {
     let says_the_same = |one: &TableRow, other: &TableRow| {
         let mut one = one.clone();
@@ -201,7 +200,8 @@ fn write<R>(out: &mut Page, columns: &[PageColumn<'_, R>], rows: Vec<TableRow>) 
     }
 }
 
-/// One line of a row; a key that is wider than its column has it for itself, and the rest follows on the next.
+/// Writes one line of a row. A key that is wider than its column gets a line of its own, and the other cells follow on
+/// the next.
 fn write_line<R>(
     out: &mut Page,
     columns: &[PageColumn<'_, R>],
@@ -217,7 +217,7 @@ fn write_line<R>(
         let cell = if column.rank == Rank::Key { cell.into() } else { text::cut(cell, width) };
         let wide = text::width(&cell);
         let before = if column.is_right { width.saturating_sub(wide) } else { 0 };
-        // Spaces follow only if text does, and only text has a colour: the end of a line is cut by what can be seen.
+        // Spaces are only added before text, and only text is coloured, so that a line has no invisible end.
         if !cell.is_empty() {
             if written > start {
                 line.push('\n');
@@ -234,26 +234,26 @@ fn write_line<R>(
     out.colored_line(&line);
 }
 
-/// Cells between two columns.
+/// Cells between columns.
 const GAP: usize = 2;
 
-/// A flexible column is not cut to less.
+/// Minimum width of a flexible column.
 const NARROWEST: usize = 14;
 
-/// Keys with more cells have a line of their own, where there is no room for them.
+/// Keys longer than this get a line of their own if the table is too wide.
 const NARROWEST_KEY: usize = 12;
 
-/// The widths of the columns of a table.
+/// Widths of a table's columns.
 struct Fit {
-    /// None for a column that is left out.
+    /// `None` for a column that is left out.
     widths: Vec<Option<usize>>,
-    /// Whether something is cut or left out.
+    /// Whether anything is cut or left out.
     is_shortened: bool,
 }
 
 impl Fit {
-    /// The widths that a terminal of this width has room for. Columns are cut first, then those of the lower ranks left
-    /// out; where that is not enough, long keys get lines of their own.
+    /// Computes the widths for a terminal of width `room`. Cells are cut first, then columns of low rank are left out.
+    /// If that is not enough, long keys get lines of their own.
     fn new<R>(columns: &[PageColumn<'_, R>], rows: &[TableRow], room: Option<usize>) -> Self {
         let natural = |(place, column): (usize, &PageColumn<'_, R>)| {
             rows.iter().map(|row| row.width(place)).chain([text::width(column.head)]).max().unwrap_or(0)
@@ -277,7 +277,7 @@ impl Fit {
         })
     }
 
-    /// The widths that fit if columns of this rank, and of those below it, may be left out.
+    /// Widths that fit if columns of this rank and lower ones may be left out; `None` if none fit.
     fn within<R>(
         columns: &[PageColumn<'_, R>],
         natural: &[usize],
@@ -301,12 +301,12 @@ impl Fit {
     }
 }
 
-/// The cells of a line.
+/// Width of a line in cells.
 fn used(widths: &[Option<usize>]) -> usize {
     widths.iter().flatten().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// The widths with flexible columns cut, the widest first, until they fit or none can be cut.
+/// Cuts flexible columns, the widest first, until the widths fit or none can be cut.
 fn cut<R>(columns: &[PageColumn<'_, R>], mut widths: Vec<Option<usize>>, room: usize) -> Vec<Option<usize>> {
     while used(&widths) > room {
         let can_shrink = |(place, width): (usize, &Option<usize>)| {
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(out.into_text(), format!("\nPOD  WHY\na    {long}\nb    {long}\n"));
     }
 
-    /// What is printed about a pod of this name at a width of the terminal.
+    /// Output for a pod with this name on a terminal of this width.
     fn narrow(name: &'static str, width: usize) -> String {
         let mut out = page(Some(width), false);
         PageTable::new(&[name])

@@ -75,36 +75,36 @@ enum Subject {
     },
 }
 
-/// One explanation (`docs/why.md`). Every field is always present; what is not known is null.
+/// An explanation (`docs/why.md`). Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WhyReport {
     /// `kordon.why/v1`: fields are added, never removed or renamed.
     schema: &'static str,
     taken_at: Timestamp,
-    /// The end of the forecast that predicted steps come from.
+    /// End of the forecast that predicted steps come from.
     forecast_until: Timestamp,
     /// `node` or `pod`.
     kind: &'static str,
     namespace: Option<String>,
     name: String,
-    /// Who removed the pod, and why; none of a node, and of a pod that stays.
+    /// Who removed the pod, and why; null for a node, and for a pod that stays.
     departure: Option<DepartureReport>,
-    /// The first cause first.
+    /// Steps, first cause first.
     steps: Vec<StepReport>,
-    /// What can be done about it.
+    /// Possible actions.
     actions: Vec<ActionReport>,
-    /// Folded by reason, the newest first; none if they are not known.
+    /// Events grouped by reason, newest first; null if unknown.
     events: Option<Vec<EventReport>>,
-    /// Why the Events are not known.
+    /// Why the Events are unknown.
     events_error: Option<String>,
-    /// With `--placement`.
+    /// Placement of the pod, with `--placement`.
     placement: Option<WhyPlacementReport>,
-    /// With `--pressure`.
+    /// Pressure on the node, with `--pressure`.
     pressure: Option<PressureReport>,
 }
 
-/// Where the scheduler would place a pod now.
+/// Where the scheduler would place the pod now.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WhyPlacementReport {
@@ -130,7 +130,7 @@ struct StepReport {
     mark: &'static str,
 }
 
-/// Events of one reason, type and source.
+/// Events with the same reason, type and source.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EventReport {
@@ -142,11 +142,11 @@ struct EventReport {
     first_at: Option<Timestamp>,
     last_at: Option<Timestamp>,
     source: String,
-    /// Of the last one.
+    /// Message of the last Event.
     message: String,
 }
 
-/// What can be done.
+/// A possible action.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ActionReport {
@@ -157,9 +157,9 @@ struct ActionReport {
     at: Option<Timestamp>,
     in_seconds: Option<f64>,
     text: String,
-    /// With `--placement`, what its plan says.
+    /// With `--placement`: the result of its plan.
     effect: Option<String>,
-    /// Its risks, and what its plan warns of or guard rails refuse.
+    /// Its risks, warnings of its plan, and refusals by guard rails.
     cautions: Vec<String>,
     command: Option<String>,
     #[serde(skip)]
@@ -203,7 +203,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     shot.done()
 }
 
-/// The Events about the subject; of a pod that is gone, those that are left.
+/// Reads the Events about the subject; for a pod that is gone, those that still exist.
 async fn events(shot: &OneShot, subject: &Subject) -> Result<Vec<ClusterEvent>, String> {
     let cluster = &shot.model.cluster;
     let subject = match subject {
@@ -219,7 +219,7 @@ async fn events(shot: &OneShot, subject: &Subject) -> Result<Vec<ClusterEvent>, 
     read_events(&shot.connection.client, &subject).await
 }
 
-/// Who removed a pod, and why. Its owner's Events are read too, if without them that is not certain.
+/// Who removed a pod, and why. If that is uncertain, the Events of the pod's owner are also read.
 async fn departure(shot: &OneShot, subject: &Subject, events: &[ClusterEvent]) -> Option<DepartureReport> {
     let Subject::Pod { name, .. } = subject else { return None };
     let (cluster, key) = (&shot.model.cluster, pod_key(name, &shot.namespace));
@@ -290,13 +290,13 @@ fn report(
     })
 }
 
-/// What can be done, with the numbers of plans where they are wanted.
+/// Possible actions, with the numbers of their plans if requested.
 fn suggested(job: SuggestionJob, with_plans: bool) -> Vec<Suggestion> {
     let numbers = if with_plans { Numbers::OfPlans } else { Numbers::None };
     job.work(numbers, &guards::read(None).map_err(|error| error.to_string()))
 }
 
-/// The pod that `NAME` or `NAMESPACE/NAME` means.
+/// The pod named by `NAME` or `NAMESPACE/NAME`.
 fn pod_key(name: &str, namespace: &str) -> Key {
     match name.split_once('/') {
         Some((namespace, name)) => Key::new(namespace, name),
@@ -304,7 +304,7 @@ fn pod_key(name: &str, namespace: &str) -> Key {
     }
 }
 
-/// The error for a pod that is not there, as far as that is known.
+/// The error for a pod that does not exist or is unknown.
 fn not_there(cluster: &Cluster, pod: Key) -> CliError {
     let gaps = cluster.gaps_in([Scope::Pod(pod.clone())]);
     if gaps.is_empty() {
@@ -315,7 +315,7 @@ fn not_there(cluster: &Cluster, pod: Key) -> CliError {
     }
 }
 
-/// Where the scheduler would place this pod if it were not bound already.
+/// Where the scheduler would place this pod if it were not bound yet.
 fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) -> WhyPlacementReport {
     let mut snapshot = Snapshot::new(cluster, version);
     if let Some(node) = &pod.node {
@@ -325,7 +325,7 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     let mut placing = PlacingEnvironment::new(cluster, snapshot, now);
     let landing = placing.land(pod, &BTreeSet::new());
     let trace = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
-    // The reasons of all nodes that do not fit, even if others do.
+    // Includes the reasons of all nodes that do not fit, even if others do.
     let trace = PlacementTrace { reasons, ..trace.unwrap_or_default() };
     let (landing, landing_node, landing_reason) = placement::landing(&landing);
     WhyPlacementReport { landing, landing_node, landing_reason, trace: PlacementReport::new(&trace) }
@@ -375,7 +375,7 @@ impl ActionReport {
     }
 }
 
-/// One line per step: its time, the distance to it, and its text.
+/// Renders the explanation, with a line per step: its time, its distance and its text.
 fn render(report: &WhyReport, out: &mut Page) {
     let name =
         report.namespace.iter().chain([&report.name]).map(|part| visible::text(part)).collect::<Vec<_>>();
@@ -405,7 +405,7 @@ fn render(report: &WhyReport, out: &mut Page) {
     }
 }
 
-/// Who removed the pod, what says so, and what speaks against it.
+/// Prints who removed the pod, with the evidence for and against.
 fn departure_table(report: &WhyReport, out: &mut Page) {
     let Some(departure) = &report.departure else { return };
     let DepartureReport { title, certainty, stage, .. } = departure;
@@ -418,7 +418,7 @@ fn departure_table(report: &WhyReport, out: &mut Page) {
     let _ = writeln!(out);
 }
 
-/// What can be done: what it does, its risk, its command.
+/// Prints the possible actions with effect, risk and command.
 fn action_table(report: &WhyReport, out: &mut Page) {
     if report.actions.is_empty() {
         return;
@@ -438,7 +438,7 @@ fn action_table(report: &WhyReport, out: &mut Page) {
     }
 }
 
-/// The Events, the newest first.
+/// Prints the Events, newest first.
 fn event_table(report: &WhyReport, out: &mut Page) {
     if let Some(error) = &report.events_error {
         let _ = writeln!(out, "\nevents unknown: {}", visible::text(error));
@@ -456,7 +456,7 @@ fn event_table(report: &WhyReport, out: &mut Page) {
         .print(out);
 }
 
-/// The best nodes with their scores, why others do not fit, and how to place the pod.
+/// Prints the best nodes with their scores, why others do not fit, and how to place the pod.
 fn placement_table(out: &mut Page, placement: &WhyPlacementReport) {
     let WhyPlacementReport { landing_node, landing_reason, trace, .. } = placement;
     let landing = match (landing_node, placement.landing) {

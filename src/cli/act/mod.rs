@@ -54,7 +54,7 @@ pub struct DrainActArgs {
 }
 
 impl DrainActArgs {
-    /// Checks the nodes that it names; a drain that is resumed names none.
+    /// Checks the named nodes. A resumed drain names none.
     pub fn check_targets(&self) -> Result<(), CliError> {
         if self.resume.is_some() { Ok(()) } else { self.act.what.nodes.targets().map(drop) }
     }
@@ -105,13 +105,13 @@ pub struct HowArgs {
 }
 
 impl HowArgs {
-    /// Overrides given by flags.
+    /// Overrides given as flags.
     fn overrides(&self) -> Overrides {
         let Self { take_over, try_blocked, ref overrides, .. } = *self;
         Overrides { guards: overrides.clone(), take_over, try_blocked }
     }
 
-    /// The guard rails of the file, with those of the flags over them.
+    /// Guard rails of the file, overridden by those given as flags.
     fn guards(&self) -> Result<Guards, GuardsError> {
         let mut guards = guards::read(self.guards.as_deref())?;
         guards.max_nodes = self.max_nodes.or(guards.max_nodes);
@@ -122,7 +122,7 @@ impl HowArgs {
     }
 }
 
-/// Drains, or resumes a drain.
+/// Drains nodes, or resumes a drain.
 pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let DrainActArgs { act: ActArgs { what, how }, resume } = args;
     match resume {
@@ -134,7 +134,7 @@ pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(),
     }
 }
 
-/// Prints the plan, or applies it.
+/// Prints the plan of an action, or applies it.
 pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let only_lists = matches!(&command, PlanCommand::Label(args) if args.list);
     if !how.enforce || only_lists {
@@ -154,7 +154,7 @@ pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs)
     session.run(approval, print).await
 }
 
-/// Prints a notice on standard error: standard output is for the report alone.
+/// Prints a notice on standard error, since standard output is only for the report.
 fn print_notice(notice: &OperationNotice) {
     let level = match notice.level {
         Severity::Info => "",

@@ -1,4 +1,4 @@
-//! The result of an action, with stable names (`docs/report.md`).
+//! The report of an applied action, with stable names (`docs/report.md`).
 
 use std::fmt::Write as _;
 
@@ -17,24 +17,24 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// One action that was applied. Every field is always there; what does not apply is null.
+/// An action that was applied. Every field is always present; values that do not apply are null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationReport {
-    /// `kordon.report/v1`: grows fields, never loses or renames one.
+    /// `kordon.report/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
-    /// Its id in the journal and on the nodes.
+    /// Id of the operation in the journal and on the nodes.
     /// Null if nothing was started because nothing would change.
     pub operation: Option<OperationId>,
     pub began: Timestamp,
     pub ended: Timestamp,
     /// `done`, `partly`, `timedOut`, `forbidden`, `claimedByOther` or `cancelled`.
     pub end: &'static str,
-    /// How far the pods are that it removes.
+    /// Progress of the pods that the operation removes.
     pub count: DrainCountReport,
     pub nodes: Vec<OperationNodeReport>,
     pub pods: Vec<OperationPodReport>,
-    /// The same in one line.
+    /// Summary in one line.
     #[serde(skip)]
     pub in_short: String,
 }
@@ -46,13 +46,13 @@ pub struct OperationNodeReport {
     /// `waits`, `written`, `unchanged`, `drains`, `verifying`, `drained`, `recorded` or `stopped`.
     pub stage: &'static str,
     pub text: String,
-    /// Whether this action cordoned it.
+    /// Whether this action cordoned the node.
     pub cordoned: bool,
-    /// How far the pods are that it removes from it.
+    /// Progress of the pods that the operation removes from the node.
     pub count: DrainCountReport,
 }
 
-/// How many pods a drain removes, and where they are: each pod is in one of the parts.
+/// Number of pods that a drain removes, divided into parts.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DrainCountReport {
@@ -80,9 +80,9 @@ pub struct OperationPodReport {
     pub node: Option<NodeName>,
     pub stage: &'static str,
     pub text: String,
-    /// How often it was asked to go.
+    /// Number of requests to remove the pod.
     pub tries: u32,
-    /// Whether it came to the node after the plan was made.
+    /// Whether the pod came to the node after the plan was made.
     pub late: bool,
 }
 
@@ -118,7 +118,7 @@ impl OperationReport {
         }
     }
 
-    /// The report of an approval that started nothing because nothing would change.
+    /// The report of an approval that started no operation, because nothing would change.
     pub fn unchanged(approval: &Approval, now: Timestamp) -> Self {
         let stage = NodeProgressStage::Unchanged;
         let node = |name: &NodeName| OperationNodeReport {
@@ -142,7 +142,7 @@ impl OperationReport {
     }
 }
 
-/// The report as people read it.
+/// Renders the report for people.
 pub fn render(report: &OperationReport, out: &mut Page) {
     let took = report.ended.since(report.began);
     let operation = report.operation.as_deref().unwrap_or("no operation");

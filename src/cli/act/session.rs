@@ -1,4 +1,4 @@
-//! A cluster that an operation is about to write to, and the operator at the terminal.
+//! A session for an operation that writes to a cluster, with the operator at the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -33,7 +33,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Whether there is a terminal to ask on, or `--yes` agreed in advance.
+/// Whether the operator can be asked on a terminal, or agreed in advance with `--yes`.
 fn operator(how: &HowArgs) -> Operator {
     if how.yes {
         Operator::AgreedInAdvance
@@ -44,7 +44,7 @@ fn operator(how: &HowArgs) -> Operator {
     }
 }
 
-/// Fails before anything is asked of the cluster where an approval would fail after it.
+/// Fails early if the operator can neither be asked nor agreed in advance, before any request to the cluster.
 pub fn require_operator(how: &HowArgs) -> Result<(), CliError> {
     match operator(how) {
         Operator::Present | Operator::AgreedInAdvance => Ok(()),
@@ -52,36 +52,36 @@ pub fn require_operator(how: &HowArgs) -> Result<(), CliError> {
     }
 }
 
-/// Whether an operation may move pods, so that where they land can be asked.
+/// Whether an operation may move pods, so that placements can be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
     Pods,
     Nothing,
 }
 
-/// A connection with all that the plan is made of, and the journal of its cluster.
+/// A connection with everything that the plan needs, and the journal of the cluster.
 pub struct OperationSession {
     pub known: OneShot,
     pub context: WriteContext,
     guards: Guards,
-    /// How long the cluster's objects may take, whenever they are read.
+    /// Flags that limit how long reading the cluster's objects may take.
     print: PrintArgs,
     config: Config,
     source: Source,
-    /// The lock of the operation once it has started.
+    /// Lock of the operation, once it has started.
     lock: Option<OperationLock>,
 }
 
-/// What is watched until the operation ends.
+/// The part of the cluster that is watched until the operation ends.
 enum Source {
-    /// Everything, to place pods.
+    /// Everything, for placements.
     Whole,
-    /// What the operation changes, once it is known what that is.
+    /// The objects that the operation changes, once its action is known.
     Scopes { action: Option<Action> },
 }
 
 impl OperationSession {
-    /// Connects. What the operation depends on is [read](Self::read) once it is known.
+    /// Connects. The objects that the operation depends on are [read](Self::read) once its action is known.
     pub async fn connect(
         places: Placing,
         print: &PrintArgs,
@@ -112,7 +112,7 @@ impl OperationSession {
         Ok(Self { known, context, guards, print: print.clone(), config, source, lock: None })
     }
 
-    /// Resolves the selectors of a target, and reads what the action depends on.
+    /// Resolves the selectors of a target, and reads the objects that the action depends on.
     pub async fn resolve(&mut self, target: &PlanTarget) -> Result<Action, CliError> {
         let selection = |_: &Model, namespace: &str| target.selection(namespace);
         if let Source::Scopes { .. } = self.source {
@@ -131,8 +131,8 @@ impl OperationSession {
         Ok(action)
     }
 
-    /// Reads what an action depends on, and watches what it changes. For an undo that is an uncordon: both change nodes
-    /// alone.
+    /// Reads the objects that an action depends on, and watches those that it changes. An undo passes an uncordon,
+    /// which also changes only nodes.
     pub async fn read(&mut self, action: Action) -> Result<(), CliError> {
         if let Source::Scopes { action: watched } = &mut self.source {
             *watched = Some(action);
@@ -140,7 +140,7 @@ impl OperationSession {
         self.bring_up_to_date().await
     }
 
-    /// Reads again what is not watched.
+    /// Reads unwatched objects again, and applies changes of watched ones.
     async fn bring_up_to_date(&mut self) -> Result<(), CliError> {
         let rules = EvictionRules::from(&self.known.model.settings);
         match &self.source {
@@ -186,7 +186,7 @@ impl OperationSession {
         }
     }
 
-    /// Prints the drains on this context that were interrupted.
+    /// Prints the interrupted drains of this context.
     pub fn report_interrupted(&self) {
         let Ok(interrupted) = self.context.interrupted() else { return };
         for prior in interrupted {
@@ -201,7 +201,7 @@ impl OperationSession {
         }
     }
 
-    /// Gets the approval, runs the operation to its end, and prints its report.
+    /// Gets the approval, runs the operation to its end, and prints the report.
     pub async fn run(mut self, mut approval: Approval, print: &PrintArgs) -> Result<(), CliError> {
         decide(&mut approval, &mut self).await;
         let unchanged = report::OperationReport::unchanged(&approval, self.now());
@@ -243,7 +243,7 @@ impl OperationSession {
         let progress = run.operation.progress();
         let ended = run.operation.ended();
         let end = ended.unwrap_or(OperationEnd::Cancelled);
-        // An operation that was stopped has no end in the journal: requests in flight may still be done.
+        // An operation that was stopped gets no end in the journal, because requests in flight may still succeed.
         if ended.is_some() {
             lock.record_end(end, progress.in_short(), clock).await?;
         }
@@ -253,7 +253,7 @@ impl OperationSession {
         Ok((report::OperationReport::new(&progress, end, clock.now()), end))
     }
 
-    /// Does something while what the watches report is applied, so that nothing is decided on old data after it.
+    /// Applies watch events during `work`, so that no later decision uses outdated data.
     async fn while_watching<T>(&mut self, work: impl Future<Output = T>) -> T {
         let OneShot { model, feeds, clock, .. } = &mut self.known;
         let mut is_watching = true;
@@ -326,11 +326,11 @@ impl ApprovalHost for OperationSession {
     }
 }
 
-/// What would be done, and what the question says about it.
+/// Lines of the plan or undo, and of the question about it.
 fn shown(approval: &Approval, question: &Question) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(plan) = approval.plan() {
-        // It is made for a terminal; each line is cleaned by itself.
+        // The table is made for a terminal. Each line is sanitized again on its own.
         lines.extend(table_of(plan).lines().map(str::to_owned));
     }
     if let Some(undo) = approval.undo_proposal() {

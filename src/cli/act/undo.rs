@@ -1,4 +1,4 @@
-//! `kordon drain --resume`, `kordon undo`: operations of the journal.
+//! `kordon drain --resume` and `kordon undo`: operations of the journal.
 
 use clap::Args;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub struct UndoArgs {
     print: PrintArgs,
 }
 
-/// Resumes a drain that was interrupted.
+/// Resumes an interrupted drain.
 pub async fn resume(
     id: Option<OperationId>,
     print: &PrintArgs,
@@ -57,12 +57,12 @@ pub async fn resume(
     session.run(approval, print).await
 }
 
-/// The nodes that an operation was about.
+/// Names of the nodes that an operation was for.
 fn names(prior: &PriorOperation) -> Vec<NodeName> {
     prior.nodes.iter().map(|(node, _)| node.clone()).collect()
 }
 
-/// The only interrupted drain.
+/// Returns the interrupted drain if there is exactly one.
 fn only(mut interrupted: Vec<PriorOperation>) -> Result<PriorOperation, CliError> {
     match interrupted.len() {
         0 => Err(CliError::NothingTo("resume: no drain was interrupted")),
@@ -75,7 +75,7 @@ fn only(mut interrupted: Vec<PriorOperation>) -> Result<PriorOperation, CliError
     }
 }
 
-/// Undoes what an operation changed on nodes, as far as nobody has changed it since.
+/// Undoes an operation's changes of nodes, except those that were changed since.
 pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let UndoArgs { operation, how, print } = args;
     if how.enforce {
@@ -101,15 +101,15 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
     session.run(approval, &print).await
 }
 
-/// What an undo would write.
+/// The writes of an undo.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UndoReport {
     schema: &'static str,
     operation: OperationId,
-    /// The writes, and with `--dry-run=server` the server's answers to them.
+    /// Writes, with the server's answers for `--dry-run=server`.
     writes: Vec<UndoWriteReport>,
-    /// What stays as it is, because somebody has changed it since.
+    /// What stays, because it was changed since.
     kept: Vec<String>,
 }
 
@@ -122,7 +122,7 @@ struct UndoWriteReport {
     dry_run_result: Option<String>,
 }
 
-/// Prints what an undo would write.
+/// Prints the writes of an undo.
 async fn preview_undo(
     proposal: &UndoProposal,
     print: &PrintArgs,

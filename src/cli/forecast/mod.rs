@@ -1,4 +1,4 @@
-//! `kordon forecast`, and the failure of nodes or of a zone.
+//! `kordon forecast`, and what-ifs for nodes and zones.
 
 mod report;
 mod table;
@@ -75,7 +75,7 @@ pub struct ZoneFailureArgs {
     horizon: HorizonArgs,
 }
 
-/// A node, and how long from now something happens to it.
+/// A node, and the time from now at which something happens to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NodeIncident {
     node: NodeName,
@@ -84,7 +84,7 @@ struct NodeIncident {
 
 const MAX_HORIZON: Span = Span::from_secs(24 * 3600);
 
-/// Predicts what happens if nobody intervenes, under the assumptions of the arguments.
+/// Predicts what happens if nobody acts, under the assumptions of the arguments.
 pub async fn run(args: ForecastArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let shot = args.horizon.ask(connection).await?;
     let mut incidents = Vec::new();
@@ -128,12 +128,12 @@ pub async fn zone_failure(args: ZoneFailureArgs, connection: ConnectionArgs) -> 
 }
 
 impl HorizonArgs {
-    /// Reads what a forecast needs of the cluster.
+    /// Reads the objects that a forecast needs.
     async fn ask(&self, connection: ConnectionArgs) -> Result<OneShot, CliError> {
         OneShot::ask_for(&self.once, &FeedKind::PREDICTION, connection).await
     }
 
-    /// Predicts under the assumptions and prints it; of a failure only what would not have happened anyway.
+    /// Prints a forecast under assumptions. For a failure, it only has what would not happen anyway.
     fn print(
         self,
         shot: OneShot,
@@ -164,7 +164,7 @@ impl HorizonArgs {
             succession,
         };
         self.once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
-        // What becomes of the pods is what a failure is asked about; a forecast also tells of nodes.
+        // A failure is about pods, so unknown pods are an error. A forecast is also about nodes.
         let gaps = if failing.is_some() { subject.gaps() } else { Gaps::default() };
         shot.done()?;
         if gaps.is_empty() {
@@ -182,7 +182,7 @@ fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
     }
 }
 
-/// The zone of this name: with its region, without it, or as the dashboard shortens it.
+/// The zone with this name: with or without its region, or as the dashboard shortens it.
 fn zone_named(name: &str, zones: &BTreeSet<ZoneKey>) -> Result<ZoneKey, CliError> {
     let short = ZoneNames::of(zones.iter());
     let names: [&dyn Fn(&ZoneKey) -> String; 4] = [

@@ -21,18 +21,18 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// What the report needs beside the forecast.
+/// Inputs of the report besides the forecast.
 pub struct ForecastSubject<'a> {
     pub engine: &'a Engine,
     pub cluster: &'a Cluster,
     pub failing: Option<&'a BTreeSet<NodeName>>,
     pub now: Timestamp,
-    /// What replaces the pods that are deleted or no longer run, and the nodes that receive the replacements.
+    /// Successors of pods that are deleted or no longer run, and the nodes that receive them.
     pub succession: Succession,
 }
 
 impl ForecastSubject<'_> {
-    /// What is missing of the pods that the prediction is about: of a failure, those of the nodes.
+    /// Gaps in the pods that the prediction is about; for a failure, those on the failing nodes.
     pub fn gaps(&self) -> Gaps {
         let of_nodes = |nodes: &BTreeSet<NodeName>| nodes.iter().cloned().map(Scope::PodsOn).collect();
         let scopes: Vec<Scope> = self.failing.map_or_else(|| vec![Scope::Pods], of_nodes);
@@ -40,7 +40,7 @@ impl ForecastSubject<'_> {
     }
 }
 
-/// One report. Every field is always present; what is not known is null.
+/// A forecast. Every field is always present; unknown values are null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ForecastReport {
@@ -48,32 +48,33 @@ pub struct ForecastReport {
     pub schema: &'static str,
     pub taken_at: Timestamp,
     pub until: Timestamp,
-    /// `live`, `assumed`, `disconnected` or `noController`: predictions exist in the first two only.
+    /// `live`, `assumed`, `disconnected` or `noController`. Only the first two have predictions.
     pub confidence: &'static str,
     pub assumptions: Vec<String>,
-    /// What the report rests on and what is not known as it is now: without pods, everything about them is null.
+    /// Kinds that the report depends on and that are unknown or outdated. If pods are unknown, everything about them is
+    /// null.
     pub unknown: Vec<GapReport>,
-    /// The same, for the table.
+    /// The same gaps, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
-    /// Whether what replaces the pods would be the same if everything were known.
+    /// Whether replacements would be the same if everything were known.
     pub definite: bool,
     pub totals: ForecastTotalsReport,
-    /// The counts of outcomes, for the table; none where pods are not known.
+    /// Counts of outcomes, for the table; `None` if pods are unknown.
     #[serde(skip)]
     pub counts: Option<SuccessionCounts>,
     pub zones: Vec<ForecastZoneReport>,
-    /// In order of time. Of a failure, only what would not have happened anyway.
+    /// Steps in order of time. For a failure, only what would not happen anyway.
     pub steps: Vec<ForecastStepReport>,
-    /// Taints that upstream's own timing leaves open; `steps` has none of them.
+    /// Taints that depend on upstream's own timing. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaintsReport>,
-    /// Of a failure, the pods of the failing nodes that are not deleted.
+    /// For a failure: pods on the failing nodes that are not deleted.
     pub staying: Option<Vec<StayingReport>>,
-    /// What replaces the pods that are deleted, and those of lost nodes that are not.
+    /// Replacements of deleted pods, and of pods on lost nodes that are not deleted.
     pub replacements: Option<Vec<ReplacementReport>>,
-    /// The nodes that receive replacements.
+    /// Nodes that receive replacements.
     pub receivers: Option<Vec<ReceiverReport>>,
-    /// What was not considered of where replacements land: `sampled`, `oneSample` and the other words of `kordon plan`.
+    /// Aspects that placements ignore: `sampled`, `oneSample` and the other words of `kordon plan`.
     pub placement_caveats: Option<Vec<&'static str>>,
 }
 
@@ -91,17 +92,17 @@ pub struct ForecastTotalsReport {
     pub waiting: Option<usize>,
     pub not_evicted: Option<usize>,
     pub lost: Option<usize>,
-    /// The pods that are deleted or whose node is lost.
+    /// Number of pods that are deleted or whose node is lost.
     pub pods: Option<usize>,
-    /// Of these pods how many have which outcome; they add up to `pods`.
+    /// Numbers of these pods by outcome; they add up to `pods`.
     pub outcomes: Option<OutcomeCountsReport>,
-    /// What becomes of pods elsewhere that are preempted for them.
+    /// Numbers of preempted pods on other nodes by outcome.
     pub preempted: Option<OutcomeCountsReport>,
-    /// How many of all of them have nowhere to run.
+    /// Number of pods among all of them that have nowhere to run.
     pub nowhere: Option<usize>,
 }
 
-/// How many pods have which outcome, by its word; outcomes that no pod has are left out.
+/// Numbers of pods by the word of their outcome. Outcomes without pods are left out.
 type OutcomeCountsReport = BTreeMap<&'static str, usize>;
 
 /// A zone now and at the end of the forecast.
@@ -115,7 +116,7 @@ pub struct ForecastZoneReport {
     pub state: &'static str,
     pub not_ready_at_end: usize,
     pub state_at_end: &'static str,
-    /// Nodes that get the NoExecute taint, per second.
+    /// Nodes that are tainted NoExecute per second.
     pub eviction_rate_at_end: f32,
 }
 
@@ -127,20 +128,20 @@ pub struct ForecastStepReport {
     /// `unknown`, `noExecute`, `delete`, or `remove` (the object, by the pod garbage collector).
     pub r#type: &'static str,
     pub node: NodeName,
-    /// The taint's key, for `noExecute`.
+    /// Key of the taint, for `noExecute`.
     pub taint: Option<String>,
     pub namespace: Option<String>,
     pub pod: Option<String>,
-    /// How many pods leave the endpoints of their Services with it.
+    /// Number of pods that leave the endpoints of their Services.
     pub pods_not_ready: usize,
-    /// The probability that it happens at this time, from 0 to 1.
+    /// Probability that the step happens at this time, from 0 to 1.
     pub probability: f64,
-    /// The nodes that wait for the token; empty if nothing is left to chance.
+    /// Nodes that wait for the token; empty if the step does not depend on chance.
     pub among: Vec<NodeName>,
     pub why: Why,
 }
 
-/// Nodes of a zone that may get the NoExecute taint before the zone's new state takes effect.
+/// Nodes of a zone that may be tainted NoExecute before the zone's new state takes effect.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UncertainTaintsReport {
@@ -167,18 +168,18 @@ pub struct ReplacementReport {
     /// The pod that is replaced.
     pub pod: String,
     pub node: NodeName,
-    /// When its replacement is created; null: never, or not within the forecast.
+    /// When the replacement is created; null if never, or not within the forecast.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
     /// `node`, `unknown`, `pending`, `waiting`, `notEvicted` or `lost`.
     pub landing: &'static str,
-    /// What becomes of the pod, as in `kordon status`.
+    /// Outcome of the pod, as in `kordon status`.
     pub outcome: &'static str,
     pub outcome_text: String,
     pub landing_node: Option<NodeName>,
     pub landing_reason: Option<String>,
     pub ready_in_seconds: Option<f64>,
-    /// What to know of its eviction by a taint.
+    /// Notes about the pod's eviction by a taint.
     pub notes: Vec<String>,
     pub help: Vec<String>,
 }
@@ -194,7 +195,7 @@ impl ForecastReport {
         let SuccessionCounts { outcomes, preempted, .. } = counts;
         let knows_pods = subject.gaps().is_empty();
         let range = knows_pods.then(|| forecast.deleted(subject.cluster));
-        // Where pods land depends on all pods.
+        // Placements depend on all pods.
         let places = subject.cluster.gaps([FeedKind::Pods]).unknown().is_empty();
         let gaps = succession_gaps(subject.cluster);
         let count =
@@ -243,7 +244,7 @@ impl ForecastReport {
     }
 }
 
-/// The assumptions in words; nodes with the same incident at the same time share one line.
+/// Assumptions as text. Nodes with the same incident at the same time share a line.
 fn assumption_lines(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
     let mut groups: BTreeMap<(Timestamp, IncidentKind), Vec<&str>> = BTreeMap::new();
     for Incident { at, node, kind } in &assumptions.incidents {

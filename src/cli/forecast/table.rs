@@ -17,7 +17,7 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
+/// Renders the report. Control characters in text from the cluster are made visible.
 pub fn render(report: &ForecastReport, out: &mut Page) {
     let totals = &report.totals;
     let ahead = report.until.since(report.taken_at);
@@ -105,7 +105,7 @@ fn zones(out: &mut Page, report: &ForecastReport) {
         .print(out);
 }
 
-/// `Unknown, 3 pods leave their endpoints`
+/// Text of a step: `Unknown, 3 pods leave their endpoints`.
 fn event(step: &ForecastStepReport) -> String {
     let event = match step.r#type {
         "unknown" if step.pods_not_ready > 0 => format!("Unknown, {}", leave_endpoints(step.pods_not_ready)),
@@ -132,7 +132,7 @@ fn replacements(out: &mut Page, report: &ForecastReport) {
         .print(out);
 }
 
-/// Where it lands, and below that what is to be noted and what would help.
+/// Where a replacement is placed, with notes and proposals on further lines.
 fn lands_on(replacement: &ReplacementReport) -> Vec<String> {
     let reason = replacement.landing_reason.as_deref().unwrap_or_default();
     let lands_on = match (&replacement.landing_node, replacement.landing) {

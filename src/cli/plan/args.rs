@@ -1,4 +1,4 @@
-//! The arguments of `kordon plan` and of the operations themselves: kubectl's words and flags.
+//! Arguments of `kordon plan` and of the actions, with kubectl's words and flags.
 
 use std::time::Duration;
 
@@ -106,17 +106,17 @@ pub enum PlacementMode {
 }
 
 impl PrintArgs {
-    /// Starts to wait for the cluster's objects.
+    /// Starts the time limit for the cluster's objects.
     pub fn patience(&self) -> Patience {
         Patience::start(self.list_timeout, "--list-timeout")
     }
 
-    /// Whether the server is asked for its answers to the writes.
+    /// Whether the server is asked to validate the writes.
     pub fn validates(&self) -> bool {
         self.dry_run == DryRunMode::Server
     }
 
-    /// The flag that says that nothing is to be written.
+    /// The flag that forbids writes, if given.
     pub fn writes_nothing(&self) -> Option<&'static str> {
         match self.dry_run {
             DryRunMode::Client | DryRunMode::Server => Some("--dry-run"),
@@ -278,7 +278,7 @@ impl PlanCommand {
 }
 
 impl PlanArgs {
-    /// Checks the objects that an operation names.
+    /// Checks the objects that the operation names.
     pub fn check_targets(&self) -> Result<(), CliError> {
         match &self.subject {
             PlanSubject::Operation(PlanCommand::Label(args)) => args.check_targets(),
@@ -322,7 +322,7 @@ impl LabelArgs {
         }
     }
 
-    /// The nodes whose labels are listed.
+    /// Nodes whose labels are listed.
     pub fn listed(&self) -> Result<NodeTargets, CliError> {
         let (nodes, edits) = node_words(&self.words, LabelEdits::is_word, "label")?;
         if let Some(edit) = edits.first() {
@@ -361,7 +361,8 @@ impl PodsArgs {
         PodTargets::new(pod_words(&self.words)?, selector, fields, self.all_namespaces, missing)
     }
 
-    /// The grace period by kubectl's rules (upstream `DeleteOptions.Complete`).
+    /// Options of an eviction or deletion, with the grace period by kubectl's rules (upstream
+    /// `DeleteOptions.Complete`).
     fn options(&self) -> Result<RemovalOptions, CliError> {
         let grace = match (self.force, self.now, self.grace_period) {
             (true, _, 1..) => {
@@ -402,12 +403,12 @@ fn waits(text: &str) -> Result<bool, String> {
     }
 }
 
-/// kubectl's grace period: a negative one is none.
+/// Converts kubectl's grace period; a negative one means the pods' own.
 fn grace_period(grace: i64) -> Option<Span> {
     (grace >= 0).then(|| Span::from_secs(grace))
 }
 
-/// kubectl's timeout: zero is none.
+/// Converts kubectl's timeout; zero means none.
 fn limit(timeout: Duration) -> Option<Span> {
     Some(Span::from(timeout)).filter(|timeout| *timeout > Span::ZERO)
 }

@@ -1,4 +1,4 @@
-//! `kordon label --list`: prints labels as kubectl does.
+//! `kordon label --list`: prints labels in kubectl's format.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::cli::{
     page::shown,
 };
 
-/// Prints the labels of nodes, one in a line; of several nodes, each below a line with its name.
+/// Prints the labels of nodes, one per line. With several nodes, a line with the node's name precedes its labels.
 pub async fn list(args: &LabelArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let targets = args.listed()?;
     let patience = args.print().patience();

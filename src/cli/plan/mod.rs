@@ -1,4 +1,4 @@
-//! `kordon plan`: previews an operation over the cluster as it is now. Nothing is written.
+//! `kordon plan`: previews an operation on the present cluster. Nothing is written.
 
 mod args;
 mod labels;
@@ -80,12 +80,12 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     }
 }
 
-/// Prints that the outcome of a plan is not known, for scripts; the error says it to people.
+/// Reports that the outcome of a plan is unknown: a report for programs, and an error.
 fn refuse(action: &Action, gaps: Gaps, print: &PrintArgs, shot: OneShot) -> Result<(), CliError> {
     if !print.output.is_for_people() {
         print.output.print(&UnknownPlanReport::new(action, &gaps, shot.at), |_, _| {})?;
     }
-    // What was not listed in time is better said by what was waited for.
+    // For objects that were not listed in time, the timeout is the clearer error.
     if !gaps.needs_permission() {
         shot.done()?;
     }
@@ -97,7 +97,7 @@ pub fn unknown_plan(gaps: Gaps) -> CliError {
     CliError::Unknown { what: "plan refused, its outcome is unknown".into(), gaps }
 }
 
-/// The error for an object that a plan names and the cluster does not have.
+/// The error for an object that a plan names and that does not exist.
 pub fn not_found(error: PlanError) -> CliError {
     match error {
         PlanError::NoSuchNode { names, meant } => missing("node", &names, &meant),
@@ -111,7 +111,7 @@ fn missing<T: ToString>(kind: &str, names: &[T], meant: &[T]) -> CliError {
     CliError::NotFound { what: format!("{kind} {}", text(names).join(", ")), meant: text(meant) }
 }
 
-/// A plan as a table.
+/// Formats a plan as a table.
 pub fn table_of(plan: &Plan) -> String {
     let mut page = Page::default();
     table::render(&PlanReport::new(plan), &mut page);

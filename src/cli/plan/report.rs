@@ -20,7 +20,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// One plan. Every field is always present; what is not known, or never happens, is null.
+/// A plan. Every field is always present; what is unknown or never happens is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanReport {
@@ -33,18 +33,18 @@ pub struct PlanReport {
     pub server_version: String,
     /// `completes`, `unknown`, `stalls`, `blocked` or `refused`.
     pub outcome: &'static str,
-    /// Whether the outcome is the same whatever is not known.
+    /// Whether unknown objects cannot change the outcome.
     pub definite: bool,
-    /// The parts of the plan that rest on objects which are not known as they are now.
+    /// Parts of the plan that depend on unknown or outdated objects.
     pub unknown: Vec<PlanGapReport>,
-    /// The flags that the plan needs to start.
+    /// Flags that the plan needs to start.
     pub required_flags: Vec<String>,
     pub totals: PlanTotalsReport,
     pub nodes: Vec<PlanNodeReport>,
     pub pods: Vec<PlanPodReport>,
-    /// The nodes that receive pods; null if it is unknown where pods land.
+    /// Nodes that receive pods; null if placements are unknown.
     pub receivers: Option<Vec<ReceiverReport>>,
-    /// Pending pods that the plan lets the scheduler place; null if that is unknown.
+    /// Pending pods that the plan allows the scheduler to place; null if unknown.
     pub arrivals: Option<Vec<ArrivalReport>>,
     /// Null if budgets are unknown.
     pub budgets: Option<Vec<BudgetReport>>,
@@ -54,7 +54,7 @@ pub struct PlanReport {
     pub permissions: Vec<PermissionReport>,
     pub undo: Vec<UndoReport>,
     pub assumptions: Vec<&'static str>,
-    /// What may change what happens to its pods, and is not modelled.
+    /// Effects on the plan's pods that are not modelled.
     pub not_modelled: Vec<NotModelledReport>,
 }
 
@@ -65,7 +65,7 @@ pub struct NotModelledReport {
     /// `storageCapacityScoring`.
     pub r#type: &'static str,
     pub text: String,
-    /// How many pods of the plan it may concern.
+    /// Number of pods of the plan that it may affect.
     pub pods: usize,
 }
 
@@ -76,7 +76,7 @@ pub struct PlanTotalsReport {
     pub changed_nodes: usize,
     pub refused_nodes: usize,
     pub pods: usize,
-    /// How many pods have which outcome, by its word; the numbers add up to `pods`.
+    /// Numbers of pods by the word of their outcome; they add up to `pods`.
     pub outcomes: BTreeMap<&'static str, usize>,
     pub leave_now: usize,
     pub leave_later: usize,
@@ -84,17 +84,17 @@ pub struct PlanTotalsReport {
     pub stay: usize,
     pub wait: usize,
     pub blocked: usize,
-    /// Leave unless something that is not known forbids it.
+    /// Pods that leave unless something unknown forbids it.
     pub undecided: usize,
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
-    /// This and the next two are null if it is unknown where pods land.
+    /// Null if placements are unknown, as are the next two.
     pub placed: Option<usize>,
     pub pending: Option<usize>,
     pub preempted: Option<usize>,
     pub ends: WindowReport,
-    /// When it likely completes if everything undecided leaves at once; null where nothing is undecided.
+    /// Likely end if everything undecided leaves at once; null if nothing is undecided.
     pub not_before_seconds: Option<f64>,
 }
 
@@ -130,7 +130,7 @@ pub struct DrainReport {
     pub ends: WindowReport,
     pub after_blocked_node: bool,
     pub blocked_by: Option<String>,
-    /// Null where it is not known.
+    /// Number of pods that remain; null if unknown.
     pub remaining: Option<usize>,
 }
 
@@ -144,30 +144,30 @@ pub struct PlanPodReport {
     pub owner_kind: Option<String>,
     pub owner_name: Option<String>,
     pub verdict: &'static str,
-    /// What becomes of the pod, as in `kordon status`.
+    /// Outcome of the pod, as in `kordon status`.
     pub outcome: &'static str,
     pub outcome_text: String,
-    /// The verdict if all required flags are given.
+    /// Verdict if all required flags are given.
     pub verdict_with_flags: &'static str,
     pub text: String,
     pub required_flags: Vec<String>,
     pub budget: Option<String>,
-    /// Why no controller recreates it.
+    /// Why no controller recreates the pod.
     pub lost_reason: Option<&'static str>,
     pub warnings: Vec<&'static str>,
-    /// The HTTP status with which the server would answer an eviction now.
+    /// HTTP status that an eviction would get now.
     pub eviction_status: Option<u16>,
     pub eviction_message: Option<String>,
     pub leaves: WindowReport,
     pub deleted: WindowReport,
     pub times_out_in_seconds: Option<f64>,
-    /// The quota that refuses its replacement at first.
+    /// The quota that refuses the replacement at first.
     pub quota_refusal: Option<QuotaRefusalReport>,
     /// `node`, `pending` or `unknown`.
     pub landing: Option<&'static str>,
     pub landing_node: Option<NodeName>,
     pub landing_reason: Option<String>,
-    /// How that was decided; null if nothing is to be placed.
+    /// How the placement was decided; null if nothing has to be placed.
     pub placement: Option<PlacementReport>,
     pub ready_again_in_seconds: Option<f64>,
     /// `guess`, `declared`, `measured` or `certain`.
@@ -186,14 +186,14 @@ pub struct QuotaRefusalReport {
     pub until_seconds: Option<f64>,
 }
 
-/// A Pending pod that finds a node.
+/// A Pending pod that can be placed.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ArrivalReport {
     pub namespace: String,
     pub pod: String,
     pub node: NodeName,
-    /// Why there.
+    /// Why it is placed on this node.
     pub text: String,
 }
 
@@ -207,7 +207,7 @@ pub struct BudgetReport {
     pub after: NumbersReport,
     pub stale: bool,
     pub sync_failure: Option<String>,
-    /// The numbers of the budget's status, if they differ from those computed from the pods.
+    /// Numbers in the budget's status, if they differ from those computed from the pods.
     pub status: Option<NumbersReport>,
 }
 
@@ -248,10 +248,10 @@ pub struct PlanStepReport {
     pub content_type: &'static str,
     pub body: Value,
     pub text: String,
-    /// The server's answer to it as a dry run; null if it was not asked.
+    /// The server's answer to the write as a dry run; null if it was not asked.
     pub dry_run_result: Option<&'static str>,
     pub dry_run_message: Option<String>,
-    /// Whether the plan predicted that answer.
+    /// Whether the plan predicted this answer.
     pub as_planned: Option<bool>,
 }
 
@@ -274,7 +274,7 @@ pub struct UndoReport {
     pub changes: Vec<String>,
 }
 
-/// A plan whose outcome is not known: there is nothing else in it.
+/// A plan whose outcome is unknown. It has no other fields.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnknownPlanReport {
@@ -287,7 +287,7 @@ pub struct UnknownPlanReport {
     unknown: Vec<PlanGapReport>,
 }
 
-/// A part of a plan, and what it rests on.
+/// A part of a plan, and the kinds it depends on that are unknown or outdated.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanGapReport {
@@ -359,7 +359,7 @@ impl PlanReport {
 }
 
 impl PlanReport {
-    /// Adds the server's answers to the writes of the plan.
+    /// Adds the server's answers to the plan's writes.
     pub fn add_answers(&mut self, answers: &ValidationAnswers) {
         for (index, step) in self.steps.iter_mut().enumerate() {
             let Some(ValidationAnswer { outcome, as_planned }) = answers.at(index) else { continue };
@@ -410,7 +410,7 @@ fn window(window: Window, made: Timestamp) -> WindowReport {
     }
 }
 
-/// Seconds to the millisecond.
+/// Seconds from `made` to `at`, rounded to milliseconds.
 fn seconds(at: Timestamp, made: Timestamp) -> f64 {
     (at.since(made).as_secs_f64() * 1000.0).round() / 1000.0
 }

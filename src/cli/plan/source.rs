@@ -1,5 +1,5 @@
-//! What the plan of the command line is made from: the parts of the cluster that the action needs, and for the
-//! placement of pods the whole cluster.
+//! Inputs of a plan on the command line: the parts of the cluster that the action needs; for placements, the whole
+//! cluster.
 
 use super::{
     args::{PlacementMode, PrintArgs},
@@ -18,30 +18,30 @@ use crate::{
 use kordon_core::{engine::Settings, plan::EvictionRules};
 use kordon_time::Span;
 
-/// With more pods than this the lists take longer than anybody waits.
+/// Number of pods above which `auto` skips placements, since the lists would take too long.
 const MANY_PODS: usize = 20_000;
 
-/// How long `auto` waits for the lists.
+/// Time limit of `auto` for the lists.
 const AUTO_PATIENCE: Span = Span::from_secs(2);
 
-/// A cluster to make a plan over.
+/// The state of the cluster that a plan is made from.
 pub struct PlanSource {
     pub shot: OneShot,
     pub landings: Landings,
 }
 
-/// Whether landings can be worked out.
+/// Whether placements can be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landings {
     Known,
-    /// The action moves no pods.
+    /// Not needed, because the action moves no pods.
     None,
-    /// They are left out: the flag, and why.
+    /// Left out; the text is the flag and the reason.
     LeftOut(&'static str),
 }
 
 impl PlanSource {
-    /// Connects, and reads what the plan needs.
+    /// Connects, and reads the objects that the plan needs.
     pub async fn read(
         target: &PlanTarget,
         print: &PrintArgs,
@@ -76,7 +76,7 @@ impl PlanSource {
     }
 }
 
-/// The settings of the cluster's controllers, read where a plan depends on them; else upstream's defaults.
+/// Settings of the cluster's controllers, if the plan depends on them; otherwise upstream's defaults.
 pub async fn settings(
     target: &PlanTarget,
     print: &PrintArgs,
@@ -90,12 +90,12 @@ pub async fn settings(
     }
 }
 
-/// Says which flag has where pods land left out.
+/// Records the flag because of which placements are left out.
 pub fn leave_out_placement(shot: &mut OneShot, flag: &'static str) {
     shot.leave_out(flag, FeedKind::PLACEMENT.into_iter().chain([FeedKind::Pods, FeedKind::Namespaces]));
 }
 
-/// The whole cluster, to place pods over; or why placement is left out.
+/// Lists the whole cluster for placements, or returns why placements are left out.
 pub async fn whole(
     connection: &Connection,
     placement: PlacementMode,
@@ -121,6 +121,6 @@ pub async fn whole(
     }
 }
 
-/// All that plans are made of.
+/// Kinds that plans with placements need.
 const ALL: Watched<'static> =
     Watched { kinds: &FeedKind::ALL, wanted: &FeedKind::PREDICTION, no_pods: false };

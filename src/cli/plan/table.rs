@@ -13,7 +13,7 @@ use super::{
 use kordon_core::plan::{PodCount, words};
 use kordon_time::Span;
 
-/// Renders the plan; control characters in text from the cluster are shown, not sent to the terminal.
+/// Renders the plan. Control characters in text from the cluster are made visible.
 pub fn render(report: &PlanReport, out: &mut Page) {
     summary(out, report);
     let unchanged = match report.action {
@@ -25,7 +25,7 @@ pub fn render(report: &PlanReport, out: &mut Page) {
     pods(out, report);
     placements(out, report);
     budgets(out, report);
-    // What is unknown stands above.
+    // Warnings about unknown objects are printed above.
     let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
     PageTable::new(&warnings.collect::<Vec<_>>()).key("WARNING", |warning| warning.text.clone()).print(out);
     PageTable::new(&report.not_modelled)
@@ -139,7 +139,7 @@ struct Answer {
     message: String,
 }
 
-/// The server's answers to the writes, if it was asked.
+/// Prints the server's answers to the writes, if it was asked.
 fn answers(out: &mut Page, report: &PlanReport) {
     let answered = report.steps.iter().filter_map(|step| {
         let as_planned = match step.as_planned {
@@ -184,7 +184,7 @@ fn ends(window: &WindowReport) -> String {
     )
 }
 
-/// A node's change; `unchanged` says why there is none.
+/// Change of a node; `unchanged` is the text if there is none.
 fn change(node: &PlanNodeReport, unchanged: &str) -> String {
     match (&node.text, node.change) {
         (Some(text), _) => format!("refused: {text}"),
@@ -225,7 +225,7 @@ fn lands_on(pod: &PlanPodReport) -> String {
     }
 }
 
-/// Pods that stay Pending and how to place them, preempted pods, and the load of the nodes that receive pods.
+/// Prints proposals for pods that stay Pending, preempted pods, and the load of the nodes that receive pods.
 fn placements(out: &mut Page, report: &PlanReport) {
     let (mut preempted, mut caveats) = (Vec::new(), BTreeSet::new());
     for pod in &report.pods {

@@ -1,4 +1,4 @@
-//! The nodes and pods of an operation, as kubectl's arguments name them.
+//! Nodes and pods of an operation, in the notation of kubectl's arguments.
 
 use std::{collections::BTreeSet, fmt::Display};
 
@@ -9,7 +9,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// An operation that was parsed and checked; its selectors are not resolved yet.
+/// An operation that was parsed and checked, with unresolved selectors.
 #[derive(Debug)]
 pub enum PlanTarget {
     Cordon(NodeTargets),
@@ -22,7 +22,7 @@ pub enum PlanTarget {
 }
 
 impl PlanTarget {
-    /// The action on the objects that the selectors match now.
+    /// The action, for the objects that the selectors match now.
     pub fn action(&self, cluster: &Cluster, namespace: &str) -> Action {
         match self {
             Self::Cordon(targets) => Action::Cordon { nodes: targets.names(cluster) },
@@ -45,7 +45,7 @@ impl PlanTarget {
         }
     }
 
-    /// The parts of the cluster that its plan needs, by what is known of them.
+    /// Scopes that the plan needs, as far as the state known so far shows them.
     pub fn needs(
         &self,
         cluster: &Cluster,
@@ -60,10 +60,10 @@ impl PlanTarget {
         needs
     }
 
-    /// What its selectors choose from.
+    /// Scopes in which the selectors choose objects.
     pub fn selection(&self, namespace: &str) -> BTreeSet<Scope> {
         let selection = match self {
-            // Their plans need all nodes.
+            // The plans of these actions need all nodes.
             Self::Cordon(targets) | Self::Drain(targets, _) => targets.selection().map(|_| Scope::Nodes),
             Self::Uncordon(targets) | Self::Taint(targets, _) | Self::Label(targets, _) => {
                 targets.selection()
@@ -73,7 +73,7 @@ impl PlanTarget {
         selection.into_iter().collect()
     }
 
-    /// Where the names stand that may have been meant by those that do not exist; nowhere if all exist.
+    /// Scopes with names that may be similar to missing ones; empty if all named objects exist.
     pub fn near(&self, cluster: &Cluster, namespace: &str) -> BTreeSet<Scope> {
         let no_node =
             |name: &NodeName| cluster.node(name).is_none() && cluster.knows(&Scope::Node(name.clone()));
@@ -103,7 +103,7 @@ impl PlanTarget {
         }
     }
 
-    /// Whether its plan depends on the settings of the cluster's controllers: whether NoExecute taints evict.
+    /// Whether the plan depends on settings of the cluster's controllers, which decide whether NoExecute taints evict.
     pub fn depends_on_settings(&self) -> bool {
         match self {
             Self::Taint(_, edits) => edits.may_evict(),
@@ -112,7 +112,7 @@ impl PlanTarget {
         }
     }
 
-    /// Whether pods leave, or find a node.
+    /// Whether pods may leave or be placed.
     pub const fn moves_pods(&self) -> bool {
         match self {
             Self::Cordon(_) | Self::Label(..) => false,
@@ -123,7 +123,7 @@ impl PlanTarget {
     }
 }
 
-/// Nodes by name, by selector, or all.
+/// Nodes by name, by selector, or all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeTargets {
     Names(Vec<NodeName>),
@@ -132,7 +132,7 @@ pub enum NodeTargets {
 }
 
 impl NodeTargets {
-    /// Takes exactly one of names, a selector and all; errors are kubectl's.
+    /// Creates the targets from exactly one of names, selectors and `--all`. Errors are worded like kubectl's.
     pub fn new(
         names: Vec<&str>,
         selector: Option<Selector>,
@@ -159,7 +159,7 @@ impl NodeTargets {
         }
     }
 
-    /// The nodes that it chooses from; none if they are named.
+    /// Scope in which the selectors choose nodes; `None` if nodes are named.
     fn selection(&self) -> Option<Scope> {
         match self {
             Self::Names(_) => None,
@@ -168,7 +168,7 @@ impl NodeTargets {
         }
     }
 
-    /// All that is to be known of them.
+    /// Scopes of the nodes: each named node, or the scope of the selectors.
     pub fn scopes(&self) -> BTreeSet<Scope> {
         match self {
             Self::Names(names) => names.iter().cloned().map(Scope::Node).collect(),
@@ -176,7 +176,7 @@ impl NodeTargets {
         }
     }
 
-    /// The nodes' names. A selector may match none.
+    /// Names of the nodes. A selector may match none.
     pub fn names(&self, cluster: &Cluster) -> Vec<NodeName> {
         match self {
             Self::Names(names) => names.clone(),
@@ -189,10 +189,10 @@ impl NodeTargets {
     }
 }
 
-/// Pods by name in the requested namespace, or by selector.
+/// Pods by name or by selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodTargets {
-    /// With the namespace where that was named too.
+    /// Names, each with its namespace if that was given.
     Names {
         pods: Vec<(Option<String>, String)>,
         missing: MissingPods,
@@ -204,7 +204,7 @@ pub enum PodTargets {
     },
 }
 
-/// What to do about named pods that do not exist.
+/// Handling of named pods that do not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingPods {
     Fail,
@@ -231,7 +231,7 @@ impl PodTargets {
         }
     }
 
-    /// The pods that it chooses from; none if they are named.
+    /// Scope in which the selectors choose pods; `None` if pods are named.
     fn selection(&self, namespace: &str) -> Option<Scope> {
         match self {
             Self::Names { .. } => None,
@@ -247,7 +247,7 @@ impl PodTargets {
         match self {
             Self::Names { pods, missing } => {
                 let named = pods.iter().map(|(of, name)| Key::new(of.as_deref().unwrap_or(namespace), name));
-                // What was not read may exist.
+                // An object that was not read may exist.
                 let is_missing =
                     |key: &Key| cluster.pod(key).is_none() && cluster.knows(&Scope::Pod(key.clone()));
                 named.filter(|key| *missing == MissingPods::Fail || !is_missing(key)).collect()
@@ -266,7 +266,7 @@ impl PodTargets {
     }
 }
 
-/// Separates the nodes' names from the taints or labels after them.
+/// Separates names of nodes from the taints or labels after them.
 pub fn node_words<'a>(
     words: &'a [String],
     is_word: fn(&str) -> bool,
@@ -285,7 +285,7 @@ pub fn node_words<'a>(
     Ok((nodes.to_vec(), edits.to_vec()))
 }
 
-/// Kinds by which kubectl would delete something else.
+/// Kinds that kubectl would delete and kordon refuses, since it only evicts and deletes pods.
 const OTHER_KINDS: [&str; 20] = [
     "cj",
     "cronjob",
@@ -309,7 +309,7 @@ const OTHER_KINDS: [&str; 20] = [
     "sts",
 ];
 
-/// The pods' names, with or without the kind before them, and with their namespace as `NAMESPACE/NAME`.
+/// Names of pods, with or without a kind before them. `NAMESPACE/NAME` includes the namespace.
 pub fn pod_words(words: &[String]) -> Result<Vec<(Option<&str>, &str)>, CliError> {
     const KINDS: [&str; 3] = ["pod", "pods", "po"];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -339,7 +339,7 @@ fn node_name(word: &str) -> Result<NodeName, CliError> {
     }
 }
 
-/// An error in the arguments.
+/// Creates an error about the arguments.
 pub fn usage(error: impl Display) -> CliError {
     CliError::Usage(error.to_string())
 }

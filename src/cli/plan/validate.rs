@@ -1,4 +1,4 @@
-//! `--dry-run=server`: the server's answer to each write of a plan as a dry run, and whether the plan predicted it.
+//! `--dry-run=server`: the server's answer to each write of a plan, and whether the plan predicted it.
 
 use std::collections::BTreeSet;
 
@@ -19,12 +19,12 @@ pub struct ValidationAnswers(Vec<Option<ValidationAnswer>>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationAnswer {
     pub outcome: RequestOutcome,
-    /// Whether the plan predicted it; none if the answer does not show that.
+    /// Whether the plan predicted the answer; `None` if the answer does not show that.
     pub as_planned: Option<bool>,
 }
 
 impl ValidationAnswers {
-    /// Sends each write to the server once, as a dry run.
+    /// Sends each write to the server as a dry run.
     pub async fn ask(plan: &Plan, connection: &Connection) -> Self {
         let outcomes = validation::validate(&connection.writer, &plan.steps, plan.version).await;
         Self::new(plan, outcomes)
@@ -37,12 +37,12 @@ impl ValidationAnswers {
         Self(plan.steps.iter().zip(outcomes).map(answer).collect())
     }
 
-    /// The answer to the write with this index; none if it was not asked.
+    /// The answer to the write with this index; `None` if the server was not asked.
     pub fn at(&self, index: usize) -> Option<&ValidationAnswer> {
         self.0.get(index)?.as_ref()
     }
 
-    /// Fails if the server would refuse writes of a plan that would otherwise complete.
+    /// Fails if the server would refuse writes, or answers them differently from the plan.
     pub fn verdict(&self, plan: &Plan) -> Result<(), CliError> {
         let answered =
             || plan.steps.iter().zip(&self.0).filter_map(|(step, answer)| Some((step, answer.as_ref()?)));
@@ -72,13 +72,13 @@ impl ValidationAnswers {
     }
 }
 
-/// A write as text, as in "evict pod/web/web-1".
+/// A write as text: "evict pod/web/web-1".
 pub fn words(step: &PlanStep) -> String {
     let request = RequestKind::Write(step.clone());
     format!("{request} {}", request.object())
 }
 
-/// The word for an answer to a dry run, which allows a write and does not do it.
+/// Word for an answer. A dry run that succeeds only means that the write is allowed.
 pub const fn word(outcome: &RequestOutcome) -> &'static str {
     match outcome {
         RequestOutcome::Done => "allowed",
@@ -86,8 +86,8 @@ pub const fn word(outcome: &RequestOutcome) -> &'static str {
     }
 }
 
-/// Whether an answer is the predicted one: for evictions what the budgets say at this moment, for all other writes that
-/// they are allowed.
+/// Whether an answer is as predicted: for an eviction by the present state of its budgets; every other write is
+/// predicted to succeed.
 fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<bool> {
     let code = match step {
         PlanStep::Evict { pod, uid, .. } => {

@@ -1,4 +1,4 @@
-//! `kordon plan pressure`, and the pressure of a node in `kordon why node --pressure`.
+//! `kordon plan pressure`, and pressure in `kordon why node --pressure`.
 
 mod report;
 mod table;
@@ -37,7 +37,7 @@ pub struct PressureArgs {
     once: OnceArgs,
 }
 
-/// Predicts which pods the kubelet of a node evicts when a signal falls below its threshold, and where they land.
+/// Predicts which pods the kubelet of a node evicts when a signal falls below its threshold, and where they are placed.
 pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let node = shot.model.cluster.node(&NodeName::from(args.node.as_str())).cloned();
@@ -52,7 +52,7 @@ pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), C
     shot.done()
 }
 
-/// Asks the kubelet of a node what it measures, once.
+/// Reads the measurements of a node's kubelet once.
 pub async fn ask_kubelet(shot: &mut OneShot, node: &Node) {
     let pods: BTreeSet<Key> = shot.model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
     let read = read_kubelet(&shot.connection.client, node, &pods, shot.clock).await;
@@ -60,7 +60,7 @@ pub async fn ask_kubelet(shot: &mut OneShot, node: &Node) {
     shot.at = shot.clock.now();
 }
 
-/// What is known about pressure on the node, whose kubelet has been asked.
+/// The report of pressure on a node whose kubelet was asked.
 pub fn report(shot: &OneShot, node: &Node) -> PressureReport {
     PressureReport::new(&node.name, &pressure(shot, node, None), shot.at)
 }

@@ -1,4 +1,4 @@
-//! What is known about pressure on a node, for scripts (`docs/pressure.md`).
+//! Pressure on a node, for programs (`docs/pressure.md`).
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Pressure on one node. Every field is always present; what is not known is null.
+/// Pressure on a node. Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PressureReport {
@@ -19,33 +19,33 @@ pub struct PressureReport {
     schema: &'static str,
     pub(super) taken_at: Timestamp,
     pub(super) node: NodeName,
-    /// `MemoryPressure`, `DiskPressure`, `PIDPressure`: those that are True.
+    /// Pressure conditions that are True: `MemoryPressure`, `DiskPressure`, `PIDPressure`.
     pub(super) conditions: Vec<&'static str>,
     pub(super) usage: Option<UsageReport>,
-    /// Why usage is not known.
+    /// Why usage is unknown.
     pub(super) usage_error: Option<String>,
     /// `kubelet` or `defaults`.
     pub(super) thresholds: &'static str,
-    /// Why the kubelet's own are not known.
+    /// Why the kubelet's own thresholds are unknown.
     pub(super) thresholds_error: Option<String>,
-    /// Thresholds of the kubelet that could not be read.
+    /// Thresholds of the kubelet that could not be parsed.
     pub(super) ignored_thresholds: Vec<String>,
     pub(super) signals: Vec<SignalReport>,
     pub(super) eviction: EvictionOrderReport,
-    /// What was not considered of where replacements land: `sampled`, `oneSample` and the other words of `kordon plan`.
+    /// Aspects that placements ignore: `sampled`, `oneSample` and the other words of `kordon plan`.
     pub(super) placement_caveats: Vec<&'static str>,
 }
 
-/// Where usage comes from.
+/// Source of usage.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageReport {
-    /// `kubelet` or `metrics.k8s.io`, which knows the memory of pods alone.
+    /// `kubelet` or `metrics.k8s.io`, which only has the memory of pods.
     pub source: &'static str,
     pub measured_at: Timestamp,
 }
 
-/// One signal. Amounts are in bytes, inodes or processes.
+/// An eviction signal. Amounts are in bytes, inodes or processes.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SignalReport {
@@ -55,58 +55,58 @@ pub(super) struct SignalReport {
     pub available: Option<i64>,
     pub capacity: Option<i64>,
     pub thresholds: Vec<ThresholdReport>,
-    /// How far it is above the threshold that is met first.
+    /// Distance above the threshold that is met first.
     pub distance: Option<i64>,
-    /// When it reaches that threshold if it goes on to fall as it did.
+    /// Time until that threshold is met if the level falls as before.
     pub reaches_threshold_in_seconds: Option<f64>,
-    /// When the threshold that is met evicts.
+    /// When the threshold that is met evicts pods.
     pub evicts_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThresholdReport {
-    /// As configured.
+    /// Value as configured.
     pub value: String,
-    /// None where the capacity is not known.
+    /// Null if the capacity is unknown.
     pub level: Option<i64>,
     /// `hard` or `soft`.
     pub kind: &'static str,
     pub grace_seconds: f64,
-    /// The level at which evictions stop.
+    /// Level at which evictions stop.
     pub target: Option<i64>,
     pub met: Option<bool>,
 }
 
-/// What the kubelet does when a signal falls below its threshold.
+/// The kubelet's actions when a signal falls below its threshold.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EvictionOrderReport {
     pub signal: &'static str,
-    /// All of it in one line.
+    /// Summary in one line.
     #[serde(skip)]
     pub summary: String,
-    /// What is freed on the node first.
+    /// What is freed on the node first, as text.
     #[serde(skip)]
     pub node_reclaim_words: Option<String>,
     #[serde(skip)]
     pub measure: EvictionSignal,
-    /// The condition and the taint that appear immediately.
+    /// Condition and taint that are set at once.
     pub condition: &'static str,
     pub taint: String,
-    /// None where the signal has no threshold: nothing is evicted.
+    /// Null if the signal has no threshold, so that nothing is evicted.
     pub threshold: Option<String>,
-    /// Whether it is met now; otherwise what follows begins when it is.
+    /// Whether the threshold is met now. If not, the actions start when it is.
     pub met: bool,
     /// What is freed on the node first: `dead containers`, `unused images`.
     pub node_reclaim: Vec<&'static str>,
-    /// At least.
+    /// Lower bound of the size of unused images.
     pub unused_image_bytes: i64,
-    /// The level at which evictions stop.
+    /// Level at which evictions stop.
     pub target: Option<i64>,
-    /// Whether evictions get there.
+    /// Whether evictions reach the target.
     pub reaches_target: Option<bool>,
-    /// All pods of the node, the first to be evicted first.
+    /// All pods on the node in order of eviction.
     pub pods: Vec<RankedPodReport>,
 }
 
@@ -115,23 +115,24 @@ pub(super) struct EvictionOrderReport {
 pub(super) struct RankedPodReport {
     pub namespace: String,
     pub pod: String,
-    /// From 1; pods with the same place go in any order.
+    /// Place from 1. The order of pods with equal places is undefined.
     pub place: usize,
     pub priority: i32,
     pub qos: &'static str,
     pub usage: Option<i64>,
     pub request: i64,
     pub reason: String,
-    /// Why it is never evicted: `static pod` or `critical priority`.
+    /// Why the pod is never evicted: `static pod` or `critical priority`.
     pub exempt: Option<&'static str>,
-    /// Whether it is evicted before the target is reached.
+    /// Whether the pod is evicted before the target is reached.
     pub evicted: bool,
-    /// The level after its eviction.
+    /// Level after the pod's eviction.
     pub available_after: Option<i64>,
-    /// The highest of its containers: the higher, the sooner the kernel kills it when memory runs out.
+    /// Highest value of its containers. The higher it is, the sooner the kernel kills the container when memory runs
+    /// out.
     pub oom_score_adj: Option<i64>,
-    /// `node`, `pending`, `sameNode`, `lost`, `notReplaced` or `unknown`; null if it is not evicted or landings were not
-    /// worked out.
+    /// `node`, `pending`, `sameNode`, `lost`, `notReplaced` or `unknown`; null if the pod is not evicted or placements
+    /// were not computed.
     pub landing: Option<&'static str>,
     pub landing_node: Option<NodeName>,
     pub landing_reason: Option<String>,
@@ -158,7 +159,7 @@ impl PressureReport {
         }
     }
 
-    /// Says where the replacements of the evicted pods land.
+    /// Adds the placements of the evicted pods' replacements.
     pub fn add_landings(&mut self, failover: &Failover) {
         self.placement_caveats = failover.trace.caveats().into_iter().map(Caveat::word).collect();
         for row in self.eviction.pods.iter_mut().filter(|row| row.evicted) {

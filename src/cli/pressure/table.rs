@@ -1,4 +1,4 @@
-//! Pressure on a node as a table.
+//! The table of pressure on a node.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub fn render(report: &PressureReport, out: &mut Page) {
     caveat_line(report.placement_caveats.iter().map(|word| caveat(word)).collect(), out);
 }
 
-/// `usage: kubelet, 3s ago · thresholds: kubelet`
+/// Sources of usage and thresholds: `usage: kubelet, 3s ago · thresholds: kubelet`.
 fn sources(report: &PressureReport) -> String {
     let usage = match (&report.usage, &report.usage_error) {
         (Some(usage), _) => {
@@ -86,7 +86,7 @@ fn reached(signal: &SignalReport, report: &PressureReport) -> String {
     }
 }
 
-/// What the kubelet does, and the pods in their order.
+/// Prints the kubelet's actions, and the pods in order of eviction.
 fn eviction(eviction: &EvictionOrderReport, out: &mut Page) {
     let _ = writeln!(out, "\n{}", eviction.summary);
     if eviction.threshold.is_some() {

@@ -11,13 +11,13 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What is known of the recording itself.
+/// Facts about the recording itself.
 #[derive(Clone, Debug)]
 pub struct RecordingFacts {
     pub context: String,
     pub server_version: String,
     pub recorded_by: String,
-    /// What is wrong with the file.
+    /// A fault of the file.
     pub fault: Option<String>,
     pub back_within: Span,
 }
@@ -45,14 +45,14 @@ pub struct IncidentReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IncidentSummary {
-    /// Nodes that were declared Unknown, or said that they are not ready.
+    /// Nodes that became Unknown or reported that they are not ready.
     pub nodes_failed: usize,
-    /// Nodes that were silent and did not fail.
+    /// Nodes that were silent but did not fail.
     pub nodes_silent: usize,
     pub nodes_evicted: usize,
     pub pods_evicted: usize,
     pub workloads_affected: usize,
-    /// Pods that were missing, times how long.
+    /// Number of missing pods multiplied by the time for which they were missing, in pod-seconds.
     pub missing_pod_seconds: f64,
 }
 
@@ -99,7 +99,7 @@ pub struct ReportedWorkload {
 pub struct ReportedEvictions {
     pub total: usize,
     pub kinds: Vec<EvictionKindCount>,
-    /// Evictions by a taint whose node was well again within this time were not necessary.
+    /// Time limit of unnecessary evictions: an eviction by a taint was unnecessary if its node recovered within it.
     pub back_within_seconds: f64,
     pub unnecessary: Vec<UnnecessaryEviction>,
 }
@@ -131,7 +131,7 @@ pub struct ReportedPredictions {
     pub by_chance_among: usize,
     pub misses: Vec<String>,
     pub outcomes: OutcomesReport,
-    /// The last outcomes that were others than predicted, in words.
+    /// The latest outcomes that differ from the predicted ones, as text.
     pub outcome_differences: Vec<String>,
 }
 

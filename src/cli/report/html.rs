@@ -1,4 +1,4 @@
-//! The postmortem as one page of HTML with pictures of the dashboard. It loads nothing and runs nothing.
+//! The postmortem as an HTML page with pictures of the dashboard. The page loads no resources and has no scripts.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ table{border-collapse:collapse;margin:.5em 0 1.5em}th,td{text-align:left;padding
 th{color:#566375;font-weight:600}figure{margin:1em 0 2em}figure svg{max-width:100%;height:auto}figcaption{color:#566375}\
 .critical{color:#a8292d;font-weight:600}.warning{color:#8a4b12}.disconnected{color:#6b5310}.fault{color:#a8292d}";
 
-/// The whole page. Text of the cluster is escaped.
+/// The whole page. Text from the cluster is escaped.
 pub fn page(report: &IncidentReport, pictures: &[Picture]) -> String {
     let mut out = String::new();
     let title = format!("Incident on {}, {}", report.context, report.from.to_time());
@@ -146,7 +146,7 @@ fn predictions(report: &IncidentReport, out: &mut String) {
     }
 }
 
-/// The cells are HTML already.
+/// Appends a table. Its cells are HTML already.
 fn table<const N: usize>(
     out: &mut String,
     title: &str,

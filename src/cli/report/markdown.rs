@@ -9,10 +9,10 @@ use super::{
 use kordon_core::visible;
 use kordon_time::{Span, Timestamp};
 
-/// Rows of a table that are printed; the document in JSON has all of them.
+/// Maximum number of printed rows of a table. The JSON document has all of them.
 const ROWS: usize = 200;
 
-/// The whole page. Text of the cluster is escaped: none of it is read as Markdown or HTML.
+/// The whole page. Text from the cluster is escaped, so it is not interpreted as Markdown or HTML.
 pub fn page(report: &IncidentReport) -> String {
     let mut out = String::new();
     let title = escaped(&report.context);
@@ -165,19 +165,19 @@ fn time(at: Option<Timestamp>) -> String {
     at.map_or("–".into(), |at| at.utc().format("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// `1h2m3s`
+/// A duration in whole seconds: `1h2m3s`.
 pub fn seconds(seconds: f64) -> String {
     Span::from_secs(Span::from_secs_f64(seconds).as_secs()).to_string()
 }
 
-/// Text that Markdown shows as it is, in a table too.
+/// Escapes text for Markdown, including tables.
 pub fn escaped(text: &str) -> String {
     const SPECIAL: &str = "\\`*_{}[]()<>#+!|~&$@:";
     let mut out = String::with_capacity(text.len());
     for letter in visible::text(text).chars() {
         match letter {
             '\n' | '\r' => out.push(' '),
-            // Times are full of colons, which are special only in links.
+            // Times have many colons, which only matter in links.
             ':' if !text.contains("//") => out.push(':'),
             letter if SPECIAL.contains(letter) => {
                 out.push('\\');

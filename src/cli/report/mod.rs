@@ -1,4 +1,5 @@
-//! `kordon report`: a postmortem of a recording: what happened, who was affected for how long, and how right predictions were.
+//! `kordon report`: a postmortem of a recording, with events, affected pods and their downtime, and the accuracy of
+//! predictions.
 
 mod document;
 mod html;
@@ -58,7 +59,7 @@ enum ReportFormat {
     Json,
 }
 
-/// The size of pictures.
+/// Size of pictures in columns and rows.
 const PICTURE: (u16, u16) = (160, 48);
 
 /// A picture of the dashboard at a moment.
@@ -93,7 +94,7 @@ pub fn run(args: &ReportArgs) -> Result<(), CliError> {
     exit::print(text.as_bytes())
 }
 
-/// Pictures of the first moment that was critical, of the worst one, and of the end.
+/// Pictures of the first critical moment, of the worst moment, and of the end.
 fn pictures(
     replay: &mut Replay<BufReader<std::fs::File>>,
     review: &IncidentReview,

@@ -1,4 +1,4 @@
-//! How right predictions were, as cells and sentences of the postmortem.
+//! Accuracy of predictions, as cells and sentences of the postmortem.
 
 use super::document::{PredictedEvents, ReportedPredictions};
 use crate::cli::status::predictions::OutcomesReport;
@@ -49,7 +49,7 @@ pub fn outcome_cells(outcomes: &OutcomesReport) -> [String; 7] {
 }
 
 impl ReportedPredictions {
-    /// What is said of the times of all events together.
+    /// Sentences about the times of all events together.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let (Some(median), Some(worst)) = (self.median_error_seconds, self.worst_error_seconds) {

@@ -1,4 +1,4 @@
-//! `kordon status --watch`: the verdict, whenever it changes.
+//! `kordon status --watch`: prints the verdict whenever it changes.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::{
 use kordon_core::forecast::AccuracyReport;
 use kordon_time::{Span, Timestamp};
 
-/// A verdict, as JSON one line each (`docs/verdict.md`). Every field is always present.
+/// A verdict, printed as one line of JSON (`docs/verdict.md`). Every field is always present.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct VerdictChangeReport {
@@ -32,20 +32,20 @@ struct VerdictChangeReport {
     predictions: PredictionsReport,
 }
 
-/// How often the verdict is looked at.
+/// Interval of checks for a new verdict.
 const PERIOD: Span = Span::from_secs(1);
 
-/// How long N-1 is worked out in each period: at a twentieth of a core.
+/// Time for computing N-1 in each period: a twentieth of a core.
 const SLICE: Span = Span::from_millis(50);
 
-/// Prints the verdict and follows it until it is interrupted.
+/// Prints the verdict and its changes until interrupted.
 pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<(), CliError> {
     let mut watched = OneShot::keep_watching(args, connection, no_pods).await?;
     let session = &mut watched.session;
     let clock = session.clock;
     let mut printed = None;
     let mut progress = HeadroomProgress::default();
-    // The first line says what `kordon status` says.
+    // The first line agrees with `kordon status`.
     let mut slice = super::N_1;
     loop {
         let now = clock.now();

@@ -1,4 +1,4 @@
-//! `kordon status`: the state of the cluster, once.
+//! `kordon status`: prints the state of the cluster once.
 
 mod follow;
 pub mod predictions;
@@ -59,10 +59,10 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
     Ok(())
 }
 
-/// How long N-1 is worked out where the command need not wait for all of it.
+/// Time limit for computing N-1 unless all of it is requested.
 const N_1: Span = Span::from_millis(500);
 
-/// Works N-1 out: all of it, or as much as comes in half a second.
+/// Computes N-1: all of it, or as much as possible in half a second.
 fn compute_headroom(shot: &mut OneShot, all: bool) {
     let Some(job) = shot.model.next_headroom_job(shot.at) else { return };
     let progress = HeadroomProgress::default();

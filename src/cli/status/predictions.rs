@@ -1,4 +1,4 @@
-//! How right the predictions of a session have been, as fields.
+//! Accuracy of a session's predictions, as fields.
 
 use serde::Serialize;
 
@@ -9,10 +9,10 @@ use kordon_core::forecast::{
 };
 use kordon_time::Timestamp;
 
-/// The misses that a report lists.
+/// Maximum number of misses in a report.
 const MISSES: usize = 5;
 
-/// What the controller did in this session, compared with what was predicted 5 s before.
+/// Actions of the controller in this session, compared with the predictions made 5 s before.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PredictionsReport {
@@ -20,25 +20,25 @@ pub struct PredictionsReport {
     pub predicted: usize,
     pub on_time: usize,
     pub by_chance: usize,
-    /// The most nodes of which chance took one; zero if it never did.
+    /// Maximum number of nodes among which chance decided; 0 if it never did.
     pub by_chance_among: usize,
-    /// Caused by something that happened less than 5 s before.
+    /// Events caused by something that happened less than 5 s before.
     pub unforeseeable: usize,
-    /// Predicted for another time, or not at all.
+    /// Events predicted for another time, or not at all.
     pub missed: usize,
     pub missed_reasons: Vec<MissedReason>,
     pub not_compared: usize,
-    /// Of all predicted times, on time or not.
+    /// Error of all predicted times, on time or not.
     pub median_error_seconds: Option<f64>,
     pub worst_error_seconds: Option<f64>,
     pub earliest_seconds: Option<f64>,
     pub latest_seconds: Option<f64>,
     pub outcomes: OutcomesReport,
-    /// The last five, oldest first.
+    /// The last five misses, oldest first.
     pub misses: Vec<MissReport>,
 }
 
-/// How many events were missed for a reason.
+/// Number of missed events with this reason.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MissedReason {
@@ -52,7 +52,7 @@ impl MissedReason {
     }
 }
 
-/// Where evicted pods went, compared with their predicted outcomes.
+/// Outcomes of evicted pods, compared with the predicted ones.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutcomesReport {
@@ -63,7 +63,7 @@ pub struct OutcomesReport {
     pub not_predicted: usize,
     pub open: usize,
     pub differences: Vec<OutcomeDifferencesReport>,
-    /// The last hundred, oldest first.
+    /// The last hundred differences, oldest first.
     pub last: Vec<OutcomeDifferenceReport>,
 }
 
@@ -86,7 +86,7 @@ pub struct OutcomeDifferenceReport {
     pub node: Option<String>,
 }
 
-/// An event that was not predicted as it happened.
+/// An event that did not happen as predicted.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MissReport {
@@ -96,7 +96,7 @@ pub struct MissReport {
     pub node: String,
     pub pod: Option<String>,
     pub reason: &'static str,
-    /// How much later than it happened it was predicted; null if it was not predicted.
+    /// Predicted time minus actual time; null if the event was not predicted.
     pub predicted_later_seconds: Option<f64>,
 }
 

@@ -21,14 +21,14 @@ use kordon_core::{
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// One report. Every field is always present; what is not known is null.
+/// The state of a cluster. Every field is always present; unknown values are null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusReport {
     /// `kordon.status/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
     pub taken_at: Timestamp,
-    /// The end of the forecast that `next` and the predicted evictions come from.
+    /// End of the forecast that `next` and predicted evictions come from.
     pub forecast_until: Timestamp,
     pub verdict: ClusterVerdictReport,
     pub cluster: ClusterReport,
@@ -38,16 +38,16 @@ pub struct StatusReport {
     pub nodes: Vec<StatusNodeReport>,
     /// Null if pods are unknown.
     pub evictions: Option<Vec<EvictionReport>>,
-    /// Null if nodes or pods are unknown, and if computing it takes too long.
+    /// Null if nodes or pods are unknown, or if computing it takes too long.
     pub headroom: Option<HeadroomReport>,
-    /// The kinds of objects that are not known as they are now.
+    /// Kinds of objects that are unknown or outdated.
     pub unknown: Vec<GapReport>,
-    /// The same, for the table.
+    /// The same gaps, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
 }
 
-/// How bad it is, and what comes next.
+/// The verdict on the cluster, and what comes next.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterVerdictReport {
@@ -58,14 +58,14 @@ pub struct ClusterVerdictReport {
     pub severity: VerdictLevel,
 }
 
-/// What the loss of any one node or any one zone does to its pods.
+/// Effects on pods of losing any one node or any one zone.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadroomReport {
     pub text: String,
-    /// Whether it would be the same if everything were known.
+    /// Whether the result would be the same if everything were known.
     pub definite: bool,
-    /// How old the oldest answer is; null if nothing has changed since.
+    /// Age of the oldest part of the result; null if nothing has changed since it was computed.
     pub age_seconds: Option<f64>,
     pub nodes: LossesReport,
     pub zones: LossesReport,
@@ -75,9 +75,9 @@ pub struct HeadroomReport {
 #[serde(rename_all = "camelCase")]
 pub struct LossesReport {
     pub checked: usize,
-    /// How many of them would leave pods Pending.
+    /// Number of losses that leave pods Pending.
     pub leaving_pods_pending: usize,
-    /// How many of them would strand pods.
+    /// Number of losses that strand pods.
     pub stranding: usize,
     pub worst: Option<LossReport>,
 }
@@ -101,7 +101,7 @@ pub struct ClusterReport {
     pub server: String,
     pub version: Option<String>,
     pub user: Option<String>,
-    /// The API server's clock minus ours.
+    /// API server's clock minus ours.
     pub clock_difference_seconds: Option<f64>,
 }
 
@@ -116,7 +116,7 @@ pub struct ControllerReport {
     pub settings: Vec<SettingReport>,
 }
 
-/// How far the predictions can be trusted.
+/// How far predictions can be trusted.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidenceReport {
@@ -125,7 +125,7 @@ pub struct ConfidenceReport {
     pub since: Option<Timestamp>,
 }
 
-/// Who holds the Lease of the controller manager.
+/// Holder of the controller manager's Lease.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LeaderReport {
@@ -155,7 +155,7 @@ pub struct WatchReport {
     pub last_event: Option<Timestamp>,
 }
 
-/// A zone as the controller sees it.
+/// A zone according to the controller.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusZoneReport {
@@ -166,13 +166,13 @@ pub struct StatusZoneReport {
     pub nodes: usize,
     pub not_ready: usize,
     pub not_ready_share: f32,
-    /// Nodes that may be given the NoExecute taint, per second.
+    /// Nodes that may be tainted NoExecute per second.
     pub eviction_rate: f32,
     pub queue: Vec<NodeName>,
     pub next_slot: Option<Timestamp>,
 }
 
-/// A node as the controller sees it.
+/// A node according to the controller.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusNodeReport {
@@ -182,37 +182,37 @@ pub struct StatusNodeReport {
     pub roles: Vec<String>,
     /// One of [`NodeState`]'s words.
     pub state: Option<&'static str>,
-    /// Since when; for `Silent` and `Late` the last heartbeat.
+    /// Start of the state; for `Silent` and `Late` the last heartbeat.
     pub state_since: Option<Timestamp>,
     #[serde(skip)]
     pub status: Option<NodeStateView>,
     pub unschedulable: bool,
-    /// Who cordoned it, where kordon did.
+    /// Who cordoned the node, if it was cordoned with kordon.
     pub cordon: Option<CordonReport>,
-    /// Who claims it for a drain.
+    /// Who claims the node for a drain.
     pub drain_claim: Option<DrainClaimReport>,
     pub ready: ReadyReport,
-    /// The last heartbeat: the Lease's renewTime, without a Lease that of the status.
+    /// The last heartbeat: renewTime of the Lease, or that of the status without a Lease.
     pub last_heartbeat: Option<Timestamp>,
-    /// The same as the controller noticed it: from here the grace period counts.
+    /// When the controller noticed the last heartbeat: the grace period starts here.
     pub probe_timestamp: Option<Timestamp>,
     /// `lease`, `status`, `created` or `controllerStart`.
     pub probe_source: Option<&'static str>,
     /// `observed`, `estimated` or `atLatest`.
     pub probe_certainty: Option<&'static str>,
-    /// The grace period in force.
+    /// The applicable grace period.
     pub grace_seconds: Option<f64>,
-    /// What is left of it; negative once it has expired.
+    /// Rest of the grace period; negative after it has expired.
     pub grace_left_seconds: Option<f64>,
     pub lease_renewed: Option<ClusterTime>,
     pub taints: Vec<TaintReport>,
-    /// Null, as is the next one, where its pods are unknown.
+    /// Null if the node's pods are unknown, as is the next field.
     pub pods: Option<usize>,
     pub terminating_pods: Option<usize>,
     pub next: Option<NextReport>,
 }
 
-/// A cordon by kordon.
+/// A cordon made with kordon.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CordonReport {
@@ -221,10 +221,10 @@ pub struct CordonReport {
     pub why: String,
     pub at: Timestamp,
     pub until: Option<Timestamp>,
-    /// Whether that time is over.
+    /// Whether `until` has passed.
     pub expired: bool,
     pub operation: Option<OperationId>,
-    /// What is left of it, in words.
+    /// Time until `until`, as text.
     #[serde(skip)]
     pub time_left: Option<String>,
 }
@@ -236,14 +236,14 @@ pub struct DrainClaimReport {
     pub by: String,
     pub operation: OperationId,
     pub renewed: Timestamp,
-    /// How many pods of the node a drain removes: when it began, and now.
+    /// Number of the node's pods that the drain removes, at its start. The next field has the present number.
     pub pods: Option<usize>,
     pub pods_left: Option<usize>,
-    /// Where those pods are; null where they or their number are not known.
+    /// Progress of these pods; null if they or their number are unknown.
     pub count: Option<DrainCountReport>,
-    /// Whether it is not renewed any more: the drain was interrupted.
+    /// Whether the claim is no longer renewed, because the drain was interrupted.
     pub expired: bool,
-    /// The same in words.
+    /// The claim as text.
     #[serde(skip)]
     pub text: String,
 }
@@ -259,7 +259,7 @@ pub struct ReadyReport {
     pub since: Option<ClusterTime>,
 }
 
-/// A taint.
+/// A taint of a node.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaintReport {
@@ -275,19 +275,19 @@ pub struct TaintReport {
 pub struct NextReport {
     /// `unknown`, `taint` or `evict`.
     pub r#type: &'static str,
-    /// How many pods are evicted; null for other events.
+    /// Number of evicted pods; null for other events.
     pub pods: Option<usize>,
-    /// Null if it depends on something that has no time.
+    /// Null if the event depends on something without a known time.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
     /// Whether the time is an estimate.
     pub estimated: bool,
-    /// The probability that it happens at that time, from 0 to 1.
+    /// Probability that the event happens at this time, from 0 to 1.
     pub probability: f64,
     pub why: Why,
 }
 
-/// A pod on a node that is, or will be, tainted NoExecute; or one that is terminating.
+/// A pod that is terminating, or is on a node that is or will be tainted NoExecute.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvictionReport {
@@ -296,29 +296,29 @@ pub struct EvictionReport {
     pub node: NodeName,
     /// `scheduled`, `predicted`, `terminating` or `never`.
     pub state: &'static str,
-    /// When it is deleted; for a terminating pod when its grace period ends.
+    /// When the pod is deleted; for a terminating pod, when its grace period ends.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
     /// `observed`, `estimated` or `atLatest`; null unless `scheduled`.
     pub certainty: Option<&'static str>,
-    /// The probability that it is deleted at that time, from 0 to 1; null unless `predicted`.
+    /// Probability that the pod is deleted at this time, from 0 to 1; null unless `predicted`.
     pub probability: Option<f64>,
-    /// What keeps a terminating pod after its grace period.
+    /// Finalizers that keep a terminating pod after its grace period.
     pub finalizers: Vec<String>,
-    /// What becomes of it, as [`OutcomeKind::word`]; null for a pod that stays, and where that is not worked out.
+    /// Outcome, as [`OutcomeKind::word`]; null for a pod that stays, or if it was not computed.
     pub outcome: Option<&'static str>,
     pub outcome_node: Option<NodeName>,
-    /// The outcome in words.
+    /// The outcome as text.
     pub outcome_text: Option<String>,
-    /// Why, and what would help.
+    /// Reasons of the outcome, and proposals.
     pub outcome_reasons: Vec<String>,
-    /// Whether a budget would refuse the eviction, which taint eviction ignores; null if budgets are unknown.
+    /// Whether taint eviction ignores a budget that would refuse the eviction; null if budgets are unknown.
     pub budget_ignored: Option<bool>,
     pub why: Why,
 }
 
 impl StatusReport {
-    /// Reports on a model that was refreshed at `now`.
+    /// Creates the report of a model that was refreshed at `now`.
     pub fn new(model: &Model, now: Timestamp) -> Self {
         let views = &model.views;
         let nodes = model.cluster.nodes().iter();
@@ -436,7 +436,8 @@ fn zone(view: &ZoneView) -> StatusZoneReport {
     }
 }
 
-/// Not known where Leases cannot be read: a node may post its status only every five minutes.
+/// Time of the last heartbeat; unknown if Leases cannot be read, since a node may post its status only every five
+/// minutes.
 fn last_heartbeat(model: &Model, node: &Node) -> Option<Timestamp> {
     let silence = model.silence(node).filter(|_| model.cluster.gap(FeedKind::Leases).is_none())?;
     Some(silence.heartbeat)
@@ -529,7 +530,7 @@ fn lease_renewed(cluster: &Cluster, node: &NodeName) -> Option<ClusterTime> {
     cluster.lease(node)?.renewed
 }
 
-/// Soonest first; pods that are never evicted last.
+/// Evictions, soonest first; pods that are never evicted come last.
 fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
     let mut rows: Vec<_> = model.views.leaving.evictions.iter().collect();
     rows.sort_by_key(|(pod, row)| (row.state.rank(), row.state.at(), (*pod).clone()));
@@ -577,7 +578,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
     rows.into_iter().filter_map(report).collect()
 }
 
-/// Seconds to the millisecond.
+/// A duration in seconds, rounded to milliseconds.
 pub fn seconds(span: Span) -> f64 {
     (span.as_secs_f64() * 1000.0).round() / 1000.0
 }

@@ -15,7 +15,7 @@ use super::{
 use crate::{model::NodeState, ui::text};
 use kordon_time::{Span, Timestamp};
 
-/// Renders the report; control characters in text from the cluster are shown, not sent to the terminal.
+/// Renders the report. Control characters in text from the cluster are made visible.
 pub fn render(report: &StatusReport, out: &mut Page) {
     head(out, report);
     PageTable::new(&report.zones)
@@ -94,7 +94,7 @@ fn next_slot(zone: &StatusZoneReport) -> String {
     zone.next_slot.filter(|_| !zone.queue.is_empty()).map_or(none(), |at| at.to_time())
 }
 
-/// The nodes; on a terminal, those of a zone with nothing to tell are one row.
+/// Prints the nodes. On a terminal, nodes of a zone without notable state share a row.
 fn nodes(out: &mut Page, report: &StatusReport) {
     let is_calm = |node: &&StatusNodeReport| {
         let is_ready = node.status.is_some_and(|status| status.state == NodeState::Ready);
@@ -137,14 +137,14 @@ fn nodes(out: &mut Page, report: &StatusReport) {
         .print(out);
 }
 
-/// A node, or all nodes of a zone with nothing to tell: `10 nodes  eu-1a  Ready`.
+/// A node, or all nodes of a zone without notable state: `10 nodes  eu-1a  Ready`.
 enum NodeRow<'a> {
     One(&'a StatusNodeReport),
     Calm(Vec<&'a StatusNodeReport>),
 }
 
 impl NodeRow<'_> {
-    /// What is said of one node only.
+    /// A cell that only single nodes have.
     fn of_node(&self, cell: impl Fn(&StatusNodeReport) -> Option<String>) -> String {
         match self {
             Self::One(node) => cell(node),
@@ -192,7 +192,7 @@ impl NodeRow<'_> {
     }
 }
 
-/// `evict 7 pods`
+/// Next event of a node: `evict 7 pods`.
 fn next(node: &StatusNodeReport) -> Option<String> {
     let next = node.next.as_ref()?;
     Some(match next.pods {
@@ -208,7 +208,7 @@ fn taints(node: &StatusNodeReport) -> Option<String> {
     Some(taints.join(",")).filter(|taints| !taints.is_empty())
 }
 
-/// Who cordoned a node, why, since when and until when; and who drains it.
+/// Prints who cordoned a node, why, since when and until when, and who drains it.
 fn cordons(out: &mut Page, report: &StatusReport) {
     let now = report.taken_at;
     let until = |node: &StatusNodeReport| {
@@ -238,7 +238,7 @@ fn cordons(out: &mut Page, report: &StatusReport) {
         .print(out);
 }
 
-/// `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone.
+/// Time until an eviction: `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone.
 fn due_in(eviction: &EvictionReport, seconds: f64) -> String {
     if eviction.state == "terminating" && seconds < 0.0 {
         return format!("stuck {}", span(-seconds));
@@ -246,17 +246,17 @@ fn due_in(eviction: &EvictionReport, seconds: f64) -> String {
     overdue(seconds, |seconds| about(seconds, is_estimate(eviction)))
 }
 
-/// A time from now, or for how long it has passed.
+/// Time until an event, or since it was due.
 fn overdue(seconds: f64, left: impl Fn(f64) -> String) -> String {
     if seconds < 0.0 { format!("{} overdue", span(-seconds)) } else { left(seconds) }
 }
 
-/// Whether an eviction's time may be wrong by more than a moment.
+/// Whether the time of an eviction is an estimate.
 fn is_estimate(eviction: &EvictionReport) -> bool {
     eviction.state == "predicted" || matches!(eviction.certainty, Some("estimated" | "atLatest"))
 }
 
-/// A time from now; `~` before an estimate, as on the screen.
+/// Time from now, with `~` before an estimate, as in the dashboard.
 fn about(seconds: f64, estimated: bool) -> String {
     format!("{}{}", if estimated { "~" } else { "" }, span(seconds))
 }

@@ -1,4 +1,4 @@
-//! `kordon timing`: what sets of flags mean for detection, eviction, load and risk.
+//! `kordon timing`: detection, eviction, load and risk of sets of flags.
 
 mod report;
 mod table;
@@ -16,7 +16,7 @@ use kordon_core::{
 use kordon_time::Span;
 use report::TimingReport;
 
-/// The name of the profile of the cluster's own settings, and of the one with the flags that were given.
+/// Names of two profiles: the cluster's own settings, and the given flags.
 const CLUSTER: &str = "cluster";
 const FLAGS: &str = "flags";
 
@@ -81,14 +81,14 @@ enum HeartbeatArg {
     Status,
 }
 
-/// The cluster's own settings, or why there are none.
+/// Settings of the cluster, or why there are none.
 struct ClusterSettings {
     context: Option<String>,
     settings: Option<Settings>,
     missing: Option<String>,
 }
 
-/// Prints what the profiles mean.
+/// Prints the timing of the profiles.
 pub async fn run(args: TimingArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let ClusterSettings { context, settings, missing } = cluster_settings(&args, connection).await?;
     let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
@@ -107,7 +107,7 @@ pub async fn run(args: TimingArgs, connection: ConnectionArgs) -> Result<(), Cli
     args.output.print(&report, table::render)
 }
 
-/// Asks the cluster for its settings. Without flags that name a cluster, it is no failure if none can be reached.
+/// Reads the cluster's settings. If no flag names a cluster, an unreachable one is not an error.
 async fn cluster_settings(
     args: &TimingArgs,
     connection: ConnectionArgs,
@@ -133,7 +133,7 @@ async fn cluster_settings(
 }
 
 impl TimingArgs {
-    /// The profile with the flags that were given, the cluster's own, and those of the field.
+    /// Profiles of the given flags, of the cluster, and the presets.
     fn profiles(&self, cluster: Option<Settings>) -> Vec<TimingProfile> {
         let of_cluster = cluster.as_ref().map(|settings| settings.version);
         let version = self.kubernetes_version.or(of_cluster).unwrap_or(ServerVersion::NEWEST_TESTED);
@@ -174,7 +174,7 @@ impl KubeletArgs {
     }
 }
 
-/// The profiles that are compared, in that order; all of them if none are.
+/// The profiles to compare, in the order of `names`; all profiles without names.
 fn chosen(profiles: Vec<TimingProfile>, names: Option<&[String]>) -> Result<Vec<TimingProfile>, CliError> {
     let Some(names) = names else { return Ok(profiles) };
     let named = |name: &String| {

@@ -12,15 +12,15 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// One report. Every field is always present; what does not happen is null.
+/// Timing of profiles. Every field is always present; what does not happen is null.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TimingReport {
     /// `kordon.timing/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
-    /// The release whose rules apply.
+    /// Release whose rules apply.
     pub kubernetes_version: String,
-    /// The context of the cluster whose settings were read; null if none was.
+    /// Context of the cluster whose settings were read; null if none was.
     pub context: Option<String>,
     /// Why no cluster's settings were read.
     pub no_cluster: Option<String>,
@@ -30,13 +30,13 @@ pub struct TimingReport {
     /// `lease` or `status`.
     pub heartbeat: &'static str,
     pub toleration_seconds: i64,
-    /// How long a replacement takes to start, as is assumed.
+    /// Assumed startup time of a replacement.
     pub pod_startup_seconds: f64,
-    /// The sizes of objects from which the growth of etcd is estimated.
+    /// Object sizes from which the growth of etcd is estimated.
     pub node_object_bytes: f64,
     pub lease_object_bytes: f64,
     pub profiles: Vec<ProfileReport>,
-    /// With `--compare`: everything in which the two profiles differ.
+    /// With `--compare`: all differences between the two profiles.
     pub differences: Vec<DifferenceReport>,
 }
 
@@ -47,9 +47,9 @@ pub struct ProfileReport {
     pub name: String,
     pub flags: Vec<FlagReport>,
     pub heartbeat_interval_seconds: f64,
-    /// How many heartbeats fit into the grace period.
+    /// Number of heartbeats in a grace period.
     pub heartbeats_in_grace: i64,
-    /// From the node's death.
+    /// Times since the node's death.
     pub unknown: Option<RangeReport>,
     pub tainted: Option<RangeReport>,
     pub deleted: Option<RangeReport>,
@@ -59,7 +59,7 @@ pub struct ProfileReport {
     pub lease_writes_per_minute_most: f64,
     pub etcd_bytes_per_minute: f64,
     pub etcd_bytes_until_compaction: f64,
-    /// The longest blip of one node after which it has not become Unknown, and after which no pod is evicted.
+    /// Maximum length of a blip after which the node has not become Unknown, and after which no pod is evicted.
     pub harmless_without_unknown_seconds: Option<f64>,
     pub harmless_without_eviction_seconds: Option<f64>,
     pub blips: Vec<BlipReport>,
@@ -100,7 +100,7 @@ pub struct CountReport {
     pub most: usize,
 }
 
-/// Something in which two profiles differ.
+/// A difference between two profiles.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DifferenceReport {
@@ -111,7 +111,7 @@ pub struct DifferenceReport {
     pub difference: Option<String>,
 }
 
-/// A number in which profiles can differ.
+/// A number that can differ between profiles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Measure {
     Seconds(f64),
@@ -146,7 +146,7 @@ impl TimingReport {
         })
     }
 
-    /// The same with the differences between its two profiles.
+    /// Adds the differences between the two profiles.
     #[must_use]
     pub fn compared(mut self) -> Self {
         if let [a, b] = &self.profiles[..] {
@@ -218,7 +218,7 @@ impl ProfileReport {
     }
 }
 
-/// The flags that decide the times: the kubelet's, then the controller's.
+/// Flags that decide the times: those of the kubelet, then those of the controller.
 fn flags(profile: &TimingProfile) -> Vec<FlagReport> {
     let KubeletFlags { heartbeat, .. } = profile.kubelet;
     let (given, usual) = (profile.kubelet.rows(), KubeletFlags::defaults(heartbeat).rows());
@@ -235,7 +235,7 @@ fn flags(profile: &TimingProfile) -> Vec<FlagReport> {
     of_kubelet.chain(of_controller).map(report).collect()
 }
 
-/// Everything in which two profiles differ.
+/// All differences between two profiles.
 fn differences(a: &ProfileReport, b: &ProfileReport) -> Vec<DifferenceReport> {
     let flags = a.flags.iter().zip(&b.flags).filter(|(a, b)| a.value != b.value);
     let of_flags = flags.map(|(a, b)| DifferenceReport {
@@ -267,7 +267,7 @@ impl Measure {
         }
     }
 
-    /// `b` minus `a`, with its sign; none if they do not measure the same.
+    /// `b` minus `a` with its sign; `None` if their units differ.
     fn difference(a: Self, b: Self) -> Option<String> {
         let (sign, distance) = match (a, b) {
             (Self::Seconds(a), Self::Seconds(b)) => (b < a, Self::Seconds((b - a).abs())),

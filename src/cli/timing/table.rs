@@ -15,10 +15,10 @@ use crate::ui::{
 };
 use kordon_time::Span;
 
-/// Cells of the time axis, at least and at most.
+/// Minimum and maximum width of the time axis.
 const AXIS: [usize; 2] = [20, 60];
 
-/// The cells of a row beside its bar.
+/// Cells of a row besides its bar.
 const BESIDE: usize = 60;
 
 /// Renders the report.
@@ -96,7 +96,7 @@ pub fn render(report: &TimingReport, out: &mut Page) {
     }
 }
 
-/// The times from a node's death, as bars on one axis.
+/// Prints the times since a node's death, as bars on one axis.
 fn times(report: &TimingReport, out: &mut Page) {
     let worst = |profile: &ProfileReport| {
         milestones(profile).into_iter().filter_map(|(_, range)| range).map(|range| range.spans()[2]).max()
@@ -127,7 +127,7 @@ fn times(report: &TimingReport, out: &mut Page) {
         .print(out);
 }
 
-/// When an event happens after the death of a node: at best, typically and at worst.
+/// Time of an event since the death of a node: best, typical and worst.
 #[derive(Default)]
 struct TimeRow<'a> {
     /// Empty below the first row of a profile.
@@ -152,7 +152,7 @@ fn lease_writes(profile: &ProfileReport) -> String {
     if least == most { most } else { format!("{least}\u{2013}{most}") }
 }
 
-/// What blips evict, with a row for each of a profile's.
+/// Prints the evictions caused by blips. Each blip has a row per profile.
 fn blips(report: &TimingReport, out: &mut Page) {
     let harmless = |seconds: Option<f64>| {
         seconds.map_or_else(|| "any".into(), |seconds| Span::from_secs_f64(seconds).to_string())
@@ -183,7 +183,7 @@ fn same_length(a: &BlipReport, b: &BlipReport) -> bool {
     Span::from_secs_f64(a.lasts_seconds) == Span::from_secs_f64(b.lasts_seconds)
 }
 
-/// `120 evicted`, or what happens to the pods instead.
+/// Evicted pods, or what happens to the pods instead: `120 evicted`.
 fn evicted(blip: &BlipReport) -> String {
     let pods = |count: CountReport| match (count.least, count.most) {
         (least, most) if least == most => text::count(most),

@@ -1,11 +1,11 @@
-//! The trade-off as a picture of characters: moves for blips against the time in which pods ran nowhere.
+//! The trade-off as a chart of characters: moves for blips against the time in which pods ran nowhere.
 
 use super::document::TunedSettings;
 
-/// The size of the field.
+/// Width and height of the chart.
 const FIELD: (usize, usize) = (60, 10);
 
-/// The lines of the chart, each setting with its letter; a star is what is in force.
+/// Lines of the chart. Each setting is a letter, and a star marks the settings in force.
 ///
 /// ```text
 /// moves for outages shorter than 10m
@@ -25,7 +25,7 @@ pub fn lines(settings: &[TunedSettings], blip_seconds: f64) -> Vec<String> {
     for (one, time) in settings.iter().zip(&times) {
         let column = share(time - least, longest - least, width);
         let row = height - 1 - share(one.totals.blip_moves as f64, most as f64, height);
-        // Beside another one in the same place.
+        // Placed beside another setting of the same cell.
         let free = (column..width).chain((0..column).rev()).find(|column| field[row][*column] == ' ');
         let letter = if one.present { '*' } else { one.letter.chars().next().unwrap_or('?') };
         if let Some(free) = free {
@@ -53,12 +53,12 @@ pub fn lines(settings: &[TunedSettings], blip_seconds: f64) -> Vec<String> {
     lines
 }
 
-/// The place of a part of a whole in a row of this many places.
+/// Index of `part` in a row of `places` cells that stands for `whole`.
 fn share(part: f64, whole: f64, places: usize) -> usize {
     if whole <= 0.0 {
         return 0;
     }
-    // Between zero and the number of places.
+    // The value is between zero and the number of places.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a few places")]
     let place = (part / whole * (places - 1) as f64).round() as usize;
     place.min(places - 1)

@@ -1,4 +1,4 @@
-//! What other settings would have done, as a document (`docs/tune.md`).
+//! The comparison of other settings as a document (`docs/tune.md`).
 
 use serde::Serialize;
 
@@ -22,20 +22,20 @@ pub struct TuneReport {
     pub settings: Vec<TunedSettings>,
 }
 
-/// The outages that every row is about, of nodes with pods.
+/// The outages of nodes with pods that all rows are about.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TunedOutages {
     pub ended: usize,
     pub ended_pods: usize,
-    /// Those of them that were blips.
+    /// Ended outages that were blips.
     pub blips: usize,
     pub blip_pods: usize,
     pub not_ended: usize,
     pub not_ended_pods: usize,
 }
 
-/// What a controller did.
+/// Actions of a controller.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TunedTotals {
@@ -54,7 +54,7 @@ pub struct TunedTotals {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TunedSettings {
-    /// What names it in the chart.
+    /// Letter in the chart.
     pub letter: String,
     pub present: bool,
     pub with: Vec<String>,
@@ -132,7 +132,7 @@ impl TunedTotals {
         }
     }
 
-    /// The time in which pods ran nowhere in all outages, whether or not they ended.
+    /// Time in which pods ran nowhere, summed over all outages, ended or not.
     pub fn all_nowhere_seconds(&self) -> f64 {
         self.ran_nowhere_seconds + self.not_ended_ran_nowhere_seconds
     }
@@ -166,13 +166,13 @@ fn uncertainties(uncertain: &Uncertainties) -> Vec<TunedUncertainty> {
     uncertain.iter().map(|(kind, count)| TunedUncertainty { kind: kind.as_str(), count }).collect()
 }
 
-/// a to z, then A to Z, and then the same again.
+/// The letter at an index: a to z, then A to Z, then from the start again.
 fn letter(place: usize) -> String {
     let letters = ('a'..='z').chain('A'..='Z');
     letters.cycle().nth(place).map(String::from).unwrap_or_default()
 }
 
-/// In whole seconds.
+/// A duration in whole seconds.
 pub fn duration(seconds: f64) -> String {
     Span::from_secs(Span::from_secs_f64(seconds).as_secs()).to_string()
 }
@@ -207,7 +207,7 @@ pub mod tests {
         }
     }
 
-    /// What was recorded, and these settings.
+    /// A report with these settings.
     pub fn report(settings: Vec<TunedSettings>) -> TuneReport {
         TuneReport {
             schema: "kordon.tune/v1",

@@ -1,17 +1,17 @@
-//! Which settings are compared.
+//! The settings to compare.
 
 use crate::cli::CliError;
 use kordon_core::counterfactual::Alternative;
 use kordon_time::Span;
 
-/// Most settings that are compared at once: each plays the recording.
+/// Maximum number of compared settings. The recording is played for each of them.
 const MOST: usize = 200;
 
-/// The grace periods and the tolerations that are compared unless something else is asked for, in seconds.
+/// Default grace periods and tolerations to compare, in seconds.
 const GRACES: [i64; 7] = [20, 30, 40, 50, 60, 90, 120];
 const TOLERATIONS: [i64; 5] = [30, 60, 120, 300, 600];
 
-/// A setting and the values of it that are compared.
+/// A setting with the values to compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GridAxis {
     key: String,
@@ -28,7 +28,7 @@ pub fn grid_axis(text: &str) -> Result<GridAxis, String> {
         .ok_or_else(|| "not KEY=VALUE,VALUE as node-monitor-grace-period=20s,40s".into())
 }
 
-/// The settings to compare, those in force among them: the ones that are asked for, or else a series of grace periods and one of
+/// The settings to compare, including those in force: the requested ones, or else a series of grace periods and one of
 /// tolerations.
 pub fn alternatives(
     present: &Alternative,
@@ -69,7 +69,7 @@ fn set(alternative: &mut Alternative, text: &str) -> Result<(), CliError> {
     alternative.set(text).map_err(|error| CliError::Usage(error.to_string()))
 }
 
-/// Grace periods around the one in force, and tolerations.
+/// The default series: grace periods including the one in force, and tolerations.
 fn series(present: &Alternative) -> Vec<Alternative> {
     let in_force = present.settings.node_monitor_grace_period.value;
     let mut graces: Vec<Span> = GRACES.map(Span::from_secs).into();

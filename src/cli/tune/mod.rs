@@ -1,4 +1,4 @@
-//! `kordon tune`: what other settings of the controller would have done over the heartbeats of a recording.
+//! `kordon tune`: what other settings of the controller would have done, given the heartbeats of a recording.
 
 mod chart;
 mod document;

@@ -1,4 +1,4 @@
-//! What other settings would have done, as a table and a chart for people.
+//! The comparison of other settings as a table and a chart for people.
 
 use super::{
     chart,
@@ -48,7 +48,7 @@ pub fn render(report: &TuneReport, page: &mut Page) {
     notes(report, page);
 }
 
-/// What each column means, in a sentence.
+/// Meaning of each column, as a sentence.
 fn meanings(report: &TuneReport) -> [(&'static str, String); 8] {
     let TunedOutages { ended, ended_pods, blips, blip_pods, not_ended, not_ended_pods } = report.outages;
     let (blip, start) = (duration(report.blip_seconds), duration(report.start_seconds));
@@ -85,13 +85,13 @@ fn meanings(report: &TuneReport) -> [(&'static str, String); 8] {
     ]
 }
 
-/// What the recorded controllers did, or what controllers with other settings would have done.
+/// The recorded controllers' actions, or those of a controller with other settings.
 struct TuneRow<'a> {
     letter: String,
     name: String,
     is_present: bool,
     totals: &'a TunedTotals,
-    /// None for what was recorded.
+    /// `None` for the recorded controllers.
     uncertain: Option<usize>,
 }
 
@@ -118,7 +118,7 @@ impl<'a> TuneRow<'a> {
     }
 }
 
-/// What differs; of two equal tolerations in one word.
+/// The settings that differ. Equal values of the two tolerations are combined.
 fn name(with: &[String]) -> String {
     let (tolerations, others): (Vec<&String>, Vec<&String>) =
         with.iter().partition(|setting| setting.contains("-toleration-seconds="));
@@ -136,7 +136,7 @@ fn name(with: &[String]) -> String {
     words.join(" ")
 }
 
-/// What the numbers rest on.
+/// Prints the limits of the comparison.
 fn notes(report: &TuneReport, page: &mut Page) {
     page.line(Emphasis::Plain, "");
     if let Some(present) = report.settings.iter().find(|one| one.present)
@@ -165,7 +165,7 @@ fn notes(report: &TuneReport, page: &mut Page) {
     }
 }
 
-/// `45s (48s)`
+/// Median and maximum: `45s (48s)`.
 fn spread(spread: Option<&TunedSpread>) -> String {
     spread.map_or_else(none, |spread| {
         format!("{} ({})", duration(spread.median_seconds), duration(spread.longest_seconds))
