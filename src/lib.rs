@@ -1,12 +1,13 @@
-//! kordon: an interactive terminal dashboard for Kubernetes node lifecycle, with the node lifecycle
-//! controller inside.
+//! kordon: an interactive terminal dashboard for the Kubernetes node lifecycle, with a node lifecycle controller
+//! inside.
 //!
-//! The modules are listed top down: a module may use those under it, never those above it (`tests/tidy` holds this). Under
-//! them are four packages in `crates/`: `kordon-core` (what is known of a cluster, what its controllers do, and what will
-//! happen), `kordon-demo` (the embedded cluster), `kordon-clock` and `kordon-time`. `ARCHITECTURE.md` has the picture.
+//! The modules are listed top down. A module may use those below it, never those above it; `tests/tidy` checks this.
+//! Below them are four packages in `crates/`: `kordon-core` (the state of a cluster, the rules of its controllers, and
+//! predictions), `kordon-demo` (the embedded cluster), `kordon-clock` and `kordon-time`. `ARCHITECTURE.md` has the
+//! diagram.
 
-// Bad input is no reason to panic, and the terminal belongs to the screen; the command line's own output is
-// the one exception to the latter.
+// Invalid input must not cause a panic. Only the screen may write to the terminal, except that the command line prints
+// its own output.
 #![warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod cli;
