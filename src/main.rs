@@ -1,4 +1,4 @@
-//! The program: parse, choose cluster and mode, run, exit code.
+//! The program: parses arguments, chooses cluster and mode, runs, and returns the exit code.
 
 use std::process::ExitCode;
 
