@@ -1,9 +1,9 @@
-//! The screen of a terminal that shows ASCII only.
+//! ASCII replacements for terminals that show nothing else.
 
 use ratatui::buffer::Buffer;
 
-/// Replaces the glyphs of the screen by characters of ASCII. Text of the cluster stays as it is, save where it has one of
-/// these glyphs.
+/// Replaces the glyphs of the screen with ASCII characters. Text from the cluster stays unchanged unless it contains
+/// one of these glyphs.
 pub fn replace(buf: &mut Buffer) {
     for cell in &mut buf.content {
         if let Some(plain) = plain(cell.symbol()) {
@@ -12,7 +12,7 @@ pub fn replace(buf: &mut Buffer) {
     }
 }
 
-/// The same for text outside of the screen: the terminal's title.
+/// Replaces glyphs in text outside the screen, such as the terminal's title.
 pub fn text(text: &str) -> String {
     let mut letter = [0; 4];
     text.chars()
@@ -23,7 +23,8 @@ pub fn text(text: &str) -> String {
         .collect()
 }
 
-/// What stands for a glyph; none for any other text. No two states of nodes, and no two levels of a verdict, look the same.
+/// ASCII replacement of a glyph; `None` for any other text. All states of nodes stay distinct, and so do all levels of
+/// a verdict.
 fn plain(symbol: &str) -> Option<&'static str> {
     Some(match symbol {
         // States of nodes, of watches and of rows.
@@ -42,7 +43,7 @@ fn plain(symbol: &str) -> Option<&'static str> {
         "◇" => "+",
         "↺" => "@",
         "⇅" | "▓" => "%",
-        // Levels.
+        // Levels and downward signs.
         "✔" | "✓" | "↓" | "▾" => "v",
         "▲" => "!",
         "✗" | "×" => "x",
@@ -58,12 +59,12 @@ fn plain(symbol: &str) -> Option<&'static str> {
         }
         "▁" => "_",
         "▂" | "░" => ".",
-        // Arrows, and where text was cut.
+        // Arrows, and the mark of cut text.
         "→" | "▶" | "▸" | "›" => ">",
         "←" | "≤" => "<",
         "↑" => "^",
         "…" => "~",
-        // Characters that were made visible.
+        // Replacements of invisible characters.
         "\u{FFFD}" => "?",
         symbol
             if symbol.chars().all(|letter| ('\u{2400}'..='\u{243F}').contains(&letter))

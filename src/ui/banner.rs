@@ -1,4 +1,4 @@
-//! The line under the header about an interrupted drain, until it is answered.
+//! The banner below the header: an interrupted drain that the operator has not decided on yet.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 

@@ -1,4 +1,4 @@
-//! The dialog over everything: what it is about, what speaks against it, and what answers it.
+//! The dialog over everything: its subject, objections, and the possible answers.
 
 use ratatui::{
     buffer::Buffer,
@@ -27,10 +27,10 @@ use kordon_core::{
     visible,
 };
 
-/// The widest that it gets.
+/// Maximum width in cells.
 const WIDEST: u16 = 96;
 
-/// At most this many warnings, drifts and the like are shown.
+/// Maximum number of warnings, drifts and similar lines.
 const SHOWN: usize = 6;
 
 /// ```text
@@ -42,7 +42,7 @@ const SHOWN: usize = 6;
 /// │ Type demo to continue: de▏                                    │
 /// ╰ Enter answers · Esc cancels ──────────────────────────────────╯
 /// ```
-/// Draws it over the middle of the screen. Returns where the cursor is while something is typed.
+/// Draws the dialog in the middle of the screen. Returns the position of the cursor while text is typed.
 pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let width = WIDEST.min(area.width.saturating_sub(4));
     let paper = Paper { scene, cells: usize::from(width.saturating_sub(4)) };
@@ -101,7 +101,7 @@ fn hints(dialog: &Dialog) -> &'static str {
     }
 }
 
-/// What lines are written on.
+/// Builds lines of the dialog, `cells` wide.
 struct Paper<'a> {
     scene: &'a Scene<'a>,
     cells: usize,
@@ -120,7 +120,7 @@ impl Paper<'_> {
         cut_line(runs.line(), self.cells)
     }
 
-    /// A sentence after a sign, over at most three lines.
+    /// Adds a sentence after a sign, wrapped to at most three lines.
     fn sentence(&self, sign: &str, text: &str, role: Role, lines: &mut Vec<Line<'static>>) {
         let wrapped = text::wrap(&text::brief(&visible::text(text)), self.cells.saturating_sub(2), 3);
         for (place, part) in wrapped.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Paper<'_> {
         }
     }
 
-    /// The first few of many, and how many more there are.
+    /// Adds the first items of a list, and the number of the others.
     fn list<T: std::fmt::Display>(&self, sign: &str, all: &[T], role: Role, lines: &mut Vec<Line<'static>>) {
         for one in all.iter().take(SHOWN) {
             self.sentence(sign, &one.to_string(), role, lines);
@@ -169,7 +169,7 @@ impl Paper<'_> {
         lines
     }
 
-    /// What has changed since the operator agreed.
+    /// Changes since the operator agreed.
     fn drifts(&self, approval: &Approval) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         if let Some(question) = approval.question().filter(|question| !question.drifts.is_empty()) {
@@ -180,7 +180,7 @@ impl Paper<'_> {
         lines
     }
 
-    /// Its reason and limits.
+    /// Reason and limits of the operation.
     fn terms(&self, options: &OperationOptions) -> Runs {
         let (dim, base) = (self.style(Role::Dim), self.style(Role::Base));
         let mut runs = match options.why.as_str() {
@@ -196,7 +196,7 @@ impl Paper<'_> {
         runs
     }
 
-    /// What speaks against it.
+    /// Adds the objections to the operation.
     fn objections(&self, approval: &Approval, lines: &mut Vec<Line<'static>>) {
         let Some(question) = approval.question() else { return };
         for line in question.objections.iter().flat_map(Objection::lines) {
@@ -250,7 +250,7 @@ impl Paper<'_> {
         lines
     }
 
-    /// What is asked, or why nothing is.
+    /// Lines of the question, or why there is none.
     fn answer(&self, dialog: &Dialog) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         match (dialog.prompt(), &dialog.subject) {
@@ -260,7 +260,7 @@ impl Paper<'_> {
                     .and(words, self.style(Role::Key))
                     .and(" to continue:", self.style(Role::Base));
                 lines.push(self.cut(runs));
-                // The line in which it is typed.
+                // Placeholder for the input line.
                 lines.push(Line::default());
             }
             (None, DialogSubject::Approval(approval)) => self.state(approval, &mut lines),
@@ -285,7 +285,7 @@ impl Paper<'_> {
         self.cut(runs)
     }
 
-    /// What an approval waits for, or how it ended.
+    /// Adds what the approval waits for, or how it ended.
     fn state(&self, approval: &Approval, lines: &mut Vec<Line<'static>>) {
         if let Some(wait) = approval.waits_for() {
             return lines.push(self.line(&format!("◌ {}", waiting(wait)), Role::FeedBusy));

@@ -1,4 +1,4 @@
-//! The footer: the keys that apply here, or the filter or command that is typed.
+//! The footer: keys that apply here, or the filter or command being typed.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 use tui_input::Input;
@@ -34,9 +34,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
         let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
         let runs = runs.and(if returns { "live" } else { command.hint }, scene.style(Role::Dim));
-        // Help and quit are dropped last: help leads to all other commands. Of the history, so is the way back.
+        // Help and quit are dropped last, because help leads to all other commands. In the history, so is the return to
+        // the present.
         let is_kept = returns || matches!(command.name, "help" | "quit");
-        // Of what is played, playing comes first.
+        // During playback, its own keys come first.
         let plays = scene.app.playback.is_some() && command.action.is_of_playback();
         let priority = match (is_kept, plays) {
             (true, _) => 1,
@@ -54,14 +55,14 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         line = line.right(0, Runs::new(&text, scene.style(Role::ModeReadOnly)));
     }
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    // What is typed has the left half.
+    // Typed text gets the left half.
     let taken = if typing { inner.width / 2 } else { 0 };
     let room = Rect { x: inner.x + taken, width: inner.width - taken, ..inner };
     line.render(room, &Span::styled("  ", scene.style(Role::Dim)), buf);
     draw_input(scene, typed?, inner, buf)
 }
 
-/// The filter or command that is typed, with the sign before it.
+/// The filter or command being typed, with the sign before it.
 fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
     scene.screen.overlays.iter().rev().find_map(|overlay| match overlay {
         Overlay::Palette(palette) => Some((":", &palette.input)),
@@ -77,7 +78,7 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
     })
 }
 
-/// Draws the filter or command in the left half.
+/// Draws the typed filter or command in the left half.
 fn draw_input(
     scene: &Scene,
     (lead, input): (&str, &Input),

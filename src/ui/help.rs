@@ -1,4 +1,4 @@
-//! The help: every command with its keys, from the command table, what applies here first.
+//! The help: all commands with their keys, from the command table. Those that apply here come first.
 
 use ratatui::{
     buffer::Buffer,
@@ -26,11 +26,11 @@ use kordon_core::visible;
 /// │   p         Pause the operation, or resume it.   │  in the progress
 /// ╰──────────────────────────────────────────────────╯
 /// ```
-/// Draws the table over the middle of the screen, from the row that it is scrolled to, above the footer.
+/// Draws the help over the middle of the screen above the footer, starting at the scrolled row.
 pub fn draw(scene: &Scene, help: &HelpSheet, area: Rect, buf: &mut Buffer) {
     let rows = help.rows(scene.app);
     let area = Rect { height: area.height.saturating_sub(1), ..area };
-    // It keeps its size while something is searched for.
+    // The height stays the same during a search.
     let height = area.height.saturating_sub(1);
     let area =
         area.centered(Constraint::Max(118.min(area.width.saturating_sub(4))), Constraint::Length(height));
@@ -82,7 +82,7 @@ fn cells(scene: &Scene, command: &Command, group: HelpGroup) -> Vec<Cell> {
         Cell::new("  ", scene.style(Role::Dim)).and(&command.shortcuts().join(" "), scene.style(Role::Key)),
         Cell::new(&visible::text(command.doc).replace('`', ""), scene.style(Role::Base)),
     ];
-    // Where nothing is said of the place, the words have its room.
+    // Without a context column, the text extends to the edge.
     if !context.is_empty() {
         cells.push(Cell::new(&context, scene.style(Role::Dim)));
     }

@@ -22,7 +22,7 @@ use kordon_time::Span;
 /// │   ● nodes 2s                                                     │
 /// ╰ Esc closes ─────────────────────────────────────────────────────╯
 /// ```
-/// Draws the sheet over the middle of the screen, from the line that it is scrolled to.
+/// Draws the sheet over the middle of the screen, starting at the scrolled line.
 pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     let width = 100.min(area.width.saturating_sub(4));
     text_sheet::draw(scene, "Information", (lines(scene), scrolled), width, area, buf);
@@ -65,10 +65,10 @@ fn lines(scene: &Scene) -> Vec<Runs> {
     lines
 }
 
-/// The last misses that are shown.
+/// Maximum number of latest misses shown.
 const MISSES: usize = 5;
 
-/// How right the forecasts of this session have been, in lines of which each adds up by itself.
+/// Accuracy of this session's forecasts. The numbers of each line add up by themselves.
 ///
 /// ```text
 /// 34 of 36 on time (4 by chance among 3), 1 unforeseeable, 1 missed
@@ -106,7 +106,7 @@ fn predictions(report: &AccuracyReport) -> Vec<String> {
     lines
 }
 
-/// How right predicted outcomes of evicted pods have been, in lines; none while no pod was evicted.
+/// Accuracy of the predicted outcomes of evicted pods; no lines before the first eviction.
 ///
 /// ```text
 /// 39 of 45 as predicted (2 by chance), 5 not, 1 not known yet
@@ -131,7 +131,7 @@ fn outcomes(report: &OutcomeReport) -> Vec<String> {
     lines
 }
 
-/// `1h12m (14.2 MiB of 512.0 MiB): f, then ← goes back`: what is kept to look back at.
+/// Extent of the history: `1h12m (14.2 MiB of 512.0 MiB): f, then ← goes back`.
 fn history(scene: &Scene) -> Option<String> {
     Some(match &scene.app.history {
         HistoryState::Kept { from, bytes, limit } => {
@@ -145,8 +145,8 @@ fn history(scene: &Scene) -> Option<String> {
     })
 }
 
-/// The server's clock beside ours, to half a second, as an answer tells it: renewTime and timeAdded come from other clocks than
-/// ours.
+/// Difference between the API server's clock and ours, accurate to half a second. It matters because other clocks write
+/// renewTime and timeAdded.
 fn clock_difference(difference: Option<Span>) -> String {
     const HALF_A_SECOND: Span = Span::from_millis(500);
     let Some(difference) = difference else { return "not measured".into() };

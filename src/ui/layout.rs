@@ -1,55 +1,55 @@
-//! Where everything is drawn, by the size of the terminal.
+//! Positions of everything on screen, by the size of the terminal.
 
 use ratatui::layout::Rect;
 
 use crate::app::{Pane, Screen, overlays::Overlay};
 
-/// Below this there is no room for tables.
+/// Minimum size in columns and rows that has space for tables.
 pub const LEAST: (u16, u16) = (60, 15);
-/// From this size on a view stands beside the nodes; on a smaller screen it covers the panes.
+/// Minimum size at which a view is drawn beside the nodes; below, it covers the panes.
 const BESIDE: (u16, u16) = (150, 44);
 
-/// The tabs of the only slot beside the nodes.
+/// Tabs of the lower slot in layouts with one slot below the nodes.
 const LOWER: [Pane; 6] =
     [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures];
-/// The tabs of the left slot: pods that leave, pods that wait for a node, and pods that left.
+/// Tabs of the left slot: pods that leave, pods that wait for a node, and pods that left.
 const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending, Pane::Departures];
 
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScreenLayout {
     pub header: Rect,
-    /// The time line of what is played.
+    /// Area of the playback's time line.
     pub playback: Option<Rect>,
-    /// The line about an interrupted operation.
+    /// Area of the banner about an interrupted drain.
     pub banner: Option<Rect>,
-    /// From top to bottom and from left to right.
+    /// Slots from top to bottom and from left to right.
     pub slots: Vec<Slot>,
     pub footer: Rect,
-    /// Whether panes have frames, or only rules above them.
+    /// Whether panes have full frames instead of only a rule above them.
     pub framed: bool,
 }
 
-/// What stands between the header and the panes.
+/// Which optional lines are between the header and the panes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExtraLines {
     pub playback: bool,
     pub banner: bool,
 }
 
-/// A part of the screen for one pane, or for several as tabs. Which panes are in a slot follows from the size of the screen
-/// alone: focus never moves a pane.
+/// Area for one pane, or for several as tabs. The size of the screen alone decides which panes share a slot, so focus
+/// never moves a pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub area: Rect,
-    /// In the order of their digits.
+    /// Panes in the order of their digits.
     pub tabs: Vec<Pane>,
-    /// The tab that is shown.
+    /// The shown tab.
     pub active: Pane,
 }
 
 impl Slot {
-    /// The slot of these tabs, before its place is known. The tab with the focus is shown, else the one that had it last.
+    /// Creates a slot whose area is set later. The focused tab is shown, or else the one focused last.
     fn of(tabs: &[Pane], screen: &Screen) -> Self {
         let last = screen.recent.iter().find(|pane| tabs.contains(pane));
         let active = tabs.iter().find(|pane| **pane == screen.focus).or(last).unwrap_or(&tabs[0]);
@@ -68,8 +68,8 @@ impl ScreenLayout {
     /// departures
     /// footer                     below 120x30                from 200 columns
     /// ```
-    /// None if the terminal is too small. When zoomed, the focused pane stands alone; a view does so where there is no
-    /// room for it beside the nodes.
+    /// `None` if the terminal is too small. A zoomed pane is drawn alone. A focused view is also drawn alone, unless it
+    /// fits beside the nodes.
     pub fn of(area: Rect, screen: &Screen, zones: usize, extra: ExtraLines) -> Option<Self> {
         if area.width < LEAST.0 || area.height < LEAST.1 {
             return None;
@@ -105,7 +105,7 @@ impl ScreenLayout {
     }
 }
 
-/// Nodes over one slot for all other panes.
+/// Nodes above a single slot for all other panes.
 fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool) -> Vec<Slot> {
     let lower = Slot::of(&LOWER, screen);
     let height = if screen.is_open(lower.active) { open_height(body.height, framed) } else { 1 };
@@ -113,7 +113,7 @@ fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool) -> Vec<Slot> 
     vec![Slot { area: upper, tabs: vec![nodes], active: nodes }, Slot { area: rest, ..lower }]
 }
 
-/// Zones over nodes over the other panes side by side.
+/// Zones above nodes above the other panes side by side.
 fn stack(body: Rect, screen: &Screen, zones: usize) -> Vec<Slot> {
     let most = if body.height < 44 { 4 } else { 8 };
     let zones = u16::try_from(zones.clamp(1, most)).unwrap_or(most as u16) + 3;
@@ -138,7 +138,7 @@ fn stack(body: Rect, screen: &Screen, zones: usize) -> Vec<Slot> {
     slots
 }
 
-/// The height of slots side by side: one line if none of them has anything to show, a few rows if only the journal has.
+/// Height of slots side by side: one line if all are empty, a few rows if only the journal has content.
 fn row_height(room: u16, slots: &[Slot], screen: &Screen) -> u16 {
     let open: Vec<&Slot> = slots.iter().filter(|slot| screen.is_open(slot.active)).collect();
     match open.as_slice() {
@@ -148,7 +148,7 @@ fn row_height(room: u16, slots: &[Slot], screen: &Screen) -> u16 {
     }
 }
 
-/// The height of the lower part of an area while it has something to show.
+/// Height of the lower part of an area while it has content.
 fn open_height(room: u16, framed: bool) -> u16 {
     (room * 2 / 5).clamp(if framed { 6 } else { 5 }, 20)
 }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use kordon_time::Timestamp;
 
-    /// Every screen of interest: panes open or closed, each in focus, zoomed or not.
+    /// All relevant screens: each combination of open panes, with each pane focused, zoomed or not.
     fn screens() -> Vec<Screen> {
         let mut screens = Vec::new();
         for open in 0..32 {

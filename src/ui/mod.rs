@@ -1,4 +1,4 @@
-//! Draws the screen: `draw(frame, &App, now)`. It reads the app and decides nothing.
+//! Draws the screen: `draw(frame, &App, now)`. It reads the app and makes no decisions.
 
 pub mod ascii;
 pub mod banner;
@@ -35,16 +35,16 @@ use kordon_core::visible;
 use kordon_time::Timestamp;
 use layout::{ExtraLines, ScreenLayout};
 
-/// What a frame shows, besides what is on it.
+/// Results of drawing a frame, besides the frame.
 #[derive(Clone, Debug, Default)]
 pub struct Drawn {
-    /// How many rows each pane that was drawn had room for.
+    /// Number of rows that fit each drawn pane.
     pub rows: BTreeMap<Pane, usize>,
-    /// The title of the terminal: the cluster and the verdict on it.
+    /// Title for the terminal: the cluster and its verdict.
     pub title: String,
 }
 
-/// Draws everything.
+/// Draws the screen.
 pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
     let area = frame.area();
     let (mut drawn, cursor) = paint(frame.buffer_mut(), area, app, now);
@@ -58,14 +58,14 @@ pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
     drawn
 }
 
-/// `prod-eu: ✖ zone b down (8 of 8)`
+/// Title of the terminal: `prod-eu: ✖ zone b down (8 of 8)`.
 fn title(scene: &Scene) -> String {
     let verdict = scene.verdict;
     let title = format!("{}: {} {}", scene.shown.connection.context, verdict.level.glyph(), verdict.text());
     visible::text(&title).into_owned()
 }
 
-/// Draws everything into a buffer; returns the position of the cursor while something is typed.
+/// Draws the screen into a buffer. Returns the position of the cursor while text is typed.
 fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Option<(u16, u16)>) {
     let verdict = ClusterVerdict::of(app.shown(), app.shown_at(now));
     let scene = Scene::new(app, &verdict, now);
@@ -96,7 +96,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
             Overlay::Timing(sheet) => timing::draw(&scene, sheet, area, buf),
             Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),
             Overlay::Question(dialog) => cursor = dialog::draw(&scene, dialog, area, buf),
-            // Views are panes, and the filter is a part of the footer.
+            // Views are drawn as panes, and the filter as part of the footer.
             Overlay::Detail(_) | Overlay::Plan(_) | Overlay::Progress(_) | Overlay::Filter(_) => {}
         }
     }

@@ -1,5 +1,5 @@
-//! The node strip: one cell a node, grouped by zone; where nodes outnumber cells, a cell stands for several and shows the
-//! worst of them.
+//! The node strip: a cell per node, grouped by zone. If nodes outnumber cells, a cell stands for several nodes and
+//! shows the worst.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Span as Run};
 
@@ -13,7 +13,7 @@ use crate::{
 };
 use kordon_core::cluster::ZoneKey;
 
-/// The nodes of one zone by name, or of some zones together where there are too many to tell apart.
+/// Nodes of one zone, or of all zones together if they have too little space to be separate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StripZone {
     pub name: String,
@@ -41,7 +41,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     line.render(area, &Run::styled("   ", scene.style(Role::Dim)), buf);
 }
 
-/// `24 · 8 Unknown · 1 Silent · 15 Ready`
+/// Nodes by state: `24 · 8 Unknown · 1 Silent · 15 Ready`.
 pub fn counts(scene: &Scene) -> Runs {
     let nodes = scene.shown.cluster.nodes().len();
     if nodes == 0 {
@@ -56,7 +56,7 @@ pub fn counts(scene: &Scene) -> Runs {
     runs
 }
 
-/// The states of all nodes by zone, each zone under its short name.
+/// States of all nodes by zone, each zone with its short name.
 fn zones(scene: &Scene) -> Vec<StripZone> {
     let watchlist = &scene.shown.watchlist;
     let zone = |(key, nodes): (&ZoneKey, &ZoneNodes)| StripZone {
@@ -66,8 +66,8 @@ fn zones(scene: &Scene) -> Vec<StripZone> {
     watchlist.zones().iter().map(zone).collect()
 }
 
-/// The states in cells that stand for this many nodes each: a cell has the worst of its states. Equal cells next to each
-/// other are one run.
+/// Cells that stand for `nodes_a_cell` nodes each and show the worst of their states. Adjacent equal cells form one
+/// run.
 pub fn cells<'a>(
     scene: &'a Scene,
     states: &'a [NodeState],
@@ -85,7 +85,7 @@ pub fn cells<'a>(
         .map(|(state, count)| (state.glyph().repeat(count), scene.style(Role::of_state(state.role()))))
 }
 
-/// The strip in this many cells: zones without names where the names leave no room, and in the end no zones.
+/// Fits the strip into `width` cells: first without the names of zones, then without separating zones.
 fn fitted(zones: &[StripZone], width: usize) -> Vec<StripZone> {
     let unnamed = |states: Vec<NodeState>| StripZone { name: String::new(), states };
     let bare = || -> Vec<StripZone> { zones.iter().map(|zone| unnamed(zone.states.clone())).collect() };
@@ -94,7 +94,7 @@ fn fitted(zones: &[StripZone], width: usize) -> Vec<StripZone> {
     shrunk(zones).or_else(|| shrunk(&bare())).or_else(|| shrunk(&together())).unwrap_or_default()
 }
 
-/// The zones with so many nodes in each cell that they fit; none if one cell a zone is too much.
+/// Fits the zones by putting several nodes into a cell; `None` if one cell per zone is still too much.
 fn shrunk(zones: &[StripZone], width: usize) -> Option<Vec<StripZone>> {
     let named = |zone: &StripZone| if zone.name.is_empty() { 0 } else { text::width(&zone.name) + 1 };
     let fixed: usize = zones.iter().map(named).sum::<usize>() + 2 * zones.len().saturating_sub(1);

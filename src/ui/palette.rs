@@ -1,4 +1,4 @@
-//! The commands that match the typed one, over the lower part of the screen.
+//! The command palette: commands that match the typed text, over the lower part of the screen.
 
 use ratatui::{buffer::Buffer, layout::Rect, widgets::Block};
 
@@ -10,7 +10,7 @@ use super::{
 use crate::app::{Command, palette::Palette};
 use kordon_core::visible;
 
-/// Commands that are shown at a time.
+/// Maximum number of commands shown at a time.
 const MOST: usize = 12;
 
 /// ```text
@@ -20,7 +20,7 @@ const MOST: usize = 12;
 /// ╰ Enter runs · Tab completes · Esc closes ───────────────────────────╯
 /// :en▏
 /// ```
-/// Draws the list right above the line in which it is typed.
+/// Draws the list right above the line in which the command is typed.
 pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mut Buffer) {
     let rows = palette.found.len();
     let shown = rows.clamp(1, MOST).min(usize::from(area.height.saturating_sub(6)));

@@ -1,4 +1,4 @@
-//! The time line of a recording or of the history: what happened when, where we are, and how fast time passes.
+//! The time line of a recording or of the history: notable moments, the position, and the speed.
 
 use ratatui::{buffer::Buffer, layout::Rect, style::Modifier, text::Span as Run};
 
@@ -13,21 +13,22 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Heights of a cell of the time line by how much happened in it; the first where nothing did. In ASCII they differ too.
+/// Glyphs of a cell of the time line by the number of affected objects; the first means none. Their ASCII replacements
+/// differ too.
 const HEIGHTS: [&str; 4] = ["─", "▂", "▅", "▇"];
 
-/// Where we are.
+/// Glyph of the position.
 const PLACE: &str = "●";
 
-/// What was not searched yet.
+/// Glyph of the part that was not searched yet.
 const UNSEARCHED: &str = "┈";
 
 /// ```text
 ///  ▶ 10x  03:12:45  +12m45s   03:00:00 ─▂▅▇──▂──────●────▂▂───────┈┈┈┈ 03:48:12 truncated
 ///  12s ago: 3 nodes Silent                                    ] in 45s: pod shop/web-1 evicted
 /// ```
-/// Until the journal of the moment is complete, the second line says since when it is: `reading what happened before 03:12:00`.
-/// Draws the second line only where there is room for it.
+/// Draws the time line, and the second line only if it fits. Until the past of the shown moment is known, the second
+/// line shows from when on it is: `reading what happened before 03:12:00`.
 pub fn draw(scene: &Scene, playback: &Playback, area: Rect, buf: &mut Buffer) {
     let line =
         |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
@@ -55,14 +56,14 @@ fn draw_bar(scene: &Scene, playback: &Playback, area: Rect, buf: &mut Buffer) {
         if *cell == TimeCell::Place {
             style = style.add_modifier(Modifier::BOLD);
         } else {
-            // The colours of levels as text: a bar of badges would shout.
+            // Uses the colours of levels as text colours: reversed cells would be too loud.
             style = style.remove_modifier(Modifier::REVERSED);
         }
         buf.set_string(x, area.y, symbol, style);
     }
 }
 
-/// `▶ 10x  03:12:45  +12m45s   03:00:00 `
+/// Part before the time line: `▶ 10x  03:12:45  +12m45s   03:00:00 `.
 fn lead(scene: &Scene, playback: &Playback, width: u16) -> Runs {
     let (sign, role) = if playback.target.is_some() {
         ("◌", Role::FeedBusy)
@@ -80,7 +81,7 @@ fn lead(scene: &Scene, playback: &Playback, width: u16) -> Runs {
     runs.and(&format!("  {} ", text::clock(playback.from)), base)
 }
 
-/// ` 03:48:12 truncated`
+/// Part after the time line: ` 03:48:12 truncated`.
 fn tail(scene: &Scene, playback: &Playback, width: u16) -> Runs {
     let runs = Runs::new(&format!(" {}", text::clock(playback.until)), scene.style(Role::Base));
     match &playback.fault {
@@ -90,7 +91,7 @@ fn tail(scene: &Scene, playback: &Playback, width: u16) -> Runs {
     }
 }
 
-/// The time of day; with the date where there is room and it is not the day of the start.
+/// Time of day, with the date if there is space and the playback spans several days.
 fn clock(at: Timestamp, playback: &Playback, width: u16) -> String {
     let date = |at: Timestamp| at.utc().date_naive();
     if width >= 100 && date(playback.from) != date(playback.until) {
@@ -100,7 +101,7 @@ fn clock(at: Timestamp, playback: &Playback, width: u16) -> String {
     }
 }
 
-/// `12s ago: 3 nodes Silent`, `] in 45s: pod shop/web-1 evicted`
+/// The last and the next notable moment: `12s ago: 3 nodes Silent`, `] in 45s: pod shop/web-1 evicted`.
 fn moments(scene: &Scene, playback: &Playback) -> Segments {
     let dim = scene.style(Role::Dim);
     let mut line = Segments::default();
@@ -127,7 +128,7 @@ fn moments(scene: &Scene, playback: &Playback) -> Segments {
     line
 }
 
-/// The role of a level as text on the plain background.
+/// Role of a level as text on the plain background.
 const fn role_of(level: VerdictLevel) -> Role {
     match level {
         VerdictLevel::Healthy => Role::NodeReady,
@@ -146,7 +147,7 @@ struct TimeLine(Vec<TimeCell>);
 enum TimeCell {
     Nothing,
     Unsearched,
-    /// How much happened, as a place in [`HEIGHTS`], and the worst of it.
+    /// Notable moments: `height` is an index into [`HEIGHTS`], `level` the worst level.
     Moments {
         height: usize,
         level: VerdictLevel,
@@ -179,7 +180,7 @@ impl TimeLine {
     }
 }
 
-/// The cell of a time; none where there are no cells.
+/// Index of the cell for a time; `None` if there are no cells.
 fn cell_of(at: Timestamp, (from, until): (Timestamp, Timestamp), width: usize) -> Option<usize> {
     let whole = i128::from(until.since(from).as_nanos().max(1));
     let into = i128::from(at.since(from).or_zero().as_nanos());
@@ -187,7 +188,7 @@ fn cell_of(at: Timestamp, (from, until): (Timestamp, Timestamp), width: usize) -
     Some(cell.min(width.checked_sub(1)?))
 }
 
-/// A place in [`HEIGHTS`] for something that happened to this many objects.
+/// Index into [`HEIGHTS`] for the number of affected objects.
 const fn height(count: usize) -> usize {
     match count {
         0 | 1 => 1,

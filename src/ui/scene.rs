@@ -1,4 +1,4 @@
-//! What every pane draws from.
+//! Inputs that all panes are drawn from.
 
 use ratatui::style::{Modifier, Style};
 
@@ -15,30 +15,30 @@ use crate::{
 use kordon_core::engine::Confidence;
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// A countdown below this is bold.
+/// Time left below which a countdown is bold.
 const IMMINENT: Span = Span::from_secs(10);
 
-/// The state, the theme and the moment of one frame.
+/// State, theme and time of one frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Scene<'a> {
     pub app: &'a App,
     pub screen: &'a Screen,
-    /// What is shown: the present, or the frozen state.
+    /// The shown model: the present, or the frozen one.
     pub shown: &'a Model,
-    /// The time that belongs to it.
+    /// Time of the shown model.
     pub now: Timestamp,
-    /// What time it is, whatever is shown.
+    /// Present time, whatever is shown.
     pub present: Timestamp,
     pub verdict: &'a ClusterVerdict,
     pub theme: &'static Theme,
-    /// Whether panes have frames around them, or a rule above them only.
+    /// Whether panes have full frames instead of only a rule above them.
     pub framed: bool,
-    /// The parts of the screen below the header.
+    /// Slots of the screen below the header.
     pub slots: &'a [Slot],
 }
 
 impl<'a> Scene<'a> {
-    /// How long ago something happened that the cluster wrote this time for.
+    /// Age of a time that the cluster wrote.
     pub fn age(&self, of: ClusterTime) -> String {
         text::age(self.now, self.shown.cluster.local(of))
     }
@@ -57,7 +57,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// How wide a pane is; 0 if it is not shown.
+    /// Width of a pane; 0 if it is not shown.
     pub fn width(&self, pane: Pane) -> u16 {
         let slot = self.slots.iter().find(|slot| slot.active == pane);
         slot.map_or(0, |slot| slot.area.width)
@@ -67,10 +67,10 @@ impl<'a> Scene<'a> {
         self.theme.style(role)
     }
 
-    /// The role of frames: in enforce mode they all have another colour.
+    /// Role of frames. In enforce mode they have another colour.
     pub fn border(&self, focused: bool) -> Role {
         match (self.app.operations.mode, focused) {
-            // Nothing can be written to the past.
+            // The history cannot be written to.
             (_, true) if self.app.is_in_history() => Role::BorderFocus,
             (_, false) if self.app.is_in_history() => Role::Border,
             (Mode::Enforce, true) => Role::BorderFocusEnforce,
@@ -80,7 +80,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// How the tables of a pane look.
+    /// Styles of a pane's table.
     pub fn looks(&self, pane: Pane) -> Looks {
         let focused = self.screen.focus == pane;
         Looks {
@@ -91,7 +91,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The time left, in a colour by urgency; `~` before an estimate. Dim where predictions cannot be trusted.
+    /// Time left, coloured by urgency, with `~` before an estimate. It is dim if predictions cannot be trusted.
     pub fn countdown(&self, at: Timestamp, estimated: bool) -> Cell {
         let firm = self.shown.views.confidence.is_none_or(Confidence::allows_predictions);
         let style = self.style(match Urgency::of(at, self.now) {

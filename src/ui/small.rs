@@ -1,4 +1,4 @@
-//! A few lines where there is no room for tables.
+//! A few lines for a terminal that has no space for tables.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -36,7 +36,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let text = format!("{} {}", verdict.level.glyph(), verdict.text());
     lines.push(Runs::new(&text, scene.style(header::level_role(verdict.level))));
     lines.extend(evictions(scene));
-    // On one or two lines, the mode and the nodes come before the advice.
+    // With one or two lines, mode and nodes come before the size advice.
     if area.height < 3 {
         lines.rotate_left(1);
     }
@@ -76,7 +76,7 @@ fn nodes(scene: &Scene) -> Runs {
     )
 }
 
-/// The next evictions.
+/// Lines of the next evictions.
 fn evictions(scene: &Scene) -> Vec<Runs> {
     let rows = scene.screen.evictions.list.keys().iter().filter_map(|key| {
         let row = scene.shown.views.leaving.evictions.get(key)?;

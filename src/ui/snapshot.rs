@@ -1,4 +1,4 @@
-//! One frame into a file: as text, with escape sequences, or as a picture.
+//! Writes a frame to a file: as text, with escape sequences, or as a picture.
 
 use std::{
     fmt::Write as _,
@@ -13,11 +13,11 @@ use ratatui::{
 
 use super::theme::{Role, Theme};
 
-/// Cells of the picture in pixels; text of this size in this font fills one.
+/// Size in pixels of a cell of the picture. Text of `FONT_SIZE` in `FONTS` fills one.
 const CELL: (f64, f64) = (8.4, 18.0);
 const FONT_SIZE: f64 = 14.0;
 const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono','Menlo','Consolas',monospace";
-/// The margin around the picture.
+/// Margin of the picture in pixels.
 const MARGIN: f64 = 12.0;
 
 /// Why a frame could not be written.
@@ -29,10 +29,10 @@ pub enum SnapshotError {
     Write { path: PathBuf, error: io::Error },
 }
 
-/// Writes a frame in the format that the name of the file asks for.
+/// Writes a frame in the format of the file's extension.
 ///
 /// # Errors
-/// The name asks for no known format, or the file cannot be written.
+/// The extension is not a known format, or the file cannot be written.
 pub fn write(path: &Path, buffer: &Buffer, theme: &Theme) -> Result<(), SnapshotError> {
     let text = match path.extension().and_then(|extension| extension.to_str()) {
         Some("txt") => plain(buffer),
@@ -43,7 +43,7 @@ pub fn write(path: &Path, buffer: &Buffer, theme: &Theme) -> Result<(), Snapshot
     fs::write(path, text).map_err(|error| SnapshotError::Write { path: path.into(), error })
 }
 
-/// The frame's text alone, without the blanks at the ends of lines.
+/// Text of the frame, without blanks at the ends of lines.
 pub fn plain(buffer: &Buffer) -> String {
     let mut text = String::new();
     for y in 0..buffer.area.height {
@@ -54,7 +54,7 @@ pub fn plain(buffer: &Buffer) -> String {
     text
 }
 
-/// The frame as a terminal takes it: text with SGR sequences.
+/// The frame with SGR escape sequences, for a terminal.
 pub fn ansi(buffer: &Buffer) -> String {
     let mut text = String::new();
     for y in 0..buffer.area.height {
@@ -72,13 +72,13 @@ pub fn ansi(buffer: &Buffer) -> String {
     text
 }
 
-/// The frame as a picture in the theme's colours.
+/// The frame as SVG in the theme's colours.
 pub fn svg(buffer: &Buffer, theme: &Theme) -> String {
     let picture = Picture { buffer, paper: Paper::of(theme) };
     picture.draw()
 }
 
-/// The cells of a line with their columns; those that a wide character covers are left out.
+/// Cells of a line with their columns, without those that a wide character covers.
 fn cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16, &Cell)> {
     let mut covered = 0;
     (0..buffer.area.width).filter_map(move |x| {
@@ -110,7 +110,7 @@ fn sgr(cell: &Cell) -> String {
     format!("\x1b[{}m", codes.join(";"))
 }
 
-/// The SGR code of a colour; `base` is 30 for text and 40 for what is behind it.
+/// SGR code of a colour; `base` is 30 for the foreground and 40 for the background.
 fn color_code(color: Color, base: u8) -> Option<String> {
     match color {
         Color::Reset => None,
@@ -123,7 +123,7 @@ fn color_code(color: Color, base: u8) -> Option<String> {
     }
 }
 
-/// A named colour's place among the sixteen.
+/// Index of a named colour among the sixteen ANSI colours.
 fn ansi_index(color: Color) -> Option<u8> {
     const NAMED: [Color; 16] = [
         Color::Black,
@@ -146,7 +146,7 @@ fn ansi_index(color: Color) -> Option<u8> {
     NAMED.iter().position(|named| *named == color).and_then(|place| u8::try_from(place).ok())
 }
 
-/// Replaces the terminal's own colours, which a picture does not have.
+/// Colours of the picture that replace the terminal's default colours.
 #[derive(Clone, Copy)]
 struct Paper {
     ink: (u8, u8, u8),
@@ -161,7 +161,7 @@ impl Paper {
         Self { ink, paper: base.bg.and_then(|color| night.rgb(color)).unwrap_or(night.paper) }
     }
 
-    /// None for the terminal's own.
+    /// RGB value of a colour; `None` for the terminal's default.
     fn rgb(self, color: Color) -> Option<(u8, u8, u8)> {
         match color {
             Color::Reset => None,
@@ -171,7 +171,7 @@ impl Paper {
         }
     }
 
-    /// The colours of a cell, text first, after its modifiers.
+    /// Colours of a cell, foreground first, with its modifiers applied.
     fn colors(self, cell: &Cell) -> ((u8, u8, u8), (u8, u8, u8)) {
         let mut ink = self.rgb(cell.fg).unwrap_or(self.ink);
         let mut paper = self.rgb(cell.bg).unwrap_or(self.paper);
@@ -186,7 +186,7 @@ impl Paper {
     }
 }
 
-/// xterm's 256 colours.
+/// The 256 colours of xterm.
 fn palette(index: u8) -> (u8, u8, u8) {
     const BASE: [(u8, u8, u8); 16] = [
         (0x1c, 0x1f, 0x26),
@@ -247,7 +247,7 @@ impl Picture<'_> {
         svg
     }
 
-    /// What is behind the text, in runs of one colour.
+    /// Draws the background of a line in runs of one colour.
     fn draw_paper(&self, y: u16, svg: &mut String) {
         let mut run: Option<(u16, u16, (u8, u8, u8))> = None;
         let mut flush = |run: Option<(u16, u16, (u8, u8, u8))>| {
@@ -276,8 +276,8 @@ impl Picture<'_> {
         flush(run);
     }
 
-    /// The text of a line: runs of plain letters in one look; everything else cell by cell, so that a font's own
-    /// widths shift nothing; lines and bars as shapes, so that they meet.
+    /// Draws the text of a line. Runs of plain letters in one style are drawn at once. Other characters are drawn cell
+    /// by cell, so that the font's widths shift nothing. Lines and bars are drawn as shapes, so that they join.
     fn draw_line(&self, y: u16, svg: &mut String) {
         let mut run: Option<(u16, &Cell, String)> = None;
         for (x, cell) in cells(self.buffer, y) {
@@ -356,11 +356,11 @@ impl Picture<'_> {
     }
 }
 
-/// A character that is drawn as a shape.
+/// Shape that replaces a character.
 enum Shape {
-    /// In shares of the cell.
+    /// Rectangle, in shares of the cell.
     Box { x: f64, y: f64, width: f64, height: f64 },
-    /// From the middle of a cell whose halves are given.
+    /// Path from the middle of a cell; the function gets half its width and height.
     Path { stroke: f64, path: fn(f64, f64) -> String },
 }
 
@@ -397,7 +397,7 @@ fn hex((red, green, blue): (u8, u8, u8)) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// Text escaped for XML; characters that XML cannot express are replaced.
+/// Escapes text for XML, and replaces characters that XML does not allow.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! Text for the terminal: cutting, wrapping and drawing; numbers and times.
+//! Text for the terminal: cutting, wrapping and drawing, and formats of numbers and times.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,12 @@ use ratatui::{
 use kordon_core::visible;
 use kordon_time::{Span, Timestamp};
 
-/// The text without the prefixes of Kubernetes' own taints and labels.
+/// Removes the prefixes of Kubernetes' own taints and labels.
 pub fn brief(text: &str) -> String {
     text.replace("node.kubernetes.io/", "").replace("node-role.kubernetes.io/", "")
 }
 
-/// How many cells the text takes.
+/// Width of a text in cells.
 pub fn width(text: &str) -> usize {
     if text.is_ascii() {
         text.len()
@@ -27,19 +27,19 @@ pub fn width(text: &str) -> usize {
     }
 }
 
-/// How many cells these runs take.
+/// Width of runs in cells.
 pub fn width_of(runs: &[Run]) -> usize {
     runs.iter().map(|run| width(&run.content)).sum()
 }
 
-/// Draws a line from a cell on, as far as this many cells have room for it.
+/// Draws a line from a cell on, at most `room` cells wide.
 pub fn draw_line(line: &Line, (x, y): (u16, u16), room: u16, buf: &mut Buffer) {
     let end = buf.area.right().min(x.saturating_add(room));
     line.iter().fold(x, |x, run| draw(&run.content, (x, y), end, line.style.patch(run.style), buf));
 }
 
-/// Draws a text from a cell on, up to the column `end`; returns the column behind it. Most text is plain, and takes a character
-/// a cell: ratatui looks for the graphemes of all.
+/// Draws a text from a cell on, up to the column `end`. Returns the column after it. Plain text takes a cell per
+/// character, so it skips ratatui's search for graphemes.
 fn draw(text: &str, (x, y): (u16, u16), end: u16, style: Style, buf: &mut Buffer) -> u16 {
     if !visible::is_plain(text) {
         return buf.set_stringn(x, y, text, usize::from(end.saturating_sub(x)), style).0;
@@ -57,7 +57,7 @@ fn draw(text: &str, (x, y): (u16, u16), end: u16, style: Style, buf: &mut Buffer
     next
 }
 
-/// The text cut to this many cells; what is cut shows as `…`.
+/// Cuts the text to this many cells, with `…` at the end if it was cut.
 pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
     if width(text) <= cells {
         return Cow::Borrowed(text);
@@ -77,7 +77,7 @@ pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// The end of the text in this many cells; what is cut shows as `…`.
+/// Cuts the beginning of the text to fit this many cells, with `…` at the start if it was cut.
 pub fn cut_front(text: &str, cells: usize) -> Cow<'_, str> {
     if width(text) <= cells {
         return Cow::Borrowed(text);
@@ -88,8 +88,8 @@ pub fn cut_front(text: &str, cells: usize) -> Cow<'_, str> {
     Cow::Owned(format!("…{}", &text[start..]))
 }
 
-/// The text over at most this many lines of this many cells, broken between words where it can be; the last line is
-/// cut where the text continues.
+/// Wraps a text to at most `lines` lines of `cells` cells, between words if possible. The last line is cut if the text
+/// continues.
 pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
     let mut wrapped: Vec<String> = Vec::new();
     let mut words = text.split(' ').peekable();
@@ -113,7 +113,7 @@ pub fn wrap(text: &str, cells: usize, lines: usize) -> Vec<String> {
     wrapped
 }
 
-/// A count with its thousands apart: `61,500`.
+/// A number with thousands separated: `61,500`.
 pub fn count(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -126,7 +126,7 @@ pub fn count(number: usize) -> String {
     text
 }
 
-/// Bytes in binary units: `1.5 MiB`.
+/// A number of bytes in binary units: `1.5 MiB`.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -137,12 +137,12 @@ pub fn bytes(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{amount:.1} {}", UNITS[unit]) }
 }
 
-/// A rate in whole numbers, with commas.
+/// A rate rounded to a whole number, with thousands separated.
 pub fn rounded(rate: f64) -> String {
     count(whole(rate))
 }
 
-/// A number of bytes that is not whole, as [`bytes()`].
+/// A fractional number of bytes, formatted like [`bytes()`].
 pub fn rounded_bytes(amount: f64) -> String {
     bytes(u64::try_from(whole(amount)).unwrap_or(u64::MAX))
 }
@@ -152,16 +152,16 @@ fn whole(number: f64) -> usize {
     number.round() as usize
 }
 
-/// How long ago something was, to the second: `0s`, `12s`, `4m05s`.
+/// Time since a moment in whole seconds: `0s`, `12s`, `4m05s`.
 pub fn age(now: Timestamp, then: Timestamp) -> String {
     whole_seconds(now.since(then).or_zero()).to_string()
 }
 
-/// An event that is late by more than this is overdue; until then it counts as happening now.
+/// Delay above which an event is overdue; until then it counts as happening now.
 const LATE: Span = Span::from_secs(6);
 
-/// The time until an event, rounded up so that it is never zero early; then `now`; and once a pass of the controller
-/// has gone by without it, how long it is overdue.
+/// Time until an event, rounded up so that it never shows zero early. After that `now`, and beyond `LATE`, which
+/// covers a pass of the controller, how long it is overdue.
 pub fn left(at: Timestamp, now: Timestamp) -> String {
     let ahead = at.since(now);
     if ahead < -LATE {
@@ -173,7 +173,7 @@ pub fn left(at: Timestamp, now: Timestamp) -> String {
     whole_seconds(ahead + Span::from_nanos(999_999_999)).to_string()
 }
 
-/// To the nearest second: `48s`, `5m50s`.
+/// A time rounded to the nearest second: `48s`, `5m50s`.
 pub fn nearest_second(span: Span) -> String {
     whole_seconds(span + Span::from_millis(500)).to_string()
 }
@@ -182,18 +182,18 @@ fn whole_seconds(span: Span) -> Span {
     Span::from_secs(span.as_secs())
 }
 
-/// The time of day in UTC: `03:12:45`.
+/// Time of day in UTC: `03:12:45`.
 pub fn clock(at: Timestamp) -> String {
     at.utc().format("%H:%M:%S").to_string()
 }
 
-/// The time of day, with the date when it is not today: `Jan 02 03:12:45`.
+/// Time of day, with the date unless it is today: `Jan 02 03:12:45`.
 pub fn moment(at: Timestamp, now: Timestamp) -> String {
     let is_today = at.utc().date_naive() == now.utc().date_naive();
     if is_today { clock(at) } else { at.utc().format("%b %d %H:%M:%S").to_string() }
 }
 
-/// Memory in the unit that fits: `1.5Gi`, `512Mi`.
+/// Memory in a suitable unit: `1.5Gi`, `512Mi`.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub fn memory(bytes: i64) -> String {
     let mebi = bytes as f64 / (1024.0 * 1024.0);
@@ -206,7 +206,7 @@ pub fn memory(bytes: i64) -> String {
     }
 }
 
-/// Cores: `250m`, `1.5`, `12`.
+/// CPU in cores: `250m`, `1.5`, `12`.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub fn cores(milli: i64) -> String {
     if milli.abs() < 1000 {

@@ -1,4 +1,4 @@
-//! A sheet of lines over the middle of the screen, which can be scrolled.
+//! A scrollable sheet of lines over the middle of the screen.
 
 use ratatui::{
     buffer::Buffer,
@@ -12,10 +12,10 @@ use super::{
     widgets::{segments::Runs, sheet},
 };
 
-/// The cells that the frame takes of the width of a sheet.
+/// Cells of a sheet's width that the frame takes.
 pub const FRAME: u16 = 4;
 
-/// Draws the lines in a sheet that is at most `width` wide, from the one that it is scrolled to.
+/// Draws the lines from the scrolled one on, in a sheet of at most `width` cells.
 pub fn draw(
     scene: &Scene,
     title: &str,

@@ -1,4 +1,4 @@
-//! Themes: the style of each role. Panes ask for roles and never for colours.
+//! Themes: a style for each role. Panes only use roles, never colours.
 
 use std::{str::FromStr, sync::LazyLock};
 
@@ -6,10 +6,10 @@ use ratatui::style::{Color, Modifier, Style};
 
 use crate::{app::ThemeName, model::StateRole};
 
-/// Declares the roles with the names that theme files give them.
+/// Declares the roles, with their names in theme files.
 macro_rules! roles {
     ($($role:ident = $name:literal),+ $(,)?) => {
-        /// Something on screen with its own style.
+        /// A kind of element on screen that has a style of its own.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Role { $($role),+ }
 
@@ -88,7 +88,7 @@ roles! {
 }
 
 impl Role {
-    /// The role of a node in a state.
+    /// Role of a node in a state.
     pub const fn of_state(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::NodeCritical,
@@ -101,7 +101,7 @@ impl Role {
 }
 
 impl Role {
-    /// The role of the row of a node in a state.
+    /// Role of a node's row in a state.
     pub const fn of_row(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::RowCritical,
@@ -113,13 +113,13 @@ impl Role {
     }
 }
 
-/// The style of every role.
+/// Styles of all roles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Theme {
     styles: Vec<Style>,
 }
 
-/// What can be wrong with a theme.
+/// An error in a theme.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ThemeError {
     #[error("the theme is not TOML: {0}")]
@@ -136,7 +136,7 @@ pub enum ThemeError {
 }
 
 impl Theme {
-    /// A theme that comes with the program.
+    /// A bundled theme.
     pub fn bundled(name: ThemeName) -> &'static Self {
         static THEMES: LazyLock<Vec<Theme>> = LazyLock::new(|| {
             let parse = |name| Theme::parse(source(name)).expect("a test loads every bundled theme");
@@ -145,10 +145,10 @@ impl Theme {
         &THEMES[name as usize]
     }
 
-    /// Reads a theme: roles in tables (`[node] ready = …`), each a colour or a table of attributes.
+    /// Parses a theme: roles in tables (`[node] ready = …`), each a colour or a table of attributes.
     ///
     /// # Errors
-    /// The text is not a theme, or a role is missing.
+    /// The text is not a valid theme, or a role is missing.
     pub fn parse(text: &str) -> Result<Self, ThemeError> {
         let table: toml::Table = text.parse().map_err(|error| ThemeError::Toml(format!("{error}")))?;
         let mut styles = vec![None; Role::ALL.len()];
@@ -167,7 +167,7 @@ impl Theme {
     }
 }
 
-/// The text of a bundled theme.
+/// Source of a bundled theme.
 const fn source(name: ThemeName) -> &'static str {
     match name {
         ThemeName::Dark => include_str!("../../themes/dark.toml"),
@@ -177,7 +177,7 @@ const fn source(name: ThemeName) -> &'static str {
     }
 }
 
-/// Reads one role, or the roles of a table of roles.
+/// Reads a role, or a table of roles.
 fn read_role(name: &str, value: &toml::Value, styles: &mut [Option<Style>]) -> Result<(), ThemeError> {
     if let Some(role) = Role::ALL.iter().find(|role| role.as_str() == name) {
         let bad = || ThemeError::BadValue { role: name.into(), value: shown(value) };
@@ -217,7 +217,7 @@ fn read_style(value: &toml::Value) -> Option<Style> {
     Some(style)
 }
 
-/// A value about as it is written in the file.
+/// A value roughly as it is written in the file.
 fn shown(value: &toml::Value) -> String {
     match value {
         toml::Value::String(text) => format!("{text:?}"),
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// The relative luminance of a colour, by WCAG 2.
+    /// Relative luminance of a colour, by WCAG 2.
     fn luminance(color: Color) -> f64 {
         let Color::Rgb(red, green, blue) = color else { panic!("{color} depends on the terminal") };
         let linear = |part: u8| match f64::from(part) / 255.0 {
@@ -267,7 +267,7 @@ mod tests {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// What a role shows: text needs more contrast than a mark, and a border or the rest of a bar is decoration.
+    /// Minimum contrast of a role. Text needs more than a mark, and borders and rests of bars are decoration.
     fn wanted_contrast(role: Role) -> f64 {
         match role {
             Role::Faint | Role::GaugeFill | Role::GaugeHigh => 3.0,

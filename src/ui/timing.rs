@@ -1,4 +1,5 @@
-//! The timing sheet: how soon a dead node is noticed and its pods run elsewhere, here and with other profiles.
+//! The timing sheet: how soon a dead node is noticed and its pods run elsewhere, in this cluster and with other
+//! profiles.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -14,10 +15,10 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// The widest sheet.
+/// Maximum width of the sheet.
 const WIDEST: u16 = 120;
 
-/// The cells of a row before its bar.
+/// Cells of a row before its bar.
 const BEFORE_BAR: usize = 46;
 
 /// ```text
@@ -62,7 +63,7 @@ fn lines(scene: &Scene, result: &TimingResult, width: usize) -> Vec<Runs> {
     lines
 }
 
-/// The time that the bars stand for, and the cells for it.
+/// Time axis of the bars, and its width.
 #[derive(Clone, Copy)]
 struct Axis {
     end: Span,
@@ -97,7 +98,7 @@ fn row(what: &str, [best, typical, worst]: [String; 3]) -> String {
     format!("    {what:<16}{best:>6}  {typical:>7}  {worst:>6}   ")
 }
 
-/// What happens after the death, in order. In legacy mode there is no taint.
+/// What happens after a node's death, in order. The taint is absent in legacy mode.
 fn rows(timing: &Timing) -> [(&'static str, Option<TimingRange>); 4] {
     let death = &timing.death;
     [
@@ -108,7 +109,7 @@ fn rows(timing: &Timing) -> [(&'static str, Option<TimingRange>); 4] {
     ]
 }
 
-/// The flags that matter, the most important first.
+/// Flags that matter, most important first.
 fn flags(timing: &Timing) -> Vec<String> {
     let (settings, kubelet) = (&timing.profile.settings, &timing.profile.kubelet);
     let kind = match kubelet.heartbeat {
@@ -127,7 +128,7 @@ fn flags(timing: &Timing) -> Vec<String> {
     flags
 }
 
-/// The longest blips that do no harm.
+/// Maximum lengths of a blip without consequences.
 fn risk(scene: &Scene, timing: &Timing) -> Runs {
     let longest = |span: Option<Span>| span.map_or_else(|| "any length".into(), |span| span.to_string());
     let (base, dim) = (scene.style(Role::Base), scene.style(Role::Dim));

@@ -1,4 +1,4 @@
-//! The pods that left: how many of each kind in each minute, and of each pod who removed it and what says so.
+//! The pods that left: numbers by kind and minute, and who removed each pod, with the evidence.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 
@@ -22,10 +22,10 @@ use kordon_core::{
     why::departure::{DepartureCertainty, DepartureKind},
 };
 
-/// How many minutes the bars show, one cell each.
+/// Number of minutes shown as bars, one cell each.
 const MINUTES: usize = 30;
 
-/// From this height on each kind has a line of its own; below, all share one.
+/// Minimum height at which each kind has its own line; below it all kinds share one.
 const ROOM_FOR_KINDS: u16 = 10;
 
 /// ```text
@@ -37,7 +37,7 @@ const ROOM_FOR_KINDS: u16 = 10;
 ///    52s  • deletion, likely              shop/db-0   a-04  deleted through the API, and …
 /// why condition DisruptionTarget: TerminationByKubelet · status Evicted: The node was …
 /// ```
-/// Draws the kinds and the departures, the newest first; returns how many rows there is room for.
+/// Draws the kinds and the departures, newest first. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.departures;
     let inner = open(scene, Pane::Departures, area, facts(scene), buf);
@@ -58,18 +58,18 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Why there is none.
+/// Why the list is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Departures, "no pod left in this session")
 }
 
-/// What the bars are.
+/// Caption of the bars.
 pub(super) fn note(scene: &Scene) -> Option<Runs> {
     let text = format!("per minute, last {MINUTES}");
     (!scene.screen.departures.is_empty()).then(|| Runs::new(&text, scene.style(Role::Dim)))
 }
 
-/// `41 in 2h`
+/// Number of departures: `41 in 2h`.
 fn facts(scene: &Scene) -> Runs {
     match scene.shown.departures.total() {
         0 => Runs::default(),
@@ -77,7 +77,7 @@ fn facts(scene: &Scene) -> Runs {
     }
 }
 
-/// Draws how many pods left by each kind and when, above the departures; returns the area that is left.
+/// Draws the numbers of departures by kind and minute above the list. Returns the remaining area.
 fn draw_counts(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     let counts = scene.shown.departures.counts();
     if area.height < 4 || counts.is_empty() {
@@ -109,7 +109,7 @@ fn draw_counts(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     rest
 }
 
-/// `41 ▁▁▁▃█▅▁ up to 17` behind the name of a kind.
+/// Draws the bars after the name of a kind: `41 ▁▁▁▃█▅▁ up to 17`.
 fn draw_bars(scene: &Scene, before: Runs, kind: Option<DepartureKind>, line: Rect, buf: &mut Buffer) {
     let runs = before.join(bars(scene, kind));
     Segments::default().left(0, runs.fitted(usize::from(line.width))).render(line, &Span::raw(" "), buf);
@@ -128,8 +128,8 @@ fn bars(scene: &Scene, kind: Option<DepartureKind>) -> Runs {
     runs.and(&most, scene.style(Role::Dim))
 }
 
-/// `API-initiated eviction 14 · deletion 3`, with bars for all of them if there are no others: kinds without a line of
-/// their own, as many as fit.
+/// Draws the kinds of departures that have no line of their own, as many as fit:
+/// `API-initiated eviction 14 · deletion 3`. If no kind has its own line, bars with the sum of all kinds follow.
 fn draw_others(scene: &Scene, kinds: &[(DepartureKind, usize)], are_all: bool, line: Rect, buf: &mut Buffer) {
     let room = usize::from(line.width);
     let bars = if are_all { bars(scene, None) } else { Runs::default() };
@@ -168,7 +168,7 @@ fn take_line(area: &mut Rect) -> Rect {
 }
 
 fn columns(width: u16) -> Vec<Column> {
-    // So that there is room for the name of a node.
+    // Leaves space for the name of a node.
     let longest_pod = match width {
         0..100 => 30,
         _ => 44,
@@ -211,7 +211,7 @@ fn cells(scene: &Scene, entry: &DepartureEntry) -> Vec<Cell> {
     ]
 }
 
-/// Everything that says who removed a pod, and what speaks against it.
+/// All evidence for and against who removed a pod.
 fn evidence(entry: &DepartureEntry) -> String {
     let evidence = entry.departure.evidence.iter();
     let parts: Vec<String> = evidence
@@ -224,7 +224,7 @@ fn evidence(entry: &DepartureEntry) -> String {
     parts.join(" · ")
 }
 
-/// How much attention a kind needs.
+/// Severity of a kind of departure.
 const fn level(kind: DepartureKind) -> Severity {
     match kind {
         DepartureKind::NodePressure | DepartureKind::OomKill | DepartureKind::StorageLimit => Severity::Error,

@@ -47,7 +47,7 @@ use kordon_time::{Span, Timestamp};
 /// labels
 ///   topology.kubernetes.io/zone=a
 /// ```
-/// Draws the open detail; returns how many rows there is room for.
+/// Draws the open detail. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(detail) = scene.screen.overlays.detail() else { return 0 };
     let inner = open(scene, Pane::Detail, area, title(scene, detail), buf);
@@ -124,14 +124,14 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
     }
 }
 
-/// The cells of a gauge, and of the trend behind it.
+/// Widths in cells of a gauge and of the trend after it.
 const GAUGE: usize = 16;
 const TREND: usize = 8;
 
-/// `memory.available   6.1Gi  ━┃━━━╸────── ▇▆▅▄ of 32Gi · evicts below 512Mi · in ~4m`
+/// A row of a signal: `memory.available   6.1Gi  ━┃━━━╸────── ▇▆▅▄ of 32Gi · evicts below 512Mi · in ~4m`.
 fn signal_cells(scene: &Scene, signal: &SignalPressure) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
-    // The column is too narrow for the longest name; the full text of the row has it.
+    // The column is too narrow for the longest name. The full text of the selected row has the whole name.
     let short = signal.signal.as_str().trim_end_matches(".available");
     let name = Cell::new("  ", dim).and(short, scene.style(Role::Base));
     let Some(level) = signal.level else { return vec![name] };
@@ -154,7 +154,8 @@ fn signal_cells(scene: &Scene, signal: &SignalPressure) -> Vec<Cell> {
     ]
 }
 
-/// The newest levels of the session between their lowest and their highest; nothing while they hardly differ.
+/// The latest levels of the session as bars between their minimum and maximum; empty if they vary by at most 0.1 % of
+/// the capacity.
 fn trend(signal: &SignalPressure) -> String {
     let newest = &signal.samples[signal.samples.len().saturating_sub(TREND)..];
     let (low, high) = (newest.iter().min().copied().unwrap_or(0), newest.iter().max().copied().unwrap_or(0));
@@ -168,7 +169,7 @@ fn trend(signal: &SignalPressure) -> String {
     newest.iter().map(|level| strip(share(*level))).collect()
 }
 
-/// `of 32Gi · evicts below 512Mi, below 1.5Gi for 1m30s · in ~4m`
+/// Description of a signal: `of 32Gi · evicts below 512Mi, below 1.5Gi for 1m30s · in ~4m`.
 fn signal_words(scene: &Scene, signal: &SignalPressure) -> String {
     let thresholds: Vec<String> = signal
         .thresholds
@@ -192,7 +193,8 @@ fn signal_words(scene: &Scene, signal: &SignalPressure) -> String {
     when.into_iter().chain(capacity).chain(evicts).collect::<Vec<_>>().join(" · ")
 }
 
-/// `1. BestEffort  shop/web-1 · uses 126Mi, requests none · priority 0 · then 640Mi available`
+/// A place in the order of eviction:
+/// `1. BestEffort  shop/web-1 · uses 126Mi, requests none · priority 0 · then 640Mi available`.
 fn place_cells(scene: &Scene, place: &EvictionPlace) -> Vec<Cell> {
     let role = match (place.pod.exemption, place.available) {
         (Some(_), _) => Role::Dim,
@@ -218,7 +220,7 @@ fn place_words(place: &EvictionPlace) -> String {
     format!("{} · {} · priority {}{end}", pod.key, place.pod.reason(), pod.priority)
 }
 
-/// `▲ 03:12:45   10s ago  NodeNotReady · Node n-3 status is now: NodeNotReady · node-controller`
+/// A timeline entry: `▲ 03:12:45   10s ago  NodeNotReady · Node n-3 status is now: NodeNotReady · node-controller`.
 fn past_cells(scene: &Scene, entry: &TimelineEntry) -> Vec<Cell> {
     let level = match &entry.source {
         TimelineSource::Session(entry) => entry.level,
@@ -239,7 +241,7 @@ fn past_cells(scene: &Scene, entry: &TimelineEntry) -> Vec<Cell> {
     ]
 }
 
-/// ` · 4 times in 3m20s · disk pressure · kubelet`: all but the reason
+/// An Event without its reason: ` · 4 times in 3m20s · disk pressure · kubelet`.
 fn event_words(event: &ClusterEvent) -> String {
     let span = event.first.zip(event.last).map(|(first, last)| last.since(first));
     let times = span.filter(|_| event.count > 1).map(|span| {
@@ -249,7 +251,7 @@ fn event_words(event: &ClusterEvent) -> String {
     parts.into_iter().flatten().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect()
 }
 
-/// A line of YAML: its key, and what follows in another style.
+/// A line of YAML: its key, and the rest in another style.
 fn yaml_cell(scene: &Scene, line: &str) -> Cell {
     let start = line.len() - line.trim_start_matches([' ', '-']).len();
     let end = line[start..].find(": ").map(|end| start + end).or(line.strip_suffix(':').map(str::len));
@@ -261,7 +263,7 @@ fn yaml_cell(scene: &Scene, line: &str) -> Cell {
     }
 }
 
-/// The name of an action, its key or how long it takes, and what it does.
+/// Name of a suggestion, its key or the time it takes, and its effect.
 fn suggestion_cells(scene: &Scene, suggestion: &Suggestion) -> Vec<Cell> {
     let key = match suggestion.at {
         Some(at) => distance(scene, at, false),
@@ -274,7 +276,7 @@ fn suggestion_cells(scene: &Scene, suggestion: &Suggestion) -> Vec<Cell> {
     ]
 }
 
-/// The key that opens its plan; empty where kordon has none.
+/// Key that opens the plan of a suggestion; empty if kordon has no such plan.
 fn key_of(suggestion: &Suggestion) -> String {
     let kind = match suggestion.kind {
         SuggestionKind::Cordon => PlanKind::Cordon,
@@ -282,7 +284,7 @@ fn key_of(suggestion: &Suggestion) -> String {
         SuggestionKind::WhatIf => PlanKind::Failure,
         SuggestionKind::Evict => PlanKind::Evict,
         SuggestionKind::Delete => PlanKind::Delete,
-        // Its own key is about the node of the detail.
+        // The key of such a plan would apply to the node of the detail, so Enter opens it.
         SuggestionKind::Uncordon
         | SuggestionKind::OutOfService
         | SuggestionKind::BackInService
@@ -316,13 +318,13 @@ fn link_cells(scene: &Scene, link: &Step) -> Vec<Cell> {
     ]
 }
 
-/// The time of day, or the date where that is a day or more away.
+/// Time of day, or the date if it is at least a day away.
 fn moment(scene: &Scene, at: Timestamp) -> String {
     let far = at.since(scene.now).as_secs().abs() >= 86_400;
     if far { at.utc().format("%Y-%m-%d").to_string() } else { text::clock(at) }
 }
 
-/// How long ago, or in how long.
+/// Time since or until a moment.
 fn distance(scene: &Scene, at: Timestamp, estimated: bool) -> Cell {
     if at > scene.now {
         return Cell::new("in ", scene.style(Role::Dim)).join(scene.countdown(at, estimated));
@@ -332,7 +334,7 @@ fn distance(scene: &Scene, at: Timestamp, estimated: bool) -> Cell {
     Cell::new(mark, scene.style(Role::Faint)).and(&age, scene.style(Role::Dim))
 }
 
-/// The full text of the selected row, which may be cut.
+/// Full text of the selected row, which may be cut in the list.
 fn full_text(scene: &Scene, row: &DetailRow) -> Option<String> {
     match row {
         DetailRow::Section { .. } | DetailRow::Times(_) => None,
@@ -350,7 +352,7 @@ fn full_text(scene: &Scene, row: &DetailRow) -> Option<String> {
         }),
         DetailRow::Signal(signal) => Some(format!("{}: {}", signal.signal, signal_words(scene, signal))),
         DetailRow::EvictionPlace(place) => Some(text::brief(&place_words(place))),
-        // Whole keys.
+        // The list may cut keys.
         DetailRow::Pair { key, value } => Some(format!("{key}={value}")),
         DetailRow::Yaml(line) => Some(line.trim_start().to_owned()),
     }

@@ -1,4 +1,4 @@
-//! A row about something at a time, as plans and operations have them.
+//! A row about a subject at a time, for plans and operations.
 
 use ratatui::style::Style;
 
@@ -9,23 +9,23 @@ use crate::ui::widgets::{Cell, Column, Width};
 /// ────────────────────────────────────────────────────────────────────────────
 ///      ~9s  shop/web-x2x     later    leaves after 1 recovery of shop/web
 /// ```
-/// The cells of one row.
+/// Cells of a row.
 #[derive(Default)]
 pub struct EventRow {
     /// When it happens, or how long it has lasted.
     pub when: Cell,
     pub subject: Cell,
-    /// One word about the subject.
+    /// State of the subject in one word.
     pub state: Cell,
-    /// The rest, as far as there is room.
+    /// Further text, cut to the space left.
     pub text: Cell,
 }
 
-/// The width of the first column.
+/// Width of the first column.
 const WHEN: u16 = 9;
 
 impl EventRow {
-    /// The columns of the table; `state` is the width of its longest word.
+    /// Columns of the table; `state` is the width of the longest state.
     pub fn columns(state: u16) -> Vec<Column> {
         vec![
             plain("", Width::Fixed(WHEN)),
@@ -40,7 +40,7 @@ impl EventRow {
     }
 }
 
-/// The words of the first column, to the right.
+/// Cell of the first column, aligned to the right.
 pub fn when(words: &str, style: Style) -> Cell {
     Cell::new(&format!("{words:>width$}", width = usize::from(WHEN)), style)
 }

@@ -1,4 +1,4 @@
-//! Evictions: every pod that is or will be evicted, when, and what becomes of it.
+//! The evictions: each pod that is or will be evicted, when, and its outcome.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -29,7 +29,7 @@ use kordon_core::{
 /// ∞      never  kube-system/proxy-zz   n-3   tolerates the taint
 /// taint eviction ignores budgets: 3 would have refused
 /// ```
-/// Draws each eviction; returns how many rows there is room for.
+/// Draws the evictions. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.evictions.list;
     let inner = open(scene, Pane::Evictions, area, facts(scene, area), buf);
@@ -53,19 +53,19 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// How outcomes are said.
+/// Length of an outcome's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutcomeStyle {
-    /// In a few words.
+    /// A few words.
     Short,
-    /// In whole statements, with a word about a budget that is ignored.
+    /// A whole statement, and whether a budget is ignored.
     Whole,
 }
 
-/// From this width on there is room for whole statements.
+/// Minimum width of the pane, in cells, at which outcomes are shown as whole statements.
 const WHOLE_OUTCOMES: u16 = 150;
 
-/// The most cells of a pod's name, so that an outcome has the room for the name of a node.
+/// Maximum width of a pod's name, so that an outcome has space for the name of a node.
 const fn longest_pod(width: u16) -> u16 {
     match width {
         0..76 => 26,
@@ -74,7 +74,7 @@ const fn longest_pod(width: u16) -> u16 {
     }
 }
 
-/// Why there is none.
+/// Why the list is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let listing = !matches!(scene.shown.feeds.state(FeedKind::Pods), Some(FeedState::Live));
     if !listing && scene.screen.filter(Pane::Evictions).is_empty() {
@@ -92,8 +92,8 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Evictions, "no evictions")
 }
 
-/// `44 to be evicted · 5 stuck · 10 Pending · 29 move · 3 terminating · 8 stay`: the outcomes after the first add up to it. Where
-/// there is no room for all, the last are left out.
+/// Totals: `44 to be evicted · 5 stuck · 10 Pending · 29 move · 3 terminating · 8 stay`. The outcomes after the first
+/// number add up to it. If space is short, the last parts are left out.
 fn facts(scene: &Scene, area: Rect) -> Runs {
     let room = usize::from(area.width).saturating_sub(6 + tabs(scene, Pane::Evictions).width());
     let counts = &scene.shown.views.counts;
@@ -127,7 +127,7 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
     runs
 }
 
-/// Draws, below the rows, why there are no others, or what the evictions ignore; returns the area that is left.
+/// Draws a note below the rows: why evictions are paused, or how many budgets they ignore. Returns the remaining area.
 fn draw_note(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     let pause = cluster_verdict::pause(&scene.shown.views.zones);
     let against = scene.shown.views.counts.against_budgets.filter(|pods| *pods > 0);
@@ -191,7 +191,7 @@ fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
     Cell::new(glyph, scene.style(role))
 }
 
-/// The time left; `~` before an estimate.
+/// Time left until a pod is evicted, with `~` before an estimate.
 pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     match state {
         EvictionState::Scheduled { at, certainty } => {
@@ -215,7 +215,7 @@ pub fn time(scene: &Scene, state: &EvictionState) -> Cell {
     }
 }
 
-/// The chance that a pod is evicted at its time, where that is left to chance.
+/// Chance that a pod is evicted at its time; empty if it does not depend on chance.
 fn chance(scene: &Scene, state: &EvictionState) -> Cell {
     match state {
         EvictionState::Predicted { chance: Some(chance), .. } => {
@@ -229,7 +229,7 @@ fn chance(scene: &Scene, state: &EvictionState) -> Cell {
     }
 }
 
-/// What becomes of the pod; of one that is terminating, first what it waits for.
+/// Outcome of a pod. A terminating pod also shows what it waits for.
 fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> Cell {
     let dim = scene.style(Role::Dim);
     let outcome = scene.shown.outcome(key, row);
@@ -255,7 +255,7 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
         EvictionState::Terminating { .. } => {
             let (what, role) = waits_for(&row.state, scene);
             match outcome {
-                // Its node being down is what it is stuck by.
+                // A pod on a node that is down is stuck for that reason, which need not be repeated.
                 Some(outcome) if outcome.kind() == OutcomeKind::Stuck && style == OutcomeStyle::Short => {
                     with_outcome(Cell::default(), &outcome)
                 }
@@ -284,7 +284,7 @@ fn waits_for(state: &EvictionState, scene: &Scene) -> (String, Role) {
     }
 }
 
-/// How an outcome looks.
+/// Role of an outcome.
 pub(super) const fn role(kind: OutcomeKind) -> Role {
     match kind {
         OutcomeKind::Stuck | OutcomeKind::Lost => Role::NodeCritical,
@@ -300,7 +300,7 @@ pub(super) const fn role(kind: OutcomeKind) -> Role {
     }
 }
 
-/// Why a pod is evicted or not, and why that becomes of it.
+/// Why a pod is evicted or not, and the reasons of its outcome.
 fn reasons(scene: &Scene, key: &Key, row: &EvictionRow) -> String {
     let mut parts = Vec::new();
     if let EvictionState::Predicted { chance: Some(chance), .. } = &row.state {

@@ -1,4 +1,4 @@
-//! The forecast: what happens to which node when, if nobody acts, as a Gantt chart.
+//! The forecast: what happens to each node if nobody acts, as a Gantt chart.
 
 use std::collections::BTreeSet;
 
@@ -26,10 +26,11 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// A forecast of more than ten minutes may take a while: one that is older than this has its time in the title.
+/// Age from which the title shows when the forecast was made. Forecasts of more than ten minutes may take a while to
+/// compute.
 const OLD: Span = Span::from_secs(15);
 
-/// Fewer cells than these are no chart.
+/// Minimum width of a chart in cells.
 const NARROW: u16 = 20;
 
 /// ```text
@@ -41,7 +42,7 @@ const NARROW: u16 = 20;
 /// pods gone 9   ▁▁▁▁▂▂▂▂▂▂▅▅▅▅▅█████████████████
 /// ··· silent  U Unknown  T taint  ▌ pods leave  P Pending  S stuck
 /// ```
-/// Draws the forecast; returns how many lanes there is room for.
+/// Draws the forecast. Returns the number of lanes that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Forecast, area, Runs::default(), buf);
     let parts = Parts::of(inner);
@@ -69,7 +70,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     usize::from(parts.chart.height)
 }
 
-/// `10 min · nothing done`: how far it looks ahead, under which assumption, and of when it is if it is old.
+/// Horizon and assumption of the forecast, and its time if it is old: `10 min · nothing done`.
 pub fn note(scene: &Scene) -> Runs {
     let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
     let horizon = scene.screen.forecast.horizon;
@@ -88,7 +89,7 @@ pub fn note(scene: &Scene) -> Runs {
     runs
 }
 
-/// `56 to be evicted, 45 to 79 by chance`: how many pods leave, where chance decides.
+/// Number of pods that leave, if it depends on chance: `56 to be evicted, 45 to 79 by chance`.
 pub fn chance_note(scene: &Scene) -> Option<Runs> {
     let forecast = scene.shown.forecast_until(scene.screen.forecast.horizon)?;
     let is_known = scene.shown.eviction_gaps().is_empty();
@@ -100,7 +101,7 @@ pub fn chance_note(scene: &Scene) -> Option<Runs> {
     })
 }
 
-/// Why there is nothing to draw.
+/// Why the chart is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     let (glyph, text, role) = match scene.shown.views.confidence {
         Some(Confidence::Live | Confidence::Assumed) if !scene.screen.filter(Pane::Forecast).is_empty() => {
@@ -131,27 +132,28 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     (glyph, text.into(), role)
 }
 
-/// Where the parts of the pane are, from top to bottom. The lanes keep at least three rows before anything but the ruler
-/// gets one.
+/// Positions of the pane's parts, from top to bottom. Lanes get at least three rows before any part but the ruler gets
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts {
-    /// The row of times from now.
+    /// Row of times from now.
     ruler: Option<u16>,
-    /// The row of times of day.
+    /// Row of times of day.
     clock: Option<u16>,
-    /// The labels of the lanes.
+    /// Area of the lanes' labels.
     labels: Rect,
-    /// The lanes.
+    /// Area of the lanes.
     chart: Rect,
     endpoints: Option<u16>,
     gone: Option<u16>,
     legend: Option<u16>,
-    /// How many rows at the bottom say why, while the pane has the focus; where there is only one, it is the legend's.
+    /// Number of rows at the bottom that explain the selected lane while the pane has the focus. A single such row
+    /// replaces the legend.
     why: u16,
 }
 
 impl Parts {
-    /// They depend on the size alone, so that nothing moves while one looks.
+    /// Computes the positions from the size alone, so that nothing moves while the user reads.
     fn of(area: Rect) -> Self {
         let height = area.height;
         let label = (area.width * 3 / 10).clamp(12, 22).min(area.width);
@@ -213,7 +215,7 @@ fn draw_axis(scene: &Scene, axis: &TimeAxis, parts: &Parts, buf: &mut Buffer) {
     }
 }
 
-/// `+2m`, `+1h30m`
+/// Distance from now: `+2m`, `+1h30m`.
 fn distance(ahead: Span) -> String {
     let minutes = ahead.as_secs() / 60;
     match (minutes / 60, minutes % 60) {
@@ -246,8 +248,8 @@ fn draw_lanes(scene: &Scene, axis: &TimeAxis, parts: &Parts, buf: &mut Buffer) {
     }
 }
 
-/// The names of a lane in this many cells: `pool-b-03 +4`, `eu-1/b: 1,666`. Of a name that does not fit, the domain goes,
-/// then the beginning.
+/// Label of a lane in `room` cells: `pool-b-03 +4`, `eu-1/b: 1,666`. A name that is too long loses its domain first,
+/// then its beginning.
 fn label(lane: &Lane, room: usize) -> String {
     let Some(first) = lane.nodes.first() else { return String::new() };
     let fitted = |name: &str, suffix: &str| {
@@ -264,22 +266,22 @@ fn label(lane: &Lane, room: usize) -> String {
     }
 }
 
-/// What a lane shows in one cell.
+/// Content of a cell of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LaneCell {
     Blank,
     Silent,
     Down,
-    /// It becomes Unknown or gets its taint at any time here.
+    /// The node becomes Unknown or tainted at an unknown time in this range.
     Range,
     Tainted,
     NotReadyMark,
     UnknownMark,
     TaintMark,
     Pods,
-    /// Some of the pods that leave here have nowhere to run.
+    /// Pods leave here, and some of them have nowhere to run.
     Nowhere(OutcomeKind),
-    /// Pods leave at any time here.
+    /// Pods leave at an unknown time in this range.
     PodsRange,
 }
 
@@ -308,7 +310,7 @@ impl LaneCell {
     }
 }
 
-/// The letter of a pod that has nowhere to run.
+/// Letter for pods with nowhere to run.
 const fn letter(kind: OutcomeKind) -> &'static str {
     match kind {
         OutcomeKind::Pending => "P",
@@ -329,7 +331,7 @@ const fn letter(kind: OutcomeKind) -> &'static str {
     }
 }
 
-/// The cells of a lane. Two marks that fall into one cell stand side by side.
+/// Cells of a lane. Marks that fall into the same cell are drawn side by side.
 fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
     let mut cells = vec![LaneCell::Blank; usize::from(axis.cells)];
     let mut fill = |from: Timestamp, to: Timestamp, cell: LaneCell| {
@@ -338,7 +340,7 @@ fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
             cells[from..to].fill(cell);
         }
     };
-    // Where nothing follows a taint any more, its line ends.
+    // The line of a taint ends with the last effect of the taint.
     let last = lane.pods.iter().map(|pods| pods.range.last).max();
     let end = lane.tainted.map_or(until, |tainted| last.unwrap_or(tainted.last).min(until));
     let lines =
@@ -357,7 +359,7 @@ fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
     cells
 }
 
-/// So many marks that fall into one cell are shown, in the cells after it.
+/// Maximum number of marks of the same cell that are drawn in the cells after it.
 const MARKS_BESIDE: usize = 4;
 
 fn put_marks(lane: &Lane, axis: &TimeAxis, until: Timestamp, cells: &mut [LaneCell]) {
@@ -410,11 +412,11 @@ fn draw_lane(scene: &Scene, axis: &TimeAxis, cells: &[LaneCell], (x, y): (u16, u
     }
 }
 
-/// A row of bars.
+/// A row of bars that sums up the lanes.
 struct Sum {
     name: &'static str,
     role: Role,
-    /// What of a lane it adds up: how many pods when.
+    /// Numbers of pods of a lane, each with its time.
     of: fn(&Lane) -> Vec<(Timestamp, usize)>,
 }
 
@@ -428,7 +430,7 @@ impl Sum {
     };
 }
 
-/// `pods gone 14     ▁▁▂▂▂▅▅▅▅▅█████`: how many of all have left until each cell.
+/// Draws the cumulative number of pods over time: `pods gone 14     ▁▁▂▂▂▅▅▅▅▅█████`.
 fn draw_sum(scene: &Scene, axis: &TimeAxis, sum: &Sum, (parts, y): (&Parts, u16), buf: &mut Buffer) {
     let shown = &scene.screen.forecast;
     let until = scene.shown.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
@@ -457,7 +459,8 @@ fn draw_sum(scene: &Scene, axis: &TimeAxis, sum: &Sum, (parts, y): (&Parts, u16)
     }
 }
 
-/// `U Unknown  T taint  ▌ pods leave  S stuck  ╌ ░ any time between  ·· silent`: of most signs, those that are shown.
+/// Draws the legend: `U Unknown  T taint  ▌ pods leave  S stuck  ╌ ░ any time between  ·· silent`. Apart from the first
+/// three signs, it only has signs that the chart shows.
 fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let lanes = &scene.screen.forecast.lanes;
     let is_range = |range: &TimeRange| range.first < range.last;

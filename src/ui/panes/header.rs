@@ -1,4 +1,4 @@
-//! The header: which cluster this is and how fresh the news of it is, the verdict on it, and its nodes in a strip.
+//! The header: the cluster, how fresh its data is, its verdict, and its nodes as a strip.
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
@@ -20,7 +20,7 @@ use kordon_core::engine::{Confidence, Origin};
 ///  a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                                  24 · 8 Unknown · 1 Silent · 15 Ready
 /// ─ 1 Zones …
 /// ```
-/// Draws as many of the three lines as there is room for.
+/// Draws as many of the three lines as fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let line =
         |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
@@ -37,7 +37,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     }
 }
 
-/// `v1.36.3` of `v1.36.3-eks-1a2b3c` and `v1.36.3+k3s1`.
+/// Release without its build: `v1.36.3` for `v1.36.3-eks-1a2b3c` and `v1.36.3+k3s1`.
 fn short_release(release: &str) -> &str {
     release.split(['-', '+']).next().unwrap_or(release)
 }
@@ -62,7 +62,8 @@ fn identity(scene: &Scene) -> Segments {
     line.right(0, Runs::new(&badge, scene.style(badge_role))).right(0, Runs::new(&fresh, scene.style(role)))
 }
 
-/// `✖ zone b down (8 of 8) · 44 to be evicted, next in 1m12s`; the last parts give way.
+/// The verdict: `✖ zone b down (8 of 8) · 44 to be evicted, next in 1m12s`. If space is short, the last parts are left
+/// out.
 fn verdict_line(scene: &Scene, verdict: &ClusterVerdict) -> Segments {
     let role = level_role(verdict.level);
     let mut line = Segments::default();
@@ -76,7 +77,7 @@ fn verdict_line(scene: &Scene, verdict: &ClusterVerdict) -> Segments {
     line
 }
 
-/// The role of a verdict.
+/// Role of a verdict's level.
 pub const fn level_role(level: VerdictLevel) -> Role {
     match level {
         VerdictLevel::Healthy => Role::VerdictHealthy,
@@ -87,7 +88,7 @@ pub const fn level_role(level: VerdictLevel) -> Role {
     }
 }
 
-/// What may be written, and for how long; of the history, how long ago it was: nothing can be written to that.
+/// What may be written, and for how long. In the history, which cannot be written to, the age of the shown moment.
 fn mode(scene: &Scene) -> (String, Role) {
     if scene.app.is_in_history() {
         return (format!(" HISTORY {} ago ", text::age(scene.present, scene.now)), Role::ModeReplay);
@@ -106,7 +107,7 @@ fn mode(scene: &Scene) -> (String, Role) {
     }
 }
 
-/// Operations in progress, in short.
+/// Summary of the operations in progress.
 fn in_progress(scene: &Scene) -> Runs {
     let running: Vec<_> = scene.app.operations.running().collect();
     let words = match running[..] {
@@ -125,10 +126,10 @@ fn in_progress(scene: &Scene) -> Runs {
         .and(" (o)", scene.style(Role::Faint))
 }
 
-/// Whether what is shown is what there is now; the verdict says what follows where it is not.
+/// Whether the shown state is the present one. If not, the verdict has the consequences.
 fn freshness(scene: &Scene) -> (String, Role) {
     if scene.app.playback.is_some() {
-        // Times of the recording: nothing is live.
+        // A recording's times are not live.
         return replayed_freshness(scene);
     }
     match scene.shown.views.confidence {
@@ -146,7 +147,7 @@ fn freshness(scene: &Scene) -> (String, Role) {
     }
 }
 
-/// The same at a moment of a recording or of the history.
+/// Freshness at a moment of a recording or of the history.
 fn replayed_freshness(scene: &Scene) -> (String, Role) {
     match scene.shown.views.confidence {
         None => ("no lists yet".into(), Role::FeedBusy),
@@ -161,20 +162,20 @@ fn replayed_freshness(scene: &Scene) -> (String, Role) {
     }
 }
 
-/// ` 1s`: the age of the last event of any watch.
+/// Age of the last message of any watch: ` 1s`.
 fn last_event(scene: &Scene) -> String {
     let last = scene.shown.feeds.iter().filter_map(|(_, health)| health.last_heard).max();
     last.map_or(String::new(), |last| format!(" {}", text::age(scene.now, last)))
 }
 
-/// The settings of the controller that a flag or the configuration of kordon overrides.
+/// Controller settings that a flag or kordon's configuration overrides.
 fn overridden(scene: &Scene) -> impl Iterator<Item = (&'static str, String, Origin)> {
     let rows = scene.app.model.settings.rows().into_iter();
     rows.filter(|(.., origin)| matches!(origin, Origin::Override | Origin::Configuration))
 }
 
-/// The watches that do not show what there is now: one with its state, of several how many; kinds that may not be listed
-/// count apart.
+/// Watches that do not show the present state: a single one with its state, several as a number. Forbidden kinds are
+/// counted separately.
 fn watches(scene: &Scene) -> Runs {
     let is_forbidden = |health: &FeedHealth| matches!(health.state, FeedState::Forbidden { .. });
     let (forbidden, others): (Vec<_>, Vec<_>) =
@@ -210,7 +211,7 @@ fn watches(scene: &Scene) -> Runs {
     runs
 }
 
-/// `● nodes 2s`, `◌ pods 61,500 of 150,000`
+/// State of a watch: `● nodes 2s`, `◌ pods 61,500 of 150,000`.
 pub fn watch(scene: &Scene, kind: FeedKind, health: &FeedHealth) -> Runs {
     let heard = health.last_heard.map_or("–".into(), |heard| text::age(scene.now, heard));
     let (glyph, words, role) = match &health.state {

@@ -1,4 +1,4 @@
-//! The journal: what happened to nodes and their pods, what kordon did, and what went wrong.
+//! The journal: events of nodes and pods, actions of kordon, and errors.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -14,7 +14,7 @@ use crate::{
 };
 use kordon_core::{engine::Severity, forecast::accuracy::Judgement, visible};
 
-/// Fewer cells of an object's name say nothing.
+/// Minimum number of cells of an object's name.
 const NAME: usize = 5;
 
 /// ```text
@@ -23,7 +23,7 @@ const NAME: usize = 5;
 /// 03:12:40  ▲ nodes a-03 and 3 more became Unknown: no heartbeat for 50s
 /// 03:10:02  ▲ watch/pods broken: connection reset  ×3
 /// ```
-/// Draws the entries, newest first; returns how many rows there is room for.
+/// Draws the entries, newest first. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.journal;
     let journal = &scene.shown.journal;
@@ -40,7 +40,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let first = list.first_shown(page);
     let shown = || list.keys().iter().skip(first).take(page).filter_map(|number| journal.entry(*number));
     let times = shown().map(|entry| text::width(&text::moment(entry.last, scene.now))).max().unwrap_or(0);
-    // Beside the gap and the thumb.
+    // Width without the gap between columns and the scroll thumb.
     let room = usize::from(inner.width).saturating_sub(times + 4);
     let columns =
         vec![plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))), plain("", Width::Grow(20, 1))];
@@ -52,7 +52,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Why there is none.
+/// Why the list is empty.
 pub(super) fn nothing() -> Nothing {
     ("○", "no entries yet".into(), Role::Dim)
 }
@@ -73,7 +73,7 @@ fn cells(scene: &Scene, entry: &JournalEntry, room: usize) -> Vec<Cell> {
     vec![Cell::new(&text::moment(entry.last, scene.now), dim), what]
 }
 
-/// The glyph of a level and its role.
+/// Glyph and role of a severity.
 pub(super) const fn sign(level: Severity) -> (&'static str, Role) {
     match level {
         Severity::Info => ("•", Role::LevelInfo),
@@ -82,13 +82,13 @@ pub(super) const fn sign(level: Severity) -> (&'static str, Role) {
     }
 }
 
-/// All that an entry says.
+/// The whole text of an entry.
 pub(super) fn words(entry: &JournalEntry) -> String {
     Phrase::whole(entry).parts().concat()
 }
 
-/// The parts of an entry in their order. Where there is no room for all, how it was predicted and the detail give way, then the
-/// beginning of the name; what was done never does.
+/// Parts of an entry in their order. If space is short, the prediction's accuracy and the detail are dropped, then the
+/// beginning of the name is cut. What happened always stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Phrase {
     before: String,
@@ -157,7 +157,7 @@ impl Phrase {
     }
 }
 
-/// All that an entry says, and its cause.
+/// The whole text of an entry, and its cause.
 pub(super) fn full_text(entry: &JournalEntry) -> String {
     let why = entry.why.to_string();
     let why = if why.is_empty() { String::new() } else { format!(" ← {why}") };

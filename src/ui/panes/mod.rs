@@ -37,7 +37,7 @@ use crate::{
 };
 use kordon_core::visible;
 
-/// Draws a pane; returns how many rows it has room for.
+/// Draws a pane. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
     if area.height == 1 {
         return draw_line(scene, pane, area, buf);
@@ -60,7 +60,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
 /// ```text
 /// ── 3 Evictions   ○ no evictions ───────────────────────────
 /// ```
-/// Draws a pane in one line, which says why there is nothing to show.
+/// Draws a pane as a single line that says why it is empty.
 fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
     let nothing = match pane {
         Pane::Evictions => Some(evictions::nothing(scene)),
@@ -80,7 +80,7 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
 /// ── 2 Nodes  30 · 5 not ready ─────────── /zone:a ─ cpu ↓ ──     without, and in a single line
 /// ── [4 Forecast] 5 Journal   next 10m00s ───────────────────     in a slot with several tabs
 /// ```
-/// Draws a pane's frame with `facts` in its title and the pane's notes at its right; returns the area inside.
+/// Draws a pane's frame with `facts` in its title and the pane's notes on the right. Returns the inner area.
 fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) -> Rect {
     let border = scene.border(scene.screen.focus == pane);
     let block = Block::new()
@@ -104,8 +104,8 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// ` 2 Nodes `, ` 4 Forecast [5 Journal]`: the tabs of the pane's slot, always in the same order. Where they would leave no
-/// room for facts, the last ones, the shown one apart, have only their digit.
+/// Titles of the slot's tabs, always in the same order: ` 2 Nodes `, ` 4 Forecast [5 Journal]`. If they would leave no
+/// space for facts, the last ones only have their digits, except for the shown tab.
 fn tabs(scene: &Scene, pane: Pane) -> Runs {
     let slot = scene.slots.iter().find(|slot| slot.active == pane);
     let (plain, alone) = (Style::new(), [pane]);
@@ -135,7 +135,7 @@ fn tabs(scene: &Scene, pane: Pane) -> Runs {
     })
 }
 
-/// How many of the tabs have their names, from the first on.
+/// Number of tabs that show their name, counted from the first.
 fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
     let room = if tabs.len() > 2 { width / 4 * 3 } else { width };
     let needed = |named: usize| -> usize {
@@ -147,11 +147,11 @@ fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
     (1..=tabs.len()).rev().find(|named| needed(*named) <= usize::from(room)).unwrap_or(1)
 }
 
-/// Notes about a pane's view with their priorities: its watch, filter, order.
+/// Notes about a pane with their priorities: state of its watches, filter, order.
 fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     let mut notes = Vec::new();
     for kind in kinds(pane) {
-        // An empty pane has the note in its middle.
+        // An empty pane shows this note in its middle.
         if let Some(note) = feed_note(scene, *kind).filter(|_| rows(scene, pane) > 0) {
             notes.push((1, note));
         }
@@ -208,7 +208,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
     }
 }
 
-/// The watches that a pane shows.
+/// Kinds of objects that a pane shows, whose watches its notes are about.
 const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
         Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
@@ -233,13 +233,13 @@ fn feed_note(scene: &Scene, kind: FeedKind) -> Option<Runs> {
     Some(Runs::new(&text, scene.style(role)))
 }
 
-/// `pods 61,500 of 150,000`
+/// Progress of a list: `pods 61,500 of 150,000`.
 fn listing(kind: FeedKind, received: usize, expected: Option<usize>) -> String {
     let of = expected.map_or(String::new(), |expected| format!(" of {}", text::count(expected)));
     format!("{kind} {}{of}", text::count(received))
 }
 
-/// The column that a pane is sorted by, where that is not the default.
+/// Column that a pane is sorted by, unless it is the default.
 fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
     fn note<C: Default + PartialEq + Copy>(sort: Sort<C>, title: fn(C) -> &'static str) -> Option<String> {
         (sort != Sort::default()).then(|| format!("by {}{}", title(sort.column), arrow(sort.reversed)))
@@ -260,12 +260,12 @@ fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
     }
 }
 
-/// The sign of a direction: a column's natural direction goes down the page.
+/// Sign of a sort direction. The natural direction of a column points down.
 const fn arrow(reversed: bool) -> &'static str {
     if reversed { " ↑" } else { " ↓" }
 }
 
-/// The table of a list in a pane, with room for a page of rows.
+/// Table of a list in a pane, with `page` rows.
 fn table_of<K: PartialEq + Clone>(
     scene: &Scene,
     pane: Pane,
@@ -288,18 +288,18 @@ fn column<C: Copy + PartialEq + Default>(sort: Sort<C>, by: C, title: &'static s
     Column { title, width, right: false, priority: 0, sorted: sorted.then(|| arrow(sort.reversed)) }
 }
 
-/// A column that only shows.
+/// A column that the list cannot be sorted by.
 const fn plain(title: &'static str, width: Width) -> Column {
     Column { title, width, right: false, priority: 0, sorted: None }
 }
 
-/// Why a pane has nothing to show: a sign, words, and how they look.
+/// Why a pane is empty: sign, text and role.
 type Nothing = (&'static str, String, Role);
 
 /// ```text
 ///               ⠿ pods 61,500 of 150,000
 /// ```
-/// Draws why a list has no rows: `empty`, unless its watch is not live.
+/// Draws why a list is empty: the state of its watch, or `empty` if that is live.
 fn draw_nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str, area: Rect, buf: &mut Buffer) {
     let (glyph, text, role) = nothing(scene, kind, pane, empty);
     say(scene, glyph, &text, role, area, buf);
@@ -326,7 +326,7 @@ fn nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str) -> Nothing {
     }
 }
 
-/// Appends how many rows are marked.
+/// Appends the number of marked rows.
 fn marked(scene: &Scene, runs: Runs, count: usize) -> Runs {
     if count == 0 {
         return runs;
@@ -335,15 +335,15 @@ fn marked(scene: &Scene, runs: Runs, count: usize) -> Runs {
         .and(&format!("{MARK} {} marked", text::count(count)), scene.style(Role::Accent))
 }
 
-/// The sign of a mark.
+/// Sign of a marked row.
 const MARK: &str = "✓";
 
-/// The mark of a row, between its sign and its name.
+/// Mark of a row, between its sign and its name.
 fn mark(scene: &Scene, marked: bool) -> Cell {
     if marked { Cell::new(MARK, scene.style(Role::Accent)) } else { Cell::new(" ", scene.style(Role::Dim)) }
 }
 
-/// Writes a sentence into the middle of an area, over several lines if necessary.
+/// Draws a sentence in the middle of an area, wrapped if necessary.
 fn say(scene: &Scene, glyph: &str, text: &str, role: Role, area: Rect, buf: &mut Buffer) {
     let room = usize::from(area.width.saturating_sub(2));
     if area.is_empty() || room < 4 {
@@ -362,13 +362,13 @@ fn say(scene: &Scene, glyph: &str, text: &str, role: Role, area: Rect, buf: &mut
 /// ```text
 /// why lease renewed 03:12:05 → node-monitor-grace-period 50s → …
 /// ```
-/// Draws why the selected row is as it is, below the rows of a focused pane that is high enough; returns the area that
-/// is left.
+/// Draws the cause of the selected row's state below the rows, if the pane has the focus and is high enough. Returns
+/// the remaining area.
 fn draw_cause(scene: &Scene, pane: Pane, why: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
     draw_below(scene, pane, "why ", why.map(|why| text::brief(&why)), area, buf)
 }
 
-/// Draws the full text of the selected row, which may be cut, in the same place.
+/// Draws the full text of the selected row, which may be cut in the list, at the same place.
 fn draw_full_text(scene: &Scene, pane: Pane, full: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
     draw_below(scene, pane, "", full.map(|full| text::brief(&full)), area, buf)
 }

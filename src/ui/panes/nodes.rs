@@ -1,4 +1,4 @@
-//! Nodes: the state that the controller has of each, since when, and what happens next.
+//! The nodes: state and since when, according to the controller, and what happens next.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -30,8 +30,8 @@ use kordon_time::{Span, Timestamp};
 ///   … 27 more, all Ready
 /// why  lease renewed 03:12:05 → node-monitor-grace-period 50s → …
 /// ```
-/// Draws each node; returns how many rows there is room for. What columns there are and how wide they are follows from the
-/// width of the pane and the length of names, never from what is in them.
+/// Draws the nodes. Returns the number of rows that fit. Number and widths of the columns depend on the width of the
+/// pane and the longest names, never on other content.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.nodes.list;
     let inner = open(scene, Pane::Nodes, area, facts(scene), buf);
@@ -58,7 +58,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 /// ```text
 ///   … 11 more, all Ready
 /// ```
-/// Draws, in place of the last row, that all which is below the page is Ready; returns the area that is left.
+/// Draws instead of the last row that all rows below the page are Ready nodes. Returns the remaining area.
 fn draw_rest(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     let list = &scene.screen.nodes.list;
     let page = TableWidget::page(area).saturating_sub(1);
@@ -72,7 +72,7 @@ fn draw_rest(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     Rect { height: area.height - 1, ..area }
 }
 
-/// `30 · 3 Unknown · 2 NotReady · 25 Ready`; under a filter how many are shown.
+/// Nodes by state: `30 · 3 Unknown · 2 NotReady · 25 Ready`. With a filter, also the number of shown nodes.
 fn facts(scene: &Scene) -> Runs {
     let nodes = scene.shown.cluster.nodes();
     if nodes.is_empty() {
@@ -93,7 +93,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let width = scene.width(Pane::Nodes);
     let sort = scene.screen.nodes.sort;
     let name = u16::try_from(scene.shown.watchlist.longest_name()).unwrap_or(u16::MAX);
-    // Sign and mark before the name, badges behind it.
+    // Space for the sign and mark before the name, and the badges after it.
     let name = name.saturating_add(5).clamp(14, width / 4 + 2);
     let zones = scene.shown.views.zones.iter().map(|zone| text::width(&zone_name(scene, &zone.key)));
     let zone = u16::try_from(zones.max().unwrap_or(0)).unwrap_or(u16::MAX).clamp(4, 20);
@@ -102,7 +102,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
         200.. if !scene.screen.wide => (Width::Fixed(9), 15, 36),
         _ => (Width::Fixed(9), 15, 30),
     };
-    // The wide table rather has live usage.
+    // The wide table prefers live usage to renewals.
     let renewals = if scene.screen.wide { 11 } else { 8 };
     let last = if has_bars(width) { "heartbeat" } else { "last" };
     let mut columns = vec![
@@ -141,27 +141,27 @@ fn columns(scene: &Scene) -> Vec<Column> {
     columns
 }
 
-/// The whole name in the wide table, else the one of the strip.
+/// Name of a zone: the whole one in the wide table, otherwise the one used in the strip.
 fn zone_name(scene: &Scene, zone: &ZoneKey) -> String {
     if scene.screen.wide { zone.short() } else { scene.shown.watchlist.zone_names().short(zone) }
 }
 
-/// Room for the two taints that the controller sets, with their ages.
+/// Width for the two taints that the controller sets, with their ages.
 const WHOLE_TAINTS: u16 = 54;
 
-/// Whether there is room for whole words in headings, and for a bar beside what happens next.
+/// Whether headings have space for whole words, and `next` for a bar.
 const fn has_bars(width: u16) -> bool {
     width >= 110
 }
 
-/// A node and what is known of it: nodes are looked up by name, each thing once for all cells of a row.
+/// A node with its state. Each part is looked up once for all cells of the row.
 struct NodeLine<'a> {
     node: &'a Node,
     status: Option<NodeStateView>,
     health: Option<NodeView>,
     silence: Option<Silence>,
     load: NodeLoad,
-    /// Whether its pods are known. Those of the others count as far as they have come.
+    /// Whether all pods of the node are known. Otherwise the load only has the pods known so far.
     knows_pods: bool,
 }
 
@@ -232,7 +232,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
     cells
 }
 
-/// `▾ ✖ eu-1/a  10 nodes · 2 Evicting · 8 Ready · 43 pods`
+/// Header row of a group: `▾ ✖ eu-1/a  10 nodes · 2 Evicting · 8 Ready · 43 pods`.
 fn group(scene: &Scene, name: &str) -> Cell {
     let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
     let Some(group) = scene.screen.groups.get(name) else { return Cell::default() };
@@ -250,8 +250,8 @@ fn group(scene: &Scene, name: &str) -> Cell {
     cell.and(" · ", faint).and(&counted(group.pods, "pod", "pods"), dim)
 }
 
-/// `✕ n-3 ⇅4`: the glyph of its state and the name; behind it how often it went down or came back, `⊘` where it is cordoned
-/// and its state does not say so, `✗` where it is being deleted.
+/// Name of a node with the glyph of its state: `✕ n-3 ⇅4`. Badges follow: `⇅` with how often it went down or came back,
+/// `⊘` if it is cordoned and its state does not say so, `✗` if it is being deleted.
 fn name(scene: &Scene, line: &NodeLine) -> Cell {
     let node = line.node;
     let (glyph, role) = sign(line.status.map(|status| status.state));
@@ -268,12 +268,12 @@ fn name(scene: &Scene, line: &NodeLine) -> Cell {
     if node.terminating { cell.and(" ✗", scene.style(Role::NodeWarning)) } else { cell }
 }
 
-/// The glyph of a node's state, and its role; `·` while its state is not known.
+/// Glyph and role of a node's state; `·` while the state is unknown.
 pub fn sign(state: Option<NodeState>) -> (&'static str, Role) {
     state.map_or(("·", Role::Dim), |state| (state.glyph(), Role::of_state(state.role())))
 }
 
-/// `Unknown 12s`
+/// State and its duration: `Unknown 12s`.
 fn state(scene: &Scene, line: &NodeLine) -> Cell {
     let Some(status) = line.status else { return Cell::new("–", scene.style(Role::Faint)) };
     let text = status.text(scene.now);
@@ -285,7 +285,7 @@ fn state(scene: &Scene, line: &NodeLine) -> Cell {
     Cell::new(word, scene.style(role)).and(rest, scene.style(Role::Dim))
 }
 
-/// The age of the last heartbeat.
+/// Age of the last heartbeat.
 fn heartbeat(scene: &Scene, line: &NodeLine) -> Cell {
     let known = line.silence.map(|silence| silence.heartbeat);
     let Some(last) = known.or_else(|| scene.shown.last_heartbeat(line.node)) else {
@@ -299,12 +299,12 @@ fn heartbeat(scene: &Scene, line: &NodeLine) -> Cell {
     Cell::new(" ", scene.style(Role::Faint)).and(&text::age(scene.now, last), scene.style(role))
 }
 
-/// Whether what is known of nodes and Leases is old.
+/// Whether data about nodes and Leases is outdated.
 fn is_disconnected(scene: &Scene) -> bool {
     matches!(scene.shown.views.confidence, Some(Confidence::Disconnected { .. }))
 }
 
-/// `━━──── 17s`, `expired 1m14s`: what is left of the grace period of a node that is late.
+/// Rest of the grace period, for a node whose heartbeat is late: `━━──── 17s`, `expired 1m14s`.
 fn grace(scene: &Scene, line: &NodeLine) -> Cell {
     let faint = scene.style(Role::Faint);
     let Some(health) = &line.health else { return Cell::new("–", faint) };
@@ -318,14 +318,14 @@ fn grace(scene: &Scene, line: &NodeLine) -> Cell {
         let since = format!(" {}", text::age(scene.now, expires));
         return Cell::new("expired", scene.style(Role::HeartbeatLost)).and(&since, scene.style(Role::Dim));
     }
-    // After a recent heartbeat, the grace period counts down to nothing yet.
+    // After a recent heartbeat the rest of the grace period does not matter yet.
     if !line.silence.is_some_and(|silence| silence.is_late(scene.now)) {
         return Cell::default();
     }
     time_bar(scene, expires, health.grace, 6).and(" ", faint).join(scene.countdown(expires, false))
 }
 
-/// The time until then, as a share of a span.
+/// Bar of the time until `at`, as a share of `of`.
 fn time_bar(scene: &Scene, at: Timestamp, of: Span, cells: usize) -> Cell {
     let left = at.since(scene.now).or_zero();
     #[expect(clippy::cast_possible_truncation, reason = "a share")]
@@ -333,8 +333,8 @@ fn time_bar(scene: &Scene, at: Timestamp, of: Span, cells: usize) -> Cell {
     Cell::new(&fill, scene.style(Role::GaugeFill)).and(&rest, scene.style(Role::GaugeRest))
 }
 
-/// The intervals between the last renewals, and at the end the time since the last one. Those that were in time look well only
-/// on a node that is heard from.
+/// Intervals between the last heartbeats as bars, and the time since the last one. While the node is late, bars of
+/// intervals that were in time are dim.
 fn renewals(scene: &Scene, line: &NodeLine) -> Cell {
     let grace = line.grace_period(scene);
     let engine = scene.shown.engine.as_ref();
@@ -360,7 +360,7 @@ fn renewals(scene: &Scene, line: &NodeLine) -> Cell {
     interval(cell, scene.now.since(silence.heartbeat))
 }
 
-/// The style of a time without a heartbeat: late from [`Silence::late_from`] on, lost when the grace period is over.
+/// Role of an interval between heartbeats: late from [`Silence::late_from`] on, lost after the grace period.
 fn heartbeat_role(silence: &Silence, gap: Span, grace: Span) -> Role {
     if gap <= silence.late_from.since(silence.heartbeat) {
         Role::HeartbeatOk
@@ -371,8 +371,8 @@ fn heartbeat_role(silence: &Silence, gap: Span, grace: Span) -> Role {
     }
 }
 
-/// `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`: what happens to the node next; where
-/// nothing does, who works on it.
+/// What happens to the node next: `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`. If
+/// nothing does, who cordoned or drains it.
 fn next(scene: &Scene, line: &NodeLine) -> Cell {
     let next = &scene.shown.views.leaving.next;
     let Some(due) = next.get(&line.node.name) else { return cordon(scene, line.node) };
@@ -397,12 +397,11 @@ fn next(scene: &Scene, line: &NodeLine) -> Cell {
     }
 }
 
-/// What the bars of short and of long times are shares of: a minute, and the time for which pods tolerate the taints by
-/// default.
+/// Lengths of time that full bars stand for. `LONG` is the default toleration of the controller's taints.
 const SHORT: Span = Span::from_secs(60);
 const LONG: Span = Span::from_secs(300);
 
-/// What happens next, in words, and how it looks: `Unknown`, `taint`, `1 of 7 pods`.
+/// Text and role of a node's next event: `Unknown`, `taint`, `1 of 7 pods`.
 pub fn due_words(due: &NextEvent) -> (String, Role) {
     match due.what {
         NextEventKind::Unknown => ("Unknown".into(), Role::NodeCritical),
@@ -429,7 +428,7 @@ fn pods(scene: &Scene, line: &NodeLine) -> Cell {
     if line.knows_pods { cell } else { cell.and("+", scene.style(Role::Dim)) }
 }
 
-/// Requests as a share of what is allocatable: `62%`.
+/// Share of allocatable resources: `62%`.
 fn share(scene: &Scene, line: &NodeLine, used: i64, of: i64) -> Cell {
     let percent = used.saturating_mul(100).checked_div(of).filter(|_| line.knows_pods);
     let Some(percent) = percent else {
@@ -447,7 +446,7 @@ fn conditions(scene: &Scene, node: &Node) -> Cell {
     cell
 }
 
-/// `unreachable:NoExecute 12s`: without their common prefix, those that evict pods first.
+/// Taints without their common prefix, those that evict pods first: `unreachable:NoExecute 12s`.
 fn taints(scene: &Scene, node: &Node) -> Cell {
     let mut taints: Vec<&Taint> = node.taints.iter().collect();
     taints.sort_by_key(|taint| taint.effect != TaintEffect::NoExecute);
@@ -467,7 +466,7 @@ fn taints(scene: &Scene, node: &Node) -> Cell {
     cell
 }
 
-/// `1h59m left · alice: new kernel`: who drains the node; who cordoned it, why and for how long.
+/// Who drains the node; who cordoned it, why and for how long: `1h59m left · alice: new kernel`.
 fn cordon(scene: &Scene, node: &Node) -> Cell {
     let mut cell = Cell::default();
     if let Some(claim) = &node.drain_claim {
@@ -487,14 +486,14 @@ fn gap(cell: Cell, scene: &Scene) -> Cell {
     if cell.is_empty() { cell } else { cell.and(", ", scene.style(Role::Faint)) }
 }
 
-/// probeTimestamp as a time of day.
+/// The controller's probeTimestamp as a time of day.
 fn probe(scene: &Scene, line: &NodeLine) -> Cell {
     let Some(health) = &line.health else { return Cell::default() };
     Cell::new(mark(health.certainty), scene.style(Role::Faint))
         .and(&text::clock(health.probe), scene.style(Role::Dim))
 }
 
-/// The sign of an estimate.
+/// Sign of a certainty.
 pub const fn mark(known: Certainty) -> &'static str {
     match known {
         Certainty::Observed => "",
@@ -503,7 +502,7 @@ pub const fn mark(known: Certainty) -> &'static str {
     }
 }
 
-/// Why the selected node is in its state, or what happens to it next.
+/// Why the selected node is in its state, or why its next event happens.
 fn why(scene: &Scene) -> Option<String> {
     let name = scene.screen.selected_node()?;
     if let Some(due) = scene.shown.views.leaving.next.get(name) {

@@ -1,4 +1,4 @@
-//! The pods that wait for a node: since when, why, and what would help.
+//! Pods that wait for a node: since when, why, and what would help.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -25,7 +25,7 @@ use kordon_core::cluster::Pod;
 ///     12s  shop/db-1          7 Insufficient cpu, 1 unschedulable  uncordon n-4
 /// why 8 Insufficient cpu · what would help: 2 CPU more on n-3; a new node with 4 CPU free
 /// ```
-/// Draws each pod; returns how many rows there is room for.
+/// Draws the pods. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.pending;
     let inner = open(scene, Pane::Pending, area, facts(scene), buf);
@@ -45,12 +45,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Why there is none.
+/// Why the list is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
     super::nothing(scene, FeedKind::Pods, Pane::Pending, "no pod waits for a node")
 }
 
-/// `2 wait for a node`; where the pane is one tab of several, the count stands with its title.
+/// Number of pods: `2 wait for a node`. In a slot with several tabs the title has the number.
 fn facts(scene: &Scene) -> Runs {
     let is_tab = scene.slots.iter().any(|slot| slot.active == Pane::Pending && slot.tabs.len() > 1);
     if is_tab {
@@ -93,7 +93,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
     ]
 }
 
-/// Why a pod waits, and everything that would help.
+/// Why a pod waits, and all that would help.
 fn why(scene: &Scene, pod: &Pod) -> String {
     let cause = pending_cause(pod);
     match scene.shown.pending_advice(&pod.key).map(|advice| advice.lines()) {
@@ -102,7 +102,7 @@ fn why(scene: &Scene, pod: &Pod) -> String {
     }
 }
 
-/// How advice looks.
+/// Role of advice.
 const fn role(advice: &PendingAdvice) -> Role {
     match advice {
         PendingAdvice::Fits { .. } | PendingAdvice::Preempts { .. } | PendingAdvice::Unschedulable { .. } => {

@@ -24,7 +24,7 @@ use kordon_core::cluster::{NodeName, Phase, Pod};
 /// ● shop/web-7d4b9-x2x        yes    Running  4m12s        ReplicaSet web-7d4b9        0  250m  128Mi  4d
 /// ○ shop/db-0                 no     Running  never        StatefulSet db             10  1     1.0Gi  4d
 /// ```
-/// Draws the pods of one node; returns how many rows there is room for.
+/// Draws the pods of one node. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.pods.list;
     let Some(node) = &scene.screen.pods_of else { return 0 };
@@ -44,7 +44,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// `on n-3 ✕ Unknown 12s · NoExecute ~4s · 12 pods`
+/// Summary of the node: `on n-3 ✕ Unknown 12s · NoExecute ~4s · 12 pods`.
 fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let dim = scene.style(Role::Dim);
     let runs = Runs::new("on ", dim).and(name, scene.style(Role::Strong));

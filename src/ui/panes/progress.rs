@@ -1,4 +1,4 @@
-//! The progress of an operation: how far each node and pod is, what it waits for and why, and at the end the report.
+//! The progress of an operation: state of each node and pod, what it waits for and why, and the final report.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -30,13 +30,13 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// Cells of the bar.
+/// Width of the bar in cells.
 const BAR: usize = 24;
 
-/// The widest word about a subject.
+/// Width of the longest state.
 const STATE: u16 = 11;
 
-/// An operation that ends later than its plan said by less than this is not behind.
+/// Minimum delay at which an operation counts as behind its plan.
 const BEHIND: Span = Span::from_secs(5);
 
 /// ```text
@@ -50,7 +50,7 @@ const BEHIND: Span = Span::from_secs(5);
 /// finished
 ///         –  shop/web-5c2aa    gone        → n-4, Ready
 /// ```
-/// Draws the entry that is shown; returns how many rows there is room for.
+/// Draws the shown operation. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(shown) = scene.screen.overlays.progress() else { return 0 };
     let Some(entry) = scene.app.operations.entry(&shown.operation) else {
@@ -74,7 +74,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// The keys that apply to it.
+/// Keys that apply to the operation.
 pub(super) fn note(scene: &Scene) -> Runs {
     let Some(entry) = scene.app.shown_operation() else { return Runs::default() };
     let dim = scene.style(Role::Dim);
@@ -91,7 +91,7 @@ pub(super) fn note(scene: &Scene) -> Runs {
     }
 }
 
-/// `drain n-3 · paused · for 1m12s`, `drain n-3 · done after 1m12s`
+/// Title of the pane: `drain n-3 · paused · for 1m12s`, `drain n-3 · done after 1m12s`.
 fn title(scene: &Scene, entry: &OperationEntry) -> Runs {
     let report = &entry.progress;
     let (words, role) = match report.ended {
@@ -112,7 +112,7 @@ fn title(scene: &Scene, entry: &OperationEntry) -> Runs {
     runs.and(&format!(" · {place} of {} (o)", all.len()), scene.style(Role::Dim))
 }
 
-/// How it ended, in words.
+/// Text of an operation's end.
 pub fn ended(end: OperationEnd) -> &'static str {
     match end {
         OperationEnd::Done => "done",
@@ -136,7 +136,7 @@ const fn end_role(end: OperationEnd) -> Role {
     }
 }
 
-/// How far it is as a bar and in numbers, and when it may be over.
+/// Draws the progress as a bar and in numbers, with its predicted end.
 fn draw_totals(scene: &Scene, entry: &OperationEntry, area: Rect, buf: &mut Buffer) -> Rect {
     if area.height < 3 {
         return area;
@@ -147,7 +147,7 @@ fn draw_totals(scene: &Scene, entry: &OperationEntry, area: Rect, buf: &mut Buff
     Rect { y: area.y + 1, height: area.height - 1, ..area }
 }
 
-/// In as many words about its end as fit.
+/// Text of the progress. It has the long form of the predicted end if that fits, otherwise the short one.
 fn totals(scene: &Scene, entry: &OperationEntry, width: usize) -> Runs {
     let report = &entry.progress;
     let dim = scene.style(Role::Dim);
@@ -190,7 +190,7 @@ const fn part_role(part: DrainPart) -> Role {
     }
 }
 
-/// When what is left of it ends, and how far that is behind its plan or what keeps it from ending; then without the latter.
+/// Predicted end, in a long and a short form. The long form adds the delay behind the plan, or what prevents the end.
 fn time_left(scene: &Scene, entry: &OperationEntry) -> [String; 2] {
     let Some(left) = entry.left.as_ref().filter(|_| !entry.operation.is_paused()) else {
         return ["paused".into(), "paused".into()];
@@ -270,10 +270,10 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
     .cells()
 }
 
-/// Cells of the bar of a node.
+/// Width in cells of a node's bar.
 const NODE_BAR: usize = 16;
 
-/// `████████◇◇✖✖────  `: gone, terminating, blocked and other pods of a node; nothing where none leaves it.
+/// Bar of a node's gone, terminating, blocked and other pods; empty if no pod leaves it: `████████◇◇✖✖────  `.
 fn node_bar(scene: &Scene, count: &DrainCount) -> Cell {
     let counts = [count.gone, count.terminating, count.blocked, count.waiting + count.finished];
     let looks = [
@@ -317,7 +317,7 @@ fn pod(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Vec<Cell> {
     .cells()
 }
 
-/// `→ n-4, Ready · `: where its replacement is, if one came.
+/// Location of a pod's replacement, if there is one: `→ n-4, Ready · `.
 fn landing(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Cell {
     let Some(landed) = entry.landings.get(&row.pod) else { return Cell::default() };
     let dim = scene.style(Role::Dim);
@@ -332,7 +332,7 @@ fn landing(scene: &Scene, entry: &OperationEntry, row: &PodProgress) -> Cell {
     if why(scene, row).is_empty() { cell } else { cell.and(" · ", scene.style(Role::Faint)) }
 }
 
-/// A budget that blocks, and what would free its pods.
+/// A budget that blocks pods, and what would unblock them.
 fn blocking(scene: &Scene, blocking: &BlockingBudget) -> Vec<Cell> {
     let name = Cell::new(&blocking.budget.namespace, scene.style(Role::Dim))
         .and("/", scene.style(Role::Faint))
@@ -346,7 +346,8 @@ fn blocking(scene: &Scene, blocking: &BlockingBudget) -> Vec<Cell> {
     .cells()
 }
 
-/// `needs 2 healthy, has 2; freed when one more of its pods is Ready, or: …`
+/// Numbers of a budget and what would unblock its pods:
+/// `needs 2 healthy, has 2; freed if one more of its pods is Ready, or if …`.
 fn freed(blocking: &BlockingBudget) -> String {
     if blocking.freed_by.is_empty() {
         return format!("{}: nothing frees it", blocking.numbers);
@@ -376,7 +377,7 @@ fn why(scene: &Scene, row: &PodProgress) -> String {
                 parts.push(format!("blocked by {}", pod.finalizers.join(", ")));
             }
         }
-        // The word says it already.
+        // The state column has this already.
         PodProgressStage::Ended(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
         PodProgressStage::Ended(PodEnd::Stays(skip)) => parts.push(skip.to_string()),
         PodProgressStage::Ended(PodEnd::Replaced) => parts.push("another pod has its name".into()),
@@ -432,7 +433,7 @@ fn said(scene: &Scene, notice: &OperationNotice) -> Vec<Cell> {
     vec![when(&text::clock(notice.at), scene.style(Role::Dim)), what]
 }
 
-/// The selected row in full.
+/// Full text of the selected row.
 fn whole(entry: &OperationEntry, row: ProgressRow) -> Option<String> {
     let report = &entry.progress;
     match row {

@@ -1,4 +1,4 @@
-//! Zones: how many of their nodes are not ready, and how fast nodes are evicted in each.
+//! The zones: how many of their nodes are not ready, and the eviction rate of each.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -25,8 +25,8 @@ use kordon_core::{
 /// ✖ eu/a  FullDisruption     8 of 8 not ready             ━━━━╎━━━━ 100%  0.1/s, in 9s: 1 of 7 nodes  ✕✕✕✕✕✕✕✕
 /// · eu/b  Normal             0 of 8 not ready, 1 Silent   ────╎────   0%  0.1/s normal                ▪▪◌▪▪▪▪▪
 /// ```
-/// Draws each zone with its nodes, one cell a node; returns how many rows there is room for. Where the nodes of a zone do
-/// not fit into its line and there is room, they have lines of their own:
+/// Draws the zones with their nodes, one cell per node. Returns the number of rows that fit. If the nodes of a zone do
+/// not fit its line and there is space, they get lines of their own:
 /// ```text
 /// · eu/b  Normal             0 of 1,666 not ready         ────╎────   0%  0.1/s normal
 ///   ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪
@@ -53,7 +53,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Draws the zones with their nodes behind or below them.
+/// Draws the zones with their nodes in the same line or below it.
 fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect, buf: &mut Buffer) {
     let behind = table.width_of(NODES_COLUMN, area).map_or(0, usize::from);
     let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
@@ -69,10 +69,10 @@ fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect,
     });
 }
 
-/// What is shown of a zone.
+/// A zone with the states of its nodes.
 struct ZoneLine<'a> {
     view: &'a ZoneView,
-    /// Of its nodes, by name.
+    /// States of its nodes, in the order of their names.
     states: &'a [NodeState],
 }
 
@@ -83,12 +83,12 @@ impl<'a> ZoneLine<'a> {
         Some(Self { view, states: nodes.map_or(&[], ZoneNodes::states) })
     }
 
-    /// How many of its nodes are silent, which the zone's state does not tell yet.
+    /// Number of its silent nodes, which the zone's state does not include yet.
     fn silent(&self) -> usize {
         self.states.iter().filter(|state| **state == NodeState::Silent).count()
     }
 
-    /// The glyph of a disrupted zone; of another one that of its worst node, unless that is calm.
+    /// Glyph of a disrupted zone. For any other zone, the glyph of its worst node, if that needs attention.
     fn sign(&self) -> (&'static str, Role) {
         let worst = NodeState::worst(self.states).filter(|state| state.role() < StateRole::Maintenance);
         match (self.view.state, worst) {
@@ -100,17 +100,17 @@ impl<'a> ZoneLine<'a> {
     }
 }
 
-/// Cells before the nodes of a zone in a line of their own.
+/// Indentation in cells of nodes on lines of their own.
 const INDENT: usize = 2;
 
-/// The nodes of zones in lines of their own.
+/// Layout of zones whose nodes have lines of their own.
 struct ZoneMap {
     width: usize,
-    /// How many nodes a cell stands for.
+    /// Number of nodes per cell.
     nodes_a_cell: usize,
 }
 
-/// A line of the map: the facts of a zone, or its nodes from one of them on.
+/// A line of the layout: the facts of a zone, or its nodes from an index on.
 #[derive(Clone, Copy)]
 enum MapLine {
     Facts(usize),
@@ -118,7 +118,7 @@ enum MapLine {
 }
 
 impl ZoneMap {
-    /// The map with as few nodes in each cell as there is room for; none if a line for each zone is too much.
+    /// Creates the layout with as few nodes per cell as fit; `None` if one line per zone is too much.
     fn of(zones: &[ZoneLine], area: Rect) -> Option<Self> {
         let width = usize::from(area.width).checked_sub(INDENT + THUMB).filter(|width| *width > 0)?;
         let room = TableWidget::page(area).checked_sub(zones.len())?;
@@ -129,7 +129,7 @@ impl ZoneMap {
         Some(Self { width, nodes_a_cell })
     }
 
-    /// Its lines, and the one of the selected zone.
+    /// Lines of the layout, and the index of the selected zone's line.
     fn lines(&self, zones: &[ZoneLine], cursor: Option<usize>) -> (Vec<MapLine>, Option<usize>) {
         let (mut lines, mut selected) = (Vec::new(), None);
         for (place, zone) in zones.iter().enumerate() {
@@ -152,7 +152,7 @@ impl ZoneMap {
     }
 }
 
-/// `3 · 2 disrupted`
+/// Number of zones: `3 · 2 disrupted`.
 fn facts(scene: &Scene) -> Runs {
     let zones = &scene.shown.views.zones;
     if zones.is_empty() {
@@ -173,10 +173,10 @@ fn facts(scene: &Scene) -> Runs {
     runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial))
 }
 
-/// The place of the column with a cell for each node.
+/// Index of the column with a cell for each node.
 const NODES_COLUMN: usize = 5;
 
-/// Their widths follow from the names of the zones and the width of the pane alone.
+/// Columns of the table. Their widths only depend on the names of the zones and the width of the pane.
 fn columns(scene: &Scene, zones: &[ZoneLine]) -> Vec<Column> {
     let sort = scene.screen.zones.sort;
     let longest = zones.iter().map(|zone| text::width(&zone.view.key.short())).max().unwrap_or(0);
@@ -192,10 +192,10 @@ fn columns(scene: &Scene, zones: &[ZoneLine]) -> Vec<Column> {
     ]
 }
 
-/// From this width on the reason for the eviction rate is named.
+/// Minimum width at which the reason of an eviction rate is shown.
 const WITH_REASON: u16 = 200;
 
-/// With its nodes in the last cell, where they are shown there.
+/// Cells of a zone. With `nodes_a_cell`, the last cell has its nodes.
 fn cells(scene: &Scene, zone: &ZoneLine, nodes_a_cell: Option<usize>) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let (sign, sign_role) = zone.sign();
@@ -215,7 +215,7 @@ fn nodes(scene: &Scene, before: Cell, states: &[NodeState], nodes_a_cell: usize)
     node_strip::cells(scene, states, nodes_a_cell).fold(before, |cell, (text, style)| cell.and(&text, style))
 }
 
-/// `3 of 10 not ready`, `0 of 10 not ready, 4 Silent`
+/// Nodes that are not ready: `3 of 10 not ready`, `0 of 10 not ready, 4 Silent`.
 fn not_ready(scene: &Scene, zone: &ZoneView, silent: usize) -> Cell {
     let role = if zone.not_ready == 0 { Role::Dim } else { Role::Strong };
     let of = format!(" of {} not ready", text::count(zone.size));
@@ -227,10 +227,10 @@ fn not_ready(scene: &Scene, zone: &ZoneView, silent: usize) -> Cell {
     cell.and(", ", scene.style(Role::Faint)).and(&silent, scene.style(Role::NodeWarning))
 }
 
-/// Cells of the bar.
+/// Width of the bar in cells.
 const BAR: usize = 8;
 
-/// `━━━╎────  30%`: the nodes that are not ready, with a tick at the unhealthy threshold.
+/// Share of nodes that are not ready, with a tick at the unhealthy threshold: `━━━╎────  30%`.
 fn share(scene: &Scene, zone: &ZoneView) -> Cell {
     let threshold = scene.app.model.settings.unhealthy_zone_threshold.value;
     let share = zone.unready_share();
@@ -258,8 +258,8 @@ fn share(scene: &Scene, zone: &ZoneView) -> Cell {
     cell.and(&format!(" {:>3.0}%", 100.0 * share), scene.style(Role::Base))
 }
 
-/// `0.1/s normal`, `0.1/s, in 9s: 1 of 7 nodes`, `0/s stopped, 2 nodes wait`: the eviction rate, and where nodes wait when
-/// the next one gets its taint.
+/// Eviction rate and, if nodes wait, when the next one is tainted:
+/// `0.1/s normal`, `0.1/s, in 9s: 1 of 7 nodes`, `0/s stopped, 2 nodes wait`.
 fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
     let (word, reason, role) = match zone.state {
         _ if all_down(scene) => ("paused", ": all zones down", Role::ZoneFull),
@@ -283,8 +283,8 @@ fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
     cell.and(", ", scene.style(Role::Dim)).join(slot)
 }
 
-/// `in 9s: 1 of 7 nodes`: when the next node gets its taint; `2 nodes wait` where none does; none if no node waits. One
-/// node is named: upstream takes several in random order.
+/// When the next waiting node is tainted: `in 9s: 1 of 7 nodes`; `2 nodes wait` if the rate is 0; `None` if no node
+/// waits. A name is only shown for a single node, because upstream takes several in random order.
 fn slot(scene: &Scene, zone: &ZoneView) -> Option<Cell> {
     let (dim, unknown) = (scene.style(Role::Dim), scene.style(Role::NodeCritical));
     let waiting = zone.queue.len();

@@ -1,10 +1,10 @@
-//! A share of a whole as a thin bar.
+//! A thin bar for a share of a whole.
 
 /// ```text
 /// ━━━━╸───       filled, rest: to be styled apart
 /// ```
-/// The filled part of a bar of `cells` for a share from 0 to 1, in half cells, and the rest. Anything above
-/// nothing shows, and nothing but the whole fills it.
+/// Returns the filled part and the rest of a bar of `cells` for a share from 0 to 1, in half cells. Any share above 0
+/// shows, and only 1 fills the bar.
 pub fn bar(share: f32, cells: usize) -> (String, String) {
     let halves = 2 * cells;
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]

@@ -2,12 +2,12 @@
 
 use kordon_time::{Span, Timestamp};
 
-/// Below this, there is no time left to act.
+/// Time left below which it is too late to act.
 const NEAR: Span = Span::from_secs(30);
-/// Below this, an event needs attention.
+/// Time left below which an event needs attention.
 const SOON: Span = Span::from_secs(120);
 
-/// How soon an event is.
+/// Urgency of an event by the time left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     Far,
@@ -24,7 +24,7 @@ impl Urgency {
         }
     }
 
-    /// A sign for terminals without colours.
+    /// Glyph for terminals without colours.
     pub const fn glyph(self) -> &'static str {
         match self {
             Self::Far => "·",

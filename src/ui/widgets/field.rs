@@ -1,4 +1,4 @@
-//! A line in which something is typed.
+//! An input line.
 
 use ratatui::{
     buffer::Buffer,
@@ -9,8 +9,8 @@ use tui_input::Input;
 
 use kordon_core::visible;
 
-/// Draws the text around the cursor as far as there is room. `cursor` shows where the next letter goes; returns its
-/// column.
+/// Draws the part of the text around the cursor that fits, and the cursor itself if `cursor` is set. Returns the
+/// cursor's column.
 pub fn field(input: &Input, style: Style, cursor: bool, area: Rect, buf: &mut Buffer) -> u16 {
     let room = usize::from(area.width.saturating_sub(1));
     if cursor {

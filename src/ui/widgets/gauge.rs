@@ -1,11 +1,11 @@
-//! A level against its thresholds as a thin bar.
+//! A thin bar for a level, with its thresholds.
 
 use super::bar;
 
 /// ```text
 /// ━━┃━━━╸───       filled, rest: to be styled apart
 /// ```
-/// A bar of `cells` for a level from 0 to 1, with a mark at each threshold: the filled part, and the rest.
+/// Returns the filled part and the rest of a bar of `cells` for a level from 0 to 1, with a mark at each threshold.
 pub fn gauge(level: f32, thresholds: impl IntoIterator<Item = f32>, cells: usize) -> (String, String) {
     let (filled, rest) = bar(level, cells);
     let length = filled.chars().count();

@@ -1,4 +1,4 @@
-//! Widgets that know no Kubernetes: they take texts, numbers and styles.
+//! Widgets that are independent of Kubernetes: they take texts, numbers and styles.
 
 pub mod bar;
 pub mod countdown;

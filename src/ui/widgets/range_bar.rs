@@ -1,11 +1,11 @@
-//! A range on a time axis that begins with zero, as text.
+//! A range on a time axis from zero, as text.
 
 use kordon_time::Span;
 
 /// ```text
 ///       ├──●────┤        shortest, typical, longest
 /// ```
-/// Draws a range over `cells` that stand for the time from zero to `end`, without blanks behind it. A range of one cell is
+/// Draws a range on an axis of `cells` from zero to `end`, without trailing blanks. A range within one cell only shows
 /// its middle.
 pub fn range_bar([shortest, typical, longest]: [Span; 3], end: Span, cells: usize) -> String {
     let Some(last) = cells.checked_sub(1) else { return String::new() };
@@ -24,7 +24,7 @@ pub fn range_bar([shortest, typical, longest]: [Span; 3], end: Span, cells: usiz
     (0..=to).map(glyph).collect()
 }
 
-/// The labels of the axis below which ranges stand: round times, as many as fit.
+/// Labels of the axis: round times, as many as fit.
 pub fn range_axis(end: Span, cells: usize) -> String {
     const STEPS: [i64; 10] = [5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
     const APART: i64 = 8;

@@ -1,4 +1,4 @@
-//! A line of several pieces, of which the least important are dropped when it is narrow.
+//! A line of several pieces. When space is short, the least important ones are dropped.
 
 use ratatui::{
     buffer::Buffer,
@@ -18,13 +18,13 @@ pub struct Segments {
 
 #[derive(Clone, Debug)]
 struct Piece {
-    /// 0 is never dropped; of the others the highest is dropped first.
+    /// 0 is never dropped. Of the others, the highest is dropped first.
     priority: u8,
     right: bool,
     spans: Vec<Span<'static>>,
 }
 
-/// Builds one piece.
+/// Styled text of one piece.
 #[derive(Clone, Debug, Default)]
 pub struct Runs(Vec<Span<'static>>);
 
@@ -33,7 +33,7 @@ impl Runs {
         Self::default().and(text, style)
     }
 
-    /// Appends text; invisible characters are made visible.
+    /// Appends text. Invisible characters are replaced with visible ones.
     #[must_use]
     pub fn and(mut self, text: &str, style: Style) -> Self {
         self.0.push(Span::styled(visible::text(text).into_owned(), style));
@@ -51,12 +51,12 @@ impl Runs {
         self.0.is_empty()
     }
 
-    /// In cells.
+    /// Width in cells.
     pub fn width(&self) -> usize {
         text::width_of(&self.0)
     }
 
-    /// The runs without the last parts that do not fit into this many cells. Parts begin with ` · `.
+    /// Drops the last parts until the rest fits `cells`. Parts begin with ` · `.
     #[must_use]
     pub fn fitted(mut self, cells: usize) -> Self {
         while self.width() > cells
@@ -123,7 +123,7 @@ impl Segments {
     }
 }
 
-/// The line cut to this many cells, with `…` where it was cut.
+/// Cuts the line to this many cells, with `…` at the cut.
 pub fn cut_line(line: Line<'static>, cells: usize) -> Line<'static> {
     if text::width_of(&line.spans) <= cells {
         return line;
@@ -132,7 +132,7 @@ pub fn cut_line(line: Line<'static>, cells: usize) -> Line<'static> {
     let mut spans = Vec::new();
     for span in line.spans {
         let width = text::width(&span.content);
-        // A run that fits exactly may be followed by one that does not: then its last cell becomes the mark.
+        // A run that fits exactly may be followed by another one. In that case its last cell becomes `…`.
         if width < room {
             room -= width;
             spans.push(span);

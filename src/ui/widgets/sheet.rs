@@ -7,7 +7,7 @@ use ratatui::{
     widgets::{Block, BorderType, Clear, Widget},
 };
 
-/// Clears the area and frames it; returns the area for its text, one cell from the frame on either side.
+/// Clears the area and frames it. Returns the area for text, which leaves one cell on the left and on the right.
 pub fn sheet(frame: Block, base: Style, area: Rect, buf: &mut Buffer) -> Rect {
     Clear.render(area, buf);
     buf.set_style(area, base);

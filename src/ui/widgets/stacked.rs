@@ -1,7 +1,7 @@
-//! A whole as a bar of its parts.
+//! A bar that shows the parts of a whole.
 
-/// How many of `cells` each part of a whole takes: all of them together where the whole is larger, and otherwise as many for
-/// each unit as fit. Parts that are not empty have at least one, as long as there are that many.
+/// Returns how many of `cells` each part gets. A whole larger than `cells` takes all of them; otherwise every unit gets
+/// the same number. Nonempty parts get at least one cell, as long as there are enough.
 pub fn stacked(parts: &[usize], cells: usize) -> Vec<usize> {
     let whole: usize = parts.iter().sum();
     if whole == 0 {
@@ -12,7 +12,7 @@ pub fn stacked(parts: &[usize], cells: usize) -> Vec<usize> {
     }
     let mut lengths: Vec<usize> =
         parts.iter().map(|part| (part * cells / whole).max((*part).min(1))).collect();
-    // Rounding down leaves cells over, and the least parts have taken some: the largest part evens that out.
+    // Rounding down leaves cells over, and minimum lengths use more. The largest part compensates for both.
     let largest = (0..parts.len()).max_by_key(|place| (parts[*place], std::cmp::Reverse(*place)));
     if let Some(largest) = largest {
         let others = lengths.iter().sum::<usize>() - lengths[largest];

@@ -1,6 +1,6 @@
 //! A row of small bars.
 
-/// The bars for shares from 0 to 1, one cell each: `▁▂▃▄▅▆▇█`.
+/// Bar for a share from 0 to 1, one cell wide: `▁▂▃▄▅▆▇█`.
 pub fn strip(share: f32) -> char {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped, and NaN becomes 0")]

@@ -1,4 +1,4 @@
-//! A table that asks only for the rows it shows.
+//! A table that only asks for the rows it shows.
 
 use ratatui::{
     buffer::Buffer,
@@ -11,49 +11,49 @@ use super::segments::cut_line;
 use crate::ui::text;
 use kordon_core::visible;
 
-/// Cells beside a table for the thumb.
+/// Cells beside a table for the scroll thumb.
 pub const THUMB: usize = 2;
 
 /// Cells between columns.
 const GAP: u16 = 2;
 
-/// One column.
+/// A column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub title: &'static str,
     pub width: Width,
     pub right: bool,
-    /// 0 is never dropped; of the others the highest is dropped first when the table is narrow.
+    /// 0 is never dropped. Of the others, the highest is dropped first when the table is narrow.
     pub priority: u8,
-    /// The sign of the direction, where the table is sorted by this column.
+    /// Sign of the direction, if the table is sorted by this column.
     pub sorted: Option<&'static str>,
 }
 
 impl Column {
-    /// Aligns to the right, for numbers.
+    /// Aligns the column to the right, for numbers.
     #[must_use]
     pub const fn right(self) -> Self {
         Self { right: true, ..self }
     }
 
-    /// The higher, the sooner the column is dropped.
+    /// Sets the priority: higher ones are dropped sooner.
     #[must_use]
     pub const fn gives_way(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 }
 
-/// How wide a column is.
+/// Width of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     Fixed(u16),
-    /// As wide as its widest cell on the page, within these bounds.
+    /// Width of the widest cell on the page, within these bounds.
     Fit(u16, u16),
-    /// At least this wide; what is left over is distributed in this proportion.
+    /// Minimum width, and weight for the distribution of spare cells.
     Grow(u16, u16),
 }
 
-/// The content of one cell of the table.
+/// Content of a table cell.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     spans: Vec<Span<'static>>,
@@ -64,7 +64,7 @@ impl Cell {
         Self::default().and(text, style)
     }
 
-    /// Appends text; invisible characters are made visible.
+    /// Appends text. Invisible characters are replaced with visible ones.
     #[must_use]
     pub fn and(mut self, text: &str, style: Style) -> Self {
         if !text.is_empty() {
@@ -89,7 +89,7 @@ impl Cell {
     }
 }
 
-/// How a table looks.
+/// Styles of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Looks {
     pub heading: Style,
@@ -98,7 +98,7 @@ pub struct Looks {
     pub thumb: Style,
 }
 
-/// A table of `rows` rows, of which those from `first` on are shown.
+/// A table of `rows` rows that shows those from `first` on.
 #[derive(Clone, Debug)]
 pub struct TableWidget {
     pub columns: Vec<Column>,
@@ -109,12 +109,13 @@ pub struct TableWidget {
 }
 
 impl TableWidget {
-    /// Rows that fit under the heading.
+    /// Number of rows that fit below the heading.
     pub fn page(area: Rect) -> usize {
         usize::from(area.height.saturating_sub(1))
     }
 
-    /// How wide a column is in this area, where no width depends on the cells; none if there is no room for the column.
+    /// Width of a column in this area, for tables whose widths do not depend on cells; `None` if the column does not
+    /// fit.
     pub fn width_of(&self, column: usize, area: Rect) -> Option<u16> {
         let places = self.places(without_thumb(area), &[]);
         places.get(column).copied().flatten().map(|(_, width)| width)
@@ -125,19 +126,19 @@ impl TableWidget {
     ///   node-1      a             3s
     ///   node-2      b             5s ┃
     /// ```
-    /// Asks `row` for the cells of each visible row, in the order of the columns; in a row with fewer cells the last
-    /// one takes the room of the rest. The last cell of a line belongs to the thumb, which shows where in a long list
-    /// the page is.
+    /// Draws the table. Asks `row` for the cells of each visible row, in the order of the columns. In a row with fewer
+    /// cells, the last one extends to the edge. The last cell of a line is for the thumb, which shows the position of
+    /// the page in a long list.
     pub fn render(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
         self.render_with(area, 1, buf, row, |_| Style::new());
     }
 
-    /// The same without a heading.
+    /// Draws the table without a heading.
     pub fn render_bare(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
         self.render_with(area, 0, buf, row, |_| Style::new());
     }
 
-    /// The same with a tint for each row.
+    /// Draws the table with a tint for each row.
     pub fn render_tinted(
         &self,
         area: Rect,
@@ -191,8 +192,8 @@ impl TableWidget {
         }
     }
 
-    /// Draws where the page is in a longer list. Its column stays free beside a short one, so that no column moves when rows
-    /// come.
+    /// Draws the thumb if the list is longer than the page. Its column stays free beside a short list, so that columns
+    /// do not move when rows are added.
     fn draw_thumb(&self, area: Rect, first_line: u16, page: usize, buf: &mut Buffer) {
         if self.rows <= page || page == 0 || area.width < 3 {
             return;
@@ -214,7 +215,7 @@ impl TableWidget {
         draw_cell(cell, column.right, Rect::new(x, y, width, 1), buf);
     }
 
-    /// Where each column starts and how wide it is; none if it was dropped.
+    /// Start and width of each column; `None` for dropped columns.
     fn places(&self, area: Rect, cells: &[Vec<Cell>]) -> Vec<Option<(u16, u16)>> {
         let wanted: Vec<u16> = (0..self.columns.len()).map(|place| self.wanted(place, cells)).collect();
         let mut kept = vec![true; self.columns.len()];
@@ -254,7 +255,7 @@ impl TableWidget {
         places
     }
 
-    /// The width of a column before spare cells are distributed.
+    /// Width of a column before spare cells are distributed.
     fn wanted(&self, place: usize, cells: &[Vec<Cell>]) -> u16 {
         let column = &self.columns[place];
         let heading = text::width(column.title) + column.sorted.map_or(0, text::width);
@@ -273,13 +274,13 @@ impl TableWidget {
     }
 }
 
-/// The area beside the thumb.
+/// The area without the thumb's cells.
 fn without_thumb(area: Rect) -> Rect {
     let thumb = if area.width < 3 { 0 } else { THUMB as u16 };
     Rect { width: area.width - thumb, ..area }
 }
 
-/// The place of the cell that takes the room of all columns behind it, in a row that leaves some out.
+/// Index of the cell that extends to the edge, in a row with fewer cells than columns.
 const fn spanning(row: &[Cell], columns: usize) -> Option<usize> {
     if row.len() < columns { row.len().checked_sub(1) } else { None }
 }

@@ -1,17 +1,17 @@
-//! A time axis in cells.
+//! A time axis divided into cells.
 
 use kordon_time::{Span, Timestamp};
 
-/// How many minutes ticks may be apart.
+/// Possible distances between ticks, in minutes.
 const STEPS: [i64; 9] = [1, 2, 3, 5, 10, 15, 20, 30, 60];
 
-/// The least number of cells between ticks: room for `03:02` or `+1h30m`.
+/// Minimum number of cells between ticks: space for `03:02` or `+1h30m`.
 const APART: i64 = 7;
 
-/// A stretch of time in equal cells.
+/// A period of time divided into equal cells.
 ///
-/// It begins at a round time and stays where it is for a tenth of the time ahead: what stands on it stays in its cell, and
-/// `now` moves.
+/// It starts at a round time that only changes once per tenth of the time ahead. Between these changes, events stay in
+/// their cells and `now` moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeAxis {
     pub start: Timestamp,
@@ -20,40 +20,41 @@ pub struct TimeAxis {
 }
 
 impl TimeAxis {
-    /// From a tenth to a fifth of `ahead` before `now`, to as much as `ahead` after it, and a little more.
+    /// Creates an axis that starts a tenth to a fifth of `ahead` before `now`, and ends `ahead` to 1.1 times `ahead`
+    /// after it.
     pub fn around(now: Timestamp, ahead: Span, cells: u16) -> Self {
         let tenth = Span::from_nanos((ahead.as_nanos() / 10).max(1));
         let start = floor(now, tenth) - tenth;
         Self { start, end: start + tenth * 12, cells }
     }
 
-    /// The cell that a moment lies in; none outside of the axis.
+    /// Index of the cell for a time; `None` if it is outside the axis.
     pub fn cell(&self, at: Timestamp) -> Option<u16> {
         (self.start <= at && at < self.end).then(|| self.clamped(at)).filter(|cell| *cell < self.cells)
     }
 
-    /// The same for a moment that may lie before the start, then the first cell, or after the end, then behind the last one.
+    /// Like `cell`, but 0 for a time before the start, and the number of cells for a time after the end.
     pub fn clamped(&self, at: Timestamp) -> u16 {
         let into = i128::from(at.since(self.start).or_zero().as_nanos()) * i128::from(self.cells);
         let cell = into / i128::from(self.end.since(self.start).as_nanos().max(1));
         u16::try_from(cell).unwrap_or(u16::MAX).min(self.cells)
     }
 
-    /// When a cell ends.
+    /// End of a cell.
     pub fn end_of(&self, cell: u16) -> Timestamp {
         let whole = i128::from(self.end.since(self.start).as_nanos());
         let into = whole * (i128::from(cell) + 1) / i128::from(self.cells.max(1));
         self.start + Span::from_nanos(i64::try_from(into).unwrap_or(i64::MAX))
     }
 
-    /// The round times on the axis, and their cells.
+    /// Round times on the axis, with their cells.
     pub fn ticks(&self) -> Vec<(u16, Timestamp)> {
         let step = self.step();
         let first = floor(self.start + step - Span::from_nanos(1), step);
         self.at_steps(first, step)
     }
 
-    /// The times after `now` at round distances, and their cells.
+    /// Round distances after `now`, with their cells.
     pub fn ruler(&self, now: Timestamp) -> Vec<(u16, Span)> {
         let step = self.step();
         let ahead = self.at_steps(now + step, step);

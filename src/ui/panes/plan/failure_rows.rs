@@ -1,4 +1,4 @@
-//! The rows of what a failure leads to.
+//! Rows of the impact of a failure.
 //!
 //! ```text
 //! ── what comes ──────────────────────────────────────────────────────────────
@@ -20,7 +20,7 @@ use crate::{
 use kordon_core::forecast::{ForecastKind, ForecastStep, leave_endpoints};
 use kordon_time::Timestamp;
 
-/// The cells of a row; where they are fewer than the columns, the last one takes the room of the rest.
+/// Cells of a row. In a row with fewer cells than columns, the last cell extends to the edge.
 pub fn cells(scene: &Scene, impact: &FailureImpact, row: FailureRow) -> Vec<Cell> {
     let made = impact.forecast.made;
     let line = |text: &str, role| vec![Cell::new("  ", scene.style(Role::Dim)).and(text, scene.style(role))];
@@ -79,7 +79,7 @@ fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
     }
 }
 
-/// What else happens with a step, its chance, and its causes.
+/// Consequences of a step, its chance, and its causes.
 fn step_text(step: &ForecastStep) -> String {
     let endpoints = (step.not_ready > 0).then(|| leave_endpoints(step.not_ready));
     let chance = step.chance.as_ref().map(ToString::to_string);
@@ -98,7 +98,7 @@ fn staying(scene: &Scene, impact: &FailureImpact, place: usize) -> EventRow {
     }
 }
 
-/// The full text of a selected row; none if the row says everything.
+/// Full text of the selected row; `None` if the row has the whole text.
 pub fn full_text(impact: &FailureImpact, row: FailureRow) -> Option<String> {
     match row {
         FailureRow::Step(place) => impact.forecast.steps.get(place).map(step_text),

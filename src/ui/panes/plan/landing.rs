@@ -1,5 +1,5 @@
-//! Rows about where pods land: how to place those that stay Pending, which Pending pods land here, and the load of the
-//! nodes that receive pods.
+//! Rows about placements: how to place pods that stay Pending, which Pending pods are placed because of the plan, and
+//! the load of the nodes that receive pods.
 //!
 //! ```text
 //! ── how to place Pending pods ─────────────────────────────────────────────────────────────
@@ -24,10 +24,10 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// `           shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`
+/// A proposal: `     shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`.
 pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow {
     let words = help.get(place).cloned().unwrap_or_default();
-    // The pod is named once.
+    // Only the first proposal of a pod has its name.
     let subject = if place == 0 { pod_name(scene, pod) } else { Cell::default() };
     EventRow {
         subject,
@@ -37,7 +37,7 @@ pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow
     }
 }
 
-/// `           shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`
+/// A Pending pod that is placed: `     shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`.
 pub fn arrival(scene: &Scene, arrival: &Arrival) -> EventRow {
     let dim = scene.style(Role::Dim);
     EventRow {
@@ -50,7 +50,7 @@ pub fn arrival(scene: &Scene, arrival: &Arrival) -> EventRow {
     }
 }
 
-/// `in 5m54s  shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`
+/// The successor of an evicted pod: `in 5m54s  shop/web-7d4b9   lands   → n-3 (best of 12 by 7)`.
 pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> EventRow {
     let dim = scene.style(Role::Dim);
     let why = successor.why();
@@ -77,7 +77,8 @@ pub fn successor(scene: &Scene, successor: &Successor, made: Timestamp) -> Event
     }
 }
 
-/// `           n-4   +2   ███▒▒───────  pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %) · memory …`
+/// A node that receives pods:
+/// `     n-4   +2   ███▒▒───────  pods 3 -> 5 of 110 (4 %) · cpu 1.2 -> 1.7 of 4 (42 %) · memory …`.
 pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
     let more = receiver.after.pods.requested - receiver.before.pods.requested;
     let mut shares = receiver_bar(scene, receiver);
@@ -96,10 +97,10 @@ pub fn receiver(scene: &Scene, receiver: &Receiver) -> EventRow {
     }
 }
 
-/// Cells of the bar of a receiver.
+/// Width in cells of a receiver's bar.
 const BAR: usize = 12;
 
-/// `███▒▒───────`: of the resource that is used most after the plan, what is requested before it, and what is added.
+/// Bar of the resource that is used most after the plan, with requests before the plan and those added: `███▒▒───────`.
 fn receiver_bar(scene: &Scene, receiver: &Receiver) -> Cell {
     let (before, after) = receiver.fullest();
     let cells = |share: f64| {
@@ -115,7 +116,7 @@ fn receiver_bar(scene: &Scene, receiver: &Receiver) -> Cell {
         .and(&"─".repeat(BAR - all), scene.style(Role::GaugeRest))
 }
 
-/// `     ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)`
+/// A step of the timeline: `  ~31s  shop/web-7d4b9   replaced   n-4 (best of 12 by 7)`.
 pub fn moment(scene: &Scene, moment: &PlanMoment, made: Timestamp) -> EventRow {
     let (subject, word, rest) = moment.event.columns();
     let subject = match moment.event.pod() {

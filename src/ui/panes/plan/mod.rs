@@ -1,4 +1,4 @@
-//! The plan: what an action would do, or what a failure would lead to. It writes nothing.
+//! The plan: what an action would do, or the impact of a failure. It writes nothing.
 
 mod failure_rows;
 mod landing;
@@ -28,10 +28,10 @@ use kordon_time::{Span, Timestamp};
 
 pub use summary::{prospect, totals};
 
-/// The widest word about a subject.
+/// Width of the longest state.
 const STATE: u16 = 9;
 
-/// A bar needs this many lines for itself and what stands below it.
+/// Minimum height at which a bar is drawn.
 const ROWS_BELOW_BAR: u16 = 10;
 
 /// ```text
@@ -44,7 +44,7 @@ const ROWS_BELOW_BAR: u16 = 10;
 /// pods
 ///       –  shop/proxy-k9x     refused  of a DaemonSet (--ignore-daemonsets)
 /// ```
-/// Draws the plan that is open; returns how many rows there is room for.
+/// Draws the open plan. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(preview) = scene.screen.overlays.plan() else { return 0 };
     let inner = open(scene, Pane::Plan, area, title(scene, preview), buf);
@@ -71,7 +71,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// The note in the title: whether the plan can be applied, or is still being computed.
+/// Note in the title: whether the plan can be applied, or is being computed.
 pub(super) fn note(scene: &Scene) -> Runs {
     let Some(preview) = scene.screen.overlays.plan() else { return Runs::default() };
     let (words, role) = match scene.app.operations.mode {
@@ -87,7 +87,7 @@ pub(super) fn note(scene: &Scene) -> Runs {
     Runs::new(words, scene.style(role))
 }
 
-/// `drain n-3 · completes in ~35s (at the latest 1m4s)`
+/// Title of the plan: `drain n-3 · completes in ~35s (at the latest 1m4s)`.
 fn title(scene: &Scene, preview: &Preview) -> Runs {
     let runs = Runs::new(preview.request.kind.word(), scene.style(Role::Accent))
         .and(" ", scene.style(Role::Dim))
@@ -109,7 +109,7 @@ fn targets(preview: &Preview) -> String {
     }
 }
 
-/// The one name, or how many there are and the first of them.
+/// A single name, or the number of names and the first two.
 fn names<T: std::fmt::Display>(
     all: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
     what: &str,
@@ -125,7 +125,7 @@ fn names<T: std::fmt::Display>(
     }
 }
 
-/// Draws what becomes of the pods as a bar, where there is room, and in words.
+/// Draws the numbers of pods by outcome as text, and as a bar if there is space.
 fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
     let room = usize::from(area.width);
     let lines = match preview.outcome() {
@@ -148,7 +148,7 @@ fn draw_totals(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -
     Rect { y: area.y + used, height: area.height - used, ..area }
 }
 
-/// What is shown where there are no rows.
+/// Why there are no rows.
 fn nothing(preview: &Preview) -> (&'static str, String, Role) {
     if preview.is_behind() {
         return ("◌", "computing".into(), Role::FeedBusy);
@@ -171,7 +171,7 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
     }
 }
 
-/// The cells of the row with this index.
+/// Cells of the row with this index.
 fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     let section = |title: &str| vec![Cell::new(title, scene.style(Role::Heading))];
     match preview.outcome()? {
@@ -187,13 +187,13 @@ fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     }
 }
 
-/// The full text of the selected row; none if the row itself says everything.
+/// Full text of the selected row; `None` if the row has the whole text.
 fn full_text(preview: &Preview, width: u16) -> Option<String> {
     let row = preview.selected_row()?;
     match preview.outcome()? {
         PreviewOutcome::Plan(view) => {
             let Row::Item(item) = *view.rows.get(row)? else { return None };
-            // A warning that fits into its row is not repeated.
+            // A warning that fits its row is not repeated.
             let is_cut = |text: &String| text::width(text) + 4 > usize::from(width);
             let full = plan_rows::full_text(view, item);
             full.filter(|text| !matches!(item, PlanRow::Warning(_)) || is_cut(text))
@@ -206,7 +206,7 @@ fn full_text(preview: &Preview, width: u16) -> Option<String> {
     }
 }
 
-/// When something happens, from the time the plan was made: `now`, `~9s`, or `otherwise` where it does not.
+/// Time since the plan was made: `now`, `~9s`, or `otherwise` for `None`.
 fn since_made(scene: &Scene, at: Option<Timestamp>, made: Timestamp, otherwise: &str) -> Cell {
     match at {
         None => event_row::when(otherwise, scene.style(Role::Dim)),
@@ -215,13 +215,13 @@ fn since_made(scene: &Scene, at: Option<Timestamp>, made: Timestamp, otherwise: 
     }
 }
 
-/// `in 5m54s`, or a dash where it does not happen.
+/// Time until an event: `in 5m54s`, or a dash for `None`.
 fn in_time(scene: &Scene, at: Option<Timestamp>, made: Timestamp) -> Cell {
     let words = at.map_or("–".into(), |at| format!("in {}", after(at, made)));
     event_row::when(&words, scene.style(Role::CountdownFar))
 }
 
-/// The time from when the plan was made, in whole seconds.
+/// Time since the plan was made, in whole seconds.
 fn after(at: Timestamp, made: Timestamp) -> Span {
     Span::from_secs(at.since(made).as_secs())
 }

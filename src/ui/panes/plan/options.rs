@@ -1,4 +1,4 @@
-//! What can be changed about a plan: its options, and the line in which taints or labels are typed.
+//! Inputs of a plan: its options, and the line for taints or labels.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -23,8 +23,8 @@ use crate::{
 /// taints › dedicated=gpu:NoSch▏
 ///          dedicated=gpu:NoSchedule   …
 /// ```
-/// Draws the line in which taints or labels are typed, and under it the proposals for the last word, or the fault;
-/// returns the area that is left.
+/// Draws the line for taints or labels and, below it, proposals for the last word or the error. Returns the remaining
+/// area.
 pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
     let Some(line) = &preview.line else { return area };
     if area.height < 4 || area.width < 24 {
@@ -46,7 +46,7 @@ pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Bu
     Rect { y: area.y + 2, height: area.height - 2, ..area }
 }
 
-/// The candidates, from the chosen one round to the one before it: so the chosen one is always in sight.
+/// Candidates in their order, starting at the chosen one, so that it is always visible.
 fn proposals(scene: &Scene, line: &EditLine) -> Runs {
     let (before, chosen) = line.candidates.split_at(line.chosen.min(line.candidates.len()));
     let mut runs = Runs::default();
@@ -60,14 +60,14 @@ fn proposals(scene: &Scene, line: &EditLine) -> Runs {
     runs
 }
 
-/// Cells between two options: all options of a drain fit on a line of 116.
+/// Cells between options. All options of a drain fit a line of 116 cells.
 const GAP: u16 = 2;
 
 /// ```text
 /// ───────────────────────────────────────────────────────────────────────────────────────
 /// D ! ignore-daemonsets  E ○ delete-emptydir-data  F ● force  B ○ disable-eviction
 /// ```
-/// Draws the options with their keys, over as many lines as they take; returns the area that is left.
+/// Draws the options with their keys on as many lines as needed. Returns the remaining area.
 pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
     let (mut x, mut y) = (area.x, area.y);
     let options = preview.request.kind.options();
@@ -90,7 +90,8 @@ pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buff
     Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area }
 }
 
-/// `D ● ignore-daemonsets`, with `!` where the plan is refused without it, and `▲` where it is on and may do harm.
+/// An option with its key: `D ● ignore-daemonsets`. `!` marks an option without which the plan is refused, `▲` one that
+/// is set and dangerous.
 fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs {
     let toggles = |command: &&Command| command.action == UserAction::Toggle(option);
     let key = COMMANDS.iter().find(toggles).and_then(|command| command.keys.first());
@@ -111,7 +112,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
 enum Value {
     On,
     Off,
-    /// The words say which.
+    /// One of several values, which the text names.
     OneOfMany,
 }
 

@@ -24,7 +24,7 @@ use kordon_core::plan::{
 };
 use kordon_time::Timestamp;
 
-/// The cells of a row; where they are fewer than the columns, the last one takes the room of the rest.
+/// Cells of a row. In a row with fewer cells than columns, the last cell extends to the edge.
 pub fn cells(scene: &Scene, view: &PlanView, row: PlanRow) -> Vec<Cell> {
     let plan = &view.plan;
     let base = scene.style(Role::Base);
@@ -110,7 +110,7 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
     }
 }
 
-/// `shop/web-7d4b9   4 pods   3 leave now, 1 blocked → n-4 ×2, n-2 · only replica`
+/// A workload: `shop/web-7d4b9   4 pods   3 leave now, 1 blocked → n-4 ×2, n-2 · only replica`.
 fn workload(scene: &Scene, workload: &PlannedWorkload) -> EventRow {
     let dim = scene.style(Role::Dim);
     let name = Cell::new(&workload.namespace, dim)
@@ -184,7 +184,7 @@ fn budget(scene: &Scene, budget: &BudgetPlan) -> EventRow {
     }
 }
 
-/// The full text of a selected row, and of a pod what else is known; none if the row says everything.
+/// Full text of the selected row, for a pod with further facts; `None` if the row has the whole text.
 pub fn full_text(view: &PlanView, row: PlanRow) -> Option<String> {
     let plan = &view.plan;
     match row {

@@ -1,4 +1,4 @@
-//! A plan or failure in one line.
+//! A plan or a failure in a few lines.
 //!
 //! ```text
 //! ── drain n-3 · completes in ~35s ─────────────────
@@ -21,7 +21,7 @@ use kordon_core::{
     plan::{Plan, PodCount, Prospect},
 };
 
-/// Whether a plan completes, in words.
+/// Text and role of a plan's prospect.
 pub fn prospect(plan: &Plan) -> (String, Role) {
     let prospect = plan.prospect();
     let role = match prospect {
@@ -48,7 +48,7 @@ pub fn prospect(plan: &Plan) -> (String, Role) {
     (words, role)
 }
 
-/// `12 pods · 9 leave now · 1 leave later · 2 refused`
+/// Totals as text: `12 pods · 9 leave now · 1 leave later · 2 refused`.
 pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
     let totals = &plan.totals;
     let mut runs = Runs::default();
@@ -64,10 +64,10 @@ pub fn totals(scene: &Scene, plan: &Plan) -> Runs {
     runs
 }
 
-/// The widest bar.
+/// Maximum width of the bar in cells.
 const BAR: usize = 72;
 
-/// `████████████████████████▓▓▓▓····✖✖✖✖`: the parts of the pods, which add up.
+/// Bar of the pods by outcome: `████████████████████████▓▓▓▓····✖✖✖✖`. The parts add up to all pods.
 pub fn stacked_bar(scene: &Scene, view: &PlanView, room: usize) -> Runs {
     let numbers: Vec<usize> = view.parts.iter().map(|(_, number)| *number).collect();
     let lengths = stacked(&numbers, room.min(BAR));
@@ -77,7 +77,7 @@ pub fn stacked_bar(scene: &Scene, view: &PlanView, room: usize) -> Runs {
     })
 }
 
-/// `9 pods: █ 6 leave now · ▓ 1 leave later · ✖ 2 blocked   1 lost · 1 lose data`
+/// Legend of the bar: `9 pods: █ 6 leave now · ▓ 1 leave later · ✖ 2 blocked   1 lost · 1 lose data`.
 pub fn legend(scene: &Scene, view: &PlanView) -> Runs {
     let totals = &view.plan.totals;
     let mut runs = Runs::default();
@@ -100,7 +100,7 @@ pub fn legend(scene: &Scene, view: &PlanView) -> Runs {
     if consequences.is_empty() { runs } else { runs.and("   ", scene.style(Role::Dim)).join(consequences) }
 }
 
-/// `3 leave now, 1 blocked`
+/// Numbers of pods by outcome: `3 leave now, 1 blocked`.
 pub fn fates(scene: &Scene, parts: &[(PodCount, usize)]) -> Cell {
     parts.iter().enumerate().fold(Cell::default(), |cell, (place, (part, number))| {
         let cell = if place > 0 { cell.and(", ", scene.style(Role::Dim)) } else { cell };
@@ -108,7 +108,7 @@ pub fn fates(scene: &Scene, parts: &[(PodCount, usize)]) -> Cell {
     })
 }
 
-/// The sign of a part in the bar.
+/// Glyph of a part of the bar.
 const fn glyph(pods: PodCount) -> &'static str {
     match pods {
         PodCount::LeaveNow => "█",
@@ -136,8 +136,9 @@ const fn role(pods: PodCount) -> Role {
     }
 }
 
-/// `within 30m · 1 silent · 1 Unknown · 1 tainted · 12 evicted · of 15 pods: 2 stuck · 2 Pending · 11 move`: the outcomes add up
-/// to the number of pods before them.
+/// Totals of a failure:
+/// `within 30m · 1 silent · 1 Unknown · 1 tainted · 12 evicted · of 15 pods: 2 stuck · 2 Pending · 11 move`.
+/// The outcomes add up to the number of pods before them.
 pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
     let ahead = impact.forecast.until.since(impact.forecast.made);
     let mut runs = Runs::new(&format!("within {ahead}"), scene.style(Role::Dim));
@@ -163,7 +164,7 @@ pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
     runs.and(" · ", scene.style(Role::Faint)).and("evictions unknown", scene.style(Role::LevelError))
 }
 
-/// Appends a number of something, unless there is none.
+/// Appends a number with its unit, unless it is 0.
 fn count(scene: &Scene, runs: Runs, number: usize, words: &str, role: Role) -> Runs {
     if number == 0 {
         return runs;
