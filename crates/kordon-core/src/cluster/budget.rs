@@ -24,7 +24,7 @@ pub struct Budget {
     pub uid: Uid,
     #[n(2)]
     pub version: Version,
-    /// `metadata.generation`; the status is that of `observed_generation`.
+    /// `metadata.generation`. The status belongs to `observed_generation`.
     #[n(3)]
     pub generation: i64,
     #[n(4)]
@@ -41,7 +41,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether the budget covers this pod: same namespace, selector matches.
+    /// Whether the budget covers a pod: the namespace is the same, and the selector matches.
     pub fn covers(&self, pod: &Pod) -> bool {
         self.key.namespace == pod.key.namespace
             && self.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels))
@@ -58,7 +58,7 @@ impl TableObject for Budget {
     }
 }
 
-/// What the disruption controller last wrote.
+/// The status that the disruption controller last wrote.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct BudgetStatus {
@@ -72,7 +72,7 @@ pub struct BudgetStatus {
     pub desired_healthy: i32,
     #[n(4)]
     pub expected_pods: i32,
-    /// Pods whose eviction was granted and that still exist, with the time of the grant.
+    /// Pods whose eviction was granted and which still exist, with the time of the grant.
     #[n(5)]
     pub disrupted_pods: BTreeMap<Name, ClusterTime>,
     /// Why the disruption controller could not compute the status: the message of the condition DisruptionAllowed if
@@ -85,13 +85,13 @@ pub struct BudgetStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum UnhealthyPolicy {
-    /// Only while the budget has enough healthy pods; also the default.
+    /// Pods that are not ready may be evicted only while the budget has enough healthy pods. This is also the default.
     #[default]
     #[n(0)]
     IfHealthyBudget,
     #[n(1)]
     AlwaysAllow,
-    /// An unknown text: pods that are not ready count as not evictable.
+    /// An unknown text: pods that are not ready cannot be evicted.
     #[n(2)]
     Invalid,
 }
@@ -112,7 +112,7 @@ impl UnhealthyPolicy {
 pub enum IntOrPercent {
     #[n(0)]
     Int(#[n(0)] i32),
-    /// In percent.
+    /// A percentage of the expected pods.
     #[n(1)]
     Percent(#[n(0)] i32),
 }

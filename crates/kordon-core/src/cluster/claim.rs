@@ -12,16 +12,16 @@ use kordon_time::{Span, Timestamp};
 /// The annotation of a node that kordon cordoned.
 pub const CORDON: &str = "kordon.dev/cordon";
 
-/// The annotation of a node that is being drained; renewed while the drain runs.
+/// The annotation of a node that is being drained. It is renewed while the drain runs.
 pub const DRAIN: &str = "kordon.dev/drain";
 
-/// The annotation of a node that a drain emptied; it stands until the node is uncordoned or drained again.
+/// The annotation of a node that a drain emptied. It stays until the node is uncordoned or drained again.
 pub const DRAINED: &str = "kordon.dev/drained";
 
-/// How often a running drain renews its claim.
+/// Interval at which a running drain renews its claim.
 pub const RENEW_EVERY: Span = Span::from_secs(20);
 
-/// How long a claim is valid without renewal.
+/// Time for which a claim is valid without renewal.
 const LASTS: Span = Span::from_secs(90);
 
 /// Who cordoned a node, and why.
@@ -35,10 +35,10 @@ pub struct CordonNote {
     pub why: String,
     #[n(2)]
     pub at: Timestamp,
-    /// When the cordon is meant to end; only shown.
+    /// When the cordon is meant to end. It is only shown, and has no effect.
     #[n(3)]
     pub until: Option<Timestamp>,
-    /// None if it was not noted.
+    /// None if the note does not name an operation.
     #[n(4)]
     pub operation: Option<OperationId>,
 }
@@ -53,15 +53,17 @@ pub struct DrainClaim {
     pub operation: OperationId,
     #[n(2)]
     pub renewed: Timestamp,
-    /// How many pods the drain removes from the node, those that are gone included; none if it was not noted.
+    /// Number of pods that the drain removes from the node, pods that are already gone included; none if it was not
+    /// recorded.
     #[n(3)]
     pub pods: Option<usize>,
-    /// How many of the node's workload pods ([`super::Cluster::workload_pods`]) it leaves there; none if that was not noted.
+    /// Number of the node's workload pods ([`super::Cluster::workload_pods`]) that the drain leaves on the node; none
+    /// if it was not recorded.
     #[n(4)]
     pub stay: Option<usize>,
 }
 
-/// A drain that ended with no pod left that it removes.
+/// A drain that ended after all pods that it removes were gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DrainedNote {
@@ -79,17 +81,17 @@ impl CordonNote {
         json!({"by": by, "why": why, "at": at, "until": until, "operation": operation}).to_string()
     }
 
-    /// Who and why, as in `alice: new kernel`.
+    /// Who cordoned the node and why, such as `alice: new kernel`.
     pub fn who(&self) -> String {
         if self.why.is_empty() { self.by.clone() } else { format!("{}: {}", self.by, self.why) }
     }
 
-    /// Whether the time is over for which the cordon was meant.
+    /// Whether the time at which the cordon was meant to end has passed.
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// What is left of its time, as in `1h59m left`, `expired 5m00s ago`; none if no time was given.
+    /// The remaining time of the cordon, such as `1h59m left` or `expired 5m00s ago`; none if no time was given.
     pub fn time_left(&self, now: Timestamp) -> Option<String> {
         let until = self.until?;
         Some(if self.is_expired(now) {
@@ -99,14 +101,14 @@ impl CordonNote {
         })
     }
 
-    /// All of it, as in `by alice: new kernel, until 2026-11-22T14:00:00Z (1h59m left)`.
+    /// The whole note, such as `by alice: new kernel, until 2026-11-22T14:00:00Z (1h59m left)`.
     pub fn text(&self, now: Timestamp) -> String {
         let until = self.until.zip(self.time_left(now));
         let until = until.map(|(until, left)| format!(", until {} ({left})", until.to_time()));
         format!("by {}{}", self.who(), until.unwrap_or_default())
     }
 
-    /// Parses a note; none if the text is not one of kordon's.
+    /// Parses a note; none if kordon did not write the text.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {
@@ -125,7 +127,7 @@ impl DrainClaim {
         json!({"by": by, "operation": operation, "renewed": renewed, "pods": pods, "stay": stay}).to_string()
     }
 
-    /// As in `drain by bob (operation drain-1)`, with the age of the claim where it is not renewed any more.
+    /// A text such as `drain by bob (operation drain-1)`, with the age of the claim if it is no longer renewed.
     pub fn text(&self, now: Timestamp) -> String {
         let Self { by, operation, renewed, .. } = self;
         let age = if self.is_fresh(now) {
@@ -136,7 +138,7 @@ impl DrainClaim {
         format!("drain by {by} (operation {operation}){age}")
     }
 
-    /// Parses a claim; none if the text is not one of kordon's.
+    /// Parses a claim; none if kordon did not write the text.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let count = |field: &str| value[field].as_u64().and_then(|pods| usize::try_from(pods).ok());
@@ -150,12 +152,12 @@ impl DrainClaim {
     }
 
     /// Whether the drain still runs, as far as the renewals show. A renewal in the future comes from a clock that is
-    /// ahead.
+    /// ahead, and counts.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         now < self.fresh_until()
     }
 
-    /// When the drain no longer counts as running unless it renews its claim.
+    /// Time from which the drain no longer counts as running, unless it renews its claim.
     pub fn fresh_until(&self) -> Timestamp {
         self.renewed + LASTS
     }
@@ -167,7 +169,7 @@ impl DrainedNote {
         json!({"by": by, "operation": operation, "at": at}).to_string()
     }
 
-    /// Parses a note; none if the text is not one of kordon's.
+    /// Parses a note; none if kordon did not write the text.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {

@@ -2,24 +2,24 @@
 
 use std::{borrow::Borrow, cmp::Ordering, sync::Arc};
 
-/// The most rows of a chunk. Copies share chunks; the first write to a shared chunk copies its rows.
+/// Maximum number of rows in a chunk. Copies share chunks; the first write to a shared chunk copies its rows.
 const CHUNK: usize = 128;
 
 /// An ordered map in copy-on-write chunks.
 ///
-/// A copy of 150,000 rows costs some 2,000 reference counts and no rows; a write after it copies one chunk.
-/// Forecasts and plans take such copies many times a minute while the watches keep writing.
+/// Copying a map of 150,000 rows increments some 2,000 reference counts and copies no rows. A write after that copies
+/// one chunk. Forecasts and plans take such copies many times a minute while the watches keep writing.
 #[derive(Clone, Debug)]
 pub struct CowMap<K, V> {
-    /// Sorted, none of them empty.
+    /// The chunks, sorted. No chunk is empty.
     chunks: Vec<Arc<Vec<(K, V)>>>,
-    /// A key for each chunk, side by side so that a search reads little memory: no key of the chunk is below it, and every
-    /// key of the chunks before is. That of the first chunk says nothing.
+    /// A lower bound of the keys of each chunk: no key of the chunk is below it, and all keys of earlier chunks are.
+    /// The bounds are stored side by side, so that a search reads little memory. `starts[0]` is unused.
     starts: Arc<Vec<K>>,
     len: usize,
 }
 
-/// A row that was found: to be read, and perhaps written.
+/// A row that was found, to be read and possibly written.
 pub struct FoundRow<'a, K, V> {
     rows: &'a mut Arc<Vec<(K, V)>>,
     row: usize,
@@ -35,7 +35,7 @@ impl<'a, K: Clone, V: Clone> FoundRow<'a, K, V> {
     }
 }
 
-/// A place in the chunks of a map.
+/// A position in the chunks of a map.
 struct Rows<'a, K, V> {
     chunks: &'a [Arc<Vec<(K, V)>>],
     row: usize,
@@ -46,7 +46,7 @@ impl<'a, K, V> Rows<'a, K, V> {
         Self { chunks, row: 0 }
     }
 
-    /// The chunk that starts here.
+    /// Returns the chunk that starts at this position.
     fn whole_chunk(&self) -> Option<&'a Arc<Vec<(K, V)>>> {
         self.chunks.first().filter(|_| self.row == 0)
     }
@@ -61,7 +61,7 @@ impl<'a, K, V> Rows<'a, K, V> {
         Some((key, value))
     }
 
-    /// Goes on behind this row, which is the one here.
+    /// Moves behind the current row, and returns its value.
     fn take(&mut self, value: &'a V) -> Option<&'a V> {
         self.row += 1;
         if self.chunks.first().is_some_and(|chunk| chunk.len() == self.row) {
@@ -108,7 +108,8 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.find_row(key).map(FoundRow::into_mut)
     }
 
-    /// The row under `key`, for those who decide by its value whether to write: only then a shared chunk is copied.
+    /// Returns the row of `key`, for callers that decide by its value whether to write. Only a write copies a shared
+    /// chunk.
     pub fn find_row<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<FoundRow<'_, K, V>>
     where
         K: Borrow<Q>,
@@ -118,7 +119,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         Some(FoundRow { rows: &mut self.chunks[chunk], row })
     }
 
-    /// The value under `key`, made by `make` where there is none.
+    /// Returns the value of `key`, which `make` creates if it is missing.
     pub fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let (chunk, place) = self.find(&key);
         if let Ok(row) = place {
@@ -145,12 +146,12 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
                 }
                 let rows = Arc::make_mut(&mut self.chunks[chunk]);
                 if rows.len() == rows.capacity() {
-                    // Twice as many, as a list grows by itself, would be more than a chunk ever has.
+                    // By default a vector doubles its capacity, which would be more than a chunk ever holds.
                     rows.reserve_exact((CHUNK + 1 - rows.len()).min(rows.len() / 4 + 4));
                 }
                 rows.insert(row, (key, value));
                 if rows.len() > CHUNK {
-                    // Names often arrive in order: keep the lower chunk fuller.
+                    // Names often arrive in order, so the lower chunk stays fuller.
                     let upper = rows.split_off(CHUNK * 3 / 4);
                     rows.shrink_to_fit();
                     Arc::make_mut(&mut self.starts).insert(chunk + 1, upper[0].0.clone());
@@ -186,7 +187,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         Some(row)
     }
 
-    /// A row of the chunk was removed.
+    /// Updates the map after a row of the chunk was removed.
     fn on_removed(&mut self, chunk: usize) {
         if self.chunks[chunk].is_empty() {
             self.chunks.remove(chunk);
@@ -195,7 +196,8 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.len -= 1;
     }
 
-    /// The rows that differ in `new`, in order of their keys, each before and after. Shared chunks are skipped.
+    /// Calls `on_difference` for each row that differs in `new`, with its old and new value, sorted by key. Shared
+    /// chunks are skipped.
     pub fn differences<'a>(
         &'a self,
         new: &'a Self,
@@ -228,12 +230,12 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         }
     }
 
-    /// All rows, in order of their keys.
+    /// All rows, sorted by key.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> + Clone {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).map(|(key, value)| (key, value))
     }
 
-    /// All rows, in order of their keys, their values to be written: chunks that are shared are copied.
+    /// All rows, sorted by key, with mutable values. Shared chunks are copied.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&K, &mut V)> {
         let rows = self.chunks.iter_mut().flat_map(Arc::make_mut);
         rows.map(|(key, value)| (&*key, value))
@@ -247,12 +249,12 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.iter().map(|(_, value)| value)
     }
 
-    /// All values, in order of their keys. Each chunk is let go behind the last of its rows.
+    /// All values, sorted by key. Each chunk is freed after its last row.
     pub fn into_values(self) -> impl Iterator<Item = V> {
         self.chunks.into_iter().flat_map(|chunk| (0..chunk.len()).map(move |row| chunk[row].1.clone()))
     }
 
-    /// The rows whose keys are not below `from`, in order.
+    /// The rows whose keys are not below `from`, sorted by key.
     pub fn iter_from<'a, Q: Ord + ?Sized>(
         &'a self,
         from: &Q,
@@ -269,7 +271,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
             .map(|(key, value)| (key, value))
     }
 
-    /// The chunk that holds or would hold `key`, and its position there as from a binary search.
+    /// Returns the chunk that holds or would hold `key`, and the key's position there as a binary search returns it.
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> (usize, Result<usize, usize>)
     where
         K: Borrow<Q>,

@@ -1,11 +1,11 @@
-//! How objects are encoded in a recording: CBOR, with a number for each field.
+//! Encoding of objects in a recording: CBOR, with a number for each field.
 //!
-//! The numbers are derived onto the objects themselves (`#[n(…)]`), so there is one definition of each. A number is never
-//! used again for something else; a field that is added later is an `Option` or has `#[cbor(default)]`, so that older
+//! The numbers are attributes of the objects' own fields (`#[n(…)]`), so each number is defined once. A number is never
+//! used again for another field. A field that is added later is an `Option` or has `#[cbor(default)]`, so that older
 //! recordings can be read. docs/recording.md has the rules, and `tests/recordings` a file of each version.
 //!
-//! What many objects have in common is written once and then named by its number, which a [`Dictionary`] keeps: texts, and
-//! the parts that [`shared`] encodes. Times are written relative to the dictionary's base.
+//! Texts, and the parts that [`shared`] encodes, are written in full once and then by their number, which a
+//! [`Dictionary`] keeps. Times are written relative to the dictionary's base.
 
 use std::{
     any::{Any, TypeId},
@@ -23,7 +23,7 @@ use super::{
 };
 use kordon_time::{TimeBase, Timestamp};
 
-/// What encoders and decoders are given: a dictionary.
+/// The context of encoders and decoders, which contains a dictionary.
 pub trait EncodingContext: AsMut<Dictionary> + TimeBase {}
 
 impl<C: AsMut<Dictionary> + TimeBase> EncodingContext for C {}
@@ -37,36 +37,38 @@ impl TimeBase for Dictionary {
 type ReadError = minicbor::decode::Error;
 type WriteError<W> = minicbor::encode::Error<<W as Write>::Error>;
 
-/// Replaces a text in what is written; none if it stays.
+/// Returns the replacement of a text before it is written; none if the text stays.
 pub type Redaction = Box<dyn Fn(&str) -> Option<String> + Send>;
 
-/// What was written before, or read before, and how texts are replaced: the context of every encoder and decoder.
+/// Texts and parts that were written or read before, and the replacement of texts. The context of every encoder and
+/// decoder.
 ///
-/// One dictionary either writes or reads.
+/// A dictionary either writes or reads, never both.
 #[derive(Default)]
 pub struct Dictionary {
     base: Timestamp,
     redaction: Option<Redaction>,
-    /// How many texts and parts that were written are remembered at most; none if all are.
+    /// Number of written texts, and of written parts, that are remembered at most; none for no limit.
     most: Option<usize>,
     written_texts: FxHashMap<Name, u32>,
-    /// By the address and type of a part, which stays alive in `parts`.
+    /// Numbers of written parts, by the address and type of the part. `parts` keeps the part alive, so that its address
+    /// stays its own.
     written_parts: FxHashMap<(usize, TypeId), u32>,
-    /// How many of both were written in full: the next one's number.
+    /// Number of texts, and of parts, that were written in full. The next one gets this number.
     texts_in_full: usize,
     parts_in_full: usize,
     texts: Vec<Name>,
     parts: Vec<SharedPart>,
-    /// What was read of both until the last [`Dictionary::mark`].
+    /// Texts and parts that were read up to the last [`Dictionary::mark`].
     marked: DictionaryMark,
     interner: Interner,
 }
 
-/// A part behind an `Arc`, which tells it from the others by its type.
+/// A part behind an `Arc`. Its type is checked when it is read.
 type SharedPart = Arc<dyn Any + Send + Sync>;
 
-/// What was read until somewhere between two keyframes, for a dictionary that goes on from there. Marks of the same stretch share
-/// what they have in common.
+/// Everything that was read up to a position between two keyframes, from which another dictionary can resume. Marks
+/// between the same keyframes share their common texts and parts.
 #[derive(Clone, Default)]
 pub struct DictionaryMark {
     base: Timestamp,
@@ -103,14 +105,14 @@ impl Dictionary {
         Self { redaction: Some(redaction), ..Self::default() }
     }
 
-    /// A dictionary that remembers about so many texts and parts of those that were written; what it forgets is written in
-    /// full once more. A reader does not notice.
+    /// A dictionary that remembers about `most` written texts, and as many parts. What it forgets is written in full
+    /// again, which readers do not notice.
     pub fn remembering(most: usize) -> Self {
         Self { most: Some(most), ..Self::default() }
     }
 
-    /// Forgets what was written or read, and counts times from `base` from now on. Texts that are still in use are not
-    /// allocated again.
+    /// Forgets everything written or read, and counts times from `base` from now on. Texts that are still in use are
+    /// not allocated again.
     pub fn restart(&mut self, base: Timestamp) {
         self.base = base;
         self.written_texts.clear();
@@ -122,7 +124,7 @@ impl Dictionary {
         self.interner.tidy();
     }
 
-    /// What was read since the last restart, to go on from.
+    /// Returns a mark of everything read since the last restart, to resume from.
     pub fn mark(&mut self) -> DictionaryMark {
         let DictionaryMark { texts, parts, .. } = &mut self.marked;
         extend_chunks(texts, &self.texts);
@@ -130,7 +132,7 @@ impl Dictionary {
         self.marked.clone()
     }
 
-    /// Goes on reading from a mark of what was written to the same place and read by this reader or another.
+    /// Resumes reading from a mark. The mark must be of the same encoded data, but another reader may have made it.
     pub fn resume(&mut self, mark: &DictionaryMark) {
         self.restart(mark.base);
         self.texts.extend(mark.texts.iter().flat_map(|chunk| chunk.iter().cloned()));
@@ -138,7 +140,7 @@ impl Dictionary {
         self.marked = mark.clone();
     }
 
-    /// Forgets what was written where that has become more than is to be remembered.
+    /// Forgets written texts or parts if there are more than should be remembered.
     pub fn forget_surplus(&mut self) {
         let Some(most) = self.most else { return };
         if self.written_texts.len() > most {
@@ -150,7 +152,7 @@ impl Dictionary {
         }
     }
 
-    /// Writes a text of which `name` makes a name where it is remembered.
+    /// Writes a text. `name` turns the text into a name, and is only called if the text is remembered.
     fn write_text<W: Write>(
         &mut self,
         text: &str,
@@ -165,8 +167,8 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Writes a text that belongs to one object. In what repeats all objects it comes once: where not all is remembered, it
-    /// takes no place of those that come again.
+    /// Writes a text that belongs to one object. A dictionary with a limit does not remember it, because the text
+    /// occurs once in each repetition of all objects and would displace texts that occur more often.
     fn write_own_text<W: Write>(
         &mut self,
         text: &str,
@@ -179,7 +181,7 @@ impl Dictionary {
         }
     }
 
-    /// Returns its place.
+    /// Writes a text in full and returns its number.
     fn write_in_full<W: Write>(
         &mut self,
         text: &str,
@@ -215,7 +217,7 @@ pub fn encode_into<T: Encode<Dictionary>>(
     value.encode(&mut Encoder::new(bytes), dictionary)
 }
 
-/// Adds what the chunks do not have of `all`.
+/// Appends the items of `all` that the chunks do not have yet, as a new chunk.
 fn extend_chunks<T: Clone>(chunks: &mut Vec<Arc<[T]>>, all: &[T]) {
     let known: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     if known < all.len() {
@@ -299,13 +301,13 @@ impl<C: EncodingContext> Encode<C> for OperationId {
 }
 
 impl<'b, C: EncodingContext> Decode<'b, C> for OperationId {
-    /// Checked as any other id: it names files.
+    /// Checks the id when it is decoded, as everywhere else, because it becomes part of file names.
     fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
         context.as_mut().read_text(decoder)?.parse().map_err(ReadError::message)
     }
 }
 
-/// A part that many objects share: written in full once, then by its number.
+/// Encoding of a part that many objects share: written in full once, then by its number.
 pub mod shared {
     use super::{
         Arc, Decode, Decoder, Dictionary, Encode, Encoder, EncodingContext, ReadError, Type, TypeId, Write,
@@ -327,7 +329,7 @@ pub mod shared {
         encode_with(part, |encoder, context| (**part).encode(encoder, context), encoder, context)
     }
 
-    /// The same for a part that is written in full by `write`.
+    /// Encodes a shared part that `write` writes in full.
     ///
     /// # Errors
     /// The writer failed.
@@ -351,13 +353,13 @@ pub mod shared {
         let place = next_place(*parts_in_full).map_err(minicbor::encode::Error::message)?;
         written_parts.insert(id, place);
         *parts_in_full += 1;
-        // As long as it is kept, its address is its own.
+        // While the part is kept, no other part can have its address.
         parts.push(Arc::new(part.clone()));
         Ok(())
     }
 
     /// # Errors
-    /// It is not what [`encode`] writes.
+    /// The data is not what [`encode`] writes.
     pub fn decode<'b, C, T>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, ReadError>
     where
         C: EncodingContext,
@@ -369,10 +371,10 @@ pub mod shared {
         decode_with(read, decoder, context)
     }
 
-    /// The same for a part that `read` reads where it is in full.
+    /// Decodes a shared part that `read` reads in full.
     ///
     /// # Errors
-    /// It is not what [`encode_with`] writes.
+    /// The data is not what [`encode_with`] writes.
     pub fn decode_with<'b, C, T>(
         read: impl FnOnce(&mut Decoder<'b>, &mut C) -> Result<Arc<T>, ReadError>,
         decoder: &mut Decoder<'b>,
@@ -393,7 +395,7 @@ pub mod shared {
     }
 }
 
-/// A part behind an `Arc` that few objects share: written in full each time.
+/// Encoding of a part behind an `Arc` that few objects share: written in full each time.
 pub mod inline {
     use super::{Arc, Decode, Decoder, Encode, Encoder, ReadError, Write, WriteError};
 
@@ -408,7 +410,7 @@ pub mod inline {
     }
 
     /// # Errors
-    /// It is not what [`encode`] writes.
+    /// The data is not what [`encode`] writes.
     pub fn decode<'b, C, T: ?Sized>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, ReadError>
     where
         Box<T>: Decode<'b, C>,
@@ -417,7 +419,7 @@ pub mod inline {
     }
 }
 
-/// The same for a part that most objects do not have.
+/// Encoding of an optional part behind an `Arc`, which most objects do not have: written in full each time.
 pub mod inline_option {
     use super::{Arc, Decode, Decoder, Encode, Encoder, ReadError, Write, WriteError};
 
@@ -432,7 +434,7 @@ pub mod inline_option {
     }
 
     /// # Errors
-    /// It is not what [`encode`] writes.
+    /// The data is not what [`encode`] writes.
     pub fn decode<'b, C, T: Decode<'b, C>>(
         decoder: &mut Decoder<'b>,
         context: &mut C,
@@ -440,7 +442,7 @@ pub mod inline_option {
         Ok(Option::<T>::decode(decoder, context)?.map(Arc::new))
     }
 
-    /// What is missing in a file.
+    /// The value if the field is missing in a file: no part.
     pub fn nil<T>() -> Option<Option<Arc<T>>> {
         Some(None)
     }
@@ -450,7 +452,7 @@ pub mod inline_option {
     }
 }
 
-/// A text that is no [`Name`]: it is written and replaced as one.
+/// Encoding of a text that is not a [`Name`]. It is written and redacted like a name.
 pub mod text {
     use super::{Decoder, Encoder, EncodingContext, ReadError, Write, WriteError};
 
@@ -465,7 +467,7 @@ pub mod text {
     }
 
     /// # Errors
-    /// It is no text.
+    /// The data is not a text.
     pub fn decode<C: EncodingContext>(
         decoder: &mut Decoder<'_>,
         context: &mut C,

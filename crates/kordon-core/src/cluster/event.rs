@@ -1,4 +1,4 @@
-//! Events about one object: what components of the cluster reported about it.
+//! Events about one object, reported by components of the cluster.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use kordon_time::ClusterTime;
 pub struct EventSubject {
     /// `Node`, `Pod`, or the kind of a workload.
     pub kind: &'static str,
-    /// None of a node: its Events are in whatever namespace their sources chose.
+    /// None for a node, whose Events are in whatever namespace their sources chose.
     pub namespace: Option<Name>,
     pub name: Name,
-    /// Empty of an object that is gone: Events about any object of its name are meant.
+    /// Empty for an object that is gone: Events about any object of this name match.
     pub uid: Uid,
 }
 
@@ -33,7 +33,7 @@ impl EventSubject {
         Self { kind: "Pod", namespace, name: pod.key.name.clone(), uid: pod.uid.clone() }
     }
 
-    /// A pod that is gone, by its name.
+    /// A pod that is gone, known only by its name.
     pub fn gone_pod(pod: &Key) -> Self {
         let namespace = Some((*pod.namespace).into());
         Self { kind: "Pod", namespace, name: pod.name.clone(), uid: Uid::default() }
@@ -47,10 +47,11 @@ impl EventSubject {
         Some(Self { kind: kind.as_str(), namespace, name: owner.name.clone(), uid: owner.uid.clone() })
     }
 
-    /// Whether an Event about an object of this name is about this one, and not about one before it.
+    /// Whether an Event about an object of this name and with this `uid` is about this object, not about an earlier
+    /// object of the same name.
     ///
-    /// Kubelets give the name of a node as its uid, and the taint manager gives none
-    /// (docs/upstream/node-lifecycle.md#7.10), so that the uid cannot be part of the query.
+    /// Kubelets give the name of a node as its uid, and the taint manager gives no uid
+    /// (docs/upstream/node-lifecycle.md#7.10). The uid can therefore not be part of the query.
     pub fn is_meant(&self, uid: &str) -> bool {
         uid.is_empty()
             || self.uid.is_empty()
@@ -59,7 +60,7 @@ impl EventSubject {
     }
 }
 
-/// An Event, cut down to what is shown of it.
+/// An Event, cut down to the fields that kordon shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterEvent {
     /// Whether its type is Warning.
@@ -68,7 +69,7 @@ pub struct ClusterEvent {
     pub message: String,
     /// The component that reported it.
     pub source: Name,
-    /// How often it happened.
+    /// Number of times that the Event happened.
     pub count: u64,
     pub first: Option<ClusterTime>,
     pub last: Option<ClusterTime>,
@@ -79,19 +80,20 @@ pub struct ClusterEvent {
 pub struct ObjectEvents {
     /// None until they have been listed.
     pub events: Option<Vec<ClusterEvent>>,
-    /// Why they are not known, or not as they are now.
+    /// Why the Events are unknown or outdated.
     pub failure: Option<String>,
 }
 
 impl ObjectEvents {
-    /// What is known after a newer try: what was listed before stays beside a failure.
+    /// Merges the result of a newer read into an earlier one: after a failure the earlier Events stay, together with
+    /// the failure.
     #[must_use]
     pub fn after(self, before: Self) -> Self {
         Self { events: self.events.or(before.events), failure: self.failure }
     }
 }
 
-/// Folds Events of one reason, type and source into one with the message of the last; the newest first.
+/// Merges Events of the same reason, type and source into one with the latest message; sorted by time, newest first.
 pub fn fold(events: &[ClusterEvent]) -> Vec<ClusterEvent> {
     let mut folded: BTreeMap<(&Name, bool, &Name), ClusterEvent> = BTreeMap::new();
     for event in events {

@@ -21,7 +21,7 @@ enum Relation {
     Different,
 }
 
-/// A field of nodes or pods that the server selects by, as far as it is known here.
+/// A field of nodes or pods that the server can select by and that kordon knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Name,
@@ -62,7 +62,7 @@ impl FieldSelector {
     /// Parses a selector over nodes.
     ///
     /// # Errors
-    /// The text is none, or nodes are not selected by that field.
+    /// The text is not a field selector, or nodes are not selected by one of its fields.
     pub fn of_nodes(text: &str) -> Result<Self, BadFieldSelector> {
         Self::parse(text, "nodes", &Field::OF_NODES)
     }
@@ -70,7 +70,7 @@ impl FieldSelector {
     /// Parses a selector over pods.
     ///
     /// # Errors
-    /// The text is none, or pods are not selected by that field.
+    /// The text is not a field selector, or pods are not selected by one of its fields.
     pub fn of_pods(text: &str) -> Result<Self, BadFieldSelector> {
         Self::parse(text, "pods", &Field::OF_PODS)
     }
@@ -95,7 +95,7 @@ impl FieldSelector {
         Ok(Self { terms: parts.map(term).collect::<Result<_, _>>()? })
     }
 
-    /// Whether all terms hold of a pod.
+    /// Whether all terms hold for a pod.
     pub fn selects_pod(&self, pod: &Pod) -> bool {
         self.holds(|field| match field {
             Field::Name => &pod.key.name,
@@ -107,7 +107,7 @@ impl FieldSelector {
         })
     }
 
-    /// Whether all terms hold of a node.
+    /// Whether all terms hold for a node.
     pub fn selects_node(&self, node: &Node) -> bool {
         self.holds(|field| match field {
             Field::Name => &node.name,
@@ -117,7 +117,7 @@ impl FieldSelector {
         })
     }
 
-    /// The node that all selected pods are bound to; none if they may be bound to several.
+    /// The node that all selected pods are bound to; none if the selector does not name one.
     pub fn node_of_pods(&self) -> Option<NodeName> {
         let is_node = |term: &&FieldTerm| {
             term.field == Field::NodeName && term.relation == Relation::Equal && !term.value.is_empty()

@@ -13,23 +13,23 @@ use super::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Image {
-    /// All its names, by tag and by digest.
+    /// All names of the image, by tag and by digest.
     #[n(0)]
     pub names: ImageNames,
     #[n(1)]
     pub size_bytes: i64,
 }
 
-/// What separates names: none has it.
+/// Separator between names, which no name contains.
 const SEPARATOR: char = '\n';
 
-/// The names of an image in one text. Nodes have dozens of images each, and all of them are read before all nodes are shown: one
-/// allocation each is all that they may cost.
+/// The names of an image, joined in one text. The text takes one allocation: a node has dozens of images, and all of
+/// them must be read before kordon can show all nodes.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ImageNames(Arc<str>);
 
 impl ImageNames {
-    /// Adds a name to those in a text, which [`ImageNames::of_text`] takes. An empty one is none.
+    /// Appends a name to a text for [`ImageNames::of_text`]. An empty name is skipped.
     pub fn push(name: &str, text: &mut String) {
         if name.is_empty() {
             return;
@@ -53,7 +53,7 @@ impl ImageNames {
         self.iter().any(|other| other == name)
     }
 
-    /// The text with all names. Copies have the same.
+    /// The text with all names. Copies share it.
     pub const fn text(&self) -> &Arc<str> {
         &self.0
     }
@@ -73,7 +73,7 @@ impl<'a> FromIterator<&'a str> for ImageNames {
     }
 }
 
-/// As a shared list of names.
+/// Encodes the names as a shared list of names.
 impl<C: EncodingContext> Encode<C> for ImageNames {
     fn encode<W: Write>(
         &self,

@@ -1,4 +1,4 @@
-//! How well each kind of object is known. What is not known is not empty: everything that answers a question asks
+//! How well each kind of object is known. A kind that is not known is not empty: all code that answers a question asks
 //! [`Cluster::gap`](super::Cluster::gap) about the kinds that the answer rests on, and names what is missing.
 
 use std::{collections::BTreeMap, fmt};
@@ -43,18 +43,18 @@ pub enum FeedKind {
     Quotas,
 }
 
-/// What the objects of a kind decide.
+/// The part of a prediction that the objects of a kind decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decides {
-    /// Whether and how pods can be removed, and with that where they land.
+    /// Removal: whether and how pods can be removed, and therefore also where they land.
     Removal,
     /// Whether nodes are alive.
     Heartbeats,
-    /// Where pods land, and nothing else.
+    /// Placement: where pods land, and nothing else.
     Placement,
     /// When the replacement of a pod is created.
     Replacement,
-    /// Nothing that is planned or placed.
+    /// Nothing in plans or placements.
     Nothing,
 }
 
@@ -81,16 +81,16 @@ impl FeedKind {
         Self::Quotas,
     ];
 
-    /// What decides whether and how pods can be removed. Heartbeats, and where pods land, do not.
+    /// The kinds that decide whether and how pods can be removed. Heartbeats and placement are left out.
     pub const REMOVAL: [Self; 10] = Self::that_decide(&[Decides::Removal]);
 
-    /// What only placement reads.
+    /// The kinds that only placement reads.
     pub const PLACEMENT: [Self; 5] = Self::that_decide(&[Decides::Placement]);
 
-    /// What only the replacements of pods rest on: of no use without the pods.
+    /// The kinds that only the replacements of pods rest on. They are of no use if pods are unknown.
     pub const REPLACEMENTS: [Self; 6] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
 
-    /// What the state of the cluster, headroom, plans, placements and forecasts rest on.
+    /// The kinds that the state of the cluster, headroom, plans, placements and forecasts rest on.
     pub const PREDICTION: [Self; 17] =
         Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement, Decides::Replacement]);
 
@@ -108,7 +108,7 @@ impl FeedKind {
         }
     }
 
-    /// The kinds that decide one of these, in their order; there must be as many as the array holds.
+    /// Returns the kinds that decide one of these, in the order of `ALL`. Their number must be `COUNT`.
     const fn that_decide<const COUNT: usize>(what: &[Decides]) -> [Self; COUNT] {
         let (mut kinds, mut count, mut place) = ([Self::Nodes; COUNT], 0, 0);
         while place < Self::ALL.len() {
@@ -126,7 +126,7 @@ impl FeedKind {
         kinds
     }
 
-    /// The resource as a role names it, with its API group after a dot.
+    /// The resource as RBAC roles name it, with its API group after a dot.
     pub const fn resource(self) -> &'static str {
         match self {
             Self::Nodes => "nodes",
@@ -180,15 +180,15 @@ impl fmt::Display for FeedKind {
 /// How well the objects of a kind are known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Known {
-    /// As the API server has them now.
+    /// The objects are known as the API server has them now.
     Live,
-    /// As they were when their watch broke.
+    /// The objects are known as they were when their watch broke.
     Stale { since: Timestamp },
-    /// Not at all, until they have been listed for the first time.
+    /// The objects are unknown until they have been listed for the first time.
     NotListed,
-    /// Not at all: the server forbids to list them, in these words.
+    /// The objects are unknown: the server forbids listing them, with this error.
     Forbidden { error: Name },
-    /// Not at all: this flag says not to read them.
+    /// The objects are unknown: this flag tells kordon not to read them.
     Off { flag: &'static str },
 }
 
@@ -201,12 +201,12 @@ impl Known {
         }
     }
 
-    /// Whether the reason is the same, apart from the server's words.
+    /// Whether the reason is the same, apart from the server's error text.
     fn has_reason_of(&self, other: &Self) -> bool {
         self == other || matches!((self, other), (Self::Forbidden { .. }, Self::Forbidden { .. }))
     }
 
-    /// A stable word for it.
+    /// Stable name of the state.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -222,12 +222,12 @@ impl Known {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
     pub kind: FeedKind,
-    /// Why; never [`Known::Live`].
+    /// Why the objects are not known as they are now; never [`Known::Live`].
     pub known: Known,
 }
 
 impl Gap {
-    /// The permission that would close it; none if none is missing.
+    /// The permission that would close the gap; none if no permission is missing.
     pub fn missing_permission(&self) -> Option<String> {
         matches!(self.known, Known::Forbidden { .. }).then(|| format!("list {}", self.kind.resource()))
     }
@@ -269,17 +269,17 @@ impl Gaps {
         self.0.is_empty()
     }
 
-    /// Those of which nothing is known.
+    /// The gaps whose objects are unknown.
     pub fn unknown(self) -> Self {
         Self(self.0.into_iter().filter(|gap| !gap.known.is_known()).collect())
     }
 
-    /// Those that have not been listed yet.
+    /// The gaps whose objects have not been listed yet.
     pub fn not_listed(self) -> Self {
         Self(self.0.into_iter().filter(|gap| gap.known == Known::NotListed).collect())
     }
 
-    /// Those whose objects are known, as they were at an earlier time.
+    /// The gaps whose objects are known, but only as they were earlier.
     pub fn known(self) -> Self {
         Self(self.0.into_iter().filter(|gap| gap.known.is_known()).collect())
     }
@@ -288,13 +288,13 @@ impl Gaps {
         self.0.iter().any(|gap| gap.kind == kind)
     }
 
-    /// Whether a permission would close one of them.
+    /// Whether a permission would close one of the gaps.
     pub fn needs_permission(&self) -> bool {
         self.0.iter().any(|gap| gap.missing_permission().is_some())
     }
 }
 
-/// One gap for each kind and reason, in their order.
+/// Keeps one gap for each kind and reason, sorted.
 impl FromIterator<Gap> for Gaps {
     fn from_iter<I: IntoIterator<Item = Gap>>(gaps: I) -> Self {
         let mut gaps: Vec<Gap> = gaps.into_iter().collect();
@@ -304,7 +304,7 @@ impl FromIterator<Gap> for Gaps {
     }
 }
 
-/// Those with the same reason together: `pods, services are not listed yet; budgets are not read (--no-pods)`.
+/// Writes gaps with the same reason together: `pods, services are not listed yet; budgets are not read (--no-pods)`.
 impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest: Vec<&Gap> = self.0.iter().collect();
@@ -320,10 +320,10 @@ impl fmt::Display for Gaps {
     }
 }
 
-/// What the watches said about how well each kind is known, beyond what their lists show.
+/// What the watches reported about how well each kind is known, beyond what their lists show.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
-    /// Kinds that were reported; the lists show the others.
+    /// States of the kinds that watches reported. The state of other kinds follows from their lists.
     kinds: BTreeMap<FeedKind, Known>,
 }
 
@@ -333,10 +333,10 @@ impl Knowledge {
         before.as_ref() != Some(&known)
     }
 
-    /// How well a kind is known that has been listed, or not.
+    /// How well a kind is known, given whether it has been listed.
     pub fn of(&self, kind: FeedKind, is_listed: bool) -> Known {
         match (self.kinds.get(&kind), is_listed) {
-            // The list is complete: the report of it is on its way.
+            // The list is complete, so the report that it is live is still on its way.
             (Some(Known::NotListed), true) | (None, true) => Known::Live,
             (None, false) => Known::NotListed,
             (Some(known), _) => known.clone(),
@@ -353,7 +353,7 @@ mod tests {
         changes.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));
     }
 
-    /// How many variants an enum has in a source file.
+    /// Number of variants of an enum in a source file.
     fn variants(source: &str, of: &str) -> usize {
         let (_, rest) = source.split_once(&format!("pub enum {of} {{\n")).expect("it is defined there");
         let (body, _) = rest.split_once("\n}").expect("it ends");

@@ -9,20 +9,20 @@ use super::{
     names::Name,
 };
 
-/// An object's labels, shared by objects with equal labels. In order of their keys, which are all different.
+/// An object's labels, shared by objects with equal labels. Sorted by key, without duplicate keys.
 ///
-/// A list of a handful of entries is smaller than a map of them, and faster to search.
+/// For a handful of entries, a list is smaller than a map and faster to search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Labels(Arc<[(Name, Name)]>);
 
 impl Labels {
-    /// Those of a list that is in order of its keys, all different.
+    /// Makes labels from a list that is sorted by key, without duplicate keys.
     pub fn sorted(entries: Arc<[(Name, Name)]>) -> Self {
         debug_assert!(entries.is_sorted_by(|(left, _), (right, _)| left < right), "{entries:?}");
         Self(entries)
     }
 
-    /// All of them, in order of their keys.
+    /// All labels, sorted by key.
     pub fn entries(&self) -> &[(Name, Name)] {
         &self.0
     }
@@ -51,7 +51,7 @@ impl Labels {
         self.0.is_empty()
     }
 
-    /// Whether both are one list. Those of two lists may still be equal.
+    /// Whether both are the same list in memory. Two different lists may still be equal.
     pub fn is_same_list(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -64,7 +64,7 @@ impl<const N: usize> From<[(Name, Name); N]> for Labels {
 }
 
 impl FromIterator<(Name, Name)> for Labels {
-    /// Of entries with equal keys, the last counts.
+    /// The last of several entries with the same key counts.
     fn from_iter<T: IntoIterator<Item = (Name, Name)>>(entries: T) -> Self {
         Self(BTreeMap::from_iter(entries).into_iter().collect())
     }
@@ -81,7 +81,7 @@ impl<C: EncodingContext> Encode<C> for Labels {
 }
 
 impl<'b, C: EncodingContext> Decode<'b, C> for Labels {
-    /// In order, whatever was written: keys that were replaced by hashes have another one.
+    /// Sorts the labels, because keys that a redaction replaced by hashes are written in another order.
     fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, minicbor::decode::Error> {
         let read = |decoder: &mut Decoder<'b>, context: &mut C| {
             let entries = Box::<[(Name, Name)]>::decode(decoder, context)?;
@@ -94,9 +94,9 @@ impl<'b, C: EncodingContext> Decode<'b, C> for Labels {
     }
 }
 
-/// A `LabelSelector` (match labels and expressions alike).
+/// A `LabelSelector`: match labels and expressions, both as requirements.
 ///
-/// Without requirements it selects everything; an absent selector (`None` of an `Option`) selects nothing.
+/// A selector without requirements selects everything; an absent one (`None` of an `Option`) selects nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Selector {
@@ -114,13 +114,13 @@ pub struct Requirement {
     pub operator: SelectorOperator,
 }
 
-/// What a requirement says about the label's value.
+/// Condition of a requirement on the label's value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum SelectorOperator {
     #[n(0)]
     In(#[n(0)] Vec<Name>),
-    /// Also holds if the label is absent.
+    /// Holds also if the label is absent.
     #[n(1)]
     NotIn(#[n(0)] Vec<Name>),
     #[n(2)]
@@ -152,25 +152,25 @@ impl Selector {
         Ok(Self { requirements })
     }
 
-    /// Whether it selects nothing, whatever the labels: an operator is unknown.
+    /// Whether the selector selects nothing, regardless of the labels, because an operator is unknown.
     pub fn is_invalid(&self) -> bool {
         self.requirements.iter().any(|requirement| requirement.operator == SelectorOperator::Invalid)
     }
 
-    /// Whether it selects all that another one selects, as far as their requirements tell without any labels: each of its own
-    /// is one of the other's.
+    /// Whether the selector certainly selects all that another one selects: each of its requirements is also one of the
+    /// other's.
     pub fn covers(&self, other: &Self) -> bool {
         self.requirements.iter().all(|requirement| other.requirements.contains(requirement))
     }
 
-    /// Whether it has no requirement and so selects everything.
+    /// Whether the selector has no requirement, and so selects everything.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 }
 
 impl fmt::Display for Selector {
-    /// kubectl's notation, which [`Selector::parse`] reads.
+    /// Formats the selector in kubectl's notation, which [`Selector::parse`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, requirement) in self.requirements.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
@@ -201,7 +201,7 @@ impl fmt::Display for Requirement {
 #[error("\"{0}\" is not a label selector such as app=web,tier!=db or zone in (a,b)")]
 pub struct BadSelector(pub String);
 
-/// The parts between the commas outside of parentheses.
+/// Splits a text at the commas outside of parentheses.
 fn outside_parentheses(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_i32);
     for (index, letter) in text.char_indices() {

@@ -9,7 +9,7 @@ use super::{
 };
 use kordon_time::{ClusterTime, Span};
 
-/// A Lease of the namespace kube-node-lease; its name is the node's.
+/// A Lease in the namespace kube-node-lease. It has the name of its node.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Lease {

@@ -1,8 +1,7 @@
-//! The objects of a cluster and the indexes over them. [`Cluster::apply`] is the only way to change them; copies are
-//! cheap.
+//! The objects of a cluster and the indexes over them. [`Cluster::apply`] is the way to change them; copies are cheap.
 //!
-//! Pure: no clock, no IO, no client types. What a watch reported enters as a [`Change`]; what it changed leaves as an
-//! [`Applied`].
+//! The module is pure: no clock, no IO, no client types. What a watch reported enters as a [`Change`]; what it changed
+//! leaves as an [`Applied`].
 //!
 //! # Which object refers to which
 //!
@@ -116,7 +115,7 @@ pub enum Change {
     Lease(ObjectEvent<Lease>),
     Pod(ObjectEvent<Pod>),
     Budget(ObjectEvent<Budget>),
-    /// With the kind of the watch: each of the six has its own lists.
+    /// The kind of the watch comes with the event, because each of the six kinds has its own lists.
     Workload(WorkloadKind, ObjectEvent<Workload>),
     PriorityClass(ObjectEvent<PriorityClass>),
     Namespace(ObjectEvent<NamespaceObject>),
@@ -130,14 +129,16 @@ pub enum Change {
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
-    /// A scope was read completely. Its objects came before: as prefetched ones, or as applied ones if it is watched.
+    /// A scope was read completely. Its objects were reported before: as prefetched, or as applied if the scope is
+    /// watched.
     Read(Box<ScopeRead>),
     /// How well the objects of a scope are known from now on.
     KnownIn(Box<Scope>, Known),
 }
 
 impl Change {
-    /// The object that a read of a scope found; the namespace of one that has none is empty.
+    /// Returns the key of the object that a read of a scope found; none for other changes. The namespace of a
+    /// cluster-scoped object is empty.
     pub fn found(&self) -> Option<Key> {
         match self {
             Self::Node(event) => found(event, |node| Key::new("", &node.name)),
@@ -199,9 +200,9 @@ pub struct Cluster {
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
-    /// The scopes that were read, or were to be.
+    /// The scopes that were read or should have been read.
     scopes: CowMap<Scope, Known>,
-    /// Those of them that are watched.
+    /// The scopes that are watched.
     watched: CowMap<Scope, ()>,
     /// The pods bound to a node.
     by_node: PodGroups<NodeName>,
@@ -210,7 +211,7 @@ pub struct Cluster {
     /// Pods whose deletion has started.
     terminating: CowMap<Key, ()>,
     unscheduled: CowMap<Key, ()>,
-    /// The totals of the pods of a node.
+    /// The totals of each node's pods.
     loads: CowMap<NodeName, NodeLoad>,
 }
 
@@ -219,7 +220,7 @@ pub struct Cluster {
 pub struct NodeLoad {
     /// Pods bound to the node, finished ones included.
     pub pods: usize,
-    /// Requests of those that have not finished, as the scheduler counts them.
+    /// Requests of the unfinished pods, as the scheduler counts them.
     pub requested: Resources,
     pub terminating: usize,
     /// Pods whose Ready condition is True.
@@ -247,7 +248,8 @@ impl NodeLoad {
 }
 
 impl Cluster {
-    /// A copy of the objects alone, for who keeps it for long and asks nothing of it: what changes meanwhile is copied.
+    /// Returns a copy of the objects without the indexes, for callers that keep it for long and do not query it. If it
+    /// shared the indexes, later changes of this cluster would have to copy them.
     #[must_use]
     pub fn without_indexes(&self) -> Self {
         Self {
@@ -272,7 +274,7 @@ impl Cluster {
         &self.pods
     }
 
-    /// The same, which this cluster then has no more.
+    /// Removes all pods from this cluster and returns them.
     pub fn take_pods(&mut self) -> Table<Pod> {
         mem::take(&mut self.pods)
     }
@@ -353,12 +355,12 @@ impl Cluster {
         self.clock
     }
 
-    /// The cluster's clock was measured.
+    /// Sets the cluster's clock after it was measured.
     pub fn set_clock(&mut self, clock: ClusterClock) {
         self.clock = clock;
     }
 
-    /// When something happened that the cluster wrote this time for, by our clock.
+    /// Converts a time that the cluster wrote to our clock.
     pub fn local(&self, time: ClusterTime) -> Timestamp {
         self.clock.local(time)
     }
@@ -404,7 +406,7 @@ impl Cluster {
         self.terminating.keys().map(|key| self.pods.get(key).expect("the index follows the table"))
     }
 
-    /// The pods that wait for a node, in order of their keys.
+    /// The pods that wait for a node, by namespace and name.
     pub fn unscheduled_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.unscheduled.keys().map(|key| self.pods.get(key).expect("the index follows the table"))
     }
@@ -437,17 +439,17 @@ impl Cluster {
         self.knowledge.of(kind, self.is_listed(kind))
     }
 
-    /// What is missing of a kind; none if its objects are known as they are now.
+    /// The gap of a kind; none if its objects are known as they are now.
     pub fn gap(&self, kind: FeedKind) -> Option<Gap> {
         gap(kind, self.known(kind))
     }
 
-    /// What is missing of these kinds.
+    /// The gaps of these kinds.
     pub fn gaps(&self, kinds: impl IntoIterator<Item = FeedKind>) -> Gaps {
         Gaps(kinds.into_iter().filter_map(|kind| self.gap(kind)).collect())
     }
 
-    /// What is missing of these scopes: one gap for each kind and reason.
+    /// The gaps of these scopes: one for each kind and reason.
     pub fn gaps_in(&self, scopes: impl IntoIterator<Item = Scope>) -> Gaps {
         let gap = |scope: Scope| gap(scope.kind(), self.known_in(&scope));
         scopes.into_iter().filter_map(gap).collect()
@@ -497,13 +499,13 @@ impl Cluster {
         self.loads.get(node).copied().unwrap_or_default()
     }
 
-    /// Whether every object of the scope is known: an object of it that is not there does not exist.
+    /// Whether every object of the scope is known, so that an object that is not found in it does not exist.
     pub fn knows(&self, scope: &Scope) -> bool {
         self.known_in(scope).is_known()
     }
 
-    /// How well the objects of a scope are known: as all objects of their kind are, or because the scope was read alone, or
-    /// another one that [covers](Scope::covers) it.
+    /// How well the objects of a scope are known: because all objects of their kind are, because the scope itself was
+    /// read, or because another scope that [covers](Scope::covers) it was read.
     pub fn known_in(&self, scope: &Scope) -> Known {
         let all = self.known(scope.kind());
         if all.is_known() {
@@ -513,7 +515,7 @@ impl Cluster {
         let covers = |(other, known): &(&Scope, &Known)| known.is_known() && other.covers(scope);
         let covering = || self.scopes.iter().find(covers).map(|(_, known)| known);
         let part = own.filter(|known| known.is_known()).or_else(covering).or(own);
-        // A read of all objects that is forbidden says nothing about a part of them.
+        // If reading all objects is forbidden, reading a part of them may still be allowed.
         part.cloned().unwrap_or_else(|| self.watched(scope.kind()))
     }
 
@@ -536,7 +538,7 @@ impl Cluster {
                 }
                 self.leases.apply(event, |delta| applied.push(Applied::Lease(delta)));
             }
-            // A read may be older than what the watch of the pod has reported: that it is gone.
+            // The watch of the pod may already have reported its deletion, so an older read of the pod is ignored.
             Change::Pod(ObjectEvent::Prefetched(pod)) if self.watches_pod(&pod) => {}
             Change::Pod(event) => self.apply_pod(event, applied),
             Change::Budget(event) => self.budgets.apply(event, |_| applied.push(Applied::Other)),
@@ -573,7 +575,7 @@ impl Cluster {
         }
     }
 
-    /// Removes the objects of the scope that the read did not find. Those that are newer than the read stay.
+    /// Removes the objects of the scope that the read did not find. Objects newer than the read stay.
     fn apply_read(&mut self, read: ScopeRead, applied: &mut Vec<Applied>) {
         for change in self.gone_since(&read) {
             self.apply(change, applied);
@@ -585,7 +587,7 @@ impl Cluster {
         applied.push(Applied::Other);
     }
 
-    /// Whether a watch reports what becomes of a pod. It alone is believed then.
+    /// Whether a watch reports the changes of a pod. Reads of such a pod are then ignored.
     fn watches_pod(&self, pod: &Pod) -> bool {
         let on_node = pod.node.clone().map(Scope::PodsOn);
         let mut scopes = on_node.into_iter().chain([Scope::Pod(pod.key.clone())]);
@@ -646,7 +648,7 @@ impl Cluster {
         });
     }
 
-    /// Changes a pod as if its watch had reported it, where it is known what changes. Nothing if there is no such pod.
+    /// Changes a pod as if its watch had reported the change. Does nothing if there is no such pod.
     pub fn change_pod(&mut self, pod: &Key, change: impl FnOnce(&mut Pod), applied: &mut Vec<Applied>) {
         let (pods, mut indexes) = self.pods_and_indexes();
         pods.change(pod, change, |delta| {
@@ -655,7 +657,7 @@ impl Cluster {
         });
     }
 
-    /// The same of a node.
+    /// Changes a node as if its watch had reported the change. Does nothing if there is no such node.
     pub fn change_node(
         &mut self,
         node: &NodeName,
@@ -671,7 +673,7 @@ impl Cluster {
     }
 }
 
-/// What is kept of pods beside their table.
+/// Indexes over the pods, beside their table.
 struct PodIndexes<'a> {
     by_node: &'a mut PodGroups<NodeName>,
     by_owner: &'a mut PodGroups<Uid>,
@@ -701,7 +703,8 @@ impl PodIndexes<'_> {
     }
 }
 
-/// The object of a list. A node and its Lease, which are compared all the time, have one name in memory from then on.
+/// Returns the object of a list event. The caller lets a node and its Lease share one name in memory, because the two
+/// names are compared often.
 fn listed<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
     match event {
         ObjectEvent::Listed(object) | ObjectEvent::Prefetched(object) => Some(object),
@@ -716,7 +719,7 @@ fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
     (known != Known::Live).then_some(Gap { kind, known })
 }
 
-/// Keeps a pod in the group that `group_of` names, if any.
+/// Updates a pod in the group that `group_of` returns for it, if any.
 fn regroup<K: Ord + Clone>(
     delta: &Delta<Pod>,
     groups: &mut PodGroups<K>,

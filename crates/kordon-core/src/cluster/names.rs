@@ -1,11 +1,11 @@
-//! Names and ids: shared text, each kind a type of its own.
+//! Names and ids: shared text, with a type of its own for each kind of name.
 
 use std::{borrow::Borrow, cmp::Ordering, fmt, ops::Deref};
 
 use arcstr::ArcStr;
 use rustc_hash::FxHashSet;
 
-/// Shared text. Copies are reference counts; equal names from one [`Interner`] are one allocation.
+/// Shared text. A copy costs a reference count. Equal names from one [`Interner`] are one allocation.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Name(ArcStr);
 
@@ -16,7 +16,7 @@ impl Name {
 }
 
 impl Ord for Name {
-    /// By bytes; most equal names are one allocation, and then need not be read.
+    /// Compares by bytes. Most equal names are one allocation, whose bytes need not be read.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         if ArcStr::ptr_eq(&self.0, &other.0) {
@@ -27,7 +27,8 @@ impl Ord for Name {
     }
 }
 
-/// What `<[u8]>::cmp` says, by words of eight bytes: that of two short names is mostly the call of another function.
+/// Compares like `<[u8]>::cmp`, but in words of eight bytes. For short names, most of the cost of `<[u8]>::cmp` is a
+/// function call.
 #[inline]
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     let word = |bytes: &[u8; 8]| u64::from_be_bytes(*bytes);
@@ -42,7 +43,7 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
     let common = left.len().min(right.len());
     let of_rest = match (left[..common].last_chunk(), right[..common].last_chunk()) {
-        // What was compared before is equal in both.
+        // The bytes that were already compared are equal in both.
         (Some(left), Some(right)) => word(left).cmp(&word(right)),
         _ => left_rest.cmp(right_rest),
     };
@@ -157,7 +158,7 @@ name_types! {
     Namespace,
 }
 
-/// A namespaced object's name in full.
+/// The full name of a namespaced object.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     pub namespace: Namespace,
@@ -189,7 +190,7 @@ impl serde::Serialize for Key {
     }
 }
 
-/// Makes equal texts one allocation. Each watch has its own; nothing is ever taken out but by [`Interner::tidy`].
+/// Makes equal texts one allocation. Each watch has its own interner. Only [`Interner::tidy`] removes names.
 #[derive(Debug, Default)]
 pub struct Interner {
     names: FxHashSet<Name>,
@@ -205,7 +206,7 @@ impl Interner {
         name
     }
 
-    /// Forgets the names that nobody else holds.
+    /// Removes the names that nothing else holds.
     pub fn tidy(&mut self) {
         self.names.retain(|name| ArcStr::strong_count(&name.0).is_some_and(|holders| holders > 1));
     }

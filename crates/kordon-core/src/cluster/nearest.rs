@@ -1,8 +1,9 @@
-//! The name that was meant by one that does not exist.
+//! Suggestions for a name that does not exist.
 
 use super::{Cluster, Key, NodeName};
 
-/// The known name that is nearest to this one: at most a third of its letters differ, or it is a part of the other.
+/// Returns the known name that is nearest to `name`: at most a third of the letters differ, or the known name contains
+/// it.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = name.chars().count();
     let most = (letters / 3).max(1);
@@ -18,12 +19,13 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     near.min().map(|(_, known)| known)
 }
 
-/// The node that was meant, of those that are known.
+/// Returns the known node whose name is nearest.
 pub fn nearest_node(name: &NodeName, cluster: &Cluster) -> Option<NodeName> {
     nearest(name, cluster.nodes().iter().map(|node| &*node.name)).map(NodeName::from)
 }
 
-/// The pod that was meant, of those that are known: one of that name in another namespace, else the nearest in this one.
+/// Returns the known pod that was probably meant: a pod of the same name in another namespace, otherwise the pod with
+/// the nearest name in this namespace.
 pub fn nearest_pod(key: &Key, cluster: &Cluster) -> Option<Key> {
     let elsewhere = cluster.pods().iter().find(|pod| pod.key.name == key.name).map(|pod| pod.key.clone());
     let here = || {
@@ -33,13 +35,13 @@ pub fn nearest_pod(key: &Key, cluster: &Cluster) -> Option<Key> {
     elsewhere.or_else(here)
 }
 
-/// `; did you mean web-1, web-2?`, and nothing without a name.
+/// Formats a question such as `; did you mean web-1, web-2?`; empty without names.
 pub fn did_you_mean<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
     if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(", ")) }
 }
 
-/// Shorter parts are in too many names.
+/// Minimum length of a name that is searched in other names. Shorter ones are in too many names.
 const SHORTEST_PART: usize = 3;
 
 #[cfg(test)]

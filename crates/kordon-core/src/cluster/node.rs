@@ -17,7 +17,7 @@ use super::{
 };
 use kordon_time::ClusterTime;
 
-/// A Node, cut down to the fields that are read.
+/// A Node, cut down to the fields that kordon reads.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Node {
@@ -34,16 +34,16 @@ pub struct Node {
     /// `spec.unschedulable`: cordoned.
     #[n(5)]
     pub unschedulable: bool,
-    /// In the order of `spec.taints`, in which tolerations are matched.
+    /// `spec.taints`, in the order in which tolerations are matched.
     #[cbor(n(6), with = "encoding::shared")]
     pub taints: Arc<[Taint]>,
-    /// In the order of `status.conditions`.
+    /// `status.conditions`, in their order.
     #[cbor(n(7), with = "encoding::inline")]
     pub conditions: Arc<[Condition]>,
     /// `status.allocatable`.
     #[n(8)]
     pub allocatable: Resources,
-    /// The memory in `status.capacity`: what percentages of thresholds and OOM scores are of.
+    /// The memory in `status.capacity`, to which percentages of eviction thresholds and OOM scores refer.
     #[n(9)]
     pub memory_capacity_bytes: i64,
     /// The rest of `status.allocatable` (ephemeral-storage, huge pages, extended resources), by name.
@@ -61,22 +61,22 @@ pub struct Node {
     /// `status.nodeInfo.kernelVersion`; empty if never posted.
     #[n(14)]
     pub kernel_version: Name,
-    /// Whether the object is being deleted (a finalizer holds it).
+    /// Whether the object is being deleted, but kept by a finalizer.
     #[n(15)]
     pub terminating: bool,
-    /// Who cordoned the node with kordon.
+    /// Who cordoned the node with kordon, and why. A client other than kordon that uncordons it leaves the note behind.
     #[cbor(n(16), with = "encoding::inline_option", has_nil)]
     pub cordon_note: Option<Arc<CordonNote>>,
     /// Who is draining the node with kordon.
     #[cbor(n(17), with = "encoding::inline_option", has_nil)]
     pub drain_claim: Option<Arc<DrainClaim>>,
-    /// The drain that emptied it. A client other than kordon that uncordons it leaves the note behind.
+    /// The drain that emptied the node. A client other than kordon that uncordons the node leaves the note behind.
     #[cbor(n(18), with = "encoding::inline_option", has_nil)]
     pub drained: Option<Arc<DrainedNote>>,
 }
 
 impl Node {
-    /// Who cordoned it, and why, where kordon did. A client other than kordon that uncordons it leaves the note behind.
+    /// Who cordoned the node with kordon, and why; none if the node is not cordoned now.
     pub fn cordon(&self) -> Option<&CordonNote> {
         self.cordon_note.as_deref().filter(|_| self.unschedulable)
     }
@@ -85,7 +85,7 @@ impl Node {
         self.conditions.iter().find(|condition| condition.kind == *kind)
     }
 
-    /// The Ready condition; none if the kubelet never posted its status.
+    /// The Ready condition; none if the kubelet never posted the node's status.
     pub fn ready(&self) -> Option<&Condition> {
         self.condition(READY)
     }
@@ -94,13 +94,13 @@ impl Node {
         self.ready().is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
-    /// The conditions besides Ready that report a problem.
+    /// The conditions other than Ready that report a problem.
     pub fn problems(&self) -> impl Iterator<Item = &Condition> {
         self.conditions.iter().filter(|condition| condition.is_problem())
     }
 
-    /// Whether the other object differs only in the version and the heartbeat times, as after a kubelet's status post
-    /// without news.
+    /// Whether two states of a node differ only in the version and the heartbeat times, as after a kubelet's status
+    /// post without other changes.
     pub fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
         let version = self.version;
         let as_ours = Self { version, conditions: self.conditions.clone(), ..other.clone() };
@@ -122,7 +122,7 @@ impl Node {
         ZoneKey::of(self)
     }
 
-    /// The roles named by its `node-role.kubernetes.io/` labels, sorted.
+    /// The roles named by the node's `node-role.kubernetes.io/` labels, sorted.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.labels
             .keys()
@@ -168,9 +168,9 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Whether it reports a problem of a node. The kubelet's and node-problem-detector's conditions are True then; those
-    /// whose type names something good are False: `NetworkingReady` (EKS), `EtcdIsVoter` (k3s). The condition Ready is not
-    /// judged here.
+    /// Whether the condition reports a problem of a node. The conditions of the kubelet and of node-problem-detector do
+    /// so if they are True. Conditions with a positive name do so if they are False: `NetworkingReady` (EKS),
+    /// `EtcdIsVoter` (k3s). The condition Ready is never counted here.
     fn is_problem(&self) -> bool {
         const GOOD: [&str; 4] = ["Ready", "Healthy", "Available", "IsVoter"];
         let is_good = GOOD.iter().any(|word| self.kind.ends_with(word));
@@ -178,7 +178,7 @@ impl Condition {
         self.kind != *READY && self.status == problem
     }
 
-    /// Whether the two differ at most in the heartbeat time.
+    /// Whether two conditions differ at most in the heartbeat time.
     fn differs_only_in_heartbeat(&self, other: &Self) -> bool {
         *self == Self { last_heartbeat: self.last_heartbeat, ..other.clone() }
     }
@@ -226,9 +226,9 @@ impl fmt::Display for ConditionStatus {
     }
 }
 
-/// A zone as the node lifecycle controller keys it (component-helpers `topology.GetZoneKey`).
+/// A zone as the node lifecycle controller identifies it (component-helpers `topology.GetZoneKey`).
 ///
-/// Region and zone are read independently, beta labels first; nodes without either share the empty zone.
+/// Region and zone are read independently, each from its beta label first. Nodes without either share the empty zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZoneKey {
     pub region: Name,
@@ -246,7 +246,8 @@ impl ZoneKey {
         }
     }
 
-    /// Without its region where its name begins with it, as with most cloud providers.
+    /// The zone's name without its region, if the name begins with the region, as at most cloud providers; otherwise
+    /// both.
     pub fn short(&self) -> String {
         if !self.region.is_empty() && self.zone.starts_with(self.region.as_str()) {
             self.zone.to_string()
@@ -255,7 +256,7 @@ impl ZoneKey {
         }
     }
 
-    /// Upstream's text with its NUL byte, as in the labels of its metrics.
+    /// Upstream's text of the zone, with its NUL byte, as in the labels of upstream's metrics.
     pub fn upstream(&self) -> String {
         if self.region.is_empty() && self.zone.is_empty() {
             String::new()

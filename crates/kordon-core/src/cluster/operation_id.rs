@@ -6,7 +6,7 @@ use super::Name;
 
 /// Identifies one operation: in the journal, in the name of its lock file, and in annotations of nodes.
 ///
-/// Letters, digits, `-` and `_`, 1 to 100 of them: it is safe in file names, on a screen and in a shell.
+/// It has 1 to 100 letters, digits, `-` and `_`, so that it is safe in file names, on a screen and in a shell.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 pub struct OperationId(Name);
 
@@ -17,7 +17,7 @@ pub struct OperationId(Name);
 )]
 pub struct NotAnOperationId;
 
-/// More than any id that kordon makes; a file name has room for it.
+/// Longest id that is accepted. It is longer than any id that kordon makes, and fits into a file name.
 const LONGEST: usize = 100;
 
 impl Default for OperationId {

@@ -1,4 +1,4 @@
-//! Who owns an object.
+//! Owners of objects.
 
 use std::fmt;
 

@@ -20,7 +20,7 @@ use super::{
 };
 use kordon_time::{ClusterTime, Span};
 
-/// A Pod, cut down to the fields that are read. Parts that are equal in many pods are shared.
+/// A Pod, cut down to the fields that kordon reads. Parts that are equal in many pods are shared.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Pod {
@@ -40,23 +40,23 @@ pub struct Pod {
     /// `spec.nodeName`; none until it is scheduled.
     #[n(6)]
     pub node: Option<NodeName>,
-    /// In the order of `spec.tolerations`: the first match counts.
+    /// `spec.tolerations`, in their order: the first match counts.
     #[n(7)]
     pub tolerations: SharedList<Toleration>,
     /// `spec.priority`.
     #[n(8)]
     pub priority: i32,
-    // 9 was the sum of its requests, which are in `resources`.
-    /// What it requests and is limited to in full; shared by pods in which it is equal.
+    // Field number 9 was the sum of the pod's requests, which are now in `resources`.
+    /// All requests and limits of the pod; shared by pods in which they are equal.
     #[cbor(n(10), with = "encoding::shared")]
     pub resources: Arc<PodResources>,
     /// The rest of the spec that the scheduler reads; shared by pods with equal specs.
     #[cbor(n(11), with = "encoding::shared")]
     pub scheduling: Arc<SchedulingSpec>,
-    /// `status.startTime`: when the kubelet accepted it.
+    /// `status.startTime`: when the kubelet accepted the pod.
     #[n(12)]
     pub started: Option<ClusterTime>,
-    /// `status.nominatedNodeName`: where the scheduler reserves resources for it after preemption.
+    /// `status.nominatedNodeName`: where the scheduler reserves resources for the pod after preemption.
     #[n(13)]
     pub nominated: Option<NodeName>,
     /// `spec.terminationGracePeriodSeconds`.
@@ -64,28 +64,28 @@ pub struct Pod {
     pub grace: Span,
     #[n(15)]
     pub phase: Phase,
-    /// `status.reason`: why it is in its phase (NodeLost, Evicted); usually empty.
+    /// `status.reason`: why the pod is in its phase (NodeLost, Evicted); usually empty.
     #[n(16)]
     pub reason: Name,
-    /// The PodScheduled condition, if that is not True; none for most pods.
+    /// The PodScheduled condition, if its status is not True; none for most pods.
     #[cbor(n(17), with = "encoding::inline_option", has_nil)]
     pub unscheduled: Option<Arc<PodUnscheduled>>,
     /// The Ready condition; none until the kubelet posts it.
     #[n(18)]
     pub ready: Option<PodReady>,
-    /// The reason of the DisruptionTarget condition, if that is True.
+    /// The reason of the DisruptionTarget condition, if its status is True.
     #[n(19)]
     pub disruption_target: Option<Name>,
-    /// Most pods have none, so it takes one word.
+    /// The deletion, if it has started. Most pods have none, so the field takes only one word.
     #[n(20)]
     pub termination: Option<Box<Termination>>,
-    /// Why it ended or is about to, beyond `reason` and `disruption_target`; none for most pods.
+    /// Why the pod ended or is about to end, beyond `reason` and `disruption_target`; none for most pods.
     #[cbor(n(21), with = "encoding::inline_option", has_nil)]
     pub ending: Option<Arc<PodEnding>>,
     /// `metadata.annotations` has `kubernetes.io/config.mirror`: the mirror pod of a static pod.
     #[n(22)]
     pub mirror: bool,
-    /// `metadata.finalizers`: they keep the object after its grace period.
+    /// `metadata.finalizers`, which keep the object after its grace period.
     #[n(23)]
     pub finalizers: SharedList<Name>,
     #[n(24)]
@@ -93,7 +93,7 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// The sum over its containers as the scheduler counts it; `pods` is 1.
+    /// The sum of the requests of the pod's containers, as the scheduler counts it; `pods` is 1.
     pub fn requests(&self) -> Resources {
         let requests = &self.resources.requests;
         Resources { cpu_milli: requests.cpu_milli, memory_bytes: requests.memory_bytes, pods: 1 }
@@ -103,17 +103,18 @@ impl Pod {
         self.ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
-    /// Whether it waits for a node.
+    /// Whether the pod waits for a node.
     pub fn is_unscheduled(&self) -> bool {
         self.node.is_none() && self.termination.is_none() && !self.is_finished()
     }
 
-    /// Whether everything that is known of it but its version is the same: what has changed is an annotation, for example.
+    /// Whether two states of a pod are equal in all known fields but the version. Then an annotation has changed, for
+    /// example.
     pub fn differs_only_in_version(&self, other: &Self) -> bool {
         *self == Self { version: self.version, ..other.clone() }
     }
 
-    /// Whether only what it and its kubelet say of its state differs: it takes the same room as before.
+    /// Whether two states of a pod differ only in its status, so that it needs the same room on a node as before.
     pub fn differs_only_in_status(&self, other: &Self) -> bool {
         let Self { version, phase, reason, unscheduled, ready, disruption_target, ending, .. } = self.clone();
         let as_ours =
@@ -121,7 +122,7 @@ impl Pod {
         *self == as_ours && self.is_finished() == other.is_finished()
     }
 
-    /// Whether it is Succeeded or Failed.
+    /// Whether the pod is Succeeded or Failed.
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
@@ -158,7 +159,7 @@ pub struct PodUnscheduled {
     /// Unschedulable, SchedulingGated or SchedulerError.
     #[n(0)]
     pub reason: Name,
-    /// The scheduler's words.
+    /// The scheduler's message.
     #[n(1)]
     pub message: Name,
     #[n(2)]
@@ -232,7 +233,8 @@ pub struct Termination {
     pub grace: Span,
 }
 
-/// What the status of a pod says of why it ended or is about to, and of containers that the kernel killed for memory.
+/// Details from the status of a pod: why it ended or is about to end, and which containers the kernel killed for
+/// memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodEnding {
@@ -242,7 +244,8 @@ pub struct PodEnding {
     /// When the DisruptionTarget condition became True.
     #[n(1)]
     pub disrupted: Option<ClusterTime>,
-    /// Of its containers: how those of a finished pod ended, and those that were killed for memory.
+    /// Exits of the pod's containers: all exits of a finished pod, otherwise only of containers that were killed for
+    /// memory.
     #[n(2)]
     pub exits: Box<[ContainerExit]>,
 }
@@ -261,19 +264,19 @@ pub struct ContainerExit {
     pub code: i32,
     #[n(3)]
     pub at: Option<ClusterTime>,
-    /// Whether it was started again, or is about to be: `lastState`, not `state`.
+    /// Whether the container was restarted or is about to be: the exit is in `lastState`, not in `state`.
     #[n(4)]
     pub restarted: bool,
 }
 
 impl ContainerExit {
-    /// Whether the kernel killed it because there was no memory for it.
+    /// Whether the kernel killed the container for lack of memory.
     pub fn is_oom_kill(&self) -> bool {
         self.reason == *"OOMKilled"
     }
 }
 
-/// A kind of volumes whose data stays on the node or is deleted with the pod.
+/// A kind of volume whose data stays on the node or is deleted with the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LocalVolume {
     /// An `emptyDir` on the node's disk.
@@ -286,7 +289,7 @@ pub enum LocalVolume {
 }
 
 impl LocalVolume {
-    /// In the order in which they are encoded; one that comes later is the last.
+    /// All kinds in the order of the encoding. New kinds are appended.
     const ALL: [Self; 4] = [Self::EmptyDir, Self::Memory, Self::HostPath, Self::Ephemeral];
 }
 

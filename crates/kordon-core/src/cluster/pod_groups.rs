@@ -1,12 +1,13 @@
-//! Pods by something that many of them have in common.
+//! Pods grouped by a common property.
 
 use std::sync::Arc;
 
 use super::{cow_map::CowMap, names::Key, pod::Pod};
 
-/// Pods by a key that many have in common (their node, their owner), those of a group in order of their own keys.
+/// Pods grouped by a key that many have in common (their node, their owner). Within a group they are sorted by their
+/// own keys.
 ///
-/// It takes one word for each pod. Copies are cheap; a write after one copies the words of one group.
+/// The map takes one word for each pod. Copies are cheap; a write after a copy copies the words of one group.
 #[derive(Clone, Debug)]
 pub struct PodGroups<K>(CowMap<K, Arc<Vec<Arc<Pod>>>>);
 
@@ -22,7 +23,7 @@ impl<K: Ord + Clone> PodGroups<K> {
         self.0.get(group).map_or(&[], |pods| pods)
     }
 
-    /// Adds a pod to a group, or replaces the one of the same key there.
+    /// Adds a pod to a group, or replaces the pod with the same key there.
     pub fn put(&mut self, group: &K, pod: &Arc<Pod>) {
         let Some(found) = self.0.find_row(group) else {
             self.0.insert(group.clone(), Arc::new(vec![pod.clone()]));
@@ -35,7 +36,8 @@ impl<K: Ord + Clone> PodGroups<K> {
         }
     }
 
-    /// Puts a pod in the place of its earlier version in a group. To find that by its address reads no other pod.
+    /// Replaces a pod in a group by its later version. It finds the old one by its address, so that no other pod is
+    /// read.
     pub fn replace(&mut self, group: &K, old: &Arc<Pod>, new: &Arc<Pod>) {
         let Some(found) = self.0.find_row(group) else { return self.put(group, new) };
         let Some(place) = found.value().iter().position(|pod| Arc::ptr_eq(pod, old)) else {

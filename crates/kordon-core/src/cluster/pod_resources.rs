@@ -1,13 +1,13 @@
-//! What a pod requests and is limited to, as the scheduler, quotas and kubelets read it.
+//! Requests and limits of a pod, as the scheduler, quotas and kubelets read them.
 
 use minicbor::{Decode, Encode};
 
 use super::{encoding::EncodingContext, names::Name, shared_list::SharedList};
 
-/// What a pod requests and is limited to.
+/// Requests and limits of a pod.
 ///
-/// Pods of a workload may differ in it (in-place resizing, a vertical autoscaler), so it stands apart from
-/// [`super::SchedulingSpec`], which they share even then.
+/// Pods of a workload may differ in them (in-place resizing, a vertical autoscaler). They are therefore kept apart from
+/// [`super::SchedulingSpec`], which such pods still share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodResources {
@@ -35,19 +35,19 @@ pub struct Requests {
     pub memory_bytes: i64,
     #[n(2)]
     pub ephemeral_bytes: i64,
-    /// Huge pages and extended resources, by name; zero requests among them.
+    /// Huge pages and extended resources, by name; requests of zero included.
     #[n(3)]
     pub scalars: Box<[(Name, i64)]>,
-    /// CPU with 100m assumed for each container without a CPU request: for scores only.
+    /// CPU requests with 100m assumed for each container without one; used for scores only.
     #[n(4)]
     pub assumed_cpu_milli: i64,
-    /// Memory with 200 MiB assumed for each container without a memory request.
+    /// Memory requests with 200 MiB assumed for each container without one; used for scores only.
     #[n(5)]
     pub assumed_memory_bytes: i64,
 }
 
 impl Requests {
-    /// How much of a resource is requested, in its own unit (CPU in thousandths).
+    /// Returns the requested amount of a resource, in its own unit (CPU in thousandths).
     pub fn of(&self, resource: &str) -> i64 {
         match resource {
             "cpu" => self.cpu_milli,
@@ -58,11 +58,11 @@ impl Requests {
     }
 }
 
-/// What quotas count of a pod beside its requests.
+/// The fields of a pod that quotas count, besides its requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct QuotaSpec {
-    /// The sum of the limits, as that of the requests is made.
+    /// The sum of the CPU limits of the containers, computed like the sum of the requests.
     #[n(0)]
     pub cpu_limit_milli: i64,
     #[n(1)]
@@ -72,25 +72,25 @@ pub struct QuotaSpec {
     /// `spec.priorityClassName`.
     #[n(3)]
     pub priority_class: Name,
-    /// Whether it has `spec.activeDeadlineSeconds`.
+    /// Whether the pod has `spec.activeDeadlineSeconds`.
     #[n(4)]
     pub has_deadline: bool,
 }
 
-/// What a kubelet reads of a pod when it ranks pods for eviction and scores their processes for the OOM killer.
+/// The fields of a pod by which a kubelet ranks pods for eviction and scores their processes for the OOM killer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct KubeletSpec {
-    /// `status.qosClass`; worked out from the containers where the server has not set it.
+    /// `status.qosClass`; computed from the containers if the server has not set it.
     #[n(0)]
     pub qos: QosClass,
-    /// What it requests, in bytes, as its usage is compared with it: the overhead of its runtime class is added only to a
-    /// request that is not zero (component-helpers `GetResourceRequestQuantity`).
+    /// The memory request in bytes that is compared with the pod's usage. The overhead of the runtime class is added
+    /// only to a request that is not zero (component-helpers `GetResourceRequestQuantity`).
     #[n(1)]
     pub memory_request_bytes: i64,
     #[n(2)]
     pub ephemeral_request_bytes: i64,
-    /// Its containers, then its init containers, each in their order.
+    /// The pod's containers, then its init containers, each in their order.
     #[n(3)]
     pub containers: Box<[ContainerResources]>,
     /// The names of the volumes that hold data on the node's disk and count as the pod's: `emptyDir` (not in memory),
@@ -108,7 +108,7 @@ pub enum QosClass {
     #[default]
     #[n(1)]
     Burstable,
-    /// Nothing is requested and nothing is limited.
+    /// No container has requests or limits.
     #[n(2)]
     BestEffort,
 }
@@ -152,10 +152,10 @@ pub enum ContainerRole {
     #[default]
     #[n(0)]
     App,
-    /// An init container with `restartPolicy: Always`: runs beside the others.
+    /// An init container with `restartPolicy: Always`, which runs beside the others.
     #[n(1)]
     Sidecar,
-    /// Ends before the others start.
+    /// An init container that ends before the others start.
     #[n(2)]
     Init,
 }

@@ -7,12 +7,14 @@ pub fn parse_milli(text: &str) -> Option<i64> {
     parse(text, 3)
 }
 
-/// Parses a quantity into whole units, rounded up as upstream's `Value`; otherwise as [`parse_milli`].
+/// Parses a quantity into whole units, rounded up as upstream's `Value`. Apart from the unit it is like
+/// [`parse_milli`].
 pub fn parse_units(text: &str) -> Option<i64> {
     parse(text, 0)
 }
 
-/// An amount of a resource for people: cpu in thousandths as `250m` or `1.5`, bytes as `512Mi`, others as they are.
+/// Formats an amount of a resource for users: cpu in thousandths as `250m` or `1.5`, bytes as `512Mi`, others as they
+/// are.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
 pub fn amount(resource: &str, amount: i64) -> String {
     const MEBI: f64 = 1024.0 * 1024.0;
@@ -33,7 +35,7 @@ pub fn amount(resource: &str, amount: i64) -> String {
     }
 }
 
-/// A quantity times ten to the power of `places`, rounded up.
+/// Parses a quantity and multiplies it by ten to the power of `places`, rounded up.
 fn parse(text: &str, places: i32) -> Option<i64> {
     let digits =
         text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-'))).unwrap_or(text.len());
@@ -55,7 +57,8 @@ fn parse(text: &str, places: i32) -> Option<i64> {
     Some(if negative { -amount } else { amount })
 }
 
-/// `whole.fraction * 10^exponent`, rounded up. The point is moved in the text: no number is too long.
+/// Computes `whole.fraction * 10^exponent`, rounded up. Moves the decimal point in the text, so that no number is too
+/// long.
 fn decimal(whole: &str, fraction: &str, exponent: i32) -> i64 {
     let exponent = isize::try_from(exponent).expect("at most 33");
     let zeros = "0".repeat(exponent.unsigned_abs());
@@ -69,9 +72,9 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> i64 {
     units.saturating_add(i64::from(rest.bytes().any(|digit| digit != b'0')))
 }
 
-/// `whole.fraction * 1024^power * 10^places`, rounded up. What saturates on the way is beyond `i64` in the end too.
+/// Computes `whole.fraction * 1024^power * 10^places`, rounded up. If a step saturates, the result is beyond `i64` too.
 fn binary(whole: &str, fraction: &str, places: i32, power: u32) -> i64 {
-    // 10^18 leaves room for the power in i128; further digits make no difference in the result.
+    // 10^18 leaves room for the power in i128. Further digits do not change the result.
     let fraction = &fraction[..fraction.len().min(18)];
     let mantissa: i128 = format!("{whole}{fraction}").parse().unwrap_or(i128::MAX);
     let amount = mantissa.saturating_mul(1_i128 << (10 * power));
@@ -85,7 +88,7 @@ fn binary(whole: &str, fraction: &str, places: i32, power: u32) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// What a suffix multiplies by: a power of ten or of 1024.
+/// Factor of a suffix: a power of ten or of 1024.
 #[derive(Clone, Copy)]
 enum Scale {
     Decimal(i32),

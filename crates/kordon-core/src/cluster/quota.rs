@@ -1,4 +1,4 @@
-//! ResourceQuotas: what the pods of a namespace may use together, and what the API server counts of a pod.
+//! ResourceQuotas: what the pods of a namespace may use in total, and what the API server counts for each pod.
 
 use minicbor::{Decode, Encode};
 
@@ -19,10 +19,10 @@ pub struct Quota {
     pub key: Key,
     #[n(1)]
     pub version: Version,
-    /// `spec.scopes` and `spec.scopeSelector`: it counts the pods for which all of them hold.
+    /// `spec.scopes` and `spec.scopeSelector`: the quota counts the pods for which all of them hold.
     #[n(2)]
     pub scopes: Box<[QuotaScope]>,
-    /// Those of `status.hard` that pods use, by name.
+    /// The limits in `status.hard` on resources that pods use, by name.
     #[n(3)]
     pub limits: Box<[QuotaLimit]>,
 }
@@ -31,20 +31,20 @@ pub struct Quota {
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct QuotaLimit {
-    /// As the quota names it: `pods`, `requests.cpu`.
+    /// The resource's name in the quota: `pods`, `requests.cpu`.
     #[n(0)]
     pub resource: Name,
     #[n(1)]
     pub counts: QuotaCount,
-    /// `status.hard`: cpu in thousandths, others in their unit.
+    /// `status.hard`: cpu in thousandths, others in their own unit.
     #[n(2)]
     pub hard: i64,
-    /// `status.used`: what admission adds the next pod to.
+    /// `status.used`, to which admission adds the next pod.
     #[n(3)]
     pub used: i64,
 }
 
-/// What a limit counts of each pod.
+/// The amount that a limit counts for each pod.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum QuotaCount {
@@ -54,7 +54,7 @@ pub enum QuotaCount {
     /// `count/pods`: one, as long as the object exists.
     #[n(1)]
     Object,
-    /// `requests.X`, and `cpu`, `memory`, `ephemeral-storage` and `hugepages-X` alone.
+    /// `requests.X`, and `cpu`, `memory`, `ephemeral-storage` and `hugepages-X` without a prefix.
     #[n(2)]
     Request(#[n(0)] Name),
     /// `limits.X`.
@@ -62,29 +62,29 @@ pub enum QuotaCount {
     Limit(#[n(0)] Name),
 }
 
-/// A condition on pods.
+/// A condition that a quota sets on pods.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum QuotaScope {
-    /// `Terminating`, which means: with `spec.activeDeadlineSeconds`; or `NotTerminating`.
+    /// `Terminating` (true): pods with `spec.activeDeadlineSeconds`; or `NotTerminating` (false): pods without.
     #[n(0)]
     Deadline(#[n(0)] bool),
-    /// `BestEffort` or `NotBestEffort`.
+    /// `BestEffort` (true) or `NotBestEffort` (false).
     #[n(1)]
     BestEffort(#[n(0)] bool),
-    /// `PriorityClass`: the class of the pod is one of these, or (false) none of them.
+    /// `PriorityClass`: the pod's class is one of these (true), or none of them (false).
     #[n(2)]
     PriorityClassIn(#[n(0)] Box<[Name]>, #[n(1)] bool),
-    /// `PriorityClass`: the pod has a class, or (false) none.
+    /// `PriorityClass`: the pod has a class (true), or none (false).
     #[n(3)]
     HasPriorityClass(#[n(0)] bool),
-    /// A scope that is not known here.
+    /// A scope that kordon does not know.
     #[n(4)]
     Other(#[n(0)] Name),
 }
 
 impl Quota {
-    /// Whether it counts a pod; none if it has a scope that is not known here and the others hold.
+    /// Whether the quota counts a pod; none if kordon does not know one of its scopes and all others hold.
     pub fn counts(&self, pod: &Pod) -> Option<bool> {
         let holds: Vec<Option<bool>> = self.scopes.iter().map(|scope| scope.holds(pod)).collect();
         if holds.contains(&Some(false)) {
@@ -96,7 +96,7 @@ impl Quota {
 }
 
 impl QuotaCount {
-    /// What a resource of a quota counts of pods; none if it counts other objects.
+    /// Returns what a quota's limit on this resource counts; none if it does not count pods.
     pub fn of(resource: &str) -> Option<Self> {
         Some(match resource {
             "pods" => Self::Pod,
@@ -112,7 +112,7 @@ impl QuotaCount {
         })
     }
 
-    /// How much a pod uses that has not finished.
+    /// Returns how much of the limit a pod uses while it has not finished.
     pub fn charge(&self, pod: &Pod) -> i64 {
         let (requests, quota) = (&pod.resources.requests, &pod.resources.quota);
         match self {
@@ -135,7 +135,7 @@ impl QuotaCount {
         }
     }
 
-    /// An amount of it for people.
+    /// Formats an amount of this resource for users.
     pub fn amount(&self, amount: i64) -> String {
         match self {
             Self::Pod | Self::Object => amount.to_string(),
@@ -143,7 +143,7 @@ impl QuotaCount {
         }
     }
 
-    /// Whether its amounts are in thousandths.
+    /// Whether amounts of this resource are in thousandths.
     pub fn is_in_thousandths(&self) -> bool {
         match self {
             Self::Request(name) | Self::Limit(name) => **name == *"cpu",
@@ -153,7 +153,7 @@ impl QuotaCount {
 }
 
 impl QuotaScope {
-    /// Whether it holds for a pod (upstream `podMatchesScopeFunc`); none if the scope is not known here.
+    /// Whether the scope holds for a pod (upstream `podMatchesScopeFunc`); none if kordon does not know the scope.
     fn holds(&self, pod: &Pod) -> Option<bool> {
         let PodResources { quota: QuotaSpec { priority_class, has_deadline, .. }, kubelet, .. } =
             &*pod.resources;
@@ -166,7 +166,7 @@ impl QuotaScope {
         })
     }
 
-    /// A scope by name, with the operator and the values of its expression.
+    /// Parses a scope from its name, and the operator and values of its expression.
     pub fn parse(name: &str, operator: &str, values: Box<[Name]>) -> Self {
         match (name, operator) {
             ("Terminating", _) => Self::Deadline(true),

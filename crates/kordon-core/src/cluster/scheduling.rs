@@ -8,9 +8,9 @@ use super::{
     names::{Name, Namespace},
 };
 
-/// The part of a pod's spec that says where it may run. What it requests is in [`super::PodResources`].
+/// The part of a pod's spec that says where it may run. The pod's requests are in [`super::PodResources`].
 ///
-/// Equal for all pods of a workload, so it is shared; see [`super::Pod::scheduling`].
+/// It is equal for all pods of a workload, and so it is shared; see [`super::Pod::scheduling`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct SchedulingSpec {
@@ -32,42 +32,42 @@ pub struct SchedulingSpec {
     /// `spec.topologySpreadConstraints`.
     #[n(5)]
     pub spread: Box<[SpreadConstraint]>,
-    /// The `hostPort`s of its containers.
+    /// The `hostPort`s of the pod's containers.
     #[n(6)]
     pub host_ports: Box<[HostPort]>,
-    /// The images of its containers, one for each.
+    /// The images of the pod's containers, one for each.
     #[n(7)]
     pub images: Box<[Name]>,
-    /// The images of its init containers, one for each.
+    /// The images of the pod's init containers, one for each.
     #[n(8)]
     pub init_images: Box<[Name]>,
     /// Images mounted as volumes.
     #[n(9)]
     pub volume_images: Box<[Name]>,
-    /// Those of `spec.volumes` that can restrict it to nodes.
+    /// The volumes of `spec.volumes` that can restrict the pod to certain nodes.
     #[n(10)]
     pub volumes: Box<[PodVolume]>,
     /// Whether `spec.preemptionPolicy` is Never.
     #[n(11)]
     pub never_preempts: bool,
-    /// `spec.schedulingGates`: it waits until all are removed.
+    /// `spec.schedulingGates`: the pod waits until all are removed.
     #[n(12)]
     pub gates: Box<[Name]>,
     /// `spec.schedulerName`; empty for the default scheduler.
     #[n(13)]
     pub scheduler: Name,
-    /// Whether it has `spec.resourceClaims`.
+    /// Whether the pod has `spec.resourceClaims`.
     #[n(14)]
     pub claims_devices: bool,
 }
 
 impl SchedulingSpec {
-    /// Whether it has pod affinity or anti-affinity terms, which then matter to other pods too.
+    /// Whether the pod has pod affinity or anti-affinity terms. Such a pod also affects where other pods can run.
     pub fn has_pod_terms(&self) -> bool {
         !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
     }
 
-    /// Whether no other pod can make a node feasible for it.
+    /// Whether other pods can never make a node feasible for this pod.
     pub fn ignores_other_pods(&self) -> bool {
         !self.has_pod_terms() && self.spread.is_empty()
     }
@@ -77,15 +77,15 @@ impl SchedulingSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct NodeTerm {
-    /// Over the node's labels.
+    /// Requirements on the node's labels.
     #[n(0)]
     pub expressions: Box<[NodeRequirement]>,
-    /// Over the node's name (`matchFields`).
+    /// Requirements on the node's name (`matchFields`).
     #[n(1)]
     pub fields: Box<[NodeRequirement]>,
 }
 
-/// One requirement of a node.
+/// One requirement on a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct NodeRequirement {
@@ -95,13 +95,13 @@ pub struct NodeRequirement {
     pub operator: NodeOperator,
 }
 
-/// What a requirement says about a label's value.
+/// Condition of a requirement on a label's value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum NodeOperator {
     #[n(0)]
     In(#[n(0)] Box<[Name]>),
-    /// Also holds if the label is absent.
+    /// Holds also if the label is absent.
     #[n(1)]
     NotIn(#[n(0)] Box<[Name]>),
     #[n(2)]
@@ -120,7 +120,7 @@ pub enum NodeOperator {
 }
 
 impl NodeOperator {
-    /// Whether it holds for a label with this value.
+    /// Whether the condition holds for a label with this value.
     pub fn holds(&self, value: &str) -> bool {
         match self {
             Self::In(values) => values.iter().any(|known| *known == *value),
@@ -132,7 +132,7 @@ impl NodeOperator {
         }
     }
 
-    /// Whether it holds if the label is absent.
+    /// Whether the condition holds if the label is absent.
     pub fn holds_without(&self) -> bool {
         match self {
             Self::NotIn(_) | Self::DoesNotExist => true,
@@ -145,10 +145,10 @@ impl NodeOperator {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodTerms {
-    /// All must hold.
+    /// Required terms, all of which must hold.
     #[n(0)]
     pub required: Box<[PodTerm]>,
-    /// Each with its weight.
+    /// Preferred terms, each with its weight.
     #[n(1)]
     pub preferred: Box<[(i32, PodTerm)]>,
 }
@@ -168,10 +168,10 @@ impl PodTerms {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodTerm {
-    /// None selects no pod.
+    /// Selector of the pods; none selects no pod.
     #[n(0)]
     pub selector: Option<Selector>,
-    /// The namespaces of the pods. Without these and without `namespace_selector`: the pod's own namespace.
+    /// The namespaces of the pods. If this and `namespace_selector` are empty, the pod's own namespace counts.
     #[n(1)]
     pub namespaces: Box<[Namespace]>,
     /// Selects further namespaces by their labels.
@@ -193,7 +193,7 @@ pub struct SpreadConstraint {
     /// Whether `whenUnsatisfiable` is DoNotSchedule.
     #[n(2)]
     pub hard: bool,
-    /// None selects no pod.
+    /// Selector of the pods to spread; none selects no pod.
     #[n(3)]
     pub selector: Option<Selector>,
     /// Labels whose values the counted pods must share with the pod.
@@ -202,10 +202,10 @@ pub struct SpreadConstraint {
     /// With fewer domains than this, the global minimum is 0.
     #[n(5)]
     pub min_domains: i32,
-    /// Whether nodes that the pod's node affinity excludes are not counted.
+    /// Whether the count leaves out nodes that the pod's node affinity excludes.
     #[n(6)]
     pub honours_affinity: bool,
-    /// Whether nodes with taints that the pod does not tolerate are not counted.
+    /// Whether the count leaves out nodes with taints that the pod does not tolerate.
     #[n(7)]
     pub honours_taints: bool,
 }
@@ -214,7 +214,7 @@ pub struct SpreadConstraint {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct HostPort {
-    /// Empty: all addresses.
+    /// The address; empty for all addresses.
     #[n(0)]
     pub ip: Name,
     /// TCP, UDP or SCTP.
@@ -225,7 +225,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Whether the two cannot be used on one node.
+    /// Whether the two ports cannot be used on one node.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let everywhere = |port: &Self| port.ip.is_empty() || port.ip == "0.0.0.0";
         self.port == other.port
@@ -234,14 +234,15 @@ impl HostPort {
     }
 }
 
-/// A volume that can restrict a pod to nodes.
+/// A volume that can restrict a pod to certain nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum PodVolume {
     /// A PersistentVolumeClaim of the pod's namespace.
     #[n(0)]
     Claim(#[n(0)] Name),
-    /// A claim created for the pod, named `POD-VOLUME`, and the name of its StorageClass; empty for the default.
+    /// A claim created for the pod, named `POD-VOLUME`, and the name of its StorageClass, which is empty for the
+    /// default.
     #[n(1)]
     OwnClaim {
         #[n(0)]
@@ -260,7 +261,7 @@ pub enum PodVolume {
 pub struct Disk {
     #[n(0)]
     pub kind: DiskKind,
-    /// The identity of the disk, its parts joined.
+    /// The identity of the disk, joined from its parts.
     #[n(1)]
     pub id: Name,
     #[n(2)]
@@ -282,7 +283,8 @@ pub enum DiskKind {
 }
 
 impl Disk {
-    /// Whether the two cannot be on one node: the same disk, and not both read-only.
+    /// Whether the two disks cannot be on one node: they are the same disk, and not both read-only. Shared read-only
+    /// use does not exist for AWS Elastic Block Store.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let shared = self.kind != DiskKind::AwsElasticBlockStore && self.read_only && other.read_only;
         self.kind == other.kind && self.id == other.id && !shared

@@ -1,4 +1,4 @@
-//! Parts of a cluster's objects that can be read by themselves.
+//! Parts of a cluster's objects that can be read alone.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -16,21 +16,21 @@ use super::{
     workload::{NamespaceObject, Workload},
 };
 
-/// A part of a cluster's objects that can be read by itself: a whole kind, or some objects of it.
+/// A part of a cluster's objects that can be read alone: a whole kind, or some objects of it.
 ///
-/// A command states what it needs as scopes, and reads no more. What it has read completely,
-/// [`Cluster::knows`](super::Cluster::knows) tells: only there is an object that was not found known not to exist.
+/// A command states what it needs as scopes, and reads no more. [`Cluster::knows`](super::Cluster::knows) returns
+/// whether a scope was read completely. Only then does an object that was not found not exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     Nodes,
     NodesWith(Selector),
     Node(NodeName),
     Pods,
-    /// In one namespace, or in all.
+    /// Pods with these labels, in one namespace or (none) in all.
     PodsWith(Option<Namespace>, Selector),
     PodsOn(NodeName),
     Pod(Key),
-    /// Those that have succeeded or failed.
+    /// Pods that have succeeded or failed.
     FinishedPods,
     Budgets,
     BudgetsIn(Namespace),
@@ -50,9 +50,9 @@ pub enum Scope {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeRead {
     pub scope: Scope,
-    /// The version at which it was read.
+    /// The version at which the scope was read.
     pub version: Version,
-    /// The objects that it had; the namespace of those that have none is empty.
+    /// The keys of the objects that were found. The namespace of a cluster-scoped object is empty.
     pub found: Vec<Key>,
     pub by: ReadBy,
 }
@@ -62,12 +62,12 @@ pub struct ScopeRead {
 pub enum ReadBy {
     /// One request.
     Request,
-    /// The watch of the scope: it reports every later change.
+    /// The watch of the scope, which reports every later change.
     Watch,
 }
 
 impl Scope {
-    /// All objects of its kind.
+    /// Returns the scope of all objects of the same kind.
     pub fn whole(&self) -> Self {
         match self {
             Self::Nodes | Self::NodesWith(_) | Self::Node(_) => Self::Nodes,
@@ -83,7 +83,8 @@ impl Scope {
         }
     }
 
-    /// Whether the pods that this scope selects by their labels are all that another one selects, and maybe more.
+    /// Whether both scopes select pods by labels, and this one has every pod of the other, as far as the selectors
+    /// show.
     pub fn covers(&self, other: &Self) -> bool {
         let (Self::PodsWith(namespace, selector), Self::PodsWith(other_namespace, other)) = (self, other)
         else {
@@ -167,7 +168,7 @@ impl Scope {
 }
 
 impl ScopeRead {
-    /// The objects of a table in the scope that were not found and are not newer than the read.
+    /// Returns the objects of a table that are in the scope, were not found, and are not newer than the read.
     pub(super) fn gone<T: TableObject + PartialEq>(
         &self,
         table: &Table<T>,
@@ -182,7 +183,7 @@ impl ScopeRead {
 }
 
 impl Scope {
-    /// All objects of a kind; none of a kind that no command reads by itself.
+    /// The scope of all objects of a kind; none for a kind that no command reads alone.
     pub const fn all_of(kind: FeedKind) -> Option<Self> {
         match kind {
             FeedKind::Nodes => Some(Self::Nodes),
@@ -202,7 +203,7 @@ impl Scope {
         }
     }
 
-    /// The kind of its objects.
+    /// The kind of the scope's objects.
     pub const fn kind(&self) -> FeedKind {
         match self {
             Self::Nodes | Self::NodesWith(_) | Self::Node(_) => FeedKind::Nodes,
@@ -304,7 +305,7 @@ mod tests {
         read_by(ReadBy::Watch, &mut cluster, &pods, 9);
         let mut applied = Vec::new();
         cluster.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", "a"))), &mut applied);
-        // The answer to a request that was sent before; it has pods of other nodes too.
+        // The answer to a request that was sent before the deletion. It also has pods of other nodes.
         for pod in [pods[0].clone(), pod("elsewhere", "n2", 7)] {
             cluster.apply(Change::Pod(ObjectEvent::Prefetched(pod)), &mut applied);
         }

@@ -9,7 +9,7 @@ use super::{
     table::{TableObject, Version},
 };
 
-/// A Service, by its selector: the scheduler spreads its pods if they have no spread constraints.
+/// A Service with its selector. The scheduler spreads the selected pods that have no spread constraints of their own.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Service {
@@ -17,7 +17,7 @@ pub struct Service {
     pub key: Key,
     #[n(1)]
     pub version: Version,
-    /// `spec.selector`; an empty one selects no pod.
+    /// `spec.selector`. An empty one selects no pod.
     #[n(2)]
     pub selector: Box<[(Name, Name)]>,
 }

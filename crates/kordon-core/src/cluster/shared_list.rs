@@ -1,4 +1,4 @@
-//! Lists that many objects have in common.
+//! A list that many objects share.
 
 use std::{fmt, ops::Deref, sync::Arc};
 
@@ -6,13 +6,13 @@ use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
 
 use super::encoding::{self, EncodingContext};
 
-/// A list that is shared by the objects in which it is equal. It takes one word where it is a field, an `Arc<[T]>` takes two:
-/// there are several in each of 150,000 pods.
+/// A list that is shared by all objects in which it is equal. As a field it takes one word, where an `Arc<[T]>` takes
+/// two: each of 150,000 pods has several such fields.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SharedList<T>(Arc<Box<[T]>>);
 
 impl<T> SharedList<T> {
-    /// Whether both are one list. Those of two lists may still be equal.
+    /// Whether both are the same list in memory. Two different lists may still be equal.
     pub fn is_same_list(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -86,7 +86,7 @@ mod tests {
     fn it_takes_one_word_and_pods_fit_into_what_the_allocator_gives() {
         assert_eq!(size_of::<SharedList<u8>>(), size_of::<usize>());
         let counts = 2 * size_of::<usize>();
-        // mimalloc gives 160, 192, 224, 256, 320 bytes.
+        // mimalloc allocates blocks of 160, 192, 224, 256 and 320 bytes.
         assert!(size_of::<Pod>() + counts <= 224, "{}", size_of::<Pod>());
         assert!(size_of::<PodResources>() + counts <= 160, "{}", size_of::<PodResources>());
     }

@@ -1,9 +1,9 @@
-//! Look-ups in rising order of their keys, in one walk over sorted rows.
+//! Lookups in ascending order of keys, in one walk over sorted rows.
 
 use std::{cmp::Ordering, iter::Peekable};
 
-/// Rows sorted by key, walked through by look-ups whose keys rise. For thousands of nodes that is several times faster
-/// than a search for each.
+/// Rows sorted by key, for lookups whose keys ascend. For thousands of nodes this is several times faster than a search
+/// for each.
 pub struct SortedWalk<I: Iterator>(Peekable<I>);
 
 impl<'a, K: Ord + 'a, V, I: Iterator<Item = (&'a K, V)>> SortedWalk<I> {
@@ -11,7 +11,7 @@ impl<'a, K: Ord + 'a, V, I: Iterator<Item = (&'a K, V)>> SortedWalk<I> {
         Self(rows.into_iter().peekable())
     }
 
-    /// The row of this key, which is above the keys asked for before.
+    /// Returns the row of `key`, which must be above the keys of earlier calls.
     pub fn get(&mut self, key: &K) -> Option<V> {
         loop {
             match self.0.peek()?.0.cmp(key) {
@@ -22,7 +22,7 @@ impl<'a, K: Ord + 'a, V, I: Iterator<Item = (&'a K, V)>> SortedWalk<I> {
         }
     }
 
-    /// The same where it is mostly known that the next row is the one: then its key is not read.
+    /// Like [`SortedWalk::get`], but does not read the key of the next row if `is_known` recognizes its value.
     pub fn get_known(&mut self, key: &K, is_known: impl FnOnce(&V) -> bool) -> Option<V> {
         match self.0.peek() {
             Some((_, row)) if is_known(row) => self.0.next().map(|(_, row)| row),

@@ -22,28 +22,28 @@ pub struct Claim {
     pub uid: Uid,
     #[n(2)]
     pub version: Version,
-    /// `spec.volumeName`: the volume that it is or will be bound to; empty while there is none.
+    /// `spec.volumeName`: the volume that the claim is or will be bound to; empty while there is none.
     #[n(3)]
     pub volume: Name,
     /// Whether the binding is complete (annotation `pv.kubernetes.io/bind-completed`).
     #[n(4)]
     pub is_bound: bool,
-    /// Whether its volume was lost (`status.phase` Lost).
+    /// Whether the claim's volume was lost (`status.phase` Lost).
     #[n(5)]
     pub is_lost: bool,
-    /// Whether its deletion has started.
+    /// Whether the claim's deletion has started.
     #[n(6)]
     pub is_terminating: bool,
-    /// The name of its StorageClass; empty if it has none.
+    /// The name of the claim's StorageClass; empty if there is none.
     #[n(7)]
     pub class: Name,
     /// The node for which the scheduler requested a volume (`volume.kubernetes.io/selected-node`).
     #[n(8)]
     pub selected_node: Option<NodeName>,
-    /// The pod that it was created for, if any.
+    /// The pod for which the claim was created, if any.
     #[n(9)]
     pub owner: Option<Owner>,
-    /// Which volumes it accepts; none accepts all.
+    /// Selector of the volumes that the claim accepts; none accepts all.
     #[n(10)]
     pub selector: Option<Selector>,
     #[n(11)]
@@ -62,12 +62,12 @@ pub struct Volume {
     pub labels: Labels,
     #[n(3)]
     pub class: Name,
-    /// `spec.nodeAffinity`: nodes that match one of these terms can reach it; none if all nodes can.
+    /// `spec.nodeAffinity`: nodes that match one of these terms can reach the volume; none if all nodes can.
     #[n(4)]
     pub node_affinity: Option<Box<[NodeTerm]>>,
     #[n(5)]
     pub properties: VolumeProperties,
-    /// The claim that it is bound to or reserved for; the uid is empty if only the name is known.
+    /// The claim that the volume is bound to or reserved for; the uid is empty if only the name is known.
     #[n(6)]
     pub claim: Option<(Key, Uid)>,
     /// Whether `status.phase` is Available.
@@ -75,12 +75,12 @@ pub struct Volume {
     pub is_available: bool,
     #[n(8)]
     pub is_terminating: bool,
-    /// The CSI driver, and its handle of the volume.
+    /// The CSI driver, and the driver's handle of the volume.
     #[n(9)]
     pub handle: Option<(Name, Name)>,
 }
 
-/// Capacity, access modes and volume mode: of a volume, or as a claim requests them.
+/// Capacity, access modes and volume mode that a volume has or a claim requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct VolumeProperties {
@@ -88,7 +88,7 @@ pub struct VolumeProperties {
     pub bytes: i64,
     #[n(1)]
     pub modes: AccessModes,
-    /// Whether it is a raw block device, not a file system.
+    /// Whether the volume is a raw block device, not a file system.
     #[n(2)]
     pub is_block: bool,
 }
@@ -127,7 +127,7 @@ impl AccessModes {
         (self.read_write_once || self.read_write_once_pod) && !self.read_only_many && !self.read_write_many
     }
 
-    /// Whether all of the others are among these.
+    /// Whether all of `others` are among these modes.
     pub const fn cover(self, others: Self) -> bool {
         (self.read_write_once || !others.read_write_once)
             && (self.read_only_many || !others.read_only_many)
@@ -149,7 +149,7 @@ pub struct StorageClass {
     /// Whether `volumeBindingMode` is WaitForFirstConsumer.
     #[n(3)]
     pub waits_for_consumer: bool,
-    /// `allowedTopologies`: volumes can be created where one of these terms matches; empty for everywhere.
+    /// `allowedTopologies`: volumes can be created where one of these terms matches; empty for no restriction.
     #[n(4)]
     pub topologies: Box<[NodeTerm]>,
 }
@@ -169,7 +169,7 @@ pub struct CsiNode {
     pub name: NodeName,
     #[n(1)]
     pub version: Version,
-    /// By driver; drivers without a limit are omitted.
+    /// Number of volumes by driver; drivers without a limit are left out.
     #[n(2)]
     pub limits: Box<[(Name, i64)]>,
 }

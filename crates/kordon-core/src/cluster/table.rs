@@ -1,4 +1,4 @@
-//! The objects of one kind, kept up to date from its watch.
+//! All objects of one kind, updated from a watch.
 
 use std::{fmt, sync::Arc};
 
@@ -20,7 +20,7 @@ pub trait TableObject {
     fn key(&self) -> Self::Key;
     fn version(&self) -> Version;
 
-    /// Shares the parts in which this object equals its predecessor. Where nothing is worth it, nothing is done.
+    /// Shares the parts in which this object equals its predecessor. The default shares nothing.
     fn share_parts(&mut self, _predecessor: &Self) {}
 }
 
@@ -34,7 +34,7 @@ impl<T: TableObject> TableObject for &T {
     }
 }
 
-/// What a watch reported about one kind.
+/// A report of a watch about one kind.
 #[derive(Clone, Debug)]
 pub enum ObjectEvent<T: TableObject> {
     /// A list starts. Known objects stay until [`ObjectEvent::ListDone`].
@@ -43,14 +43,14 @@ pub enum ObjectEvent<T: TableObject> {
     Listed(T),
     /// The list is complete: known objects that it did not contain are gone.
     ListDone,
-    /// An object fetched ahead of the list; it is known, but does not count as listed.
+    /// An object fetched before the list. It is known, but does not count as listed.
     Prefetched(T),
-    /// Added or changed.
+    /// An object was added or changed.
     Applied(T),
     Deleted(T::Key),
 }
 
-/// An object before and after; one of the two is always there.
+/// An object before and after a change. At least one of the two is present.
 #[derive(Debug, PartialEq)]
 pub struct Delta<T> {
     pub old: Option<Arc<T>>,
@@ -58,7 +58,7 @@ pub struct Delta<T> {
 }
 
 impl<T> Delta<T> {
-    /// What `of` says of the object as it is, or as it was before it was deleted.
+    /// Returns what `of` reads from the object as it is now, or from its last state if it was deleted.
     pub fn any<'a, U: ?Sized>(&'a self, of: impl FnOnce(&'a T) -> &'a U) -> Option<&'a U> {
         self.new.as_deref().or(self.old.as_deref()).map(of)
     }
@@ -70,7 +70,7 @@ impl<T> Clone for Delta<T> {
     }
 }
 
-/// All objects of one kind, in order of their keys. Copies are cheap.
+/// All objects of one kind, sorted by key. Copies are cheap.
 #[derive(Clone, Debug)]
 pub struct Table<T: TableObject> {
     rows: CowMap<T::Key, Row<T>>,
@@ -103,27 +103,28 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.get(key).map(|row| &row.object)
     }
 
-    /// All objects, in order of their keys.
+    /// All objects, sorted by key.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<T>> + Clone {
         self.rows.values().map(|row| &row.object)
     }
 
-    /// The same with their keys, for walks that do not look into each object.
+    /// All objects with their keys, sorted by key, for walks that do not read every object.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (&T::Key, &Arc<T>)> + Clone {
         self.rows.iter().map(|(key, row)| (key, &row.object))
     }
 
-    /// The objects of a table that nobody needs any more: what copies of it have changed since is freed on the way.
+    /// Consumes the table and returns its objects, sorted by key. Rows that no copy of the table shares are freed on
+    /// the way.
     pub fn into_objects(self) -> impl Iterator<Item = Arc<T>> {
         self.rows.into_values().map(|row| row.object)
     }
 
-    /// The objects whose keys are not below `from`, in order.
+    /// The objects whose keys are not below `from`, sorted by key.
     pub fn iter_from<'a>(&'a self, from: &T::Key) -> impl Iterator<Item = &'a Arc<T>> + Clone + use<'a, T> {
         self.rows.iter_from(from).map(|(_, row)| &row.object)
     }
 
-    /// What has changed in a later copy of this table.
+    /// Calls `on_change` for each object that differs in a later copy of this table.
     pub fn changes(&self, later: &Self, mut on_change: impl FnMut(Delta<T>)) {
         let is_same = |one: &Row<T>, other: &Row<T>| Arc::ptr_eq(&one.object, &other.object);
         let object = |row: Option<&Row<T>>| row.map(|row| row.object.clone());
@@ -147,7 +148,7 @@ impl<T: TableObject + PartialEq> Table<T> {
 
     /// Applies an event and calls `on_change` for each object that it changed.
     ///
-    /// An object older than the known one is ignored: lists and prefetches may overtake each other.
+    /// An object older than the known one is ignored, because lists and prefetches may arrive in any order.
     pub fn apply(&mut self, event: ObjectEvent<T>, mut on_change: impl FnMut(Delta<T>)) {
         match event {
             ObjectEvent::ListStarted => self.epoch += 1,
@@ -163,7 +164,7 @@ impl<T: TableObject + PartialEq> Table<T> {
         }
     }
 
-    /// Changes an object in place of a watch that reports it changed; nothing if there is none under this key.
+    /// Changes an object as if its watch had reported the change. Does nothing if there is no object with this key.
     pub fn change(&mut self, key: &T::Key, change: impl FnOnce(&mut T), mut on_change: impl FnMut(Delta<T>))
     where
         T: Clone,

@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode};
 use super::{encoding::EncodingContext, names::Name};
 use kordon_time::ClusterTime;
 
-/// The key of the taint by which an operator says that a machine is off.
+/// The key of the taint with which an operator declares that a machine is off.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// One entry of a node's `spec.taints`.
@@ -20,20 +20,20 @@ pub struct Taint {
     pub value: Name,
     #[n(2)]
     pub effect: TaintEffect,
-    /// Written by the controller for NoExecute; `kubectl taint` does not write it.
+    /// When the taint was added. The controller writes it for NoExecute; `kubectl taint` does not.
     #[n(3)]
     pub time_added: Option<ClusterTime>,
 }
 
 impl Taint {
-    /// Whether key and effect are equal, which identifies a taint when it is added or removed (`Taint.MatchTaint`).
+    /// Whether the taint has this key and effect, which identify it when it is added or removed (`Taint.MatchTaint`).
     pub fn is(&self, key: &str, effect: TaintEffect) -> bool {
         self.effect == effect && self.key == *key
     }
 }
 
 impl fmt::Display for Taint {
-    /// As kubectl writes it: `key=value:effect`, or `key:effect` without a value.
+    /// Formats the taint as kubectl does: `key=value:effect`, or `key:effect` without a value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.value.is_empty() {
             write!(f, "{}:{}", self.key, self.effect)
@@ -54,7 +54,7 @@ pub enum TaintEffect {
     PreferNoSchedule,
     #[n(2)]
     NoExecute,
-    /// An unknown text; only a toleration of every effect matches it.
+    /// An unknown text. Only a toleration of every effect matches it.
     #[n(3)]
     Invalid,
 }
@@ -89,17 +89,17 @@ impl fmt::Display for TaintEffect {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Toleration {
-    /// Empty: every key.
+    /// The key of the tolerated taints; empty for every key.
     #[n(0)]
     pub key: Name,
     #[n(1)]
     pub operator: TolerationOperator,
     #[n(2)]
     pub value: Name,
-    /// None: every effect.
+    /// The effect of the tolerated taints; none for every effect.
     #[n(3)]
     pub effect: Option<TaintEffect>,
-    /// How long NoExecute is tolerated, in seconds; none is without limit, zero or less is not at all.
+    /// How long NoExecute is tolerated, in seconds. None is without limit; zero or less is not at all.
     #[n(4)]
     pub seconds: Option<i64>,
 }

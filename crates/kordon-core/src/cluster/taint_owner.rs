@@ -1,24 +1,24 @@
-//! Which component adds a taint to nodes, as far as its key shows.
+//! The component that adds a taint to nodes, as far as the taint's key shows.
 
 use super::taint::Taint;
 
 /// The owner of a taint, and what the taint says about the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaintOwner {
-    /// The component that adds and removes it.
+    /// The component that adds and removes the taint.
     pub name: &'static str,
-    /// Its meaning for the node, in a few words.
+    /// The meaning of the taint for the node, in a few words.
     pub meaning: &'static str,
 }
 
 impl TaintOwner {
-    /// The owner of a taint; none if the key is not a well-known one.
+    /// Returns the owner of a taint; none if the key is not well known.
     pub fn of(taint: &Taint) -> Option<Self> {
         let (_, name, meaning) = KNOWN.iter().find(|(pattern, ..)| pattern.matches(&taint.key))?;
         Some(Self { name, meaning })
     }
 
-    /// Whether it creates nodes for Pending pods.
+    /// Whether the owner creates nodes for Pending pods.
     pub fn is_autoscaler(self) -> bool {
         [AUTOSCALER, KARPENTER].contains(&self.name)
     }
@@ -44,7 +44,7 @@ const CLOUD: &str = "cloud controller manager";
 const AUTOSCALER: &str = "Cluster Autoscaler";
 const KARPENTER: &str = "Karpenter";
 
-/// The first match counts: single keys before their domains.
+/// Well-known taints. The first match counts, so single keys come before their domains.
 const KNOWN: [(Pattern, &str, &str); 29] = [
     (Pattern::Key("node.kubernetes.io/not-ready"), LIFECYCLE, "kubelet reports not ready"),
     (Pattern::Key("node.kubernetes.io/unreachable"), LIFECYCLE, "no heartbeat from its kubelet"),

@@ -6,13 +6,13 @@ use uuid::{Uuid, fmt::Hyphenated};
 
 use super::names::Name;
 
-/// An object's `metadata.uid`: a UUID, as API servers make them, in sixteen bytes, or any other text.
+/// An object's `metadata.uid`. A UUID, which API servers use, takes sixteen bytes; any other text is kept as it is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uid(Form);
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Form {
-    /// A UUID that is written in lower case with hyphens, so that it is written so again.
+    /// A UUID in lower case with hyphens, so that formatting it gives the same text again.
     Uuid(Uuid),
     Text(Name),
 }
@@ -22,7 +22,7 @@ impl Uid {
         matches!(&self.0, Form::Text(text) if text.is_empty())
     }
 
-    /// Calls `read` with the text, which is not allocated.
+    /// Calls `read` with the text, without an allocation.
     pub(super) fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         match &self.0 {
             Form::Uuid(uuid) => read(uuid.hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH])),

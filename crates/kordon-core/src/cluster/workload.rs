@@ -11,7 +11,8 @@ use super::{
     uid::Uid,
 };
 
-/// A ReplicaSet, Deployment, StatefulSet, ReplicationController, DaemonSet or Job, cut down to what plans read.
+/// A ReplicaSet, Deployment, StatefulSet, ReplicationController, DaemonSet or Job, cut down to the fields that plans
+/// read.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Workload {
@@ -23,15 +24,15 @@ pub struct Workload {
     pub uid: Uid,
     #[n(3)]
     pub version: Version,
-    /// `spec.replicas`; of a Job, `spec.parallelism`. None if the kind has none.
+    /// `spec.replicas`, or `spec.parallelism` of a Job. None if the kind has no such field.
     #[n(4)]
     pub replicas: Option<i32>,
-    /// `spec.selector`; read for DaemonSets.
+    /// `spec.selector`; only read for DaemonSets.
     #[n(5)]
     pub selector: Option<Selector>,
     #[n(6)]
     pub owner: Option<Owner>,
-    /// Of a Job: whether a replacement waits until the old pod is finished (`podReplacementPolicy: Failed`).
+    /// Whether a Job replaces a pod only after the old pod has finished (`podReplacementPolicy: Failed`).
     #[n(7)]
     pub replaces_only_failed: bool,
     #[n(8)]
@@ -48,7 +49,7 @@ pub enum WorkloadStage {
     /// A Job that is complete or has failed: it deletes the pods that still run.
     #[n(1)]
     Finished,
-    /// Its own deletion has started.
+    /// The deletion of the workload itself has started.
     #[n(2)]
     Deleting,
 }
