@@ -1,7 +1,7 @@
-//! Checks whether a shadowed controller acts as our settings predict.
+//! Checks whether a shadowed controller acts as kordon's settings predict.
 //!
-//! Its flags cannot always be read, and predictions from wrong flags are useless. Each flag is reported once per
-//! leader.
+//! The controller's flags cannot always be read, and predictions from wrong flags are useless. Each flag is reported
+//! once per leader.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ use super::{
 use crate::cluster::{NodeName, ZoneKey};
 use kordon_time::{Span, Timestamp};
 
-/// How far our observation may differ in time from the controller's: both have watches of their own.
+/// Maximum difference between the times at which kordon and the controller observe a change. Each has its own watches.
 const SLACK: Span = Span::from_secs(3);
 
-/// How a warning ends that the controller acts otherwise than our settings predict.
+/// End of each warning about a controller whose actions differ from what the settings predict.
 pub const WOULD_EXPLAIN: &str = "would explain it";
 
 /// What the audit has observed of the controller.
@@ -29,9 +29,9 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// A node became Unknown. Returns a warning if that was earlier or later than the grace period allows.
+    /// Checks a node that became Unknown. Returns a warning if that was earlier or later than the grace period allows.
     ///
-    /// Only heartbeats that we observed ourselves are judged.
+    /// Skips nodes whose last heartbeat kordon did not observe itself.
     pub fn on_unknown(
         &mut self,
         node: &NodeName,
@@ -65,7 +65,7 @@ impl Audit {
         })
     }
 
-    /// A node was tainted with a token. Returns a warning if the eviction rate did not allow it yet.
+    /// Checks a node that was tainted with a token. Returns a warning if the eviction rate did not allow it yet.
     pub fn on_taint(
         &mut self,
         node: &NodeName,
@@ -115,7 +115,7 @@ impl Audit {
         self.reported.iter().copied()
     }
 
-    /// A new controller has full buckets, and flags of its own.
+    /// Forgets all observations, because a new controller has full buckets and its own flags.
     pub fn restart(&mut self) {
         *self = Self::default();
     }

@@ -20,17 +20,17 @@ const QUARANTINE: Span = Span::from_secs(40);
 /// The reason of a pod that its kubelet evicted under resource pressure.
 const EVICTED: &str = "Evicted";
 
-/// The objects that the pod garbage collector has to look at, updated with every change: a pass with nothing to do is
-/// skipped.
+/// The objects that the pod garbage collector has to look at, updated with every change, so that passes with nothing to
+/// do can be skipped.
 #[derive(Clone, Debug)]
 pub struct Collector {
-    /// The time of a pass; the others are whole periods away.
+    /// Time of one pass. Every other pass is a whole number of periods away.
     tick: Timestamp,
     /// How well the times of the passes are known.
     certainty: Certainty,
     /// The earliest time of the next pass.
     not_before: Timestamp,
-    /// Names that pods are bound to and no node has.
+    /// Names of missing nodes: pods are bound to them, and no node has the name.
     missing: BTreeSet<NodeName>,
     /// When each name leaves quarantine. A node that comes back does not remove its name.
     quarantine: BTreeMap<NodeName, Timestamp>,
@@ -84,8 +84,8 @@ impl Collector {
         collector
     }
 
-    /// Something changed: what it leaves to do waits for the first pass from now on. A pass that is due already still
-    /// comes, and passes without work have been skipped.
+    /// Delays the work that a change causes to the first pass from `now` on. Earlier passes were skipped, because they
+    /// had no work. A pass that is already due still runs.
     pub fn on_change(&mut self, threshold: i32, now: Timestamp) {
         if self.next(threshold).is_none_or(|due| due > now) {
             self.not_before = self.not_before.max(now);
@@ -155,7 +155,7 @@ impl Collector {
             .map_or(0, |kept| self.finished.len().saturating_sub(kept))
     }
 
-    /// The next pass that may find something to do; none if none would.
+    /// Time of the next pass that may have work; none if no pass would.
     pub fn next(&self, threshold: i32) -> Option<Timestamp> {
         let earliest = self.not_before;
         let at_once =
@@ -165,13 +165,14 @@ impl Collector {
         Some(self.pass_at(due.max(earliest)))
     }
 
-    /// The first pass at or after this.
+    /// The first pass at or after `at`.
     fn pass_at(&self, at: Timestamp) -> Timestamp {
         let into = at.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos());
         if into == 0 { at } else { at + Span::from_nanos(PERIOD.as_nanos() - into) }
     }
 
-    /// Puts newly missing names into quarantine, and returns those that left it without a node.
+    /// Puts newly missing names into quarantine. Returns the names whose quarantine ended while their node was still
+    /// missing.
     fn update_quarantine(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<NodeName> {
         self.missing.retain(|node| cluster.load(node).pods > 0);
         let over = |until: &Timestamp| *until <= now;
@@ -182,7 +183,8 @@ impl Collector {
             }
             !over(until)
         });
-        // Counted from when the pass was due: the pass that ends the quarantine may be less late than this one.
+        // The quarantine starts when this pass was due, not at `now`. Otherwise a later pass that is less late than
+        // this one would find that the quarantine is not over yet.
         let pass = now - Span::from_nanos(now.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos()));
         for node in &self.missing {
             if !self.quarantine.contains_key(node) {

@@ -37,7 +37,8 @@ impl Engine {
                         record.restart_grace(HeartbeatSource::DisruptionEnd, now);
                     }
                     if self.out.has_recorded_no_execute(&node.name) {
-                        // A taint that the controller did not remove stays.
+                        // Drop the recorded change, which the controller did not make: the node's taints stay as they
+                        // are.
                         self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
                     }
                 }
@@ -49,7 +50,7 @@ impl Engine {
         self.report_uncertain(open);
     }
 
-    /// Stops all evictions and removes the NoExecute taints of every node, also those that others added.
+    /// Stops all evictions, and removes the controller's NoExecute taints from every node, even if others added them.
     fn enter_full_disruption(&mut self, cluster: &Cluster, now: Timestamp) {
         let text =
             "all zones down: evictions paused (master disruption mode), NoExecute taints removed".into();
@@ -96,6 +97,6 @@ impl Engine {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Changed {
     All,
-    /// Those whose state changed.
+    /// Only zones whose state changed.
     Only,
 }

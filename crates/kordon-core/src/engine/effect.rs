@@ -30,7 +30,8 @@ pub enum Write {
         conditions: Vec<UnknownCondition>,
         lease: LeaseCheck,
     },
-    /// Replace the node's taints: those in `remove` go, then those in `add` replace their namesakes or are appended.
+    /// Replace the node's taints: remove those in `remove`, and add those in `add`, each in place of a taint with the
+    /// same key and effect if there is one.
     SwapTaints { node: NodeName, uid: Uid, version: Version, add: Vec<Taint>, remove: Vec<Taint> },
     /// Patch the node's labels.
     SetLabels { node: NodeName, uid: Uid, version: Version, labels: Vec<(Name, Name)> },
@@ -58,7 +59,7 @@ impl Write {
         }
     }
 
-    /// The stable word for what it is.
+    /// Stable name of the kind of write.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::MarkUnknown { .. } => "markUnknown",
@@ -72,7 +73,7 @@ impl Write {
         }
     }
 
-    /// What it does, before the object: `taint`.
+    /// Verb of the write, to be followed by the object: `taint`.
     pub const fn verb(&self) -> &'static str {
         match self {
             Self::MarkUnknown { .. } | Self::MarkPodNotReady { .. } | Self::MarkPodLost { .. } => "mark",
@@ -85,7 +86,7 @@ impl Write {
         }
     }
 
-    /// The same in the past tense: `tainted`.
+    /// The verb in the past tense: `tainted`.
     pub const fn verb_past(&self) -> &'static str {
         match self {
             Self::MarkUnknown { .. } | Self::MarkPodNotReady { .. } | Self::MarkPodLost { .. } => "marked",
@@ -98,7 +99,7 @@ impl Write {
         }
     }
 
-    /// What it does, behind the object: `unreachable:NoExecute`.
+    /// What follows the object in the summary: `unreachable:NoExecute`.
     pub fn rest(&self) -> String {
         match self {
             Self::MarkUnknown { .. } => "Unknown".into(),
@@ -128,13 +129,13 @@ impl Write {
     }
 }
 
-/// Whether the node's Lease is read again right before the node becomes Unknown (docs/upstream/node-lifecycle.md#3.7):
-/// a watch that lags must not make nodes Unknown.
+/// Whether the node's Lease is read again right before the node becomes Unknown (docs/upstream/node-lifecycle.md#3.7),
+/// so that a lagging watch does not make nodes Unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseCheck {
     Skip,
-    /// A Lease of another version means that the watch lags: nothing is written. No version: no Lease was known. A
-    /// Lease that has been deleted does not stop the write.
+    /// The version of the Lease that the watch has reported; none if it has reported no Lease. If the live Lease has
+    /// another version, the watch lags and nothing is written. A deleted Lease does not stop the write.
     Version(Option<Version>),
 }
 
@@ -152,8 +153,8 @@ pub enum Deletion {
     Collected { fail: bool, disruption_target: bool, node: NodeCheck },
 }
 
-/// Whether the pod's node is asked for once more right before the pod is removed (docs/upstream/neighbours.md#1): a watch
-/// that lags must not make orphans.
+/// Whether the pod's node is read again right before the pod is removed (docs/upstream/neighbours.md#1), so that a
+/// lagging watch does not make orphans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeCheck {
     Skip,
@@ -222,7 +223,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The stable word.
+    /// Stable name of the outcome.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Done => "done",

@@ -22,12 +22,12 @@ pub struct Evictor {
     timer_source: TimerSource,
     /// The NoExecute taints, by node; nodes without any are left out.
     tainted: BTreeMap<NodeName, Arc<[Taint]>>,
-    /// By pod name and not by uid, as upstream: a successor of the same name inherits the timer
+    /// Timers by pod name, not by uid, as upstream. A later pod of the same name inherits the timer
     /// (docs/upstream/node-lifecycle.md#12.36).
     timers: CowMap<Key, Timer>,
     /// The running timers, by the time when they fire.
     by_time: CowMap<(Timestamp, Key), ()>,
-    /// The requested deletions that are not answered, with the time when each was due.
+    /// Requested deletions without an outcome yet, each with the time at which it was due.
     requested: BTreeMap<Key, Timestamp>,
 }
 
@@ -37,7 +37,7 @@ enum Timer {
     Running(Running),
     /// The deletion was recorded and not written (dry-run): the shadowed controller may still delete the pod.
     Overdue(Running),
-    /// The pod was deleted; refuses later timers until it is cancelled, up to 1.32
+    /// The pod was deleted. Up to 1.32 the entry refuses later timers until it is cancelled
     /// (docs/upstream/node-lifecycle.md#7.8).
     Tombstone,
 }
@@ -51,23 +51,24 @@ struct Running {
     why: Why,
 }
 
-/// Whose timers these are, which decides when they start.
+/// Owner of the timers, which decides when they start.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum TimerSource {
-    /// Ours: they start when an event is processed, regardless of the taint's timeAdded.
+    /// kordon is the controller: timers start when an event is processed, regardless of the taint's timeAdded.
     #[default]
     Controller,
-    /// Another controller's: they started when the taint was added. It has run since `started`.
+    /// Another controller owns the timers, and started them when the taint was added. That controller has run since
+    /// `started`.
     Shadow { started: Option<Timestamp> },
 }
 
 /// How the engine learned of a node's taints.
 #[derive(Clone, Copy, Debug)]
 pub enum TaintSource<'a> {
-    /// The node changed while the watches were live. It had these NoExecute taints before: any other was added now,
-    /// whatever its timeAdded says.
+    /// The node changed while the watches were live. `before` are its NoExecute taints before the change. Any other
+    /// taint was added now, whatever its timeAdded says.
     Live { before: &'a [Taint] },
-    /// They may have been there for some time.
+    /// The taints may have been there for some time.
     Found,
 }
 
@@ -76,14 +77,14 @@ pub enum TaintSource<'a> {
 pub enum Tolerance<'a> {
     NotTolerated(&'a Taint),
     Forever,
-    /// The shortest time that a toleration gives.
+    /// The pod tolerates the taints for `span`, the shortest time that a matching toleration gives.
     For {
         span: Span,
         taint: &'a Taint,
     },
 }
 
-/// What the evictor decides by, and where its effects go.
+/// Input of the evictor's decisions, and the outbox for its effects.
 pub struct Context<'a> {
     pub cluster: &'a Cluster,
     pub rules: &'a ControllerRules,
@@ -99,7 +100,7 @@ struct TolerationStart {
 }
 
 impl TolerationStart {
-    /// Since when the taint counts.
+    /// Cause that says since when the taint counts.
     fn why(self, taint: &Taint) -> Why {
         Cause::Tainted { key: taint.key.clone(), since: self.at, certainty: self.certainty }.into()
     }
@@ -156,7 +157,7 @@ impl Evictor {
         }
     }
 
-    /// Cancels the timers of a node's pods; also those that outlived an older node of the same name.
+    /// Cancels the timers of a node's pods, including timers that outlived an older node of the same name.
     fn on_taints_gone(&mut self, node: &NodeName, context: &mut Context<'_>) {
         let was_tainted = self.tainted.remove(node).is_some();
         if was_tainted || !self.timers.is_empty() {
@@ -207,14 +208,14 @@ impl Evictor {
         }
     }
 
-    /// The deletion was recorded and not written: it stays overdue until it is observed or cancelled.
+    /// Keeps a deletion that was recorded and not written as overdue, until it is observed or cancelled.
     fn overdue(&mut self, pod: &Key, running: Running) {
         self.timers.insert(pod.clone(), Timer::Overdue(running));
     }
 
-    /// The recorded deletion was observed.
+    /// Handles a pod that became Terminating: if its deletion was recorded, it has now been observed.
     fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
-        // Only a recorded deletion is overdue.
+        // A timer is overdue only after its deletion was recorded.
         if out.has_recorded()
             && let Some(Timer::Overdue(_)) = self.timers.get(pod)
         {
@@ -223,17 +224,17 @@ impl Evictor {
         out.forget_deletion(pod);
     }
 
-    /// The deletion was recorded and not written (dry-run): see [`Timer::Overdue`].
+    /// Handles a deletion that was recorded and not written (dry-run): see [`Timer::Overdue`].
     pub fn on_recorded(&mut self, pod: &Key, at: Timestamp, why: Why) {
         self.overdue(pod, Running { created: at, fires: at, certainty: Certainty::Observed, why });
     }
 
-    /// The deletion was written: returns when it was due.
+    /// Handles a deletion that was written. Returns when it was due.
     pub fn on_deleted(&mut self, pod: &Key) -> Option<Timestamp> {
         self.requested.remove(pod)
     }
 
-    /// The deletion failed: upstream frees the key, and the next relevant event decides again.
+    /// Handles a failed deletion. As upstream, it frees the pod's entry, and the next relevant event decides again.
     pub fn on_failed(&mut self, pod: &Key) {
         self.requested.remove(pod);
         if let Some(Timer::Tombstone) = self.timers.get(pod) {
@@ -248,7 +249,8 @@ impl Evictor {
         }
     }
 
-    /// The controller was paused since then and goes on now: timers that it did not start before start now.
+    /// Resumes after the controller was paused since `paused_since`. Timers created during the pause start now, because
+    /// the controller did not start them then.
     pub fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
         let started = self.timers.iter().filter_map(|(key, timer)| match timer {
             Timer::Running(running) if running.created > paused_since => Some((key.clone(), running.clone())),
@@ -265,7 +267,7 @@ impl Evictor {
         }
     }
 
-    /// A copy for a forecast: there overdue deletions happen at once.
+    /// Returns a copy for a forecast, in which overdue deletions happen at once.
     pub fn forecast_copy(&self) -> Self {
         let mut copy = Self { requested: BTreeMap::new(), ..self.clone() };
         for (key, timer) in self.timers.iter() {
@@ -277,7 +279,7 @@ impl Evictor {
         copy
     }
 
-    /// Every pod on a tainted node, Terminating pods left out.
+    /// Pending evictions of all pods on tainted nodes, Terminating pods left out.
     pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending: Vec<PendingEviction> = Vec::new();
         for (key, timer) in self.timers.iter() {
@@ -292,7 +294,7 @@ impl Evictor {
         pending
     }
 
-    /// The same for the pods of one node.
+    /// Pending evictions of the pods on one node, Terminating pods left out.
     pub fn pending_on(&self, cluster: &Cluster, node: &NodeName) -> Vec<PendingEviction> {
         let taints = self.tainted.get(node);
         let of = |pod: &Arc<Pod>| match self.timers.get(&pod.key) {
@@ -314,14 +316,15 @@ impl Evictor {
                 return LeavingPods { any: true, expiry: Expiry::At(running.fires) };
             }
             if self.requested.contains_key(&pod.key) {
-                // It becomes overdue if its deletion is only recorded.
+                // The timer becomes overdue if the deletion is only recorded.
                 expiry = Expiry::AnyTime;
             }
         }
         LeavingPods { any: false, expiry }
     }
 
-    /// Upstream `processPodOnNode`; the taints are never empty.
+    /// Schedules or cancels a pod's eviction, by how the pod tolerates its node's taints (upstream `processPodOnNode`).
+    /// There must be at least one taint.
     fn decide(
         &mut self,
         pod: &Pod,
@@ -342,7 +345,7 @@ impl Evictor {
         }
     }
 
-    /// A timer that fires at once, in place of the pod's running one.
+    /// Replaces the pod's timer with one that fires at once.
     fn evict_now(&mut self, pod: &Pod, taint: &Taint, start: TolerationStart, context: &mut Context<'_>) {
         let cause = Cause::NotTolerated { taint: taint.key.clone() };
         self.replace(&pod.key, cause.clone(), context);
@@ -351,8 +354,8 @@ impl Evictor {
         self.add(&pod.key, Running { created, fires, certainty: start.certainty, why });
     }
 
-    /// A timer that fires when the pod has tolerated the taint for this long. A timer that was started earlier keeps
-    /// its time (docs/upstream/node-lifecycle.md#12.32).
+    /// Starts a timer that fires when the pod has tolerated the taint for `span`. A timer that was started earlier
+    /// keeps its time (docs/upstream/node-lifecycle.md#12.32).
     fn evict_after(
         &mut self,
         span: Span,
@@ -398,7 +401,7 @@ impl Evictor {
         let Some(added) = taint.time_added else {
             return TolerationStart { at: now, certainty: Certainty::AtLatest };
         };
-        // For a pod created after the taint, or a controller started after both, the time starts there.
+        // The time starts when the taint was added, the pod was created or the controller started, whichever is last.
         let theirs = context.cluster.local(added.max(pod.created));
         let at = started.map_or(theirs, |started| theirs.max(started)).min(now);
         TolerationStart { at, certainty: Certainty::Estimated }
@@ -442,7 +445,7 @@ impl Evictor {
         context.out.forget_deletion(pod);
     }
 
-    /// Ends a timer that is replaced at once: with upstream's event, without a notice.
+    /// Cancels a timer that is replaced at once. Records upstream's event, but sends no notice.
     fn replace(&mut self, pod: &Key, cause: Cause, context: &mut Context<'_>) {
         if let Some(Timer::Running(running)) = self.timers.remove(pod) {
             self.by_time.remove(&(running.fires, pod.clone()));
@@ -468,7 +471,7 @@ impl Context<'_> {
     }
 }
 
-/// A pod whose timer runs.
+/// The pending eviction of a pod with a timer.
 fn due_at(pod: &Pod, running: &Running) -> PendingEviction {
     PendingEviction {
         pod: pod.key.clone(),
@@ -479,7 +482,8 @@ fn due_at(pod: &Pod, running: &Running) -> PendingEviction {
     }
 }
 
-/// A pod that tolerates its node's taints without a time limit; none if it does not.
+/// The pending eviction of a pod that tolerates its node's taints without a time limit, which is never due; none for
+/// other pods.
 fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
     (tolerance(&pod.tolerations, taints) == Tolerance::Forever).then(|| PendingEviction {
         pod: pod.key.clone(),
@@ -495,7 +499,8 @@ pub fn no_execute(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
 }
 
-/// Finds for every taint the first toleration that matches; the shortest time of these counts.
+/// Returns how a pod with these tolerations tolerates the taints. For each taint the first matching toleration counts,
+/// and of these the shortest time.
 pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Tolerance<'a> {
     let mut shortest: Option<(i64, &Taint)> = None;
     for taint in taints {

@@ -23,7 +23,8 @@ pub struct NodeHealth {
     /// When a pass *noticed* the last heartbeat: upstream's probeTimestamp.
     pub probe: Timestamp,
     pub heartbeat_source: HeartbeatSource,
-    /// The last heartbeat apart from renewals of the Lease, or the creation of the node, and when it was.
+    /// Source and time of the last heartbeat other than a Lease renewal. Without one, the node's creation or the
+    /// controller's start.
     posted: (HeartbeatSource, Timestamp),
     pub certainty: Certainty,
     /// When a pass noticed the last change of readiness.
@@ -33,8 +34,8 @@ pub struct NodeHealth {
     /// The Lease last accepted as newer; a status post drops it (docs/upstream/node-lifecycle.md#12.3).
     lease: Option<Arc<Lease>>,
     zone: NodeZone,
-    /// The node as a pass read it last, if it was Ready and had none of the controller's taints: until it changes, a pass reads
-    /// its heartbeats only.
+    /// Node object of the last pass, if the node was Ready and had none of the controller's taints. While the object is
+    /// unchanged, a pass reads only its heartbeats.
     calm: Option<Arc<Node>>,
     /// Whether the kubelet never posted the node's status: then the startup grace period applies.
     pub never_posted: bool,
@@ -69,7 +70,7 @@ impl NodeAssessment {
         self.observed == ready && self.current == Some(ready) && !self.pods_to_retry
     }
 
-    /// That of a node that is Ready, where nothing is left to do.
+    /// The assessment of a Ready node for which nothing is left to do.
     fn healthy(is_renewed: bool) -> Self {
         Self {
             observed: ConditionStatus::True,
@@ -83,7 +84,7 @@ impl NodeAssessment {
 }
 
 impl NodeHealth {
-    /// The health of a newly registered node. Without a Ready condition the grace period starts at its creation.
+    /// The health of a newly registered node. Without a Ready condition the grace period starts at the node's creation.
     pub fn first_seen(node: &Node, clock: ClusterClock, now: Timestamp) -> Self {
         let posted = node.ready().and_then(|ready| ready.last_heartbeat).map(|at| clock.local(at).min(now));
         match node.ready() {
@@ -114,8 +115,8 @@ impl NodeHealth {
         }
     }
 
-    /// The health as a controller that has watched the node before would have it: probeTimestamp is taken from what the
-    /// kubelet last wrote.
+    /// Estimates the health that a controller already watching the node would have. probeTimestamp is the time of the
+    /// kubelet's last write to the node status or the Lease.
     pub fn estimated(node: &Node, lease: Option<&Arc<Lease>>, clock: ClusterClock, now: Timestamp) -> Self {
         let local = |time| clock.local(time).min(now);
         let mut record = Self::fresh(node, HeartbeatSource::Created, local(node.created));
@@ -133,7 +134,7 @@ impl NodeHealth {
         record
     }
 
-    /// Takes the Lease as a heartbeat of the age that it states: after the watches were down.
+    /// Counts the Lease as a heartbeat at its renewTime. Used after the watches were down.
     pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, clock: ClusterClock, now: Timestamp) {
         let Some(lease) = lease else { return };
         if let Some(renewed) = lease.renewed
@@ -144,30 +145,30 @@ impl NodeHealth {
         self.lease = Some(lease.clone());
     }
 
-    /// The Lease counts as new when the next pass reads it.
+    /// Drops the saved Lease, so that the next pass counts the Lease as renewed.
     pub fn forget_lease(&mut self) {
         self.lease = None;
     }
 
-    /// Starts a new grace period, for this reason.
+    /// Starts a new grace period at `now`, for the given reason.
     pub fn restart_grace(&mut self, reason: HeartbeatSource, now: Timestamp) {
         (self.probe, self.heartbeat_source, self.certainty) = (now, reason, Certainty::Observed);
         self.ready_transition = now;
     }
 
-    /// Takes over the node's conditions after the controller wrote them.
+    /// Takes over the node's conditions from the node object.
     pub fn adopt(&mut self, node: &Node, now: Timestamp) {
         self.conditions = node.conditions.clone();
         self.ready_transition = now;
         self.calm = None;
     }
 
-    /// Whether this very object is the Lease last accepted as newer.
+    /// Whether `lease` is the same object as the saved Lease.
     pub fn has_saved(&self, lease: &Arc<Lease>) -> bool {
         self.lease.as_ref().is_some_and(|saved| Arc::ptr_eq(saved, lease))
     }
 
-    /// Whether a pass found this very object Ready and without taints of the controller.
+    /// Whether a pass found this same node object Ready and without taints of the controller.
     pub fn is_calm(&self, node: &Node) -> bool {
         self.calm.as_deref().is_some_and(|calm| std::ptr::eq(calm, node))
     }
@@ -186,7 +187,8 @@ impl NodeHealth {
         }
     }
 
-    /// Why the controller finds the node silent, or will. Its Lease was last renewed at `renewed`, if it has one.
+    /// Explains why the controller finds the node silent, now or later. `renewed` is the last renewal of the node's
+    /// Lease.
     pub fn why(&self, settings: &Settings, renewed: Option<Timestamp>) -> Why {
         let (flag, span) = self.grace_flag(settings);
         let (source, at) = renewed.map_or(self.posted, |at| (HeartbeatSource::Lease, at));
@@ -202,14 +204,14 @@ impl NodeHealth {
         (!self.assumed_alive).then(|| self.probe + self.grace(settings))
     }
 
-    /// Records the heartbeat that the passes would have noticed which left out this node, if it is assumed alive.
+    /// Records the heartbeat that skipped passes would have noticed, if the node is assumed alive.
     pub fn keep_alive(&mut self, last_pass: Timestamp) {
         if self.assumed_alive {
             self.record_heartbeat(HeartbeatSource::Lease, last_pass);
         }
     }
 
-    /// Records a heartbeat, and returns whether it is later than the last one.
+    /// Records a heartbeat if it is later than the last one, and returns whether it is.
     pub fn record_heartbeat(&mut self, source: HeartbeatSource, at: Timestamp) -> bool {
         let later = at > self.probe;
         if later {
@@ -223,7 +225,7 @@ impl NodeHealth {
 
     /// The node's zone.
     pub fn zone(&mut self, node: &Node) -> &NodeZone {
-        // A pass that finds a node calm has read its zone.
+        // A calm node's zone is up to date: the pass that found the node calm has read it.
         if !self.is_calm(node) {
             self.zone.refresh(node);
         }
@@ -245,7 +247,7 @@ impl NodeHealth {
     }
 }
 
-/// What a pass reads of a node.
+/// The objects and clocks from which a pass assesses one node.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'a> {
     pub node: &'a Arc<Node>,
@@ -301,14 +303,14 @@ pub fn update(
 
 /// Steps A to C. Returns whether there was a heartbeat since the last pass.
 fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Option<&Condition>) -> bool {
-    // The Lease is compared with the one saved before the status post, which drops the saved one.
+    // Compare the Lease first, because reading the status can drop the saved Lease.
     let newer = newer_lease(record, reading);
     let is_posted = read_status(record, reading.node, ready, reading.now);
     take_renewal(record, newer, reading.now);
     is_posted || newer.is_some()
 }
 
-/// Step C: takes a Lease that was renewed as a heartbeat.
+/// Step C: counts a renewed Lease as a heartbeat. A node that is assumed alive always has a heartbeat.
 fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, now: Timestamp) {
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
@@ -320,8 +322,8 @@ fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, now: Timest
     }
 }
 
-/// Step D.2: the conditions to write for a silent node, which then count as written; none if its Ready is Unknown
-/// already. Conditions are written only together with Ready: such a node keeps its other conditions
+/// Step D.2: returns the conditions to write for a silent node, and counts them as written. None if Ready is already
+/// Unknown: conditions are written only together with Ready, so such a node keeps its other conditions
 /// (docs/upstream/node-lifecycle.md#12.4).
 fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownCondition>> {
     let Reading { node, lease, clock, now, .. } = reading;
@@ -335,7 +337,7 @@ fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownC
     Some(unknown)
 }
 
-/// Steps A and B: reads the node's own status. Returns whether the kubelet posted it since.
+/// Steps A and B: reads the node's own status. Returns whether the kubelet posted it since the last pass.
 fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, now: Timestamp) -> bool {
     let Some(ready) = ready else {
         record.conditions = node.conditions.clone();
@@ -361,20 +363,21 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
     true
 }
 
-/// Step C: the Lease, if it was renewed since the saved one. One without renewTime is never newer.
+/// Step C: returns the Lease if none is saved, or if its renewTime is later than that of the saved Lease. A missing
+/// renewTime is never later.
 fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<Lease>> {
     reading.lease.filter(|lease| {
         let is_newer = |saved: &Arc<Lease>| {
             saved.renewed.zip(lease.renewed).is_some_and(|(saved, renewed)| saved < renewed)
         };
-        // Most are the same object, which then need not be read.
+        // Usually the Lease is the saved object itself, and need not be read.
         !record.has_saved(lease) && record.lease.as_ref().is_none_or(is_newer)
     })
 }
 
-/// The new conditions of a silent node. Those that are Unknown already stay as they are.
+/// Returns the new conditions of a silent node. Conditions that are already Unknown are left out.
 fn unknown_conditions(node: &Node, now: ClusterTime) -> Vec<UnknownCondition> {
-    // All conditions of a node share them.
+    // Reason and message, created once for all conditions of the node.
     let never =
         LazyCell::new(|| ["NodeStatusNeverUpdated", "Kubelet never posted node status."].map(Name::from));
     let stopped =
@@ -396,7 +399,7 @@ fn unknown_conditions(node: &Node, now: ClusterTime) -> Vec<UnknownCondition> {
     VOUCHED.into_iter().filter_map(rewrite).collect()
 }
 
-/// The node's conditions after these became Unknown.
+/// Returns the node's conditions after those in `unknown` became Unknown. Conditions that the node lacks are appended.
 pub fn rewritten(node: &Node, unknown: &[UnknownCondition]) -> Arc<[Condition]> {
     let as_condition = |unknown: &UnknownCondition| Condition {
         kind: unknown.kind.clone(),

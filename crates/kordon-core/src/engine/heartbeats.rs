@@ -1,20 +1,20 @@
-//! The renewals of each node's Lease as they arrive: the last heartbeat, the node's own renewal interval, and from when
-//! on a node without another heartbeat counts as late or silent.
+//! The renewals of each node's Lease as they arrive: the last heartbeat, the node's own renewal interval, and the times
+//! after which a node without another heartbeat is late and silent.
 
 use super::WatchHealth;
 use crate::cluster::{Cluster, Delta, Lease, NodeName, cow_map::CowMap};
 use kordon_time::{ClusterClock, Span, Timestamp};
 
-/// Renewals remembered for each node.
+/// Number of renewal intervals kept for each node.
 pub const KEPT: usize = 12;
 
-/// How many intervals make a node's renewal interval known.
+/// Number of observed intervals from which a node's own renewal interval is known.
 const KNOWN_FROM: usize = 3;
 
-/// The renewal interval of a kubelet whose Lease does not tell: the default (docs/upstream/node-lifecycle.md#1.5).
+/// Renewal interval of a kubelet by default (docs/upstream/node-lifecycle.md#1.5), for a Lease without a duration.
 const DEFAULT_INTERVAL: Span = Span::from_secs(10);
 
-/// How old news can be that arrives while the watches are live. What seems older was written by a clock that differs.
+/// Maximum age of a change that arrives over a live watch. If a change seems older, the clock that wrote it is off.
 pub const LIVE_LAG: Span = Span::from_secs(3);
 
 /// The last renewals of each node's Lease.
@@ -23,24 +23,24 @@ pub struct Heartbeats {
     by_node: CowMap<NodeName, Renewals>,
 }
 
-/// The last renewal of one node's Lease, and the intervals between the last ones, oldest first; in tenths of a second,
-/// so that 5,000 nodes take little.
+/// The last renewal of one node's Lease, and the intervals between the last renewals, oldest first. The intervals are
+/// kept in tenths of a second, to save memory with 5,000 nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
-    /// Whether the node would be late sooner than before the Lease changed last.
+    /// Whether the node becomes late earlier than before its Lease last changed.
     is_hastened: bool,
-    /// The node's own renewal interval: the median of its last ones, or a quarter of the Lease's duration until that is known.
+    /// The node's own renewal interval: the median of the kept intervals, or a quarter of the Lease's duration while
+    /// too few intervals are known.
     interval: Span,
 }
 
-/// The last heartbeat of a node, and what follows if it is the last one.
+/// The last heartbeat of a node, and when the node becomes late and silent if no other heartbeat arrives.
 ///
-/// Whatever is predicted from silence begins with a silent node, for every node by this rule: a node is *late* when one
-/// and a half of its own renewal intervals have passed without a heartbeat, and *silent* when three have, or half of its
-/// grace period.
+/// Every prediction from silence uses this one rule: a node is *late* after one and a half of its own renewal intervals
+/// without a heartbeat, and *silent* after three intervals or half of its grace period, whichever comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// Whether the heartbeat is a renewal of the node's Lease.
@@ -73,7 +73,7 @@ impl Silence {
     }
 }
 
-/// A node of this interval is late after so long without a heartbeat, unless it counts as silent sooner.
+/// Time without a heartbeat after which a node with this renewal interval is late, unless it is silent earlier.
 fn late_after(interval: Span) -> Span {
     half(interval * 3)
 }
@@ -82,8 +82,8 @@ fn half(span: Span) -> Span {
     Span::from_nanos(span.as_nanos() / 2)
 }
 
-/// When a time that was written was, if we learn of it now: never in the future, and not long ago if the watches are
-/// live and would have reported it. With that, a clock that differs from the one that was measured does no harm.
+/// Corrects a time that another component wrote and that arrives now. The result is never in the future, and at most
+/// `LIVE_LAG` ago if the watches are live. This limits the harm of a clock that differs from the measured one.
 pub fn arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp {
     match health {
         WatchHealth::Live => at.max(now - LIVE_LAG).min(now),
@@ -92,7 +92,7 @@ pub fn arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp 
 }
 
 impl Heartbeats {
-    /// The renewals that the Leases show when the engine starts.
+    /// Reads the last renewal of every Lease, when the engine starts.
     pub fn read(&mut self, cluster: &Cluster, now: Timestamp) {
         for lease in cluster.leases().iter() {
             if let Some(renewed) = lease.renewed {
@@ -101,7 +101,7 @@ impl Heartbeats {
         }
     }
 
-    /// A Lease changed; `health` is that of the watches.
+    /// Handles a changed Lease. `health` is the health of the watches.
     pub fn on_lease(
         &mut self,
         delta: &Delta<Lease>,
@@ -122,7 +122,7 @@ impl Heartbeats {
         let last = arrived(clock.local(renewed), health, now);
         let renewals = self.by_node.entry(new.node.clone(), || Renewals::new(last));
         let late_from = renewals.late_from();
-        // Otherwise upstream does not take it for a renewal either.
+        // As upstream, only a later renewTime counts as a renewal.
         if before < renewed {
             renewals.last = last;
             renewals.push(renewed.since(before));
@@ -131,25 +131,25 @@ impl Heartbeats {
         renewals.is_hastened = renewals.late_from() < late_from;
     }
 
-    /// The node renewed its Lease then.
+    /// Records that the node renewed its Lease at `at`.
     pub fn record(&mut self, node: &NodeName, at: Timestamp) {
         self.renewals(node, at);
     }
 
-    /// The same, with what the Lease says of its next renewal.
+    /// Records a renewal, and updates the node's interval from the Lease.
     fn record_lease(&mut self, lease: &Lease, at: Timestamp) {
         self.renewals(&lease.node, at).update_interval(lease);
     }
 
-    /// The renewals of a node, whose last was then.
+    /// Sets the last renewal of a node, and returns the node's renewals.
     fn renewals(&mut self, node: &NodeName, last: Timestamp) -> &mut Renewals {
         let renewals = self.by_node.entry(node.clone(), || Renewals::new(last));
         (renewals.last, renewals.is_hastened) = (last, true);
         renewals
     }
 
-    /// Whether the node would be late sooner than before its Lease changed last: its renewals follow each other faster. Most
-    /// are late later with each renewal.
+    /// Whether the node becomes late earlier than before its Lease last changed, because its renewals follow each other
+    /// faster. Normally each renewal postpones that time.
     pub fn is_hastened(&self, node: &NodeName) -> bool {
         self.of(node).is_some_and(|renewals| renewals.is_hastened)
     }
@@ -176,7 +176,7 @@ impl Heartbeats {
     }
 }
 
-/// The renewal interval of a node that is known by its Lease alone.
+/// Renewal interval of a node, estimated from its Lease alone: a quarter of the Lease's duration, at least 1 s.
 pub(super) fn interval_of(lease: Option<&Lease>) -> Span {
     lease
         .and_then(|lease| lease.duration)
@@ -189,7 +189,7 @@ impl Renewals {
         Self { last, tenths: [0; KEPT], len: 0, is_hastened: true, interval: DEFAULT_INTERVAL }
     }
 
-    /// From when on the node is late, whatever its grace period.
+    /// Time after which the node is late, regardless of its grace period.
     fn late_from(&self) -> Timestamp {
         self.last + late_after(self.interval)
     }
@@ -246,7 +246,7 @@ mod tests {
         Some(Arc::new(Lease { node: NODE.into(), renewed, duration, ..Lease::default() }))
     }
 
-    /// The heartbeats after renewals at these seconds, each seen at once.
+    /// The heartbeats after renewals at these seconds, each observed without delay.
     fn after(renewals: &[i64]) -> Heartbeats {
         let mut beats = Heartbeats::default();
         let mut old = None;

@@ -23,12 +23,12 @@ use crate::cluster::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The eviction status of the nodes.
+/// Eviction statuses of the nodes, and the deletion rounds in progress. A deletion round deletes all pods of a node.
 #[derive(Clone, Debug, Default)]
 pub struct Legacy {
     /// Upstream's nodeEvictionMap: every node object, from its add event on.
     status: BTreeMap<NodeName, EvictionStatus>,
-    /// The deletion rounds in progress: the pods of each node that are not answered.
+    /// By node, the pods of its deletion round whose write has no outcome yet.
     rounds: BTreeMap<NodeName, BTreeSet<Key>>,
 }
 
@@ -60,8 +60,8 @@ impl fmt::Display for EvictionStatus {
 }
 
 impl Legacy {
-    /// A node object was added: its eviction status is unmarked again, also where an older node of the same name
-    /// was evicted (docs/upstream/node-lifecycle.md#12.11).
+    /// Registers an added node object as unmarked, even if an older node of the same name was evicted
+    /// (docs/upstream/node-lifecycle.md#12.11).
     pub fn register(&mut self, node: &NodeName) {
         self.status.insert(node.clone(), EvictionStatus::Unmarked);
     }
@@ -81,14 +81,14 @@ impl Legacy {
         self.status.get_mut(node).map(|known| std::mem::replace(known, status)).unwrap_or_default()
     }
 
-    /// A pod of a round is answered. Returns whether that was the last one.
+    /// Removes a pod from its node's deletion round. Returns whether it was the last pod of the round.
     fn finish_pod(&mut self, node: &NodeName, pod: &Key) -> bool {
         let Some(round) = self.rounds.get_mut(node) else { return false };
         round.remove(pod);
         round.is_empty() && self.rounds.remove(node).is_some()
     }
 
-    /// A copy for a forecast: there requested deletions are done.
+    /// Returns a copy for a forecast, which assumes that requested deletions are done.
     pub fn forecast_copy(&self) -> Self {
         Self { status: self.status.clone(), rounds: BTreeMap::new() }
     }
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// The same. For a shadow, nodes with pods marked NodeLost are evicted.
+    /// Registers every node. A shadow registers nodes with pods marked NodeLost as evicted.
     pub(super) fn register_all(&mut self, cluster: &Cluster) {
         self.register_nodes(cluster);
         if self.rules.profile == Profile::Legacy && self.shadow.is_some() {
@@ -123,8 +123,9 @@ impl Engine {
         }
     }
 
-    /// Deletes these pods of a node, or queues the node for that, once it has not been ready for the timeout (upstream
-    /// `processNoTaintBaseEviction`).
+    /// Evicts `pods` from a node that has not been ready for longer than the timeout (upstream
+    /// `processNoTaintBaseEviction`): deletes them if the node was evicted before, and queues the node otherwise.
+    /// Cancels the eviction of a ready node.
     ///
     /// With Ready=Unknown the timeout starts at the last heartbeat, with Ready=False at the transition.
     pub(super) fn evict_after_timeout<'a>(
@@ -152,7 +153,7 @@ impl Engine {
         self.ensure_zone(node, now).queue.add(&node.name, &node.uid, now);
     }
 
-    /// When the eviction timeout of a node starts, and why; none if it does not.
+    /// When the eviction timeout of a node starts, and why; none if Ready is neither Unknown nor False.
     fn timeout_start(
         &self,
         record: &NodeHealth,
@@ -214,7 +215,7 @@ impl Engine {
         timeout().map(|(_, why)| why).unwrap_or_default()
     }
 
-    /// Deletes all pods of a node; it counts as evicted unless a deletion fails.
+    /// Deletes all pods of a node and marks the node evicted. A failed deletion reverts that.
     fn start_round(
         &mut self,
         cluster: &Cluster,
@@ -230,7 +231,7 @@ impl Engine {
             self.finish_round(cluster, &entry.node);
             return;
         }
-        // A round that marks no pod NodeLost cannot be observed.
+        // A shadow cannot observe a deletion round that marks no pod NodeLost.
         let shows = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.reason != *NODE_LOST);
         if let Some(shadow) = self.shadow.as_mut().filter(|_| requested.iter().any(shows)) {
             shadow.expect_turn(&entry.node, zone, now);
@@ -244,8 +245,8 @@ impl Engine {
         }
     }
 
-    /// Marks a node's pods NodeLost and deletes them, except those of DaemonSets and Terminating ones (upstream
-    /// `DeletePods`). Returns the pods for which a write was requested.
+    /// Marks pods of a node NodeLost and deletes them; pods of DaemonSets and Terminating pods are only marked
+    /// (upstream `DeletePods`). Returns the pods for which a write was requested.
     fn delete_pods<'a>(
         &mut self,
         cluster: &Cluster,
@@ -274,14 +275,14 @@ impl Engine {
         requested
     }
 
-    /// Marks a pod NodeLost, unless it is. Returns whether the write was requested.
+    /// Marks a pod NodeLost, unless it is marked already. Returns whether the write was requested.
     fn mark_lost(&mut self, pod: &Pod, node: &NodeName, why: &Why, now: Timestamp) -> bool {
         let (key, uid, version) = (pod.key.clone(), pod.uid.clone(), pod.version);
         let write = Write::MarkPodLost { pod: key, uid, version, node: node.clone() };
         pod.reason != *NODE_LOST && self.out.propose(write, why.clone(), now)
     }
 
-    /// Deletes a pod, marked NodeLost before. Returns whether the write was requested.
+    /// Deletes a pod, which is first marked NodeLost if it is not marked yet. Returns whether the write was requested.
     fn delete_pod(&mut self, pod: &Pod, node: &NodeName, why: &Why, now: Timestamp) -> bool {
         let (key, uid) = (pod.key.clone(), pod.uid.clone());
         let deletion = Deletion::WithNode { mark_lost: (pod.reason != *NODE_LOST).then_some(pod.version) };
@@ -309,15 +310,15 @@ impl Engine {
         self.out.propose_event(event, now);
     }
 
-    /// A pod of a node that is being evicted is answered.
+    /// Handles a finished write to a pod of a node that is being evicted.
     pub(super) fn on_pod_evicted(&mut self, cluster: &Cluster, node: &NodeName, pod: &Key) {
         if self.legacy.finish_pod(node, pod) {
             self.finish_round(cluster, node);
         }
     }
 
-    /// A pod of a node that is being evicted could not be marked or deleted: the node waits again. Outside a round the
-    /// next pass tries again.
+    /// Handles a failed write to a pod of a node that is being evicted: the node waits again. Outside a deletion round,
+    /// the next pass tries again.
     pub(super) fn on_pod_not_evicted(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         if self.legacy.rounds.remove(node).is_some() {
             self.legacy.set(node, EvictionStatus::ToBeEvicted);
@@ -326,13 +327,13 @@ impl Engine {
         }
     }
 
-    /// The shadowed controller did not start the predicted round: the node still waits.
+    /// Reverts a predicted deletion round that the shadowed controller did not start: the node still waits.
     pub(super) fn revert_round(&mut self, cluster: &Cluster, node: &NodeName) {
         self.legacy.set(node, EvictionStatus::ToBeEvicted);
         self.forget_round(cluster, node);
     }
 
-    /// Lets recorded writes to a node's pods be requested again.
+    /// Forgets a node's deletion round and the recorded writes to its pods, so that they can be requested again.
     fn forget_round(&mut self, cluster: &Cluster, node: &NodeName) {
         self.legacy.rounds.remove(node);
         for pod in cluster.pods_on(node) {
@@ -341,7 +342,7 @@ impl Engine {
         }
     }
 
-    /// Observes the shadowed controller: a pod that it marked NodeLost shows that it was the node's turn.
+    /// Observes a pod that the shadowed controller marked NodeLost, which shows that its node's turn came.
     pub(super) fn observe_lost(&mut self, cluster: &Cluster, delta: &Delta<Pod>, now: Timestamp) {
         let is_lost = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.reason == *NODE_LOST);
         let by_another = self.shadow.is_some() && self.rules.profile == Profile::Legacy;
@@ -367,12 +368,12 @@ impl Engine {
         }
     }
 
-    /// The pods of nodes that are not ready, with the first pass at which their eviction is due.
+    /// Pending evictions of the pods on nodes that are not ready, due at the first pass after the timeout.
     pub(super) fn pending_on_nodes(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         cluster.nodes().iter().flat_map(|node| self.pending_on_node(cluster, node)).collect()
     }
 
-    /// The same for one node.
+    /// Pending evictions of the pods on one node; none if the node is ready.
     pub(super) fn pending_on_node(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return Vec::new() };
         let Some(record) = self.records.get(&node.name) else { return Vec::new() };
@@ -389,7 +390,7 @@ impl Engine {
         cluster.pods_on(&node.name).filter(|pod| pod.termination.is_none()).map(of).collect()
     }
 
-    /// The first pass after this, as far as passes are known; for the past, the limit itself.
+    /// Returns the first pass after `limit`, or `limit` itself if it is more than a period before the next pass.
     fn pass_after(&self, limit: Timestamp) -> Timestamp {
         let period = (self.settings.node_monitor_period.value + super::PASS_TAKES).as_nanos();
         let behind = limit.since(self.next_pass).as_nanos();
@@ -404,8 +405,8 @@ impl Engine {
 /// Whether a DaemonSet of the pod's namespace selects it; the owner reference does not count
 /// (docs/upstream/node-lifecycle.md#12.39).
 ///
-/// An invalid selector of any DaemonSet there makes upstream's look-up fail, and no DaemonSet selects the pod. If
-/// DaemonSets are not watched, the owner reference decides.
+/// An invalid selector of any DaemonSet in the namespace makes upstream's lookup fail, so that no DaemonSet selects the
+/// pod. If DaemonSets are not watched, the owner reference decides.
 fn is_daemon(cluster: &Cluster, pod: &Pod) -> bool {
     let sets = cluster.workloads(WorkloadKind::DaemonSet);
     if !cluster.knows(&Scope::Workloads(WorkloadKind::DaemonSet)) {

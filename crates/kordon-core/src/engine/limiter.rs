@@ -8,7 +8,7 @@ const BURST: f64 = 1.0;
 /// Allows evictions at a rate, or none at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limiter {
-    /// Refuses always. Upstream's claims that its rate is 1: see [`Limiter::swap`].
+    /// Refuses always. Upstream's stopped limiter claims rate 1: see [`Limiter::swap`].
     Never,
     Bucket(Bucket),
 }
@@ -36,14 +36,14 @@ impl Limiter {
         }
     }
 
-    /// Takes the token that another controller is known to have taken.
+    /// Empties the bucket, after another controller is known to have taken the token.
     pub fn drain(&mut self, now: Timestamp) {
         if let Self::Bucket(bucket) = self {
             (bucket.tokens, bucket.last) = (0.0, now);
         }
     }
 
-    /// Like [`Limiter::drain`], for the latest of several times given in any order.
+    /// Like [`Limiter::drain`], but for several times given in any order: the latest one counts.
     pub fn drain_since(&mut self, at: Timestamp) {
         if let Self::Bucket(bucket) = self
             && (bucket.tokens > 0.0 || bucket.last < at)

@@ -13,12 +13,12 @@ use kordon_time::Span;
 /// In a dry run, recorded effects count as written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
-    /// By zone; a dropped zone keeps its row, as upstream keeps its series.
+    /// Values by zone. A dropped zone keeps its row, as upstream keeps its series.
     pub zones: BTreeMap<ZoneKey, ZoneMetrics>,
     /// `taint_eviction_controller_pod_deletions_total`.
     pub pod_deletions: u64,
-    /// `taint_eviction_controller_pod_deletion_duration_seconds`: from when a deletion was due to when it was done. In
-    /// seconds; upstream multiplies them by 10⁹ by mistake before 1.38.
+    /// `taint_eviction_controller_pod_deletion_duration_seconds`: the time from when a deletion was due until it was
+    /// done, in seconds. Before 1.38 upstream multiplies it by 10⁹ by mistake.
     pub pod_deletion_delay: Histogram,
 }
 
@@ -81,7 +81,7 @@ impl Metrics {
 /// Counts spans by their length.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// The number of spans up to each of [`Histogram::BOUNDS`] and above the one before.
+    /// Number of spans by bucket: up to each of [`Histogram::BOUNDS`] and above the bound before.
     pub counts: [u64; Histogram::BOUNDS.len()],
     /// The number of all spans, those above the last bound included.
     pub count: u64,

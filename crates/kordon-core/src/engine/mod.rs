@@ -67,12 +67,12 @@ use pass_scope::PassScope;
 use shadow::Shadow;
 use zone::{PresentNodes, Zone};
 
-/// How often upstream's tainting loop runs (`NodeEvictionPeriod`).
+/// Period of upstream's tainting loop (`NodeEvictionPeriod`).
 const TAINTING_PERIOD: Span = Span::from_millis(100);
-/// The offset of the tainting loop from the first pass: half a period.
+/// Offset of the tainting loop's ticks from the first pass: half of the loop's period.
 const TAINTING_PHASE: Span = Span::from_millis(50);
-/// The duration of a pass. Upstream's period starts at the end of a pass, so a grace period that is a multiple of it
-/// ends just before a pass.
+/// Assumed duration of a pass. Upstream starts the next period at the end of a pass, so a grace period that is a
+/// multiple of the period ends just before a pass.
 pub const PASS_TAKES: Span = Span::from_millis(1);
 
 /// The node lifecycle controller as a state machine without clock or IO.
@@ -80,9 +80,10 @@ pub const PASS_TAKES: Span = Span::from_millis(1);
 /// # Contract
 /// - Apply each change to the [`Cluster`] first, then pass the [`Applied`] to [`Engine::handle_change`].
 /// - After every `handle_*`, call [`Engine::poll_effect`] and [`Engine::poll_notice`] until they are empty, then call
-///   [`Engine::handle_timeout`] at [`Engine::poll_timeout`]. Earlier calls of it do nothing.
+///   [`Engine::handle_timeout`] at [`Engine::poll_timeout`]. Earlier calls of `handle_timeout` do nothing.
 /// - `now` never goes backwards. Every effect is answered by one [`Engine::handle_outcome`].
-/// - What an effect changes in the cluster comes back as a change, like the changes of other components.
+/// - A change that an effect makes in the cluster arrives as a change of the watch, like the changes of other
+///   components.
 ///
 /// Equal inputs give equal outputs. Three things are random upstream and are inputs here: the time of the first pass,
 /// the order in which a pass handles the nodes ([`Engine::set_order`]; by default by name), and how many nodes are
@@ -95,12 +96,12 @@ pub struct Engine {
     /// Health by node; kept when the node object is deleted (docs/upstream/node-lifecycle.md#2.1).
     records: CowMap<NodeName, NodeHealth>,
     heartbeats: Heartbeats,
-    /// When the controller started, as far as is known.
+    /// Start of the controller; none if unknown.
     controller_started: Option<Timestamp>,
     /// The nodes that a pass has registered (upstream `knownNodeSet`).
     registered: BTreeSet<NodeName>,
-    /// Whether nodes were added, deleted or moved between zones, or zones were dropped, since the last pass: only then
-    /// does a pass classify nodes.
+    /// Whether nodes were added, deleted or relabelled, or zones added or dropped, since the last pass. A pass
+    /// classifies nodes only then.
     nodes_changed: bool,
     zones: BTreeMap<ZoneKey, Zone>,
     present: PresentNodes,
@@ -109,23 +110,23 @@ pub struct Engine {
     /// None if the pod garbage collector does not run.
     collector: Option<Collector>,
     metrics: Metrics,
-    /// Nodes whose NoExecute taint is requested and not answered, with the zone in which each counts.
+    /// Nodes whose NoExecute taint is requested and has no outcome yet, each with the zone whose metrics count it.
     tainting: BTreeMap<NodeName, ZoneKey>,
-    /// Nodes that are being marked Unknown, with the version on which that was decided: as long as it is the newest that is
-    /// known, the mark is on its way, and their NoExecute taint waits for it.
+    /// Nodes that are being marked Unknown, each with the node version that the decision was based on. While that
+    /// version is the newest one known, the write is on its way, and the node's NoExecute taint waits for it.
     marking: BTreeMap<NodeName, Version>,
     out: Outbox,
     next_pass: Timestamp,
-    /// A tick of the tainting loop; the others are whole periods away.
+    /// Time of one tick of the tainting loop. Every other tick is a whole number of periods away.
     tainting_tick: Timestamp,
     last_tainting: Option<Timestamp>,
     /// The nodes that a pass handles first, in this order.
     order: Vec<NodeName>,
-    /// How many nodes of each zone are tainted just before its state next changes.
+    /// Number of nodes by zone that are tainted just before the zone's state next changes.
     tainted_mid_pass: BTreeMap<ZoneKey, usize>,
-    /// What a forecast cannot predict, not yet polled.
+    /// Uncertain taints waiting to be polled; only forecasts have them.
     uncertain: VecDeque<UncertainTaints>,
-    /// Of a forecast, not yet polled.
+    /// Queue events waiting to be polled; only forecasts have them.
     queue_events: VecDeque<QueueEvent>,
     scope: PassScope,
     watch_health: WatchHealth,
@@ -137,7 +138,7 @@ pub struct Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchHealth {
     Live,
-    /// The watches have been silent or broken since then.
+    /// The watches have been silent or broken since `since`.
     Disconnected {
         since: Timestamp,
     },
@@ -150,9 +151,9 @@ pub enum Confidence {
     Live,
     /// The watches are live, but no Lease shows whether a controller is active: the engine assumes one.
     Assumed,
-    /// The watches are down: what happened since then is unknown.
+    /// The watches have been down since `since`. Later changes are unknown.
     Disconnected { since: Timestamp },
-    /// No controller manager has renewed its Lease since then: nothing happens until one does.
+    /// No controller manager has renewed its Lease since `since`. Nothing happens until one does.
     NoController { since: Timestamp },
 }
 
@@ -167,7 +168,8 @@ impl Confidence {
 }
 
 impl Engine {
-    /// Starts as upstream does: every node gets a new grace period. The first pass is at `first_pass`.
+    /// Creates an engine that is the controller. As at upstream's start, every node gets a new grace period. The first
+    /// pass is at `first_pass`.
     pub fn start(settings: Settings, cluster: &Cluster, first_pass: Timestamp, now: Timestamp) -> Self {
         let mut engine = Self::new(settings, first_pass, TimerSource::Controller, None);
         engine.controller_started = Some(now);
@@ -184,8 +186,8 @@ impl Engine {
         engine
     }
 
-    /// Starts as the shadow of a running controller. The engine estimates probeTimestamps from what kubelets wrote,
-    /// eviction timers from the taints' timeAdded, and limiters from the last taints of each zone.
+    /// Creates an engine that shadows a running controller. It estimates probeTimestamps from the times that kubelets
+    /// wrote, eviction timers from the taints' timeAdded, and limiters from the last taints of each zone.
     pub fn attach(settings: Settings, cluster: &Cluster, now: Timestamp) -> Self {
         Self::attach_with(Outbox::default(), settings, cluster, now)
     }
@@ -212,8 +214,8 @@ impl Engine {
         engine
     }
 
-    /// Reads once more what a shadow estimated from the cluster's times, after their clock was measured. Does nothing
-    /// for the controller itself, which reads none.
+    /// Repeats the estimates of a shadow, after the offset of the cluster's clock was measured. Does nothing if the
+    /// engine is the controller, which estimates nothing.
     pub fn attach_again(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.shadow.is_none() {
             return;
@@ -263,7 +265,7 @@ impl Engine {
         &self.settings
     }
 
-    /// From now on the live Lease is read again before a node becomes Unknown, as upstream does from 1.37.
+    /// Makes the engine read the live Lease again before it marks a node Unknown, as upstream does from 1.37.
     pub fn reread_leases(&mut self) {
         self.rules.rereads_lease = true;
     }
@@ -273,7 +275,7 @@ impl Engine {
         self.order = order;
     }
 
-    /// Handles what a change did to the cluster, after it was applied.
+    /// Handles a change after it was applied to `cluster`.
     pub fn handle_change(&mut self, cluster: &Cluster, applied: &Applied, now: Timestamp) {
         match applied {
             Applied::Node(delta) => self.on_node(cluster, delta, now),
@@ -304,7 +306,7 @@ impl Engine {
         }
     }
 
-    /// Does what is due. A call before anything is due does nothing.
+    /// Does the work that is due: evictions, garbage collection, tainting and the pass. Does nothing if nothing is due.
     pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
         self.evict_due(cluster, now);
         if self.acts() && self.collecting_due().is_some_and(|due| due <= now) {
@@ -324,7 +326,7 @@ impl Engine {
             let next_pass = ended + PASS_TAKES + self.settings.node_monitor_period.value;
             self.next_pass = next_pass.max(now + PASS_TAKES);
             if self.next_tick(now) == now {
-                // The tainting loop ran at this very moment; its next tick is after the pass.
+                // A tick of the tainting loop at the start of the pass counts as run. The next tick is after the pass.
                 self.last_tainting = Some(now);
             }
             if self.watch_health == WatchHealth::Live {
@@ -340,7 +342,8 @@ impl Engine {
         }
     }
 
-    /// Handles a change of the watches of nodes and leases. While they are down, node states are frozen.
+    /// Handles a change in the health of the watches of nodes and Leases. Node states are frozen while the watches are
+    /// down.
     pub fn handle_watch_health(&mut self, cluster: &Cluster, health: WatchHealth, now: Timestamp) {
         let before = std::mem::replace(&mut self.watch_health, health);
         match (before, health) {
@@ -383,7 +386,7 @@ impl Engine {
         self.next_pass <= now
     }
 
-    /// The flags with whose values the shadowed controller's behaviour does not fit; each leader is judged by itself.
+    /// Flags whose values contradict the shadowed controller's behaviour. A new leader starts with none.
     pub fn contradicted_flags(&self) -> Vec<&'static str> {
         self.shadow.as_ref().map_or_else(Vec::new, |shadow| shadow.contradicted_flags().collect())
     }
@@ -414,12 +417,13 @@ impl Engine {
         })
     }
 
-    /// How far the controller is with a node; none until a pass has registered it.
+    /// Returns how far the controller is in evicting a node; none until a pass has registered the node.
     pub fn node_stage(&self, node: &Node) -> Option<NodeStage> {
         self.records.contains_key(&node.name).then(|| self.stage(node))
     }
 
-    /// The last heartbeat of a node, and from when on it counts as late or silent without another one.
+    /// Returns the last heartbeat of a node, and the times after which the node is late and silent without another
+    /// heartbeat.
     pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
         let (renewals, record) = (self.heartbeats.of(&node.name), self.records.get(&node.name));
         self.silence_by(cluster, node, renewals, record)
@@ -461,13 +465,15 @@ impl Engine {
         nodes.filter(|node| is_silent(node)).map(|node| node.name.clone()).collect()
     }
 
-    /// The nodes that no renewal of a Lease is known of: their last heartbeat is in their status, by the cluster's clock.
+    /// Returns the nodes without a known Lease renewal. Their last heartbeat is in the node status, by the cluster's
+    /// clock.
     pub fn without_renewals<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Arc<Node>> {
         let mut renewals = SortedWalk::new(self.heartbeats.all());
         cluster.nodes().iter().filter(move |node| renewals.get(&node.name).is_none())
     }
 
-    /// When each node that renews a Lease is late at the soonest, unless it renews it again; by name.
+    /// Returns for each node that renews a Lease the earliest time at which it can be late if it does not renew again.
+    /// Sorted by node name.
     pub fn late_times(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
         let Settings { node_monitor_grace_period, node_startup_grace_period, .. } = &self.settings;
         let grace = node_monitor_grace_period.value.min(node_startup_grace_period.value);
@@ -480,17 +486,17 @@ impl Engine {
         &self.heartbeats
     }
 
-    /// When the controller started, as far as is known: then every node got a new grace period.
+    /// Start of the controller, at which every node got a new grace period; none if unknown.
     pub fn controller_started(&self) -> Option<Timestamp> {
         self.controller_started
     }
 
-    /// Why the controller finds the node silent, or will.
+    /// Explains why the controller finds the node silent, now or later; none until a pass has registered the node.
     pub fn why_silent(&self, node: &NodeName) -> Option<Why> {
         self.records.get(node).map(|record| record.why(&self.settings, self.heartbeats.last(node)))
     }
 
-    /// Every zone, by key.
+    /// Every zone, sorted by key.
     pub fn zones(&self, now: Timestamp) -> Vec<ZoneView> {
         let view = |(key, zone): (&ZoneKey, &Zone)| {
             let present = self.present.census(key);
@@ -514,7 +520,7 @@ impl Engine {
         self.zones.iter().map(view).collect()
     }
 
-    /// The pending evictions of one node, in order of their pods.
+    /// The pending evictions of one node's pods, sorted by pod.
     pub fn evictions_on(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
         match self.rules.profile {
             Profile::Taint => self.evictor.pending_on(cluster, &node.name),
@@ -522,7 +528,7 @@ impl Engine {
         }
     }
 
-    /// Whether a pod of the node is terminating, or a time is set for its eviction.
+    /// Whether a pod of the node is terminating or has a time set for its eviction, and when this may change.
     pub fn leaving_pods(&self, cluster: &Cluster, node: &Node) -> LeavingPods {
         match self.rules.profile {
             Profile::Taint => self.evictor.leaving_pods(cluster, &node.name),
@@ -532,7 +538,7 @@ impl Engine {
         }
     }
 
-    /// When [`Engine::node_stage`] and [`Engine::silence`] may return something else.
+    /// When the results of [`Engine::node_stage`] and [`Engine::silence`] may change.
     pub fn stage_expiry(&self, node: &NodeName) -> Expiry {
         let grace_may_change = self.records.get(node).is_none_or(|record| record.never_posted);
         if self.rules.profile == Profile::Legacy || grace_may_change {
@@ -542,8 +548,8 @@ impl Engine {
         }
     }
 
-    /// Every pod that is due to be evicted: on nodes with NoExecute taints, in legacy mode on nodes that are not ready,
-    /// and on missing nodes. Terminating pods are left out. Soonest first, those that are never due last.
+    /// Every pending eviction: of pods on nodes with NoExecute taints, in legacy mode on nodes that are not ready, and
+    /// on missing nodes. Terminating pods are left out. Sorted by due time, evictions that are never due last.
     pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending = match self.rules.profile {
             Profile::Taint => self.evictor.pending(cluster),
@@ -551,7 +557,7 @@ impl Engine {
         };
         let orphans = self.collector.as_ref().map_or_else(Vec::new, |collector| collector.pending(cluster));
         if !orphans.is_empty() {
-            // The earliest counts: an orphan's timer may still run.
+            // An orphan has a second entry if its taint eviction timer still runs. The earlier entry counts.
             let mut first: BTreeMap<Key, PendingEviction> = BTreeMap::new();
             for eviction in pending.into_iter().chain(orphans) {
                 let known = first.get(&eviction.pod);
@@ -570,7 +576,8 @@ impl Engine {
         &self.metrics
     }
 
-    /// A copy for a forecast, with no effects of its own; and the writes in flight, which the forecast assumes done.
+    /// Returns a copy of the engine for a forecast, and the writes in flight, which the forecast assumes done. The copy
+    /// also requests the NoExecute taint changes that the shadowed controller should have made, but has not.
     pub fn forecast_copy(&self) -> (Self, Vec<Write>) {
         let (mut out, in_flight) = self.out.forecast_copy();
         for effect in self.out.overdue() {
@@ -607,7 +614,8 @@ impl Engine {
         (copy, in_flight)
     }
 
-    /// Assumes that these nodes send heartbeats from now on, noticed by each pass. They are asked for by name.
+    /// Sets for every node whether the forecast assumes that it sends heartbeats from now on, which each pass then
+    /// notices. Calls `is_alive` once per node, in order of names.
     pub fn assume_alive(&mut self, cluster: &Cluster, mut is_alive: impl FnMut(&Node) -> bool) {
         let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
         let mut records = SortedWalk::new(self.records.iter_mut());
@@ -626,7 +634,7 @@ impl Engine {
         self.scope.on_general_change();
     }
 
-    /// Assumes that a node sends heartbeats from now on, or sends its last one now.
+    /// Assumes that a node sends heartbeats from now on (`is_alive`), or that it sends its last heartbeat now.
     pub fn set_assumed_alive(&mut self, node: &NodeName, is_alive: bool, now: Timestamp) {
         let Some(record) = self.records.get_mut(node) else { return };
         if record.assumed_alive {
@@ -637,7 +645,7 @@ impl Engine {
         self.scope.on_general_change();
     }
 
-    /// The nodes of which a forecast assumes that they send heartbeats, by name.
+    /// Nodes that the forecast assumes to send heartbeats, sorted by name.
     pub fn assumed_alive(&self) -> impl Iterator<Item = &NodeName> {
         self.records.iter().filter(|(_, record)| record.assumed_alive).map(|(node, _)| node)
     }
@@ -704,14 +712,15 @@ impl Engine {
         }
     }
 
-    /// The next pass reads the Lease: a renewal counts from when a pass notices it.
+    /// Handles a changed Lease: the next pass reads it. The controller counts a renewal from the pass that notices it.
     fn on_lease(&mut self, cluster: &Cluster, delta: &Delta<Lease>, now: Timestamp) {
         self.heartbeats.on_lease(delta, cluster.clock(), self.watch_health, now);
         let Some(lease) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
         self.scope.on_lease(&lease.node, cluster, &self.rules);
     }
 
-    /// What upstream's node workers do with an added or changed node (docs/upstream/node-lifecycle.md#9.1).
+    /// Reconciles NoSchedule taints and labels of an added or changed node, as upstream's node workers do
+    /// (docs/upstream/node-lifecycle.md#9.1).
     fn reconcile(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
         if !self.out.sends_all() || !self.settings.controllers.value.node_lifecycle {
             return;
@@ -739,9 +748,9 @@ impl Engine {
         }
     }
 
-    /// What upstream's pod workers do with a newly bound pod (docs/upstream/node-lifecycle.md#9.2): on a node that is
-    /// not ready it is marked not ready, and in legacy mode it is evicted with the node. On a node that is ready,
-    /// legacy mode cancels the node's pending eviction (docs/upstream/node-lifecycle.md#12.41).
+    /// Handles a newly bound pod, as upstream's pod workers do (docs/upstream/node-lifecycle.md#9.2). A pod on a node
+    /// that is not ready is marked not ready, and in legacy mode evicted with the node. In legacy mode, a new pod on a
+    /// ready node cancels the node's pending eviction (docs/upstream/node-lifecycle.md#12.41).
     fn on_bound(&mut self, cluster: &Cluster, pod: &Arc<Pod>, now: Timestamp) {
         let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return };
         let Some(saved) = self.records.get(&node.name).and_then(NodeHealth::saved_ready) else { return };
@@ -753,7 +762,7 @@ impl Engine {
         }
     }
 
-    /// The evictor, and what it decides by.
+    /// Returns the evictor with its context: cluster, rules, outbox and time.
     fn evictor<'a>(
         &'a mut self,
         cluster: &'a Cluster,
@@ -770,7 +779,7 @@ impl Engine {
         }
     }
 
-    /// The effect was written, or in a dry run counts as written.
+    /// Handles an effect that was written, or that counts as written in a dry run.
     fn on_done(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::SwapTaints { node, .. } => {
@@ -795,7 +804,7 @@ impl Engine {
         }
     }
 
-    /// The object is gone. An eviction is complete then; any other effect was not written.
+    /// Handles an effect whose object is gone. An eviction is complete then; any other effect was not written.
     fn on_gone(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::MarkPodLost { pod, node, .. }
@@ -811,17 +820,17 @@ impl Engine {
         }
     }
 
-    /// The effect was recorded and not written: the shadowed controller may write it. The engine does not request it
-    /// again until it sees that, or loses the reason.
+    /// Handles an effect that was recorded and not written, because the shadowed controller may write it. The engine
+    /// requests it again only after it observes that write, or after the reason for the effect disappears.
     fn on_recorded(&mut self, cluster: &Cluster, effect: &Effect, now: Timestamp) {
         self.out.record(effect);
         match &effect.write {
             Write::MarkUnknown { node, .. } => {
                 self.marking.remove(node);
                 self.adopt(cluster, node, now);
-                // The node waits for its taint only once the controller has written Unknown: while its Ready is True,
-                // the tainting loop would waste a token on it. A node that has a taint stays known: its taint is
-                // swapped without a token.
+                // Dequeue the node until the controller has written Unknown: while Ready is True, the tainting loop
+                // would waste a token on it. A node that already has a taint stays known to the queue, because its
+                // taint is swapped without a token.
                 for zone in self.zones.values_mut().filter(|zone| zone.queue.is_waiting(node)) {
                     zone.queue.remove(node);
                 }
@@ -838,7 +847,8 @@ impl Engine {
         }
     }
 
-    /// The effect was not written: the engine reverts what it assumed, and requests it again on the next occasion.
+    /// Reverts the assumptions made for an effect that was not written. The engine requests it again on the next
+    /// occasion.
     fn on_not_written(&mut self, cluster: &Cluster, write: &Write, now: Timestamp) {
         match write {
             Write::MarkUnknown { node, .. } => {
@@ -860,21 +870,22 @@ impl Engine {
             Write::DeletePod { pod, node, deletion, .. } => match deletion {
                 Deletion::ByTaint { .. } => self.evictor.on_failed(pod),
                 Deletion::WithNode { .. } => self.on_pod_not_evicted(cluster, node, now),
-                // The node goes into quarantine again; the next pass finds everything else.
+                // The orphan's node goes into quarantine again. The next pass finds all other pods again.
                 Deletion::Collected { .. } => {}
             },
             Write::SetLabels { .. } | Write::RecordEvent(_) => {}
         }
     }
 
-    /// Takes over the node's conditions as they are: the rewrite that the health assumed did not happen.
+    /// Copies the node's conditions from the cluster. The health record had assumed a rewrite of the conditions that
+    /// was not made.
     fn adopt(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         if let (Some(record), Some(node)) = (self.records.get_mut(node), cluster.node(node)) {
             record.adopt(node, now);
         }
     }
 
-    /// A requested taint was not written: the node waits again, in the zones that know it.
+    /// Queues a node again after its requested taint was not written, in every zone whose queue knows the node.
     fn requeue(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
         for zone in self.zones.values_mut().filter(|zone| zone.queue.knows(node)) {
             zone.queue.requeue(node, uid, now);

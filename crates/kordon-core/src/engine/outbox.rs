@@ -21,8 +21,8 @@ pub struct Outbox {
     in_flight: BTreeMap<EffectId, Arc<Effect>>,
     /// The effects in flight, by subject.
     busy: BTreeMap<EffectSubject, EffectId>,
-    /// The effects that were recorded and not written.
-    /// With a zone, those of tens of thousands of pods: copies share them.
+    /// The effects that were recorded and not written. An outage of a zone records those of tens of thousands of pods,
+    /// so copies of the outbox share the map.
     recorded: CowMap<EffectSubject, Recorded>,
     audience: Audience,
 }
@@ -30,7 +30,7 @@ pub struct Outbox {
 /// An effect that was recorded and not written.
 #[derive(Clone, Debug)]
 struct Recorded {
-    /// The version of the object that it was decided on.
+    /// Version of the object that the decision was based on.
     basis: Version,
     /// The effect itself, for NoExecute taints only.
     effect: Option<Effect>,
@@ -39,14 +39,14 @@ struct Recorded {
 /// Who receives effects and notices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Audience {
-    /// An executor and people: everything is sent.
+    /// An executor and users: everything is sent.
     #[default]
     World,
     /// A forecast: only effects that later decisions depend on are sent.
     Forecast,
 }
 
-/// What an effect is about. Two effects with one subject are the same request.
+/// Subject of an effect. Two effects with the same subject are the same request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectSubject {
     Unknown(NodeName),
@@ -55,7 +55,7 @@ pub enum EffectSubject {
     PodNotReady(Key),
     PodLost(Key),
     PodDeleted(Key),
-    /// Force deleted: more than a deletion that may have been requested before.
+    /// Force deletion of a pod. It has its own subject, because a plain deletion may have been requested before.
     PodCollected(Key),
 }
 
@@ -80,7 +80,7 @@ impl EffectSubject {
     }
 }
 
-/// The version of the object that a write was decided on; deletions use the uid and have none.
+/// Returns the version of the object that a write was based on. Events have none, and deletions check the uid instead.
 fn basis(write: &Write) -> Version {
     match write {
         Write::MarkUnknown { version, .. }
@@ -112,7 +112,7 @@ impl Outbox {
         true
     }
 
-    /// Requests an event.
+    /// Requests an event, unless this is the outbox of a forecast.
     pub fn propose_event(&mut self, event: impl FnOnce() -> (RecordedEvent, Why), now: Timestamp) {
         if self.sends_all() {
             let (event, why) = event();
@@ -126,13 +126,13 @@ impl Outbox {
         }
     }
 
-    /// Whether effects are sent that no later decision depends on: events, notices, NoSchedule taints, labels and the
-    /// readiness of pods. In a forecast they would be most of the work.
+    /// Whether the outbox sends effects that no later decision depends on: events, notices, NoSchedule taints, labels
+    /// and the readiness of pods. In a forecast they would be most of the work.
     pub fn sends_all(&self) -> bool {
         self.audience == Audience::World
     }
 
-    /// Sends a notice that the settings do not fit the controller, if there is one.
+    /// Sends a warning that the settings do not fit the controller, if there is one.
     pub fn warn(&mut self, warning: Option<String>, now: Timestamp) {
         if let Some(text) = warning {
             self.notice(Severity::Warning, text, Why::default(), now);
@@ -154,7 +154,7 @@ impl Outbox {
         self.has_recorded() && self.is_recorded(&EffectSubject::Taints(node.clone(), TaintEffect::NoExecute))
     }
 
-    /// The nodes of which a change of the NoExecute taints was recorded and not written, in order.
+    /// The nodes whose change of NoExecute taints was recorded and not written, sorted by name.
     pub fn recorded_no_execute(&self) -> impl Iterator<Item = &NodeName> {
         let subjects =
             self.recorded.keys().skip_while(|subject| matches!(subject, EffectSubject::Unknown(_)));
@@ -170,19 +170,19 @@ impl Outbox {
         self.recorded.contains_key(subject)
     }
 
-    /// The recorded effect was observed, or is not needed any more.
+    /// Forgets a recorded effect that was observed or is no longer needed.
     pub fn forget(&mut self, subject: &EffectSubject) {
         self.recorded.remove(subject);
     }
 
-    /// The recorded deletion of a pod was observed, or is not wanted any more.
+    /// Forgets the recorded deletion of a pod that was observed or is no longer needed.
     pub fn forget_deletion(&mut self, pod: &Key) {
         if self.has_recorded() {
             self.forget(&EffectSubject::PodDeleted(pod.clone()));
         }
     }
 
-    /// The pod is gone: nothing is wanted of it any more.
+    /// Forgets all recorded effects on a pod that is gone.
     pub fn forget_pod(&mut self, pod: &Key) {
         if self.recorded.is_empty() {
             return;
@@ -207,7 +207,7 @@ impl Outbox {
         Some(effect)
     }
 
-    /// Remembers that an effect was recorded only.
+    /// Remembers an effect that was recorded and not written.
     pub fn record(&mut self, effect: &Effect) {
         let Some(subject) = EffectSubject::of(&effect.write) else { return };
         let is_no_execute = matches!(subject, EffectSubject::Taints(_, TaintEffect::NoExecute));
@@ -228,8 +228,8 @@ impl Outbox {
         self.notices.pop_front()
     }
 
-    /// An outbox for a copy of the engine in a forecast, with the ids going on; and the writes in flight, which the
-    /// forecast assumes done.
+    /// Returns an outbox for a forecast's copy of the engine, which continues the effect ids, and the writes in flight,
+    /// which the forecast assumes done.
     pub fn forecast_copy(&self) -> (Self, Vec<Write>) {
         let in_flight = self.in_flight.values().map(|effect| effect.write.clone()).collect();
         (Self { last: self.last, audience: Audience::Forecast, ..Self::default() }, in_flight)

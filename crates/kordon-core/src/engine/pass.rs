@@ -44,7 +44,7 @@ impl Engine {
         if let PassScope::Unsettled(unsettled) = &mut self.scope {
             unsettled.expire_graces(cluster, &self.rules, now);
         }
-        // Taken out while the rest of the engine is read.
+        // Take the records out, because the rest of the engine is borrowed meanwhile.
         let mut records = std::mem::take(&mut self.records);
         let mut findings = match &self.scope {
             PassScope::All | PassScope::AllOnce => self.assess_all(cluster, &mut records, now),
@@ -100,7 +100,8 @@ impl Engine {
         findings
     }
 
-    /// Assesses one node, of which a change of the NoExecute taints may be recorded, and counts it in its zone.
+    /// Assesses one node and counts it in its zone. `is_recorded` says whether a change of its NoExecute taints is
+    /// recorded.
     fn assess(
         &self,
         record: &mut NodeHealth,
@@ -123,8 +124,8 @@ impl Engine {
         }
     }
 
-    /// The status of Ready by which a node counts in its zone. A shadow counts what the controller has written: the
-    /// state of a zone depends on that, and the shadow may find a node silent earlier.
+    /// The status of Ready by which a node counts in its zone. A shadow counts the status that the controller has
+    /// written, because the controller's zone state depends on it, and the shadow may find a node silent earlier.
     fn counted_status(&self, assessment: &NodeAssessment) -> Option<ConditionStatus> {
         if self.shadow.is_some() && self.out.sends_all() {
             Some(assessment.observed)
@@ -162,7 +163,7 @@ impl Engine {
         self.scope = PassScope::Unsettled(unsettled);
     }
 
-    /// Whether the next pass would find the same and request nothing, if nothing changes until then.
+    /// Whether the next pass would find the same and request nothing, provided that nothing changes before it.
     fn is_settled(&self, node: &Node, assessment: &NodeAssessment) -> bool {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return false };
         let is_alive = || self.records.get(&node.name).is_some_and(|record| record.assumed_alive);
@@ -186,8 +187,8 @@ impl Engine {
         }
     }
 
-    /// In a pass over all nodes, every node that waits for its taint is queued again, in the order of the pass. Where
-    /// this pass changed a queue, it also requeues the waiting nodes that it left out.
+    /// Requeues the waiting nodes that this pass left out, in every queue that the pass changed. A pass over all nodes
+    /// would requeue every waiting node, in the order of the pass.
     fn requeue_together(
         &mut self,
         cluster: &Cluster,
@@ -210,7 +211,7 @@ impl Engine {
         nodes
     }
 
-    /// Sorts rows that are in order of node names into the order of passes: [`Engine::set_order`], then by name.
+    /// Sorts rows that are sorted by node name into the order of passes: first [`Engine::set_order`], then by name.
     fn sort_by_order<T>(&self, rows: &mut [T], node: impl Fn(&T) -> &Arc<Node>) {
         if !self.order.is_empty() {
             let places: BTreeMap<&NodeName, usize> = self.order.iter().zip(0..).collect();
@@ -280,7 +281,7 @@ impl Engine {
         let Some(current) = assessment.current else {
             return self.retry_pods(&node.name, false);
         };
-        // The controller's pass that this one follows decided on the status before it marked the node Unknown.
+        // A shadow decides on the status that the controller's pass found before it marked the node Unknown.
         let found = self.found_by_controller(node).unwrap_or(assessment.observed);
         match self.rules.profile {
             Profile::Taint => {
@@ -320,7 +321,8 @@ impl Engine {
         }
     }
 
-    /// A shadow does not say what the controller is about to do: the watch will.
+    /// Sends a notice that a node missed its grace period. A shadow sends none, because the watch will show what the
+    /// controller does.
     fn notice_silent(&mut self, node: &Node, why: &Why, now: Timestamp) {
         if self.out.sends_all() && self.shadow.is_none() {
             let text = format!("node {} missed its grace period: conditions become Unknown", node.name);
@@ -328,7 +330,7 @@ impl Engine {
         }
     }
 
-    /// Upstream `MarkPodsNotReady`.
+    /// Marks all pods of a node not ready (upstream `MarkPodsNotReady`), except in a forecast.
     fn mark_pods_not_ready(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
         if self.out.sends_all() {
             for pod in cluster.pods_on(&node.name) {
@@ -354,7 +356,8 @@ impl Engine {
         }
     }
 
-    /// Upstream `processTaintBaseEviction`.
+    /// Queues a node for its NoExecute taint, or swaps or removes the taint, by the status of Ready (upstream
+    /// `processTaintBaseEviction`).
     fn taint_by_ready(
         &mut self,
         cluster: &Cluster,
@@ -372,8 +375,9 @@ impl Engine {
             taints::swap_no_execute(node, wanted, opposite, why, &mut self.out, cluster.clock(), now);
             return;
         }
-        // A taint that is being removed does not count: at its start the controller removes both NoExecute taints
-        // and adds them again at the zone's rate (docs/upstream/node-lifecycle.md#12.10).
+        // A taint that is being added keeps the node out of the queue. A taint that is being removed does not: at its
+        // start the controller removes both NoExecute taints and adds them again at the zone's rate
+        // (docs/upstream/node-lifecycle.md#12.10).
         if self.tainting.contains_key(&node.name)
             || self.awaits_taint(&node.name)
             || self.predicted_unknown(node)
@@ -388,7 +392,7 @@ impl Engine {
         }
     }
 
-    /// Whether the shadow found the node silent and the controller has not marked it yet.
+    /// Whether the shadow found the node silent and the controller has not marked it Unknown yet.
     fn predicted_unknown(&self, node: &Node) -> bool {
         self.out.has_recorded()
             && node.is_ready()
@@ -403,7 +407,7 @@ impl Engine {
         }
     }
 
-    /// Upstream `markNodeAsReachable`.
+    /// Removes a node's NoExecute taints, and the node from its zone's queue (upstream `markNodeAsReachable`).
     fn mark_reachable(&mut self, node: &Node, cause: Cause, now: Timestamp) {
         taints::remove_no_execute(node, cause.into(), &mut self.out, now);
         if self.out.has_recorded() {
@@ -450,7 +454,8 @@ impl Engine {
     /// Requests the NoExecute taint for waiting nodes, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        // Upstream writes within the pass that queues a node; ours may take longer than the next tick.
+        // Upstream marks a node Unknown within the pass that queues it. Our write may take longer than the next tick,
+        // and the taint waits for it.
         let is_on_its_way = |node: &NodeName, decided_on: &mut Version| {
             self.out.is_busy(&EffectSubject::Unknown(node.clone()))
                 || cluster.node(node).is_some_and(|node| node.version == *decided_on)
@@ -536,7 +541,7 @@ impl Engine {
 /// The findings of a pass, before it acts on them.
 #[derive(Debug)]
 struct PassFindings {
-    /// Whether a queue knows any node; otherwise none is looked for there.
+    /// Whether any queue knows a node. If none does, the queues are not searched.
     queues_know_nodes: bool,
     census: BTreeMap<ZoneKey, Census>,
     /// The nodes that the pass may have to act on, in the order of the pass.

@@ -1,4 +1,4 @@
-//! Which nodes a pass looks at: all, or in a forecast only those at which it could find something.
+//! Scope of a pass: all nodes, or in a forecast only the nodes that may need work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,48 +11,48 @@ use kordon_time::Timestamp;
 
 /// Which nodes the next pass looks at.
 ///
-/// In a forecast nothing renews a Lease, and effects are written at once. A node at which a pass found nothing to do is
-/// *settled* there: the next pass finds nothing either, until the node changes or its grace period ends. It is only
-/// counted in its zone.
+/// In a forecast no Lease is renewed, and effects are written at once. A node that needed no work in a pass is
+/// therefore *settled*: it needs none in later passes either, until it changes or its grace period ends. Passes only
+/// count it in its zone.
 #[derive(Clone, Debug, Default)]
 pub enum PassScope {
     /// All nodes, always: heartbeats can arrive at any time.
     #[default]
     All,
-    /// All nodes, and afterwards those that are not settled.
+    /// All nodes in the next pass, only unsettled nodes afterwards.
     AllOnce,
     Unsettled(UnsettledNodes),
 }
 
-/// The nodes that a forecast's next pass looks at, and what it needs to know about the others.
+/// The unsettled nodes, and the counts and grace periods of the settled ones.
 #[derive(Clone, Debug, Default)]
 pub struct UnsettledNodes {
     pub nodes: BTreeSet<NodeName>,
-    /// When the last pass was.
+    /// Time of the last pass.
     pub last_pass: Timestamp,
     /// The counts of the settled nodes.
     pub settled: BTreeMap<ZoneKey, Census>,
-    /// When the grace periods of settled nodes end. A node may have changed since: then the look at it is unnecessary,
-    /// and harmless.
+    /// Ends of the settled nodes' grace periods. The entry of a node that has changed since is kept: it causes one
+    /// unnecessary, harmless look at the node.
     ends: BTreeSet<(Timestamp, NodeName)>,
 }
 
 impl PassScope {
-    /// The node was added.
+    /// Adds a new node to the unsettled ones.
     pub fn on_added(&mut self, node: &Node) {
         if let Self::Unsettled(unsettled) = self {
             unsettled.nodes.insert(node.name.clone());
         }
     }
 
-    /// The node, whose old state this is, changed.
+    /// Unsettles a node that changed. `old` is its state before the change.
     pub fn on_changed(&mut self, old: &Node, rules: &ControllerRules) {
         if let Self::Unsettled(unsettled) = self {
             unsettled.unsettle(old, rules);
         }
     }
 
-    /// The Lease of the node changed.
+    /// Unsettles a node whose Lease changed.
     pub fn on_lease(&mut self, node: &NodeName, cluster: &Cluster, rules: &ControllerRules) {
         if let Self::Unsettled(unsettled) = self
             && let Some(node) = cluster.node(node)
@@ -61,7 +61,7 @@ impl PassScope {
         }
     }
 
-    /// Something changed that affects every node.
+    /// Widens the scope to all nodes, after a change that affects every node.
     pub fn on_general_change(&mut self) {
         if let Self::Unsettled(_) = self {
             *self = Self::AllOnce;
@@ -80,7 +80,8 @@ impl UnsettledNodes {
         }
     }
 
-    /// Settles a node: it counts in this zone, if any, and its grace period ends then, if it is still to end.
+    /// Settles a node. `zone` is the zone that counts it, none if it is excluded. `grace_ends` is the end of its grace
+    /// period, none if that is over or does not come.
     pub fn settle(&mut self, node: &Node, zone: Option<&ZoneKey>, grace_ends: Option<Timestamp>) {
         self.nodes.remove(&node.name);
         if let Some(zone) = zone {
@@ -100,7 +101,7 @@ impl UnsettledNodes {
         if zone.excludes(node, rules) {
             return;
         }
-        // A pass knows only zones in which it counts a node.
+        // Drops the zone with its last counted node, because a pass's census has no empty zones.
         zone::discount(&mut self.settled, &zone.key, node.ready().map(|ready| ready.status))
             .expect("a settled node is counted in its zone");
     }

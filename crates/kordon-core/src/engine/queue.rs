@@ -7,22 +7,22 @@ use super::limiter::Limiter;
 use crate::cluster::{NodeName, Uid};
 use kordon_time::{Span, Timestamp};
 
-/// Nodes in order of time, each known at most once.
+/// Nodes sorted by time, each known at most once.
 ///
 /// A node stays *known* after it was processed, and cannot be added again until [`Queue::remove`]: so a node is tainted
 /// once and not in every pass.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
-    /// By time; equal times by arrival. Upstream's heap leaves the order of equal times open.
+    /// Waiting nodes by time; equal times by arrival. Upstream's heap does not define the order of equal times.
     waiting: BTreeMap<(Timestamp, u64), QueueEntry>,
     positions: BTreeMap<NodeName, (Timestamp, u64)>,
     known: BTreeSet<NodeName>,
     arrivals: u64,
-    /// The nodes that began or stopped to wait since the last call of [`Queue::changes`]; none before the first.
+    /// Nodes that started or stopped waiting since the last call of [`Queue::changes`]; none before the first call.
     changed: Option<BTreeSet<NodeName>>,
 }
 
-/// A change of who waits in a queue.
+/// A node that started or stopped waiting in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueChange {
     /// The node waits now, for the first time or again.
@@ -43,7 +43,7 @@ pub struct QueueEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Processed {
     Done,
-    /// To be tried again after this time.
+    /// The entry is tried again after this time.
     RetryAfter(Span),
 }
 
@@ -69,8 +69,8 @@ impl Queue {
         self.add(node, uid, now);
     }
 
-    /// Adds a node behind all others, also if it waits already: as upstream does with a node that it finds without its
-    /// taint in pass after pass.
+    /// Adds a node behind all others, even if it already waits. Upstream does this in every pass with a node that still
+    /// lacks its taint.
     pub fn move_to_back(&mut self, node: &NodeName, uid: &Uid, now: Timestamp) {
         let Some(position) = self.positions.get_mut(node) else {
             self.known.insert(node.clone());
@@ -83,12 +83,13 @@ impl Queue {
         self.waiting.insert(*position, entry);
     }
 
-    /// Whether a node waits since exactly this time.
+    /// Whether the time of an entry is exactly `at`.
     pub fn has_entry_at(&self, at: Timestamp) -> bool {
         self.waiting.range((at, 0)..=(at, u64::MAX)).next().is_some()
     }
 
-    /// Requeues the nodes that a pass at `now` left out, together with those that it requeued, in order of their names.
+    /// Moves two groups of nodes to the back, sorted by name: nodes that the pass at `now` left out, and nodes that it
+    /// requeued.
     pub fn requeue_together(&mut self, left_out: impl Fn(&NodeName) -> bool, now: Timestamp) {
         for (node, position) in &mut self.positions {
             if position.0 == now || left_out(node) {
@@ -120,7 +121,7 @@ impl Queue {
         self.known.contains(node)
     }
 
-    /// Whether there is a node that it [knows](Queue::knows).
+    /// Whether the queue [knows](Queue::knows) any node.
     pub fn knows_any(&self) -> bool {
         !self.known.is_empty()
     }
@@ -143,8 +144,8 @@ impl Queue {
         self.waiting.keys().next().map(|(at, _)| *at)
     }
 
-    /// Who began or stopped to wait since the last call, by name; at the first call, all that wait. From then on changes are
-    /// recorded.
+    /// Returns the nodes that started or stopped waiting since the last call, sorted by name. The first call returns
+    /// all waiting nodes and starts the recording of changes.
     pub fn changes(&mut self) -> Vec<QueueChange> {
         let changed = self.changed.replace(BTreeSet::new());
         let changed = changed.unwrap_or_else(|| self.positions.keys().cloned().collect());
@@ -167,7 +168,7 @@ impl Queue {
         self.process_others(|_| false, limiter, now, act);
     }
 
-    /// The same for the nodes that are not held: those keep their places, and cost no token.
+    /// Like [`Queue::process`], without the held nodes. They keep their places and cost no token.
     pub fn process_others(
         &mut self,
         is_held: impl Fn(&NodeName) -> bool,
@@ -226,7 +227,7 @@ mod tests {
 
     fn process(queue: &mut Queue, now: Timestamp, result: impl Fn(&str) -> Processed) -> Vec<String> {
         let mut seen = Vec::new();
-        // Every call has a token: the tests see the loop's own stops.
+        // Every call has a token, so only the loop's own conditions stop it.
         let mut limiter = Limiter::full(UNLIMITED, Timestamp::EPOCH);
         queue.process(&mut limiter, now, |entry| {
             seen.push(entry.node.to_string());

@@ -1,21 +1,21 @@
-//! Which nodes compete for a zone's tokens, in a forecast: which of them gets a token is chance upstream
+//! Queue events of a forecast: which nodes compete for a zone's tokens. Upstream's choice among these nodes is random
 //! (docs/upstream/node-lifecycle.md#12.24).
 
 use super::{Engine, queue::QueueChange};
 use crate::cluster::{NodeName, ZoneKey};
 use kordon_time::Timestamp;
 
-/// What happens in the queue of a zone.
+/// An event in a zone's queue during a forecast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueueEvent {
-    /// Other nodes wait than when the zone last had a token.
+    /// A node started or stopped waiting since the zone last had a token.
     Changed { zone: ZoneKey, change: QueueChange },
     /// The zone's rate limiter had a token, and one of the waiting nodes was tainted with it.
     Tainted { zone: ZoneKey, node: NodeName, at: Timestamp },
 }
 
 impl Engine {
-    /// What happened in the queues of the zones during a forecast, in order.
+    /// Returns the next queue event of a forecast, in the order in which they happened.
     pub fn poll_queue_event(&mut self) -> Option<QueueEvent> {
         self.queue_events.pop_front()
     }

@@ -82,27 +82,28 @@ pub struct Settings {
     pub node_monitor_period: Setting<Span>,
     /// `--node-monitor-grace-period`: how long a node may send no heartbeat.
     pub node_monitor_grace_period: Setting<Span>,
-    /// `--node-startup-grace-period`: the same for a node that never posted its status.
+    /// `--node-startup-grace-period`: how long a node that never posted its status may send no heartbeat.
     pub node_startup_grace_period: Setting<Span>,
     /// `--node-eviction-rate`: nodes per second and zone.
     pub node_eviction_rate: Setting<f32>,
-    /// `--secondary-node-eviction-rate`: the same in a large zone that is partially disrupted.
+    /// `--secondary-node-eviction-rate`: nodes per second in a large zone that is partially disrupted.
     pub secondary_node_eviction_rate: Setting<f32>,
     /// `--large-cluster-size-threshold`: zones with more nodes than this are large.
     pub large_cluster_size_threshold: Setting<i32>,
     /// `--unhealthy-zone-threshold`: the share of nodes not ready from which a zone is partially disrupted.
     pub unhealthy_zone_threshold: Setting<f32>,
-    /// `--enable-taint-manager`: whether taints evict pods, and not legacy mode. Removed in 1.27, and true since.
+    /// `--enable-taint-manager`: whether NoExecute taints evict pods; if not, legacy mode does. Removed in 1.27, and
+    /// true since.
     pub enable_taint_manager: Setting<bool>,
     /// `--pod-eviction-timeout`: in legacy mode, how long pods stay on a node that is not ready. Removed in 1.27.
     pub pod_eviction_timeout: Setting<Span>,
     /// `--terminated-pod-gc-threshold`: how many finished pods are kept; all if zero or less.
     pub terminated_pod_gc_threshold: Setting<i32>,
-    /// `--controllers`: which of them run.
+    /// `--controllers`: which controllers run.
     pub controllers: Setting<Controllers>,
 }
 
-/// Which of kube-controller-manager's controllers run, of those that matter here.
+/// Which controllers run in kube-controller-manager, as far as kordon simulates them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controllers {
     pub node_lifecycle: bool,
@@ -113,11 +114,11 @@ pub struct Controllers {
 
 impl Controllers {
     pub const ALL: Self = Self { node_lifecycle: true, taint_eviction: true, pod_gc: true };
-    /// What kordon runs when it is the controller.
+    /// The controllers that kordon runs when it is the controller.
     pub const OWN: Self = Self { pod_gc: false, ..Self::ALL };
 
-    /// Parses the flag: names, names with a leading minus, and `*` for all others. Names are those of 1.28 and later,
-    /// or the older ones.
+    /// Parses the value of `--controllers`: names, names with a leading minus, and `*` for all others. Accepts the
+    /// names of 1.28 and later, and the older ones.
     pub fn parse(text: &str) -> Self {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let runs = |names: &[&str]| {
@@ -133,7 +134,7 @@ impl Controllers {
 }
 
 impl Controllers {
-    /// Those that both run.
+    /// The controllers that run in both `self` and `other`.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
@@ -143,7 +144,7 @@ impl Controllers {
         }
     }
 
-    /// The names of those that run, as in kube-controller-manager.
+    /// The names of the controllers that run, as in kube-controller-manager.
     pub fn names(self) -> Vec<&'static str> {
         let all = [
             (self.node_lifecycle, "node-lifecycle-controller"),
@@ -153,14 +154,15 @@ impl Controllers {
         all.into_iter().filter(|(runs, _)| *runs).map(|(_, name)| name).collect()
     }
 
-    /// The flag with which another process runs everything but these: `*,-node-lifecycle-controller`.
+    /// Value of `--controllers` with which another process runs all controllers but these:
+    /// `*,-node-lifecycle-controller`.
     pub fn exclusion(self) -> String {
         self.names().iter().fold("*".into(), |text, name| format!("{text},-{name}"))
     }
 }
 
 impl fmt::Display for Controllers {
-    /// As the flag is written: the controllers that do not run are named.
+    /// Writes the value of `--controllers`: `*`, and the controllers that do not run.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { node_lifecycle, taint_eviction, pod_gc } = *self;
         let all = [
@@ -285,8 +287,8 @@ impl Settings {
         rows
     }
 
-    /// These settings for kordon as the controller: it runs the node lifecycle only, unless its own command line says
-    /// otherwise. Which controllers the cluster's manager runs does not matter then.
+    /// Adapts the settings for kordon as the controller: it runs `Controllers::OWN`, unless kordon's own configuration
+    /// or command line says otherwise. Which controllers the cluster's manager runs does not matter.
     #[must_use]
     pub fn as_controller(mut self) -> Self {
         if self.controllers.origin < Origin::Configuration {
@@ -335,7 +337,7 @@ pub struct ControllerRules {
     pub profile: Profile,
     /// Whether NoExecute taints evict pods at all.
     pub evicts_by_taint: bool,
-    /// A pass taints by the Ready condition that it has just written (1.34), not by the one that it found.
+    /// A pass taints by the Ready condition that it has just written (from 1.34), not by the one that it found.
     pub taints_by_current_ready: bool,
     /// A finished deletion leaves a tombstone that refuses later timers (up to 1.32).
     pub leaves_tombstones: bool,
@@ -351,7 +353,8 @@ pub struct ControllerRules {
     pub fails_collected: bool,
     /// The live Lease is read again before a node becomes Unknown (from 1.37).
     pub rereads_lease: bool,
-    /// The health of a node goes with its Node (from 1.38). Before, a Node of the same name takes it over.
+    /// The health of a node is dropped when its Node object is deleted (from 1.38). Before, a new Node of the same name
+    /// takes it over.
     pub forgets_deleted_nodes: bool,
     /// The source component of taint eviction's events.
     pub taint_eviction_source: &'static str,

@@ -1,5 +1,5 @@
-//! The shadow of a controller that runs elsewhere: what happened before is estimated, and what the controller does
-//! overrides every prediction.
+//! The shadow of a controller that runs elsewhere. The engine estimates what the controller did before, and each
+//! observed write of the controller overrides a prediction.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -31,7 +31,7 @@ const LEASE_DURATION: Span = Span::from_secs(15);
 /// watches take time.
 const LATENESS: Span = Span::from_secs(1);
 
-/// A pass of the controller counts as ended when it has written nothing for so long.
+/// Time without a write after which a pass of the controller counts as ended.
 const GATHERING: Span = Span::from_millis(300);
 
 /// The state of the controller that the shadow follows.
@@ -40,16 +40,16 @@ pub struct Shadow {
     leader: Option<LeaderLease>,
     /// When the leader last renewed its Lease; none if it never did.
     leader_renewed: Option<Timestamp>,
-    /// When the watch of the leader's Lease was last live again: before that, the Lease may have been renewed unobserved.
+    /// When the watch of the leader's Lease last became live again. Earlier renewals may have been missed.
     live_since: Timestamp,
-    /// Since when the watch of the leader's Lease has been down: that it is not renewed since then says nothing.
+    /// Since when the watch of the leader's Lease has been down, which hides renewals; none if the watch is live.
     leader_unseen_since: Option<Timestamp>,
     /// Whether the leader's Lease had expired at the last check.
     leader_expired: bool,
     /// Nodes whose turn has come by our prediction: the controller should taint them, or in legacy mode delete their
     /// pods.
     expected: BTreeMap<NodeName, Expected>,
-    /// The controller's pass that was last observed, until the shadow has made its own.
+    /// Last observed pass of the controller, until the shadow has made its own pass.
     followed: Option<FollowedPass>,
     /// Whether the controller's writes fit our settings.
     audit: Audit,
@@ -58,9 +58,9 @@ pub struct Shadow {
 /// A pass of the controller, as far as its writes show it.
 #[derive(Clone, Debug)]
 struct FollowedPass {
-    /// When its last write was observed.
+    /// Time of the pass's last observed write.
     last_write: Timestamp,
-    /// The nodes that it marked Unknown, with the status of Ready that it found before.
+    /// The nodes that the pass marked Unknown, each with the status of Ready that it found before.
     found: BTreeMap<NodeName, ConditionStatus>,
 }
 
@@ -84,8 +84,8 @@ impl Shadow {
         }
     }
 
-    /// Whether a controller is active. Without a Lease that can be read, one is assumed, and one that was active when its
-    /// Lease was last seen is assumed to be so.
+    /// Whether a controller is active. One is assumed if no Lease can be read. If the Lease is no longer watched, a
+    /// controller that was active when it was last seen is assumed to be active still.
     pub fn confidence(&self, now: Timestamp) -> Confidence {
         let Some(leader) = &self.leader else { return Confidence::Assumed };
         let active = self.leader_unseen_since.map_or(Confidence::Live, |_| Confidence::Assumed);
@@ -111,7 +111,7 @@ impl Shadow {
         self.expected.insert(node.clone(), Expected { zone: zone.clone(), since: now });
     }
 
-    /// When the controller's pass ended that the shadow's next pass follows.
+    /// End of the controller's pass that the shadow's next pass follows.
     pub fn followed_pass_ended(&self) -> Option<Timestamp> {
         self.followed.as_ref().map(|pass| pass.last_write)
     }
@@ -121,17 +121,17 @@ impl Shadow {
         self.followed.as_ref()?.found.get(node).copied()
     }
 
-    /// The shadow has made its own pass.
+    /// Forgets the followed pass, after the shadow has made its own.
     pub fn forget_followed_pass(&mut self) {
         self.followed = None;
     }
 
-    /// The node recovered, or nothing is expected of it any more.
+    /// Stops expecting the turn of a node, because it recovered or its eviction was cancelled.
     pub fn stop_expecting(&mut self, node: &NodeName) {
         self.expected.remove(node);
     }
 
-    /// A copy for a forecast: there effects are written at once, and the leader stays.
+    /// Returns a copy for a forecast, in which effects are written at once and the leader stays.
     pub fn forecast_copy(&self) -> Self {
         Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
     }
@@ -208,7 +208,7 @@ impl Engine {
         }
     }
 
-    /// The controller marked a node Unknown, whose Ready was `found` before.
+    /// Handles a node that the controller marked Unknown. `found` is its status of Ready before.
     fn observe_unknown(&mut self, node: &Node, found: ConditionStatus, now: Timestamp) {
         if let (Some(record), Some(shadow)) = (self.records.get_mut(&node.name), &mut self.shadow) {
             let warning = shadow.audit.on_unknown(&node.name, record, &self.settings, now);
@@ -221,9 +221,9 @@ impl Engine {
         }
     }
 
-    /// The controller is in the middle of a pass: it wrote what it writes in passes only. The shadow's next pass comes
-    /// when all of the controller's has been observed, the one after that a period after the controller's pass ended:
-    /// what a pass finds depends on when it is.
+    /// Follows a pass of the controller, after a write that the controller makes only in passes. The shadow's next pass
+    /// waits until all writes of that pass are observed. The pass after that comes a period after the end of the
+    /// controller's pass, because what a pass finds depends on its time.
     fn follow_pass(&mut self, now: Timestamp) -> Option<&mut FollowedPass> {
         let shadow = self.shadow.as_mut().filter(|_| self.out.sends_all())?;
         self.next_pass = now + GATHERING;
@@ -233,7 +233,7 @@ impl Engine {
         Some(pass)
     }
 
-    /// The controller tainted a node, with a token of the node's zone.
+    /// Handles a node that the controller tainted with a token of the node's zone.
     fn observe_taint(&mut self, cluster: &Cluster, node: &Node, now: Timestamp) {
         let key = node.zone();
         self.observe_turn(cluster, &node.name, &key, now);
@@ -247,7 +247,7 @@ impl Engine {
         zone.limiter.drain(now);
     }
 
-    /// It was this node's turn. If the turn of another node of the zone was predicted, that one waits again.
+    /// Handles the observed turn of a node. If another node of the zone was predicted instead, that node waits again.
     pub(super) fn observe_turn(
         &mut self,
         cluster: &Cluster,
@@ -296,8 +296,9 @@ impl Engine {
         }
     }
 
-    /// The watches are live again. The shadowed controller may have seen heartbeats meanwhile: they count with the time
-    /// that they state. If the engine is the controller, it saw nothing either: every node gets a new grace period.
+    /// Catches up after the watches were down. For a shadow, a Lease counts as renewed at its renewTime, because the
+    /// shadowed controller may have seen the renewal. If the engine is the controller, it saw none either, and every
+    /// node gets a new grace period.
     pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
         for (name, record) in self.records.iter_mut() {
             match &self.shadow {
@@ -307,8 +308,8 @@ impl Engine {
         }
     }
 
-    /// The controller manager's Lease changed. A new holder starts from the beginning, like any new controller; one that
-    /// was gone and is back goes on with what it knew.
+    /// Handles a change of the controller manager's Lease. A new holder starts from the beginning, like any new
+    /// controller. The same holder, back after a pause, continues with what it knew.
     pub(super) fn on_leader(&mut self, cluster: &Cluster, lease: Option<&LeaderLease>, now: Timestamp) {
         let confidence = self.confidence(now);
         let Some(shadow) = &mut self.shadow else { return };
@@ -337,7 +338,7 @@ impl Engine {
         self.restart(cluster, started, now);
     }
 
-    /// Handles what is known of the leader's Lease: whether it is watched, or since when not any more.
+    /// Updates how well the leader's Lease is known: whether it is watched, or since when it is not.
     pub fn handle_leader_known(&mut self, known: &Known, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         let unseen_since = match known {
@@ -352,8 +353,10 @@ impl Engine {
         }
     }
 
-    /// The controller was paused since then and goes on now (docs/upstream/node-lifecycle.md#3.11): its next pass comes at
-    /// once, and what happened meanwhile it notices only now. A pass of the shadow may have noticed it before.
+    /// Resumes after the controller was paused since `paused_since` (docs/upstream/node-lifecycle.md#3.11). Its next
+    /// pass runs at once, and notices heartbeats of the pause only now, although a pass of the shadow may have noticed
+    /// them before. From 1.37, after a pause longer than the grace period, the first pass skips nearly every node, so
+    /// the shadow's next pass is a period later.
     fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
         let mut skips_nodes = false;
         for (name, record) in self.records.iter_mut() {

@@ -14,7 +14,7 @@ pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// The condition status that requires a NoSchedule taint, and the taint's key.
+/// Rows of condition, status that requires a NoSchedule taint, and key of that taint.
 const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
     ("Ready", ConditionStatus::False, NOT_READY),
     ("Ready", ConditionStatus::Unknown, UNREACHABLE),
@@ -34,7 +34,8 @@ pub fn condition_taint_key(condition: &str, status: ConditionStatus) -> Option<&
     row.map(|(.., key)| *key)
 }
 
-/// The NoExecute taint key of a status of Ready, and its opposite; none for a ready node.
+/// Returns the key of the NoExecute taint for a status of Ready, and the key of the opposite taint; none for a ready
+/// node.
 pub fn no_execute_keys(ready: ConditionStatus) -> Option<(&'static str, &'static str)> {
     match ready {
         ConditionStatus::False => Some((NOT_READY, UNREACHABLE)),
@@ -43,7 +44,7 @@ pub fn no_execute_keys(ready: ConditionStatus) -> Option<(&'static str, &'static
     }
 }
 
-/// Whether the node has this taint with effect NoExecute.
+/// Whether the node has a NoExecute taint with this key.
 pub fn has_no_execute(node: &Node, key: &str) -> bool {
     node.taints.iter().any(|taint| taint.is(key, TaintEffect::NoExecute))
 }
@@ -66,7 +67,8 @@ fn maintains_no_schedule(taint: &Taint) -> bool {
         && (taint.key == *UNSCHEDULABLE || CONDITION_TAINTS.iter().any(|(_, _, key)| taint.key == **key))
 }
 
-/// Adds one of the NoExecute taints to a node and removes the other (upstream `SwapNodeControllerTaint`).
+/// Adds one of the NoExecute taints to a node and removes the other (upstream `SwapNodeControllerTaint`). Returns
+/// whether this call requested the write.
 pub fn swap_no_execute(
     node: &Node,
     add: &str,

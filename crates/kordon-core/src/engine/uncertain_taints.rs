@@ -1,5 +1,5 @@
-//! A race of 1.34 and later, as an input: the tainting loop may run in the middle of the pass that finds a zone
-//! disrupted, when the nodes wait already and the zone still has its old rate.
+//! A race in releases from 1.34 on, whose result is an input of the engine: the tainting loop may run in the middle of
+//! the pass that finds a zone disrupted. The zone's nodes already wait then, but the zone still has its old rate.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use super::{Engine, pass, settings::Profile, taints, why::Cause, zone::Census};
 use crate::cluster::{Cluster, NodeName, ZoneKey};
 use kordon_time::{Span, Timestamp};
 
-/// The longest pass, most of it for marking pods not ready with a request each. The tainting loop can only run in its
-/// middle if a token is available by then.
+/// Maximum duration of a pass, most of it for marking pods not ready with one request each. The tainting loop can run
+/// in the middle of a pass only if a token is available within this time.
 const LONGEST_PASS: Span = Span::from_secs(1);
 
-/// Nodes of a zone of which some may be tainted before the zone's new state takes effect.
+/// The waiting nodes of a zone, some of which may be tainted before the zone's new state takes effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UncertainTaints {
-    /// When the pass runs that finds the zone disrupted.
+    /// Time of the pass that finds the zone disrupted.
     pub at: Timestamp,
     pub zone: ZoneKey,
     /// The waiting nodes.
     pub among: Vec<NodeName>,
-    /// The most that can be tainted.
+    /// Maximum number of nodes that can be tainted.
     pub at_most: usize,
 }
 
 impl Engine {
-    /// What a forecast cannot predict.
+    /// Returns the next taints that a forecast cannot predict; none if all were polled.
     pub fn poll_uncertain_taints(&mut self) -> Option<UncertainTaints> {
         self.uncertain.pop_front()
     }
 
-    /// In a forecast, the zones whose state is about to change while nodes wait there and a token is available, with
-    /// their rates.
+    /// In a forecast, finds the zones whose state is about to change while nodes wait there and a token is available.
+    /// Each comes with its current rate.
     pub(super) fn find_uncertain(
         &self,
         census: &BTreeMap<ZoneKey, Census>,
@@ -54,7 +54,7 @@ impl Engine {
         census.iter().filter_map(open).collect()
     }
 
-    /// Reports the zones whose rate has fallen: there it matters which nodes were tainted before.
+    /// Reports the zones whose rate has fallen, because there it matters which nodes were tainted before.
     pub(super) fn report_uncertain(&mut self, open: Vec<(f32, UncertainTaints)>) {
         let fell = |(before, chance): (f32, UncertainTaints)| {
             let after = self.zones.get(&chance.zone).map_or(0.0, |zone| zone.limiter.rate());
@@ -68,8 +68,8 @@ impl Engine {
         self.rules.profile != Profile::Legacy && self.rules.taints_by_current_ready
     }
 
-    /// Lets this many nodes of each zone be tainted in the pass that next changes the zone's state while nodes wait
-    /// there. By default none. Has no effect before 1.34, where nodes wait only from the next pass on.
+    /// Sets how many nodes of each zone are tainted in the middle of the pass that next changes the zone's state while
+    /// nodes wait there; by default none. Has no effect before 1.34, where the nodes wait only from the next pass on.
     pub fn set_tainted_mid_pass(&mut self, nodes: BTreeMap<ZoneKey, usize>) {
         self.tainted_mid_pass = nodes;
     }
@@ -94,8 +94,8 @@ impl Engine {
         }
     }
 
-    /// Taints the first waiting nodes of a zone, by the state that the pass has just found and the cluster does not
-    /// show yet.
+    /// Taints the first waiting nodes of a zone, by the status of Ready that the pass has just found and the cluster
+    /// does not show yet.
     fn taint_some(&mut self, cluster: &Cluster, key: &ZoneKey, count: usize, now: Timestamp) {
         let Self { zones, records, heartbeats, settings, out, shadow, tainting, .. } = self;
         let Some(zone) = zones.get_mut(key) else { return };

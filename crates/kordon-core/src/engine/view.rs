@@ -53,18 +53,19 @@ pub enum NodeStage {
     Evicted,
 }
 
-/// When the engine may say something else of a node although the node, its Lease and its pods are the same. The soonest first.
+/// How long the engine's answer about a node is valid while the node, its Lease and its pods do not change. Ordered
+/// from the soonest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Expiry {
-    /// After anything that the engine does.
+    /// The answer may change whenever the engine does anything.
     AnyTime,
-    /// From this time on.
+    /// The answer may change from this time on.
     At(Timestamp),
-    /// Not before one of them changes, or the leader of the controllers.
+    /// The answer is valid until the node, its Lease, its pods or the leader of the controllers changes.
     OnChange,
 }
 
-/// Whether pods of a node leave it.
+/// Whether pods are leaving a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeavingPods {
     /// Whether a pod is terminating, or a time is set for its eviction.
@@ -79,27 +80,27 @@ pub struct ZoneView {
     pub state: ZoneState,
     /// The state that a pass would find now.
     pub next_state: ZoneState,
-    /// Counted nodes, as they are now: those not excluded from disruption.
+    /// Number of nodes now, without those excluded from disruption.
     pub size: usize,
     pub not_ready: usize,
     /// The eviction rate: nodes tainted NoExecute per second; 0 is none.
     pub rate: f32,
-    /// The waiting nodes, by name: upstream's order among them is random.
+    /// The waiting nodes, sorted by name: upstream's order among them is random.
     pub queue: Vec<NodeName>,
     /// When the next token is available; none if the rate is 0.
     pub next_token: Option<Timestamp>,
 }
 
 impl ZoneView {
-    /// Whether it says the same as another view of the zone. The next token counts only where a node waits for it:
+    /// Whether two views of a zone show the same. The next token is compared only while nodes wait for it, because
     /// otherwise its time moves with the clock.
     pub fn says_the_same(&self, other: &Self) -> bool {
         let next_token = if self.queue.is_empty() { self.next_token } else { other.next_token };
         *self == Self { next_token, ..other.clone() }
     }
 
-    /// Whether the nodes are not any more as the controller's last pass found them, so that the state is another one than a pass
-    /// would find now.
+    /// Whether a pass now would find another state than the controller's last pass did. False for an empty zone and for
+    /// the state Initial.
     pub fn is_outdated(&self) -> bool {
         self.size > 0 && self.state != ZoneState::Initial && self.state != self.next_state
     }
@@ -111,7 +112,7 @@ impl ZoneView {
     }
 }
 
-/// A pod that is evicted, or would be if it did not tolerate the taints of its node.
+/// The pending eviction of a pod. It is never due if the pod tolerates the taints of its node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingEviction {
     pub pod: Key,
@@ -122,7 +123,7 @@ pub struct PendingEviction {
 }
 
 impl PendingEviction {
-    /// Soonest first, those that are never due last.
+    /// Sort key: soonest first, evictions that are never due last.
     pub(super) fn order(&self) -> (Timestamp, NodeName, Key) {
         (self.due.at().unwrap_or(Timestamp::MAX), self.node.clone(), self.pod.clone())
     }

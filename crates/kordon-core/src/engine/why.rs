@@ -78,7 +78,7 @@ pub enum Cause {
     Tainted { key: Name, since: Timestamp, certainty: Certainty },
     /// The pod does not tolerate this taint.
     NotTolerated { taint: Name },
-    /// The toleration with the shortest time.
+    /// The pod tolerates the taint for a limited time, the shortest of its matching tolerations.
     Tolerated { key: Name, span: Span },
     /// The pod tolerates all NoExecute taints of its node without a time limit.
     ToleratedForever,
@@ -115,18 +115,19 @@ pub enum HeartbeatSource {
     Lease,
     /// The kubelet posted the node's status.
     Status,
-    /// No heartbeat yet: the time is when the node was created.
+    /// No heartbeat yet: the time is the node's creation.
     Created,
-    /// No heartbeat: the controller started then, and every node got a new grace period.
+    /// No heartbeat: the time is the controller's start, when every node got a new grace period.
     ControllerStart,
-    /// No heartbeat: the controller left full disruption then, and every node got a new grace period.
+    /// No heartbeat: the time is the end of full disruption, when every node got a new grace period.
     DisruptionEnd,
-    /// No heartbeat: kordon, as the controller, saw the cluster again, and every node got a new grace period.
+    /// No heartbeat: the time is when kordon, as the controller, saw the cluster again and every node got a new grace
+    /// period.
     Reconnected,
 }
 
 impl HeartbeatSource {
-    /// Whether it is no heartbeat, but a reason for a new grace period.
+    /// Whether the source is not a heartbeat but a reason for a new grace period.
     pub const fn restarts_grace(self) -> bool {
         match self {
             Self::Lease | Self::Status | Self::Created => false,

@@ -41,7 +41,7 @@ impl fmt::Display for ZoneState {
     }
 }
 
-/// What a node's labels say of its zone, kept: reading them for every node would take most of a pass.
+/// Zone and exclusion label of a node, cached. Reading the labels of every node would take most of a pass.
 #[derive(Clone, Debug)]
 pub struct NodeZone {
     labels: Labels,
@@ -87,7 +87,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// Counts a node by its current Ready condition; none counts as not ready.
+    /// Counts a node by its current Ready condition. A node without one counts as not ready.
     pub fn count(&mut self, current: Option<ConditionStatus>) {
         match current {
             Some(ConditionStatus::True) => self.ready += 1,
@@ -116,8 +116,8 @@ impl Census {
         self.ready + self.not_ready
     }
 
-    /// Upstream `ComputeZoneState`. The arithmetic is in 32-bit floats, so 11 of 20 at 0.55 is partial
-    /// (docs/upstream/node-lifecycle.md#12.20).
+    /// Returns the zone's state (upstream `ComputeZoneState`). The arithmetic is in 32-bit floats, so 11 of 20 nodes at
+    /// a threshold of 0.55 is a partial disruption (docs/upstream/node-lifecycle.md#12.20).
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
     pub fn state(&self, threshold: f32) -> ZoneState {
         if self.ready == 0 && self.not_ready > 0 {
@@ -138,7 +138,7 @@ pub fn count(census: &mut BTreeMap<ZoneKey, Census>, zone: &ZoneKey, current: Op
     }
 }
 
-/// Reverts [`count`]. A zone in which no node counts any more is dropped. None if the zone is not known.
+/// Reverts [`count`], and drops a zone without counted nodes. Returns none if the zone is unknown.
 pub fn discount(
     census: &mut BTreeMap<ZoneKey, Census>,
     zone: &ZoneKey,
@@ -152,8 +152,8 @@ pub fn discount(
     Some(())
 }
 
-/// The nodes of each zone that count, as they are now. A pass counts them too, and a zone's state follows from that
-/// ([`Zone::census`]); without a controller, or until its next pass, the nodes may be otherwise.
+/// The census of each zone as its nodes are now. The census of the last pass ([`Zone::census`]), which decides a zone's
+/// state, can differ until the controller's next pass.
 #[derive(Clone, Debug, Default)]
 pub struct PresentNodes(BTreeMap<ZoneKey, Census>);
 
@@ -174,7 +174,7 @@ impl PresentNodes {
         }
     }
 
-    /// None of a zone without nodes that count.
+    /// Returns the census of a zone, which is zero for a zone without counted nodes.
     pub fn census(&self, zone: &ZoneKey) -> Census {
         self.0.get(zone).copied().unwrap_or_default()
     }
@@ -198,8 +198,8 @@ impl PresentNodes {
 /// A zone: its state and the nodes that wait in it.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// None is upstream's empty state: a zone without counted nodes keeps it when the walk over old states stops
-    /// early (docs/upstream/node-lifecycle.md#12.15).
+    /// None is upstream's empty state. A zone without counted nodes gets it if the walk over old states stops before it
+    /// drops the zone (docs/upstream/node-lifecycle.md#12.15).
     pub state: Option<ZoneState>,
     pub census: Census,
     pub queue: Queue,
@@ -235,7 +235,7 @@ impl Zone {
     }
 }
 
-/// What a pass finds for all zones together.
+/// Finding of a pass about all zones together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disruption {
     /// All zones were down and still are: nothing changes.
@@ -248,7 +248,8 @@ pub enum Disruption {
     PerZone,
 }
 
-/// Steps 1 and 2 of upstream's `handleDisruption`: adds and drops zones, and decides how the others are handled.
+/// Steps 1 and 2 of upstream's `handleDisruption`: adds and drops zones, and decides how the remaining ones are
+/// handled.
 ///
 /// Upstream walks its old states in random order and stops at the first that was not fully disrupted. Here the order is
 /// by key, and the early stop is the same (docs/upstream/node-lifecycle.md#12.15).
@@ -261,7 +262,7 @@ pub fn update(
     let threshold = settings.unhealthy_zone_threshold.value;
     let all_are_full = census.values().all(|census| census.state(threshold) == ZoneState::FullDisruption);
     for (key, census) in census {
-        // Upstream enters the zone without a queue and crashes when it sets the limiter
+        // Adds the zone if it is new. Upstream adds it without a queue, and crashes when it sets the limiter
         // (docs/upstream/node-lifecycle.md#12.17).
         zones.entry(key.clone()).or_insert_with(|| Zone::new(settings, now)).census = *census;
     }
