@@ -1,5 +1,5 @@
-//! How right the forecasts have been: what the controller did, compared with what had been predicted five seconds
-//! before. Every event is in one class: on time, by chance, unforeseeable, missed for a reason, or not compared.
+//! Accuracy of the forecasts: compares the controller's actions with the forecast made five seconds earlier. Every
+//! event is in one class: on time, by chance, unforeseeable, missed for a reason, or not compared.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -16,69 +16,72 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How long before an event it must have been predicted.
+/// Minimum time between a forecast and an event that it is compared with.
 pub const NOTICE: Span = Span::from_secs(5);
-/// What is predicted for later than this after a forecast was made is not kept: later forecasts are compared.
+/// Horizon of the kept predictions, from when their forecast was made. For events after it, later forecasts are
+/// compared.
 const AHEAD: Span = Span::from_secs(35);
-/// How much later the watches may report a change than it was made: a forecast of that time may include it or not.
+/// Maximum delay of the watches. A forecast made within this time after a change may or may not include it.
 const DELAY: Span = Span::from_secs(1);
-/// Errors that are kept, for the median.
+/// Maximum number of errors that are kept, for the median.
 const ERRORS: usize = 10_000;
-/// Misses that are kept, the last ones.
+/// Maximum number of misses that are kept. The oldest are dropped.
 const MISSES: usize = 100;
 
-/// By how much a predicted time may be off where the controller's passes are a `period` apart: by that and a second.
+/// Maximum error of a prediction that is on time: the `period` between the controller's passes, plus one second.
 pub fn tolerance(period: Span) -> Span {
     period + Span::from_secs(1)
 }
 
-/// Compares what the controller does with the forecasts.
+/// Compares the controller's actions with the forecasts.
 ///
 /// Pass in every forecast with [`Accuracy::on_forecast`] and every change of the cluster, after it was applied, with
 /// [`Accuracy::on_change`]. An event is compared with the last forecast that is at least [`NOTICE`] older.
 #[derive(Clone, Debug)]
 pub struct Accuracy {
-    /// By how much a predicted time may be off.
+    /// Maximum error of a prediction that is on time.
     tolerance: Span,
-    /// What was predicted, by the time when; the first is older than [`NOTICE`], unless it is the only one.
+    /// Predictions of earlier forecasts, sorted by when they were made. The first is older than [`NOTICE`], unless it
+    /// is the only one.
     predictions: VecDeque<Predictions>,
-    /// What the controller did since the first of `predictions`.
+    /// Actions of the controller since the first of `predictions`.
     events: VecDeque<ControllerEvent>,
-    /// What others did since then that no forecast can know.
+    /// Actions of others in the same time, which no forecast can predict.
     surprises: VecDeque<Surprise>,
     counts: BTreeMap<EventKind, EventCounts>,
-    /// By how much later than it happened each event was predicted.
+    /// Error of each prediction: the predicted time minus the time at which the event happened.
     errors: VecDeque<Span>,
-    /// The most nodes of which chance took one.
+    /// Largest number of nodes among which chance decided.
     most_among: usize,
     misses: VecDeque<Miss>,
     outcomes: OutcomeRecord,
 }
 
-/// The near future as a forecast has it.
+/// The near future of one forecast.
 #[derive(Clone, Debug)]
 struct Predictions {
     made: Timestamp,
-    /// In order of time. An event that an earlier forecast had for a time that is over, and that has not happened, keeps that time.
+    /// Predicted events, sorted by time. An overdue event, which an earlier forecast had for a past time, keeps that
+    /// time.
     events: Vec<ControllerEvent>,
-    /// Of each event, how many nodes may get its token; one where nothing is left to chance.
+    /// For each event, the number of nodes that may get its token; one if nothing is left to chance.
     among: Vec<usize>,
-    /// Whether anything could be predicted.
+    /// Whether predictions were possible.
     is_possible: bool,
-    /// The nodes of which chance decides whether they are tainted.
+    /// Nodes for which chance decides whether they are tainted.
     uncertain: BTreeSet<NodeName>,
 }
 
-/// What is predicted as a change arrives.
+/// The predictions at the time when a change arrives.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Predicted<'a> {
     /// The last forecast.
     pub forecast: Option<&'a Forecast>,
-    /// The outcomes of the pods that leave.
+    /// The predicted outcomes of the pods that leave.
     pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
 }
 
-/// Something that somebody other than the controller did to a node.
+/// A change of a node that the controller did not make.
 #[derive(Clone, Debug)]
 struct Surprise {
     at: Timestamp,
@@ -86,18 +89,19 @@ struct Surprise {
     zone: ZoneKey,
 }
 
-/// How many events of a kind happened, in classes that add up to all of them.
+/// Numbers of events of one kind, by class. Every event is in one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
-    /// Predicted [`NOTICE`] before, for about the time at which they happened.
+    /// Events predicted at least [`NOTICE`] before, for about the time at which they happened.
     pub on_time: usize,
-    /// The same, and which of several nodes got the token was left to chance.
+    /// Events predicted like `on_time`, for which chance decided which of several nodes got the token.
     pub by_chance: usize,
-    /// Caused by something that happened less than [`NOTICE`] before.
+    /// Events caused by something that happened less than [`NOTICE`] before.
     pub unforeseeable: usize,
-    /// By [`MissReason`], in the order of [`MissReason::ALL`].
+    /// Missed events by [`MissReason`], in the order of [`MissReason::ALL`].
     pub missed: [usize; MissReason::ALL.len()],
-    /// No forecast was [`NOTICE`] old: the session had just begun, the watches were down, or the controller had changed.
+    /// Events without a forecast that was [`NOTICE`] old: the session had just begun, the watches were down, or the
+    /// controller had changed.
     pub not_compared: usize,
 }
 
@@ -106,17 +110,17 @@ impl EventCounts {
         self.predicted() + self.unforeseeable + self.missed() + self.not_compared
     }
 
-    /// On time, whether or not chance had a part.
+    /// Number of events on time, whether or not chance decided.
     pub const fn predicted(self) -> usize {
         self.on_time + self.by_chance
     }
 
-    /// Missed for whatever reason.
+    /// Number of missed events, for all reasons.
     pub fn missed(self) -> usize {
         self.missed.iter().sum()
     }
 
-    /// The reasons that any was missed for.
+    /// The reasons of missed events, each with its number of events.
     pub fn reasons(self) -> impl Iterator<Item = (MissReason, usize)> {
         MissReason::ALL.into_iter().zip(self.missed).filter(|(_, count)| *count > 0)
     }
@@ -132,20 +136,20 @@ impl EventCounts {
     }
 }
 
-/// Why an event was not predicted as it happened.
+/// Why the forecast missed an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MissReason {
-    /// It happened earlier than predicted.
+    /// The event happened earlier than predicted.
     Early,
-    /// It happened later than predicted.
+    /// The event happened later than predicted.
     Late,
     /// The pod came to the node after the forecast was made.
     NewPod,
     /// The forecast left it to chance whether the node is tainted.
     Uncertain,
-    /// Nothing could be predicted then.
+    /// Nothing could be predicted when the forecast was made.
     NoPredictions,
-    /// The forecast had nothing like it.
+    /// The forecast did not contain the event.
     NotExpected,
 }
 
@@ -153,7 +157,7 @@ impl MissReason {
     pub const ALL: [Self; 6] =
         [Self::Early, Self::Late, Self::NewPod, Self::Uncertain, Self::NoPredictions, Self::NotExpected];
 
-    /// The stable word.
+    /// Stable name of the reason.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Early => "early",
@@ -165,7 +169,7 @@ impl MissReason {
         }
     }
 
-    /// For people: `3 early`.
+    /// Text for users, after a number: `3 early`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Early => "early",
@@ -178,7 +182,7 @@ impl MissReason {
     }
 }
 
-/// An event that was not predicted as it happened.
+/// An event that the forecast missed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Miss {
     pub at: Timestamp,
@@ -186,7 +190,7 @@ pub struct Miss {
     pub node: NodeName,
     pub pod: Option<Key>,
     pub reason: MissReason,
-    /// How much later than it happened it was predicted; none if it was not predicted.
+    /// The predicted time minus the time at which the event happened; none if it was not predicted.
     pub off: Option<Span>,
 }
 
@@ -204,33 +208,33 @@ impl fmt::Display for Miss {
     }
 }
 
-/// How right the forecasts were about one event.
+/// Result of comparing one event with the forecasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// Predicted so long before, for about the time at which it happened.
+    /// The event was predicted for about the time at which it happened, by a forecast made `before` earlier.
     Predicted {
         before: Span,
     },
-    /// Predicted for another time: how much later than it happened.
+    /// The event was predicted for another time: the predicted time minus the time at which it happened.
     Off(Span),
     NotPredicted,
-    /// It follows from something that happened less than [`NOTICE`] before.
+    /// The event follows from something that happened less than [`NOTICE`] before.
     Unforeseeable,
 }
 
-/// How right the forecasts have been.
+/// Accuracy of the forecasts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccuracyReport {
     pub kinds: BTreeMap<EventKind, EventCounts>,
-    /// The median error of all predicted times, on time or not, whether early or late; none without any.
+    /// Median error of all predicted times, on time or not, without its sign; none without predicted times.
     pub median: Option<Span>,
     /// The largest of these errors.
     pub worst: Option<Span>,
-    /// By how much an event happened earlier than predicted, at most; none if none did.
+    /// Largest time by which an event happened earlier than predicted; none if no event was early.
     pub earliest: Option<Span>,
-    /// The same for later.
+    /// Largest time by which an event happened later than predicted; none if no event was late.
     pub latest: Option<Span>,
-    /// The most nodes of which chance took one; zero if it never did.
+    /// Largest number of nodes among which chance decided; zero if it never did.
     pub most_among: usize,
     /// The last events that were missed, oldest first.
     pub misses: Vec<Miss>,
@@ -238,14 +242,14 @@ pub struct AccuracyReport {
 }
 
 impl AccuracyReport {
-    /// The counts of all kinds together.
+    /// The counts of all kinds, added up.
     pub fn total(&self) -> EventCounts {
         self.kinds.values().fold(EventCounts::default(), EventCounts::plus)
     }
 }
 
 impl Accuracy {
-    /// For a controller whose passes are a `period` apart.
+    /// Makes an empty record for a controller whose passes are a `period` apart.
     pub fn new(period: Span) -> Self {
         Self {
             tolerance: tolerance(period),
@@ -260,7 +264,7 @@ impl Accuracy {
         }
     }
 
-    /// Takes a new forecast over this cluster.
+    /// Records a new forecast for this cluster.
     pub fn on_forecast(&mut self, forecast: &Forecast, cluster: &Cluster) {
         let near = forecast.steps.iter().take_while(|step| step.at <= forecast.made + AHEAD);
         let zone = |node: &NodeName| cluster.node(node).map(|node| node.zone()).unwrap_or_default();
@@ -286,8 +290,8 @@ impl Accuracy {
         self.surprises.retain(|surprise| surprise.at >= oldest);
     }
 
-    /// An event that is overdue is predicted for now in each new forecast. Here it keeps the time for which it was predicted first: otherwise
-    /// it would be on time whenever it happens.
+    /// Keeps the earlier predicted time of overdue events. Each new forecast predicts an overdue event for now, so
+    /// without this it would be on time whenever it happens.
     fn keep_due(&self, events: &mut [(ControllerEvent, usize)], made: Timestamp) {
         let Some(before) = self.predictions.back() else { return };
         let due = before.events.iter().take_while(|event| event.at < made);
@@ -303,7 +307,8 @@ impl Accuracy {
         events.sort_by_key(|(event, _)| event.at);
     }
 
-    /// The watches were down or the controller changed: what happens next is not compared with older forecasts.
+    /// Forgets the forecasts, after the watches were down or the controller changed. Later events are not compared with
+    /// them.
     pub fn restart(&mut self) {
         self.outcomes.restart();
         self.predictions.clear();
@@ -311,8 +316,8 @@ impl Accuracy {
         self.surprises.clear();
     }
 
-    /// Takes a change that was applied to the cluster. Returns how right the forecasts were about what the controller did
-    /// with it, as far as that can be said.
+    /// Records a change that was applied to the cluster. Returns the controller's actions in it, each with the result
+    /// of comparing it with the forecasts, if it can be compared.
     pub fn on_change(
         &mut self,
         change: &Applied,
@@ -343,7 +348,7 @@ impl Accuracy {
         Vec::new()
     }
 
-    /// How right the forecasts have been until now.
+    /// Returns the accuracy of the forecasts so far.
     pub fn report(&self) -> AccuracyReport {
         let mut errors: Vec<Span> = self.errors.iter().copied().map(comparison::magnitude).collect();
         errors.sort();
@@ -353,7 +358,7 @@ impl Accuracy {
             kinds: self.counts.clone(),
             median: errors.get(errors.len() / 2).copied(),
             worst: errors.last().copied(),
-            // An event that happened early was predicted for later.
+            // The error of an early event is positive, because it was predicted for a later time.
             earliest: late_or_early(1),
             latest: late_or_early(-1),
             most_among: self.most_among,
@@ -394,8 +399,8 @@ impl Accuracy {
         self.surprises.push_back(Surprise { at: now, node: node.name.clone(), zone: node.zone() });
     }
 
-    /// Compares an event with the last forecast that is old enough, and with `latest` if that has it for much later. Its pod was
-    /// created at `created`.
+    /// Compares an event with the last forecast that is old enough; if that does not have the event, with a much later
+    /// time in `latest`. `created` is when the event's pod was created.
     fn judge(
         &mut self,
         event: ControllerEvent,
@@ -455,8 +460,8 @@ impl Accuracy {
         }
     }
 
-    /// Whether somebody did something since then that the event follows from: to its node, or to another of its zone,
-    /// which decides about the zone's rate and queue.
+    /// Whether the event follows from a change that somebody else made at or after `since`: to the event's node, or to
+    /// another node of its zone, which affects the zone's rate and queue.
     fn is_surprised(&self, event: &ControllerEvent, since: Timestamp) -> bool {
         let affects = |surprise: &&Surprise| match event.kind {
             EventKind::Unknown => surprise.node == event.node,
@@ -466,19 +471,19 @@ impl Accuracy {
     }
 }
 
-/// When a forecast has the event, beyond the near future that is kept.
+/// Returns the time for which a forecast predicts the same event, if it is later than the event.
 fn predicted_later(forecast: &Forecast, event: &ControllerEvent) -> Option<Timestamp> {
     let of_node = forecast.of_node(&event.node);
     let same = of_node.filter_map(|step| ControllerEvent::predicted(step, |_| event.zone.clone()));
     same.filter(|other| other.identity() == event.identity()).map(|other| other.at).find(|at| *at > event.at)
 }
 
-/// The deletion of a pod by taint eviction, if the change is the start of one.
+/// Returns the deletion event if the change starts the deletion of a pod by taint eviction.
 fn deletion(delta: &Delta<Pod>, cluster: &Cluster, now: Timestamp) -> Option<ControllerEvent> {
     let (before, after) = (delta.old.as_ref()?, delta.new.as_ref());
     let pod = after.unwrap_or(before);
     let starts = before.termination.is_none() && after.is_none_or(|after| after.termination.is_some());
-    // Releases before 1.26 do not say who deletes a pod.
+    // Releases before 1.26 do not record who deletes a pod.
     let by_taint = pod.disruption_target.as_ref().is_some_and(|reason| *reason == *DELETION_BY_TAINT);
     if !(starts && by_taint) {
         return None;
@@ -488,7 +493,7 @@ fn deletion(delta: &Delta<Pod>, cluster: &Cluster, now: Timestamp) -> Option<Con
     Some(ControllerEvent { at: now, kind: EventKind::Deletion, node: name, zone, pod: Some(pod.key.clone()) })
 }
 
-/// Whether a kubelet or a person changed what the controller decides by: readiness, or NoExecute taints.
+/// Whether a kubelet or a user changed something that the controller decides by: readiness, or NoExecute taints.
 fn is_surprise(old: &Node, new: &Node) -> bool {
     let posted = status(new) != status(old) && status(new) != Some(ConditionStatus::Unknown);
     posted || others_taints(old).ne(others_taints(new))
@@ -504,7 +509,7 @@ fn status(node: &Node) -> Option<ConditionStatus> {
     node.ready().map(|ready| ready.status)
 }
 
-/// Appends a value and drops the oldest ones beyond the most that are kept.
+/// Appends a value, and drops the oldest one if there are already `most`.
 pub(super) fn keep<T>(values: &mut VecDeque<T>, value: T, most: usize) {
     if values.len() == most {
         values.pop_front();

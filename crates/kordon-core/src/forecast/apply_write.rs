@@ -11,7 +11,8 @@ use crate::{
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// Applies a write to the cluster and adds what it changed to `applied`. A write to an object that is gone does nothing.
+/// Applies a write to the cluster, and appends what it changed to `applied`. A write to an object that is gone does
+/// nothing.
 pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied: &mut Vec<Applied>) {
     let written = cluster.clock().written(now);
     match write {
@@ -37,7 +38,7 @@ pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied
     }
 }
 
-/// The taints without `remove` and with `add`; a taint with the same key and effect is replaced in its place.
+/// Returns the taints without `remove` and with `add`. A taint with the same key and effect is replaced in its place.
 fn swapped(taints: &[Taint], add: &[Taint], remove: &[Taint]) -> Arc<[Taint]> {
     let same = |a: &Taint, b: &Taint| a.is(&b.key, b.effect);
     let mut result: Vec<Taint> = taints.to_vec();
@@ -72,8 +73,8 @@ fn change_pod(cluster: &mut Cluster, pod: &Key, applied: &mut Vec<Applied>, chan
     cluster.change_pod(pod, as_new_version, applied);
 }
 
-/// A pod with a grace period or a finalizer becomes Terminating and stays, because no kubelet ends it here. Others are gone
-/// immediately.
+/// Deletes a pod. With a grace period or a finalizer it becomes Terminating and stays, because no kubelet ends it here.
+/// Otherwise it is gone immediately.
 fn delete_pod(
     cluster: &mut Cluster,
     key: &Key,

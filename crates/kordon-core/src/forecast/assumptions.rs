@@ -6,10 +6,11 @@ use super::{Run, apply_write::change_node};
 use crate::cluster::{Change, Condition, ConditionStatus, NodeName, ObjectEvent, READY};
 use kordon_time::{ClusterTime, Timestamp};
 
-/// The assumptions of a forecast: nodes without heartbeats stay so, all others keep renewing, except for these incidents.
+/// The assumptions of a forecast. Apart from these incidents, nodes without heartbeats stay silent and all others keep
+/// renewing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assumptions {
-    /// In any order. Incidents before the start of the forecast happen at its start.
+    /// The incidents, in any order. Incidents before the start of the forecast happen at its start.
     pub incidents: Vec<Incident>,
 }
 
@@ -21,11 +22,11 @@ pub struct Incident {
     pub kind: IncidentKind,
 }
 
-/// What is assumed to happen to a node.
+/// The assumed change of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IncidentKind {
-    /// The kubelet sends its last heartbeat then. Where its last renewal was up to ten seconds earlier, all that follows is
-    /// that much earlier.
+    /// The kubelet sends its last heartbeat at this time. In reality its last renewal may be up to ten seconds earlier;
+    /// then all that follows is earlier by the same time.
     Fails,
     /// The kubelet renews its Lease again, posts Ready and ends the terminating pods.
     Recovers,
@@ -34,7 +35,7 @@ pub enum IncidentKind {
 }
 
 impl Assumptions {
-    /// The last heartbeat of these nodes is at `at`.
+    /// Assumes that these nodes send their last heartbeat at `at`.
     pub fn failing(nodes: impl IntoIterator<Item = NodeName>, at: Timestamp) -> Self {
         let fails = |node| Incident { at, node, kind: IncidentKind::Fails };
         Self { incidents: nodes.into_iter().map(fails).collect() }
@@ -71,7 +72,7 @@ impl Run {
         self.pass_changes_on();
     }
 
-    /// The kubelet writes its status then, with every condition well.
+    /// Lets the kubelet post the node's status at `at`, with all conditions healthy.
     pub(crate) fn post_status(&mut self, node: &NodeName, at: Timestamp) {
         self.now = self.now.max(at);
         self.change_status(node);
@@ -85,7 +86,7 @@ impl Run {
         });
     }
 
-    /// The kubelet is back and ends the terminating pods.
+    /// Lets the kubelet, which is back, end the terminating pods of its node.
     fn end_terminating(&mut self, node: &NodeName) {
         let ended: Vec<_> = self
             .cluster
@@ -99,7 +100,7 @@ impl Run {
     }
 }
 
-/// The condition as a healthy kubelet posts it.
+/// Returns the condition as a healthy kubelet posts it.
 fn posted(condition: &Condition, now: ClusterTime) -> Condition {
     let well = if condition.kind == *READY { ConditionStatus::True } else { ConditionStatus::False };
     if condition.status != ConditionStatus::Unknown {

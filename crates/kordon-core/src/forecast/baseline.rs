@@ -1,4 +1,4 @@
-//! What a failure adds to the forecast without it.
+//! The steps that a failure adds to a forecast, compared with the forecast without the failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::{Forecast, ForecastStep};
 use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
-    /// Removes the steps that `baseline` has at the same time; the steps of the failing nodes stay in any case.
+    /// Removes the steps that `baseline` has at the same time, except those of the failing nodes.
     pub fn subtract(&mut self, baseline: &Self, failing: &BTreeSet<NodeName>) {
         let expected: BTreeSet<_> = baseline.steps.iter().map(|step| (step.at, &step.kind)).collect();
         let stays = |step: &ForecastStep| {
@@ -22,7 +22,7 @@ impl Forecast {
         self.steps.iter().filter(|step| step.kind.pod().is_some()).count()
     }
 
-    /// The running pods of these nodes that are not deleted within the forecast.
+    /// The running pods of these nodes that the forecast does not delete, each with its node.
     pub fn staying(&self, cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<(Key, NodeName)> {
         let mut staying = Vec::new();
         for node in nodes {
@@ -36,7 +36,7 @@ impl Forecast {
     }
 }
 
-/// The indices of the steps of each node, in order of time.
+/// The indices of each node's steps, sorted by time.
 pub(super) fn by_node(steps: &[ForecastStep]) -> BTreeMap<NodeName, Vec<usize>> {
     let mut places: BTreeMap<NodeName, Vec<usize>> = BTreeMap::new();
     for (place, step) in steps.iter().enumerate() {

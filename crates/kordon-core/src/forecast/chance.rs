@@ -1,12 +1,13 @@
-//! How likely predicted taints and evictions are at their time, where several nodes wait for one token of their zone's rate
-//! limiter: upstream takes any of them (docs/upstream/node-lifecycle.md#12.24).
+//! Probabilities of predicted taints and evictions where several nodes wait for one token of their zone's rate limiter.
+//! Upstream taints any of these nodes (docs/upstream/node-lifecycle.md#12.24).
 //!
-//! A forecast gives the tokens to the waiting nodes in one order. Of every other order it knows the same: when each token is
-//! there, and how many nodes wait for it. So a node that still waits gets the next token with one chance in as many as
-//! wait.
+//! A forecast gives the tokens to the waiting nodes in one order. The times of the tokens, and the number of nodes that
+//! wait for each, are the same in every other order. A node that still waits therefore gets the next token with
+//! probability one divided by the number of waiting nodes.
 //!
-//! Thousands of nodes may wait for hundreds of tokens. Each token makes it less likely by the same factor that a node still
-//! waits, so that what a node gets of many tokens is a difference of two sums over tokens ([`Contest::shares`]).
+//! Thousands of nodes may wait for hundreds of tokens. Each token multiplies the probability that a node still waits by
+//! the same factor for all nodes. The probability that a node gets one of several consecutive tokens is therefore a
+//! difference of two prefix sums ([`Contest::shares`]).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,16 +23,16 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The chance that a step happens at its time, rather than at that of another token.
+/// The probability that a step happens at its predicted time, not at the time of another token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chance {
-    /// The nodes that may get the token, by name.
+    /// The nodes that may get the token, sorted by name.
     pub among: Arc<[NodeName]>,
     /// From 0 to 1.
     pub probability: f64,
 }
 
-/// The most nodes that are named.
+/// Maximum number of nodes that the text names.
 const NAMED: usize = 4;
 
 impl Chance {
@@ -44,7 +45,7 @@ impl Chance {
     }
 }
 
-/// `33 %: any of 3 waiting nodes (a, b, c)`
+/// Writes the probability and the nodes: `33 %: any of 3 waiting nodes (a, b, c)`.
 impl fmt::Display for Chance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named: Vec<&str> = self.among.iter().take(NAMED).map(|node| &**node).collect();
@@ -59,13 +60,13 @@ impl fmt::Display for Chance {
     }
 }
 
-/// How many pods are deleted until the end of a forecast, over all orders in which waiting nodes may be tainted.
+/// Number of pods that are deleted before the end of a forecast, over all orders in which waiting nodes may be tainted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeletedRange {
-    /// At least this many.
+    /// Minimum over all orders.
     pub least: usize,
     pub expected: f64,
-    /// At most this many.
+    /// Maximum over all orders.
     pub most: usize,
 }
 
@@ -86,12 +87,12 @@ impl Chances {
         Self(zones)
     }
 
-    /// Adds to each step the chance that it happens at its time; none if that is certain.
+    /// Sets the chance of each step; none if its time is certain.
     pub fn add_to(&self, steps: &mut [ForecastStep]) {
         let tokens = self.0.values().flat_map(|contest| &contest.tokens);
         let tokens: BTreeMap<(Timestamp, &NodeName), &Chance> =
             tokens.filter_map(|token| Some(((token.at, &token.node), token.chance.as_ref()?))).collect();
-        // The chance of the last taint of each node, which its evictions share.
+        // Chance of each node's last taint, which the node's evictions share.
         let mut of_node: BTreeMap<NodeName, Option<Chance>> = BTreeMap::new();
         for step in steps {
             let node = step.kind.node();
@@ -106,7 +107,7 @@ impl Chances {
         }
     }
 
-    /// The first and the last time at which each node may be tainted, where chance decides.
+    /// The first and the last time at which each node may be tainted, for nodes whose time is not certain.
     pub fn turns(&self) -> BTreeMap<NodeName, TimeRange> {
         let mut turns: BTreeMap<NodeName, TimeRange> = BTreeMap::new();
         for contest in self.0.values() {
@@ -120,7 +121,7 @@ impl Chances {
         turns
     }
 
-    /// How many pods are deleted until a time, of which `predicted` are by the order of the forecast.
+    /// Returns how many pods are deleted up to `until`. `predicted` is their number in the order of the forecast.
     pub fn deleted(&self, cluster: &Cluster, predicted: usize, until: Timestamp) -> DeletedRange {
         let mut range = DeletedRange { least: 0, expected: 0.0, most: 0 };
         let mut by_tokens = 0;
@@ -143,12 +144,12 @@ impl Chances {
 }
 
 impl DeletedRange {
-    /// Whether it depends on the order in which nodes are tainted.
+    /// Whether the number depends on the order in which nodes are tainted.
     pub const fn is_by_chance(&self) -> bool {
         self.least < self.most
     }
 
-    /// Without this many deletions, which are not asked about.
+    /// Subtracts deletions that should not be counted.
     pub(super) fn without(self, deletions: usize) -> Self {
         Self {
             least: self.least.saturating_sub(deletions),
@@ -158,7 +159,7 @@ impl DeletedRange {
     }
 }
 
-/// `12`, or `8 to 20, 13 expected` where chance decides.
+/// Writes `12`, or `8 to 20, 13 expected` if the number depends on chance.
 impl fmt::Display for DeletedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_by_chance() {
@@ -168,19 +169,20 @@ impl fmt::Display for DeletedRange {
     }
 }
 
-/// The nodes that may get the tokens of a zone, over all orders of the waiting nodes.
+/// The competition of nodes for the tokens of one zone, over all orders of the waiting nodes.
 #[derive(Debug, PartialEq)]
 struct Contest {
-    /// Those that still wait in some order.
+    /// The nodes that still wait in at least one order.
     contenders: BTreeMap<NodeName, Contender>,
-    /// The sum of their probabilities that they still wait.
+    /// Sum over the contenders of the probability that they still wait.
     total: f64,
-    /// The factor that the tokens since the last [`Contest::end_spells`] have put on the probability that a node waits.
+    /// Factor by which the tokens since the last [`Contest::end_spells`] have reduced the probability that a node
+    /// waits.
     remaining: f64,
-    /// No weight is smaller.
+    /// Lower bound of the contenders' weights.
     smallest: f64,
     tokens: Vec<Token>,
-    /// Before each token and after the last: the sum of what a node of weight 1 gets of the tokens so far.
+    /// Prefix sums over the tokens of the probability that a node of weight 1 gets the token.
     shares: Vec<f64>,
     spells: Vec<Spell>,
     /// The names of the contenders, until they change.
@@ -190,25 +192,25 @@ struct Contest {
 /// A node that may still wait.
 #[derive(Debug, PartialEq)]
 struct Contender {
-    /// The first token that it waits for.
+    /// Index of the first token that the node waits for.
     since: usize,
-    /// The probability that it waits is this times [`Contest::remaining`].
+    /// Weight of the node. Times [`Contest::remaining`], it is the probability that the node waits.
     weight: f64,
-    /// It has had a token in the order of the forecast, and is not in its queue any more.
+    /// Whether the node had a token in the order of the forecast, and has left its queue.
     is_tainted: bool,
 }
 
-/// A token.
+/// A token of the zone's rate limiter.
 #[derive(Debug, PartialEq)]
 struct Token {
     at: Timestamp,
-    /// Who gets it in the order of the forecast.
+    /// The node that gets the token in the order of the forecast.
     node: NodeName,
-    /// None if nobody else may get it.
+    /// None if no other node may get the token.
     chance: Option<Chance>,
 }
 
-/// A node that may have got any of these tokens.
+/// A range of tokens, any one of which may have gone to a node.
 #[derive(Debug, PartialEq)]
 struct Spell {
     node: NodeName,
@@ -216,7 +218,7 @@ struct Spell {
     weight: f64,
 }
 
-/// A smaller probability is none: rounding is all that is left of it.
+/// Probabilities below this count as zero, because they consist of rounding errors.
 const NONE: f64 = 1e-9;
 
 impl Default for Contest {
@@ -246,7 +248,7 @@ impl Contest {
                     self.among = None;
                 }
             }
-            // A node that was tainted in the order of the forecast may still wait in another.
+            // In another order, a node that was tainted in the order of the forecast may still wait.
             QueueChange::StopsWaiting(node) => {
                 if self.contenders.get(&node).is_some_and(|contender| !contender.is_tainted) {
                     self.leave(&node);
@@ -263,7 +265,7 @@ impl Contest {
         }
     }
 
-    /// Each node that still waits gets the token with one chance in as many as wait.
+    /// Gives a token to the waiting nodes: each has the same chance, one divided by the number of nodes that wait.
     fn on_token(&mut self, node: NodeName, at: Timestamp) {
         let contenders = &self.contenders;
         let among = self.among.get_or_insert_with(|| contenders.keys().cloned().collect());
@@ -284,8 +286,8 @@ impl Contest {
         }
     }
 
-    /// Starts again with those that still wait. A node that waits in the order of the forecast does, however small its
-    /// probability has become.
+    /// Ends all ranges of tokens, and starts new ones for the nodes that still wait. A node that waits in the order of
+    /// the forecast stays, however small its probability has become.
     fn end_spells(&mut self) {
         let since = self.tokens.len();
         let remaining = if self.total <= NONE { 0.0 } else { self.remaining };
@@ -304,7 +306,7 @@ impl Contest {
         }
     }
 
-    /// When the pods of each node that may get a token are deleted.
+    /// The deletion times of the pods on each node that may get a token.
     fn schedules(&self, cluster: &Cluster) -> BTreeMap<&NodeName, Schedule> {
         let nodes = self.spells.iter().map(|spell| &spell.node);
         let nodes: BTreeSet<&NodeName> = nodes.chain(self.tokens.iter().map(|token| &token.node)).collect();
@@ -312,7 +314,7 @@ impl Contest {
         nodes.into_iter().map(|node| (node, Schedule::of(cluster, node, &taints))).collect()
     }
 
-    /// How many pods are deleted until a time, on average over all orders.
+    /// Returns how many pods are deleted up to `until`, on average over all orders.
     fn expected(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> f64 {
         let of_pods = |spell: &Spell, after: Span, pods: usize| {
             let in_time = self.tokens.partition_point(|token| until.since(token.at) >= after);
@@ -326,15 +328,16 @@ impl Contest {
         self.spells.iter().map(of_spell).sum()
     }
 
-    /// The least and the most pods that are deleted, whichever nodes get the tokens.
+    /// Bounds of the number of deleted pods, whichever nodes get the tokens: minimum and maximum.
     ///
-    /// A node's count falls from token to token: the most is bounded by the largest counts of the first token, one for each
-    /// token that can still lead to deletions; the least by the smallest counts of each token in turn, one for each token
-    /// up to it.
+    /// The later a node gets its token, the fewer of its pods are deleted in time. The maximum is the sum of the
+    /// largest numbers for the first token, over as many nodes as there are tokens that can lead to deletions. The
+    /// minimum is the largest of these sums: for each token, the smallest numbers for this token over as many nodes as
+    /// there are tokens up to it.
     fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
         let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
         schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);
-        // The counts of all nodes, rising, each with how many nodes have it.
+        // Numbers of deleted pods if a node gets this token, ascending, each with how many nodes have it.
         let counts = |token: &Token| {
             let count =
                 |(schedule, nodes): (&&Schedule, &usize)| (schedule.deleted(until.since(token.at)), *nodes);
@@ -354,7 +357,7 @@ impl Contest {
     }
 }
 
-/// The sum of the first counts of this many nodes.
+/// Sums the first counts, over `nodes` nodes. Each item is a count and the number of nodes that have it.
 fn sum_of_first<'a>(counts: impl Iterator<Item = &'a (usize, usize)>, mut nodes: usize) -> usize {
     let mut sum = 0;
     for (count, of_nodes) in counts {
@@ -366,19 +369,19 @@ fn sum_of_first<'a>(counts: impl Iterator<Item = &'a (usize, usize)>, mut nodes:
 }
 
 impl Contender {
-    /// The tokens that it may have got, if there were any.
+    /// Returns the range of tokens that the node may have got; none if it is empty.
     fn ended(self, node: NodeName, before: usize) -> Option<Spell> {
         let tokens = self.since..before;
         (!tokens.is_empty()).then_some(Spell { node, tokens, weight: self.weight })
     }
 }
 
-/// How long after the taint of a node its pods are deleted, rising, with how many are by then.
+/// Deletion times of a node's pods: ascending spans after the taint, each with the number of pods deleted up to then.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Schedule(Vec<(Span, usize)>);
 
 impl Schedule {
-    /// Of a node that gets these taints.
+    /// The schedule of a node that gets these taints.
     fn of(cluster: &Cluster, node: &NodeName, taints: &[Taint]) -> Self {
         let stays_for = |pod: &Pod| match tolerance(&pod.tolerations, taints) {
             Tolerance::NotTolerated(_) => Some(Span::ZERO),
@@ -407,13 +410,13 @@ impl Schedule {
         Self(schedule)
     }
 
-    /// How many pods are deleted so long after the taint.
+    /// Returns how many pods are deleted up to the time `after` the taint.
     fn deleted(&self, after: Span) -> usize {
         let due = self.0.partition_point(|(span, _)| *span <= after);
         due.checked_sub(1).map_or(0, |last| self.0[last].1)
     }
 
-    /// How many pods are deleted after each time.
+    /// Returns the number of pods that are deleted at each span after the taint.
     fn groups(&self) -> impl Iterator<Item = (Span, usize)> {
         let before = [0].into_iter().chain(self.0.iter().map(|(_, pods)| *pods));
         self.0.iter().zip(before).map(|((span, pods), before)| (*span, pods - before))
@@ -429,7 +432,7 @@ const fn as_f64(count: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// The probability that each node gets each token, worked out node by node.
+    /// Reference implementation: the probability that each node gets each token, computed node by node.
     #[derive(Default)]
     struct NodeByNode {
         waits: BTreeMap<NodeName, f64>,
@@ -464,7 +467,7 @@ mod tests {
         }
     }
 
-    /// Numbers without a pattern that matters here.
+    /// Pseudorandom numbers, good enough for these tests.
     struct Random(u64);
 
     impl Random {
@@ -504,7 +507,7 @@ mod tests {
         }
     }
 
-    /// Where nearly everybody has had a token, little is left of a difference of two sums but its rounding.
+    /// Tolerance for rounding. After nearly all nodes had a token, a difference of two sums has few exact digits.
     const ROUNDING: f64 = 1e-4;
 
     fn compare(contest: &Contest, reference: &NodeByNode, seed: u64) {

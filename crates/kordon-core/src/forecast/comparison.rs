@@ -1,5 +1,5 @@
-//! Compares what the controller did with what a forecast has: which predicted event a real one is, and for when it was
-//! predicted.
+//! Compares the controller's actions with a forecast: finds the predicted event that matches an observed one, and the
+//! time for which it was predicted.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Something that the controller did, or is predicted to do.
+/// An action of the controller, observed or predicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerEvent {
     pub at: Timestamp,
@@ -21,7 +21,7 @@ pub struct ControllerEvent {
     pub pod: Option<Key>,
 }
 
-/// What the controller does to nodes and pods.
+/// The kinds of the controller's actions on nodes and pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventKind {
     /// The node becomes Unknown.
@@ -35,7 +35,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The word for reports.
+    /// The name of the kind in reports.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "Unknown",
@@ -53,7 +53,8 @@ impl fmt::Display for EventKind {
 }
 
 impl ControllerEvent {
-    /// The event of a step; none for what the pod garbage collector does, whose passes nobody can observe.
+    /// Returns the event that a step predicts. None for steps of the pod garbage collector, whose passes cannot be
+    /// observed.
     pub fn predicted(step: &ForecastStep, zone: impl Fn(&NodeName) -> ZoneKey) -> Option<Self> {
         let kind = match &step.kind {
             ForecastKind::Unknown { .. } => EventKind::Unknown,
@@ -66,17 +67,18 @@ impl ControllerEvent {
         Some(Self { at: step.at, kind, zone: zone(&node), node, pod: step.kind.pod().cloned() })
     }
 
-    /// What it is, at whatever time.
+    /// Identifies the event, without its time.
     pub fn identity(&self) -> (EventKind, &NodeName, Option<&Key>) {
         (self.kind, &self.node, self.pod.as_ref())
     }
 }
 
-/// Which of the predicted events, in order of time, an event is, and the time for which it was predicted; none if it was
-/// not. `earlier` are the events that happened since the forecast and before this one, in order of time.
+/// Finds the predicted event that matches `event`. Returns its index in `predicted`, which is sorted by time, and the
+/// time for which it was predicted; none if it was not predicted. `earlier` are the observed events between the
+/// forecast and this event, sorted by time.
 ///
-/// The order in which the nodes of a zone are tainted is random: the nth taint of a zone is compared with the nth
-/// predicted, and the deletion of a pod counts from the taint of its node.
+/// The order in which the nodes of a zone are tainted is random. The nth taint of a zone is therefore compared with the
+/// nth predicted taint, and the deletion of a pod counts from the taint of its node.
 pub fn predicted_time<'a>(
     predicted: &[ControllerEvent],
     earlier: impl DoubleEndedIterator<Item = &'a ControllerEvent>,
@@ -99,7 +101,7 @@ pub fn predicted_time<'a>(
     Some((index, nearest.at + delay))
 }
 
-/// How much later than predicted a node was tainted.
+/// Returns how much later than predicted a node was tainted.
 fn taint_delay<'a>(
     predicted: &[ControllerEvent],
     earlier: impl DoubleEndedIterator<Item = &'a ControllerEvent>,
@@ -114,7 +116,7 @@ fn taint_delay<'a>(
     }
 }
 
-/// How large an error is, whether early or late.
+/// The size of an error, without its sign.
 pub fn magnitude(off: Span) -> Span {
     off.max(-off)
 }

@@ -1,5 +1,5 @@
-//! The forecast as lanes of a chart: one for each node that something happens to; one for several nodes, or for a zone,
-//! where there is no room for all.
+//! The forecast as lanes of a chart: one lane for each node with events, or if there is too little room, one for
+//! several similar nodes or for a zone.
 
 use std::{
     borrow::Cow,
@@ -15,21 +15,22 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Lanes that begin within this time are in the order of zones and names, so that the nodes of one failure stand together.
+/// Lanes that begin within the same span of this length are sorted by zone and name, so that the nodes of one failure
+/// stand together.
 const TOGETHER: Span = Span::from_secs(60);
 
-/// What a chart of a forecast shows.
+/// The content of a forecast's chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Chart {
     pub lanes: Vec<Lane>,
-    /// See [`Forecast::deleted`].
+    /// Number of deleted pods, see [`Forecast::deleted`].
     pub deleted: DeletedRange,
 }
 
-/// What has happened to a node, or to several, and what is predicted.
+/// Past and predicted events of one node or of several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lane {
-    /// The nodes that it stands for, by name; at least one.
+    /// The nodes of the lane, sorted by name; at least one.
     pub nodes: Vec<NodeName>,
     pub zone: ZoneKey,
     pub fold: LaneFold,
@@ -39,40 +40,41 @@ pub struct Lane {
     pub not_ready: Option<TimeRange>,
     /// When the conditions become Unknown.
     pub unknown: Option<TimeRange>,
-    /// When it gets a NoExecute taint: several times where several nodes wait for one token.
+    /// When the node gets a NoExecute taint. A range of times if several nodes wait for one token.
     pub tainted: Option<TimeRange>,
-    /// When how many pods leave the endpoints of their Services, in order of time.
+    /// Times at which pods leave the endpoints of their Services, each with the number of pods; sorted by time.
     pub endpoints: Vec<(Timestamp, usize)>,
-    /// The pods that are deleted, in order of time.
+    /// The pods that are deleted, sorted by time.
     pub pods: Vec<LanePods>,
-    /// Why the next of these happens.
+    /// Why the next event of the lane happens.
     pub why: Why,
 }
 
-/// What a lane stands for.
+/// What a lane combines: nothing, similar nodes, or the nodes of a zone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LaneFold {
     #[default]
     Node,
-    /// Nodes of a zone to which the same happens at about the same times.
+    /// Nodes of a zone with the same events at about the same times.
     Alike,
     /// All nodes of a zone that have a lane.
     Zone,
 }
 
-/// Pods of a lane that leave together.
+/// Pods of a lane that leave at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LanePods {
-    /// When, in the order in which the forecast taints the nodes.
+    /// When they leave in the order in which the forecast taints the nodes.
     pub at: Timestamp,
-    /// When in any order.
+    /// The range of times at which they leave, over all orders.
     pub range: TimeRange,
     pub pods: Arc<Vec<Key>>,
-    /// The outcomes of those that have nowhere to run; empty until they are [known](Lane::with_nowhere).
+    /// Outcomes of the pods that have nowhere to run; empty until [`Lane::with_nowhere`] sets them.
     pub nowhere: BTreeSet<OutcomeKind>,
 }
 
-/// The first and the last time at which something may happen, or happens to the first and the last of several nodes.
+/// The first and the last time at which something may happen. With several nodes, the times of the first and of the
+/// last node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeRange {
     pub first: Timestamp,
@@ -86,21 +88,22 @@ impl From<Timestamp> for TimeRange {
 }
 
 impl TimeRange {
-    /// Both together.
+    /// The smallest range that includes both ranges.
     pub(super) fn with(self, other: Self) -> Self {
         Self { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
 }
 
 impl Lane {
-    /// When the first of it happened, or happens.
+    /// Time of the lane's first event, past or predicted.
     pub fn start(&self) -> Timestamp {
         let states = [self.silent, self.not_ready, self.unknown, self.tainted];
         let pods = self.pods.first().map(|pods| pods.range);
         states.into_iter().flatten().chain(pods).map(|range| range.first).min().unwrap_or_default()
     }
 
-    /// With the outcomes of its pods that have nowhere to run; `of_node` are those of a node.
+    /// Returns the lane with the outcomes of its pods that have nowhere to run. `of_node` returns these outcomes for a
+    /// node.
     pub fn with_nowhere<'a>(
         &self,
         of_node: impl Fn(&NodeName) -> Option<&'a BTreeMap<Key, OutcomeKind>>,
@@ -132,7 +135,7 @@ impl Lane {
         }
     }
 
-    /// Adds a predicted event; `turns` are the times at which the node may be tainted.
+    /// Adds a predicted event. `turns` are the times at which the node may be tainted.
     fn add(&mut self, step: &ForecastStep, turns: Option<TimeRange>, tainted: &mut Option<Timestamp>) {
         let at = step.at;
         match &step.kind {
@@ -165,7 +168,7 @@ impl Lane {
         }
     }
 
-    /// One lane for some, which are not none.
+    /// Combines lanes into one. There must be at least one.
     fn folded(lanes: &[&Self], fold: LaneFold) -> Self {
         let mut folded = lanes[0].clone();
         lanes[1..].iter().for_each(|other| folded.take(other));
@@ -178,7 +181,7 @@ impl Lane {
         folded
     }
 
-    /// Takes another lane into this one.
+    /// Merges another lane into this one.
     fn take(&mut self, other: &Self) {
         let both = |own: &mut Option<TimeRange>, other: Option<TimeRange>| {
             *own = own.map(|own| other.map_or(own, |other| own.with(other))).or(other);
@@ -192,7 +195,7 @@ impl Lane {
         self.pods.extend(other.pods.iter().cloned());
     }
 
-    /// What lanes that may be folded have in common: the zone, and all times in units of `unit`.
+    /// Key of lanes that may be combined: the zone, and all times in units of `unit`.
     fn likeness(&self, unit: Span) -> (&ZoneKey, Vec<Option<(i64, i64)>>) {
         let rounded = |at: Timestamp| at.as_nanos().div_euclid(unit.as_nanos().max(1));
         let range = |range: TimeRange| (rounded(range.first), rounded(range.last));
@@ -205,8 +208,9 @@ impl Lane {
 }
 
 impl Forecast {
-    /// With its chart: a lane for each node that something is predicted for, or that is down and not tainted: nothing happens to it until
-    /// evictions are resumed. Those that began first come first: as long as they last, their order stays.
+    /// Returns the forecast with its chart. The chart has a lane for each node with predictions, and for each node that
+    /// is down and not tainted, to which nothing happens until evictions are resumed. Lanes that began first come
+    /// first, so their order does not change while they last.
     #[must_use]
     pub fn with_chart(self, engine: &Engine, cluster: &Cluster) -> Self {
         if !engine.confidence(self.made).allows_predictions() {
@@ -251,15 +255,16 @@ impl Forecast {
     }
 }
 
-/// When the node got the controller's NoExecute taint, or else another one; the epoch if nobody says.
+/// When the node got the controller's NoExecute taint, otherwise the earliest other one. The epoch if the time is
+/// unknown.
 fn tainted_since(node: &Node, cluster: &Cluster) -> Option<Timestamp> {
     let no_execute = node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute);
     let taint = controllers_own(node).next().or_else(|| no_execute.min_by_key(|taint| taint.time_added))?;
     Some(taint.time_added.map_or(Timestamp::EPOCH, |added| cluster.local(added)))
 }
 
-/// The lanes in at most `room` rows if that is possible: those of nodes, else nodes that are alike in one lane, else one
-/// lane a zone. `unit` is by how much the times of nodes that are alike may differ.
+/// Combines lanes so that they need at most `room` rows, if possible: one lane a node, otherwise one for similar nodes,
+/// otherwise one a zone. `unit` is by how much the times of similar nodes may differ.
 pub fn fold(lanes: &[Cow<'_, Lane>], room: usize, unit: Span) -> Vec<Lane> {
     if lanes.len() <= room {
         return lanes.iter().map(|lane| lane.clone().into_owned()).collect();
@@ -273,7 +278,7 @@ pub fn fold(lanes: &[Cow<'_, Lane>], room: usize, unit: Span) -> Vec<Lane> {
     folded(grouped(lanes, |lane| &lane.zone), LaneFold::Zone)
 }
 
-/// The lanes by their keys; each group stands where the first of its lanes stood.
+/// Groups lanes by key. Each group stands where the first of its lanes stood.
 fn grouped<'a, K: Ord>(lanes: &'a [Cow<'_, Lane>], key: impl Fn(&'a Lane) -> K) -> Vec<Vec<&'a Lane>> {
     let mut places: BTreeMap<K, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&Lane>> = Vec::new();
@@ -307,7 +312,7 @@ mod tests {
         TimeRange { first: at(first), last: at(last) }
     }
 
-    /// A node that is Unknown since a time, and tainted since another.
+    /// A node that is Unknown since one time and tainted since another.
     fn node(name: &str, unknown: Option<i64>, tainted: Option<i64>) -> Node {
         let ready = unknown.map(|since| Condition {
             kind: READY.into(),
@@ -321,7 +326,7 @@ mod tests {
             time_added: Some(ClusterTime::new(at(since))),
             ..Taint::default()
         });
-        // A node without a Lease: it was created 50 s before it became Unknown.
+        // The node has no Lease: its creation counts as its last heartbeat, 50 s before it became Unknown.
         let created = ClusterTime::new(at(unknown.unwrap_or(0) - 50));
         Node {
             name: name.into(),
@@ -332,7 +337,7 @@ mod tests {
         }
     }
 
-    /// The lanes of a forecast made at second 0 over these nodes.
+    /// The lanes of a forecast over these nodes, made at second 0.
     fn lanes(nodes: Vec<Node>, steps: Vec<ForecastStep>, turns: &[(&str, TimeRange)]) -> Vec<Lane> {
         let mut cluster = Cluster::default();
         let names: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();

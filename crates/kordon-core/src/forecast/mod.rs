@@ -1,4 +1,4 @@
-//! Runs a copy of the engine forward on a virtual clock, on a copy of the cluster.
+//! Forecasts: runs copies of the engine and the cluster forward on a virtual clock.
 
 pub mod accuracy;
 mod apply_write;
@@ -38,31 +38,32 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What will happen within a horizon if nobody intervenes: nodes without heartbeats stay so, the others keep renewing.
+/// What will happen within a horizon if nobody intervenes. Nodes without heartbeats stay silent; the others keep
+/// renewing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
-    /// When it was made.
+    /// When the forecast was made.
     pub made: Timestamp,
     pub until: Timestamp,
-    /// In order of time. Empty if nothing can be predicted (see [`Engine::confidence`]).
+    /// The predicted events, sorted by time. Empty if nothing can be predicted (see [`Engine::confidence`]).
     pub steps: Vec<ForecastStep>,
-    /// Taints that depend on chance upstream, in order of time. `steps` has none of them.
+    /// Taints that depend on chance upstream, sorted by time. `steps` has none of them.
     pub uncertain_taints: Vec<UncertainTaints>,
-    /// The nodes that were silent when it was made: it predicts from their silence.
+    /// The nodes that were silent when the forecast was made. It predicts from their silence.
     pub silent: BTreeSet<NodeName>,
     /// The zones at the end; empty if nothing can be predicted.
     pub zones: Vec<ZoneView>,
-    /// The nodes that are not Ready at the end, renew nothing, or were removed.
+    /// The nodes that at the end are not Ready, send no heartbeats, or are removed.
     pub down: BTreeSet<NodeName>,
-    /// Empty until [made](Self::with_chart).
+    /// The chart; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
-    /// The chances of all tokens.
+    /// The chances of all tokens, for [`Forecast::deleted`].
     chances: Arc<Chances>,
-    /// How many deletions are not asked about: a failure is compared with the forecast without it.
+    /// Number of deletions that [`Forecast::subtract`] removed, because the forecast without a failure has them too.
     subtracted: usize,
-    /// The first and the last time at which each node may be tainted that waits for a token together with others.
+    /// The first and the last time at which a node may be tainted, for each node that competes for a token.
     taint_turns: BTreeMap<NodeName, TimeRange>,
-    /// The indices of each node in `steps`, in order of time.
+    /// The indices of each node's events in `steps`, sorted by time.
     by_node: BTreeMap<NodeName, Vec<usize>>,
 }
 
@@ -72,14 +73,14 @@ pub struct ForecastStep {
     pub at: Timestamp,
     pub kind: ForecastKind,
     pub why: Why,
-    /// How many pods are marked not ready with it: they leave the endpoints of their Services then.
+    /// Number of pods that are marked not ready with the event, and so leave the endpoints of their Services.
     pub not_ready: usize,
-    /// Where several nodes wait for one token: the chance that this happens at this time. None if nothing is left to
-    /// chance.
+    /// The chance that the event happens at this time, if several nodes wait for one token; none if the time is
+    /// certain.
     pub chance: Option<Chance>,
 }
 
-/// `12 pods leave endpoints`
+/// Returns a text such as `12 pods leave endpoints`.
 pub fn leave_endpoints(pods: usize) -> String {
     match pods {
         1 => "1 pod leaves endpoints".into(),
@@ -87,7 +88,7 @@ pub fn leave_endpoints(pods: usize) -> String {
     }
 }
 
-/// What is predicted.
+/// The kinds of predicted events.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ForecastKind {
     /// The node's conditions become Unknown.
@@ -96,7 +97,7 @@ pub enum ForecastKind {
     NoExecute { node: NodeName, key: Name },
     /// The pod is deleted, by taint eviction or with its node.
     Deleted { pod: Key, node: NodeName },
-    /// The pod garbage collector removes the pod's object. The node is empty if the pod never had one.
+    /// The pod garbage collector removes the pod's object. The node's name is empty if the pod was never scheduled.
     Removed { pod: Key, node: NodeName },
 }
 
@@ -125,7 +126,7 @@ impl Forecast {
         Self::under(&Assumptions::default(), engine, cluster, now, horizon)
     }
 
-    /// The same, under assumptions.
+    /// Like [`Forecast::run`], under assumptions.
     pub fn under(
         assumptions: &Assumptions,
         engine: &Engine,
@@ -137,7 +138,7 @@ impl Forecast {
         Self::until_cancelled(ForecastStart { engine, cluster, now }, assumptions, horizon, &cancellation)
     }
 
-    /// The same, and soon something of no use once it is cancelled.
+    /// Like [`Forecast::under`], with a cancellation. A cancelled run returns soon, and its result is of no use.
     pub fn until_cancelled(
         ForecastStart { engine, cluster, now }: ForecastStart<'_>,
         assumptions: &Assumptions,
@@ -162,15 +163,15 @@ impl Forecast {
         forecast
     }
 
-    /// How many pods are deleted until the end, over all orders in which waiting nodes may be tainted, on the cluster that
-    /// the forecast was made for. It reads all pods of the nodes that wait.
+    /// Returns how many pods are deleted before the end, over all orders in which waiting nodes may be tainted.
+    /// `cluster` is the one that the forecast was made for. Reads all pods of the waiting nodes.
     pub fn deleted(&self, cluster: &Cluster) -> DeletedRange {
         let predicted = self.totals(self.made).deleted + self.subtracted;
         self.chances.deleted(cluster, predicted, self.until).without(self.subtracted)
     }
 
-    /// Removes what was predicted from the silence of nodes that are not silent any more. The other steps stay as they
-    /// are until the next forecast.
+    /// Removes the predictions that follow from a node's silence, for nodes that are no longer silent. All other steps
+    /// stay until the next forecast.
     pub fn forget_heard(self: &mut Arc<Self>, silent: &BTreeSet<NodeName>) {
         let heard: BTreeSet<NodeName> = self.silent.difference(silent).cloned().collect();
         if heard.is_empty() {
@@ -190,7 +191,7 @@ impl Forecast {
         forecast.by_node = baseline::by_node(&forecast.steps);
     }
 
-    /// What will happen to a node and its pods, in order of time.
+    /// The predicted events of a node and its pods, sorted by time.
     pub fn of_node(&self, node: &NodeName) -> impl Iterator<Item = &ForecastStep> {
         self.by_node.get(node).into_iter().flatten().map(|place| &self.steps[*place])
     }
@@ -210,7 +211,7 @@ pub struct ForecastStart<'a> {
     pub now: Timestamp,
 }
 
-/// Copies of engine and cluster on their own clock.
+/// A run of a forecast: copies of engine and cluster with their own clock.
 #[derive(Clone)]
 pub(crate) struct Run {
     engine: Engine,
@@ -221,7 +222,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Of the nodes, only the silent ones send no heartbeats.
+    /// Starts a run in which all nodes but the `silent` ones send heartbeats.
     pub(crate) fn new(
         engine: &Engine,
         cluster: &Cluster,
@@ -245,7 +246,7 @@ impl Run {
         run
     }
 
-    /// Runs until then, and adds what happens to `steps`.
+    /// Runs until `until`, and appends the events to `steps`.
     pub(crate) fn run_until(
         &mut self,
         until: Timestamp,
@@ -278,14 +279,14 @@ impl Run {
         }
     }
 
-    /// Somebody else writes an object then.
+    /// Applies a change that somebody else makes at `at`.
     pub(crate) fn apply(&mut self, change: Change, at: Timestamp) {
         self.now = self.now.max(at);
         self.cluster.apply(change, &mut self.applied);
         self.pass_changes_on();
     }
 
-    /// The nodes of the cluster that are gone, not Ready, or without heartbeats.
+    /// The nodes of `cluster` that in the run are gone, not Ready, or without heartbeats.
     fn down_nodes(&self, cluster: &Cluster) -> BTreeSet<NodeName> {
         let mut alive = SortedWalk::new(self.engine.assumed_alive().map(|node| (node, ())));
         let mut ready =
@@ -295,15 +296,15 @@ impl Run {
         nodes.filter(|node| !is_up(node)).cloned().collect()
     }
 
-    /// Passes the changes of the cluster on to the engine.
+    /// Passes the changes of the run's cluster on to the engine.
     fn pass_changes_on(&mut self) {
         for applied in self.applied.drain(..) {
             self.engine.handle_change(&self.cluster, &applied, self.now);
         }
     }
 
-    /// What a write has just done, and how many pods are marked not ready with it; none for writes that only accompany
-    /// another.
+    /// Returns the event of a write that was just applied, and the number of pods that are marked not ready with it.
+    /// None for writes that only accompany another.
     fn predicted(&self, write: &Write) -> Option<(ForecastKind, usize)> {
         let kind = match write {
             Write::MarkUnknown { node, .. } => {
@@ -334,8 +335,8 @@ impl Run {
         Some((kind, 0))
     }
 
-    /// How many pods the controller marks not ready when it marks their node Unknown (upstream `MarkPodsNotReady`): those of
-    /// a node that was Ready.
+    /// Number of pods that the controller marks not ready when it marks their node Unknown (upstream
+    /// `MarkPodsNotReady`). Zero if the node was not Ready before.
     fn marked_not_ready(&self, node: &NodeName) -> usize {
         let Some(Applied::Node(Delta { old: Some(old), .. })) = self.applied.first() else { return 0 };
         if old.is_ready() { self.cluster.load(node).ready } else { 0 }

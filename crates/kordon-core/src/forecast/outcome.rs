@@ -1,4 +1,4 @@
-//! What becomes of every pod that is evicted, by the rule of [`plan::outcome`](crate::plan::outcome).
+//! Outcomes of pods that are evicted, by the rules of [`plan::outcome`](crate::plan::outcome).
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,9 @@ use crate::{
 use kordon_time::Timestamp;
 
 impl Forecast {
-    /// What becomes of the pods that leave, at these times, and of pods elsewhere that are preempted for them; worked out
-    /// for the first `most` in the order in which replacements are placed.
+    /// Returns the outcomes of the pods in `leaving`, which leave at these times, and counts the outcomes of pods
+    /// elsewhere that are preempted for them. Only the first `most` replacements are placed; the outcomes of the other
+    /// pods are left out.
     pub fn outcomes<E: Environment>(
         &self,
         leaving: &BTreeMap<Key, Timestamp>,

@@ -1,5 +1,5 @@
-//! How right predicted outcomes have been: where each pod went that was evicted, or that it went nowhere, compared with what had been
-//! predicted when its deletion began.
+//! Accuracy of predicted outcomes: compares where the replacement of each evicted pod went, if anywhere, with the
+//! outcome that was predicted when the pod's deletion began.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,67 +14,68 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How long after the start of a pod's deletion its outcome is read: by then its replacement is created, has a node, and runs.
+/// Time from the start of a pod's deletion until its outcome is read. By then its replacement should be created, have a
+/// node, and run.
 pub const SETTLES: Span = Span::from_secs(60);
-/// Differences that are kept, the last ones.
+/// Maximum number of differences that are kept. The oldest are dropped.
 const KEPT: usize = 100;
 
-/// Compares what became of evicted pods with their predicted outcomes.
+/// Compares the outcomes of evicted pods with their predicted outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct OutcomeRecord {
     /// The pods whose outcome is not read yet, oldest first.
     open: VecDeque<OpenCase>,
-    /// The pods that were created for the owners of those since, in order of their creation.
+    /// Pods that the owners of open cases have created since, by owner, in order of creation.
     created: BTreeMap<Uid, Vec<CreatedPod>>,
     counts: OutcomeScore,
     differences: BTreeMap<(&'static str, &'static str), usize>,
     last: VecDeque<OutcomeDifference>,
 }
 
-/// A pod that is being evicted.
+/// An evicted pod whose outcome is not read yet.
 #[derive(Clone, Debug)]
 struct OpenCase {
     at: Timestamp,
     pod: Key,
     uid: Uid,
     owner: Option<Uid>,
-    /// Whether its replacement has the same name.
+    /// Whether the pod's replacement has the same name.
     keeps_its_name: bool,
     from: Option<NodeName>,
     predicted: Option<PredictedOutcome>,
 }
 
-/// A pod that was created since, which may be gone again.
+/// A pod that was created after an eviction. It may be gone again.
 #[derive(Clone, Debug)]
 struct CreatedPod {
     at: Timestamp,
     key: Key,
     uid: Uid,
     node: Option<NodeName>,
-    /// Whether it has been Ready.
+    /// Whether the pod has ever been Ready.
     has_run: bool,
 }
 
-/// A predicted outcome, as far as it is compared.
+/// The parts of a predicted outcome that are compared.
 #[derive(Clone, Debug)]
 struct PredictedOutcome {
     kind: OutcomeKind,
     node: Option<NodeName>,
-    /// The nodes that are as good, where it is to move.
+    /// The equally good nodes, if the pod should move.
     among: Option<TiedNodes>,
 }
 
-/// How many outcomes were predicted rightly.
+/// Numbers of pods by how well their outcome was predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeScore {
-    /// As predicted, on the node that was predicted where it was to move.
+    /// The outcome was as predicted, and so was the node if the pod should move.
     pub right: usize,
-    /// It was to move to any of several nodes that were equally good, and landed on another than the one that was named.
+    /// The pod should move to any of several equally good nodes, and landed on another one than the forecast named.
     pub by_chance: usize,
     pub wrong: usize,
-    /// No outcome had been predicted, or only that it is not known.
+    /// No outcome was predicted, or the prediction was that it is unknown.
     pub not_predicted: usize,
-    /// Its deletion began less than `SETTLES` ago.
+    /// The pod's deletion began less than `SETTLES` ago.
     pub open: usize,
 }
 
@@ -84,25 +85,25 @@ impl OutcomeScore {
     }
 }
 
-/// What became of a pod.
+/// The observed outcome of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Became {
-    /// Its replacement was placed on this node, and has been Ready.
+    /// The pod's replacement was placed on this node, and has been Ready.
     Runs(NodeName),
-    /// Its replacement was placed on this node, and has not been Ready.
+    /// The pod's replacement was placed on this node, and has not been Ready.
     NotStarted(NodeName),
-    /// Its replacement has had no node.
+    /// The pod's replacement was not placed on a node.
     Pending,
-    /// It is still there, and has no replacement.
+    /// The pod still exists, and has no replacement.
     Stuck,
-    /// It is gone, has no replacement, and no owner.
+    /// The pod is gone, and has neither a replacement nor an owner.
     Lost,
-    /// It is gone, and has no replacement.
+    /// The pod is gone, and its owner has not replaced it.
     NotReplaced,
 }
 
 impl Became {
-    /// The stable word for it; the same as that of a predicted outcome where they mean the same.
+    /// Stable name of the outcome. It equals that of the predicted outcome with the same meaning, if there is one.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Runs(_) => "moves",
@@ -114,7 +115,7 @@ impl Became {
         }
     }
 
-    /// The node of the replacement; none if it has none.
+    /// The node of the replacement; none without a placed replacement.
     pub const fn node(&self) -> Option<&NodeName> {
         match self {
             Self::Runs(node) | Self::NotStarted(node) => Some(node),
@@ -123,13 +124,13 @@ impl Became {
     }
 }
 
-/// A pod that became something else than was predicted.
+/// A pod whose outcome differs from the predicted one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutcomeDifference {
-    /// When its deletion began.
+    /// When the pod's deletion began.
     pub at: Timestamp,
     pub pod: Key,
-    /// The word of the predicted outcome, and the node that it was to move to.
+    /// Stable name of the predicted outcome. `predicted_node` is the node to which the pod should move.
     pub predicted: &'static str,
     pub predicted_node: Option<NodeName>,
     pub became: Became,
@@ -151,17 +152,17 @@ impl fmt::Display for OutcomeDifference {
     }
 }
 
-/// How right predicted outcomes have been.
+/// Accuracy of the predicted outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeReport {
     pub counts: OutcomeScore,
-    /// How often which predicted outcome was which other one.
+    /// Numbers of pods by predicted and observed outcome, where the two differ.
     pub differences: Vec<OutcomeDifferences>,
     /// The last differences, oldest first.
     pub last: Vec<OutcomeDifference>,
 }
 
-/// How often a predicted outcome was another one.
+/// Number of pods for one pair of a predicted and a different observed outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutcomeDifferences {
     pub predicted: &'static str,
@@ -170,7 +171,8 @@ pub struct OutcomeDifferences {
 }
 
 impl OutcomeRecord {
-    /// The deletion of a pod by taint eviction begins, with the outcome that is predicted for it.
+    /// Opens a case when the deletion of a pod by taint eviction begins. `predicted` is its predicted outcome at that
+    /// time.
     pub fn on_evicted(&mut self, pod: &Pod, predicted: Option<&PodOutcome>, now: Timestamp) {
         let owner = pod.owner.as_ref().map(|owner| owner.uid.clone());
         if let Some(owner) = &owner {
@@ -187,7 +189,7 @@ impl OutcomeRecord {
         });
     }
 
-    /// A pod changed.
+    /// Records a changed pod, if an owner of an evicted pod created it.
     pub fn on_pod(&mut self, delta: &Delta<Pod>, now: Timestamp) {
         let Some(new) = &delta.new else { return };
         let Some(created) = new.owner.as_ref().and_then(|owner| self.created.get_mut(&owner.uid)) else {
@@ -203,7 +205,7 @@ impl OutcomeRecord {
         }
     }
 
-    /// Reads the outcomes that are settled.
+    /// Reads the outcomes of pods whose deletion began at least [`SETTLES`] ago.
     pub fn on_time(&mut self, cluster: &Cluster, now: Timestamp) {
         while self.open.front().is_some_and(|case| now.since(case.at) >= SETTLES) {
             let Some(case) = self.open.pop_front() else { return };
@@ -212,7 +214,7 @@ impl OutcomeRecord {
         }
     }
 
-    /// What is observed from now on is not complete: outcomes that are open stay unknown.
+    /// Closes all open cases as not predicted, after changes may have been missed.
     pub fn restart(&mut self) {
         self.counts.not_predicted += self.open.len();
         self.open.clear();
@@ -233,8 +235,9 @@ impl OutcomeRecord {
         }
     }
 
-    /// What became of a pod. Each pod that its owner created since replaces one: that of a StatefulSet the one of its name, another
-    /// one that was predicted to land where it is.
+    /// Returns the observed outcome of a pod. Each pod that its owner created after the eviction can replace one
+    /// evicted pod: for a StatefulSet the pod of the same name, otherwise preferably a pod on the node where the
+    /// replacement was predicted.
     fn became(&mut self, case: &OpenCase, cluster: &Cluster) -> Became {
         let replacement = case.owner.as_ref().and_then(|owner| {
             let created = self.created.get_mut(owner)?;
@@ -245,8 +248,9 @@ impl OutcomeRecord {
                 .filter_map(|other| other.predicted.as_ref()?.node.as_ref())
                 .collect();
             let predicted = case.predicted.as_ref().and_then(|predicted| predicted.node.as_ref());
-            // One that was there before, itself perhaps, replaces another; and one that was created once the next pod had left
-            // likely replaces that.
+            // Skip pods that existed before the eviction, such as the evicted pod itself: they replace another pod.
+            // Prefer pods that were created before the next eviction of this owner, because later ones likely replace
+            // the next pod.
             let is_later = |pod: &CreatedPod| pod.at >= case.at && pod.uid != case.uid;
             let others =
                 self.open.iter().filter(|other| other.owner.as_ref() == Some(owner) && other.at > case.at);
@@ -304,7 +308,7 @@ impl OutcomeRecord {
 }
 
 impl PredictedOutcome {
-    /// None for an outcome that says that nothing is known.
+    /// Returns the parts to compare; none for an outcome that says that nothing is known.
     fn of(outcome: &PodOutcome) -> Option<Self> {
         let among = match outcome {
             PodOutcome::Moves { among, .. } => Some(among.clone()),
@@ -314,7 +318,7 @@ impl PredictedOutcome {
         Some(Self { kind: outcome.kind(), node: outcome.node().cloned(), among })
     }
 
-    /// Whether it moved to another of the nodes that were as good.
+    /// Whether the pod moved to another one of the equally good nodes.
     fn is_by_chance(&self, became: &Became) -> bool {
         became.node().zip(self.among.as_ref()).is_some_and(|(node, among)| among.contains(node))
     }
@@ -325,7 +329,7 @@ impl PredictedOutcome {
                 self.node.as_ref() == Some(node)
             }
             (OutcomeKind::SameNode, Became::Runs(node) | Became::NotStarted(node)) => from == Some(node),
-            // A volume is held: the replacement has a node, and cannot start there.
+            // While a volume is held, the replacement has a node but cannot start there.
             (OutcomeKind::Stuck, Became::Stuck | Became::NotStarted(_))
             | (OutcomeKind::Refused, Became::NotReplaced | Became::Stuck)
             | (OutcomeKind::Lost, Became::Lost | Became::Stuck)
@@ -345,7 +349,7 @@ impl PredictedOutcome {
 mod tests {
     use super::*;
 
-    /// A pod of this name that is evicted from n0, and was to move to n1 or n2.
+    /// A case of a pod with this name, evicted from n0 and predicted to move to n1 or n2.
     fn case(pod: &str, keeps_its_name: bool) -> OpenCase {
         let nodes: BTreeSet<NodeName> = ["n1".into(), "n2".into()].into();
         let predicted = PredictedOutcome {
@@ -364,7 +368,7 @@ mod tests {
         }
     }
 
-    /// The counts after it became this.
+    /// The counts after the pod of `case` had this outcome.
     fn counts(became: Became) -> OutcomeScore {
         let mut record = OutcomeRecord::default();
         record.count(case("cart", false), became);
@@ -394,13 +398,14 @@ mod tests {
             let pods = vec![created("db-3", "n1", true), created("db-7", "n9", false)];
             let mut record = OutcomeRecord::default();
             record.created.insert("owner".into(), pods);
-            // None of them exists any more: what became of them was seen.
+            // None of these pods exists any more, so the record must have observed their outcomes.
             record.became(&case, &Cluster::default())
         };
         assert_eq!(became(case("db-7", true)), Became::NotStarted("n9".into()));
         assert_eq!(became(case("db-5", true)), Became::NotReplaced);
         assert_eq!(became(case("db-5", false)), Became::Runs("n1".into()));
-        // Of two cases, the first takes what was created before the second began, though another is where it was to be.
+        // With two open cases, the first takes the pod that was created before the second case began, although the
+        // later pod is on the predicted node.
         let of_first = {
             let mut record = OutcomeRecord::default();
             let later = CreatedPod { at: Timestamp::from_secs(2), ..created("web-b", "n1", true) };

@@ -1,5 +1,5 @@
-//! What replaces the pods that a forecast deletes or that no longer run: where the replacements land, which pods wait, and
-//! which are lost.
+//! Replacements of pods that a forecast deletes or that no longer run: where the replacements land, which pods wait,
+//! and which are lost.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,26 +18,26 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What becomes of the pods of a forecast: those that are deleted, and those of lost nodes.
+/// Outcomes of the pods of a forecast: pods that are deleted, and pods of lost nodes.
 #[derive(Clone, Debug)]
 pub struct Succession {
-    /// All of them: those that are deleted, in order of time; then the others.
+    /// All these pods: first the deleted ones, sorted by time, then the others.
     pub successors: Vec<Successor>,
     pub trace: RunTrace,
 }
 
-/// How many of the pods of a forecast have which outcome.
+/// Numbers of a forecast's pods by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SuccessionCounts {
     pub outcomes: OutcomeCounts,
-    /// How many of them are deleted within the forecast.
+    /// Number of pods that are deleted within the forecast.
     pub evicted: usize,
-    /// What becomes of pods elsewhere that are preempted for them.
+    /// Outcomes of pods elsewhere that are preempted for the replacements.
     pub preempted: OutcomeCounts,
 }
 
 impl SuccessionCounts {
-    /// How many of all of them have nowhere to run.
+    /// Number of pods with nowhere to run, preempted pods included.
     pub fn nowhere(&self) -> usize {
         self.outcomes.nowhere() + self.preempted.nowhere()
     }
@@ -52,31 +52,31 @@ impl Succession {
         }
     }
 
-    /// Those that have a replacement elsewhere, wait for one, or have none.
+    /// The pods that have a replacement elsewhere, wait for one, or get none.
     pub fn replacements(&self) -> impl Iterator<Item = &Successor> {
         self.successors.iter().filter(|successor| successor.is_listed())
     }
 }
 
-/// What becomes of a pod, and what replaces it.
+/// The outcome of a pod, and its replacement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Successor {
     pub of: Key,
     /// The node of the old pod.
     pub from: NodeName,
-    /// When the deletion of the old pod starts; none: not within the forecast.
+    /// When the deletion of the old pod starts; none if it does not start within the forecast.
     pub evicted: Option<Timestamp>,
     pub outcome: PodOutcome,
-    /// Where the replacement lands, whenever it is created; none where none is.
+    /// Where the replacement lands, whenever it is created; none without a replacement.
     pub landing: Option<Landing>,
-    /// When the replacement is created; none: never, or not within the forecast.
+    /// When the replacement is created; none if it is not created within the forecast.
     pub created: Option<Timestamp>,
-    /// When it is Ready; none: never, or not within the forecast.
+    /// When the replacement is Ready; none if it never is, or its creation is not within the forecast.
     pub ready: Option<Timestamp>,
 }
 
 impl Successor {
-    /// Whether it is about more than a pod that needs no replacement elsewhere.
+    /// Whether the pod is listed. Pods that need no replacement elsewhere are not.
     fn is_listed(&self) -> bool {
         match self.outcome.kind() {
             OutcomeKind::SameNode
@@ -97,7 +97,7 @@ impl Successor {
         }
     }
 
-    /// A stable word for where its replacement lands.
+    /// Stable name of where the replacement lands.
     pub const fn word(&self) -> &'static str {
         match (&self.outcome, &self.landing) {
             (PodOutcome::Lost, _) => "lost",
@@ -109,12 +109,12 @@ impl Successor {
         }
     }
 
-    /// The node of the replacement, where it is known.
+    /// The node of the replacement, if it is known.
     pub fn node(&self) -> Option<&NodeName> {
         self.landing.as_ref()?.node()
     }
 
-    /// Why that node, what the replacement waits for, or why there is none.
+    /// Explains the choice of the node, what the replacement waits for, or why there is no replacement.
     pub fn why(&self) -> String {
         let later = match (&self.outcome, self.evicted) {
             (PodOutcome::Moves { quota: Some(refusal), .. } | PodOutcome::Refused(refusal), _) => {
@@ -134,19 +134,19 @@ impl Successor {
     }
 }
 
-/// When a pod leaves; none is never.
+/// Times at which a pod leaves; none means never.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
-    /// When its deletion starts.
+    /// When the pod's deletion starts.
     leaves: Timestamp,
-    /// When its object is gone.
+    /// When the pod's object is gone.
     gone: Option<Timestamp>,
-    /// When its volumes are detached from its node.
+    /// When the pod's volumes are detached from its node.
     detached: Option<Timestamp>,
 }
 
 impl Departure {
-    /// When the replacement is created; none: not within the forecast.
+    /// When the replacement is created; none if not within the forecast.
     fn creates(&self, departing: &Departing) -> Option<Timestamp> {
         match &departing.quota {
             Some(refusal) => refusal.admitted,
@@ -156,13 +156,13 @@ impl Departure {
     }
 }
 
-/// How long after a pod is gone its volumes are detached by force from a node that is not Ready
+/// Time after which the volumes of a pod that is gone are detached by force from a node that is not Ready
 /// (docs/upstream/neighbours.md#4).
 const FORCED_DETACH: Span = Span::from_secs(360);
 
 impl Forecast {
-    /// What becomes of the pods that are deleted, and of those of nodes that are down at the end. `assumptions` are those of
-    /// the forecast.
+    /// Returns the outcomes of the pods that are deleted, and of the pods on nodes that are down at the end.
+    /// `assumptions` are those of the forecast.
     pub fn successors<E: Environment>(
         &self,
         assumptions: &Assumptions,
@@ -174,8 +174,8 @@ impl Forecast {
         succession(usize::MAX, leaving, &departures, &self.down, cluster, environment)
     }
 
-    /// The same, worked out for the first `most` pods in the order in which they are placed, under no assumptions.
-    /// `leaving` also leave, at these times.
+    /// Like [`Forecast::successors`] without assumptions, but only the first `most` replacements are placed. The pods
+    /// in `leaving` leave too, at these times.
     pub(super) fn successors_of_first<E: Environment>(
         &self,
         most: usize,
@@ -195,8 +195,8 @@ impl Forecast {
         succession(most, leaving, &departures, &self.down, cluster, environment)
     }
 
-    /// What becomes of the pods of nodes that fail, by a forecast of their failure. The pods of others are not counted,
-    /// as in N-1.
+    /// Returns the outcomes of the pods on failing nodes, from a forecast of their failure. Pods of other nodes are not
+    /// counted, as in N-1.
     pub fn successors_of<E: Environment>(
         &self,
         failing: &BTreeSet<NodeName>,
@@ -210,7 +210,7 @@ impl Forecast {
         succession(usize::MAX, leaving, &departures, failing, cluster, environment)
     }
 
-    /// The pods of nodes that are down at the end, and those that are deleted elsewhere.
+    /// The pods on nodes that are down at the end, and the pods that are deleted elsewhere.
     fn pods(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
         let is_elsewhere = |pod: &&Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
@@ -219,7 +219,7 @@ impl Forecast {
         pods
     }
 
-    /// How these pods leave. Under assumptions, nothing is said of the order in which they do, as in N-1.
+    /// Describes how these pods leave. Under assumptions, the order in which they leave is left open, as in N-1.
     fn leaving(
         &self,
         pods: Vec<Arc<Pod>>,
@@ -247,7 +247,7 @@ impl Forecast {
         pods.into_iter().map(leaving).collect()
     }
 
-    /// When pods leave and are gone.
+    /// Times at which the pods leave and are gone.
     fn departures<E: Environment>(
         &self,
         assumptions: &Assumptions,
@@ -276,7 +276,8 @@ impl Forecast {
         departures
     }
 
-    /// When a pod is gone whose deletion starts: when its kubelet has ended it, if necessary after it is back.
+    /// When a pod is gone after its deletion started: when its kubelet has ended it, which may be after the kubelet
+    /// recovers.
     fn gone<E: Environment>(
         &self,
         pod: &Pod,
@@ -298,7 +299,7 @@ impl Forecast {
     }
 }
 
-/// What becomes of these pods; replacements of the first `most` are placed.
+/// Returns the outcomes of these pods. Replacements of the first `most` are placed.
 fn succession<E: Environment>(
     most: usize,
     leaving: Vec<LeavingPod>,
@@ -314,8 +315,7 @@ fn succession<E: Environment>(
     Succession { successors, trace }
 }
 
-/// The replacements that quotas refuse at first; those that are admitted after the end of the forecast are not admitted
-/// within it.
+/// The replacements that quotas refuse at first. An admission after the end of the forecast is dropped.
 fn refusals(
     cluster: &Cluster,
     departures: &BTreeMap<Key, Departure>,
@@ -333,7 +333,7 @@ fn refusals(
     refusals
 }
 
-/// What becomes of a pod, with its times; none for a pod without a node.
+/// Returns the outcome of a pod with its times; none for a pod without a node.
 fn successor(departure: Option<Departure>, placed: FailoverPod) -> Option<Successor> {
     let FailoverPod { pod, departing, mut outcome, landing, time_to_ready } = placed;
     let created = landing.as_ref().and(departure).and_then(|departure| departure.creates(&departing));

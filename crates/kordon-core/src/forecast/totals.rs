@@ -1,9 +1,9 @@
-//! How many events a forecast predicts.
+//! Numbers of events that a forecast predicts.
 
 use super::{Forecast, ForecastKind, ForecastStep};
 use kordon_time::Timestamp;
 
-/// Counts of predicted events.
+/// Numbers of predicted events by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForecastTotals {
     pub unknown: usize,
