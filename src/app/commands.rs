@@ -265,512 +265,23 @@ const fn typed_only(
     Command { takes: Some(takes), ..view(name, doc, "", &[], UserAction::Typed(command)) }
 }
 
-/// Every command, in the order of help and docs.
-pub const COMMANDS: &[Command] = &[
-    view(
-        "down",
-        "Select the next row.",
-        "",
-        &[key(KeyCode::Down), char('j')],
-        UserAction::Move(Movement::Down),
-    ),
-    view(
-        "up",
-        "Select the previous row.",
-        "",
-        &[key(KeyCode::Up), char('k')],
-        UserAction::Move(Movement::Up),
-    ),
-    view("page-down", "Go down a page.", "", &[key(KeyCode::PageDown)], UserAction::Move(Movement::PageDown)),
-    view("page-up", "Go up a page.", "", &[key(KeyCode::PageUp)], UserAction::Move(Movement::PageUp)),
-    view(
-        "first",
-        "Go to the first row.",
-        "",
-        &[char('g'), key(KeyCode::Home)],
-        UserAction::Move(Movement::First),
-    ),
-    view("last", "Go to the last row.", "", &[key(KeyCode::End)], UserAction::Move(Movement::Last)),
-    view("next-pane", "Focus the next pane.", "pane", &[key(KeyCode::Tab)], UserAction::NextPane),
-    view("previous-pane", "Focus the previous pane.", "", &[key(KeyCode::BackTab)], UserAction::PreviousPane),
-    view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)),
-    view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)),
-    view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)),
-    view("forecast", "Focus the forecast.", "", &[char('4')], UserAction::Focus(4)),
-    view("journal", "Focus the journal.", "", &[char('5')], UserAction::Focus(5)),
-    view("pending", "Focus the pods that wait for a node.", "", &[char('6')], UserAction::Focus(6)),
-    view("departures", "Focus the pods that left.", "", &[char('7')], UserAction::Focus(7)),
-    Command {
-        context: KeyContext::In(&[Pane::Zones]),
-        ..view(
-            "filter-zone",
-            "Show only the nodes of the selected zone.",
-            "its nodes",
-            ENTER,
-            UserAction::Enter,
-        )
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Nodes]),
-        ..view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter)
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Nodes]),
-        ..view(
-            "next-grouping",
-            "Group the nodes by zone, pool, role, or not; `Enter` folds the selected group.",
-            "group",
-            &[char('G')],
-            UserAction::Group,
-        )
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Nodes]),
-        ..view("fold", "Fold all groups of nodes, or unfold them.", "", &[char('F')], UserAction::FoldAll)
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Forecast]),
-        ..view(
-            "predicted-node",
-            "Show the node of the selected lane and its pods, or the nodes of its zone.",
-            "node",
-            ENTER,
-            UserAction::Enter,
-        )
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Forecast]),
-        ..view(
-            "horizon",
-            "Change how far the forecast looks ahead: 10 min, 30 min, 2 h.",
-            "10m 30m 2h",
-            &[char('h')],
-            UserAction::Horizon,
-        )
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Journal, Pane::Departures]),
-        ..view(
-            "entry-detail",
-            "Show everything about the node or pod of the selected entry.",
-            "detail",
-            ENTER,
-            UserAction::Detail,
-        )
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Evictions]),
-        ..view(
-            "node-of-pod",
-            "Show the node of the selected pod and its pods.",
-            "node",
-            ENTER,
-            UserAction::Enter,
-        )
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Pods]),
-        ..view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, UserAction::Detail)
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Detail]),
-        ..view("open-plan", "Show the plan of the selected action.", "plan", ENTER, UserAction::Enter)
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Detail]),
-        ..view("yaml", "Show the node or pod as YAML, or close that.", "yaml", &[char('y')], UserAction::Yaml)
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Nodes, Pane::Pods]),
-        ..view("object", "Show the selected node or pod as YAML.", "", &[char('y')], UserAction::Yaml)
-    },
-    Command {
-        context: KeyContext::In(&[Pane::Plan]),
-        ..view("edit", "Edit the taints or labels again.", "", ENTER, UserAction::Enter)
-    },
-    Command { context: KeyContext::In(MARKED), ..view("mark", MARK, "mark", &[char(' ')], UserAction::Mark) },
-    Command {
-        context: KeyContext::In(MARKED),
-        ..view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll)
-    },
-    plan(
-        NODES,
-        "cordon",
-        "Plan to cordon the marked nodes, or the selected one.",
-        &[char('c')],
-        PlanKind::Cordon,
-    ),
-    Command {
-        hint: "",
-        ..plan(
-            NODES,
-            "uncordon",
-            "Plan to uncordon the marked nodes, or the selected one.",
-            &[char('u')],
-            PlanKind::Uncordon,
-        )
-    },
-    plan(
-        NODES,
-        "drain",
-        "Plan to drain the marked nodes, or the selected one.",
-        &[char('r')],
-        PlanKind::Drain,
-    ),
-    plan(
-        NODES,
-        "taint",
-        "Plan to taint the marked nodes, or the selected one.",
-        &[char('t')],
-        PlanKind::Taint,
-    ),
-    Command {
-        hint: "",
-        ..plan(
-            NODES,
-            "labels",
-            "Plan to label the marked nodes, or the selected one.",
-            &[char('l')],
-            PlanKind::Label,
-        )
-    },
-    plan(
-        FAILING,
-        "what-if",
-        "Predict what follows if these nodes, or their zones, fail.",
-        &[char('x')],
-        PlanKind::Failure,
-    ),
-    plan(PODS, "evict", "Plan to evict the marked pods, or the selected one.", &[char('e')], PlanKind::Evict),
-    Command {
-        context: KeyContext::In(PODS),
-        ..view(
-            "delete",
-            "Plan to delete the marked pods, or the selected one.",
-            "delete",
-            &[key(KeyCode::Delete)],
-            UserAction::Plan(PlanKind::Delete),
-        )
-    },
-    option(
-        "ignore-daemonsets",
-        "Drain: leave the pods of DaemonSets alone.",
-        &[char('D')],
-        PlanOption::IgnoreDaemonsets,
-    ),
-    option(
-        "delete-emptydir-data",
-        "Drain: include pods with emptyDir volumes, whose data is lost.",
-        &[char('E')],
-        PlanOption::DeleteEmptydirData,
-    ),
-    option("force", "Drain: include pods that no controller recreates.", &[char('F')], PlanOption::Force),
-    option(
-        "disable-eviction",
-        "Drain: delete pods instead of evicting them; ignores budgets.",
-        &[char('B')],
-        PlanOption::DisableEviction,
-    ),
-    option("grace-period", "Change the grace period of the pods.", &[char('P')], PlanOption::Grace),
-    option(
-        "parallel",
-        "Drain: change how many nodes are drained at a time.",
-        &[char('N')],
-        PlanOption::Parallel,
-    ),
-    option("overwrite", "Taints, labels: allow changing existing ones.", &[char('O')], PlanOption::Overwrite),
-    option(
-        "whole-zones",
-        "What-if: fail the whole zones of the nodes.",
-        &[char('Z')],
-        PlanOption::WholeZones,
-    ),
-    Command {
-        context: KeyContext::In(&[Pane::Plan]),
-        danger: Danger::Writes,
-        ..view(
-            "apply",
-            "Apply the plan, after a confirmation; in enforce only.",
-            "apply",
-            &[char('A')],
-            UserAction::Apply,
-        )
-    },
-    view(
-        "pause",
-        "Pause the recording, history or operation that is shown, or resume it.",
-        "pause",
-        &[char('p')],
-        UserAction::Pause,
-    ),
-    Command {
-        context: KeyContext::In(&[Pane::Progress]),
-        ..view(
-            "cancel",
-            "Cancel the operation, after a confirmation.",
-            "cancel",
-            &[char('C')],
-            UserAction::Cancel,
-        )
-    },
-    seek("rewind", "Go back 10 seconds.", "-10s", &[key(KeyCode::Left)], SeekStep::By(-10)),
-    seek("forward", "Go forward 10 seconds.", "+10s", &[key(KeyCode::Right)], SeekStep::By(10)),
-    seek("rewind-minute", "Go back a minute.", "", &[char(',')], SeekStep::By(-60)),
-    seek("forward-minute", "Go forward a minute.", "", &[char('.')], SeekStep::By(60)),
-    seek("rewind-ten-minutes", "Go back 10 minutes.", "", &[char('{')], SeekStep::By(-600)),
-    seek("forward-ten-minutes", "Go forward 10 minutes.", "", &[char('}')], SeekStep::By(600)),
-    seek("previous-moment", "Go to the previous notable moment.", "", &[char('[')], SeekStep::PreviousMoment),
-    seek(
-        "next-moment",
-        "Go to the next notable moment: a node or zone changed, pods were evicted, the connection broke.",
-        "next moment",
-        &[char(']')],
-        SeekStep::NextMoment,
-    ),
-    seek("start", "Go to the start of the recording or history.", "", &[char('0')], SeekStep::Start),
-    seek("end", "Go to the end of the recording or history.", "", &[char('$')], SeekStep::End),
-    view("slower", "Let time pass slower in it.", "", &[char('<')], UserAction::Slower),
-    view("faster", "Let time pass faster in it.", "faster", &[char('>')], UserAction::Faster),
-    typed_only(
-        "at",
-        "[TIME]",
-        "Go to a moment of the recording or history: 03:12:45, 12m from its start, or -30s from its end.",
-        TypedCommand::At,
-    ),
-    typed_only("speed", "[FACTOR]", "Set how fast time passes in it, such as 10x.", TypedCommand::Speed),
-    typed_only(
-        "save",
-        "[FILE]",
-        "Save the history as a recording, for kordon replay and report; the file must not exist.",
-        TypedCommand::Save,
-    ),
-    view(
-        "progress",
-        "Show the running operation; again, the one before it.",
-        "",
-        &[char('o')],
-        UserAction::Progress,
-    ),
-    Command {
-        danger: Danger::Writes,
-        ..view(
-            "undo",
-            "Undo the last or interrupted operation, after a confirmation.",
-            "",
-            &[char('U')],
-            UserAction::Undo,
-        )
-    },
-    Command {
-        danger: Danger::Writes,
-        ..view(
-            "resume",
-            "Resume the interrupted drain, after a confirmation.",
-            "",
-            &[char('R')],
-            UserAction::Resume,
-        )
-    },
-    view("dismiss", "Leave the interrupted drain as it is.", "", &[char('X')], UserAction::Dismiss),
-    Command {
-        danger: Danger::Unlocks,
-        ..typed_only(
-            "enforce",
-            "[LIFETIME]",
-            "Allow plans to be applied, for 15m or the given time; then it is dry-run again.",
-            TypedCommand::Enforce,
-        )
-    },
-    typed_only("dry-run", "", "Start no more operations that write.", TypedCommand::DryRun),
-    typed_only(
-        "reason",
-        "[WORDS]",
-        "Set the reason of the next operations, for others to read on the nodes and in the journal.",
-        TypedCommand::Reason,
-    ),
-    typed_only(
-        "until",
-        "[SPAN]",
-        "Set how long the next cordons are expected to last, for others to read.",
-        TypedCommand::Until,
-    ),
-    typed_only(
-        "within",
-        "[SPAN]",
-        "Set how long the next operations may take in total.",
-        TypedCommand::Within,
-    ),
-    typed_only(
-        "group",
-        "[LABEL]",
-        "Group the nodes by a label; without one, no longer group them.",
-        TypedCommand::Group,
-    ),
-    view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
-    view(
-        "detail",
-        "Show everything about the selected node or pod, the cause of its state first.",
-        "why",
-        &[char('d')],
-        UserAction::Detail,
-    ),
-    view(
-        "back",
-        "Go back one step: close help, clear the filter, close a detail, plan or progress, clear the marks, leave a node, end the zoom.",
-        "back",
-        &[key(KeyCode::Esc)],
-        UserAction::Back,
-    ),
-    view(
-        "filter",
-        "Filter the focused pane: words, `zone:a`, `state:silent`, `!word`.",
-        "filter",
-        &[char('/')],
-        UserAction::Filter,
-    ),
-    view("sort", "Sort the focused pane by the next column.", "sort", &[char('s')], UserAction::NextSort),
-    view("sort-direction", "Reverse the order.", "", &[char('S')], UserAction::FlipSort),
-    view(
-        "zoom",
-        "Zoom the focused pane to the whole screen, or back.",
-        "zoom",
-        &[char('z')],
-        UserAction::Zoom,
-    ),
-    view("wide", "Show more columns, or fewer.", "wide", &[char('w')], UserAction::Wide),
-    view(
-        "freeze",
-        "Freeze the screen, to go back in its history; or resume it.",
-        "freeze",
-        &[char('f')],
-        UserAction::Freeze,
-    ),
-    view("theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),
-    view(
-        "info",
-        "Show connection, controller, settings and watches, or close them.",
-        "",
-        &[char('i')],
-        UserAction::Info,
-    ),
-    view(
-        "timing",
-        "Show how soon a dead node is noticed, here and with other profiles, or close that.",
-        "",
-        &[char('m')],
-        UserAction::Timing,
-    ),
-    view(
-        "help",
-        "Show the keys, what applies here first, or close that; `/` searches.",
-        "help",
-        &[char('?')],
-        UserAction::Help,
-    ),
-    view("redraw", "Draw the whole screen again.", "", &[ctrl('l')], UserAction::Redraw),
-    Command {
-        danger: Danger::Leaves,
-        ..view("suspend", "Suspend the program; `fg` resumes it.", "", &[ctrl('z')], UserAction::Suspend)
-    },
-    Command {
-        danger: Danger::Leaves,
-        ..view("quit", "Quit.", "quit", &[char('q'), ctrl('c')], UserAction::Quit)
-    },
-    Command {
-        context: KeyContext::TypingOf(InputTarget::Filter),
-        ..typing(
-            "keep-filter",
-            "Keep the filter; the first row that passes is selected, unless the selected one passes.",
-            "keep",
-            ENTER,
-            UserAction::KeepFilter,
-        )
-    },
-    Command {
-        context: KeyContext::TypingOf(InputTarget::Filter),
-        ..typing("drop-filter", "Clear the filter and go back to the list.", "clear", ESC, UserAction::Back)
-    },
-    edits(
-        "complete",
-        "Complete the word as proposed.",
-        "complete",
-        &[key(KeyCode::Tab)],
-        UserAction::Complete,
-    ),
-    edits(
-        "next-proposal",
-        "Choose the next proposal.",
-        "next",
-        &[key(KeyCode::Down)],
-        UserAction::ChooseNext,
-    ),
-    edits("keep-text", "Keep the text and go to the plan.", "to the plan", ENTER, UserAction::KeepEdits),
-    edits("leave-plan", "Close the plan.", "back", ESC, UserAction::Back),
-    palette("run", "Run the chosen command.", "run", ENTER, UserAction::RunCommand),
-    palette("complete-name", "Complete the name.", "complete", &[key(KeyCode::Tab)], UserAction::Complete),
-    palette(
-        "next-command",
-        "Choose the next command.",
-        "next",
-        &[key(KeyCode::Down)],
-        UserAction::ChooseNext,
-    ),
-    palette(
-        "previous-command",
-        "Choose the previous command.",
-        "",
-        &[key(KeyCode::Up)],
-        UserAction::ChoosePrevious,
-    ),
-    palette("close", "Close the line.", "close", ESC, UserAction::Back),
-    answer("answer", "Give the chosen or typed answer.", "answer", ENTER, UserAction::Answer),
-    answer("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], UserAction::ChooseNext),
-    answer("decline", "Cancel.", "cancel", ESC, UserAction::Back),
-    typing(
-        "delete-word",
-        "Delete the word before the cursor.",
-        "",
-        &[ctrl('w')],
-        UserAction::Edit(InputRequest::DeletePrevWord),
-    ),
-    typing(
-        "delete-line",
-        "Delete everything typed.",
-        "",
-        &[ctrl('u')],
-        UserAction::Edit(InputRequest::DeleteLine),
-    ),
-    typing(
-        "delete-left",
-        "Delete the character before the cursor.",
-        "",
-        &[key(KeyCode::Backspace)],
-        UserAction::Edit(InputRequest::DeletePrevChar),
-    ),
-    typing(
-        "delete-right",
-        "Delete the character under the cursor.",
-        "",
-        &[key(KeyCode::Delete)],
-        UserAction::Edit(InputRequest::DeleteNextChar),
-    ),
-    typing("left", "Go left.", "", &[key(KeyCode::Left)], UserAction::Edit(InputRequest::GoToPrevChar)),
-    typing("right", "Go right.", "", &[key(KeyCode::Right)], UserAction::Edit(InputRequest::GoToNextChar)),
-    typing(
-        "line-start",
-        "Go to the start.",
-        "",
-        &[key(KeyCode::Home), ctrl('a')],
-        UserAction::Edit(InputRequest::GoToStart),
-    ),
-    typing(
-        "line-end",
-        "Go to the end.",
-        "",
-        &[key(KeyCode::End), ctrl('e')],
-        UserAction::Edit(InputRequest::GoToEnd),
-    ),
-];
+impl Command {
+    const fn within(self, panes: &'static [Pane]) -> Self {
+        Self { context: KeyContext::In(panes), ..self }
+    }
+
+    const fn while_typing(self, target: InputTarget) -> Self {
+        Self { context: KeyContext::TypingOf(target), ..self }
+    }
+
+    const fn with_danger(self, danger: Danger) -> Self {
+        Self { danger, ..self }
+    }
+
+    const fn with_hint(self, hint: &'static str) -> Self {
+        Self { hint, ..self }
+    }
+}
 
 const ESC: &[Chord] = &[key(KeyCode::Esc)];
 
@@ -788,6 +299,152 @@ const MARK: &str = "Mark the selected row for the next plan, or unmark it.";
 const MARK_ALL: &str = "Mark all shown rows, or unmark them if all are marked.";
 
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
+
+/// Every command, in the order of help and docs.
+#[rustfmt::skip]
+pub const COMMANDS: &[Command] = &[
+    view("down", "Select the next row.", "", &[key(KeyCode::Down), char('j')], UserAction::Move(Movement::Down)),
+    view("up", "Select the previous row.", "", &[key(KeyCode::Up), char('k')], UserAction::Move(Movement::Up)),
+    view("page-down", "Go down a page.", "", &[key(KeyCode::PageDown)], UserAction::Move(Movement::PageDown)),
+    view("page-up", "Go up a page.", "", &[key(KeyCode::PageUp)], UserAction::Move(Movement::PageUp)),
+    view("first", "Go to the first row.", "", &[char('g'), key(KeyCode::Home)], UserAction::Move(Movement::First)),
+    view("last", "Go to the last row.", "", &[key(KeyCode::End)], UserAction::Move(Movement::Last)),
+    view("next-pane", "Focus the next pane.", "pane", &[key(KeyCode::Tab)], UserAction::NextPane),
+    view("previous-pane", "Focus the previous pane.", "", &[key(KeyCode::BackTab)], UserAction::PreviousPane),
+    view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)),
+    view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)),
+    view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)),
+    view("forecast", "Focus the forecast.", "", &[char('4')], UserAction::Focus(4)),
+    view("journal", "Focus the journal.", "", &[char('5')], UserAction::Focus(5)),
+    view("pending", "Focus the pods that wait for a node.", "", &[char('6')], UserAction::Focus(6)),
+    view("departures", "Focus the pods that left.", "", &[char('7')], UserAction::Focus(7)),
+    view("filter-zone", "Show only the nodes of the selected zone.",
+        "its nodes", ENTER, UserAction::Enter).within(&[Pane::Zones]),
+    view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter).within(&[Pane::Nodes]),
+    view("next-grouping", "Group the nodes by zone, pool, role, or not; `Enter` folds the selected group.",
+        "group", &[char('G')], UserAction::Group).within(&[Pane::Nodes]),
+    view("fold", "Fold all groups of nodes, or unfold them.", "", &[char('F')], UserAction::FoldAll).within(&[Pane::Nodes]),
+    view("predicted-node", "Show the node of the selected lane and its pods, or the nodes of its zone.",
+        "node", ENTER, UserAction::Enter).within(&[Pane::Forecast]),
+    view("horizon", "Change how far the forecast looks ahead: 10 min, 30 min, 2 h.",
+        "10m 30m 2h", &[char('h')], UserAction::Horizon).within(&[Pane::Forecast]),
+    view("entry-detail", "Show everything about the node or pod of the selected entry.",
+        "detail", ENTER, UserAction::Detail).within(&[Pane::Journal, Pane::Departures]),
+    view("node-of-pod", "Show the node of the selected pod and its pods.",
+        "node", ENTER, UserAction::Enter).within(&[Pane::Evictions]),
+    view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, UserAction::Detail).within(&[Pane::Pods]),
+    view("open-plan", "Show the plan of the selected action.", "plan", ENTER, UserAction::Enter).within(&[Pane::Detail]),
+    view("yaml", "Show the node or pod as YAML, or close that.", "yaml", &[char('y')], UserAction::Yaml).within(&[Pane::Detail]),
+    view("object", "Show the selected node or pod as YAML.",
+        "", &[char('y')], UserAction::Yaml).within(&[Pane::Nodes, Pane::Pods]),
+    view("edit", "Edit the taints or labels again.", "", ENTER, UserAction::Enter).within(&[Pane::Plan]),
+    view("mark", MARK, "mark", &[char(' ')], UserAction::Mark).within(MARKED),
+    view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll).within(MARKED),
+    plan(NODES, "cordon", "Plan to cordon the marked nodes, or the selected one.", &[char('c')], PlanKind::Cordon),
+    plan(NODES, "uncordon", "Plan to uncordon the marked nodes, or the selected one.",
+        &[char('u')], PlanKind::Uncordon).with_hint(""),
+    plan(NODES, "drain", "Plan to drain the marked nodes, or the selected one.", &[char('r')], PlanKind::Drain),
+    plan(NODES, "taint", "Plan to taint the marked nodes, or the selected one.", &[char('t')], PlanKind::Taint),
+    plan(NODES, "labels", "Plan to label the marked nodes, or the selected one.", &[char('l')], PlanKind::Label).with_hint(""),
+    plan(FAILING, "what-if", "Predict what follows if these nodes, or their zones, fail.", &[char('x')], PlanKind::Failure),
+    plan(PODS, "evict", "Plan to evict the marked pods, or the selected one.", &[char('e')], PlanKind::Evict),
+    view("delete", "Plan to delete the marked pods, or the selected one.",
+        "delete", &[key(KeyCode::Delete)], UserAction::Plan(PlanKind::Delete)).within(PODS),
+    option("ignore-daemonsets", "Drain: leave the pods of DaemonSets alone.", &[char('D')], PlanOption::IgnoreDaemonsets),
+    option("delete-emptydir-data", "Drain: include pods with emptyDir volumes, whose data is lost.",
+        &[char('E')], PlanOption::DeleteEmptydirData),
+    option("force", "Drain: include pods that no controller recreates.", &[char('F')], PlanOption::Force),
+    option("disable-eviction", "Drain: delete pods instead of evicting them; ignores budgets.",
+        &[char('B')], PlanOption::DisableEviction),
+    option("grace-period", "Change the grace period of the pods.", &[char('P')], PlanOption::Grace),
+    option("parallel", "Drain: change how many nodes are drained at a time.", &[char('N')], PlanOption::Parallel),
+    option("overwrite", "Taints, labels: allow changing existing ones.", &[char('O')], PlanOption::Overwrite),
+    option("whole-zones", "What-if: fail the whole zones of the nodes.", &[char('Z')], PlanOption::WholeZones),
+    view("apply", "Apply the plan, after a confirmation; in enforce only.",
+        "apply", &[char('A')], UserAction::Apply).within(&[Pane::Plan]).with_danger(Danger::Writes),
+    view("pause", "Pause the recording, history or operation that is shown, or resume it.",
+        "pause", &[char('p')], UserAction::Pause),
+    view("cancel", "Cancel the operation, after a confirmation.",
+        "cancel", &[char('C')], UserAction::Cancel).within(&[Pane::Progress]),
+    seek("rewind", "Go back 10 seconds.", "-10s", &[key(KeyCode::Left)], SeekStep::By(-10)),
+    seek("forward", "Go forward 10 seconds.", "+10s", &[key(KeyCode::Right)], SeekStep::By(10)),
+    seek("rewind-minute", "Go back a minute.", "", &[char(',')], SeekStep::By(-60)),
+    seek("forward-minute", "Go forward a minute.", "", &[char('.')], SeekStep::By(60)),
+    seek("rewind-ten-minutes", "Go back 10 minutes.", "", &[char('{')], SeekStep::By(-600)),
+    seek("forward-ten-minutes", "Go forward 10 minutes.", "", &[char('}')], SeekStep::By(600)),
+    seek("previous-moment", "Go to the previous notable moment.", "", &[char('[')], SeekStep::PreviousMoment),
+    seek("next-moment", "Go to the next notable moment: a node or zone changed, pods were evicted, the connection broke.",
+        "next moment", &[char(']')], SeekStep::NextMoment),
+    seek("start", "Go to the start of the recording or history.", "", &[char('0')], SeekStep::Start),
+    seek("end", "Go to the end of the recording or history.", "", &[char('$')], SeekStep::End),
+    view("slower", "Let time pass slower in it.", "", &[char('<')], UserAction::Slower),
+    view("faster", "Let time pass faster in it.", "faster", &[char('>')], UserAction::Faster),
+    typed_only("at", "[TIME]", "Go to a moment of the recording or history: 03:12:45, 12m from its start, or -30s from its end.",
+        TypedCommand::At),
+    typed_only("speed", "[FACTOR]", "Set how fast time passes in it, such as 10x.", TypedCommand::Speed),
+    typed_only("save", "[FILE]", "Save the history as a recording, for kordon replay and report; the file must not exist.",
+        TypedCommand::Save),
+    view("progress", "Show the running operation; again, the one before it.", "", &[char('o')], UserAction::Progress),
+    view("undo", "Undo the last or interrupted operation, after a confirmation.",
+        "", &[char('U')], UserAction::Undo).with_danger(Danger::Writes),
+    view("resume", "Resume the interrupted drain, after a confirmation.",
+        "", &[char('R')], UserAction::Resume).with_danger(Danger::Writes),
+    view("dismiss", "Leave the interrupted drain as it is.", "", &[char('X')], UserAction::Dismiss),
+    typed_only("enforce", "[LIFETIME]", "Allow plans to be applied, for 15m or the given time; then it is dry-run again.",
+        TypedCommand::Enforce).with_danger(Danger::Unlocks),
+    typed_only("dry-run", "", "Start no more operations that write.", TypedCommand::DryRun),
+    typed_only("reason", "[WORDS]", "Set the reason of the next operations, for others to read on the nodes and in the journal.",
+        TypedCommand::Reason),
+    typed_only("until", "[SPAN]", "Set how long the next cordons are expected to last, for others to read.", TypedCommand::Until),
+    typed_only("within", "[SPAN]", "Set how long the next operations may take in total.", TypedCommand::Within),
+    typed_only("group", "[LABEL]", "Group the nodes by a label; without one, no longer group them.", TypedCommand::Group),
+    view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
+    view("detail", "Show everything about the selected node or pod, the cause of its state first.",
+        "why", &[char('d')], UserAction::Detail),
+    view("back", "Go back one step: close help, clear the filter, close a detail, plan or progress, clear the marks, leave a node, end the zoom.",
+        "back", &[key(KeyCode::Esc)], UserAction::Back),
+    view("filter", "Filter the focused pane: words, `zone:a`, `state:silent`, `!word`.",
+        "filter", &[char('/')], UserAction::Filter),
+    view("sort", "Sort the focused pane by the next column.", "sort", &[char('s')], UserAction::NextSort),
+    view("sort-direction", "Reverse the order.", "", &[char('S')], UserAction::FlipSort),
+    view("zoom", "Zoom the focused pane to the whole screen, or back.", "zoom", &[char('z')], UserAction::Zoom),
+    view("wide", "Show more columns, or fewer.", "wide", &[char('w')], UserAction::Wide),
+    view("freeze", "Freeze the screen, to go back in its history; or resume it.", "freeze", &[char('f')], UserAction::Freeze),
+    view("theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),
+    view("info", "Show connection, controller, settings and watches, or close them.", "", &[char('i')], UserAction::Info),
+    view("timing", "Show how soon a dead node is noticed, here and with other profiles, or close that.",
+        "", &[char('m')], UserAction::Timing),
+    view("help", "Show the keys, what applies here first, or close that; `/` searches.", "help", &[char('?')], UserAction::Help),
+    view("redraw", "Draw the whole screen again.", "", &[ctrl('l')], UserAction::Redraw),
+    view("suspend", "Suspend the program; `fg` resumes it.", "", &[ctrl('z')], UserAction::Suspend).with_danger(Danger::Leaves),
+    view("quit", "Quit.", "quit", &[char('q'), ctrl('c')], UserAction::Quit).with_danger(Danger::Leaves),
+    typing("keep-filter", "Keep the filter; the first row that passes is selected, unless the selected one passes.",
+        "keep", ENTER, UserAction::KeepFilter).while_typing(InputTarget::Filter),
+    typing("drop-filter", "Clear the filter and go back to the list.",
+        "clear", ESC, UserAction::Back).while_typing(InputTarget::Filter),
+    edits("complete", "Complete the word as proposed.", "complete", &[key(KeyCode::Tab)], UserAction::Complete),
+    edits("next-proposal", "Choose the next proposal.", "next", &[key(KeyCode::Down)], UserAction::ChooseNext),
+    edits("keep-text", "Keep the text and go to the plan.", "to the plan", ENTER, UserAction::KeepEdits),
+    edits("leave-plan", "Close the plan.", "back", ESC, UserAction::Back),
+    palette("run", "Run the chosen command.", "run", ENTER, UserAction::RunCommand),
+    palette("complete-name", "Complete the name.", "complete", &[key(KeyCode::Tab)], UserAction::Complete),
+    palette("next-command", "Choose the next command.", "next", &[key(KeyCode::Down)], UserAction::ChooseNext),
+    palette("previous-command", "Choose the previous command.", "", &[key(KeyCode::Up)], UserAction::ChoosePrevious),
+    palette("close", "Close the line.", "close", ESC, UserAction::Back),
+    answer("answer", "Give the chosen or typed answer.", "answer", ENTER, UserAction::Answer),
+    answer("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], UserAction::ChooseNext),
+    answer("decline", "Cancel.", "cancel", ESC, UserAction::Back),
+    typing("delete-word", "Delete the word before the cursor.", "", &[ctrl('w')], UserAction::Edit(InputRequest::DeletePrevWord)),
+    typing("delete-line", "Delete everything typed.", "", &[ctrl('u')], UserAction::Edit(InputRequest::DeleteLine)),
+    typing("delete-left", "Delete the character before the cursor.",
+        "", &[key(KeyCode::Backspace)], UserAction::Edit(InputRequest::DeletePrevChar)),
+    typing("delete-right", "Delete the character under the cursor.",
+        "", &[key(KeyCode::Delete)], UserAction::Edit(InputRequest::DeleteNextChar)),
+    typing("left", "Go left.", "", &[key(KeyCode::Left)], UserAction::Edit(InputRequest::GoToPrevChar)),
+    typing("right", "Go right.", "", &[key(KeyCode::Right)], UserAction::Edit(InputRequest::GoToNextChar)),
+    typing("line-start", "Go to the start.", "", &[key(KeyCode::Home), ctrl('a')], UserAction::Edit(InputRequest::GoToStart)),
+    typing("line-end", "Go to the end.", "", &[key(KeyCode::End), ctrl('e')], UserAction::Edit(InputRequest::GoToEnd)),
+];
 
 impl Command {
     /// Keys of the command, or what to type: `:enforce [LIFETIME]`.
